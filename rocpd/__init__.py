@@ -1,0 +1,54 @@
+"""rocpd makes the profile databases of a GPU job answer as one.
+
+>>> import rocpd
+>>> with rocpd.connect(["rank0.db", "rank1.db"]) as s:          # doctest: +SKIP
+...     s.sql("select * from top_kernels").show()
+
+Names are imported when first used, so that `import rocpd` is quick.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rocpd.errors import InputError, OutputError, QueryError, RocpdError, UsageError
+    from rocpd.federate.result import Result
+    from rocpd.federate.session import Session, connect
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "InputError",
+    "OutputError",
+    "QueryError",
+    "Result",
+    "RocpdError",
+    "Session",
+    "UsageError",
+    "__version__",
+    "connect",
+]
+
+_HOMES = {
+    "connect": "rocpd.federate.session",
+    "Session": "rocpd.federate.session",
+    "Result": "rocpd.federate.result",
+    "RocpdError": "rocpd.errors",
+    "InputError": "rocpd.errors",
+    "OutputError": "rocpd.errors",
+    "QueryError": "rocpd.errors",
+    "UsageError": "rocpd.errors",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rocpd' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,57 @@
+"""Owns every error the project raises on purpose, and the exit code each one means.
+
+Never prints and never exits: the command line turns these into one line and one hint.
+"""
+
+from __future__ import annotations
+
+import enum
+
+
+class Exit(enum.IntEnum):
+    """Exit codes of the command line."""
+
+    GOOD = 0
+    FAILED = 1
+    USAGE = 2
+    INPUT = 3
+
+
+class RocpdError(Exception):
+    """Base of all errors: one line that says what is wrong, and what to do about it.
+
+    Args:
+        message: one line, naming the file, table or option it is about.
+        hint: what the user can do, or None.
+    """
+
+    exit_code = Exit.FAILED
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class InputError(RocpdError):
+    """A file that was given cannot be used: missing, damaged, foreign, locked."""
+
+    exit_code = Exit.INPUT
+
+
+class UsageError(RocpdError):
+    """The request itself makes no sense: unknown option value, unknown view, bad window."""
+
+    exit_code = Exit.USAGE
+
+
+class QueryError(RocpdError):
+    """SQL that SQLite refuses, with SQLite's own words."""
+
+
+class OutputError(RocpdError):
+    """An output cannot be written: it exists, the disk is full, the folder is read-only."""
+
+
+class ClosedError(RocpdError):
+    """The session was closed before this call."""

@@ -1,0 +1,78 @@
+"""Owns how results reach the disk: under a temporary name, renamed when complete.
+
+Never replaces an existing file unless told to, never leaves a partial one behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+from rocpd.errors import OutputError
+
+
+def check_free(path: Path, force: bool) -> None:
+    """Refuse early when `path` exists and may not be replaced.
+
+    Raises:
+        OutputError: `path` exists without `force`, or is a folder.
+    """
+    if path.is_dir():
+        raise OutputError(f"{path}: is a folder, a file is to be written there", "choose another name with -o")
+    if not force and os.path.lexists(path):
+        raise OutputError(f"{path}: exists", "give --force to replace it, or another name with -o")
+
+
+@contextlib.contextmanager
+def complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path]:
+    """Give a temporary path in the folder of `path`; rename it to `path` when the block ends well.
+
+    When the block raises (Ctrl-C included) the temporary file, SQLite's journal beside it and
+    the folders made for it are removed.
+
+    Args:
+        path: final name; missing folders are made.
+        force: replace an existing file.
+
+    Raises:
+        OutputError: the file exists, the disk is full, or the folder cannot be written.
+    """
+    check_free(path, force)
+    made = [p for p in (path.parent, *path.parent.parents) if not p.exists()]
+    # No part of the final name: 200 characters plus an ending may exceed what a folder takes.
+    temporary = path.parent / f".rocpd-{secrets.token_hex(6)}.partial"
+    done = False
+    try:
+        with told_as_output_error(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield temporary
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+            check_free(path, force)
+            temporary.replace(path)
+            done = True
+    finally:
+        if not done:
+            for ending in ("", "-journal", "-wal", "-shm"):
+                Path(f"{temporary}{ending}").unlink(missing_ok=True)
+            for folder in made:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
+
+@contextlib.contextmanager
+def told_as_output_error(path: Path) -> Iterator[None]:
+    """Turn what the operating system says of a failed write into an `OutputError` naming `path`.
+
+    A broken pipe passes unchanged: the reader of stdout went away, which is no error of ours.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OutputError(f"{path}: cannot be written: {reason}", "choose another folder with -d") from error

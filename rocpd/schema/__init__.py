@@ -1,0 +1,1 @@
+"""The contract: tables, views, their text and their rendering for one or many ranks."""

@@ -1,0 +1,23 @@
+"""Owns the quoting of names and text in generated SQL; nothing else in the project quotes."""
+
+from __future__ import annotations
+
+
+def quote_name(*parts: str) -> str:
+    """Give an SQL identifier, dotted when several parts are given.
+
+    >>> quote_name("r0", 'odd"name')
+    '"r0"."odd""name"'
+    """
+    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+
+
+def quote_text(value: str | None) -> str:
+    """Give an SQL string literal; view texts cannot bind values.
+
+    >>> quote_text("it's")
+    "'it''s'"
+    """
+    if value is None:
+        return "NULL"
+    return "'" + value.replace("\0", "").replace("'", "''") + "'"

@@ -1,0 +1,144 @@
+"""Owns turning view templates into SQL for given ranks: joins inside a rank, UNION ALL outside.
+
+One rendering serves temporary views over attached files and views stored in a file. Never runs SQL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rocpd.schema.load import TABLES, VIEWS, View, table, view
+from rocpd.schema.quote import quote_name, quote_text
+
+COMPOUND_LIMIT = 500
+"""SQLite's limit of SELECTs in one compound (SQLITE_MAX_COMPOUND_SELECT, default build)."""
+
+_WORD = re.compile(r"\w+")
+_TABLE_PLACE = re.compile(r'"(rocpd_\w+)\{\{uuid\}\}"\s+(\w+)')
+
+
+@dataclass(frozen=True)
+class Part:
+    """The tables of one rank as a statement can name them.
+
+    Args:
+        suffix: UUID suffix of the tables, with its leading underscore.
+        tables: base name -> columns that the file really has.
+        schema: name of the attached database, or None for the file itself.
+        rank: rank number for the `rank` column; None leaves `rank` and `hostname` out.
+        hostname: host for the `hostname` column.
+    """
+
+    suffix: str
+    tables: Mapping[str, tuple[str, ...]]
+    schema: str | None = None
+    rank: int | None = None
+    hostname: str | None = None
+
+    def name(self, base: str) -> str:
+        """Quoted name of the rank's table `base`."""
+        return quote_name(*([self.schema] if self.schema else []), base + self.suffix)
+
+
+def relations(parts: Sequence[Part]) -> tuple[str, ...]:
+    """Names of everything that can be selected from: base tables of the contract and of the files, views."""
+    extra = {base for part in parts for base in part.tables} - set(TABLES)
+    return (*TABLES, *sorted(extra), *VIEWS)
+
+
+def named(sql: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Which of the `known` relations a statement names, with those that they read, in creation order.
+
+    Goes by words, so a name inside a string counts too: that costs an unused view, nothing else.
+    """
+    words = {word.lower() for word in _WORD.findall(sql)}
+    wanted = {name for name in known if name.lower() in words}
+    for name in reversed(VIEWS):
+        if name in wanted:
+            wanted.update(view(name).reads)
+    return tuple(name for name in known if name in wanted)
+
+
+def select_text(relation: str, parts: Sequence[Part]) -> str:
+    """Give the SELECT that defines a base table or readable view over `parts`.
+
+    Base tables get the columns of the contract and every further column that any file has, NULL where a file
+    lacks one. Views that are rendered per rank end with `rank` and, where they have none, `hostname`.
+    """
+    if relation not in VIEWS:
+        return _base(relation, parts)
+    chosen = view(relation)
+    with_rank = bool(parts) and parts[0].rank is not None
+    if not chosen.per_rank:
+        return _definition(chosen.text.replace("{{rank_host_of_V}}", ', V."rank", V."hostname"' if with_rank else ""))
+    present = [part for part in parts if chosen.places[0][0] in part.tables]
+    template = _definition(chosen.text)
+    if not present:
+        nothing = Part("", {}, rank=0 if with_rank else None)
+        return _per_rank(chosen, template, nothing)
+    return _union([_per_rank(chosen, template, part) for part in present])
+
+
+def _definition(text: str) -> str:
+    return text.split(" AS\n", 1)[1].rstrip(";\n ")
+
+
+def _base(relation: str, parts: Sequence[Part]) -> str:
+    columns = [c.name for c in table(relation).columns] if relation in TABLES else []
+    seen = {c.lower() for c in columns}
+    for part in parts:
+        for column in part.tables.get(relation, ()):
+            if column.lower() not in seen:
+                seen.add(column.lower())
+                columns.append(column)
+    selects = []
+    for part in parts:
+        if relation in part.tables:
+            have = {c.lower() for c in part.tables[relation]}
+            items = (quote_name(c) if c.lower() in have else f"NULL AS {quote_name(c)}" for c in columns)
+            selects.append(f"SELECT {', '.join(items)} FROM {part.name(relation)}")
+    if not selects:
+        return "SELECT " + ", ".join(f"NULL AS {quote_name(c)}" for c in columns) + " WHERE 0"
+    return _union(selects)
+
+
+def _per_rank(chosen: View, template: str, part: Part) -> str:
+    used = {(place, alias): columns for place, alias, columns in chosen.places}
+
+    def place(match: re.Match[str]) -> str:
+        base, alias = match[1], match[2]
+        return f"{_reference(part, base, used[base, alias])} {alias}"
+
+    identity = ""
+    if part.rank is not None:
+        identity = f', {part.rank} AS "rank"'
+        if "{{rank_host}}" in template:
+            identity += f', {quote_text(part.hostname)} AS "hostname"'
+    text = re.sub(r"\{\{rank(?:_host)?\}\}", lambda _: identity, template)
+    return _TABLE_PLACE.sub(place, text)
+
+
+def _reference(part: Part, base: str, used: Sequence[str]) -> str:
+    """Name a rank's table; wrap it only when the file lacks a column that the view reads."""
+    have = {column.lower() for column in part.tables.get(base, ())}
+    missing = [f"NULL AS {quote_name(column)}" for column in used if column.lower() not in have]
+    if not have:
+        return f"(SELECT {', '.join(missing)} WHERE 0)"
+    if missing:
+        return f"(SELECT *, {', '.join(missing)} FROM {part.name(base)})"
+    return part.name(base)
+
+
+def _union(selects: Sequence[str]) -> str:
+    """Join SELECTs with UNION ALL, in nested groups above SQLite's limit of a compound."""
+    groups = list(selects)
+    while len(groups) > COMPOUND_LIMIT:
+        chunks = [groups[i : i + COMPOUND_LIMIT] for i in range(0, len(groups), COMPOUND_LIMIT)]
+        groups = [f"SELECT * FROM (\n{_join(chunk)}\n)" for chunk in chunks]
+    return _join(groups)
+
+
+def _join(selects: Sequence[str]) -> str:
+    return "\nUNION ALL\n".join(selects)

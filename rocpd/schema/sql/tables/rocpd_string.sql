@@ -1,0 +1,6 @@
+-- Every text that other tables name by number, stored once.
+CREATE TABLE "rocpd_string{{uuid}}" (
+    "id" INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, -- string id, local to the GUID
+    "guid" TEXT DEFAULT '{{guid}}' NOT NULL,         -- GUID of the process that wrote the row
+    "string" TEXT NOT NULL UNIQUE ON CONFLICT ABORT  -- the text
+);

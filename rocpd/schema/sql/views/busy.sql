@@ -1,0 +1,33 @@
+-- How busy each agent was with kernels and copies; a copy counts for its destination. One row per rank and agent.
+-- WallTime is that of the rank's own events: clocks of different ranks need not agree.
+CREATE VIEW "busy" AS
+SELECT
+    G.agent_id AS "agent_id",                                   -- agent id
+    A.type AS "type",                                           -- CPU, GPU or NIC
+    G.gpu_time AS "GpuTime",                                    -- sum of kernel and copy durations [ns]
+    W.wall_time AS "WallTime",                                  -- last end - first start in the rank [ns]
+    G.gpu_time * 1.0 / W.wall_time AS "Busy"                    -- GpuTime / WallTime
+FROM
+    (
+        SELECT guid, agent_id, SUM("end" - start) AS gpu_time
+        FROM (
+            SELECT guid, agent_id, start, "end" FROM "rocpd_kernel_dispatch"
+            UNION ALL
+            SELECT guid, dst_agent_id, start, "end" FROM "rocpd_memory_copy"
+        )
+        GROUP BY guid, agent_id
+    ) G
+    JOIN (
+        SELECT guid, MAX("end") - MIN(start) AS wall_time
+        FROM (
+            SELECT guid, start, "end" FROM "rocpd_kernel_dispatch"
+            UNION ALL
+            SELECT guid, start, "end" FROM "rocpd_memory_copy"
+        )
+        GROUP BY guid
+    ) W ON W.guid = G.guid
+    LEFT JOIN "rocpd_info_agent" A ON A.guid = G.guid
+    AND A.id = G.agent_id
+ORDER BY
+    G.guid,
+    G.agent_id;

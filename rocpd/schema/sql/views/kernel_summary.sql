@@ -1,0 +1,30 @@
+-- Kernels by name: calls, time, spread.
+-- The deviation takes two passes over the rows: a sum of squares would lose its digits.
+CREATE VIEW "kernel_summary" AS
+WITH
+    g AS (
+        SELECT name, COUNT(*) AS calls, SUM(duration) AS total_ns, AVG(duration) AS mean_ns, MIN(duration) AS min_ns, MAX(duration) AS max_ns
+        FROM "kernels"
+        GROUP BY name
+    ),
+    d AS (
+        SELECT g.name, SUM((V.duration - g.mean_ns) * (V.duration - g.mean_ns)) AS squares
+        FROM "kernels" V
+        JOIN g ON g.name IS V.name
+        GROUP BY g.name
+    )
+SELECT
+    g.name AS "name", -- kernel name
+    g.calls AS "calls", -- events
+    g.total_ns AS "total_ns", -- total time [ns]
+    g.mean_ns AS "mean_ns", -- mean time [ns]
+    g.min_ns AS "min_ns", -- shortest [ns]
+    g.max_ns AS "max_ns", -- longest [ns]
+    CASE WHEN g.calls > 1 THEN SQRT(d.squares / (g.calls - 1)) END AS "std_ns", -- sample deviation, NULL for one call [ns]
+    g.total_ns * 100.0 / SUM(g.total_ns) OVER () AS "percent" -- share of the total time [%]
+FROM
+    g
+    JOIN d ON d.name IS g.name
+ORDER BY
+    g.total_ns DESC,
+    g.name;

@@ -1,0 +1,15 @@
+-- Kernels by total time. The average keeps its fraction; AMD's own view cuts it to whole nanoseconds first.
+CREATE VIEW "top_kernels" AS
+SELECT
+    name AS "name",                                             -- kernel name
+    COUNT(*) AS "total_calls",                                  -- dispatches
+    SUM(duration) / 1000.0 AS "total_duration",                 -- total time [us]
+    SUM(duration) / 1000.0 / COUNT(*) AS "average",             -- mean time [us]
+    SUM(duration) * 100.0 / SUM(SUM(duration)) OVER () AS "percentage" -- share of all kernel time [%]
+FROM
+    "kernels"
+GROUP BY
+    name
+ORDER BY
+    SUM(duration) DESC,
+    name;

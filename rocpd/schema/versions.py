@@ -1,0 +1,66 @@
+"""Owns which schema versions exist and what a foreign file is, told by its structure.
+
+Never refuses a 3.x version: a reader goes by the columns that a file holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+LATEST = "3.0.3"
+VERSIONS: tuple[str, ...] = ("3.0.0", "3.0.1", "3.0.2", "3.0.3")
+"""Versions that the writer can produce; 3.0.0 is what rocprofv3 of ROCm 7.1 calls `3`."""
+
+_SUFFIX = r"_[0-9A-Fa-f]{8}(?:_[0-9A-Fa-f]{4}){3}_[0-9A-Fa-f]{12}"
+_SUFFIXED = re.compile(rf"^(rocpd_\w+?)({_SUFFIX})$")
+
+
+def split_suffix(table: str, suffixes: Collection[str] = ()) -> tuple[str, str] | None:
+    """Split `rocpd_region_00003fdc_92cb_…` into (`rocpd_region`, `_00003fdc_92cb_…`).
+
+    Args:
+        table: name of a real table.
+        suffixes: suffixes named by a file's metadata; they need not look like a UUID.
+
+    Returns:
+        base name and suffix, or None for a table without suffix.
+    """
+    for suffix in suffixes:
+        if suffix and table.endswith(suffix) and table.startswith("rocpd_"):
+            return table[: -len(suffix)], suffix
+    match = _SUFFIXED.match(table)
+    return (match[1], match[2]) if match else None
+
+
+def as_tuple(version: str) -> tuple[int, ...]:
+    """Give `3.0.2` as (3, 0, 2), missing parts as 0; not a version: (0, 0, 0)."""
+    numbers = re.findall(r"\d+", version)[:3]
+    return tuple(int(n) for n in [*numbers, "0", "0", "0"][:3])
+
+
+def declared_version(metadata: Collection[tuple[str, str]]) -> str:
+    """Give the schema version that metadata rows (tag, value) declare, as `major.minor.patch`."""
+    tags = dict(metadata)
+    if "schema_version_major" in tags:
+        parts = [tags.get(f"schema_version_{part}", "0") for part in ("major", "minor", "patch")]
+        return ".".join(parts)
+    return ".".join(str(n) for n in as_tuple(tags.get("schema_version", "3")))
+
+
+def foreign_kind(tables: Collection[str]) -> str | None:
+    """Say what a SQLite file that is not rocpd schema 3 is, by its base tables; None when unknown.
+
+    RPD files also hold `rocpd_string` and `rocpd_metadata`, and RPD's own schema number 3 is not
+    rocpd's: the base table `rocpd_api` tells them apart.
+    """
+    if "rocpd_api" in tables:
+        if "rocpd_ustring" in tables:
+            return "an RPD trace (rocmProfileData schema 3)"
+        if "rocpd_kernelapi" in tables:
+            return "an RPD trace (rocmProfileData schema 2)"
+        return "an RPD trace (rocmProfileData schema 1)"
+    bases = {split[0] for split in map(split_suffix, tables) if split}
+    if "rocpd_timestamp" in bases or "rocpd_timestamp" in tables:
+        return "a rocpd database of schema 4 (it has rocpd_timestamp)"
+    return None

@@ -1,0 +1,137 @@
+"""Owns creating a valid rocpd file: suffixed tables, stored views, metadata.
+
+Writes only files of its own making; the demo, the tests, merge, the simulator and importers share it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from rocpd.errors import UsageError
+from rocpd.output import complete_or_nothing
+from rocpd.schema.load import TABLES, VIEWS, Table, table
+from rocpd.schema.quote import quote_name, quote_text
+from rocpd.schema.render import Part, select_text
+from rocpd.schema.versions import LATEST, VERSIONS, as_tuple
+
+
+def suffix_of(guid: str) -> str:
+    """Give the table suffix of a GUID: `_` and the GUID with `-` turned into `_`."""
+    return "_" + guid.replace("-", "_")
+
+
+def tables_of(version: str) -> dict[str, tuple[str, ...]]:
+    """Give table -> columns as schema `version` (such as `3.0.1`) has them."""
+    return {
+        name: tuple(c.name for c in table(name).columns if _exists(c.since, version))
+        for name in TABLES
+        if _exists(table(name).since, version)
+    }
+
+
+def create_table_text(name: str, suffix: str, guid: str, version: str = LATEST) -> str:
+    """Give the CREATE TABLE of one table for one rank, comments included."""
+    chosen = table(name)
+    lines = [line for line in chosen.text.splitlines() if not _newer(line, chosen, version)]
+    text = "\n".join(line for line in lines if not line.startswith("-- "))
+    text = re.sub(r",(\s*(?:--[^\n]*)?)\n\);", r"\1\n);", text)
+    return text.replace("{{uuid}}", suffix.replace('"', '""')).replace("'{{guid}}'", quote_text(guid))
+
+
+def create_view_text(name: str, select: str, temporary: bool = False) -> str:
+    """Give the CREATE VIEW for a SELECT of `schema.render`."""
+    return f"CREATE {'TEMP ' if temporary else ''}VIEW {quote_name(name)} AS\n{select}"
+
+
+def _exists(since: str, version: str) -> bool:
+    return not since or as_tuple(since) <= as_tuple(version)
+
+
+def _newer(line: str, chosen: Table, version: str) -> bool:
+    match = re.match(r'    "(\w+)"', line)
+    return bool(match) and any(c.name == match[1] and not _exists(c.since, version) for c in chosen.columns if match)
+
+
+class Writer:
+    """Fills one new rocpd file for one GUID; use it through `create`."""
+
+    def __init__(self, connection: apsw.Connection, guid: str, version: str) -> None:
+        self.connection = connection
+        self.guid = guid
+        self.suffix = suffix_of(guid)
+        self.version = version
+        self.tables = tables_of(version)
+        self._strings: dict[str, int] = {}
+
+    def string(self, text: str) -> int:
+        """Give the id of `text` in rocpd_string; a new one is stored."""
+        known = self._strings.get(text)
+        if known is None:
+            known = self._strings[text] = len(self._strings) + 1
+            self.insert("rocpd_string", ("id", "string"), [(known, text)])
+        return known
+
+    def insert(self, base: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Insert `rows` (values in the order of `columns`) into table `base`; `guid` fills itself in."""
+        names = ", ".join(quote_name(c) for c in columns)
+        marks = ", ".join("?" * len(columns))
+        self.connection.executemany(f"INSERT INTO {quote_name(base + self.suffix)} ({names}) VALUES ({marks})", rows)
+
+    def create_tables(self) -> None:
+        """Create the suffixed tables and the metadata rows that name version, suffix and GUID."""
+        for name in self.tables:
+            self.connection.execute(create_table_text(name, self.suffix, self.guid, self.version))
+        major, minor, patch = as_tuple(self.version)
+        facts: list[tuple[str, str]] = [("schema_version", str(major))]
+        if self.version != "3.0.0":
+            facts[0] = ("schema_version", self.version)
+            facts += [(f"schema_version_{n}", str(v)) for n, v in (("major", major), ("minor", minor), ("patch", patch))]
+        facts += [("uuid", self.suffix), ("guid", self.guid)]
+        self.insert("rocpd_metadata", ("tag", "value"), facts)
+
+    def create_views(self) -> None:
+        """Store the plain views (`rocpd_region` …) and the readable ones, as AMD's files have them."""
+        part = Part(self.suffix, self.tables)
+        for name in self.tables:
+            self.connection.execute(
+                create_view_text(name, f"SELECT * FROM {quote_name(name + self.suffix)}")
+            )
+        for name in VIEWS:
+            self.connection.execute(create_view_text(name, select_text(name, [part])))
+
+
+@contextlib.contextmanager
+def create(path: str | Path, guid: str, version: str = LATEST, force: bool = False) -> Iterator[Writer]:
+    """Create a rocpd file; it appears under `path` when the block ends well.
+
+    Args:
+        path: file to make.
+        guid: identity of the rank, such as `00003fdc-92cb-72cb-9169-c7e541b1fcdf`.
+        version: schema version, one of `versions.VERSIONS`.
+        force: replace an existing file.
+
+    Raises:
+        UsageError: unknown version.
+        OutputError: the file exists or cannot be written.
+    """
+    if version not in VERSIONS:
+        raise UsageError(f"schema version {version}: not one that can be written", f"one of {', '.join(VERSIONS)}")
+    with complete_or_nothing(Path(path), force) as temporary:
+        connection = apsw.Connection(str(temporary))
+        try:
+            for name, value in (("synchronous", 0), ("locking_mode", "exclusive"), ("cache_size", -65536)):
+                connection.pragma(name, value)
+            connection.execute("BEGIN")
+            writer = Writer(connection, guid, version)
+            writer.create_tables()
+            yield writer
+            writer.create_views()
+            connection.execute("COMMIT")
+        finally:
+            connection.close()

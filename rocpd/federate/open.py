@@ -1,0 +1,233 @@
+"""Owns how one file is opened without leaving a trace: which SQLite URI, or a recovered copy.
+
+Never writes to an input and never creates anything beside it. Looks at files through SQLite's own VFS,
+because closing a plain file descriptor would drop the locks that this process holds on the same file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import struct
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import apsw
+
+from rocpd.errors import InputError
+
+BUSY_MS = 2000
+"""How long a reader waits for a writer's lock [ms]."""
+
+_MAGIC = b"SQLite format 3\0"
+_SHM_IN_USE_BYTE = 128  # every connection with the -shm open holds a shared lock here (UNIX_SHM_DMS in os_unix.c)
+_COPY_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Opening:
+    """One file and the way to open it.
+
+    Args:
+        path: the file as the user knows it.
+        uri: what SQLite is given.
+        note: what the user should be told, or None.
+        copy: folder of a recovered copy, to be deleted at the end, or None.
+    """
+
+    path: Path
+    uri: str
+    note: str | None = None
+    copy: Path | None = None
+
+    def connect(self) -> apsw.Connection:
+        """Open a connection of its own to this file; errors name the file."""
+        with told_as_input_error(self.path):
+            connection = apsw.Connection(self.uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+            connection.set_busy_timeout(BUSY_MS)
+            return connection
+
+    def discard(self) -> None:
+        """Delete the recovered copy, if there is one."""
+        if self.copy:
+            shutil.rmtree(self.copy, ignore_errors=True)
+
+
+def uri_of(path: Path, options: str) -> str:
+    """Give the SQLite URI of a file; any byte that a file name can hold is escaped."""
+    return f"file:{quote(os.fsencode(path.absolute()))}?{options}"
+
+
+def plan(path: Path) -> Opening:
+    """Decide how to open a file, by its header and by what lies beside it.
+
+    Header bytes 18 and 19 are 1 for a rollback journal, 2 for WAL (https://sqlite.org/fileformat2.html#file_format_version_numbers).
+
+    Raises:
+        InputError: missing, a folder, unreadable, empty, or no SQLite database.
+    """
+    header = _header(path)
+    journal, wal = Path(f"{path}-journal"), Path(f"{path}-wal")
+    if _is_hot_journal(journal):
+        if _has_writer(path):
+            return _read_only(path)
+        return _recovered_copy(path, journal)
+    if header[18:20] == b"\x02\x02":
+        if not _size(wal):
+            return Opening(path, uri_of(path, "immutable=1"))
+        if _shm_in_use(Path(f"{path}-shm")):
+            return Opening(path, uri_of(path, "mode=ro"))
+        return _recovered_copy(path, wal)
+    if _size(wal):
+        return _recovered_copy(path, wal)
+    return _read_only(path)
+
+
+@contextlib.contextmanager
+def told_as_input_error(path: Path) -> Iterator[None]:
+    """Turn what SQLite or the operating system says of a file into an `InputError` naming it."""
+    try:
+        yield
+    except apsw.BusyError as error:
+        raise InputError(f"{path}: locked by a writer", "wait until the profiler has finished, then try again") from error
+    except (apsw.CorruptError, apsw.NotADBError, apsw.FullError, apsw.IOError) as error:
+        raise InputError(f"{path}: damaged: {error}", "copy it again from where it was written, or --skip-bad") from error
+    except (apsw.CantOpenError, apsw.PermissionsError, apsw.AuthError) as error:
+        raise InputError(f"{path}: cannot be opened: {error}", "check its permissions") from error
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+
+
+def _header(path: Path) -> bytes:
+    with told_as_input_error(path):
+        if not path.exists():
+            raise InputError(f"{path}: no such file")
+        if not path.is_file():
+            raise InputError(f"{path}: not a regular file")
+        if not os.access(path, os.R_OK):
+            raise InputError(f"{path}: no permission to read it", "check with ls -l")
+        size = path.stat().st_size
+        if size == 0:
+            raise InputError(f"{path}: empty", "the profiler did not finish writing it; --skip-bad leaves it out")
+        if size < 512:
+            raise InputError(f"{path}: not a SQLite database", "--skip-bad leaves it out")
+        with _raw(path) as file:
+            header = file.xRead(100, 0)
+    if not header.startswith(_MAGIC):
+        raise InputError(f"{path}: not a SQLite database", "--skip-bad leaves it out")
+    return header
+
+
+@contextlib.contextmanager
+def _raw(path: Path) -> Iterator[apsw.VFSFile]:
+    file = apsw.VFSFile("", os.fspath(path.absolute()), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
+    try:
+        yield file
+    finally:
+        file.xClose()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _is_hot_journal(journal: Path) -> bool:
+    """A journal that SQLite would roll back: not empty and not zeroed (journal modes truncate and persist)."""
+    if not _size(journal):
+        return False
+    with told_as_input_error(journal), journal.open("rb") as file:
+        return file.read(1) != b"\0"
+
+
+def _has_writer(path: Path) -> bool:
+    with told_as_input_error(path), _raw(path) as file:
+        return file.xCheckReservedLock()
+
+
+def _shm_in_use(shm: Path) -> bool:
+    """Whether a live process holds the -shm: a killed one has lost its locks."""
+    if _open_in_this_process(shm):
+        return True  # closing a second descriptor would drop this process's own locks
+    try:
+        descriptor = os.open(shm, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        request = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, _SHM_IN_USE_BYTE, 1, 0)
+        answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, request)
+    finally:
+        os.close(descriptor)
+    return int(struct.unpack("hhqqi", answer)[0]) != fcntl.F_UNLCK
+
+
+def _open_in_this_process(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        wanted = path.stat()
+        for link in Path("/proc/self/fd").iterdir():
+            with contextlib.suppress(OSError):
+                if os.path.samestat(link.stat(), wanted):
+                    return True
+    return False
+
+
+def _read_only(path: Path) -> Opening:
+    """Open with locks; where locks or the folder do not work, as immutable, and say so."""
+    opening = Opening(path, uri_of(path, "mode=ro"))
+    try:
+        _try(opening.uri)
+    except (apsw.CantOpenError, apsw.IOError, apsw.PermissionsError) as error:
+        if any(Path(f"{path}{ending}").exists() for ending in ("-journal", "-wal")):
+            raise InputError(f"{path}: cannot be locked, and a journal lies beside it: {error}") from error
+        immutable = Opening(path, uri_of(path, "immutable=1"), f"{path}: opened without locks ({error})")
+        with told_as_input_error(path):
+            _try(immutable.uri)
+        return immutable
+    except apsw.Error:
+        # Damage and busy writers are told when the file is read, with the same words for every way of opening.
+        return opening
+    return opening
+
+
+def _try(uri: str) -> None:
+    connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    try:
+        connection.set_busy_timeout(BUSY_MS)
+        connection.execute("SELECT 1 FROM sqlite_master").fetchall()
+    finally:
+        connection.close()
+
+
+def _recovered_copy(path: Path, journal: Path) -> Opening:
+    """Copy the file and the journal of a killed writer, and let SQLite recover the copy."""
+    with told_as_input_error(path):
+        folder = Path(tempfile.mkdtemp(prefix="rocpd-recover-"))
+    try:
+        copy = folder / "copy.db"
+        with told_as_input_error(path):
+            with _raw(path) as source, copy.open("wb") as target:
+                _copy_blocks(source, target.write, path.stat().st_size)
+            shutil.copyfile(journal, f"{copy}{str(journal)[len(str(path)) :]}")
+            connection = apsw.Connection(os.fspath(copy))
+            try:
+                connection.pragma("journal_mode", "delete")
+                connection.execute("SELECT 1 FROM sqlite_master").fetchall()
+            finally:
+                connection.close()
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    note = f"{path}: its writer was killed ({journal.name} is left); reading a recovered copy"
+    return Opening(path, uri_of(copy, "immutable=1"), note, folder)
+
+
+def _copy_blocks(source: apsw.VFSFile, write: Callable[[bytes], int], size: int) -> None:
+    for offset in range(0, size, _COPY_BLOCK):
+        write(source.xRead(min(_COPY_BLOCK, size - offset), offset))

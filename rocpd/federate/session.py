@@ -1,0 +1,205 @@
+"""Owns a session: opened files answering as one read-only database, until it is closed.
+
+Never prints: what the user should be told goes to `tell` and stays in `notes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import TypeAlias
+
+from rocpd.errors import ClosedError, InputError
+from rocpd.federate import source
+from rocpd.federate.align import Align, Alignment, Domain, Span, align, domains, span_of
+from rocpd.federate.attach import attach
+from rocpd.federate.identify import Rank, distinct, identify, number
+from rocpd.federate.open import Opening, plan
+from rocpd.federate.result import Cursor, Parameters, Result
+from rocpd.federate.unify import Unifier
+from rocpd.schema.load import VIEWS
+
+Tell: TypeAlias = Callable[[str], None]
+
+
+class Session:
+    """Many rocpd files as one database. Made by `rocpd.connect`; use it in a `with` block or call `close`.
+
+    Attributes:
+        ranks: the processes, by rank number.
+        views: names of the readable views.
+        notes: what was worth telling while opening.
+    """
+
+    def __init__(self, ranks: tuple[Rank, ...], how: Align, tell: Tell | None) -> None:
+        self.ranks = ranks
+        self.views = VIEWS
+        self.notes: list[str] = []
+        self._how = how
+        self._tell = tell
+        self._spans: dict[int, Span] | None = None
+        self._alignment: Alignment | None = None
+        connection, self.parts = attach(ranks)
+        self._connection: object = connection
+        self._open = connection
+        self._unifier = Unifier(connection, self.parts)
+        self._closed = False
+
+    def note(self, message: str) -> None:
+        """Tell the user something once."""
+        if message not in self.notes:
+            self.notes.append(message)
+            if self._tell:
+                self._tell(message)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of everything that can be selected from: base tables, then views."""
+        return self._unifier.relations
+
+    def execute(self, sql: str, parameters: Parameters = None) -> Cursor:
+        """Run SQL on all ranks; base tables and views are those of the whole job.
+
+        Args:
+            sql: one or more statements; reads, and writes to temp tables and views.
+            parameters: values for `?` or `:name`.
+
+        Raises:
+            QueryError: SQLite refuses the statement, or it would write to a file.
+            ClosedError: the session was closed.
+        """
+        self._check_open()
+        self._unifier.prepare(sql)
+        return Cursor(self._open, sql, parameters)
+
+    def sql(self, sql: str, parameters: Parameters = None) -> Result:
+        """Run one statement; give a Result (rows, Arrow, pandas, text). Errors as for `execute`."""
+        return Result(lambda: self.execute(sql, parameters))
+
+    def cursor(self) -> SessionCursor:
+        """Give a DB-API style cursor, for code written for sqlite3."""
+        self._check_open()
+        return SessionCursor(self)
+
+    @property
+    def spans(self) -> dict[int, Span]:
+        """Rank number -> first start and last end of its events [ns, as recorded]; ranks without events are left out."""
+        self._check_open()
+        if self._spans is None:
+            found = {part.rank or 0: span_of(self._open, part) for part in self.parts}
+            self._spans = {rank: span for rank, span in found.items() if span}
+        return self._spans
+
+    @property
+    def clock_domains(self) -> tuple[Domain, ...]:
+        """Sets of ranks whose timestamps compare."""
+        return domains(self.ranks, self.spans)
+
+    @property
+    def alignment(self) -> Alignment:
+        """What is added to each rank's timestamps where ranks are laid on one time line [ns]; told once."""
+        if self._alignment is None:
+            self._alignment = align(self._how, self.clock_domains, self.spans)
+            if self._alignment.note:
+                self.note(self._alignment.note)
+        return self._alignment
+
+    @property
+    def time_range(self) -> tuple[int, int] | None:
+        """First start and last end over all ranks after alignment [ns]; None without events."""
+        offsets = self.alignment.offsets
+        if not self.spans:
+            return None
+        starts = [span.start + offsets[rank] for rank, span in self.spans.items()]
+        return min(starts), max(span.end + offsets[rank] for rank, span in self.spans.items())
+
+    def close(self) -> None:
+        """Close the files and delete recovered copies; closing twice is fine."""
+        if not self._closed:
+            self._closed = True
+            self._open.close(True)
+            for rank in self.ranks:
+                rank.opening.discard()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_closed"):
+            self.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError("the session is closed", "open a new one with rocpd.connect(...)")
+
+
+class SessionCursor:
+    """`cursor.execute(sql).fetchall()` as in sqlite3; runs on the session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._cursor: Cursor | None = None
+
+    def execute(self, sql: str, parameters: Parameters = None) -> Cursor:
+        """Run SQL, as `Session.execute`."""
+        self._cursor = self._session.execute(sql, parameters)
+        return self._cursor
+
+
+def connect(
+    inputs: source.Input | Iterable[source.Input] | None = None,
+    *,
+    skip_bad: bool = False,
+    align: str | Align = Align.AUTO,
+    tell: Tell | None = None,
+) -> Session:
+    """Open rocpd files as one database.
+
+    Args:
+        inputs: file, glob, folder, package or a list of them; None: `$ROCPD_INPUT`, else what lies in the working
+            directory.
+        skip_bad: leave out files that cannot be used, with a note, instead of raising.
+        align: `auto`, `none` or `start`: how ranks are laid on one time line where that matters.
+        tell: called with each line that is worth telling the user.
+
+    Raises:
+        InputError: nothing found, or a file that cannot be used.
+    """
+    how = Align(align)
+    found = source.find(inputs)
+    openings: list[Opening] = []
+    try:
+        pool, notes = _identify_all(found, skip_bad, openings)
+        kept, doubles = distinct(pool)
+        session = Session(number(kept), how, tell)
+    except BaseException:
+        for opening in openings:
+            opening.discard()
+        raise
+    for note in (*found.notes, *notes, *doubles):
+        session.note(note)
+    return session
+
+
+def _identify_all(found: source.Found, skip_bad: bool, openings: list[Opening]) -> tuple[list[Rank], list[str]]:
+    pool: list[Rank] = []
+    notes: list[str] = []
+    for path in found.paths:
+        try:
+            opening = plan(path)
+            openings.append(opening)
+            pool += identify(opening)
+        except InputError as error:
+            if not skip_bad:
+                raise
+            notes.append(f"left out: {error.message}")
+        else:
+            notes += [opening.note] if opening.note else []
+    if not pool:
+        raise InputError("every input was left out: " + "; ".join(note.removeprefix("left out: ") for note in notes))
+    return pool, notes

@@ -1,0 +1,137 @@
+"""Owns finding which files the user means: files, globs, folders, packages, or what lies around.
+
+Never opens a database; `open` decides how, `identify` what is in it.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from rocpd.errors import InputError
+
+Input: TypeAlias = str | os.PathLike[str]
+
+_NOTHING = "give files, folders or globs, set ROCPD_INPUT, or change to a folder that holds *.db files"
+
+
+@dataclass(frozen=True)
+class Found:
+    """Files to open, in the order found, and what the user should be told about the choice."""
+
+    paths: tuple[Path, ...]
+    notes: tuple[str, ...] = ()
+
+
+def find(inputs: Input | Iterable[Input] | None = None, environ: Mapping[str, str] | None = None) -> Found:
+    """Turn what the user gave into files.
+
+    Args:
+        inputs: files, globs, folders (searched for `*.db` in it and one level below), `*.rpdb` folders, `index.yaml`
+            files. Nothing: `$ROCPD_INPUT` (several paths with `:`), else what lies in the working directory.
+        environ: stands in for `os.environ`.
+
+    Raises:
+        InputError: a path does not exist, a glob or folder holds no database, nothing was given and nothing found.
+    """
+    if inputs is None:
+        given: list[str] = []
+    elif isinstance(inputs, (str, os.PathLike)):
+        given = [os.fspath(inputs)]
+    else:
+        given = [os.fspath(item) for item in inputs]
+    if not given:
+        return _default(os.environ if environ is None else environ)
+    return Found(_distinct(path for item in given for path in _expand(item)))
+
+
+def _default(environ: Mapping[str, str]) -> Found:
+    variable = [item for item in environ.get("ROCPD_INPUT", "").split(os.pathsep) if item]
+    if variable:
+        paths = _distinct(path for item in variable for path in _expand(item))
+        return Found(paths, (f"input: {_count(paths)} from $ROCPD_INPUT",))
+    here = Path()
+    packages = sorted(here.glob("*.rpdb"))
+    if len(packages) == 1:
+        paths = _expand_folder(packages[0])
+        return Found(paths, (f"input: package {packages[0].name} ({_count(paths)})",))
+    if (here / "index.yaml").is_file():
+        paths = _expand_index(here / "index.yaml")
+        return Found(paths, (f"input: index.yaml ({_count(paths)})",))
+    if (here / "merged.db").is_file():
+        return Found((here / "merged.db",), ("input: merged.db",))
+    flat = tuple(sorted(path for path in here.glob("*.db") if path.is_file()))
+    if flat:
+        return Found(flat, (f"input: {_names(flat)}",))
+    nested = tuple(sorted(path for path in here.glob("*/*_results.db") if path.is_file()))
+    if nested:
+        return Found(nested, (f"input: {_names(nested)}",))
+    raise InputError("no input: no *.rpdb, merged.db, *.db or HOST/PID_results.db in this folder", _NOTHING)
+
+
+def _expand(item: str) -> tuple[Path, ...]:
+    path = Path(item)
+    if path.is_dir():
+        return _expand_folder(path)
+    if os.path.lexists(path):
+        return _expand_index(path) if path.suffix in (".yaml", ".yml") else (path,)
+    if glob.has_magic(item):
+        matches = sorted(glob.glob(item, recursive=True))  # noqa: PTH207 (Path.glob refuses absolute patterns)
+        if matches:
+            return tuple(found for match in matches for found in _expand(match))
+        raise InputError(f"{item}: matches no file", "check the pattern with ls")
+    raise InputError(f"{item}: no such file", "check the spelling; folders and globs work too")
+
+
+def _expand_folder(folder: Path) -> tuple[Path, ...]:
+    index = folder / "index.yaml"
+    if index.is_file():
+        return _expand_index(index)
+    try:
+        paths = [*sorted(folder.glob("*.db")), *sorted(folder.glob("*/*.db"))]
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be listed: {error.strerror}") from error
+    files = tuple(path for path in paths if path.is_file())
+    if not files:
+        raise InputError(f"{folder}: a folder without *.db files", "rocprofv3 writes HOST/PID_results.db below its -d")
+    return files
+
+
+def _expand_index(index: Path) -> tuple[Path, ...]:
+    import yaml
+
+    try:
+        content: Any = yaml.safe_load(index.read_text(encoding="utf-8"))
+        package = content["rocprofiler-sdk"]["rocpd"]
+        names: Sequence[str] = [str(name) for name in package["files"]]
+        base = index.parent / str(package.get("path") or ".")
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{index}: not a package index ({type(error).__name__})",
+            "it should hold rocprofiler-sdk: {rocpd: {path: ., files: [...]}}",
+        ) from error
+    paths = tuple(base / name for name in names)
+    for path in paths:
+        if not path.is_file():
+            raise InputError(f"{path}: listed in {index} but not there", "restore the file or mend the index")
+    if not paths:
+        raise InputError(f"{index}: lists no files")
+    return paths
+
+
+def _distinct(paths: Iterable[Path]) -> tuple[Path, ...]:
+    return tuple({os.path.abspath(path): path for path in paths}.values())  # noqa: PTH100 (symlinks stay as given)
+
+
+def _count(paths: Sequence[Path]) -> str:
+    return "1 file" if len(paths) == 1 else f"{len(paths)} files"
+
+
+def _names(paths: Sequence[Path]) -> str:
+    if len(paths) <= 3:
+        return ", ".join(str(path) for path in paths)
+    return f"{len(paths)} files, {paths[0]} … {paths[-1]}"

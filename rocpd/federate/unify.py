@@ -1,0 +1,30 @@
+"""Owns the temporary views that make many ranks look like one database; only those that a statement names.
+
+Never touches the files: the views live in the connection's temp schema. The text comes from `schema.render`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import apsw
+
+from rocpd.schema.render import Part, named, relations, select_text
+from rocpd.schema.write import create_view_text
+
+
+class Unifier:
+    """Creates views over `parts` on `connection` when statements first name them."""
+
+    def __init__(self, connection: apsw.Connection, parts: Sequence[Part]) -> None:
+        self._connection = connection
+        self._parts = parts
+        self.relations = relations(parts)
+        self._done: set[str] = set()
+
+    def prepare(self, sql: str) -> None:
+        """Create the views that `sql` names and that are not there yet."""
+        for name in named(sql, self.relations):
+            if name not in self._done:
+                self._connection.execute(create_view_text(name, select_text(name, self._parts), temporary=True))
+                self._done.add(name)

@@ -1,5 +1,6 @@
 -- Kernels by enclosing marker and name: calls, time, spread.
--- The deviation takes two passes over the rows: a sum of squares would lose its digits.
+-- The deviation takes two passes over the rows: a sum of squares would lose its digits. CROSS JOIN keeps the rows
+-- in the outer loop: SQLite otherwise indexes them all (5 times slower at four ranks of 100,000 dispatches).
 CREATE VIEW "kernel_summary_region" AS
 WITH
     g AS (
@@ -10,7 +11,7 @@ WITH
     d AS (
         SELECT g.region, g.name, SUM((V.duration - g.mean_ns) * (V.duration - g.mean_ns)) AS squares
         FROM "kernels" V
-        JOIN g ON g.region IS V.region AND g.name IS V.name
+        CROSS JOIN g ON g.region IS V.region AND g.name IS V.name
         GROUP BY g.region, g.name
     )
 SELECT

@@ -61,7 +61,7 @@ def span_of(connection: apsw.Connection, part: Part) -> Span | None:
     ]
     if "timestamp" in part.tables.get("rocpd_sample", ()):
         stamp = quote_name("timestamp")
-        selects.append(f"SELECT MIN({stamp}), MAX({stamp}) FROM {part.name('rocpd_sample')} WHERE {stamp} > 0")  # noqa: S608
+        selects.append(f"SELECT MIN({stamp}), MAX({stamp}) FROM {part.name('rocpd_sample')} WHERE {stamp} > 0")
     rows = [row for sql in selects for row in connection.execute(sql) if row[0] is not None]
     return Span(min(row[0] for row in rows), max(row[1] for row in rows)) if rows else None
 
@@ -95,7 +95,9 @@ def align(how: Align, found: Sequence[Domain], spans: Mapping[int, Span]) -> Ali
     base = min(span.start for span in spans.values())
     if how is Align.START:
         offsets = {number: base - span.start for number, span in spans.items()}
-        return Alignment(offsets, f"time: every one of {len(spans)} ranks starts at its own first event (--align start)")
+        return Alignment(
+            offsets, f"time: every one of {len(spans)} ranks starts at its own first event (--align start)"
+        )
     offsets = {number: base - domain.start for domain in found for number in domain.ranks}
     return Alignment(
         offsets,

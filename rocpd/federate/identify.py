@@ -108,14 +108,18 @@ def _catalogue(connection: apsw.Connection) -> tuple[dict[str, tuple[str, ...]],
     sql = "SELECT m.name, p.name FROM sqlite_master m JOIN pragma_table_info(m.name) p WHERE m.type = 'table'"
     for name, column in connection.execute(sql):
         tables.setdefault(name, []).append(column)
-    views = {name: sql or "" for name, sql in connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'view'")}
+    views = {
+        name: sql or "" for name, sql in connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'view'")
+    }
     return {name: tuple(columns) for name, columns in tables.items()}, views
 
 
 def _metadata(connection: apsw.Connection, tables: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
     names = [name for name in tables if name == "rocpd_metadata" or name.startswith("rocpd_metadata_")]
     return {
-        name: [(str(tag), str(value)) for tag, value in connection.execute(f"SELECT tag, value FROM {quote_name(name)}")]
+        name: [
+            (str(tag), str(value)) for tag, value in connection.execute(f"SELECT tag, value FROM {quote_name(name)}")
+        ]
         for name in names
     }
 
@@ -173,7 +177,9 @@ def _rank(
     rows = metadata.get("rocpd_metadata" + suffix) or [row for rows in metadata.values() for row in rows]
     guids = [value for tag, value in rows if tag == "guid"]
     guid = next((g for g in guids if "_" + g.replace("-", "_") == suffix), None)
-    process = _first_row(connection, own, "rocpd_info_process", suffix, ("nid", "pid", "command", "environment", "extdata"))
+    process = _first_row(
+        connection, own, "rocpd_info_process", suffix, ("nid", "pid", "command", "environment", "extdata")
+    )
     node = _first_row(connection, own, "rocpd_info_node", suffix, ("hostname", "machine_id"), process["nid"])
     return Rank(
         number=0,
@@ -198,7 +204,7 @@ def _first_row(
     columns: Sequence[str],
     row_id: object = None,
 ) -> dict[str, Any]:
-    """Read one row with text as bytes (it need not be UTF-8): the one with `row_id`, else the first; NULL where missing."""
+    """Read one row: the one with `row_id`, else the first. Text comes as bytes, missing columns as None."""
     have = tables.get(base, ())
     wanted = [column for column in columns if column in have]
     empty = dict.fromkeys(columns)
@@ -207,7 +213,7 @@ def _first_row(
     items = ", ".join(
         f"CASE typeof({q}) WHEN 'text' THEN CAST({q} AS BLOB) ELSE {q} END" for q in map(quote_name, wanted)
     )
-    sql = f"SELECT {items} FROM {quote_name(base + suffix)} ORDER BY id IS NOT ?, id LIMIT 1"  # noqa: S608
+    sql = f"SELECT {items} FROM {quote_name(base + suffix)} ORDER BY id IS NOT ?, id LIMIT 1"
     row = connection.execute(sql, (row_id,)).fetchone()
     return empty | dict(zip(wanted, row, strict=True)) if row else empty
 

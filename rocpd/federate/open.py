@@ -94,9 +94,13 @@ def told_as_input_error(path: Path) -> Iterator[None]:
     try:
         yield
     except apsw.BusyError as error:
-        raise InputError(f"{path}: locked by a writer", "wait until the profiler has finished, then try again") from error
+        raise InputError(
+            f"{path}: locked by a writer", "wait until the profiler has finished, then try again"
+        ) from error
     except (apsw.CorruptError, apsw.NotADBError, apsw.FullError, apsw.IOError) as error:
-        raise InputError(f"{path}: damaged: {error}", "copy it again from where it was written, or --skip-bad") from error
+        raise InputError(
+            f"{path}: damaged: {error}", "copy it again from where it was written, or --skip-bad"
+        ) from error
     except (apsw.CantOpenError, apsw.PermissionsError, apsw.AuthError) as error:
         raise InputError(f"{path}: cannot be opened: {error}", "check its permissions") from error
     except OSError as error:

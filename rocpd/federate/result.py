@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import apsw
 
 from rocpd.errors import QueryError
-from rocpd.schema.quote import quote_name
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-Value: TypeAlias = None | int | float | str | bytes
+Value: TypeAlias = int | float | str | bytes | None
 Row: TypeAlias = tuple[Any, ...]
 Parameters: TypeAlias = Sequence[Value] | Mapping[str, Value] | None
 
@@ -88,9 +87,11 @@ class Cursor:
     def _tolerant(self) -> Iterator[Row]:
         """Run the statement again, text as bytes: SQLite keeps text that is not UTF-8, Python's str can't."""
         names = [f"c{i}" for i in range(len(self.columns))]
-        items = ", ".join(f"typeof({n}), CASE typeof({n}) WHEN 'text' THEN CAST({n} AS BLOB) ELSE {n} END" for n in names)
+        items = ", ".join(
+            f"typeof({n}), CASE typeof({n}) WHEN 'text' THEN CAST({n} AS BLOB) ELSE {n} END" for n in names
+        )
         inner = self._sql.strip().rstrip(";")
-        sql = f"WITH q({', '.join(map(quote_name, names))}) AS (\n{inner}\n) SELECT {items} FROM q LIMIT -1 OFFSET {self._given}"  # noqa: S608
+        sql = f"WITH q({', '.join(names)}) AS (\n{inner}\n) SELECT {items} FROM q LIMIT -1 OFFSET {self._given}"
         for row in self._connection.execute(sql, self._parameters):
             yield tuple(
                 value.decode("utf-8", "backslashreplace") if kind == "text" else value

@@ -83,7 +83,7 @@ class Session:
 
     @property
     def spans(self) -> dict[int, Span]:
-        """Rank number -> first start and last end of its events [ns, as recorded]; ranks without events are left out."""
+        """Rank number -> first start and last end of its events [ns, as recorded]; none for ranks without events."""
         self._check_open()
         if self._spans is None:
             found = {part.rank or 0: span_of(self._open, part) for part in self.parts}

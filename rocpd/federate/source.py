@@ -70,6 +70,9 @@ def _default(environ: Mapping[str, str]) -> Found:
     nested = tuple(sorted(path for path in here.glob("*/*_results.db") if path.is_file()))
     if nested:
         return Found(nested, (f"input: {_names(nested)}",))
+    merged = here / "rocpd-output-data" / "merged.db"
+    if merged.is_file():
+        return Found((merged,), (f"input: {merged}",))
     raise InputError("no input: no *.rpdb, merged.db, *.db or HOST/PID_results.db in this folder", _NOTHING)
 
 

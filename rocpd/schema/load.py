@@ -146,9 +146,7 @@ def table(name: str) -> Table:
     text = _text_of("tables", name)
     doc = _doc_of(text)
     since = _SINCE.match(doc)
-    columns = tuple(
-        _column(m["name"], m["doc"], m["decl"]) for m in map(_TABLE_COLUMN.match, text.splitlines()) if m
-    )
+    columns = tuple(_column(m["name"], m["doc"], m["decl"]) for m in map(_TABLE_COLUMN.match, text.splitlines()) if m)
     return Table(name, _SINCE.sub("", doc), since.group(1) if since else "", columns, text)
 
 

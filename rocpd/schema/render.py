@@ -81,6 +81,13 @@ def select_text(relation: str, parts: Sequence[Part]) -> str:
     return _union([_per_rank(chosen, template, part) for part in present])
 
 
+def for_one_rank(sql: str, part: Part) -> str:
+    """Give `sql` (a SELECT without WITH) so that the relations it names are those of one rank."""
+    names = named(sql, relations([part]))
+    tables = [f"{quote_name(name)} AS (\n{select_text(name, [part])}\n)" for name in names]
+    return f"WITH {', '.join(tables)}\n{sql}" if tables else sql
+
+
 def _definition(text: str) -> str:
     return text.split(" AS\n", 1)[1].rstrip(";\n ")
 

@@ -91,7 +91,9 @@ class Writer:
         facts: list[tuple[str, str]] = [("schema_version", str(major))]
         if self.version != "3.0.0":
             facts[0] = ("schema_version", self.version)
-            facts += [(f"schema_version_{n}", str(v)) for n, v in (("major", major), ("minor", minor), ("patch", patch))]
+            facts += [
+                (f"schema_version_{n}", str(v)) for n, v in (("major", major), ("minor", minor), ("patch", patch))
+            ]
         facts += [("uuid", self.suffix), ("guid", self.guid)]
         self.insert("rocpd_metadata", ("tag", "value"), facts)
 
@@ -99,9 +101,7 @@ class Writer:
         """Store the plain views (`rocpd_region` …) and the readable ones, as AMD's files have them."""
         part = Part(self.suffix, self.tables)
         for name in self.tables:
-            self.connection.execute(
-                create_view_text(name, f"SELECT * FROM {quote_name(name + self.suffix)}")
-            )
+            self.connection.execute(create_view_text(name, f"SELECT * FROM {quote_name(name + self.suffix)}"))
         for name in VIEWS:
             self.connection.execute(create_view_text(name, select_text(name, [part])))
 

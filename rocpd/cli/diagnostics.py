@@ -1,0 +1,131 @@
+"""Owns everything said on stderr: notes, progress, errors with their hint, and the exit code they mean.
+
+stdout belongs to data; nothing here writes to it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+from rocpd.errors import Exit, RocpdError
+
+# typer carries its own copy of click in new versions and uses the installed one in old ones: this is the base of
+# all usage errors in both.
+_ClickException: type[Exception] = typer.BadParameter.__mro__[2]
+
+_PATIENCE_S = 1.0  # no bar for anything quicker
+
+
+@dataclass
+class Outcome:
+    """The exit code that a block ended with."""
+
+    code: int = Exit.GOOD
+
+
+def set_up_streams() -> None:
+    """Write UTF-8 whatever the locale says; a kernel name must not stop a command."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def is_verbose(words: Sequence[str]) -> bool:
+    """Whether a command was asked to show tracebacks."""
+    return "--verbose" in words[1:] or "-v" in words[1:]
+
+
+def tell(message: str) -> None:
+    """Say one line on stderr."""
+    sys.stderr.write(f"rocpd: {message}\n")
+    sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def told(verbose: bool) -> Iterator[Outcome]:
+    """Turn errors into one line and one hint on stderr, and into an exit code."""
+    outcome = Outcome()
+    try:
+        yield outcome
+    except RocpdError as error:
+        if verbose:
+            traceback.print_exc()
+        _tell_error(error)
+        outcome.code = error.exit_code
+    except _ClickException as error:
+        show: Any = error
+        show.show()
+        outcome.code = Exit.USAGE
+    except (KeyboardInterrupt, typer.Abort):
+        tell("interrupted; nothing partial is left")
+        outcome.code = 130
+    except BrokenPipeError:
+        # The reader of stdout has seen enough. Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        outcome.code = Exit.GOOD
+    except OSError as error:
+        if verbose:
+            traceback.print_exc()
+        tell(f"error: {error.filename or 'output'}: {error.strerror or error}")
+        outcome.code = Exit.FAILED
+
+
+def _tell_error(error: RocpdError) -> None:
+    message = " ".join(error.message.split("\n"))
+    sys.stderr.write(f"rocpd: error: {message}\n")
+    if error.hint:
+        sys.stderr.write(f"  hint: {error.hint}\n")
+
+
+@contextlib.contextmanager
+def progress(label: str, unit: str = "rows") -> Iterator[Callable[[int, int], None] | None]:
+    """Give a callback (done, total) that draws a bar on a terminal after a second; None when stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    bar = _Bar(label, unit)
+    try:
+        yield bar.update
+    finally:
+        bar.clear()
+
+
+class _Bar:
+    """One line that is drawn over itself: label, bar, share, speed, time left."""
+
+    def __init__(self, label: str, unit: str) -> None:
+        self._label = label
+        self._unit = unit
+        self._start = time.monotonic()
+        self._next = self._start + _PATIENCE_S
+        self._drawn = False
+
+    def update(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now < self._next or total <= 0:
+            return
+        self._next = now + 0.1
+        self._drawn = True
+        share = min(done / total, 1.0)
+        rate = done / (now - self._start)
+        left = (total - done) / rate if rate else 0
+        tail = f" {share:4.0%}  {rate:,.0f} {self._unit}/s  {left:,.0f} s left"
+        room = max(10, shutil.get_terminal_size().columns - len(self._label) - len(tail) - 2)
+        filled = int(room * share)
+        sys.stderr.write(f"\r{self._label} {'━' * filled}{' ' * (room - filled)}{tail}")
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        if self._drawn:
+            sys.stderr.write("\r" + " " * (shutil.get_terminal_size().columns - 1) + "\r")
+            sys.stderr.flush()

@@ -1,0 +1,56 @@
+"""Owns where tables go: a file or stdout, in the format that was asked for. Text comes from `rocpd.table`."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, TextIO
+
+from rocpd.cli.diagnostics import tell
+
+
+class TableFormat(StrEnum):
+    """How rows look."""
+
+    CONSOLE = "console"
+    CSV = "csv"
+    JSON = "json"
+    MD = "md"
+    HTML = "html"
+
+
+@contextlib.contextmanager
+def target(path: Path | None, force: bool) -> Iterator[TextIO]:
+    """Give stdout, or a file that appears under `path` when the block ends well."""
+    if path is None:
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    from rocpd.output import complete_or_nothing
+
+    with (
+        complete_or_nothing(path, force) as temporary,
+        temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as out,
+    ):
+        yield out
+    tell(f"wrote {path}")
+
+
+def emit(
+    columns: Sequence[str], rows: Iterator[tuple[Any, ...]], out: TextIO, form: TableFormat, limit: int = 0
+) -> None:
+    """Write one table. The console form cuts at `limit` rows (0: none) and says so."""
+    from rocpd.table import writer
+    from rocpd.table.console import write_console
+
+    if form is not TableFormat.CONSOLE:
+        writer(form.value)(columns, rows, out)
+        return
+    width = shutil.get_terminal_size().columns if out.isatty() else None
+    if write_console(columns, rows, out, limit, width):
+        out.flush()
+        tell(f"cut at {limit} rows; --limit 0 shows all, --format csv streams them")

@@ -1,0 +1,64 @@
+"""Owns `rocpd merge`: one file out of many."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rocpd.cli import options
+from rocpd.cli.diagnostics import progress, tell
+from rocpd.cli.summary import show, summarized
+
+
+def merge(
+    paths: options.Paths = None,
+    inputs: options.Input = None,
+    name: Annotated[
+        Path, typer.Option("--output-file", "-o", metavar="NAME", help="File to write; .db is added.")
+    ] = Path("merged"),
+    folder: options.OutputFolder = None,
+    summary: Annotated[bool, typer.Option("--summary", help="Also print the summary of the merged file.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Rows per summary table; 0 shows all.")] = 20,
+    force: options.Force = False,
+    skip_bad: options.SkipBad = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Put all ranks into one SQLite file that any SQLite tool shows as one job.
+
+    Every row of every rank is kept under its own table names; the joined views are stored too. The file is verified
+    before it gets its name; inputs are never changed. Merged files can be merged again.
+
+    \b
+    rocpd merge rank*.db --summary
+    rocpd merge node0/ node1/ -o job -d results
+    """
+    from rocpd.federate.merge import merge as write_merged
+    from rocpd.federate.session import connect
+    from rocpd.summary.summarize import SummaryOptions
+
+    target = output_path(name, folder)
+    with connect(options.inputs(paths, inputs), skip_bad=skip_bad, tell=tell) as session:
+        with progress("merge") as report:
+            write_merged(session, target, force, report)
+        ranks, files = len(session.ranks), len({rank.opening.path for rank in session.ranks})
+    size = target.stat().st_size / 1e6
+    tell(f"wrote {target}: {_count(ranks, 'rank')} from {_count(files, 'file')}, {size:.1f} MB")
+    if summary:
+        with connect([target]) as session:
+            show(summarized(session, SummaryOptions()), limit)
+
+
+def output_path(name: Path, folder: Path | None) -> Path:
+    """Give the file to write: a name with a folder of its own stays where it says."""
+    path = (
+        name
+        if name.is_absolute() or (folder is None and name.parent != Path())
+        else options.output_folder(folder) / name
+    )
+    return path if path.suffix else path.with_name(path.name + ".db")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

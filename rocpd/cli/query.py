@@ -1,0 +1,124 @@
+"""Owns `rocpd query`: SQL over all ranks, as text."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rocpd.cli import options
+from rocpd.cli.diagnostics import tell
+from rocpd.cli.emit import TableFormat, emit, target
+from rocpd.errors import UsageError
+
+
+def query(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="SQL INPUTS", show_default=False, help="SQL, then inputs.")
+    ] = None,
+    sql: Annotated[str | None, typer.Option("--query", metavar="SQL", help="SQL, as an option.")] = None,
+    script: Annotated[
+        Path | None,
+        typer.Option("--script", metavar="FILE", help="SQL script that runs first (temp views and tables)."),
+    ] = None,
+    inputs: options.Input = None,
+    form: Annotated[
+        TableFormat | None, typer.Option("--format", "-f", help="Form of the rows [default: console, or by -o].")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output-file", "-o", metavar="FILE", help="Write to a file instead of stdout.")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--output-path", "-d", metavar="DIR", help="Folder of -o.", show_default=False)
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Rows shown on the console; 0 shows all.")] = 100,
+    force: options.Force = False,
+    skip_bad: options.SkipBad = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Ask SQL of all ranks at once.
+
+    Tables (rocpd_region …) and views (kernels, regions, top_kernels …) are those of the whole job; views end with
+    rank and hostname. `rocpd info --views` lists them.
+
+    \b
+    rocpd query "select * from top_kernels limit 10"
+    rocpd query "select rank, sum(duration) from kernels group by rank" job/*.db
+    rocpd query -i a.db b.db --query "select * from regions" --format csv -o regions.csv
+    """
+    from rocpd.federate.session import connect
+
+    text, paths = _split(words or [], sql, script)
+    first = _read_script(script) if script else ""
+    file = _file(output, folder, form)
+    chosen = form or _form_of(file)
+    with connect([*(inputs or []), *paths], skip_bad=skip_bad, tell=tell) as session, target(file, force) as out:
+        statements = [*_statements(first), *_statements(text)]
+        for statement in statements:
+            cursor = session.execute(statement)
+            if cursor.columns:
+                emit(cursor.columns, cursor, out, chosen, limit)
+            else:
+                cursor.fetchall()
+
+
+def _split(words: list[str], sql: str | None, script: Path | None) -> tuple[str, list[str]]:
+    """Tell the SQL from the inputs: the first word that is no path, unless `--query` gave it."""
+    if sql is not None:
+        return sql, words
+    for index, word in enumerate(words):
+        if not _is_input(word):
+            return word, words[:index] + words[index + 1 :]
+    if script:
+        return "", words
+    raise UsageError("no SQL given", 'rocpd query "select * from top_kernels"')
+
+
+def _is_input(word: str) -> bool:
+    looks_like_sql = any(mark in word for mark in " \n\t;(")
+    return os.path.lexists(word) or (not looks_like_sql and (glob.has_magic(word) or word.endswith((".db", ".rpdb"))))
+
+
+def _read_script(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise UsageError(f"{path}: cannot be read: {reason}") from error
+
+
+def _statements(sql: str) -> Iterator[str]:
+    """Split a script by SQLite's own rules: `;` in strings, comments and triggers does not count."""
+    import apsw
+
+    pending = ""
+    for piece in sql.split(";"):
+        pending += piece
+        if not pending.strip():
+            pending = ""
+        elif apsw.complete(pending + ";"):
+            yield pending + ";"
+            pending = ""
+        else:
+            pending += ";"
+    if pending.strip():
+        yield pending
+
+
+def _file(output: Path | None, folder: Path | None, form: TableFormat | None) -> Path | None:
+    if output is None and folder is None:
+        return None
+    name = output or Path(options.output_name(None))
+    path = (folder or Path()) / name
+    if path.suffix:
+        return path
+    return path.with_name(f"{path.name}.{'txt' if form in (None, TableFormat.CONSOLE) else form.value}")
+
+
+def _form_of(file: Path | None) -> TableFormat:
+    ending = file.suffix.lstrip(".").lower() if file else ""
+    return TableFormat(ending) if ending in set(TableFormat) else TableFormat.CONSOLE

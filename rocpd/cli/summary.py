@@ -1,0 +1,91 @@
+"""Owns `rocpd summary`: where the time went, per kernel, copy, function, marker or domain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rocpd.cli import options
+from rocpd.cli.diagnostics import progress, tell
+from rocpd.cli.emit import TableFormat, emit, target
+from rocpd.errors import RocpdError
+
+if TYPE_CHECKING:
+    from rocpd.federate.session import Session
+    from rocpd.summary.summarize import SummaryOptions
+    from rocpd.summary.tables import SummaryTable
+
+
+def summary(
+    paths: options.Paths = None,
+    inputs: options.Input = None,
+    form: Annotated[TableFormat, typer.Option("--format", "-f", help="Form of the tables.")] = TableFormat.CONSOLE,
+    by_rank: Annotated[bool, typer.Option("--summary-by-rank", help="Also each table by rank.")] = False,
+    domains: Annotated[bool, typer.Option("--domain-summary", help="Also the time by domain.")] = False,
+    regions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--region-categories",
+            metavar="NAME...",
+            help="API domains to show: HIP MARKERS …, or NONE.",
+            show_default=False,
+        ),
+    ] = None,
+    name: options.OutputName = None,
+    folder: options.OutputFolder = None,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Rows per table on the console; 0 shows all.")] = 20,
+    force: options.Force = False,
+    skip_bad: options.SkipBad = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Show where the time went, exact over all ranks.
+
+    Durations are nanoseconds, percentages are of the table (by rank: of the rank), STD_DEV is the sample deviation.
+    On the console and without -o or -d the tables go to stdout; else one file each, <NAME>_<table>.<format>.
+
+    \b
+    rocpd summary
+    rocpd summary job/*.db --summary-by-rank --format csv -d summaries
+    rocpd summary -i a.db b.db --region-categories HIP MARKERS --domain-summary
+    """
+    from rocpd.federate.session import connect
+    from rocpd.summary.summarize import SummaryOptions
+
+    wanted = SummaryOptions(by_rank, domains, _categories(regions))
+    with connect(options.inputs(paths, inputs), skip_bad=skip_bad, tell=tell) as session:
+        tables = summarized(session, wanted)
+    if form is TableFormat.CONSOLE and name is None and folder is None:
+        show(tables, limit)
+        return
+    base = options.output_name(name)
+    for table in tables:
+        ending = "txt" if form is TableFormat.CONSOLE else form.value
+        with target(options.output_folder(folder) / f"{base}_{table.name}.{ending}", force) as out:
+            emit(table.columns, iter(table.rows), out, form)
+
+
+def summarized(session: Session, wanted: SummaryOptions) -> list[SummaryTable]:
+    """Give all tables, with a progress bar; an empty job is an error, not a page of zeros."""
+    from rocpd.summary.summarize import summarize
+
+    with progress("summary", "steps") as report:
+        tables = list(summarize(session, wanted, report))
+    if not tables:
+        raise RocpdError("nothing to summarise: no kernels, copies, allocations or regions in the inputs")
+    return tables
+
+
+def show(tables: list[SummaryTable], limit: int) -> None:
+    """Write all tables to stdout, each under its name."""
+    with target(None, force=False) as out:
+        for number, table in enumerate(tables):
+            out.write(("\n" if number else "") + table.name.replace("_", " ").upper() + "\n")
+            emit(table.columns, iter(table.rows), out, TableFormat.CONSOLE, limit)
+
+
+def _categories(given: list[str] | None) -> list[str] | None:
+    if not given:
+        return None
+    names = [{"MARKER": "MARKERS"}.get(name.upper(), name.upper()) for name in given]
+    return [name for name in names if name != "NONE"]

@@ -1,0 +1,7 @@
+"""A deterministic data-parallel job, written as rocprofv3 writes one: for the demo, tests and benchmarks."""
+
+from rocpd.simulate.job import simulate
+from rocpd.simulate.options import PROFILES, JobOptions
+from rocpd.simulate.plan import NodeClock, Plan, RankPlace, plan
+
+__all__ = ["PROFILES", "JobOptions", "NodeClock", "Plan", "RankPlace", "plan", "simulate"]

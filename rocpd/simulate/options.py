@@ -1,0 +1,67 @@
+"""Owns what a simulated job is asked to be, and the refusal of what makes no sense. Never touches the disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocpd.errors import UsageError
+from rocpd.schema.versions import LATEST, VERSIONS
+
+PROFILES: tuple[str, ...] = ("gemm", "llm", "hpc")
+"""Shapes of a job: bare matrix products, a transformer, a conjugate-gradient solver."""
+
+DEFAULT_STEPS = 10
+
+
+@dataclass(frozen=True)
+class JobOptions:
+    """What to simulate.
+
+    Args:
+        out: folder for the files; made when missing.
+        ranks: processes, one file and one GPU each.
+        nodes: machines, each with its own clock; ranks are dealt to them in blocks.
+        steps: training steps (solver iterations); `events_per_rank` takes precedence.
+        seed: 0 or more; equal options give equal rows in every table.
+        profile: one of `PROFILES`.
+        events_per_rank: kernel dispatches and regions of one rank, roughly; None: as `steps` gives.
+        faults: damage the files in the ways that real ones are damaged.
+        force: replace existing files.
+        version: schema version to write; with `faults` the ranks differ and this is ignored.
+    """
+
+    out: Path
+    ranks: int = 4
+    nodes: int = 1
+    steps: int = DEFAULT_STEPS
+    seed: int = 0
+    profile: str = "llm"
+    events_per_rank: int | None = None
+    faults: bool = False
+    force: bool = False
+    version: str = LATEST
+
+
+def check(options: JobOptions) -> None:
+    """Refuse impossible jobs.
+
+    Raises:
+        UsageError: naming the option and what it may be.
+    """
+    for name in ("ranks", "nodes", "steps", "events_per_rank"):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise UsageError(f"{name.replace('_', ' ')}: {value} is less than 1", "give 1 or more")
+    if options.nodes > options.ranks:
+        raise UsageError(
+            f"{options.nodes} nodes for {options.ranks} ranks: a node would be empty", "give at most one node per rank"
+        )
+    if options.seed < 0:
+        raise UsageError(f"seed {options.seed}: is negative", "give 0 or more")
+    if options.profile not in PROFILES:
+        raise UsageError(f"profile {options.profile}: unknown", f"one of {', '.join(PROFILES)}")
+    if options.version not in VERSIONS:
+        raise UsageError(
+            f"schema version {options.version}: not one that can be written", f"one of {', '.join(VERSIONS)}"
+        )

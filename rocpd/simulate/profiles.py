@@ -1,0 +1,135 @@
+"""Owns the shape of each profile: which phases a step has and what each runs. Never knows times or ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Kernels launched one after the other, under a marker of their own unless `text` is empty.
+
+    `work` names kernels by key; a key with `@2` goes to the second compute stream.
+    """
+
+    text: str
+    work: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A marked part of a step, ending with a synchronisation.
+
+    Args:
+        text: marker text.
+        thread: index of the thread that launches: 0 main, 1 autograd.
+        layers: what runs.
+        copies: (source, target, bytes) per copy; H is the host, D the device.
+        reduce: bytes of the all-reduce that ends the phase, 0 for none.
+        waits: whether the phase also waits for every all-reduce so far before it ends.
+    """
+
+    text: str
+    thread: int
+    layers: tuple[Layer, ...]
+    copies: tuple[tuple[str, str, int], ...] = ()
+    reduce: int = 0
+    waits: bool = False
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One shape of job.
+
+    Args:
+        command: command line of each process.
+        phases: in order of a step.
+        resident: bytes held from start to end, one allocation each.
+        transient: bytes allocated at the begin of each step and freed at its end, one allocation each.
+    """
+
+    command: str
+    phases: tuple[Phase, ...]
+    resident: tuple[int, ...]
+    transient: tuple[int, ...]
+
+
+_BLOCK = ("norm", "gemm_nt", "attention", "gemm_nt", "add", "norm", "gemm_nt", "silu", "gemm_nn", "add")
+_BLOCK_BWD = (
+    "gemm_nn",
+    "gemm_tn@2",
+    "silu",
+    "gemm_nn",
+    "gemm_tn@2",
+    "norm_bwd",
+    "add",
+    "gemm_nn",
+    "gemm_tn@2",
+    "attention_bwd",
+    "gemm_nn",
+    "gemm_tn@2",
+    "norm_bwd",
+    "add",
+)
+_LAYERS = 3
+
+
+def _llm() -> Profile:
+    forward = tuple(Layer(f"layer {i}", _BLOCK) for i in range(_LAYERS))
+    backward = tuple(
+        Phase(
+            "backward",
+            1,
+            (Layer(f"layer {i} backward", _BLOCK_BWD),),
+            reduce=218 * MIB,
+            waits=i == 0,
+        )
+        for i in reversed(range(_LAYERS))
+    )
+    optimizer = Phase(
+        "optimizer", 0, (Layer("", ("adam", "adam", "fill", "sum")),), (("D", "D", 64 * MIB), ("D", "H", 4))
+    )
+    load = (("H", "D", 8 * MIB), ("H", "D", 32768))
+    return Profile(
+        "python3 pretrain.py --model 8b --bf16 --micro-batch 2",
+        (Phase("forward", 0, (*forward, Layer("loss", ("gemm_nt", "sum"))), load), *backward, optimizer),
+        (1308 * MIB, 1308 * MIB, 2616 * MIB),
+        (384 * MIB, 192 * MIB),
+    )
+
+
+def _gemm() -> Profile:
+    forward = Layer("products", ("bmm", "gemm_nt", "gemm_nn@2", "add") * 5)
+    backward = Layer("gradients", ("gemm_tn", "gemm_nn@2", "bmm", "bmm@2") * 8)
+    return Profile(
+        "./batched_gemm --batch 128 --repeat 5",
+        (
+            Phase("forward", 0, (forward,), (("H", "D", 48 * MIB), ("H", "D", 48 * MIB))),
+            Phase("backward", 1, (backward,), reduce=256 * MIB, waits=True),
+            Phase("optimizer", 0, (Layer("", ("add", "add", "fill")),), (("D", "D", 16 * MIB), ("D", "H", 16 * MIB))),
+        ),
+        (768 * MIB, 768 * MIB),
+        (96 * MIB, 48 * MIB),
+    )
+
+
+def _hpc() -> Profile:
+    exchange = (("D", "H", 520192), ("D", "H", 520192), ("H", "D", 520192), ("H", "D", 520192))
+    sweep = ("halo@2", "smooth", "spmv", "waxpby")
+    return Profile(
+        "./xhpcg 104 104 104",
+        (
+            Phase("forward sweep", 0, tuple(Layer(f"grid {i}", sweep * 2) for i in range(4)), exchange),
+            Phase("residual", 0, (Layer("", ("halo@2", "spmv", "dot")),), reduce=8, waits=True),
+            Phase("backward sweep", 1, tuple(Layer(f"grid {i}", sweep * 2) for i in (3, 2, 1, 0)), exchange),
+            Phase("norm", 1, (Layer("", ("waxpby", "waxpby@2", "dot")),), (("D", "D", 8998912),), 8, True),
+            Phase("update", 0, (Layer("", ("waxpby", "waxpby", "fill")),), (("D", "H", 8),)),
+        ),
+        (243 * MIB, 35 * MIB, 18 * MIB),
+        (16 * MIB, 2 * MIB),
+    )
+
+
+PROFILE_TABLE: dict[str, Profile] = {"gemm": _gemm(), "llm": _llm(), "hpc": _hpc()}

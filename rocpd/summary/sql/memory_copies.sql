@@ -1,0 +1,3 @@
+-- Copies by direction.
+SELECT 'MEMORY_COPIES' AS category, name AS name, duration AS duration
+FROM memory_copies

@@ -1,0 +1,52 @@
+"""Owns which summary tables a session gives, and in which order. Reads through `survey`, shapes through `tables`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from rocpd.federate.session import Session
+from rocpd.summary.domains import domain_groups, groups_by_domain
+from rocpd.summary.names import GPU_DOMAINS
+from rocpd.summary.survey import Progress, Survey
+from rocpd.summary.tables import SummaryTable, table, table_by_rank
+
+
+@dataclass(frozen=True)
+class SummaryOptions:
+    """What to summarise.
+
+    Args:
+        by_rank: also one table per rank and name.
+        domains: also time by domain.
+        region_categories: region domains to include (`HIP`, `MARKERS` …), None for all.
+    """
+
+    by_rank: bool = False
+    domains: bool = False
+    region_categories: Collection[str] | None = None
+
+
+def summarize(
+    session: Session, options: SummaryOptions | None = None, progress: Progress | None = None
+) -> Iterator[SummaryTable]:
+    """Give the summary tables of a session: kernels first, then copies, allocations, scratch, API domains, markers.
+
+    Only domains that have events get a table.
+    """
+    options = options or SummaryOptions()
+    survey = Survey(session, progress)
+    found = groups_by_domain(survey)
+    regions = [name for name in found if name not in GPU_DOMAINS]
+    if options.region_categories is not None:
+        wanted = {name.upper() for name in options.region_categories}
+        regions = [name for name in regions if name in wanted]
+    for domain in (*(name for name in GPU_DOMAINS if name in found), *regions):
+        name = GPU_DOMAINS.get(domain, f"{domain.lower()}_summary")
+        yield table(name, found[domain])
+        if options.by_rank:
+            yield table_by_rank(name, found[domain], survey)
+    if options.domains:
+        yield table("domain_summary", domain_groups(survey))
+        if options.by_rank:
+            yield table_by_rank("domain_summary", domain_groups(survey), survey)

@@ -1,0 +1,74 @@
+"""Owns the shape of the summary tables that AMD's users know: columns, order, percentages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from rocpd.federate.identify import Rank
+from rocpd.summary.moments import Moments
+from rocpd.summary.survey import Group, Survey
+
+COLUMNS = (
+    "Name",
+    "Calls",
+    "DURATION (nsec)",
+    "AVERAGE (nsec)",
+    "PERCENT (INC)",
+    "MIN (nsec)",
+    "MAX (nsec)",
+    "STD_DEV",
+)
+"""Columns of every summary; `STD_DEV` is the sample deviation in ns, NULL for one call."""
+
+BY_RANK = ("ProcessID", "Hostname")
+"""Columns in front of a summary by rank."""
+
+Row: TypeAlias = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class SummaryTable:
+    """One summary: `name` as in file names (`kernels_summary`), rows sorted by time, longest first."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+def table(name: str, groups: Iterable[Group]) -> SummaryTable:
+    """Add groups of all ranks up by name; percentages are of the table's total time."""
+    return SummaryTable(name, COLUMNS, tuple(_rows(groups)))
+
+
+def table_by_rank(name: str, groups: Iterable[Group], survey: Survey) -> SummaryTable:
+    """One block per rank; percentages are of that rank's total time.
+
+    A `Rank` column is added behind only where process and host do not tell the ranks apart.
+    """
+    pool = list(groups)
+    ranks = survey.session.ranks
+    ambiguous = len({(rank.pid, rank.hostname) for rank in ranks}) < len(ranks)
+    rows: list[Row] = []
+    for rank in ranks:
+        tail = (rank.number,) if ambiguous else ()
+        own = (group for group in pool if group.rank == rank.number)
+        rows += [(*_identity(rank), *row, *tail) for row in _rows(own)]
+    return SummaryTable(f"{name}_by_rank", (*BY_RANK, *COLUMNS, *(("Rank",) if ambiguous else ())), tuple(rows))
+
+
+def _identity(rank: Rank) -> Row:
+    return rank.pid, rank.hostname
+
+
+def _rows(groups: Iterable[Group]) -> list[Row]:
+    sums: dict[str | None, Moments] = {}
+    for group in groups:
+        sums[group.name] = sums.get(group.name, Moments()) + group.moments
+    whole = sum(moments.total for moments in sums.values())
+    ordered = sorted(sums.items(), key=lambda item: (-item[1].total, item[0] or ""))
+    return [
+        (name, m.calls, m.total, m.mean, m.total * 100 / whole if whole else None, m.shortest, m.longest, m.deviation)
+        for name, m in ordered
+    ]

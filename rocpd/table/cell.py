@@ -1,0 +1,43 @@
+"""Owns how one value looks as text, so that all formats show the same.
+
+Never rounds: integers to the last digit, reals as the shortest text that reads back the same, blobs in hex.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+NULL = "NULL"
+_VISIBLE = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0", "\x1b": "\\e"})
+
+
+def plain(value: Any) -> Any:
+    """Give a value for csv and json: blobs become hex text, everything else stays."""
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def one_line(value: Any) -> str:
+    """Give a value as text on one line; NULL is written out, control characters are made visible.
+
+    >>> one_line("a\\nb"), one_line(None), one_line(0.1), one_line(b"\\x01")
+    ('a\\\\nb', 'NULL', '0.1', '01')
+    """
+    if value is None:
+        return NULL
+    if isinstance(value, str):
+        return value.translate(_VISIBLE)
+    return str(plain(value))
+
+
+def shorten(text: str, width: int) -> str:
+    """Cut the middle out of a long text: names of kernels differ at both ends.
+
+    >>> shorten("void gemm<float, 128>(int)", 16)
+    'void ge…28>(int)'
+    """
+    if len(text) <= width:
+        return text
+    if width < 2:
+        return text[:width]
+    tail = width // 2
+    return text[: width - tail - 1] + "…" + text[-tail:]

@@ -1,0 +1,93 @@
+"""Owns rows for people: an aligned table on a terminal or in a pipe, cut to a number of rows.
+
+A row that is wider than the terminal even with shortened names is shown as a block, one column a line.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any, TextIO
+
+from rocpd.table import Row
+from rocpd.table.cell import one_line, shorten
+
+_SHORTEST = 24  # cells are not cut below this to make a table fit
+
+
+def write_console(
+    columns: Sequence[str], rows: Iterator[Row], out: TextIO, limit: int = 0, width: int | None = None
+) -> bool:
+    """Write up to `limit` rows (0: all) as text.
+
+    Args:
+        columns: names.
+        rows: values.
+        out: where to; rich draws the table when `width` is given.
+        limit: most rows to show; 0 shows all.
+        width: columns of the terminal, None for a pipe: then nothing is shortened.
+
+    Returns:
+        whether there were more rows than shown.
+    """
+    shown = list(itertools.islice(rows, limit)) if limit else list(rows)
+    more = bool(limit) and next(rows, None) is not None
+    text = one_line if width is None else _readable
+    cells = [[text(value) for value in row] for row in shown]
+    right = [all(v is None or isinstance(v, (int, float)) for v in column) for column in zip(*shown, strict=True)]
+    if width is None:
+        _write_plain(columns, cells, right or [False] * len(columns), out)
+    else:
+        _write_terminal(columns, cells, right or [False] * len(columns), out, width)
+    return more
+
+
+def _readable(value: Any) -> str:
+    """On a terminal reals get four decimals: eyes compare them; pipes and files get every digit."""
+    if isinstance(value, float) and 0.001 <= abs(value) < 1e15:
+        return f"{value:.4f}"
+    return one_line(value)
+
+
+def _write_plain(columns: Sequence[str], cells: list[list[str]], right: list[bool], out: TextIO) -> None:
+    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+    for line in (list(columns), ["-" * w for w in widths], *cells):
+        padded = (c.rjust(w) if r else c.ljust(w) for c, w, r in zip(line, widths, right, strict=True))
+        out.write("  ".join(padded).rstrip() + "\n")
+
+
+def _write_terminal(columns: Sequence[str], cells: list[list[str]], right: list[bool], out: TextIO, width: int) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    natural = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+    widths = _fit(natural, [len(name) for name in columns], width - 3 * len(columns) - 1)
+    console = Console(file=out, width=width, highlight=False, soft_wrap=widths is None)
+    if widths is None:
+        name_width = max(map(len, columns))
+        for number, row in enumerate(cells, 1):
+            console.print(Text(f"── row {number} " + "─" * max(0, width - len(str(number)) - 8), style="dim"))
+            for name, cell in zip(columns, row, strict=True):
+                value = shorten(cell, max(width - name_width - 2, _SHORTEST))
+                console.print(Text.assemble((name.ljust(name_width), "bold"), "  ", value))
+        return
+    table = Table(box=box.SIMPLE_HEAD)
+    for name, is_right, most in zip(columns, right, widths, strict=True):
+        table.add_column(Text(name), justify="right" if is_right else "left", no_wrap=True, max_width=most)
+    for row in cells:
+        table.add_row(*(Text(shorten(cell, most)) for cell, most in zip(row, widths, strict=True)))
+    console.print(table)
+
+
+def _fit(natural: list[int], heads: list[int], room: int) -> list[int] | None:
+    """Shorten the widest columns until all fit into `room`; None when they can't."""
+    widths = list(natural)
+    while sum(widths) > room:
+        widest = max(range(len(widths)), key=lambda i: widths[i])
+        least = max(_SHORTEST, heads[widest])
+        if widths[widest] <= least:
+            return None
+        widths[widest] = max(least, widths[widest] - (sum(widths) - room))
+    return widths

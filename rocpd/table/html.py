@@ -1,0 +1,49 @@
+"""Owns rows as HTML: a page that stands alone, or just the table for notebooks. No scripts, nothing loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import TextIO
+
+from rocpd.table import Row
+from rocpd.table.cell import one_line
+
+_HEAD = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>rocpd</title><style>
+body { font: 14px system-ui, sans-serif; margin: 2em }
+table { border-collapse: collapse; margin-bottom: 2em }
+th, td { border-bottom: 1px solid #ddd; padding: .25em .75em; text-align: left; vertical-align: top }
+th { position: sticky; top: 0; background: #fff }
+td.n { text-align: right; font-variant-numeric: tabular-nums }
+</style></head><body>
+"""
+
+
+def write_html(columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> None:
+    """Write one page with one table; memory stays flat."""
+    write_html_page([("", columns, rows)], out)
+
+
+def write_html_page(sections: Sequence[tuple[str, Sequence[str], Iterator[Row]]], out: TextIO) -> None:
+    """Write one page with a heading and a table for each (title, columns, rows)."""
+    out.write(_HEAD)
+    for title, columns, rows in sections:
+        if title:
+            out.write(f"<h2>{escape(title)}</h2>\n")
+        write_html_table(columns, rows, out)
+    out.write("</body></html>\n")
+
+
+def write_html_table(columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> None:
+    """Write the table alone."""
+    heads = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    out.write(f"<table><thead><tr>{heads}</tr></thead><tbody>\n")
+    for row in rows:
+        out.write(f"<tr>{''.join(map(_cell, row))}</tr>\n")
+    out.write("</tbody></table>\n")
+
+
+def _cell(value: object) -> str:
+    kind = ' class="n"' if isinstance(value, (int, float)) else ""
+    return f"<td{kind}>{escape(one_line(value))}</td>"

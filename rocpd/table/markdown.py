@@ -1,0 +1,26 @@
+"""Owns rows as a Markdown table (GitHub's form)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TextIO
+
+from rocpd.table import Row
+from rocpd.table.cell import one_line
+
+
+def write_markdown(columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> None:
+    """Write a header and all rows; numbers are right-aligned when the first row holds them."""
+    first = next(rows, None)
+    numeric = [isinstance(value, (int, float)) for value in first] if first else [False] * len(columns)
+    _line(list(columns), out)
+    _line(["---:" if right else "---" for right in numeric], out)
+    if first:
+        _line(first, out)
+    for row in rows:
+        _line(row, out)
+
+
+def _line(values: Sequence[object], out: TextIO) -> None:
+    cells = (one_line(value).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;") for value in values)
+    out.write(f"| {' | '.join(cells)} |\n")

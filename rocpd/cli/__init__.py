@@ -73,6 +73,8 @@ def run(arguments: Sequence[str]) -> int:
         command: Any = typer.main.get_command(build())
         code = command.main(args=words, prog_name="rocpd", standalone_mode=False)
         outcome.code = code if isinstance(code, int) else Exit.GOOD
+    if outcome.code == diagnostics.INTERRUPTED:  # typer turns Ctrl-C into this code, or lets it through
+        diagnostics.tell("interrupted; nothing partial is left")
     return outcome.code
 
 

@@ -23,6 +23,7 @@ from rocpd.errors import Exit, RocpdError
 # all usage errors in both.
 _ClickException: type[Exception] = typer.BadParameter.__mro__[2]
 
+INTERRUPTED = 130  # what a shell gives for a command that Ctrl-C ended
 _PATIENCE_S = 1.0  # no bar for anything quicker
 
 
@@ -67,8 +68,7 @@ def told(verbose: bool) -> Iterator[Outcome]:
         show.show()
         outcome.code = Exit.USAGE
     except (KeyboardInterrupt, typer.Abort):
-        tell("interrupted; nothing partial is left")
-        outcome.code = 130
+        outcome.code = INTERRUPTED
     except BrokenPipeError:
         # The reader of stdout has seen enough. Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

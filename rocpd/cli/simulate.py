@@ -49,7 +49,7 @@ def simulate(
     from rocpd.simulate import simulate as write_job
 
     chosen = JobOptions(
-        folder=folder, ranks=ranks, nodes=nodes, steps=steps, seed=seed, profile=profile.value,
+        out=folder, ranks=ranks, nodes=nodes, steps=steps, seed=seed, profile=profile.value,
         events_per_rank=events, faults=faults, force=force,
     )  # fmt: skip
     with progress("simulate", "ranks") as report:

@@ -52,6 +52,9 @@ _PRAGMAS_READ = _PRAGMAS_WITH_ARGUMENT | {
 }  # fmt: skip
 
 
+_STEPS_BETWEEN_SIGNALS = 200_000  # of SQLite's virtual machine: a few milliseconds
+
+
 def attach(ranks: Sequence[Rank]) -> tuple[apsw.Connection, tuple[Part, ...]]:
     """Attach the files of `ranks` read-only to a new in-memory connection.
 
@@ -75,11 +78,17 @@ def attach(ranks: Sequence[Rank]) -> tuple[apsw.Connection, tuple[Part, ...]]:
         connection.set_busy_timeout(BUSY_MS)
         names = {opening: _attach_one(connection, opening, index) for index, opening in enumerate(openings)}
         connection.authorizer = _authorize
+        let_signals_in(connection)
     except BaseException:
         connection.close()
         raise
     parts = tuple(Part(r.suffix, r.tables, names[r.opening], r.number, r.hostname) for r in ranks)
     return connection, parts
+
+
+def let_signals_in(connection: apsw.Connection) -> None:
+    """Let Ctrl-C stop a long statement: Python handles signals only when SQLite calls back into it."""
+    connection.set_progress_handler(lambda: False, _STEPS_BETWEEN_SIGNALS)
 
 
 def _attach_one(connection: apsw.Connection, opening: Opening, index: int) -> str:

@@ -74,7 +74,13 @@ def identify(opening: Opening) -> tuple[Rank, ...]:
             metadata = _metadata(connection, tables)
             suffixes = _suffixes(opening, tables, metadata)
             _check_views(opening, tables, views, suffixes)
-            return tuple(_rank(connection, opening, suffix, tables, metadata) for suffix in suffixes)
+            owned = _owned(tables, suffixes)
+            for suffix in suffixes:
+                if not owned[suffix]:
+                    raise InputError(
+                        f"{opening.path}: metadata names the suffix {suffix}, but no table has it", _SKIP_HINT
+                    )
+            return tuple(_rank(connection, opening, suffix, owned[suffix], metadata) for suffix in suffixes)
     except apsw.Error as error:
         raise InputError(f"{opening.path}: cannot be read: {error}", _SKIP_HINT) from error
     finally:
@@ -142,11 +148,8 @@ def _suffixes(
         raise InputError(f"{path}: table {plain[0]} has no UUID suffix: no rocpd database of schema 3", _SKIP_HINT)
     named = tuple(dict.fromkeys(value for rows in metadata.values() for tag, value in rows if tag == "uuid"))
     seen = {split[1] for split in map(split_suffix, tables) if split}
-    for suffix in (*named, *sorted(seen)):
-        if suffix not in named:
-            raise InputError(f"{path}: metadata without uuid for the tables *{suffix}", _SKIP_HINT)
-        if not any(split_suffix(name, (suffix,)) for name in tables):
-            raise InputError(f"{path}: metadata names the suffix {suffix}, but no table has it", _SKIP_HINT)
+    if strays := sorted(seen - set(named)):
+        raise InputError(f"{path}: metadata without uuid for the tables *{strays[0]}", _SKIP_HINT)
     if not named:
         raise InputError(f"{path}: metadata without uuid", _SKIP_HINT)
     return named
@@ -156,24 +159,32 @@ def _check_views(
     opening: Opening, tables: Mapping[str, Sequence[str]], views: Mapping[str, str], suffixes: Sequence[str]
 ) -> None:
     """A stored view that names a missing suffixed table tells of a table that was lost."""
+    endings = tuple(suffixes)
     for view, sql in views.items():
         for word in re.findall(r"\w+", sql):
-            if word.endswith(tuple(suffixes)) and word.startswith("rocpd_") and word not in tables:
+            if word.startswith("rocpd_") and word not in tables and word.endswith(endings):
                 raise InputError(f"{opening.path}: damaged: view {view} names a missing table, {word}", _SKIP_HINT)
+
+
+def _owned(tables: Mapping[str, tuple[str, ...]], suffixes: Sequence[str]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Give suffix -> base name -> columns. A suffix that looks like a UUID is found without trying all of them."""
+    owned: dict[str, dict[str, tuple[str, ...]]] = {suffix: {} for suffix in suffixes}
+    for name, columns in tables.items():
+        split = split_suffix(name)
+        if split is None or split[1] not in owned:
+            split = split_suffix(name, suffixes)
+        if split and split[1] in owned:
+            owned[split[1]][split[0]] = columns
+    return owned
 
 
 def _rank(
     connection: apsw.Connection,
     opening: Opening,
     suffix: str,
-    tables: Mapping[str, tuple[str, ...]],
+    own: Mapping[str, tuple[str, ...]],
     metadata: Mapping[str, list[tuple[str, str]]],
 ) -> Rank:
-    own = {}
-    for name, columns in tables.items():
-        split = split_suffix(name, (suffix,))
-        if split and split[1] == suffix:
-            own[split[0]] = columns
     rows = metadata.get("rocpd_metadata" + suffix) or [row for rows in metadata.values() for row in rows]
     guids = [value for tag, value in rows if tag == "guid"]
     guid = next((g for g in guids if "_" + g.replace("-", "_") == suffix), None)

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import apsw
 
 from rocpd.errors import InputError, OutputError
+from rocpd.federate.attach import let_signals_in
 from rocpd.federate.identify import Rank
 from rocpd.federate.open import told_as_input_error
 from rocpd.federate.session import Session
@@ -43,6 +44,7 @@ def merge(session: Session, path: Path, force: bool = False, progress: Progress 
     _check_suffixes(session)
     with complete_or_nothing(path, force) as temporary:
         connection = apsw.Connection(str(temporary), flags=_FLAGS)
+        let_signals_in(connection)
         try:
             _merge_into(connection, session, progress)
         except apsw.FullError as error:

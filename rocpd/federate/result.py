@@ -32,13 +32,12 @@ class Cursor:
         self._connection = connection
         self._sql = sql
         self._parameters = parameters
-        self._given = 0
         self.description: tuple[tuple[str, None, None, None, None, None, None], ...] | None = None
         self._cursor = connection.cursor()
         self._cursor.exec_trace = self._note_columns
         with told_as_query_error(sql):
             self._cursor.execute(sql, parameters)
-        self._rows: Iterator[Row] = self._cursor
+        self._rows = self._stream()
 
     def _note_columns(self, cursor: apsw.Cursor, _sql: str, _bindings: object) -> bool:
         names = tuple(column[0] for column in cursor.get_description())
@@ -51,17 +50,20 @@ class Cursor:
         return tuple(column[0] for column in self.description or ())
 
     def __iter__(self) -> Iterator[Row]:
-        return self
+        return self._rows
 
     def __next__(self) -> Row:
+        return next(self._rows)
+
+    def _stream(self) -> Iterator[Row]:
+        given = 0
         with told_as_query_error(self._sql):
             try:
-                row = next(self._rows)
+                for row in self._cursor:
+                    yield row
+                    given += 1
             except UnicodeDecodeError:
-                self._rows = self._tolerant()
-                row = next(self._rows)
-        self._given += 1
-        return row
+                yield from self._tolerant(given)
 
     def fetchone(self) -> Row | None:
         """Give the next row, or None after the last."""
@@ -78,20 +80,20 @@ class Cursor:
 
     def fetchall(self) -> list[Row]:
         """Give all further rows."""
-        return list(self)
+        return list(self._rows)
 
     def close(self) -> None:
         """End the statement; further rows are not given."""
         self._cursor.close(force=True)
 
-    def _tolerant(self) -> Iterator[Row]:
-        """Run the statement again, text as bytes: SQLite keeps text that is not UTF-8, Python's str can't."""
+    def _tolerant(self, given: int) -> Iterator[Row]:
+        """Run the statement again, text as bytes, after the rows that were given: Python's str must be UTF-8."""
         names = [f"c{i}" for i in range(len(self.columns))]
         items = ", ".join(
             f"typeof({n}), CASE typeof({n}) WHEN 'text' THEN CAST({n} AS BLOB) ELSE {n} END" for n in names
         )
         inner = self._sql.strip().rstrip(";")
-        sql = f"WITH q({', '.join(names)}) AS (\n{inner}\n) SELECT {items} FROM q LIMIT -1 OFFSET {self._given}"
+        sql = f"WITH q({', '.join(names)}) AS (\n{inner}\n) SELECT {items} FROM q LIMIT -1 OFFSET {given}"
         for row in self._connection.execute(sql, self._parameters):
             yield tuple(
                 value.decode("utf-8", "backslashreplace") if kind == "text" else value

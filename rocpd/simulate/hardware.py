@@ -12,11 +12,30 @@ _GPU_MEMORY = 192 << 30
 _CPU_MEMORY = 1152 << 30
 
 _CAPABILITIES = (
-    "HotPluggable HSAMMUPresent SharedWithGraphics QueueSizePowerOfTwo QueueSize32bit QueueIdleEvent VALimit "
-    "WatchPointsSupported WatchPointsTotalBits DoorbellType AQLQueueDoubleMap DebugTrapSupported "
-    "WaveLaunchTrapOverrideSupported WaveLaunchModeSupported PreciseMemoryOperationsSupported DEPRECATED_SRAM_EDCSupport "
-    "Mem_EDCSupport RASEventNotify ASICRevision SRAM_EDCSupport SVMAPISupported CoherentHostAccess DebugSupportedFirmware"
-).split()
+    "HotPluggable",
+    "HSAMMUPresent",
+    "SharedWithGraphics",
+    "QueueSizePowerOfTwo",
+    "QueueSize32bit",
+    "QueueIdleEvent",
+    "VALimit",
+    "WatchPointsSupported",
+    "WatchPointsTotalBits",
+    "DoorbellType",
+    "AQLQueueDoubleMap",
+    "DebugTrapSupported",
+    "WaveLaunchTrapOverrideSupported",
+    "WaveLaunchModeSupported",
+    "PreciseMemoryOperationsSupported",
+    "DEPRECATED_SRAM_EDCSupport",
+    "Mem_EDCSupport",
+    "RASEventNotify",
+    "ASICRevision",
+    "SRAM_EDCSupport",
+    "SVMAPISupported",
+    "CoherentHostAccess",
+    "DebugSupportedFirmware",
+)
 _GPU_CAPABILITIES = {
     "WatchPointsSupported": 1,
     "WatchPointsTotalBits": 2,
@@ -36,9 +55,14 @@ _GPU_CAPABILITIES = {
 _CACHES = ((1, 32, 128, 1, 0), (1, 64, 64, 0, 1), (1, 16, 64, 1, 0), (2, 4096, 128, 1, 0), (3, 262144, 64, 1, 0))
 
 
-def agent_type(index: int) -> str:
-    """Give `CPU` or `GPU` for an agent's absolute index."""
-    return "CPU" if index < CPUS else "GPU"
+def is_gpu(index: int) -> bool:
+    """Say whether the agent of an absolute index is a GPU."""
+    return index >= CPUS
+
+
+def agent_handle(index: int) -> int:
+    """Give the runtime's handle of an agent."""
+    return 9300 + index
 
 
 def own_gpu(local_rank: int) -> int:
@@ -64,7 +88,7 @@ def _common(index: int) -> dict[str, Any]:
     gpu = index >= CPUS
     return {
         "size": 312,
-        "id": {"handle": 9300 + index},
+        "id": {"handle": agent_handle(index)},
         "type": 2 if gpu else 1,
         "cpu_cores_count": 0 if gpu else 128,
         "simd_count": 1216 if gpu else 0,
@@ -173,13 +197,11 @@ def _link(index: int, to: int) -> dict[str, Any]:
         "min_bandwidth": 0,
         "max_bandwidth": 64000,
         "recommended_transfer_size": 0,
-        "flags": dict.fromkeys(
-            ("Override", "NonCoherent", "NoAtomics32bit", "NoAtomics64bit", "NoPeerToPeerDMA"), 0
-        ),
+        "flags": dict.fromkeys(("Override", "NonCoherent", "NoAtomics32bit", "NoAtomics64bit", "NoPeerToPeerDMA"), 0),
     }
 
 
-def environment_json(rank: int, local_rank: int, ranks: int, local_size: int, hostname: str) -> str:
+def environment_json(hostname: str, rank: int, ranks: int, local_rank: int, local_size: int) -> str:
     """Give the environment that Open MPI and the profiler leave in a process."""
     variables = {
         "HOSTNAME": hostname,

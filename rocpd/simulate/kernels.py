@@ -22,7 +22,7 @@ class Kernel:
         lds: static LDS per work-group [bytes].
         scratch: static scratch per work-item [bytes].
         registers: scalar, vector and accumulation registers.
-        library: launched by a library through hipExtModuleLaunchKernel, without a call configuration.
+        module: loaded as a module by a library, launched without a call configuration.
     """
 
     key: str
@@ -34,7 +34,7 @@ class Kernel:
     lds: int = 0
     scratch: int = 0
     registers: tuple[int, int, int] = (32, 16, 0)
-    library: bool = False
+    module: bool = False
 
     @property
     def truncated(self) -> str:
@@ -86,9 +86,9 @@ KERNELS: tuple[Kernel, ...] = (
         scratch=160,
         registers=(112, 128, 128),
     ),
-    Kernel("gemm_nt", _NT, _NT, 88.0, (77824, 1, 1), lds=133120, registers=(96, 256, 256), library=True),
-    Kernel("gemm_nn", _NN, _NN, 74.0, (77824, 1, 1), lds=116736, registers=(96, 240, 192), library=True),
-    Kernel("gemm_tn", _TN, _TN, 81.0, (77824, 1, 1), lds=101376, registers=(96, 224, 128), library=True),
+    Kernel("gemm_nt", _NT, _NT, 88.0, (77824, 1, 1), lds=133120, registers=(96, 256, 256), module=True),
+    Kernel("gemm_nn", _NN, _NN, 74.0, (77824, 1, 1), lds=116736, registers=(96, 240, 192), module=True),
+    Kernel("gemm_tn", _TN, _TN, 81.0, (77824, 1, 1), lds=101376, registers=(96, 224, 128), module=True),
     Kernel(
         "bmm",
         "_Z41batched_matrix_multiplication_matrix_coreILj128ELj128ELj16EEvjjjjPK14__hip_bfloat16S2_PS0_4dim3S4_S4_i",
@@ -129,6 +129,7 @@ KERNELS: tuple[Kernel, ...] = (
         (1048576, 1, 1),
         lds=64,
         registers=(48, 64, 0),
+        module=True,
     ),
     Kernel(
         "norm_bwd",
@@ -140,6 +141,7 @@ KERNELS: tuple[Kernel, ...] = (
         (155648, 1, 1),
         lds=256,
         registers=(64, 128, 0),
+        module=True,
     ),
     Kernel(
         "attention",
@@ -150,6 +152,7 @@ KERNELS: tuple[Kernel, ...] = (
         (8192, 16, 2),
         lds=32768,
         registers=(96, 256, 0),
+        module=True,
     ),
     Kernel(
         "attention_bwd",
@@ -161,6 +164,7 @@ KERNELS: tuple[Kernel, ...] = (
         lds=65536,
         scratch=48,
         registers=(112, 256, 256),
+        module=True,
     ),
     Kernel(
         "adam",

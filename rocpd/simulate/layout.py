@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from rocpd.simulate.kernels import KERNELS
-from rocpd.simulate.profiles import PROFILE_TABLE, Phase, Profile
+from rocpd.simulate.profiles import PROFILE_TABLE, Layer, Phase, Profile
 from rocpd.simulate.samples import MARK, SMI_TRACKS
 from rocpd.simulate.script import (
     COMM,
@@ -32,6 +32,7 @@ SPECIAL_EVERY = 16
 _SCRATCH_BYTES = 304 * 32 * 64 * 160
 _VIRTUAL_SLOT, _WORKSPACE_SLOT, _FIRST_TRANSIENT = 30, 31, 16
 _WORKSPACE_BYTES = 128 << 20
+_GRAPHS = (1, 2, 1)
 
 
 @functools.cache
@@ -75,33 +76,36 @@ def _end_step(script: Script, profile: Profile, special: bool) -> None:
 
 def _phase(script: Script, phase: Phase, graphs: bool, last_reduce: int) -> None:
     thread = (MAIN, WORKER)[phase.thread]
-    # A push/pop range nests on its thread, a thread range may not: both kinds occur in real traces.
+    # Push/pop ranges nest on their thread, thread ranges are marked otherwise: both occur in real traces.
     script.enter(thread, "roctxRangePushA" if thread == MAIN else "roctxThreadRangeA", MARKER_RANGE, text=phase.text)
     for track in SMI_TRACKS:
         script.sample(thread, track)
-    for source, target, size in phase.copies:
-        if source == "H":
-            script.copy(LOADER, source + target, size)
+    for route, size in phase.copies:
+        if route[0] == "H":
+            script.copy(LOADER, route, size)
     for layer in phase.layers:
-        if layer.text:
-            script.enter(thread, "roctxRangePushA", MARKER_RANGE, text=layer.text)
-        for key in layer.work:
-            name, _, stream = key.partition("@")
-            script.launch(thread, name, COMPUTE_2 if stream else COMPUTE)
-        if layer.text:
-            script.leave(thread)
-    if graphs:
-        for exec_id in (1, 2, 1):
-            script.launch_graph(thread, exec_id, ("add", "sum", "add"))
-    for source, target, size in phase.copies:
-        if source == "D":
-            script.copy(thread, source + target, size)
+        _layer(script, thread, layer)
+    for exec_id in _GRAPHS if graphs else ():
+        script.launch_graph(thread, exec_id, ("add", "sum", "add"))
+    for route, size in phase.copies:
+        if route[0] == "D":
+            script.copy(thread, route, size)
     if phase.reduce:
         script.all_reduce(thread, phase.reduce)
     script.synchronize(thread)
     if phase.waits:
         script.wait_reduced(thread, last_reduce)
     script.leave(thread)
+
+
+def _layer(script: Script, thread: int, layer: Layer) -> None:
+    if layer.text:
+        script.enter(thread, "roctxRangePushA", MARKER_RANGE, text=layer.text)
+    for key in layer.work:
+        name, _, stream = key.partition("@")
+        script.launch(thread, name, COMPUTE_2 if stream else COMPUTE)
+    if layer.text:
+        script.leave(thread)
 
 
 @functools.cache
@@ -111,7 +115,7 @@ def setup(profile: str) -> Template:
     script.begin_segment()
     script.call(MAIN, "__hipRegisterFatBinary", COMPILER, 9800, (Arg("void const*", "data", "0x208ac0"),))
     for kernel in KERNELS:
-        if not kernel.library:
+        if not kernel.module:
             script.call(MAIN, "__hipRegisterFunction", COMPILER, 900, _register_args(kernel.mangled))
     script.enter(MAIN, "roctxRangePushA", MARKER_RANGE, text="initialise")
     script.enter(MAIN, "hipSetDevice", HIP, (Arg("int", "deviceId", "0"),))
@@ -127,7 +131,9 @@ def setup(profile: str) -> Template:
         script.allocate(MAIN, "hipMalloc", ("ALLOC", "REAL"), size, slot)
     script.launch(MAIN, "fill", 0)
     script.copy(MAIN, "HD", _state_bytes(chosen))
-    script.call(MAIN, "ncclCommInitRank", RCCL, 4_000_000, (Arg("int", "nranks", "{ranks}"), Arg("int", "myrank", "{rank}")))
+    script.call(
+        MAIN, "ncclCommInitRank", RCCL, 4_000_000, (Arg("int", "nranks", "{ranks}"), Arg("int", "myrank", "{rank}"))
+    )
     script.synchronize(MAIN)
     script.leave(MAIN)
     script.end_segment(0, False)

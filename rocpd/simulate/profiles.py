@@ -26,7 +26,7 @@ class Phase:
         text: marker text.
         thread: index of the thread that launches: 0 main, 1 autograd.
         layers: what runs.
-        copies: (source, target, bytes) per copy; H is the host, D the device.
+        copies: (route, bytes) per copy; a route is source and target, H the host and D the device.
         reduce: bytes of the all-reduce that ends the phase, 0 for none.
         waits: whether the phase also waits for every all-reduce so far before it ends.
     """
@@ -34,7 +34,7 @@ class Phase:
     text: str
     thread: int
     layers: tuple[Layer, ...]
-    copies: tuple[tuple[str, str, int], ...] = ()
+    copies: tuple[tuple[str, int], ...] = ()
     reduce: int = 0
     waits: bool = False
 
@@ -88,10 +88,8 @@ def _llm() -> Profile:
         )
         for i in reversed(range(_LAYERS))
     )
-    optimizer = Phase(
-        "optimizer", 0, (Layer("", ("adam", "adam", "fill", "sum")),), (("D", "D", 64 * MIB), ("D", "H", 4))
-    )
-    load = (("H", "D", 8 * MIB), ("H", "D", 32768))
+    optimizer = Phase("optimizer", 0, (Layer("", ("adam", "adam", "fill", "sum")),), (("DD", 64 * MIB), ("DH", 4)))
+    load = (("HD", 8 * MIB), ("HD", 32768))
     return Profile(
         "python3 pretrain.py --model 8b --bf16 --micro-batch 2",
         (Phase("forward", 0, (*forward, Layer("loss", ("gemm_nt", "sum"))), load), *backward, optimizer),
@@ -106,9 +104,9 @@ def _gemm() -> Profile:
     return Profile(
         "./batched_gemm --batch 128 --repeat 5",
         (
-            Phase("forward", 0, (forward,), (("H", "D", 48 * MIB), ("H", "D", 48 * MIB))),
+            Phase("forward", 0, (forward,), (("HD", 48 * MIB), ("HD", 48 * MIB))),
             Phase("backward", 1, (backward,), reduce=256 * MIB, waits=True),
-            Phase("optimizer", 0, (Layer("", ("add", "add", "fill")),), (("D", "D", 16 * MIB), ("D", "H", 16 * MIB))),
+            Phase("optimizer", 0, (Layer("", ("add", "add", "fill")),), (("DD", 16 * MIB), ("DH", 16 * MIB))),
         ),
         (768 * MIB, 768 * MIB),
         (96 * MIB, 48 * MIB),
@@ -116,7 +114,7 @@ def _gemm() -> Profile:
 
 
 def _hpc() -> Profile:
-    exchange = (("D", "H", 520192), ("D", "H", 520192), ("H", "D", 520192), ("H", "D", 520192))
+    exchange = (("DH", 520192), ("DH", 520192), ("HD", 520192), ("HD", 520192))
     sweep = ("halo@2", "smooth", "spmv", "waxpby")
     return Profile(
         "./xhpcg 104 104 104",
@@ -124,8 +122,8 @@ def _hpc() -> Profile:
             Phase("forward sweep", 0, tuple(Layer(f"grid {i}", sweep * 2) for i in range(4)), exchange),
             Phase("residual", 0, (Layer("", ("halo@2", "spmv", "dot")),), reduce=8, waits=True),
             Phase("backward sweep", 1, tuple(Layer(f"grid {i}", sweep * 2) for i in (3, 2, 1, 0)), exchange),
-            Phase("norm", 1, (Layer("", ("waxpby", "waxpby@2", "dot")),), (("D", "D", 8998912),), 8, True),
-            Phase("update", 0, (Layer("", ("waxpby", "waxpby", "fill")),), (("D", "H", 8),)),
+            Phase("norm", 1, (Layer("", ("waxpby", "waxpby@2", "dot")),), (("DD", 8998912),), 8, True),
+            Phase("update", 0, (Layer("", ("waxpby", "waxpby", "fill")),), (("DH", 8),)),
         ),
         (243 * MIB, 35 * MIB, 18 * MIB),
         (16 * MIB, 2 * MIB),

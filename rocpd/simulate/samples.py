@@ -32,8 +32,20 @@ class Counter:
 HARDWARE: tuple[Counter, ...] = (
     Counter("SQ_WAVES", "Number of waves sent to SQs", "waves", "SQ", 4864, 0.02),
     Counter("GRBM_GUI_ACTIVE", "The GUI is active", "cycles", "GRBM", 164000, 0.25),
-    Counter("TCC_HIT_sum", "L2 cache hits, all instances", "requests", "TCC", 2710000, 0.2, True, "ACCUM", "reduce(TCC_HIT,sum)"),
-    Counter("FETCH_SIZE", "Read from video memory", "KB", "TCC", 38160.5, 0.3, False, "ACCUM", "TCC_EA0_RDREQ_sum*64/1024"),
+    Counter(
+        "TCC_HIT_sum",
+        "L2 cache hits, all instances",
+        "requests",
+        "TCC",
+        2710000,
+        0.2,
+        True,
+        "ACCUM",
+        "reduce(TCC_HIT,sum)",
+    ),
+    Counter(
+        "FETCH_SIZE", "Read from video memory", "KB", "TCC", 38160.5, 0.3, False, "ACCUM", "TCC_EA0_RDREQ_sum*64/1024"
+    ),
 )
 """Counted on some dispatches, in the order of their ids, from 1."""
 

@@ -71,7 +71,9 @@ class Script:
         """Open a region; later regions of the thread lie inside it. Gives its index."""
         stack = self._open.setdefault(thread, [])
         start = self.now(thread)
-        self.template.regions.append(Region(name, category, thread, stack[-1] if stack else -1, start, start, text, args))
+        self.template.regions.append(
+            Region(name, category, thread, stack[-1] if stack else -1, start, start, text, args)
+        )
         stack.append(len(self.template.regions) - 1)
         if text is not None:
             self._markers.setdefault(thread, []).append(text)
@@ -107,10 +109,13 @@ class Script:
     def launch(self, thread: int, key: str, stream: int) -> None:
         """Launch a kernel on a stream."""
         kernel = _BY_KEY[key]
-        if kernel.library:
+        if kernel.module:
             launcher = self.call(thread, "hipExtModuleLaunchKernel", HIP, 5200, _module_args(kernel, stream))
         else:
-            shape = (Arg("rocprofiler_dim3_t", "gridDim", _dim(kernel.grid)), Arg("rocprofiler_dim3_t", "blockDim", _dim(kernel.block)))
+            shape = (
+                Arg("rocprofiler_dim3_t", "gridDim", _dim(kernel.grid)),
+                Arg("rocprofiler_dim3_t", "blockDim", _dim(kernel.block)),
+            )
             self.call(thread, "__hipPushCallConfiguration", COMPILER, 130, shape)
             self.call(thread, "__hipPopCallConfiguration", COMPILER, 130)
             launcher = self.call(thread, "hipLaunchKernel", HIP, 4600, _launch_args(kernel, stream))
@@ -118,7 +123,13 @@ class Script:
         self._run(thread, kernel, stream, launcher, counted)
 
     def _run(
-        self, thread: int, kernel: Kernel, stream: int, launcher: int, counted: bool, graph: tuple[int, int] | None = None
+        self,
+        thread: int,
+        kernel: Kernel,
+        stream: int,
+        launcher: int,
+        counted: bool,
+        graph: tuple[int, int] | None = None,
     ) -> Dispatch:
         begin = max(self._free.get(stream, 0), self.now(thread).fixed + _LATENCY)
         finish = begin + int(kernel.micros * 1000)
@@ -162,6 +173,7 @@ class Script:
 
     def allocate(self, thread: int, call: str, kind: tuple[str, str], size: int, slot: int) -> None:
         """Allocate or free by a call; `kind` is type and level, such as ("ALLOC", "REAL")."""
+        args: tuple[Arg, ...]
         if kind[0] == "ALLOC":
             args = (Arg("void**", "ptr", "0x7ffec98be478"), Arg("unsigned long", "size", str(size)))
         else:
@@ -178,7 +190,9 @@ class Script:
         start = self.now(thread)
         self._cursor[thread] = start.later(7000)
         sized = size if operation == "ALLOC" else 0
-        self.template.allocations.append(Allocation(operation, "SCRATCH", sized, 0, thread, -1, start, start.later(6000)))
+        self.template.allocations.append(
+            Allocation(operation, "SCRATCH", sized, 0, thread, -1, start, start.later(6000))
+        )
 
     def all_reduce(self, thread: int, size: int) -> None:
         """Start an all-reduce; it runs from this rank's arrival until the last rank has arrived and it is done."""

@@ -1,44 +1,21 @@
-"""Owns turning a template into rows for a batch of steps: times, ids, links. Decides nothing about the job.
+"""Owns turning a template's columns into rows for a batch of steps: times, ids, links. Decides nothing about the job.
 
-Works on whole columns: row by row, Python would take several times as long as SQLite takes to store them.
+Works on whole columns: made one by one in Python, rows would take several times as long as SQLite takes to store them.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rocpd.schema.write import Writer
-from rocpd.simulate import hardware, samples
-from rocpd.simulate.identity import Identity, queue_of
-from rocpd.simulate.kernels import KERNEL_IDS, KERNELS
+from rocpd.simulate.columns import KINDS, Points, TemplateColumns
+from rocpd.simulate.identity import Identity
 from rocpd.simulate.plan import Floats, Ints, NodeClock
-from rocpd.simulate.script import COPY, address
-from rocpd.simulate.template import Allocation, Template, Time
-
-_COPY_NAMES = {"HD": "MEMORY_COPY_HOST_TO_DEVICE", "DH": "MEMORY_COPY_DEVICE_TO_HOST", "DD": "MEMORY_COPY_DEVICE_TO_DEVICE"}
-_COPY_JITTER, _ALLOCATION_JITTER = 0.1, 0.3
-
-
-@dataclass
-class Counters:
-    """Ids given so far, by kind."""
-
-    correlation: int = 0
-    event: int = 0
-    arg: int = 0
-    pmc: int = 0
-    dispatch: int = 0
-    copy: int = 0
-    allocation: int = 0
-    sample: int = 0
-    graph: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,85 +28,97 @@ class Batch:
 
 
 class Stamp:
-    """Writes the events of one rank."""
+    """Writes the events of one rank; ids go on from batch to batch."""
 
-    def __init__(self, writer: Writer, own: Identity, clock: NodeClock, random: np.random.Generator, job: tuple[int, int]) -> None:
+    def __init__(self, writer: Writer, own: Identity, clock: NodeClock, random: np.random.Generator) -> None:
         self._writer = writer
         self._own = own
         self._clock = clock
         self._random = random
-        self._job = {"{rank}": str(job[0]), "{ranks}": str(job[1])}
-        self._next = Counters()
-        self._compiled: dict[int, _Compiled] = {}
+        self._given = dict.fromkeys(("event", "arg", "value", *(kind for kind, _ in KINDS)), 0)
 
-    def write(self, template: Template, batch: Batch) -> None:
+    def write(self, template: TemplateColumns, batch: Batch) -> None:
         """Write the rows of `template` for every step of the batch."""
-        compiled = self._compiled.get(id(template))
-        if compiled is None:
-            compiled = self._compiled[id(template)] = _Compiled(template, self._writer, self._job)
-        times = self._times(compiled, batch)
-        self._events(compiled, batch)
-        self._arguments(compiled, len(batch.steps))
-        self._values(compiled, len(batch.steps))
-        self._regions(compiled, times)
-        self._dispatches(compiled, times)
-        self._copies(compiled, times)
-        self._allocations(compiled, times)
-        self._samples(compiled, times)
-        self._graphs(compiled, times)
-        self._next.event += len(batch.steps) * compiled.rows
-        self._next.correlation += len(batch.steps) * len(template.regions)
+        begin, end = self._times(template, batch)
+        first = self._given["event"] + 1
+        events = first + np.arange(len(batch.steps))[:, None] * template.rows + np.arange(template.rows)
+        self._events(template, batch)
+        self._arguments(template, events)
+        self._values(template, events)
+        for kind, table in KINDS:
+            if table in self._writer.tables and kind != "samples":
+                self._ranges(template, kind, table, (begin, end, events))
+        self._samples(template, begin, events)
 
-    def _times(self, c: _Compiled, batch: Batch) -> tuple[Ints, Ints]:
-        begin, end = (_resolve(points, batch) for points in (c.begin, c.end))
-        cut = 1.0 - c.jitter * self._random.random(begin.shape)
-        end = begin + np.ceil((end - begin) * cut).astype(np.int64)
+    def _ids(self, kind: str, count: int) -> range:
+        first = self._given[kind] + 1
+        self._given[kind] += count
+        return range(first, first + count)
+
+    def _times(self, t: TemplateColumns, batch: Batch) -> tuple[Ints, Ints]:
+        begin, end = (_resolve(points, batch) for points in (t.begin, t.end))
+        kept = 1.0 - t.jitter * self._random.random(begin.shape)
+        end = begin + np.ceil((end - begin) * kept).astype(np.int64)
         return self._clock.local(begin), self._clock.local(end)
 
-    def _ids(self, first: int, count: int) -> Iterable[int]:
-        return range(first + 1, first + 1 + count)
-
-    def _event_ids(self, steps: int, c: _Compiled, part: slice) -> list[int]:
-        return _flat(_offsets(self._next.event + 1, steps, c.rows, np.arange(c.rows)[part]))
-
-    def _events(self, c: _Compiled, batch: Batch) -> None:
-        steps = len(batch.steps)
-        base = self._next.correlation + 1 + np.arange(steps)[:, None] * len(c.template.regions)
-        stack = np.where(c.stack >= 0, base + c.stack, 0)
-        parent = np.where(c.parent >= 0, base + c.parent, 0)
-        texts = c.texts * steps
-        for row in c.numbered:
+    def _events(self, t: TemplateColumns, batch: Batch) -> None:
+        steps, regions = len(batch.steps), t.parts["regions"].stop
+        # Correlation ids are those of the regions, which are written after their events.
+        base = self._given["regions"] + 1 + np.arange(steps)[:, None] * regions
+        stack, parent = (np.where(index >= 0, base + index, 0) for index in (t.stack, t.parent))
+        extdata = t.extdata * steps
+        for row in t.numbered:
             for n, step in enumerate(batch.steps):
-                texts[n * c.rows + row] = c.texts[row].replace("{step}", str(step))
-        rows = zip(
-            self._ids(self._next.event, steps * c.rows), c.categories * steps, _flat(stack), _flat(parent), repeat(0), texts
-        )
+                extdata[n * t.rows + row] = t.extdata[row].replace("{step}", str(step))
         columns = ("id", "category_id", "stack_id", "parent_stack_id", "correlation_id", "extdata")
+        ids = self._ids("event", steps * t.rows)
+        rows = zip(ids, t.categories * steps, _flat(stack), _flat(parent), repeat(0), extdata, strict=False)
         self._writer.insert("rocpd_event", columns, rows)
 
-    def _arguments(self, c: _Compiled, steps: int) -> None:
-        count = steps * len(c.args)
-        event = _flat(_offsets(self._next.event + 1, steps, c.rows, c.arg_rows))
-        rows = zip(self._ids(self._next.arg, count), event, *(column * steps for column in c.arg_columns))
-        self._writer.insert("rocpd_arg", ("id", "event_id", "position", "type", "name", "value", "extdata"), rows)
-        self._next.arg += count
+    def _arguments(self, t: TemplateColumns, events: Ints) -> None:
+        event = _flat(events[:, t.arg_rows])
+        columns = {"id": self._ids("arg", len(event)), "event_id": event}
+        self._insert("rocpd_arg", columns | _repeated(t.args, len(events)))
 
-    def _values(self, c: _Compiled, steps: int) -> None:
-        count = steps * len(c.pmc_ids)
-        event = _flat(_offsets(self._next.event + 1, steps, c.rows, c.pmc_rows))
-        noise = 2.0 * self._random.random((steps, len(c.pmc_ids))) - 1.0
-        values = c.pmc_typical * (1.0 + c.pmc_spread * noise)
-        values = np.where(c.pmc_whole, np.floor(values), values)
-        rows = zip(self._ids(self._next.pmc, count), event, c.pmc_ids * steps, values.ravel().tolist())
-        self._writer.insert("rocpd_pmc_event", ("id", "event_id", "pmc_id", "value"), rows)
-        self._next.pmc += count
+    def _values(self, t: TemplateColumns, events: Ints) -> None:
+        event = _flat(events[:, t.value_rows])
+        noise = 2.0 * self._random.random((len(events), len(t.value_rows))) - 1.0
+        values = t.value_typical * (1.0 + t.value_spread * noise)
+        values = np.where(t.value_whole, np.floor(values), values)
+        columns = {"id": self._ids("value", len(event)), "event_id": event, "pmc_id": t.value_pmc * len(events)}
+        self._insert("rocpd_pmc_event", columns | {"value": _flat(values)})
 
-    def _insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        nid, pid = self._own.nid, self._own.pid
-        self._writer.insert(table, ("nid", "pid", *columns), ((nid, pid, *row) for row in rows))
+    def _ranges(self, t: TemplateColumns, kind: str, table: str, found: tuple[Ints, Ints, Ints]) -> None:
+        part = t.parts[kind]
+        begin, end, event = (_flat(matrix[:, part]) for matrix in found)
+        steps = len(found[0])
+        columns: dict[str, Any] = {"id": self._ids(kind, len(begin)), "nid": repeat(self._own.nid)}
+        columns |= {"pid": repeat(self._own.pid), "tid": t.tids[part] * steps}
+        columns |= {"start": begin, "end": end, "event_id": event, **_repeated(t.static[kind], steps)}
+        if kind == "dispatches":
+            columns["dispatch_id"] = columns["id"]
+        self._insert(table, columns)
 
-    def _common(self, c: _Compiled, part: slice, times: tuple[Ints, Ints]) -> Iterator[tuple[Any, ...]]:
-        """Give (tid, start, end, event_id) of a kind of rows."""
-        steps = len(times[0])
-        tids = [self._own.tids[t] for t in c.threads[part]] * steps
-        return zip(tids, _flat(times[0][:, part]), _flat(times[1][:, part]), self._event_ids(steps, c, part), strict=True)
+    def _samples(self, t: TemplateColumns, begin: Ints, events: Ints) -> None:
+        part = t.parts["samples"]
+        at, event = (_flat(matrix[:, part]) for matrix in (begin, events))
+        columns = {"id": self._ids("samples", len(at)), "timestamp": at, "event_id": event}
+        self._insert("rocpd_sample", columns | _repeated(t.static["samples"], len(begin)))
+
+    def _insert(self, table: str, columns: dict[str, Any]) -> None:
+        present = {name: values for name, values in columns.items() if name in self._writer.tables[table]}
+        self._writer.insert(table, tuple(present), zip(*present.values(), strict=False))
+
+
+def _repeated(columns: dict[str, list[Any]], steps: int) -> dict[str, list[Any]]:
+    return {name: values * steps for name, values in columns.items()}
+
+
+def _flat(matrix: Ints | Floats) -> list[Any]:
+    flat: list[Any] = matrix.ravel().tolist()
+    return flat
+
+
+def _resolve(points: Points, batch: Batch) -> Ints:
+    stretched: Ints = np.floor(batch.stretch[:, points.anchor // 3] * points.scaled).astype(np.int64)
+    return batch.anchors[:, points.anchor] + points.fixed + stretched

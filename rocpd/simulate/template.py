@@ -37,7 +37,10 @@ class Arg(NamedTuple):
 
 @dataclass
 class Region:
-    """An API call or marker range. `parent` is the index of the enclosing region or -1; `jitter` whether it may end early."""
+    """An API call or marker range.
+
+    `parent` is the index of the enclosing region or -1; `jitter` by what part it may end earlier.
+    """
 
     name: str
     category: str
@@ -52,7 +55,10 @@ class Region:
 
 @dataclass(frozen=True)
 class Dispatch:
-    """A kernel run. `launcher` is the index of the API region; `marker` the enclosing marker's text; `graph` exec and node."""
+    """A kernel run.
+
+    `launcher` is the index of the API region; `marker` the enclosing marker's text; `graph` names executable and node.
+    """
 
     kernel: str
     stream: int

@@ -1,0 +1,62 @@
+# Two commands do all the set-up on a machine with python3 and make: `make demo` and `make test`.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+DEMO ?= demo-output
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: help demo test lint types contracts docs check bench soak clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV) || { echo "python3 lacks venv: on Debian, apt-get install python3-venv"; exit 1; }
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
+	$(PIP) --editable '.[test]'
+	@touch $@ $(VENV)/.installed
+
+demo: $(VENV)/.installed  ## a small 4-rank job: merge with summary, query, Perfetto trace
+	rm -rf $(DEMO)
+	$(BIN)/rocpd simulate -o $(DEMO)/job --ranks 4
+	$(BIN)/rocpd merge $(DEMO)/job/rank*.db -d $(DEMO) --summary --limit 5
+	$(BIN)/rocpd query "select rank, count(*) as kernels, sum(duration) / 1e6 as ms from kernels group by rank" $(DEMO)/merged.db
+	$(BIN)/rocpd convert --format pftrace -d $(DEMO) $(DEMO)/merged.db
+	@echo
+	@echo "The job:            $(DEMO)/job/rank0.db … rank3.db (what a profiler leaves, one file per process)"
+	@echo "One database:       $(DEMO)/merged.db (try: sqlite3 $(DEMO)/merged.db 'select * from top_kernels')"
+	@echo "A Perfetto trace:   $(DEMO)/out.pftrace (open it at https://ui.perfetto.dev)"
+	@echo "The command:        $(BIN)/rocpd --help"
+
+test: $(VENV)/.installed-test  ## all tests
+	$(BIN)/python -m pytest -n auto --dist worksteal
+
+lint: $(VENV)/.installed-test  ## ruff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed-test  ## mypy --strict
+	$(BIN)/mypy
+
+contracts: $(VENV)/.installed-test  ## imports point down
+	$(BIN)/lint-imports
+
+docs: $(VENV)/.installed-test  ## regenerate the reference pages
+	$(BIN)/python -m docs.generate
+
+check: lint types contracts  ## everything but the tests
+	$(BIN)/python -m docs.generate --check
+
+bench: $(VENV)/.installed-test  ## benchmarks: ratios side by side in one run
+	$(BIN)/python -m benchmarks
+
+soak: $(VENV)/.installed-test  ## long property runs
+	ROCPD_SOAK=1 $(BIN)/python -m pytest -n auto tests/properties
+
+clean:  ## remove what was built
+	rm -rf $(VENV) $(DEMO) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,49 @@
+"""Owns timing and the words for it; nothing here knows what is measured."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """Run `action` once and give the wall time [s]."""
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def medians(actions: Mapping[str, Callable[[], object]], runs: int = 5) -> dict[str, float]:
+    """Time actions in turn, `runs` rounds after a warm-up round, and give the median of each [s].
+
+    In turn, so that a machine that slows down does so for all of them.
+    """
+    times: dict[str, list[float]] = {name: [] for name in actions}
+    for action in actions.values():
+        action()
+    for _ in range(runs):
+        for name, action in actions.items():
+            times[name].append(seconds(action))
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def cache() -> Path:
+    """Give the folder that keeps generated jobs between runs: `$ROCPD_BENCH_DIR`, else below the temporary folder."""
+    folder = Path(os.environ.get("ROCPD_BENCH_DIR") or Path(tempfile.gettempdir()) / "rocpd-bench")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def job(ranks: int, events_per_rank: int) -> list[Path]:
+    """Give the files of a simulated job, made on first use: `events_per_rank` dispatches and regions (1 : 2)."""
+    from rocpd.simulate import JobOptions, simulate
+
+    folder = cache() / f"job-{ranks}x{events_per_rank}"
+    files = sorted(folder.glob("rank*.db"))
+    if len(files) != ranks:
+        files = list(simulate(JobOptions(out=folder, ranks=ranks, events_per_rank=events_per_rank, force=True)))
+    return files

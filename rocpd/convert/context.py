@@ -1,0 +1,121 @@
+"""Owns what the parts of one rank's event model share while it is put together: names, agents, threads, soundness.
+
+Never adds slices itself. Rows with unusable times are counted here and told once for all ranks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+
+from rocpd.convert.model import NULL, Flags, Ints, RankEvents, Track, relabel
+from rocpd.convert.options import AgentIndex, ConvertOptions
+from rocpd.convert.read import Columns, Tables, select
+
+
+class Damage:
+    """Counts of rows that could not be shown as they are, by what was done about them."""
+
+    CLAMPED = "end before start: shown with zero length"
+    LEFT_OUT = "start missing or not positive: left out"
+    NO_EVENT = "counter values of no dispatch or sample: left out"
+    NO_VALUE = "counter values that are no numbers: left out"
+    UNKNOWN_FREE = "frees of memory whose allocation is not in the trace: not in the memory counters"
+
+    def __init__(self) -> None:
+        self._counts: dict[str, Counter[str]] = {}
+
+    def add(self, what: str, kind: str, count: int) -> None:
+        """Count `count` rows of `kind` (plural, for people)."""
+        if count:
+            self._counts.setdefault(what, Counter())[kind] += count
+
+    def lines(self) -> list[str]:
+        """Give one line per kind of damage, with counts."""
+        return [
+            f"{what} ({', '.join(f'{kind}: {count}' for kind, count in counts.items())})"
+            for what, counts in self._counts.items()
+        ]
+
+
+class Context:
+    """One rank while its events are gathered."""
+
+    def __init__(self, tables: Tables, events: RankEvents, options: ConvertOptions, offset: int, damage: Damage) -> None:
+        self.tables = tables
+        self.events = events
+        self.options = options
+        self.offset = offset
+        self.damage = damage
+        self.strings = tables.texts("rocpd_string", "string")
+        self._agents = _agent_labels(tables, options.agent_index_value)
+        self._threads: dict[int, int] = {}
+        for row in tables.rows("rocpd_info_thread", ("id", "tid", "name")):
+            self._add_thread(*row)
+
+    def _add_thread(self, number: int, tid: object, name: object) -> None:
+        if isinstance(tid, int):
+            title = str(name) if name else f"thread {tid}"
+            self._threads[number] = self.events.tracks.index(("tid", tid), lambda: Track(title, tid=tid, nests=True))
+
+    def thread(self, number: int) -> int:
+        """Give the track of a thread by its id in rocpd_info_thread; `thread ?` when it is unknown."""
+        found = self._threads.get(number)
+        if found is None:
+            return self.events.tracks.index("thread ?", lambda: Track("thread ?", nests=True))
+        return found
+
+    def agent(self, number: int) -> str:
+        """Give the name of an agent by its id: `Agent-2`, `GPU-1`, or with a `?` when it is unknown."""
+        if number == NULL:
+            return "agent ?"
+        return self._agents.get(number, f"agent ? (id {number})")
+
+    def string(self, number: int) -> str:
+        """Give a text of rocpd_string, `?` when it is not there."""
+        return self.strings.get(number, "?")
+
+    def names(self, ids: Ints, texts: Mapping[int, str]) -> Ints:
+        """Give the numbers of names for ids of `texts`."""
+        number = self.events.names.number
+        return relabel(ids, lambda i: number(texts.get(i) or "?"))
+
+    def categories(self, ids: Ints, default: str) -> Ints:
+        """Give the numbers of categories for string ids, `default` where there is none."""
+        number = self.events.categories.number
+        return relabel(ids, lambda i: number(self.strings.get(i) or default))
+
+    def texts(self, ids: Ints, texts: Mapping[int, str]) -> Ints:
+        """Give the numbers of annotation texts for ids of `texts`."""
+        number = self.events.strings.number
+        return relabel(ids, lambda i: number(texts.get(i, "?")))
+
+    def sound(self, columns: Columns, kind: str) -> Columns:
+        """Lay `start` and `end` on the common time line; clamp and leave out what has no place on it, counted.
+
+        Args:
+            columns: with `start` and, for what lasts, `end`.
+            kind: what the rows are, for people.
+        """
+        keep: Flags = (columns["start"] > 0) & (columns["start"] + self.offset > 0)
+        lost = len(keep) - int(np.count_nonzero(keep))
+        if lost:
+            self.damage.add(Damage.LEFT_OUT, kind, lost)
+            columns = select(columns, keep)
+        result = columns | {"start": columns["start"] + self.offset}
+        if "end" in columns:
+            backward = columns["end"] < columns["start"]
+            self.damage.add(Damage.CLAMPED, kind, int(np.count_nonzero(backward)))
+            result["end"] = np.where(backward, columns["start"], columns["end"]) + self.offset
+        return result
+
+
+def _agent_labels(tables: Tables, how: AgentIndex) -> dict[int, str]:
+    column = {"absolute": "absolute_index", "relative": "logical_index", "type-relative": "type_index"}[how.value]
+    labels = {}
+    for number, kind, index in tables.rows("rocpd_info_agent", ("id", "type", column)):
+        word = (kind or "Agent") if how is AgentIndex.TYPE_RELATIVE else "Agent"
+        labels[number] = f"{word}-{number if index is None else index}"
+    return labels

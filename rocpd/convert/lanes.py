@@ -1,0 +1,84 @@
+"""Owns lanes: slices of one track that overlap and do not nest are spread over as few extra tracks as needed.
+
+Never changes times. The same slices give the same lanes whatever else is in the trace.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+
+import numpy as np
+
+from rocpd.convert.model import Ints, Tracks
+
+
+def spread(tracks: Tracks, track: Ints, start: Ints, end: Ints) -> Ints:
+    """Give the track of each slice: its own one where it fits, else an extra lane of it.
+
+    Intervals are half-open: a slice may start where another one ends. A zero-length slice fits anywhere on a track
+    that nests, and beside slices that start at its time on one that does not.
+
+    Args:
+        tracks: gets the extra lanes.
+        track: index of the track of each slice; start, end: its interval [ns].
+    """
+    result = track
+    for index, rows in _by_track(track):
+        nests = tracks.all[index].nests
+        # Outer slices first where slices nest; zero-length ones first where they follow each other.
+        order = np.lexsort((-end[rows] if nests else end[rows], start[rows]))
+        rows = rows[order]
+        s, e = start[rows], end[rows]
+        if np.all(s[1:] >= np.maximum.accumulate(e)[:-1]):
+            continue
+        lanes = _nested(s.tolist(), e.tolist()) if nests else _flat(s.tolist(), e.tolist())
+        if max(lanes) == 0:
+            continue
+        if result is track:
+            result = track.copy()
+        numbers = np.array([tracks.lane(index, lane) for lane in range(max(lanes) + 1)], np.int64)
+        result[rows] = numbers[np.array(lanes)]
+    return result
+
+
+def _by_track(track: Ints) -> Iterator[tuple[int, Ints]]:
+    order = np.argsort(track.astype(np.uint16) if track.size and track.max() < 65536 else track, kind="stable")
+    bounds = np.flatnonzero(np.diff(track[order])) + 1
+    for rows in np.split(order, bounds):
+        if len(rows):
+            yield int(track[rows[0]]), rows
+
+
+def _flat(start: list[int], end: list[int]) -> list[int]:
+    """Interval partitioning: the lowest lane that is free."""
+    lanes = []
+    free: list[int] = []
+    busy: list[tuple[int, int]] = []
+    for s, e in zip(start, end, strict=True):
+        while busy and busy[0][0] <= s:
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        lane = heapq.heappop(free) if free else len(busy)
+        heapq.heappush(busy, (e, lane))
+        lanes.append(lane)
+    return lanes
+
+
+def _nested(start: list[int], end: list[int]) -> list[int]:
+    """The first lane on which a slice lies within all that are open."""
+    lanes = []
+    open_ends: list[list[int]] = [[]]
+    for s, e in zip(start, end, strict=True):
+        lane = 0
+        while s < e:
+            stack = open_ends[lane]
+            while stack and stack[-1] <= s:
+                stack.pop()
+            if not stack or e <= stack[-1]:
+                stack.append(e)
+                break
+            lane += 1
+            if lane == len(open_ends):
+                open_ends.append([])
+        lanes.append(lane)
+    return lanes

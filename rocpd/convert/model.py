@@ -1,0 +1,212 @@
+"""Owns the event model that every trace writer consumes: tracks, slices, instants, counters and flows of one rank.
+
+Columns are numpy arrays; times are ns on the common time line. Never reads a database, never writes a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+NULL = -(2**63)
+"""Stands for SQL NULL in integer columns."""
+
+
+@dataclass(frozen=True)
+class Track:
+    """One time line.
+
+    Args:
+        name: for people.
+        parent: index of the track it lies under; None: the process.
+        tid: OS thread id when the track is a thread.
+        unit: unit of the values when the track is a counter, may be empty; None: no counter.
+        nests: slices may lie within each other (a call stack); otherwise they follow each other.
+        base, lane: the track that this one is an extra lane of, by index, and which (0: itself).
+    """
+
+    name: str
+    parent: int | None = None
+    tid: int | None = None
+    unit: str | None = None
+    nests: bool = False
+    base: int = 0
+    lane: int = 0
+
+
+class Tracks:
+    """The tracks of one rank, in order of appearance."""
+
+    def __init__(self) -> None:
+        self.all: list[Track] = []
+        self._known: dict[Hashable, int] = {}
+
+    def index(self, key: Hashable, make: Callable[[], Track]) -> int:
+        """Give the index of the track known as `key`; made when it is new."""
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = len(self.all)
+            track = make()
+            self.all.append(track if track.lane else Track(**{**vars(track), "base": found}))
+        return found
+
+    def lane(self, base: int, lane: int) -> int:
+        """Give the extra lane number `lane` of track `base`; lane 0 is the track itself."""
+        if lane == 0:
+            return base
+        of = self.all[base]
+        parent = of.parent if of.tid is None else base
+        name = f"{of.name} ({lane + 1})"
+        return self.index((base, "lane", lane), lambda: Track(name, parent, nests=of.nests, base=base, lane=lane))
+
+
+class Texts:
+    """Distinct texts by number, from 0 in order of appearance."""
+
+    def __init__(self) -> None:
+        self.all: list[str] = []
+        self._known: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        """Give the number of `text`."""
+        found = self._known.get(text)
+        if found is None:
+            found = self._known[text] = len(self.all)
+            self.all.append(text)
+        return found
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """One named value per slice.
+
+    `values` are whole numbers, floating-point numbers, or numbers of `RankEvents.strings` (`text`).
+    `present` is False where a slice has none; None: all have one.
+    """
+
+    name: str
+    values: Ints | Floats
+    text: bool = False
+    present: Flags | None = None
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Any number of values per row: row i has `values[first[i]:first[i + 1]]`."""
+
+    first: Ints
+    values: Ints
+
+    @staticmethod
+    def of(rows: Ints, values: Ints, count: int) -> Ragged:
+        """Group `values` by their `rows` (any order, kept within a row) for `count` rows."""
+        order = np.argsort(rows, kind="stable")
+        first = np.zeros(count + 1, np.int64)
+        np.cumsum(np.bincount(rows, minlength=count), out=first[1:])
+        return Ragged(first, values[order])
+
+    @property
+    def counts(self) -> Ints:
+        """How many values each row has."""
+        return np.diff(self.first)
+
+
+@dataclass(frozen=True)
+class Slices:
+    """Things that last, one row each.
+
+    Args:
+        track: index of the track.
+        start, end: [ns], end >= start.
+        name: number of the name in `RankEvents.names`.
+        category: number in `RankEvents.categories`.
+        stack: stack_id of the event, NULL where unknown.
+        annotations: named values.
+        flows: flow ids that start or end here; each id occurs on two slices of the rank.
+        arguments: numbers of `RankEvents.names` and `RankEvents.strings`: name and value of each argument.
+    """
+
+    track: Ints
+    start: Ints
+    end: Ints
+    name: Ints
+    category: Ints
+    stack: Ints
+    annotations: tuple[Annotation, ...] = ()
+    flows: Ragged | None = None
+    arguments: tuple[Ragged, Ragged] | None = None
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True)
+class Instants:
+    """Things at one point in time; the columns are those of `Slices`."""
+
+    track: Ints
+    time: Ints
+    name: Ints
+    category: Ints
+    annotations: tuple[Annotation, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Values of counter tracks, in time order per track; each holds until the next."""
+
+    track: Ints
+    time: Ints
+    value: Floats
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+@dataclass
+class RankEvents:
+    """All events of one rank."""
+
+    rank: int
+    label: str
+    pid: int | None
+    tracks: Tracks = field(default_factory=Tracks)
+    names: Texts = field(default_factory=Texts)
+    categories: Texts = field(default_factory=Texts)
+    strings: Texts = field(default_factory=Texts)
+    slices: list[Slices] = field(default_factory=list)
+    instants: list[Instants] = field(default_factory=list)
+    counters: list[Counters] = field(default_factory=list)
+
+
+def optional(name: str, values: Ints) -> Annotation:
+    """Give an annotation of whole numbers that is left out where the value is NULL."""
+    present = values != NULL
+    return Annotation(name, values, present=None if present.all() else present)
+
+
+def relabel(ids: Ints, label: Callable[[int], int]) -> Ints:
+    """Give `label(id)` for each id, called once per distinct id."""
+    if not len(ids):
+        return np.zeros(0, np.int64)
+    low, high = int(ids.min()), int(ids.max())
+    if high - low < 4 * len(ids) + 1024:
+        # A table by id is ten times faster than sorting, and ids are mostly dense.
+        table = np.zeros(high - low + 1, np.int64)
+        table[ids - low] = 1
+        known = np.flatnonzero(table)
+        table[known] = [label(int(i) + low) for i in known]
+        return table[ids - low]
+    found, inverse = np.unique(ids, return_inverse=True)
+    return np.array([label(int(i)) for i in found], np.int64)[inverse]

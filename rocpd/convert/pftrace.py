@@ -1,0 +1,127 @@
+"""Owns the Perfetto trace of a job: process, thread, agent and counter tracks, interned names, one sequence per rank.
+
+Writes packets straight to the file, so nothing is dropped, whatever the size. Field numbers are those of perfetto's
+protos/perfetto/trace/{trace_packet,interned_data/interned_data,track_event/track_descriptor}.proto.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from rocpd.convert import Progress, collect
+from rocpd.convert import protobuf as pb
+from rocpd.convert.model import Ints, RankEvents, Track
+from rocpd.convert.options import ConvertOptions
+from rocpd.convert.packets import FLAGS, NEEDS_STATE, PACKET, SEQUENCE, Encoder, in_time_order
+from rocpd.federate.identify import Rank
+from rocpd.federate.session import Session
+from rocpd.output import complete_or_nothing
+
+_INTERNED, _DESCRIPTOR, _DEFAULTS = 12, 60, 59
+_STATE_CLEARED = 1
+_BOOTTIME = 6
+"""BuiltinClock.BUILTIN_CLOCK_BOOTTIME, trace_processor's own time line: nanoseconds are taken as given."""
+_CATEGORIES, _NAMES, _ANNOTATIONS, _STRINGS = 1, 2, 3, 29
+_EXPLICIT = 3
+"""TrackDescriptor.ChildTracksOrdering.EXPLICIT"""
+_BATCH = 1000
+"""Interned texts per packet."""
+_OWN_PIDS = 1 << 23
+"""Above Linux's largest pid (2^22): where the pids lie that stand in for ones that clash."""
+
+
+def write(session: Session, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
+    """Write `<name>.pftrace`; see `rocpd.convert.Format.write`."""
+    path = options.path(".pftrace")
+    pids = distinct_pids(session.ranks)
+    with complete_or_nothing(path, options.force) as temporary, temporary.open("wb", buffering=1 << 20) as file:
+        for number, events in enumerate(collect.ranks(session, options, progress), start=1):
+            for data in packets(events, number, pids[events.rank]):
+                file.write(data)
+    return (path,)
+
+
+def distinct_pids(ranks: Sequence[Rank]) -> dict[int, int]:
+    """Give each rank a pid of its own: the OS's where it is the first with it, else one that no OS gives.
+
+    Perfetto takes processes of equal pid for one, and ranks on other hosts or in containers do have equal pids.
+    """
+    pids: dict[int, int] = {}
+    used: set[int] = set()
+    for rank in ranks:
+        pid = rank.pid
+        if pid is None or pid in used or not 0 < pid < _OWN_PIDS:
+            pid = _OWN_PIDS + len(pids)
+        used.add(pid)
+        pids[rank.number] = pid
+    return pids
+
+
+def packets(events: RankEvents, sequence: int, pid: int) -> Iterator[bytes | memoryview]:
+    """Give the bytes of one rank: descriptors and texts, then its events in order of time.
+
+    Args:
+        events: the rank.
+        sequence: number of the rank in the file, from 1.
+        pid: pid of the process in the trace, distinct in the file.
+    """
+    uuids = (sequence << 32) + 1 + np.arange(len(events.tracks.all), dtype=np.int64)
+    annotations: dict[str, int] = {}
+    encoder = Encoder(events, sequence, uuids, lambda name: annotations.setdefault(name, len(annotations) + 1))
+    defaults = pb.text(_DEFAULTS, pb.number(58, _BOOTTIME))
+    yield _packet(sequence, _STATE_CLEARED, defaults)
+    yield from (_packet(sequence, NEEDS_STATE, pb.text(_DESCRIPTOR, d)) for d in _descriptors(events, sequence, pid, uuids))
+    yield from _interned(sequence, _CATEGORIES, events.categories.all)
+    yield from _interned(sequence, _NAMES, events.names.all)
+    yield from _interned(sequence, _STRINGS, events.strings.all)
+    for name in _annotation_names(events):
+        annotations.setdefault(name, len(annotations) + 1)
+    yield from _interned(sequence, _ANNOTATIONS, list(annotations))
+    yield from in_time_order(encoder.units())
+
+
+def _packet(sequence: int, flags: int, content: bytes) -> bytes:
+    return pb.text(PACKET, pb.number(SEQUENCE, sequence) + pb.number(FLAGS, flags) + content)
+
+
+def _annotation_names(events: RankEvents) -> Iterable[str]:
+    for batch in (*events.slices, *events.instants):
+        yield from (annotation.name for annotation in batch.annotations)
+    for slices in events.slices:
+        if slices.arguments:
+            yield from (events.names.all[i] for i in np.unique(slices.arguments[0].values).tolist())
+
+
+def _interned(sequence: int, field: int, texts: Sequence[str]) -> Iterator[bytes]:
+    """Give packets of InternedData: iid = place + 1, then the text (name and str are both field 2)."""
+    for first in range(0, len(texts), _BATCH):
+        entries = (
+            pb.text(field, pb.number(1, first + i) + pb.text(2, value))
+            for i, value in enumerate(texts[first : first + _BATCH], start=1)
+        )
+        yield _packet(sequence, NEEDS_STATE, pb.text(_INTERNED, b"".join(entries)))
+
+
+def _descriptors(events: RankEvents, sequence: int, pid: int, uuids: Ints) -> Iterator[bytes]:
+    process = sequence << 32
+    yield pb.number(1, process) + pb.text(3, pb.number(1, pid) + pb.text(6, events.label)) + pb.number(11, _EXPLICIT)
+    tracks = events.tracks.all
+    order = {index: place for place, index in enumerate(sorted(range(len(tracks)), key=lambda i: (tracks[i].base, tracks[i].lane)))}
+    for index, track in enumerate(tracks):
+        parent = process if track.parent is None else int(uuids[track.parent])
+        yield _descriptor(track, int(uuids[index]), parent, pid) + pb.number(12, order[index])
+
+
+def _descriptor(track: Track, uuid: int, parent: int, pid: int) -> bytes:
+    head = pb.number(1, uuid)
+    if track.tid is not None:
+        thread = pb.number(1, pid) + pb.number(2, track.tid & 0xFFFFFFFFFFFFFFFF) + pb.text(5, track.name)
+        return head + pb.text(4, thread)
+    head += pb.text(2, track.name) + pb.number(5, parent)
+    if track.unit is None:
+        return head
+    unit = pb.number(3, 3) if track.unit == "bytes" else pb.text(6, track.unit) if track.unit else b""
+    return head + pb.text(8, unit)

@@ -1,0 +1,108 @@
+"""Owns protobuf bytes: single fields, and many messages of equal length at once as rows of a byte matrix.
+
+A varint may carry redundant continuation bytes (https://protobuf.dev/programming-guides/encoding/#varints), so a column
+of numbers takes one width and every message of a group has the same length: numpy then writes a column of all messages
+at once. Never knows what a message means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Part: TypeAlias = bytes | Bytes
+"""Bytes that all messages share, or one row of bytes per message."""
+
+_MORE = np.uint64(0x8080808080808080)
+
+
+def varint(value: int) -> bytes:
+    """Encode one number, 0 <= value < 2^64, in as few bytes as it takes."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def number(field: int, value: int) -> bytes:
+    """Encode a varint field."""
+    return varint(field << 3) + varint(value)
+
+
+def text(field: int, value: str | bytes) -> bytes:
+    """Encode a length-delimited field: a string, bytes or a message."""
+    data = value.encode("utf-8", "replace") if isinstance(value, str) else value
+    return varint(field << 3 | 2) + varint(len(data)) + data
+
+
+def numbers(field: int, values: npt.NDArray[np.int64]) -> list[Part]:
+    """Encode a varint field of each message; negative numbers take ten bytes."""
+    return [varint(field << 3), varints(values)]
+
+
+def fixed(field: int, values: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> list[Part]:
+    """Encode a 64-bit field (fixed64 or double) of each message."""
+    little = np.ascontiguousarray(values).astype(values.dtype.newbyteorder("<"), copy=False)
+    return [varint(field << 3 | 1), little.view(np.uint8).reshape(-1, 8)]
+
+
+def message(field: int, parts: Sequence[Part]) -> list[Part]:
+    """Encode a message field of each message; `parts` are its fields."""
+    return [varint(field << 3 | 2) + varint(length(parts)), *parts]
+
+
+def length(parts: Sequence[Part]) -> int:
+    """Give the bytes that each message takes."""
+    return sum(len(part) if isinstance(part, bytes) else part.shape[1] for part in parts)
+
+
+def rows(parts: Sequence[Part], count: int) -> Bytes:
+    """Give `count` messages as rows of a byte matrix."""
+    total = length(parts)
+    template = b"".join(part if isinstance(part, bytes) else bytes(part.shape[1]) for part in parts)
+    matrix = np.empty((count, total), np.uint8)
+    matrix[:] = np.frombuffer(template, np.uint8)
+    at = 0
+    for part in parts:
+        if isinstance(part, bytes):
+            at += len(part)
+        else:
+            matrix[:, at : at + part.shape[1]] = part
+            at += part.shape[1]
+    return matrix
+
+
+def varints(values: npt.NDArray[np.int64]) -> Bytes:
+    """Encode numbers as varints of one width, the least that the largest of them takes."""
+    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    if low < 0:
+        return _slow(values, 10)
+    if high >= 1 << 56:
+        return _slow(values, len(varint(high)))
+    width = len(varint(high))
+    if width == 1:
+        return values.astype(np.uint8).reshape(-1, 1)
+    # Spread groups of 7 bits over bytes: halves, quarters, eighths of a 64-bit word.
+    v = values.view(np.uint64) if values.flags.c_contiguous else np.ascontiguousarray(values).view(np.uint64)
+    if width > 4:
+        v = (v & 0xFFFFFFF) | ((v & 0xFFFFFFF0000000) << 4)
+    if width > 2:
+        v = (v & 0x00003FFF00003FFF) | ((v & 0x0FFFC0000FFFC000) << 2)
+    v = (v & 0x007F007F007F007F) | ((v & 0x3F803F803F803F80) << 1)
+    v |= _MORE & np.uint64((1 << 8 * (width - 1)) - 1)
+    return v.astype("<u8", copy=False).view(np.uint8).reshape(-1, 8)[:, :width]
+
+
+def _slow(values: npt.NDArray[np.int64], width: int) -> Bytes:
+    rest = values.astype(np.uint64)
+    out = np.empty((len(values), width), np.uint8)
+    for i in range(width):
+        out[:, i] = (rest & 0x7F) | (0x80 if i + 1 < width else 0)
+        rest >>= 7
+    return out

@@ -1,0 +1,143 @@
+"""Owns reading the tables of one rank as columns: whole numbers as numpy arrays, names as dictionaries.
+
+Goes by the columns that a file has: a missing table is empty, a missing column is NULL. Never interprets a value.
+
+Rows come through apsw into one flat stream of numbers (`numpy.fromiter` over a chain), which costs about twice a
+Python loop that looks at no value; one statement per table with the event joined in is cheaper than two scans.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from rocpd.convert.model import NULL, Ints
+from rocpd.federate.session import Session
+from rocpd.schema.quote import quote_name
+from rocpd.schema.render import Part
+
+Columns = dict[str, Ints]
+
+EVENT_TABLES = (
+    "rocpd_region",
+    "rocpd_kernel_dispatch",
+    "rocpd_memory_copy",
+    "rocpd_memory_allocate",
+    "rocpd_sample",
+    "rocpd_graph_launch",
+)
+"""Tables whose rows are events: what progress counts."""
+
+
+class Tables:
+    """Reads the tables of one rank."""
+
+    def __init__(self, session: Session, part: Part) -> None:
+        self._session = session
+        self._part = part
+
+    def has(self, base: str, column: str) -> bool:
+        """Whether the rank's file has this column."""
+        return column in self._part.tables.get(base, ())
+
+    def count(self, base: str) -> int:
+        """Count the rows of a table."""
+        if base not in self._part.tables:
+            return 0
+        row = self._session.execute(f"SELECT COUNT(*) FROM {self._part.name(base)}").fetchone()  # noqa: S608
+        return int(row[0]) if row else 0
+
+    def events(self, base: str, columns: Sequence[str]) -> Columns:
+        """Read columns of an event table in row order, with `category_id` and `stack_id` of the event.
+
+        NULL and what is no number become `NULL`; fractions are cut off.
+        """
+        return self._integers(base, columns, ("category_id", "stack_id"))
+
+    def integers(self, base: str, columns: Sequence[str]) -> Columns:
+        """Read columns of any table, as `events` does."""
+        return self._integers(base, columns, ())
+
+    def texts(self, base: str, column: str) -> dict[int, str]:
+        """Read id -> text of a table; rows without text are left out."""
+        return {i: str(text) for i, text in self.rows(base, ("id", column)) if text is not None}
+
+    def rows(self, base: str, columns: Sequence[str], where: str = "") -> Iterator[tuple[Any, ...]]:
+        """Read rows of a table, NULL for a column that is not there; no rows when the table is not there.
+
+        Args:
+            where: what follows FROM, with the table as T.
+        """
+        if base not in self._part.tables:
+            return iter(())
+        items = ", ".join(f"T.{quote_name(c)}" if self.has(base, c) else "NULL" for c in columns)
+        return iter(self._session.execute(f"SELECT {items} FROM {self._part.name(base)} T {where}"))  # noqa: S608
+
+    def event_texts(self, column: str, where: str) -> dict[int, str]:
+        """Read event id -> text of a JSON column of `rocpd_event`, without empty ones."""
+        if not self.has("rocpd_event", column):
+            return {}
+        name = quote_name(column)
+        return {
+            i: text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else str(text)
+            for i, text in self.rows("rocpd_event", ("id", column), f"WHERE T.{name} NOT IN ('{{}}', '[]', '') AND {where}")
+        }
+
+    def name(self, base: str) -> str:
+        """Quoted name of the rank's table."""
+        return self._part.name(base)
+
+    def _integers(self, base: str, columns: Sequence[str], event: Sequence[str]) -> Columns:
+        if base not in self._part.tables:
+            return {column: np.zeros(0, np.int64) for column in (*columns, *event)}
+        items = [("T", c, self.has(base, c)) for c in columns]
+        join = ""
+        if event:
+            linked = self.has(base, "event_id") and self.has("rocpd_event", "id")
+            items += [("E", c, linked and self.has("rocpd_event", c)) for c in event]
+            join = f"LEFT JOIN {self.name('rocpd_event')} E ON E.id = T.event_id" if linked else ""
+        source = f"FROM {self.name(base)} T {join}"
+        try:
+            values = self._flat(f"SELECT {', '.join(_plain(*item) for item in items)} {source}")
+        except (TypeError, ValueError, OverflowError):  # text or infinity where numbers belong: a damaged file
+            values = self._flat(f"SELECT {', '.join(_checked(*item) for item in items)} {source}")
+        table = np.ascontiguousarray(values.reshape(-1, len(items)).T)
+        return {column: table[i] for i, (_, column, _) in enumerate(items)}
+
+    def _flat(self, sql: str) -> Ints:
+        return np.fromiter(itertools.chain.from_iterable(self._session.connection.execute(sql)), np.int64)
+
+
+def _plain(alias: str, column: str, present: bool) -> str:
+    return f"IFNULL({alias}.{quote_name(column)}, {NULL})" if present else str(NULL)
+
+
+def _checked(alias: str, column: str, present: bool) -> str:
+    if not present:
+        return str(NULL)
+    name = f"{alias}.{quote_name(column)}"
+    return f"CASE typeof({name}) WHEN 'integer' THEN {name} WHEN 'real' THEN CAST({name} AS INTEGER) ELSE {NULL} END"
+
+
+def json_value(text: str, key: str) -> str | None:
+    """Give a value of a JSON object as text; None when it is absent or the text is no JSON object."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    value = found.get(key) if isinstance(found, dict) else None
+    return value if isinstance(value, str) or value is None else json.dumps(value)
+
+
+def select(columns: Columns, keep: Any) -> Columns:
+    """Give the rows of all columns that `keep` (flags or row numbers) names."""
+    return {name: values[keep] for name, values in columns.items()}
+
+
+def total_rows(tables: Iterable[Tables]) -> int:
+    """Count the events of several ranks."""
+    return sum(table.count(base) for table in tables for base in EVENT_TABLES)

@@ -1,0 +1,57 @@
+"""Owns running a whole simulation: file names, what may be replaced, one rank after the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from rocpd.errors import OutputError
+from rocpd.output import check_free, told_as_output_error
+from rocpd.simulate import disk
+from rocpd.simulate.options import JobOptions
+from rocpd.simulate.plan import plan
+from rocpd.simulate.rank import write_rank
+
+_RANK_FILE = re.compile(r"rank\d+\.db(-wal|-shm|-journal)?")
+
+
+def simulate(options: JobOptions, progress: Callable[[int, int], None] | None = None) -> tuple[Path, ...]:
+    """Write the files of a simulated job, `rank0.db` and on, with zeros in front when there are over ten.
+
+    Args:
+        options: what to simulate.
+        progress: called with ranks done and ranks in all, after each rank.
+
+    Returns:
+        the files, by rank.
+
+    Raises:
+        UsageError: the options make no sense.
+        OutputError: a file exists (without `force`), belongs to another job, or cannot be written.
+    """
+    job = plan(options)
+    width = len(str(options.ranks - 1))
+    paths = tuple(options.out / f"rank{rank:0{width}d}.db" for rank in range(options.ranks))
+    _check_folder(options, paths)
+    for done, (path, place) in enumerate(zip(paths, job.ranks, strict=True), 1):
+        with told_as_output_error(path):
+            disk.clear_beside(path)
+            write_rank(path, job, place)
+            disk.leave_as(path, place)
+        if progress is not None:
+            progress(done, options.ranks)
+    return paths
+
+
+def _check_folder(options: JobOptions, paths: tuple[Path, ...]) -> None:
+    own = {Path(f"{path}{ending}") for path in paths for ending in ("", *disk.ENDINGS)}
+    for path in sorted(own):
+        check_free(path, options.force)
+    if options.out.is_dir():
+        strangers = sorted(p.name for p in options.out.iterdir() if _RANK_FILE.fullmatch(p.name) and p not in own)
+        if strangers:
+            # Left there, they would be read as ranks of this job.
+            raise OutputError(
+                f"{options.out}: holds {strangers[0]} of another job", "remove it, or choose another folder with -o"
+            )

@@ -1,0 +1,76 @@
+"""Owns filling the file of one rank: identity, setup, steps in order, teardown. Never looks at other ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from rocpd.schema.write import Writer, create
+from rocpd.simulate import faults, layout
+from rocpd.simulate.columns import TemplateColumns
+from rocpd.simulate.identity import Identity, Process, write_identity
+from rocpd.simulate.plan import Ints, Plan, RankPlace
+from rocpd.simulate.profiles import PROFILE_TABLE
+from rocpd.simulate.stamp import Batch, Stamp
+from rocpd.simulate.symbols import write_symbols
+from rocpd.simulate.template import Template
+
+_EXIT_ROOM = 90_000_000  # from the end of the last step to the end of the process [ns]
+
+
+def write_rank(path: Path, job: Plan, place: RankPlace) -> None:
+    """Write the file of one rank under `path`, complete or not at all.
+
+    Raises:
+        OutputError: the file exists (unless the options say force) or cannot be written.
+    """
+    with create(path, place.guid, place.version, job.options.force) as writer:
+        if job.options.faults:
+            faults.loosen(writer)
+        _fill(writer, job, place)
+        if job.options.faults:
+            faults.damage(writer)
+
+
+def _fill(writer: Writer, job: Plan, place: RankPlace) -> None:
+    node = job.nodes[place.node]
+    begin, end = (int(t) for t in node.local(np.array([place.start_ns, job.timing.end[place.rank] + _EXIT_ROOM])))
+    # Ids 1 and on are small and known: the empty text is the region name of work outside all markers.
+    writer.string("")
+    process = Process(PROFILE_TABLE[job.options.profile].command, job.options.ranks, begin, end)
+    own = write_identity(writer, place, node, process)
+    write_symbols(writer, own)
+    if place.empty:
+        return
+    random = np.random.default_rng([job.options.seed, 2, place.rank])
+    stamp = Stamp(writer, own, node, random)
+    profile = job.options.profile
+    _once(stamp, _columns(layout.setup(profile), writer, own, job, place), place.start_ns + 4_000_000)
+    _steps(
+        stamp,
+        [_columns(layout.step(profile, special), writer, own, job, place) for special in (False, True)],
+        job,
+        place,
+    )
+    _once(stamp, _columns(layout.teardown(profile), writer, own, job, place), int(job.timing.end[place.rank]))
+
+
+def _columns(template: Template, writer: Writer, own: Identity, job: Plan, place: RankPlace) -> TemplateColumns:
+    return TemplateColumns(template, writer, own, {"{ranks}": str(job.options.ranks), "{rank}": str(place.rank)})
+
+
+def _once(stamp: Stamp, columns: TemplateColumns, at: int) -> None:
+    anchors: Ints = np.array([[at, at, at]], dtype=np.int64)
+    stamp.write(columns, Batch((0,), anchors, np.ones((1, 1))))
+
+
+def _steps(stamp: Stamp, columns: list[TemplateColumns], job: Plan, place: RankPlace) -> None:
+    """Write steps in their order: ids must ascend for SQLite to append rather than search."""
+    anchors, stretch = job.timing.anchors[:, place.rank], job.timing.stretch[:, place.rank]
+    for first in range(0, job.steps, layout.SPECIAL_EVERY):
+        last = min(first + layout.SPECIAL_EVERY, job.steps)
+        for special, part in ((True, range(first, first + 1)), (False, range(first + 1, last))):
+            if part:
+                chosen = slice(part.start, part.stop)
+                stamp.write(columns[special], Batch(part, anchors[chosen], stretch[chosen]))

@@ -1,0 +1,69 @@
+"""Fixtures that many tests share: real files, built jobs opened as one session, the sqlite3 shell."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+import rocpd
+from tests.build import TraceBuilder
+
+REAL = Path(__file__).parent.parent.parent / "shared" / "data" / "rocprofv3"
+
+OpenJob: TypeAlias = Callable[..., rocpd.Session]
+Shell: TypeAlias = Callable[[Path, str], str]
+State: TypeAlias = dict[str, str]
+
+
+@pytest.fixture(scope="session")
+def real_files() -> tuple[Path, ...]:
+    """The twelve databases that rocprofv3 wrote on an MI300X; the test is skipped where they are absent."""
+    files = tuple(sorted(REAL.glob("*.db")))
+    if len(files) != 12:
+        pytest.skip(f"the 12 real files are not in {REAL}")
+    return files
+
+
+@pytest.fixture
+def open_job(tmp_path: Path) -> Iterator[OpenJob]:
+    """Write builders to `0.db`, `1.db` … of a folder and open them as one session, closed at the end."""
+    sessions: list[rocpd.Session] = []
+
+    def open_it(*builders: TraceBuilder, **options: str) -> rocpd.Session:
+        folder = tmp_path / f"job{len(sessions)}"
+        folder.mkdir()
+        session = rocpd.connect([b.write(folder / f"{i}.db", **options) for i, b in enumerate(builders)])
+        sessions.append(session)
+        return session
+
+    yield open_it
+    for session in sessions:
+        session.close()
+
+
+@pytest.fixture(scope="session")
+def sqlite3_shell() -> Shell:
+    """Run SQL on a file in SQLite's own shell (often an older SQLite than ours); gives its output."""
+    shell = shutil.which("sqlite3")
+    if shell is None:
+        pytest.skip("no sqlite3 shell on this machine")
+
+    def run(path: Path, sql: str) -> str:
+        command = [shell, "-readonly", "-batch", str(path), sql]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.strip()
+
+    return run
+
+
+def state_of(folder: Path) -> State:
+    """Give name -> SHA-256 of every file below `folder`: equal before and after means nothing was touched."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

@@ -1,0 +1,1 @@
+"""Tests of the contract: tables, views, their text and their rendering."""

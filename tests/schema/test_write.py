@@ -1,0 +1,99 @@
+"""The writer: valid files of every version, complete or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from rocpd.errors import OutputError, UsageError
+from rocpd.schema.load import VIEWS
+from rocpd.schema.versions import VERSIONS, declared_version
+from rocpd.schema.write import create, suffix_of, tables_of
+from tests.build import TraceBuilder, guid_of
+from tests.conftest import Shell
+
+
+def full() -> TraceBuilder:
+    """One row of every kind that all versions have."""
+    trace = TraceBuilder().region("hipLaunchKernel", 10, 20, stack=1).arg("stream", "0x0", extdata='{"stream_id":0}')
+    trace.kernel("gemm", 30, 40, stack=1).counter("SQ_WAVES", 8).copy(50, 60).alloc(1, 2)
+    trace.alloc(3, 4, level="SCRATCH").region("roctxRangePushA", 5, 90, message="step").sample("roctxMarkA", 6)
+    return trace
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_version_is_a_valid_file(version: str, tmp_path: Path) -> None:
+    connection = apsw.Connection(str(full().write(tmp_path / "a.db", version)), flags=apsw.SQLITE_OPEN_READONLY)
+    assert connection.pragma("integrity_check") == "ok"
+    assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    assert connection.pragma("journal_mode") == "delete"
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'rocpd%'")
+    assert {str(name) for (name,) in tables} == {name + suffix_of(guid_of(0)) for name in tables_of(version)}
+    metadata = connection.execute("SELECT tag, value FROM rocpd_metadata").fetchall()
+    assert declared_version([(str(tag), str(value)) for tag, value in metadata]) == version
+    assert {("uuid", suffix_of(guid_of(0))), ("guid", guid_of(0))} <= set(metadata)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_sqlite_shell_reads_every_view(version: str, tmp_path: Path, sqlite3_shell: Shell) -> None:
+    path = full().write(tmp_path / "a.db", version)
+    counts = sqlite3_shell(path, " UNION ALL ".join(f"SELECT '{name} ' || count(*) FROM {name}" for name in VIEWS))
+    found = {name: int(count) for name, count in (line.split() for line in counts.splitlines())}
+    assert sorted(found) == sorted(VIEWS)
+    assert {name for name, count in found.items() if not count} == {"graph_launches"}
+    assert found["regions_and_samples"] == 3
+    assert found["memory_allocations"] == 2
+
+
+def test_plain_views_show_the_suffixed_tables(tmp_path: Path) -> None:
+    connection = apsw.Connection(str(full().write(tmp_path / "a.db")))
+    for base in tables_of("3.0.3"):
+        plain = connection.execute(f"SELECT * FROM {base}").fetchall()
+        assert plain == connection.execute(f'SELECT * FROM "{base}{suffix_of(guid_of(0))}"').fetchall()
+
+
+def test_foreign_keys_of_a_written_file_refuse_orphans(tmp_path: Path) -> None:
+    connection = apsw.Connection(str(full().write(tmp_path / "a.db")))
+    connection.pragma("foreign_keys", True)
+    with pytest.raises(apsw.ConstraintError):
+        connection.execute(f"UPDATE rocpd_region{suffix_of(guid_of(0))} SET tid = 999")
+
+
+def test_guid_fills_itself_in_and_strings_are_stored_once(tmp_path: Path) -> None:
+    with create(tmp_path / "a.db", guid_of(3)) as writer:
+        assert [writer.string(text) for text in ("a", "b", "a")] == [1, 2, 1]
+    rows = apsw.Connection(str(tmp_path / "a.db")).execute("SELECT * FROM rocpd_string").fetchall()
+    assert rows == [(1, guid_of(3), "a"), (2, guid_of(3), "b")]
+
+
+def test_a_guid_with_quotes_makes_a_valid_file(tmp_path: Path) -> None:
+    with create(tmp_path / "a.db", """o'odd"guid""") as writer:
+        writer.string("x")
+    connection = apsw.Connection(str(tmp_path / "a.db"))
+    assert connection.execute("SELECT guid FROM rocpd_string").fetchall() == [("""o'odd"guid""",)]
+    assert connection.execute("SELECT count(*) FROM kernels").fetchall() == [(0,)]
+
+
+def test_nothing_is_left_when_filling_fails(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), create(tmp_path / "new" / "a.db", guid_of(0)):
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_file_stays_unless_forced(tmp_path: Path) -> None:
+    path = TraceBuilder(1).write(tmp_path / "a.db")
+    before = path.read_bytes()
+    with pytest.raises(OutputError, match=r"a\.db: exists"), create(path, guid_of(2)):
+        pass
+    assert path.read_bytes() == before
+    with create(path, guid_of(2), force=True):
+        pass
+    assert path.read_bytes() != before
+    assert [p.name for p in tmp_path.iterdir()] == ["a.db"]
+
+
+def test_unknown_version_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"schema version 3\.0\.9"), create(tmp_path / "a.db", guid_of(0), "3.0.9"):
+        pass

@@ -42,15 +42,13 @@ def target(path: Path | None, force: bool) -> Iterator[TextIO]:
 
 def emit(
     columns: Sequence[str], rows: Iterator[tuple[Any, ...]], out: TextIO, form: TableFormat, limit: int = 0
-) -> None:
-    """Write one table. The console form cuts at `limit` rows (0: none) and says so."""
+) -> bool:
+    """Write one table; the console form cuts at `limit` rows (0: none). Give whether rows were cut off."""
     from rocpd.table import writer
     from rocpd.table.console import write_console
 
     if form is not TableFormat.CONSOLE:
         writer(form.value)(columns, rows, out)
-        return
+        return False
     width = shutil.get_terminal_size().columns if out.isatty() else None
-    if write_console(columns, rows, out, limit, width):
-        out.flush()
-        tell(f"cut at {limit} rows; --limit 0 shows all, --format csv streams them")
+    return write_console(columns, rows, out, limit, width)

@@ -61,7 +61,9 @@ def query(
         for statement in statements:
             cursor = session.execute(statement)
             if cursor.columns:
-                emit(cursor.columns, cursor, out, chosen, limit)
+                if emit(cursor.columns, cursor, out, chosen, limit):
+                    out.flush()
+                    tell(f"cut at {limit} rows; --limit 0 shows all, --format csv streams them")
             else:
                 cursor.fetchall()
 

@@ -78,10 +78,13 @@ def summarized(session: Session, wanted: SummaryOptions) -> list[SummaryTable]:
 
 def show(tables: list[SummaryTable], limit: int) -> None:
     """Write all tables to stdout, each under its name."""
+    cut = 0
     with target(None, force=False) as out:
         for number, table in enumerate(tables):
             out.write(("\n" if number else "") + table.name.replace("_", " ").upper() + "\n")
-            emit(table.columns, iter(table.rows), out, TableFormat.CONSOLE, limit)
+            cut += emit(table.columns, iter(table.rows), out, TableFormat.CONSOLE, limit)
+    if cut:
+        tell(f"{cut} of {len(tables)} tables cut at {limit} rows; --limit 0 shows all")
 
 
 def _categories(given: list[str] | None) -> list[str] | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rocpd.convert import protobuf as pb
-from rocpd.convert.model import Annotation, Counters, Instants, Ints, Ragged, RankEvents, Slices
+from rocpd.convert.model import Annotation, Counters, Instants, Ints, Ragged, RankEvents, Slices, Texts
 
 PACKET, TIMESTAMP, SEQUENCE, FLAGS, EVENT = 1, 8, 10, 13, 11
 TYPE, TRACK, NAME, CATEGORY, ANNOTATION, FLOW, DOUBLE = 9, 11, 10, 3, 4, 47, 44
@@ -42,16 +42,23 @@ class Encoder:
         events: the rank.
         sequence: trusted_packet_sequence_id of its packets.
         uuids: uuid of each track, by index.
-        annotation: gives the interning id of an annotation's name.
+
+    Attributes:
+        annotations: names of annotations; the interning id of each text is its number + 1.
     """
 
-    def __init__(
-        self, events: RankEvents, sequence: int, uuids: Ints, annotation: Callable[[str], int]
-    ) -> None:
+    def __init__(self, events: RankEvents, sequence: int, uuids: Ints) -> None:
         self._events = events
         self._head = pb.number(SEQUENCE, sequence) + pb.number(FLAGS, NEEDS_STATE)
         self._uuids = uuids
-        self._annotation = annotation
+        self.annotations = Texts()
+        for batch in (*events.slices, *events.instants):
+            for annotation in batch.annotations:
+                self.annotations.number(annotation.name)
+        self._arguments = np.zeros(len(events.names.all), np.int64)
+        for slices in events.slices:
+            for name in np.unique(slices.arguments[0].values).tolist() if slices.arguments else ():
+                self._arguments[name] = self.annotations.number(events.names.all[name])
         self._nests = np.array([track.nests for track in events.tracks.all], bool)
 
     def units(self) -> list[Units]:
@@ -104,22 +111,18 @@ class Encoder:
         if slices.arguments:
             names, values = (_take(column, rows) for column in slices.arguments)
             for name, value in zip(names, values, strict=True):
-                more += pb.message(ANNOTATION, [*pb.numbers(1, self._argument[name]), *pb.numbers(17, value + 1)])
+                more += pb.message(ANNOTATION, [*pb.numbers(1, self._arguments[name] + 1), *pb.numbers(17, value + 1)])
         if slices.flows:
             for ids in _take(slices.flows, rows):
                 more += pb.fixed(FLOW, ids)
         return self._packet(BEGIN, slices.start[rows], slices.track[rows], more)
-
-    @property
-    def _argument(self) -> Ints:
-        return np.array([self._annotation(name) for name in self._events.names.all], np.int64)
 
     def _annotations(self, annotations: Sequence[Annotation], rows: Ints) -> list[pb.Part]:
         more: list[pb.Part] = []
         for annotation in annotations:
             if annotation.present is not None and not annotation.present[rows[0]]:
                 continue
-            name = pb.number(1, self._annotation(annotation.name))
+            name = pb.number(1, self.annotations.number(annotation.name) + 1)
             more += pb.message(ANNOTATION, [name, *_value(annotation, rows)])
         return more
 

@@ -6,7 +6,7 @@ protos/perfetto/trace/{trace_packet,interned_data/interned_data,track_event/trac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,8 @@ _BOOTTIME = 6
 _CATEGORIES, _NAMES, _ANNOTATIONS, _STRINGS = 1, 2, 3, 29
 _EXPLICIT = 3
 """TrackDescriptor.ChildTracksOrdering.EXPLICIT"""
+_NEVER_MERGED = 2
+"""TrackDescriptor.SiblingMergeBehavior.NONE: tracks of equal name stay apart."""
 _BATCH = 1000
 """Interned texts per packet."""
 _OWN_PIDS = 1 << 23
@@ -69,30 +71,19 @@ def packets(events: RankEvents, sequence: int, pid: int) -> Iterator[bytes | mem
         pid: pid of the process in the trace, distinct in the file.
     """
     uuids = (sequence << 32) + 1 + np.arange(len(events.tracks.all), dtype=np.int64)
-    annotations: dict[str, int] = {}
-    encoder = Encoder(events, sequence, uuids, lambda name: annotations.setdefault(name, len(annotations) + 1))
+    encoder = Encoder(events, sequence, uuids)
     defaults = pb.text(_DEFAULTS, pb.number(58, _BOOTTIME))
     yield _packet(sequence, _STATE_CLEARED, defaults)
     yield from (_packet(sequence, NEEDS_STATE, pb.text(_DESCRIPTOR, d)) for d in _descriptors(events, sequence, pid, uuids))
     yield from _interned(sequence, _CATEGORIES, events.categories.all)
     yield from _interned(sequence, _NAMES, events.names.all)
     yield from _interned(sequence, _STRINGS, events.strings.all)
-    for name in _annotation_names(events):
-        annotations.setdefault(name, len(annotations) + 1)
-    yield from _interned(sequence, _ANNOTATIONS, list(annotations))
+    yield from _interned(sequence, _ANNOTATIONS, encoder.annotations.all)
     yield from in_time_order(encoder.units())
 
 
 def _packet(sequence: int, flags: int, content: bytes) -> bytes:
     return pb.text(PACKET, pb.number(SEQUENCE, sequence) + pb.number(FLAGS, flags) + content)
-
-
-def _annotation_names(events: RankEvents) -> Iterable[str]:
-    for batch in (*events.slices, *events.instants):
-        yield from (annotation.name for annotation in batch.annotations)
-    for slices in events.slices:
-        if slices.arguments:
-            yield from (events.names.all[i] for i in np.unique(slices.arguments[0].values).tolist())
 
 
 def _interned(sequence: int, field: int, texts: Sequence[str]) -> Iterator[bytes]:
@@ -120,7 +111,7 @@ def _descriptor(track: Track, uuid: int, parent: int, pid: int) -> bytes:
     if track.tid is not None:
         thread = pb.number(1, pid) + pb.number(2, track.tid & 0xFFFFFFFFFFFFFFFF) + pb.text(5, track.name)
         return head + pb.text(4, thread)
-    head += pb.text(2, track.name) + pb.number(5, parent)
+    head += pb.text(2, track.name) + pb.number(5, parent) + pb.number(15, _NEVER_MERGED)
     if track.unit is None:
         return head
     unit = pb.number(3, 3) if track.unit == "bytes" else pb.text(6, track.unit) if track.unit else b""

@@ -60,7 +60,7 @@ class Opening:
 
 def uri_of(path: Path, options: str) -> str:
     """Give the SQLite URI of a file; any byte that a file name can hold is escaped."""
-    return f"file:{quote(os.fsencode(path.absolute()))}?{options}"
+    return f"file:{quote(os.fsencode(_real(path)))}?{options}"
 
 
 def plan(path: Path) -> Opening:
@@ -72,7 +72,7 @@ def plan(path: Path) -> Opening:
         InputError: missing, a folder, unreadable, empty, or no SQLite database.
     """
     header = _header(path)
-    journal, wal = Path(f"{path}-journal"), Path(f"{path}-wal")
+    journal, wal, shm = (_beside(path, ending) for ending in ("-journal", "-wal", "-shm"))
     if _is_hot_journal(journal):
         if _has_writer(path):
             return _read_only(path)
@@ -80,7 +80,7 @@ def plan(path: Path) -> Opening:
     if header[18:20] == b"\x02\x02":
         if not _size(wal):
             return Opening(path, uri_of(path, "immutable=1"))
-        if _shm_in_use(Path(f"{path}-shm")):
+        if _shm_in_use(shm):
             return Opening(path, uri_of(path, "mode=ro"))
         return _recovered_copy(path, wal)
     if _size(wal):
@@ -107,6 +107,16 @@ def told_as_input_error(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: {error.strerror or error}") from error
 
 
+def _real(path: Path) -> Path:
+    """Follow symbolic links, as SQLite does: journals lie beside the file itself."""
+    return Path(os.path.realpath(path))
+
+
+def _beside(path: Path, ending: str) -> Path:
+    real = _real(path)
+    return real.with_name(real.name + ending)
+
+
 def _header(path: Path) -> bytes:
     with told_as_input_error(path):
         if not path.exists():
@@ -129,7 +139,12 @@ def _header(path: Path) -> bytes:
 
 @contextlib.contextmanager
 def _raw(path: Path) -> Iterator[apsw.VFSFile]:
-    file = apsw.VFSFile("", os.fspath(path.absolute()), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
+    flags = [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0]
+    try:
+        file = apsw.VFSFile("", os.fspath(_real(path)), flags)
+    except UnicodeEncodeError as error:
+        shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+        raise InputError(f"{shown}: the name is not UTF-8, SQLite cannot open it", "give it another name") from error
     try:
         yield file
     finally:
@@ -188,15 +203,17 @@ def _read_only(path: Path) -> Opening:
     try:
         _try(opening.uri)
     except (apsw.CantOpenError, apsw.IOError, apsw.PermissionsError) as error:
-        if any(Path(f"{path}{ending}").exists() for ending in ("-journal", "-wal")):
+        if any(_beside(path, ending).exists() for ending in ("-journal", "-wal")):
             raise InputError(f"{path}: cannot be locked, and a journal lies beside it: {error}") from error
         immutable = Opening(path, uri_of(path, "immutable=1"), f"{path}: opened without locks ({error})")
         with told_as_input_error(path):
             _try(immutable.uri)
         return immutable
+    except apsw.BusyError:
+        with told_as_input_error(path):  # here, not when the file is read: the user has waited once
+            raise
     except apsw.Error:
-        # Damage and busy writers are told when the file is read, with the same words for every way of opening.
-        return opening
+        return opening  # damage is told when the file is read, with the same words for every way of opening
     return opening
 
 
@@ -218,7 +235,7 @@ def _recovered_copy(path: Path, journal: Path) -> Opening:
         with told_as_input_error(path):
             with _raw(path) as source, copy.open("wb") as target:
                 _copy_blocks(source, target.write, path.stat().st_size)
-            shutil.copyfile(journal, f"{copy}{str(journal)[len(str(path)) :]}")
+            shutil.copyfile(journal, copy.with_name(copy.name + journal.name[len(_real(path).name) :]))
             connection = apsw.Connection(os.fspath(copy))
             try:
                 connection.pragma("journal_mode", "delete")

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TypeAlias
 
+import apsw
+
 from rocpd.errors import ClosedError, InputError
 from rocpd.federate import source
 from rocpd.federate.align import Align, Alignment, Domain, Span, align, domains, span_of
@@ -80,6 +82,12 @@ class Session:
         """Give a DB-API style cursor, for code written for sqlite3."""
         self._check_open()
         return SessionCursor(self)
+
+    @property
+    def connection(self) -> apsw.Connection:
+        """For converters: the attached read-only connection; `parts` name each rank's tables on it."""
+        self._check_open()
+        return self._open
 
     @property
     def spans(self) -> dict[int, Span]:

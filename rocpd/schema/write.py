@@ -13,7 +13,7 @@ from typing import Any
 
 import apsw
 
-from rocpd.errors import UsageError
+from rocpd.errors import OutputError, UsageError
 from rocpd.output import complete_or_nothing
 from rocpd.schema.load import TABLES, VIEWS, Table, table
 from rocpd.schema.quote import quote_name, quote_text
@@ -133,5 +133,7 @@ def create(path: str | Path, guid: str, version: str = LATEST, force: bool = Fal
             yield writer
             writer.create_views()
             connection.execute("COMMIT")
+        except (apsw.FullError, apsw.IOError) as error:
+            raise OutputError(f"{path}: cannot be written: {error}", "free room or choose another folder") from error
         finally:
             connection.close()

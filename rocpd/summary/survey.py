@@ -55,7 +55,14 @@ class Survey:
     def groups(self, kind: str) -> tuple[Group, ...]:
         """Give the statistics of one of `KINDS`, by rank, category and name."""
         if kind not in self._groups:
-            self._groups[kind] = tuple(self._read(kind))
+            self._groups[kind] = found = tuple(self._read(kind))
+            calls = sum(group.moments.calls for group in found)
+            unsound = calls - sum(group.moments.timed for group in found)
+            if unsound:
+                self.session.note(
+                    f"{kind.replace('_', ' ')}: {unsound} of {calls} have no sound times (start 0, or end before start):"
+                    " they count as calls, not as time"
+                )
         return self._groups[kind]
 
     def _read(self, kind: str) -> Iterator[Group]:
@@ -82,8 +89,9 @@ class Survey:
     def _count_in_python(self, events: str, part: Part) -> Sequence[Group]:
         """Add up without limits: sums of damaged durations (a start of 0) pass 64 bits."""
         found: dict[tuple[str | None, str | None], Moments] = {}
-        for category, name, duration in self.session.execute(for_one_rank(events, part)):
-            found[category, name] = found.get((category, name), Moments()) + of_one(duration)
+        for category, name, start, end in self.session.execute(for_one_rank(events, part)):
+            sound = start is not None and end is not None and 0 < start <= end
+            found[category, name] = found.get((category, name), Moments()) + of_one(end - start if sound else None)
         return [Group(part.rank or 0, category, name, moments) for (category, name), moments in found.items()]
 
 

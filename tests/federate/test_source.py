@@ -22,7 +22,9 @@ def lay(folder: Path, *names: str) -> Path:
 def index(path: Path, *names: str, base: str = ".") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     files = "".join(f"      - '{name}'\n" for name in names)
-    path.write_text(f"rocprofiler-sdk:\n  rocpd:\n    path: {base}\n    files:\n{files}" if names else "rocprofiler-sdk: {}")
+    path.write_text(
+        f"rocprofiler-sdk:\n  rocpd:\n    path: {base}\n    files:\n{files}" if names else "rocprofiler-sdk: {}"
+    )
     return path
 
 
@@ -35,7 +37,7 @@ def names(found: Found, folder: Path) -> list[str]:
     [
         (["b.db", "a.db"], ["b.db", "a.db"]),
         (["a.db", "./a.db", "x/../a.db"], ["a.db"]),
-        (["*.db"], ["a.db", "b.db"]),
+        (["?.db"], ["a.db", "b.db"]),
         (["x/**/*.db"], ["x/1_results.db", "x/deep/2.db"]),
         (["[ab].db", "b.db"], ["a.db", "b.db"]),
         (["x"], ["x/1_results.db", "x/deep/2.db"]),
@@ -73,7 +75,11 @@ def test_an_index_may_point_elsewhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "note", "expected"),
     [
-        (["job.rpdb/r0.db", "job.rpdb/r1.db", "a.db"], "input: package job.rpdb (2 files)", ["job.rpdb/r0.db", "job.rpdb/r1.db"]),
+        (
+            ["job.rpdb/r0.db", "job.rpdb/r1.db", "a.db"],
+            "input: package job.rpdb (2 files)",
+            ["job.rpdb/r0.db", "job.rpdb/r1.db"],
+        ),
         (["merged.db", "a.db", "b.db"], "input: merged.db", ["merged.db"]),
         (["b.db", "a.db", "host/1_results.db"], "input: a.db, b.db", ["a.db", "b.db"]),
         (["host/2_results.db", "host/other.db"], "input: host/2_results.db", ["host/2_results.db"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import resource
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,17 @@ def test_output_below_a_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot be written"):
         simulate(JobOptions(tmp_path / "file", ranks=1, steps=1))
+
+
+def test_full_disk_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, before[1]))
+    try:
+        with pytest.raises(OutputError, match=r"rank0\.db: cannot be written"):
+            simulate(JobOptions(tmp_path / "new", ranks=1, events_per_rank=30_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not (tmp_path / "new").exists()
 
 
 def test_leftovers_of_another_job(tmp_path: Path) -> None:

@@ -1,3 +1,3 @@
 -- Kernel dispatches by kernel name.
-SELECT 'KERNELS' AS category, name AS name, duration AS duration
+SELECT 'KERNELS' AS category, name AS name, start, "end"
 FROM kernels

@@ -1,3 +1,3 @@
 -- Marker ranges and marks by message.
-SELECT 'MARKERS' AS category, name AS name, duration AS duration
+SELECT 'MARKERS' AS category, name AS name, start, "end"
 FROM markers

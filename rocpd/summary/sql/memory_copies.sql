@@ -1,3 +1,3 @@
 -- Copies by direction.
-SELECT 'MEMORY_COPIES' AS category, name AS name, duration AS duration
+SELECT 'MEMORY_COPIES' AS category, name AS name, start, "end"
 FROM memory_copies

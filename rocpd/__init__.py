@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rocpd.errors import InputError, OutputError, QueryError, RocpdError, UsageError
     from rocpd.federate.result import Result
     from rocpd.federate.session import Session, connect
+    from rocpd.federate.window import Window
 
 __version__ = "0.1.0"
 
@@ -26,6 +27,7 @@ __all__ = [
     "RocpdError",
     "Session",
     "UsageError",
+    "Window",
     "__version__",
     "connect",
 ]
@@ -34,6 +36,7 @@ _HOMES = {
     "connect": "rocpd.federate.session",
     "Session": "rocpd.federate.session",
     "Result": "rocpd.federate.result",
+    "Window": "rocpd.federate.window",
     "RocpdError": "rocpd.errors",
     "InputError": "rocpd.errors",
     "OutputError": "rocpd.errors",

@@ -48,6 +48,11 @@ def convert(
     ] = AgentNames.RELATIVE,
     annotate_args: Annotated[bool, typer.Option("--annotate-args", help="API arguments as annotations.")] = False,
     annotate_pmc: Annotated[bool, typer.Option("--annotate-pmc", help="Counter values as annotations.")] = False,
+    start: options.Start = None,
+    end: options.End = None,
+    start_marker: options.StartMarker = None,
+    end_marker: options.EndMarker = None,
+    inclusive: options.Inclusive = "True",
     force: options.Force = False,
     skip_bad: options.SkipBad = False,
     verbose: options.Verbose = False,
@@ -82,7 +87,10 @@ def convert(
         annotate_args=annotate_args,
         annotate_pmc=annotate_pmc,
     )
-    with connect(options.inputs(paths, inputs), skip_bad=skip_bad, align=align.value, tell=tell) as session:
+    window = options.window(start, end, start_marker, end_marker, inclusive)
+    with connect(
+        options.inputs(paths, inputs), skip_bad=skip_bad, align=align.value, window=window, tell=tell
+    ) as session:
         for word in wanted:
             with progress(f"convert {word}") as report:
                 written = known[word].write(session, chosen, report)

@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
+
+from rocpd.errors import UsageError
+
+if TYPE_CHECKING:
+    from rocpd.federate.window import Window
 
 
 class AlignChoice(StrEnum):
@@ -60,6 +65,49 @@ OutputFolder: TypeAlias = Annotated[
         help="Folder [default: $ROCPD_OUTPUT_PATH or ./rocpd-output-data].",
     ),
 ]  # fmt: skip
+Start: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--start",
+        metavar="TIME",
+        show_default=False,
+        help="Window from: 30%, ns, 12.5ms or +5ms (from the start), -90ms (from the end).",
+    ),
+]
+End: TypeAlias = Annotated[
+    str | None, typer.Option("--end", metavar="TIME", show_default=False, help="Window to, in the same forms.")
+]
+StartMarker: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--start-marker",
+        metavar="TEXT",
+        show_default=False,
+        help="Window from the start of this marker: text, /regex/, text#2.",
+    ),
+]
+EndMarker: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--end-marker", metavar="TEXT", show_default=False, help="Window to the end of this marker."),
+]
+Inclusive: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--inclusive", metavar="BOOL", help="True: an event counts when its start or end is in the window; False: both."
+    ),
+]
+
+
+def window(
+    start: str | None, end: str | None, start_marker: str | None, end_marker: str | None, inclusive: str
+) -> Window | None:
+    """Give the window that was asked for, None when none was."""
+    from rocpd.federate.window import Window
+
+    truth = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+    if inclusive.lower() not in truth:
+        raise UsageError(f"--inclusive {inclusive}: neither True nor False")
+    return Window(start, end, start_marker, end_marker, truth[inclusive.lower()]) or None
 
 
 def inputs(paths: list[str] | None, option: list[str] | None) -> list[str]:

@@ -36,6 +36,11 @@ def query(
         Path | None, typer.Option("--output-path", "-d", metavar="DIR", help="Folder of -o.", show_default=False)
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Rows shown on the console; 0 shows all.")] = 100,
+    start: options.Start = None,
+    end: options.End = None,
+    start_marker: options.StartMarker = None,
+    end_marker: options.EndMarker = None,
+    inclusive: options.Inclusive = "True",
     force: options.Force = False,
     skip_bad: options.SkipBad = False,
     verbose: options.Verbose = False,
@@ -56,7 +61,11 @@ def query(
     first = _read_script(script) if script else ""
     file = _file(output, folder, form)
     chosen = form or _form_of(file)
-    with connect([*(inputs or []), *paths], skip_bad=skip_bad, tell=tell) as session, target(file, force) as out:
+    window = options.window(start, end, start_marker, end_marker, inclusive)
+    with (
+        connect([*(inputs or []), *paths], skip_bad=skip_bad, window=window, tell=tell) as session,
+        target(file, force) as out,
+    ):
         statements = [*_statements(first), *_statements(text)]
         for statement in statements:
             cursor = session.execute(statement)

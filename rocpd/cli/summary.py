@@ -35,6 +35,11 @@ def summary(
     name: options.OutputName = None,
     folder: options.OutputFolder = None,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Rows per table on the console; 0 shows all.")] = 20,
+    start: options.Start = None,
+    end: options.End = None,
+    start_marker: options.StartMarker = None,
+    end_marker: options.EndMarker = None,
+    inclusive: options.Inclusive = "True",
     force: options.Force = False,
     skip_bad: options.SkipBad = False,
     verbose: options.Verbose = False,
@@ -53,7 +58,8 @@ def summary(
     from rocpd.summary.summarize import SummaryOptions
 
     wanted = SummaryOptions(by_rank, domains, _categories(regions))
-    with connect(options.inputs(paths, inputs), skip_bad=skip_bad, tell=tell) as session:
+    window = options.window(start, end, start_marker, end_marker, inclusive)
+    with connect(options.inputs(paths, inputs), skip_bad=skip_bad, window=window, tell=tell) as session:
         tables = summarized(session, wanted)
     if form is TableFormat.CONSOLE and name is None and folder is None:
         show(tables, limit)

@@ -42,9 +42,7 @@ class Format:
     doc: str
     home: str
 
-    def write(
-        self, session: Session, options: ConvertOptions, progress: Progress | None = None
-    ) -> tuple[Path, ...]:
+    def write(self, session: Session, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
         """Write all ranks of `session`; give the paths written.
 
         Args:

@@ -43,7 +43,7 @@ def gather(context: Context) -> RankEvents:
     found = pmc.of_dispatches(read, dispatches)
     kernels = dispatches.slices
     if context.options.annotate_pmc:
-        more = pmc.annotations(read, found, len(kernels))
+        more = pmc.as_annotations(read, found, len(kernels))
         kernels = dataclasses.replace(kernels, annotations=(*kernels.annotations, *more))
     calls, (kernels, copies) = connect(events.rank, cpu.regions(context), (kernels, copies))
     held, sums = memory.allocations(context)

@@ -43,7 +43,9 @@ class Damage:
 class Context:
     """One rank while its events are gathered."""
 
-    def __init__(self, tables: Tables, events: RankEvents, options: ConvertOptions, offset: int, damage: Damage) -> None:
+    def __init__(
+        self, tables: Tables, events: RankEvents, options: ConvertOptions, offset: int, damage: Damage
+    ) -> None:
         self.tables = tables
         self.events = events
         self.options = options

@@ -123,7 +123,11 @@ def _arguments(context: Context, events: Ints) -> tuple[Ragged, Ragged]:
             values.append(context.events.strings.number(str(value)))
     wanted = np.array(rows, np.int64)
     place = np.searchsorted(ids, wanted)
-    known = (place < len(ids)) & (ids[np.minimum(place, len(ids) - 1)] == wanted) if len(ids) else np.zeros(len(wanted), bool)
+    known = (
+        (place < len(ids)) & (ids[np.minimum(place, len(ids) - 1)] == wanted)
+        if len(ids)
+        else np.zeros(len(wanted), bool)
+    )
     row = order[place[known]]
     count = len(events)
     return (

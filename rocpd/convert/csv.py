@@ -31,7 +31,7 @@ def write(session: Session, options: ConvertOptions, progress: Progress | None =
     """
     for ending in (*(f"_{file.name}.csv" for file in FILES), "_agent_info.csv"):
         check_free(options.path(ending), options.force)
-    total = sum(_count(session, part, file, options) for part in session.parts for file in FILES) if progress else 0
+    total = sum(_count(session, part, file) for part in session.parts for file in FILES) if progress else 0
     done = 0
     written = []
     with contextlib.ExitStack() as stack:
@@ -64,8 +64,9 @@ def _open(stack: contextlib.ExitStack, path: Path, force: bool, header: str) -> 
 
 def _batches(session: Session, part: Part, file: CsvFile, options: ConvertOptions) -> Iterator[tuple[int, bytes]]:
     """Give the lines of one rank in order of start: how many, and their bytes."""
-    select = file.select(part, options)
-    rows = session.connection.execute(select) if select else iter(())
+    if not _may_have_rows(session, part, file):
+        return
+    rows = session.connection.execute(file.lines(part, options))
     while batch := [line for (line,) in itertools.islice(rows, _BATCH)]:
         data = b"".join(batch)
         try:
@@ -75,7 +76,13 @@ def _batches(session: Session, part: Part, file: CsvFile, options: ConvertOption
         yield len(batch), data
 
 
-def _count(session: Session, part: Part, file: CsvFile, options: ConvertOptions) -> int:
-    select = file.select(part, options, count=True)
-    row = session.connection.execute(select).fetchone() if select else None
+def _may_have_rows(session: Session, part: Part, file: CsvFile) -> bool:
+    asked = file.has_rows(part)
+    return asked is None or session.connection.execute(asked).fetchone() is not None
+
+
+def _count(session: Session, part: Part, file: CsvFile) -> int:
+    if not _may_have_rows(session, part, file):
+        return 0
+    row = session.connection.execute(file.count(part)).fetchone()
     return int(row[0]) if row else 0

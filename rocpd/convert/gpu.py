@@ -62,7 +62,9 @@ def copies(context: Context) -> Slices:
     duration = rows["end"] - rows["start"]
     measured = (duration > 0) & (rows["size"] != NULL)
     number = context.events.strings.number
-    agents = {name: relabel(rows[name], lambda i: number(context.agent(i))) for name in ("dst_agent_id", "src_agent_id")}
+    agents = {
+        name: relabel(rows[name], lambda i: number(context.agent(i))) for name in ("dst_agent_id", "src_agent_id")
+    }
     return Slices(
         _tracks(context, rows, "dst_agent_id", " · copies"),
         rows["start"],
@@ -72,7 +74,9 @@ def copies(context: Context) -> Slices:
         rows["stack_id"],
         (
             optional("bytes", rows["size"]),
-            Annotation("gb_per_s", rows["size"] / np.maximum(duration, 1), present=None if measured.all() else measured),
+            Annotation(
+                "gb_per_s", rows["size"] / np.maximum(duration, 1), present=None if measured.all() else measured
+            ),
             Annotation("source", agents["src_agent_id"], text=True),
             Annotation("destination", agents["dst_agent_id"], text=True),
             optional("queue_id", rows["queue_id"]),
@@ -106,7 +110,8 @@ def _tracks(context: Context, rows: Columns, agent_column: str, ending: str, by:
     pairs = sorted(set(zip(*(_distinct_pairs(agents, lines)), strict=True)))
     index = {
         pair: context.events.tracks.index(
-            ("agent", *pair, by, ending), lambda pair=pair: Track(_track_name(context, *pair, by) + ending)  # type: ignore[misc]
+            ("agent", *pair, by, ending),
+            lambda pair=pair: Track(_track_name(context, *pair, by) + ending),  # type: ignore[misc]
         )
         for pair in pairs
     }
@@ -130,10 +135,14 @@ def _distinct_pairs(first: Ints, second: Ints) -> tuple[list[int], list[int]]:
 def _kernel_names(context: Context, rows: Columns) -> Ints:
     texts = {
         number: display or name or f"kernel {number}"
-        for number, display, name in context.tables.rows("rocpd_info_kernel_symbol", ("id", "display_name", "kernel_name"))
+        for number, display, name in context.tables.rows(
+            "rocpd_info_kernel_symbol", ("id", "display_name", "kernel_name")
+        )
     }
     number = context.events.names.number
-    names = relabel(rows["kernel_id"], lambda i: number(texts.get(i, "kernel ?" if i == NULL else f"kernel ? (id {i})")))
+    names = relabel(
+        rows["kernel_id"], lambda i: number(texts.get(i, "kernel ?" if i == NULL else f"kernel ? (id {i})"))
+    )
     if context.options.kernel_rename:
         known = context.strings
         marked = relabel(rows["region_name_id"], lambda i: number(known[i]) if known.get(i) else NULL)

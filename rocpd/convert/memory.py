@@ -69,7 +69,9 @@ def _held(context: Context, rows: dict[str, np.ndarray]) -> Counters:
     points: list[tuple[int, int, int]] = []
     unknown = 0
     order = np.argsort(rows["end"], kind="stable")
-    columns = (rows[name][order].tolist() for name in ("end", "type", "level", "agent_id", "address", "size", "queue_id"))
+    columns = (
+        rows[name][order].tolist() for name in ("end", "type", "level", "agent_id", "address", "size", "queue_id")
+    )
     for time, kind, level, agent, address, size, queue in zip(*columns, strict=True):
         key: Hashable = address if address not in (NULL, 0) and text[level] != "SCRATCH" else (agent, queue, level)
         track, before = live.pop(key, (None, 0))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 class AgentIndex(enum.StrEnum):
-    """How agents are named: `Agent-4` (hardware node), `Agent-2` (visible agents), `GPU-1` (visible ones of its type)."""
+    """How agents are named: `Agent-4` (hardware node), `Agent-2` (visible ones), `GPU-1` (visible ones of a type)."""
 
     ABSOLUTE = "absolute"
     RELATIVE = "relative"

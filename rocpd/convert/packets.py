@@ -73,9 +73,7 @@ class Encoder:
 
     def _packet(self, kind: int, time: Ints, track: Ints, more: Sequence[pb.Part] = ()) -> list[pb.Part]:
         event = [pb.number(TYPE, kind), *pb.numbers(TRACK, self._uuids[track]), *more]
-        return pb.message(
-            PACKET, [*pb.numbers(TIMESTAMP, time), self._head, *pb.message(EVENT, event)]
-        )
+        return pb.message(PACKET, [*pb.numbers(TIMESTAMP, time), self._head, *pb.message(EVENT, event)])
 
     def _of_slices(self, slices: Slices) -> Iterator[Units]:
         count = len(slices)

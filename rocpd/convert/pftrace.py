@@ -74,7 +74,9 @@ def packets(events: RankEvents, sequence: int, pid: int) -> Iterator[bytes | mem
     encoder = Encoder(events, sequence, uuids)
     defaults = pb.text(_DEFAULTS, pb.number(58, _BOOTTIME))
     yield _packet(sequence, _STATE_CLEARED, defaults)
-    yield from (_packet(sequence, NEEDS_STATE, pb.text(_DESCRIPTOR, d)) for d in _descriptors(events, sequence, pid, uuids))
+    yield from (
+        _packet(sequence, NEEDS_STATE, pb.text(_DESCRIPTOR, d)) for d in _descriptors(events, sequence, pid, uuids)
+    )
     yield from _interned(sequence, _CATEGORIES, events.categories.all)
     yield from _interned(sequence, _NAMES, events.names.all)
     yield from _interned(sequence, _STRINGS, events.strings.all)
@@ -100,7 +102,10 @@ def _descriptors(events: RankEvents, sequence: int, pid: int, uuids: Ints) -> It
     process = sequence << 32
     yield pb.number(1, process) + pb.text(3, pb.number(1, pid) + pb.text(6, events.label)) + pb.number(11, _EXPLICIT)
     tracks = events.tracks.all
-    order = {index: place for place, index in enumerate(sorted(range(len(tracks)), key=lambda i: (tracks[i].base, tracks[i].lane)))}
+    order = {
+        index: place
+        for place, index in enumerate(sorted(range(len(tracks)), key=lambda i: (tracks[i].base, tracks[i].lane)))
+    }
     for index, track in enumerate(tracks):
         parent = process if track.parent is None else int(uuids[track.parent])
         yield _descriptor(track, int(uuids[index]), parent, pid) + pb.number(12, order[index])

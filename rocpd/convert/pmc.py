@@ -1,6 +1,6 @@
 """Owns counter values: those of dispatches as counter tracks per agent and counter, those of samples on their track.
 
-A dispatch shows its own value only, from its start to its end. Never shows streamed (SPM) values as those of a dispatch.
+A dispatch shows its own value only, from its start to its end. Never shows streamed (SPM) values as a dispatch's.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Values:
 
 def values(context: Context) -> Values:
     """Read the counter values of a rank, streamed ones left out."""
-    names, units, known = Texts(), {}, {}
+    names, units, known = Texts(), dict[int, str](), dict[int, int]()
     for number, name, symbol, unit in context.tables.rows("rocpd_info_pmc", ("id", "name", "symbol", "units")):
         known[number] = names.number(str(name or symbol or f"counter {number}"))
         units.setdefault(known[number], str(unit or ""))
@@ -68,7 +68,7 @@ def of_dispatches(read: Values, dispatches: Dispatches) -> DispatchValues:
     count = max(1, len(read.names.all))
     keys, place = np.unique(row[known] * count + read.counter[known], return_inverse=True)
     sums = np.bincount(place, weights=read.value[known], minlength=len(keys))
-    return DispatchValues(keys // count, keys % count, sums)
+    return DispatchValues(keys // count, keys % count, sums.astype(np.float64, copy=False))
 
 
 def dispatch_counters(context: Context, read: Values, found: DispatchValues, dispatches: Dispatches) -> list[Counters]:
@@ -87,7 +87,7 @@ def dispatch_counters(context: Context, read: Values, found: DispatchValues, dis
     return result
 
 
-def annotations(read: Values, found: DispatchValues, count: int) -> tuple[Annotation, ...]:
+def as_annotations(read: Values, found: DispatchValues, count: int) -> tuple[Annotation, ...]:
     """Give the values as annotations of `count` dispatches, one per counter."""
     result = []
     for counter in np.unique(found.counter).tolist():

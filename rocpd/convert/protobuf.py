@@ -91,12 +91,18 @@ def varints(values: npt.NDArray[np.int64]) -> Bytes:
     # Spread groups of 7 bits over bytes: halves, quarters, eighths of a 64-bit word.
     v = values.view(np.uint64) if values.flags.c_contiguous else np.ascontiguousarray(values).view(np.uint64)
     if width > 4:
-        v = (v & 0xFFFFFFF) | ((v & 0xFFFFFFF0000000) << 4)
+        v = _apart(v, 0x0FFFFFFF, 4)
     if width > 2:
-        v = (v & 0x00003FFF00003FFF) | ((v & 0x0FFFC0000FFFC000) << 2)
-    v = (v & 0x007F007F007F007F) | ((v & 0x3F803F803F803F80) << 1)
+        v = _apart(v, 0x00003FFF00003FFF, 2)
+    v = _apart(v, 0x007F007F007F007F, 1)
     v |= _MORE & np.uint64((1 << 8 * (width - 1)) - 1)
     return v.astype("<u8", copy=False).view(np.uint8).reshape(-1, 8)[:, :width]
+
+
+def _apart(words: npt.NDArray[np.uint64], low: int, shift: int) -> npt.NDArray[np.uint64]:
+    """Move the upper half of the bits of each field up, to where the next field's lower half begins."""
+    keep = np.uint64(low)
+    return (words & keep) | ((words & ~(keep | _ABOVE[shift])) << np.uint64(shift))
 
 
 def _slow(values: npt.NDArray[np.int64], width: int) -> Bytes:

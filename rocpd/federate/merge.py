@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import apsw
 
@@ -129,10 +129,11 @@ def _run_stored(connection: apsw.Connection, select: str, name: str) -> None:
 
 def _row_ranges(connection: apsw.Connection, table: str) -> Iterator[tuple[int, int]]:
     """Cut a table into ranges of rowids with `_BATCH` rows each; ids may be far apart."""
-    first, top = connection.execute(f"SELECT MIN(rowid), MAX(rowid) FROM {table}").fetchall()[0]
+    bounds: Any = connection.execute(f"SELECT MIN(rowid), MAX(rowid) FROM {table}").fetchall()[0]
+    first, top = bounds
     while first is not None:
         sql = f"SELECT rowid FROM {table} WHERE rowid >= ? ORDER BY rowid LIMIT 2 OFFSET ?"
-        found = [row[0] for row in connection.execute(sql, (first, _BATCH - 1))]
+        found: list[Any] = [row[0] for row in connection.execute(sql, (first, _BATCH - 1))]
         yield first, found[0] if found else top
         first = found[1] if len(found) == 2 else None
 

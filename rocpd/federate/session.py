@@ -5,6 +5,7 @@ Never prints: what the user should be told goes to `tell` and stays in `notes`.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TypeAlias
@@ -19,7 +20,9 @@ from rocpd.federate.identify import Rank, distinct, identify, number
 from rocpd.federate.open import Opening, plan
 from rocpd.federate.result import Cursor, Parameters, Result
 from rocpd.federate.unify import Unifier
+from rocpd.federate.window import Interval, Window, conditions, resolve
 from rocpd.schema.load import VIEWS
+from rocpd.schema.render import Part, for_one_rank
 
 Tell: TypeAlias = Callable[[str], None]
 
@@ -31,6 +34,7 @@ class Session:
         ranks: the processes, by rank number.
         views: names of the readable views.
         notes: what was worth telling while opening.
+        window: the part of the time line that counts, None for all of it.
     """
 
     def __init__(self, ranks: tuple[Rank, ...], how: Align, tell: Tell | None) -> None:
@@ -42,10 +46,22 @@ class Session:
         self._spans: dict[int, Span] | None = None
         self._alignment: Alignment | None = None
         connection, self.parts = attach(ranks)
-        self._connection: object = connection
         self._open = connection
         self._unifier = Unifier(connection, self.parts)
         self._closed = False
+        self.window: Interval | None = None
+
+    def restrict(self, window: Window) -> None:
+        """Let only events in `window` count, in every table and view; errors as `window.resolve`."""
+        self.window = resolve(self, window)
+        if self.window is None:
+            return
+        offsets = self.alignment.offsets
+        self.parts = tuple(
+            dataclasses.replace(part, only=conditions(part, self.window, offsets.get(part.rank or 0, 0)))
+            for part in self.parts
+        )
+        self._unifier = Unifier(self._open, self.parts)
 
     def note(self, message: str) -> None:
         """Tell the user something once."""
@@ -73,6 +89,11 @@ class Session:
         self._check_open()
         self._unifier.prepare(sql)
         return Cursor(self._open, sql, parameters)
+
+    def execute_in(self, part: Part, select: str, parameters: Parameters = None) -> Cursor:
+        """Run a SELECT (without WITH) in which every table and view is that of one rank; errors as for `execute`."""
+        self._check_open()
+        return Cursor(self._open, for_one_rank(select, part), parameters)
 
     def sql(self, sql: str, parameters: Parameters = None) -> Result:
         """Run one statement; give a Result (rows, Arrow, pandas, text). Errors as for `execute`."""
@@ -164,6 +185,7 @@ def connect(
     *,
     skip_bad: bool = False,
     align: str | Align = Align.AUTO,
+    window: Window | None = None,
     tell: Tell | None = None,
 ) -> Session:
     """Open rocpd files as one database.
@@ -173,10 +195,12 @@ def connect(
             directory.
         skip_bad: leave out files that cannot be used, with a note, instead of raising.
         align: `auto`, `none` or `start`: how ranks are laid on one time line where that matters.
+        window: let only events in it count.
         tell: called with each line that is worth telling the user.
 
     Raises:
         InputError: nothing found, or a file that cannot be used.
+        UsageError: a window that makes no sense.
     """
     how = Align(align)
     found = source.find(inputs)
@@ -191,6 +215,12 @@ def connect(
         raise
     for note in (*found.notes, *notes, *doubles):
         session.note(note)
+    if window:
+        try:
+            session.restrict(window)
+        except BaseException:
+            session.close()
+            raise
     return session
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rocpd.schema.load import TABLES, VIEWS, View, table, view
 from rocpd.schema.quote import quote_name, quote_text
@@ -29,6 +29,7 @@ class Part:
         schema: name of the attached database, or None for the file itself.
         rank: rank number for the `rank` column; None leaves `rank` and `hostname` out.
         hostname: host for the `hostname` column.
+        only: base name -> condition on its rows, for a window or filter; tables that are not named are whole.
     """
 
     suffix: str
@@ -36,10 +37,17 @@ class Part:
     schema: str | None = None
     rank: int | None = None
     hostname: str | None = None
+    only: Mapping[str, str] = field(default_factory=dict)
 
     def name(self, base: str) -> str:
         """Quoted name of the rank's table `base`."""
         return quote_name(*([self.schema] if self.schema else []), base + self.suffix)
+
+    def rows(self, base: str) -> str:
+        """What to select from to get the rows of `base` that count."""
+        if base in self.only:
+            return f"(SELECT * FROM {self.name(base)} WHERE {self.only[base]})"
+        return self.name(base)
 
 
 def relations(parts: Sequence[Part]) -> tuple[str, ...]:
@@ -105,7 +113,7 @@ def _base(relation: str, parts: Sequence[Part]) -> str:
         if relation in part.tables:
             have = {c.lower() for c in part.tables[relation]}
             items = (quote_name(c) if c.lower() in have else f"NULL AS {quote_name(c)}" for c in columns)
-            selects.append(f"SELECT {', '.join(items)} FROM {part.name(relation)}")
+            selects.append(f"SELECT {', '.join(items)} FROM {part.rows(relation)}")
     if not selects:
         return "SELECT " + ", ".join(f"NULL AS {quote_name(c)}" for c in columns) + " WHERE 0"
     return _union(selects)
@@ -134,8 +142,8 @@ def _reference(part: Part, base: str, used: Sequence[str]) -> str:
     if not have:
         return f"(SELECT {', '.join(missing)} WHERE 0)"
     if missing:
-        return f"(SELECT *, {', '.join(missing)} FROM {part.name(base)})"
-    return part.name(base)
+        return f"(SELECT *, {', '.join(missing)} FROM {part.rows(base)})"
+    return part.rows(base)
 
 
 def _union(selects: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from rocpd.errors import QueryError
 from rocpd.federate.session import Session
 from rocpd.schema.load import strip_comments
-from rocpd.schema.render import Part, for_one_rank
+from rocpd.schema.render import Part
 from rocpd.summary.moments import Moments, of_one
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -74,9 +74,8 @@ class Survey:
 
     def _read_part(self, events: str, part: Part) -> Sequence[Group]:
         rank = part.rank or 0
-        statement = for_one_rank(_sql("moments").replace("{{events}}", events), part)
         try:
-            rows = self.session.execute(statement).fetchall()
+            rows = self.session.execute_in(part, _sql("moments").replace("{{events}}", events)).fetchall()
         except QueryError as error:
             if "integer overflow" not in error.message:
                 raise
@@ -89,7 +88,7 @@ class Survey:
     def _count_in_python(self, events: str, part: Part) -> Sequence[Group]:
         """Add up without limits: sums of damaged durations (a start of 0) pass 64 bits."""
         found: dict[tuple[str | None, str | None], Moments] = {}
-        for category, name, start, end in self.session.execute(for_one_rank(events, part)):
+        for category, name, start, end in self.session.execute_in(part, events):
             sound = start is not None and end is not None and 0 < start <= end
             found[category, name] = found.get((category, name), Moments()) + of_one(end - start if sound else None)
         return [Group(part.rank or 0, category, name, moments) for (category, name), moments in found.items()]

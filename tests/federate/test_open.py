@@ -234,27 +234,26 @@ class LocklessDisk(apsw.VFS):
 
 
 @pytest.fixture
-def lockless() -> Iterator[None]:
+def lockless(path: Path) -> Iterator[Path]:
+    """`path`, on a disk without locks."""
     disk = LocklessDisk("lockless", "unix", makedefault=True)
-    yield
+    yield path
     disk.unregister()
 
 
-@pytest.mark.usefixtures("lockless")
-def test_a_disk_without_locks_is_read_as_immutable_and_said_so(path: Path) -> None:
-    before = state_of(path.parent)
-    count, notes = strings_in(path)
+def test_a_disk_without_locks_is_read_as_immutable_and_said_so(lockless: Path) -> None:
+    before = state_of(lockless.parent)
+    count, notes = strings_in(lockless)
     assert count == PLAIN
     assert len(notes) == 1
     assert "a.db: opened without locks (" in notes[0]
-    assert state_of(path.parent) == before
+    assert state_of(lockless.parent) == before
 
 
-@pytest.mark.usefixtures("lockless")
-def test_a_disk_without_locks_and_a_journal_is_refused(path: Path) -> None:
-    Path(f"{path}-journal").write_bytes(b"\0" * 512)
+def test_a_disk_without_locks_and_a_journal_is_refused(lockless: Path) -> None:
+    Path(f"{lockless}-journal").write_bytes(b"\0" * 512)
     with pytest.raises(InputError, match=r"a\.db: cannot be locked, and a journal lies beside it"):
-        rocpd.connect(path)
+        rocpd.connect(lockless)
 
 
 # Rights. Root may read anything, so these run as nobody.

@@ -1,0 +1,197 @@
+"""Owns windows: what part of the time line counts, from `30%`, nanoseconds or marker names to conditions on rows.
+
+Resolves on the aligned time line and gives conditions in each rank's own clock. Never changes a timestamp.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from rocpd.errors import RocpdError, UsageError
+from rocpd.schema.render import Part
+
+if TYPE_CHECKING:
+    from rocpd.federate.session import Session
+
+_POINT = re.compile(r"(?P<sign>[+-]?)(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>%|ns|us|µs|ms|s)?")
+_NS = {"ns": 1, "us": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}
+_SPANS = ("kernel_dispatch", "region", "memory_copy", "memory_allocate", "graph_launch")
+_OWNED = ("arg", "pmc_event")
+_MARKERS = 'SELECT name, start, "end" FROM markers WHERE start > 0 ORDER BY start'
+_FORMS = "such as 30%, 12.5ms or +5ms (from the start), -90ms (from the end), or nanoseconds"
+
+
+@dataclass(frozen=True)
+class Window:
+    """What the user asks for; None leaves that side open.
+
+    Args:
+        start, end: `30%` of the trace, absolute nanoseconds (`1071040913789950`), a time from the start (`12.5ms`,
+            `+5ms`) or from the end (`-90ms`).
+        start_marker, end_marker: text of a marker, or `/regular expression/`; `#2` behind it takes the second one.
+            The window runs from the start of the one to the end of the other, over all ranks that have it.
+        inclusive: an event counts when its start or its end lies in the window; else only when both do.
+    """
+
+    start: str | int | None = None
+    end: str | int | None = None
+    start_marker: str | None = None
+    end_marker: str | None = None
+    inclusive: bool = True
+
+    def __bool__(self) -> bool:
+        return any(side is not None for side in (self.start, self.end, self.start_marker, self.end_marker))
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A resolved window on the aligned time line [ns]; None: open on that side."""
+
+    start: int | None
+    end: int | None
+    inclusive: bool = True
+
+
+def resolve(session: Session, window: Window) -> Interval | None:
+    """Turn what the user asked for into times; None when that is the whole trace.
+
+    Raises:
+        UsageError: a side that cannot be read, is given twice, an unknown or ambiguous marker, end before start.
+        RocpdError: the window lies outside the trace, or there are no events.
+    """
+    whole = session.time_range
+    if whole is None:
+        raise RocpdError("no events to take a window of")
+    start = _side(session, window.start, window.start_marker, whole, at_start=True)
+    end = _side(session, window.end, window.end_marker, whole, at_start=False)
+    if start is not None and end is not None and end <= start:
+        raise UsageError(f"the window ends before it starts ({end} <= {start} ns)")
+    if (start is not None and start > whole[1]) or (end is not None and end < whole[0]):
+        raise RocpdError(
+            f"the window lies outside the trace, which runs from {whole[0]} to {whole[1]} ns", f"give times {_FORMS}"
+        )
+    start = None if start is not None and start <= whole[0] else start
+    end = None if end is not None and end >= whole[1] else end
+    return None if start is None and end is None else Interval(start, end, window.inclusive)
+
+
+def conditions(part: Part, interval: Interval, offset: int) -> dict[str, str]:
+    """Give the conditions that keep the rows of one rank that lie in `interval`.
+
+    Starts count in [start, end), ends in (start, end], so that adjoining windows share an event only when it crosses
+    the border. Arguments and counter values go with their event.
+
+    Args:
+        part: the rank's tables.
+        interval: on the aligned time line [ns].
+        offset: what alignment adds to this rank's times [ns].
+    """
+    low = None if interval.start is None else interval.start - offset
+    high = None if interval.end is None else interval.end - offset
+    found = {}
+    for base in (f"rocpd_{name}" for name in _SPANS):
+        if {"start", "end"} <= set(part.tables.get(base, ())):
+            found[base] = _span_condition(low, high, interval.inclusive)
+    if "timestamp" in part.tables.get("rocpd_sample", ()):
+        found["rocpd_sample"] = _starts('"timestamp"', low, high)
+    owners = [
+        f"SELECT event_id FROM {part.name(base)} WHERE {condition}"
+        for base, condition in found.items()
+        if "event_id" in part.tables[base]
+    ]
+    for base in (f"rocpd_{name}" for name in _OWNED):
+        if "event_id" in part.tables.get(base, ()) and owners:
+            found[base] = f"event_id IN ({' UNION ALL '.join(owners)})"
+    return found
+
+
+def _span_condition(low: int | None, high: int | None, inclusive: bool) -> str:
+    starts = _starts('"start"', low, high)
+    ends = " AND ".join(
+        [*([f'"end" > {low}'] if low is not None else []), *([f'"end" <= {high}'] if high is not None else [])]
+    )
+    # An event without length has one time only, its start.
+    if inclusive:
+        return f'({starts}) OR ("end" > "start" AND {ends})'
+    return f'({starts}) AND ("end" <= "start" OR ({ends}))'
+
+
+def _starts(column: str, low: int | None, high: int | None) -> str:
+    return " AND ".join(
+        [*([f"{column} >= {low}"] if low is not None else []), *([f"{column} < {high}"] if high is not None else [])]
+    )
+
+
+def _side(
+    session: Session, point: str | int | None, marker: str | None, whole: tuple[int, int], *, at_start: bool
+) -> int | None:
+    name = "start" if at_start else "end"
+    if point is not None and marker is not None:
+        raise UsageError(f"--{name} and --{name}-marker say the same thing twice", "give one of them")
+    if marker is not None:
+        return _marker_time(session, marker, at_start=at_start)
+    return None if point is None else parse_point(point, whole)
+
+
+def parse_point(point: str | int, whole: tuple[int, int]) -> int:
+    """Turn one side of a window into a time on the time line [ns].
+
+    >>> parse_point("50%", (1000, 2000)), parse_point("+5us", (1000, 9000)), parse_point("-1us", (1000, 9000))
+    (1500, 6000, 8000)
+
+    Raises:
+        UsageError: it is none of the known forms.
+    """
+    match = _POINT.fullmatch(str(point).strip())
+    if not match:
+        raise UsageError(f"{point}: not a time", f"give times {_FORMS}")
+    number = Fraction(match["number"] if not match["number"].endswith(".") else match["number"] + "0")
+    if match["unit"] == "%":
+        if match["sign"] or number > 100:
+            raise UsageError(f"{point}: not a percentage from 0% to 100%")
+        return whole[0] + round(number * (whole[1] - whole[0]) / 100)
+    amount = round(number * _NS[match["unit"] or "ns"])
+    if match["sign"] == "-":
+        return whole[1] - amount
+    if match["sign"] == "+" or match["unit"]:
+        return whole[0] + amount
+    return amount
+
+
+def _marker_time(session: Session, wanted: str, *, at_start: bool) -> int:
+    """Find a marker on all ranks that have it: its earliest start, or its latest end."""
+    name, _, ordinal = wanted.rpartition("#") if re.search(r"#\d+$", wanted) else (wanted, "", "")
+    matches = _matcher(name)
+    times: list[int] = []
+    for part in session.parts:
+        found = [row for row in session.execute_in(part, _MARKERS) if row[0] and matches(row[0])]
+        if not found:
+            continue
+        offset = session.alignment.offsets.get(part.rank or 0, 0)
+        if len(found) > 1 and not ordinal:
+            raise UsageError(f"{len(found)} markers match {wanted}: {_listed(found, offset)}", f"say which: '{name}#2'")
+        index = int(ordinal) - 1 if ordinal else 0
+        if 0 <= index < len(found):
+            times.append(found[index][1 if at_start else 2] + offset)
+    if not times:
+        raise UsageError(f"no marker matches {wanted}", 'rocpd query "select name, start from markers" lists them')
+    return min(times) if at_start else max(times)
+
+
+def _matcher(name: str) -> Callable[[str], object]:
+    if not (len(name) > 2 and name.startswith("/") and name.endswith("/")):
+        return name.__eq__
+    try:
+        return re.compile(name[1:-1]).search
+    except re.error as error:
+        raise UsageError(f"{name}: not a regular expression: {error}") from error
+
+
+def _listed(rows: Iterable[tuple[str, int, int]], offset: int, most: int = 5) -> str:
+    pool = list(rows)
+    listed = ", ".join(f"#{i} {name} at {start + offset} ns" for i, (name, start, _) in enumerate(pool[:most], 1))
+    return listed + (f" and {len(pool) - most} more" if len(pool) > most else "")

@@ -62,7 +62,7 @@ class Engine:
         self._answers: list[bytes] = []
         self._sequence = 0
         self._protos = ProtoFactory(PlatformDelegate())
-        imports = [wasmtime.Func(self._store, item.type, self._host(item)) for item in module.imports]
+        imports = [self._import(item) for item in module.imports]
         self._exports = wasmtime.Instance(self._store, module, imports).exports(self._store)
         self._memory: Any = self._exports["memory"]
         if "emscripten_stack_init" in self._exports:
@@ -147,6 +147,9 @@ class Engine:
     def _take_answer(self, at: int, size: int) -> None:
         self._answers.append(self._read(at, size & 0xFFFFFFFF))
 
+    def _import(self, item: Any) -> wasmtime.Func:
+        return wasmtime.Func(self._store, item.type, self._host(item))
+
     def _host(self, item: Any) -> Callable[..., Any]:
         """Give what stands in for a function of the browser or of the system."""
         mine = getattr(self, f"_host_{item.name.lstrip('_')}", None)
@@ -207,7 +210,7 @@ class Engine:
 
 
 def _cells(batch: Any) -> Iterator[Any]:
-    """Give the values of a CellsBatch in order (trace_processor.proto: NULL 1, varint 2, float64 3, string 4, blob 5)."""
+    """Give the values of a batch in order (CellsBatch.CellType: NULL 1, varint 2, float64 3, string 4, blob 5)."""
     sources = {
         2: iter(batch.varint_cells),
         3: iter(batch.float64_cells),

@@ -14,11 +14,20 @@ from typing import Annotated, Any
 import typer
 
 from rocpd import __version__
-from rocpd.cli import convert, diagnostics, info, merge, query, simulate, summary
+from rocpd.cli import convert, diagnostics, info, merge, query, schema, shell, simulate, summary
 from rocpd.cli.argv import rewrite
 from rocpd.errors import Exit
 
-COMMANDS = (query.query, summary.summary, convert.convert, merge.merge, info.info, simulate.simulate)
+COMMANDS = (
+    query.query,
+    summary.summary,
+    convert.convert,
+    merge.merge,
+    info.info,
+    schema.schema,
+    shell.shell,
+    simulate.simulate,
+)
 """All commands, in the order of `rocpd --help`."""
 
 

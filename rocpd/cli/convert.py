@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rocpd.cli import options
-from rocpd.cli.diagnostics import progress, tell
+from rocpd.cli.diagnostics import progress, tell, wrote
 from rocpd.errors import UsageError
 
 
@@ -95,4 +95,4 @@ def convert(
             with progress(f"convert {word}") as report:
                 written = known[word].write(session, chosen, report)
             for path in written:
-                tell(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
+                wrote(path)

@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -50,6 +51,17 @@ def tell(message: str) -> None:
     """Say one line on stderr."""
     sys.stderr.write(f"rocpd: {message}\n")
     sys.stderr.flush()
+
+
+def wrote(path: Path, what: str = "") -> None:
+    """Say that a file was written, and how big it is."""
+    size = float(path.stat().st_size)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            break
+        size /= 1000
+    text = f"{size:.0f}" if unit == "bytes" else f"{size:.1f}"
+    tell(f"wrote {path} ({what}{text} {unit})")
 
 
 @contextlib.contextmanager

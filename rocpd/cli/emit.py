@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TextIO
 
-from rocpd.cli.diagnostics import tell
+from rocpd.cli.diagnostics import wrote
 
 
 class TableFormat(StrEnum):
@@ -37,7 +37,7 @@ def target(path: Path | None, force: bool) -> Iterator[TextIO]:
         temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as out,
     ):
         yield out
-    tell(f"wrote {path}")
+    wrote(path)
 
 
 def emit(

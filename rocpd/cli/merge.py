@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rocpd.cli import options
-from rocpd.cli.diagnostics import progress, tell
+from rocpd.cli.diagnostics import progress, tell, wrote
 from rocpd.cli.summary import show, summarized
 
 
@@ -43,8 +43,7 @@ def merge(
         with progress("merge") as report:
             write_merged(session, target, force, report)
         ranks, files = len(session.ranks), len({rank.opening.path for rank in session.ranks})
-    size = target.stat().st_size / 1e6
-    tell(f"wrote {target}: {_count(ranks, 'rank')} from {_count(files, 'file')}, {size:.1f} MB")
+    wrote(target, f"{_count(ranks, 'rank')} from {_count(files, 'file')}, ")
     if summary:
         with connect([target]) as session:
             show(summarized(session, SummaryOptions()), limit)

@@ -48,7 +48,7 @@ def query(
     """Ask SQL of all ranks at once.
 
     Tables (rocpd_region …) and views (kernels, regions, top_kernels …) are those of the whole job; views end with
-    rank and hostname. `rocpd info --views` lists them.
+    rank and hostname. `rocpd schema` lists them.
 
     \b
     rocpd query "select * from top_kernels limit 10"

@@ -14,6 +14,7 @@ from rocpd.convert.flows import connect
 from rocpd.convert.model import RankEvents
 from rocpd.convert.options import ConvertOptions
 from rocpd.convert.read import Tables, total_rows
+from rocpd.federate.open import told_as_input_error
 from rocpd.federate.session import Session
 
 
@@ -26,7 +27,9 @@ def ranks(session: Session, options: ConvertOptions, progress: Progress | None =
     offsets = session.alignment.offsets
     for rank, table in zip(session.ranks, tables, strict=True):
         events = RankEvents(rank.number, rank.label, rank.pid)
-        yield gather(Context(table, events, options, offsets.get(rank.number, 0), damage))
+        with told_as_input_error(rank.opening.path):
+            gather(Context(table, events, options, offsets.get(rank.number, 0), damage))
+        yield events
         if progress:
             done += total_rows([table])
             progress(done, total)
@@ -34,7 +37,7 @@ def ranks(session: Session, options: ConvertOptions, progress: Progress | None =
         session.note(line)
 
 
-def gather(context: Context) -> RankEvents:
+def gather(context: Context) -> None:
     """Fill the events of one rank."""
     events = context.events
     dispatches = gpu.dispatches(context)
@@ -54,4 +57,3 @@ def gather(context: Context) -> RankEvents:
         *pmc.sample_counters(context, read, dispatches),
         sums,
     ]
-    return events

@@ -16,6 +16,8 @@ from rocpd.convert import Progress
 from rocpd.convert.csv_agents import agent_lines
 from rocpd.convert.csv_files import FILES, CsvFile
 from rocpd.convert.options import ConvertOptions
+from rocpd.convert.read import Tables
+from rocpd.federate.open import told_as_input_error
 from rocpd.federate.session import Session
 from rocpd.output import check_free, complete_or_nothing
 from rocpd.schema.render import Part
@@ -32,26 +34,26 @@ def write(session: Session, options: ConvertOptions, progress: Progress | None =
     for ending in (*(f"_{file.name}.csv" for file in FILES), "_agent_info.csv"):
         check_free(options.path(ending), options.force)
     total = sum(_count(session, part, file) for part in session.parts for file in FILES) if progress else 0
-    done = 0
+    done = calls = 0
     written = []
     with contextlib.ExitStack() as stack:
         for file in FILES:
             out = None
-            for part in session.parts:
-                for count, data in _batches(session, part, file, options):
-                    if out is None:
-                        path = options.path(f"_{file.name}.csv")
-                        out = _open(stack, path, options.force, file.header)
-                        written.append(path)
-                    out.write(data)
-                    done += count
-                    if progress:
-                        progress(done, max(total, done))
+            for count, data in _batches(session, file, options):
+                if out is None:
+                    written.append(options.path(f"_{file.name}.csv"))
+                    out = _open(stack, written[-1], options.force, file.header)
+                out.write(data)
+                done += count
+                calls += count if file.categories else 0
+                if progress:
+                    progress(done, total)
         lines = agent_lines(session)
         if len(lines) > 1:
-            path = options.path("_agent_info.csv")
-            _open(stack, path, options.force, lines[0]).writelines(line.encode() for line in lines[1:])
-            written.append(path)
+            written.append(options.path("_agent_info.csv"))
+            out = _open(stack, written[-1], options.force, lines[0])
+            out.writelines(line.encode("utf-8", "backslashreplace") for line in lines[1:])
+    _tell_left_out(session, calls)
     return tuple(written)
 
 
@@ -62,18 +64,36 @@ def _open(stack: contextlib.ExitStack, path: Path, force: bool, header: str) -> 
     return out
 
 
-def _batches(session: Session, part: Part, file: CsvFile, options: ConvertOptions) -> Iterator[tuple[int, bytes]]:
-    """Give the lines of one rank in order of start: how many, and their bytes."""
-    if not _may_have_rows(session, part, file):
-        return
-    rows = session.connection.execute(file.lines(part, options))
-    while batch := [line for (line,) in itertools.islice(rows, _BATCH)]:
-        data = b"".join(batch)
-        try:
-            data.decode()
-        except UnicodeDecodeError:
-            data = data.decode("utf-8", "backslashreplace").encode()
-        yield len(batch), data
+def _batches(session: Session, file: CsvFile, options: ConvertOptions) -> Iterator[tuple[int, bytes]]:
+    """Give the lines of all ranks, each in order of start: how many, and their bytes."""
+    for rank, part in zip(session.ranks, session.parts, strict=True):
+        with told_as_input_error(rank.opening.path):
+            if not _may_have_rows(session, part, file):
+                continue
+            rows = session.connection.execute(file.lines(part, options))
+            while batch := [line for (line,) in itertools.islice(rows, _BATCH)]:
+                yield len(batch), _valid(b"".join(batch))
+
+
+def _valid(data: bytes) -> bytes:
+    """Write bytes that are not UTF-8 as `\\xNN`."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "backslashreplace").encode()
+    return data
+
+
+def _tell_left_out(session: Session, written: int) -> None:
+    """Tell of regions and samples whose category has no file among rocprofv3's."""
+    tables = [Tables(session, part) for part in session.parts]
+    left = sum(table.count("rocpd_region") + table.count("rocpd_sample") for table in tables) - written
+    if left > 0:
+        known = " OR ".join(f"category GLOB '{pattern}'" for file in FILES for pattern in file.categories)
+        sql = f"SELECT DISTINCT category FROM regions_and_samples WHERE ({known}) IS NOT TRUE ORDER BY 1 LIMIT 6"
+        found = [str(category) for (category,) in session.execute(sql)]
+        names = ", ".join(found[:5]) + (" …" if len(found) > 5 else "")
+        session.note(f"csv: {left} regions and samples are in no file, rocprofv3 has none for their category ({names})")
 
 
 def _may_have_rows(session: Session, part: Part, file: CsvFile) -> bool:

@@ -6,6 +6,7 @@ Never looks at CPU threads; `flows` links dispatches and copies to the calls tha
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -107,28 +108,18 @@ def _tracks(context: Context, rows: Columns, agent_column: str, ending: str, by:
     """Give the track of each row: one per agent and stream, or queue when the user groups by queue."""
     by = by or ("queue" if context.options.group_by_queue else "stream")
     agents, lines = rows[agent_column], rows[f"{by}_id"]
-    pairs = sorted(set(zip(*(_distinct_pairs(agents, lines)), strict=True)))
-    index = {
-        pair: context.events.tracks.index(
-            ("agent", *pair, by, ending),
-            lambda pair=pair: Track(_track_name(context, *pair, by) + ending),  # type: ignore[misc]
-        )
-        for pair in pairs
-    }
     track = np.zeros(len(agents), np.int64)
-    for agent, line in pairs:
-        track[(agents == agent) & (lines == line)] = index[agent, line]
+    for agent, line in sorted(set(zip(*_changes(agents, lines), strict=True))):
+        title = f"{context.agent(agent)} · {by} {'?' if line == NULL else line}{ending}"
+        index = context.events.tracks.index((title, agent, line), partial(Track, title))
+        track[(agents == agent) & (lines == line)] = index
     return spread(context.events.tracks, track, rows["start"], rows["end"])
 
 
-def _track_name(context: Context, agent: int, line: int, by: str) -> str:
-    return f"{context.agent(agent)} · {by} {'?' if line == NULL else line}"
-
-
-def _distinct_pairs(first: Ints, second: Ints) -> tuple[list[int], list[int]]:
+def _changes(first: Ints, second: Ints) -> tuple[list[int], list[int]]:
+    """Give both columns where they differ from the row before: few rows, with every pair that occurs."""
     change = np.ones(len(first), bool)
-    if len(first):
-        change[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+    change[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
     return first[change].tolist(), second[change].tolist()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -52,9 +53,9 @@ class Encoder:
         self._head = pb.number(SEQUENCE, sequence) + pb.number(FLAGS, NEEDS_STATE)
         self._uuids = uuids
         self.annotations = Texts()
-        for batch in (*events.slices, *events.instants):
-            for annotation in batch.annotations:
-                self.annotations.number(annotation.name)
+        batches: list[Slices | Instants] = [*events.slices, *events.instants]
+        for annotation in (a for batch in batches for a in batch.annotations):
+            self.annotations.number(annotation.name)
         self._arguments = np.zeros(len(events.names.all), np.int64)
         for slices in events.slices:
             for name in np.unique(slices.arguments[0].values).tolist() if slices.arguments else ():
@@ -82,21 +83,24 @@ class Encoder:
         tie[order] = np.arange(count)
         lasting = slices.end > slices.start
         rows = np.flatnonzero(lasting)
-        yield Units(slices.end[rows], _ENDS + count - tie[rows], lambda i: self._ends(slices, rows[i]))
+        yield Units(slices.end[rows], _ENDS + count - tie[rows], partial(self._ends, slices, rows))
         for shape in _shapes(slices):
             mine = shape[lasting[shape]]
-            yield Units(slices.start[mine], _BEGINS + tie[mine], lambda i, mine=mine: self._begins(slices, mine[i]))
+            yield Units(slices.start[mine], _BEGINS + tie[mine], partial(self._begins, slices, mine))
             mine = shape[~lasting[shape]]
             phase = np.where(self._nests[slices.track[mine]], _MARKS, _MARKS_FLAT)
-            yield Units(slices.start[mine], phase + tie[mine], lambda i, mine=mine: self._marks(slices, mine[i]))
+            yield Units(slices.start[mine], phase + tie[mine], partial(self._marks, slices, mine))
 
-    def _begins(self, slices: Slices, rows: Ints) -> pb.Bytes:
+    def _begins(self, slices: Slices, mine: Ints, chosen: Ints) -> pb.Bytes:
+        rows = mine[chosen]
         return pb.rows(self._begin(slices, rows), len(rows))
 
-    def _ends(self, slices: Slices, rows: Ints) -> pb.Bytes:
+    def _ends(self, slices: Slices, mine: Ints, chosen: Ints) -> pb.Bytes:
+        rows = mine[chosen]
         return pb.rows(self._packet(END, slices.end[rows], slices.track[rows]), len(rows))
 
-    def _marks(self, slices: Slices, rows: Ints) -> pb.Bytes:
+    def _marks(self, slices: Slices, mine: Ints, chosen: Ints) -> pb.Bytes:
+        rows = mine[chosen]
         end = self._packet(END, slices.end[rows], slices.track[rows])
         return pb.rows([*self._begin(slices, rows), *end], len(rows))
 
@@ -127,17 +131,16 @@ class Encoder:
     def _of_instants(self, instants: Instants) -> Iterator[Units]:
         tie = _MARKS + np.arange(len(instants), dtype=np.int64)
         for shape in _groups(len(instants), [a.present for a in instants.annotations]):
+            yield Units(instants.time[shape], tie[shape], partial(self._points, instants, shape))
 
-            def encode(i: Ints, shape: Ints = shape) -> pb.Bytes:
-                rows = shape[i]
-                more = [
-                    *pb.numbers(NAME, instants.name[rows] + 1),
-                    *pb.numbers(CATEGORY, instants.category[rows] + 1),
-                    *self._annotations(instants.annotations, rows),
-                ]
-                return pb.rows(self._packet(INSTANT, instants.time[rows], instants.track[rows], more), len(rows))
-
-            yield Units(instants.time[shape], tie[shape], encode)
+    def _points(self, instants: Instants, mine: Ints, chosen: Ints) -> pb.Bytes:
+        rows = mine[chosen]
+        more = [
+            *pb.numbers(NAME, instants.name[rows] + 1),
+            *pb.numbers(CATEGORY, instants.category[rows] + 1),
+            *self._annotations(instants.annotations, rows),
+        ]
+        return pb.rows(self._packet(INSTANT, instants.time[rows], instants.track[rows], more), len(rows))
 
     def _of_counters(self, counters: Counters) -> Units:
         def encode(i: Ints) -> pb.Bytes:

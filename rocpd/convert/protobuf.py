@@ -102,7 +102,7 @@ def varints(values: npt.NDArray[np.int64]) -> Bytes:
 def _apart(words: npt.NDArray[np.uint64], low: int, shift: int) -> npt.NDArray[np.uint64]:
     """Move the upper half of the bits of each field up, to where the next field's lower half begins."""
     keep = np.uint64(low)
-    return (words & keep) | ((words & ~(keep | _ABOVE[shift])) << np.uint64(shift))
+    return (words & keep) | ((words & ~keep) << np.uint64(shift))
 
 
 def _slow(values: npt.NDArray[np.int64], width: int) -> Bytes:

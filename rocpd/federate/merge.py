@@ -5,6 +5,8 @@ Copies rows as they are, verifies the copy before it gets its name, never touche
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,18 +16,21 @@ import apsw
 from rocpd.errors import InputError, OutputError
 from rocpd.federate.attach import let_signals_in
 from rocpd.federate.identify import Rank
-from rocpd.federate.open import told_as_input_error
+from rocpd.federate.open import Opening, told_as_input_error
 from rocpd.federate.session import Session
 from rocpd.output import complete_or_nothing
-from rocpd.schema.quote import quote_name, quote_text
+from rocpd.schema.quote import quote_name
 from rocpd.schema.render import Part, relations, select_text
 from rocpd.schema.versions import split_suffix
 from rocpd.schema.write import create_view_text
 
 Progress: TypeAlias = Callable[[int, int], None]
+_Texts: TypeAlias = dict[str, list[tuple[str, str]]]
 
 _FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 _BATCH = 65536  # row ids copied per step: progress moves, memory stays flat
+_WRITE_FAILED = {apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_TRUNCATE}
+_INDEX_NAME = re.compile(r"""(?<=INDEX )("(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^]]*\]|'(?:[^']|'')*'|[^\s(]+)""")
 
 
 def merge(session: Session, path: Path, force: bool = False, progress: Progress | None = None) -> None:
@@ -42,22 +47,19 @@ def merge(session: Session, path: Path, force: bool = False, progress: Progress 
         InputError: an input is damaged, or two ranks use one suffix.
     """
     _check_suffixes(session)
-    with complete_or_nothing(path, force) as temporary:
+    with complete_or_nothing(path, force) as temporary, _told_as_output_error(path):
         connection = apsw.Connection(str(temporary), flags=_FLAGS)
         let_signals_in(connection)
         try:
-            _merge_into(connection, session, progress)
-        except apsw.FullError as error:
-            raise OutputError(
-                f"{path}: cannot be written: {error}", "free some space or choose another folder"
-            ) from error
-        except apsw.Error as error:
-            raise OutputError(f"{path}: merging failed: {error}") from error
+            _set_up(connection)
+            counts = _Copy(connection, session, path, progress).run()
+            _store_views(connection, session)
+            _verify(connection, counts, path)
         finally:
             connection.close(True)
 
 
-def _merge_into(connection: apsw.Connection, session: Session, progress: Progress | None) -> None:
+def _set_up(connection: apsw.Connection) -> None:
     # The temporary name is all the safety that is needed: a torn file is never renamed.
     for name, value in (
         ("journal_mode", "off"),
@@ -66,25 +68,65 @@ def _merge_into(connection: apsw.Connection, session: Session, progress: Progres
         ("cache_size", -65536),
     ):
         connection.pragma(name, value)
-    done, total = 0, sum(_count(session, part, base) for part in session.parts for base in part.tables)
-    sources: dict[str, int] = {}
-    for rank, part in zip(session.ranks, session.parts, strict=True):
-        with told_as_input_error(rank.opening.path):
-            connection.execute("ATTACH ? AS source", (rank.opening.uri,))
-            connection.execute("BEGIN")
-            for base in part.tables:
-                name = base + part.suffix
-                # Counted inside the transaction that copies: a file may still be growing.
-                sources[name] = connection.execute(f"SELECT COUNT(*) FROM source.{quote_name(name)}").get
-                for copied in _copy_table(connection, name, sources[name]):
-                    done += copied
-                    if progress:
-                        progress(done, total)
-            _tell_left_out(session, connection, rank)
-            connection.execute("COMMIT")
-            connection.execute("DETACH source")
-    _store_views(connection, session)
-    _verify(connection, sources)
+
+
+@contextlib.contextmanager
+def _told_as_output_error(path: Path) -> Iterator[None]:
+    """Turn what SQLite says of a failed write into an `OutputError` naming `path`."""
+    try:
+        yield
+    except apsw.FullError as error:
+        raise OutputError(f"{path}: cannot be written: {error}", "free some space or choose another folder") from error
+    except apsw.IOError as error:
+        if getattr(error, "extendedresult", None) not in _WRITE_FAILED:
+            raise
+        raise OutputError(f"{path}: cannot be written: {error}") from error
+
+
+class _Copy:
+    """Copies the tables of all ranks, file by file: attaching a file of many ranks once per rank takes minutes."""
+
+    def __init__(self, connection: apsw.Connection, session: Session, path: Path, progress: Progress | None) -> None:
+        self._connection = connection
+        self._session = session
+        self._path = path
+        self._progress = progress
+        self._done = 0
+        self._total = sum(_count(session, part, base) for part in session.parts for base in part.tables)
+        self._counts: dict[str, int] = {}
+
+    def run(self) -> dict[str, int]:
+        """Copy everything; give table -> rows that its source holds."""
+        for opening in dict.fromkeys(rank.opening for rank in self._session.ranks):
+            with told_as_input_error(opening.path), _told_as_output_error(self._path):
+                self._copy_file(opening)
+        return self._counts
+
+    def _copy_file(self, opening: Opening) -> None:
+        self._connection.execute("ATTACH ? AS source", (opening.uri,))
+        self._connection.execute("BEGIN")
+        stored = _stored_texts(self._connection)
+        for rank in self._session.ranks:
+            if rank.opening == opening:
+                for base in rank.tables:
+                    self._copy_table(base + rank.suffix, rank.suffix, stored)
+        _tell_left_out(self._session, opening, stored)
+        self._connection.execute("COMMIT")
+        self._connection.execute("DETACH source")
+
+    def _copy_table(self, name: str, suffix: str, stored: _Texts) -> None:
+        """Create one table with its own text, copy its rows in steps, then its indexes."""
+        (_, text), *indexes = stored[name]
+        self._connection.execute(text)
+        # Counted inside the transaction that copies: a file may still be growing.
+        count = self._connection.execute(f"SELECT COUNT(*) FROM source.{quote_name(name)}").get
+        for copied in _copy_rows(self._connection, name, count):
+            self._done += copied
+            if self._progress:
+                self._progress(self._done, self._total)
+        for index, text in indexes:
+            self._connection.execute(_renamed(text, index if index.endswith(suffix) else index + suffix))
+        self._counts[name] = count
 
 
 def _check_suffixes(session: Session) -> None:
@@ -101,30 +143,42 @@ def _count(session: Session, part: Part, base: str) -> int:
     return int(session.execute(f"SELECT COUNT(*) FROM {part.name(base)}").fetchall()[0][0])
 
 
-def _copy_table(connection: apsw.Connection, name: str, count: int) -> Iterator[int]:
-    """Create one table with its own text, copy its rows in steps, then its indexes; give the rows of each step."""
-    _run_stored(connection, "SELECT sql FROM source.sqlite_master WHERE type = 'table' AND name = ?", name)
+def _stored_texts(connection: apsw.Connection) -> _Texts:
+    """Give table -> (name, text) of the table itself, then of its indexes."""
+    found: _Texts = {}
+    sql = "SELECT tbl_name, name, sql FROM source.sqlite_master WHERE type = ? AND sql IS NOT NULL"
+    for kind in ("table", "index"):
+        for table, name, text in connection.execute(sql, (kind,)):
+            found.setdefault(table, []).append((name, text))
+    return found
+
+
+def _renamed(text: str, name: str) -> str:
+    """Give CREATE INDEX another name: names of indexes are unique in a file, and tools use the same ones in each.
+
+    >>> _renamed("CREATE UNIQUE INDEX [a b] ON t(x)", "c")
+    'CREATE UNIQUE INDEX "c" ON t(x)'
+    """
+    return _INDEX_NAME.sub(lambda _match: quote_name(name), text, count=1)
+
+
+def _copy_rows(connection: apsw.Connection, name: str, count: int) -> Iterator[int]:
+    """Copy the rows of a table in steps; give the rows of each."""
     table = quote_name(name)
     items = ", ".join(quote_name(row[1]) for row in connection.execute(f"PRAGMA source.table_info({table})"))
     copy = f"INSERT INTO main.{table} ({items}) SELECT {items} FROM source.{table}"
-    has_rowid = connection.execute(
-        "SELECT NOT wr FROM pragma_table_list WHERE schema = 'source' AND name = ?", (name,)
-    ).get
-    if count > _BATCH and has_rowid:
+    if count > _BATCH and _has_rowid(connection, name):
         for first, last in _row_ranges(connection, f"source.{table}"):
             connection.execute(f"{copy} WHERE rowid BETWEEN ? AND ?", (first, last))
             yield connection.changes()
     elif count:
         connection.execute(copy)
         yield connection.changes()
-    wanted = "SELECT sql FROM source.sqlite_master WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL"
-    _run_stored(connection, wanted, name)
 
 
-def _run_stored(connection: apsw.Connection, select: str, name: str) -> None:
-    """Run the statements that `select` finds for the table `name`."""
-    for (text,) in connection.execute(select, (name,)).fetchall():
-        connection.execute(str(text))
+def _has_rowid(connection: apsw.Connection, name: str) -> bool:
+    sql = "SELECT NOT wr FROM pragma_table_list WHERE schema = 'source' AND name = ?"
+    return bool(connection.execute(sql, (name,)).get)
 
 
 def _row_ranges(connection: apsw.Connection, table: str) -> Iterator[tuple[int, int]]:
@@ -138,14 +192,11 @@ def _row_ranges(connection: apsw.Connection, table: str) -> Iterator[tuple[int, 
         first = found[1] if len(found) == 2 else None
 
 
-def _tell_left_out(session: Session, connection: apsw.Connection, rank: Rank) -> None:
-    names = connection.execute(
-        "SELECT name FROM source.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-    )
-    suffixes = {other.suffix for other in session.ranks if other.opening == rank.opening}
-    left = sorted(name for (name,) in names if not split_suffix(name, suffixes))
+def _tell_left_out(session: Session, opening: Opening, stored: _Texts) -> None:
+    suffixes = {rank.suffix for rank in session.ranks if rank.opening == opening}
+    left = sorted(name for name in stored if not name.startswith("sqlite_") and not split_suffix(name, suffixes))
     if left:
-        session.note(f"{rank.opening.path}: not merged, no table of a rank: {', '.join(left)}")
+        session.note(f"{opening.path}: not merged, no table of a rank: {', '.join(left)}")
 
 
 def _store_views(connection: apsw.Connection, session: Session) -> None:
@@ -156,11 +207,11 @@ def _store_views(connection: apsw.Connection, session: Session) -> None:
     connection.execute("COMMIT")
 
 
-def _verify(connection: apsw.Connection, sources: dict[str, int]) -> None:
-    for name, count in sources.items():
+def _verify(connection: apsw.Connection, counts: dict[str, int], path: Path) -> None:
+    for name, count in counts.items():
         found = connection.execute(f"SELECT COUNT(*) FROM main.{quote_name(name)}").get
         if found != count:
-            raise OutputError(f"verification failed: {name} has {found} rows, its source {count}")
+            raise OutputError(f"{path}: verification failed: {name} has {found} rows, its source {count}")
     verdict = connection.execute("PRAGMA quick_check(1)").get
     if verdict != "ok":
-        raise OutputError(f"verification failed: quick_check says {quote_text(str(verdict))}")
+        raise OutputError(f"{path}: verification failed: quick_check says {verdict}")

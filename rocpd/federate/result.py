@@ -124,7 +124,7 @@ class told_as_query_error:  # noqa: N801 (used like contextlib's own)
 
 def _hint(message: str) -> str | None:
     if message.startswith("no such table"):
-        return "`rocpd info --views` lists what can be selected from"
+        return "`rocpd schema` lists what can be selected from"
     if message.startswith("no such column"):
         return "SELECT * FROM the view LIMIT 1 shows its columns"
     return None

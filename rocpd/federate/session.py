@@ -99,6 +99,12 @@ class Session:
         """Run one statement; give a Result (rows, Arrow, pandas, text). Errors as for `execute`."""
         return Result(lambda: self.execute(sql, parameters))
 
+    def open_views(self) -> apsw.Connection:
+        """Create every table and view and give the connection itself, for tools that take one; do not close it."""
+        self._check_open()
+        self._unifier.prepare(" ".join(self.tables))
+        return self._open
+
     def cursor(self) -> SessionCursor:
         """Give a DB-API style cursor, for code written for sqlite3."""
         self._check_open()

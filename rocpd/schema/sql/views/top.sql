@@ -4,7 +4,7 @@ SELECT
     name AS "name",                                             -- kernel, copy direction or function
     COUNT(*) AS "total_calls",                                  -- events
     SUM(duration) / 1000.0 AS "total_duration",                 -- total time [us]
-    SUM(duration) / 1000.0 / COUNT(*) AS "average",             -- mean time [us]
+    SUM(duration) / (1000.0 * COUNT(*)) AS "average",           -- mean time [us]
     SUM(duration) * 100.0 / SUM(SUM(duration)) OVER () AS "percentage" -- share of the time of all events [%]
 FROM
     (

@@ -4,7 +4,7 @@ SELECT
     name AS "name",                                             -- kernel name
     COUNT(*) AS "total_calls",                                  -- dispatches
     SUM(duration) / 1000.0 AS "total_duration",                 -- total time [us]
-    SUM(duration) / 1000.0 / COUNT(*) AS "average",             -- mean time [us]
+    SUM(duration) / (1000.0 * COUNT(*)) AS "average",           -- mean time [us]
     SUM(duration) * 100.0 / SUM(SUM(duration)) OVER () AS "percentage" -- share of all kernel time [%]
 FROM
     "kernels"

@@ -1,0 +1,50 @@
+"""Owns `rocpd shell`: SQLite's interactive shell on all ranks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rocpd.cli import options
+from rocpd.cli.diagnostics import tell
+
+if TYPE_CHECKING:
+    import apsw
+
+
+def shell(
+    paths: options.Paths = None,
+    inputs: options.Input = None,
+    start: options.Start = None,
+    end: options.End = None,
+    start_marker: options.StartMarker = None,
+    end_marker: options.EndMarker = None,
+    inclusive: options.Inclusive = "True",
+    skip_bad: options.SkipBad = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Open an SQL shell on all ranks, with completion, history and .tables; nothing can be written.
+
+    \b
+    rocpd shell job/
+    echo "select count(*) from kernels;" | rocpd shell job/
+    """
+    from rocpd.federate.session import connect
+
+    window = options.window(start, end, start_marker, end_marker, inclusive)
+    with connect(options.inputs(paths, inputs), skip_bad=skip_bad, window=window, tell=tell) as session:
+        _run(session.open_views(), f"{len(session.ranks)} ranks; .tables lists what there is, .help helps")
+
+
+def _run(connection: apsw.Connection, intro: str) -> None:
+    from apsw.shell import Shell
+
+    class ReadOnlyShell(Shell):
+        """apsw's shell without the commands that would open a file for writing beside the session."""
+
+        def _refuse(self, cmd: list[str]) -> None:
+            raise self.Error("not here: raw files are never changed\n")
+
+        command_open = command_connection = command_restore = command_import = command_autoimport = _refuse
+
+    shell: Any = ReadOnlyShell(db=connection)
+    shell.cmdloop(intro=intro)

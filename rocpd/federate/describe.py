@@ -1,0 +1,116 @@
+"""Owns what there is to say about a session before anything is asked of it: ranks, agents, rows, what looks odd.
+
+Reads; never judges: an odd thing is told with its number and left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from rocpd.federate.session import Session
+from rocpd.schema.load import TABLES
+from rocpd.schema.render import Part
+
+Row: TypeAlias = tuple[Any, ...]
+
+_TIMED = ("rocpd_kernel_dispatch", "rocpd_region", "rocpd_memory_copy", "rocpd_memory_allocate", "rocpd_graph_launch")
+
+
+@dataclass(frozen=True)
+class Section:
+    """One table of a description: a name, columns, rows."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+def describe(session: Session) -> tuple[Section, ...]:
+    """Give all sections: ranks, agents, tables, odd.
+
+    `ranks`: one row per process, `mb` its file's size in megabytes, `span_s` first start to last end in seconds,
+    `clock_domain` a number that ranks with comparable clocks share. `agents`: one row per kind of agent and host.
+    `tables`: rows of all ranks together. `odd`: what a reader of numbers should know.
+    """
+    return (
+        Section(
+            "ranks",
+            ("rank", "file", "mb", "host", "pid", "command", "schema", "clock_domain", "span_s"),
+            tuple(_ranks(session)),
+        ),
+        Section("agents", ("host", "type", "agent", "product", "count"), tuple(_agents(session))),
+        Section("tables", ("table", "rows"), tuple(_tables(session))),
+        Section("odd", ("rank", "what"), tuple(_odd(session))),
+    )
+
+
+def _ranks(session: Session) -> Iterator[Row]:
+    domain = {rank: index for index, found in enumerate(session.clock_domains) for rank in found.ranks}
+    for rank in session.ranks:
+        span = session.spans.get(rank.number)
+        yield (
+            rank.number,
+            str(rank.opening.path),
+            round(rank.opening.path.stat().st_size / 1e6, 3),
+            rank.hostname,
+            rank.pid,
+            rank.command,
+            rank.version,
+            domain.get(rank.number),
+            (span.end - span.start) / 1e9 if span else None,
+        )
+
+
+def _agents(session: Session) -> Iterator[Row]:
+    sql = "SELECT type, name, product_name, COUNT(*) FROM rocpd_info_agent GROUP BY 1, 2, 3"
+    counts: dict[Row, int] = {}
+    for rank, part in zip(session.ranks, session.parts, strict=True):
+        for kind, name, product, count in session.execute_in(part, sql):
+            key = (rank.hostname, kind, name, product)
+            counts[key] = max(counts.get(key, 0), count)  # every rank of a host lists the agents of the host
+    for key, count in sorted(counts.items(), key=lambda item: tuple(map(str, item[0]))):
+        yield (*key, count)
+
+
+def _tables(session: Session) -> Iterator[Row]:
+    names = dict.fromkeys((*TABLES, *(base for part in session.parts for base in sorted(part.tables))))
+    for base in names:
+        counts = [_count(session, part, base) for part in session.parts if base in part.tables]
+        if counts:
+            yield base, sum(counts)
+
+
+def _count(session: Session, part: Part, base: str, condition: str = "1") -> int:
+    row = session.execute(f"SELECT COUNT(*) FROM {part.name(base)} WHERE {condition}").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _odd(session: Session) -> Iterator[Row]:
+    for rank, part in zip(session.ranks, session.parts, strict=True):
+        if rank.number not in session.spans:
+            yield rank.number, "no events with sound times"
+        for base in _TIMED:
+            if {"start", "end"} <= set(part.tables.get(base, ())):
+                count = _count(session, part, base, '"start" IS NULL OR "start" <= 0')
+                if count:
+                    yield rank.number, f"{base}: {count} rows without a start"
+                count = _count(session, part, base, '"start" > 0 AND ("end" IS NULL OR "end" < "start")')
+                if count:
+                    yield rank.number, f"{base}: {count} rows end before they start, or never"
+        unknown = sorted(set(part.tables) - set(TABLES))
+        if unknown:
+            yield rank.number, f"tables outside the contract: {', '.join(unknown)}"
+    yield from _doubles(session)
+
+
+def _doubles(session: Session) -> Iterator[Row]:
+    """One pid of one host at one time is one process: two GUIDs for it are two recordings of the same run."""
+    ranks = [rank for rank in session.ranks if rank.number in session.spans]
+    for index, rank in enumerate(ranks):
+        for other in ranks[:index]:
+            same = (rank.machine_id, rank.hostname, rank.pid) == (other.machine_id, other.hostname, other.pid)
+            mine, theirs = session.spans[rank.number], session.spans[other.number]
+            if same and mine.start <= theirs.end and theirs.start <= mine.end:
+                yield rank.number, f"overlaps rank {other.number} in time, with the same host and pid"

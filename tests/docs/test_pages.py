@@ -1,0 +1,34 @@
+"""Commands in the documents are run and their output compared; Python examples are run; references are current."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.console import ROOT, run, steps
+
+PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if steps(page)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_show_what_they_give(page: Path, tmp_path: Path) -> None:
+    for step in steps(page):
+        assert run(step.command, tmp_path) == step.shown, f"$ {step.command}"
+    for example in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
+        subprocess.run([sys.executable, "-W", "error", "-c", example], cwd=tmp_path, check=True)
+
+
+def test_reference_pages_are_current() -> None:
+    done = subprocess.run([sys.executable, "-m", "docs.generate", "--check"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_every_command_is_in_the_readme() -> None:
+    from rocpd.cli import COMMANDS
+
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [c.__name__ for c in COMMANDS if f"`rocpd {c.__name__}" not in text] == []

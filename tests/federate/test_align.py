@@ -1,0 +1,120 @@
+"""Clock domains: which ranks share a clock, and what is added to lay different clocks on one time line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from rocpd.federate.align import Align, Domain, Span, align
+from tests.build import TraceBuilder
+from tests.conftest import OpenJob
+
+
+def at(number: int, start: int, end: int, machine: str = "m", host: str = "h") -> TraceBuilder:
+    """One rank with one kernel."""
+    return TraceBuilder(number, machine=machine, host=host).kernel("gemm", start, end)
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        ([at(0, 10, 20), at(1, 15, 30)], [Domain("m", (0, 1), 10, 30)]),
+        ([at(0, 10, 20), at(1, 20, 30)], [Domain("m", (0, 1), 10, 30)]),
+        ([at(0, 10, 20), at(1, 21, 30)], [Domain("m", (0,), 10, 20), Domain("m", (1,), 21, 30)]),
+        ([at(0, 10, 90), at(1, 20, 30), at(2, 80, 95)], [Domain("m", (0, 1, 2), 10, 95)]),
+        ([at(0, 10, 20), at(1, 10, 20, "other")], [Domain("m", (0,), 10, 20), Domain("other", (1,), 10, 20)]),
+        ([at(0, 10, 20, host="a"), at(1, 12, 18, host="b")], [Domain("m", (0, 1), 10, 20)]),
+        ([at(0, 50, 60), at(1, 10, 20), at(2, 55, 70)], [Domain("m", (1,), 10, 20), Domain("m", (0, 2), 50, 70)]),
+        (
+            [at(0, 10, 40), at(1, 12, 20, "n"), at(2, 30, 60), at(3, 19, 25, "n")],
+            [Domain("m", (0, 2), 10, 60), Domain("n", (1, 3), 12, 25)],
+        ),
+        ([at(0, 10, 20), TraceBuilder(1)], [Domain("m", (0,), 10, 20)]),
+        ([TraceBuilder(0)], []),
+    ],
+)
+def test_domains(job: list[TraceBuilder], expected: list[Domain], open_job: OpenJob) -> None:
+    assert list(open_job(*job).clock_domains) == expected
+
+
+def test_ranks_of_unknown_machines_share_nothing(open_job: OpenJob) -> None:
+    forget = 'DELETE FROM "rocpd_info_node{uuid}"'
+    session = open_job(at(0, 10, 20).sql(forget), at(1, 10, 20).sql(forget))
+    assert session.clock_domains == (Domain(None, (0,), 10, 20), Domain(None, (1,), 10, 20))
+
+
+SPANS = {0: Span(100, 200), 1: Span(110, 260), 2: Span(5000, 5100)}
+DOMAINS = [Domain("m", (0, 1), 100, 260), Domain("n", (2,), 5000, 5100)]
+
+
+@pytest.mark.parametrize(
+    ("how", "offsets", "note"),
+    [
+        (Align.AUTO, {0: 0, 1: 0, 2: -4900}, "time: 2 clock domains, their starts laid on each other"),
+        (Align.START, {0: 0, 1: -10, 2: -4900}, "time: every one of 3 ranks starts at its own first event"),
+        (Align.NONE, {0: 0, 1: 0, 2: 0}, None),
+    ],
+)
+def test_offsets(how: Align, offsets: dict[int, int], note: str | None) -> None:
+    found = align(how, DOMAINS, SPANS)
+    assert found.offsets == offsets
+    assert (found.note or "").startswith(note or "")
+    assert (found.note is None) == (note is None)
+
+
+@pytest.mark.parametrize("how", list(Align))
+def test_nothing_is_said_where_nothing_is_done(how: Align) -> None:
+    assert align(how, [], {}).note is None
+    assert align(how, DOMAINS[1:], {2: Span(5000, 5100)}).note is None
+    assert align(Align.AUTO, DOMAINS[:1], {0: Span(100, 200), 1: Span(110, 260)}).note is None
+
+
+def test_a_session_tells_once_and_leaves_timestamps_as_recorded(open_job: OpenJob) -> None:
+    session = open_job(at(0, 100, 200), at(1, 5000, 5300, "other"))
+    told: list[str] = []
+    with rocpd.connect([rank.opening.path for rank in session.ranks], tell=told.append) as again:
+        assert told == []
+        assert again.time_range == (100, 400)
+        assert again.time_range == (100, 400)
+        assert (
+            told
+            == again.notes
+            == ["time: 2 clock domains, their starts laid on each other; --align none keeps times as recorded"]
+        )
+        assert again.sql('SELECT start, "end" FROM kernels').fetchall() == [(100, 200), (5000, 5300)]
+
+
+@pytest.mark.parametrize(("how", "expected"), [("auto", (100, 400)), ("none", (100, 5300)), ("start", (100, 400))])
+def test_time_range(how: str, expected: tuple[int, int], tmp_path: Path) -> None:
+    job = [at(0, 100, 200), at(1, 5000, 5300, "other")]
+    paths = [trace.write(tmp_path / f"{n}.db") for n, trace in enumerate(job)]
+    with rocpd.connect(paths, align=how) as session:
+        assert session.time_range == expected
+
+
+def test_the_span_is_that_of_all_kinds_of_events(open_job: OpenJob) -> None:
+    kinds = [
+        TraceBuilder(0).kernel("k", 5, 9),
+        TraceBuilder(1).region("r", 5, 9),
+        TraceBuilder(2).copy(5, 9),
+        TraceBuilder(3).alloc(5, 9),
+        TraceBuilder(4).graph_launch(5, 9),
+        TraceBuilder(5).sample("s", 5).sample("s", 9),
+        TraceBuilder(6).sample("s", 5).copy(7, 9),
+    ]
+    assert open_job(*kinds).spans == dict.fromkeys(range(7), Span(5, 9))
+
+
+def test_damaged_rows_do_not_stretch_the_span(open_job: OpenJob) -> None:
+    trace = TraceBuilder().kernel("k", 100, 200).kernel("k", 0, 300).region("r", 900, 50).copy(0, 0).sample("s", 0)
+    trace.alloc(-5, 10).kernel("k", None, None)  # type: ignore[arg-type]
+    session = open_job(trace, TraceBuilder(1).kernel("k", 0, 7), TraceBuilder(2))
+    assert session.spans == {0: Span(100, 200)}
+    assert open_job(TraceBuilder()).time_range is None
+
+
+def test_an_unknown_way_is_refused(tmp_path: Path) -> None:
+    with pytest.raises((ValueError, rocpd.UsageError), match="sideways"):
+        rocpd.connect(TraceBuilder().write(tmp_path / "a.db"), align="sideways")

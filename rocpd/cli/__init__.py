@@ -15,7 +15,7 @@ import typer
 
 from rocpd import __version__
 from rocpd.cli import convert, diagnostics, info, merge, query, schema, shell, simulate, summary
-from rocpd.cli.argv import rewrite
+from rocpd.cli.argv import drop_no_effect, rewrite
 from rocpd.errors import Exit
 
 COMMANDS = (
@@ -77,7 +77,10 @@ def run(arguments: Sequence[str]) -> int:
     """
     diagnostics.set_up_streams()
     signal.signal(signal.SIGTERM, _terminated)
-    words = rewrite(arguments)
+    kept, dropped = drop_no_effect(arguments)
+    if dropped:
+        diagnostics.tell(f"without effect here: {', '.join(dict.fromkeys(dropped))}")
+    words = rewrite(kept)
     with diagnostics.told(verbose=diagnostics.is_verbose(words)) as outcome:
         command: Any = typer.main.get_command(build())
         code = command.main(args=words, prog_name="rocpd", standalone_mode=False)

@@ -20,6 +20,35 @@ _NAMED = {
 }
 """Options that take several known names; the first word after them always belongs to them."""
 
+NO_EFFECT = {
+    "--perfetto-backend": 1,
+    "--perfetto-buffer-fill-policy": 1,
+    "--perfetto-buffer-size": 1,
+    "--perfetto-shmem-size-hint": 1,
+    "--no-annotate-kfd": 0,
+    "--template-path": 1,
+}
+"""Options of AMD's command line that mean nothing here (no ring buffer, no templates); how many values each takes."""
+
+
+def drop_no_effect(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Take out options without effect; give what is left and the names of those taken out.
+
+    >>> drop_no_effect(["convert", "--perfetto-buffer-size", "1024", "-f", "csv"])
+    (['convert', '-f', 'csv'], ['--perfetto-buffer-size'])
+    """
+    words, kept, dropped = list(arguments), [], []
+    while words:
+        word = words.pop(0)
+        name, equals, _ = word.partition("=")
+        if name in NO_EFFECT:
+            dropped.append(name)
+            if not equals:
+                del words[: NO_EFFECT[name]]
+        else:
+            kept.append(word)
+    return kept, dropped
+
 
 def rewrite(arguments: Sequence[str]) -> list[str]:
     """Repeat an option for each of its values: `-i a b` becomes `-i a -i b`.

@@ -42,6 +42,7 @@ def _run(connection: apsw.Connection, intro: str) -> None:
         """apsw's shell without the commands that would open a file for writing beside the session."""
 
         def _refuse(self, cmd: list[str]) -> None:
+            """open: not available, raw files are never changed"""
             raise self.Error("not here: raw files are never changed\n")
 
         command_open = command_connection = command_restore = command_import = command_autoimport = _refuse

@@ -9,7 +9,7 @@ import typer
 from rocpd.cli import options
 from rocpd.cli.diagnostics import progress, tell
 from rocpd.cli.emit import TableFormat, emit, target
-from rocpd.errors import RocpdError
+from rocpd.errors import RocpdError, UsageError
 
 if TYPE_CHECKING:
     from rocpd.federate.session import Session
@@ -32,6 +32,10 @@ def summary(
             show_default=False,
         ),
     ] = None,
+    mangled: Annotated[bool, typer.Option("--mangled-kernels", help="Mangled kernel names.")] = False,
+    truncate: Annotated[
+        bool, typer.Option("--truncate-kernels", help="Kernel names without signature and template.")
+    ] = False,
     name: options.OutputName = None,
     folder: options.OutputFolder = None,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Rows per table on the console; 0 shows all.")] = 20,
@@ -56,8 +60,12 @@ def summary(
     """
     from rocpd.federate.session import connect
     from rocpd.summary.summarize import SummaryOptions
+    from rocpd.summary.survey import KernelNames
 
-    wanted = SummaryOptions(by_rank, domains, _categories(regions))
+    if mangled and truncate:
+        raise UsageError("--mangled-kernels and --truncate-kernels contradict each other")
+    names = KernelNames.MANGLED if mangled else KernelNames.TRUNCATED if truncate else KernelNames.DISPLAY
+    wanted = SummaryOptions(by_rank, domains, _categories(regions), names)
     window = options.window(start, end, start_marker, end_marker, inclusive)
     with connect(options.inputs(paths, inputs), skip_bad=skip_bad, window=window, tell=tell) as session:
         tables = summarized(session, wanted)

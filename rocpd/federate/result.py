@@ -6,6 +6,7 @@ odd bytes written as `\\xNN`, the same in rows, Arrow and pandas.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,14 +29,21 @@ class Cursor:
     `description` is a tuple of 7-tuples with the column name first, or None when the statement gives no columns.
     """
 
-    def __init__(self, connection: apsw.Connection, sql: str, parameters: Parameters = None) -> None:
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        sql: str,
+        parameters: Parameters = None,
+        blame: Callable[[BaseException], None] | None = None,
+    ) -> None:
         self._connection = connection
+        self._blame = blame
         self._sql = sql
         self._parameters = parameters
         self.description: tuple[tuple[str, None, None, None, None, None, None], ...] | None = None
         self._cursor = connection.cursor()
         self._cursor.exec_trace = self._note_columns
-        with told_as_query_error(sql):
+        with told_as_query_error(self._blame):
             self._cursor.execute(sql, parameters)
         self._rows = self._stream()
 
@@ -57,7 +65,7 @@ class Cursor:
 
     def _stream(self) -> Iterator[Row]:
         given = 0
-        with told_as_query_error(self._sql):
+        with told_as_query_error(self._blame):
             try:
                 for row in self._cursor:
                     yield row
@@ -101,25 +109,20 @@ class Cursor:
             )
 
 
-class told_as_query_error:  # noqa: N801 (used like contextlib's own)
-    """Turn what SQLite says of a statement into a `QueryError`. A class: it is entered once per row."""
-
-    __slots__ = ("_sql",)
-
-    def __init__(self, sql: str) -> None:
-        self._sql = sql
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, apsw.AuthError):
-            raise QueryError(
-                f"refused: this statement would write ({error})",
-                "raw files are never changed; CREATE TEMP TABLE or VIEW works",
-            ) from error
-        if isinstance(error, (apsw.Error, apsw.BindingsError, TypeError)):
-            raise QueryError(f"SQL: {error}", _hint(str(error))) from error
+@contextlib.contextmanager
+def told_as_query_error(blame: Callable[[BaseException], None] | None = None) -> Iterator[None]:
+    """Turn what SQLite says of a statement into a `QueryError`, unless `blame` raises what it knows better."""
+    try:
+        yield
+    except apsw.AuthError as error:
+        raise QueryError(
+            f"refused: this statement would write ({error})",
+            "raw files are never changed; CREATE TEMP TABLE or VIEW works",
+        ) from error
+    except (apsw.Error, apsw.BindingsError, TypeError) as error:
+        if blame:
+            blame(error)
+        raise QueryError(f"SQL: {error}", _hint(str(error))) from error
 
 
 def _hint(message: str) -> str | None:

@@ -16,9 +16,10 @@ from rocpd.errors import ClosedError, InputError
 from rocpd.federate import source
 from rocpd.federate.align import Align, Alignment, Domain, Span, align, domains, span_of
 from rocpd.federate.attach import attach
+from rocpd.federate.damage import blame, check
 from rocpd.federate.identify import Rank, distinct, identify, number
 from rocpd.federate.open import Opening, plan
-from rocpd.federate.result import Cursor, Parameters, Result
+from rocpd.federate.result import Cursor, Parameters, Result, told_as_query_error
 from rocpd.federate.unify import Unifier
 from rocpd.federate.window import Interval, Window, conditions, resolve
 from rocpd.schema.load import VIEWS
@@ -84,16 +85,18 @@ class Session:
 
         Raises:
             QueryError: SQLite refuses the statement, or it would write to a file.
+            InputError: a file turns out to be damaged or locked; the cursor may raise it too.
             ClosedError: the session was closed.
         """
         self._check_open()
-        self._unifier.prepare(sql)
-        return Cursor(self._open, sql, parameters)
+        with told_as_query_error(self._blame):
+            self._unifier.prepare(sql)
+        return Cursor(self._open, sql, parameters, self._blame)
 
     def execute_in(self, part: Part, select: str, parameters: Parameters = None) -> Cursor:
         """Run a SELECT (without WITH) in which every table and view is that of one rank; errors as for `execute`."""
         self._check_open()
-        return Cursor(self._open, for_one_rank(select, part), parameters)
+        return Cursor(self._open, for_one_rank(select, part), parameters, self._blame)
 
     def sql(self, sql: str, parameters: Parameters = None) -> Result:
         """Run one statement; give a Result (rows, Arrow, pandas, text). Errors as for `execute`."""
@@ -121,7 +124,8 @@ class Session:
         """Rank number -> first start and last end of its events [ns, as recorded]; none for ranks without events."""
         self._check_open()
         if self._spans is None:
-            found = {part.rank or 0: span_of(self._open, part) for part in self.parts}
+            with told_as_query_error(self._blame):
+                found = {part.rank or 0: span_of(self._open, part) for part in self.parts}
             self._spans = {rank: span for rank, span in found.items() if span}
         return self._spans
 
@@ -162,11 +166,17 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self._blame(error)
+        finally:
+            self.close()
 
     def __del__(self) -> None:
         if hasattr(self, "_closed"):
             self.close()
+
+    def _blame(self, error: BaseException | None) -> None:
+        blame((rank.opening for rank in self.ranks), error)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -237,7 +247,10 @@ def _identify_all(found: source.Found, skip_bad: bool, openings: list[Opening]) 
         try:
             opening = plan(path)
             openings.append(opening)
-            pool += identify(opening)
+            found_ranks = identify(opening)
+            if skip_bad:
+                check(opening)
+            pool += found_ranks
         except InputError as error:
             if not skip_bad:
                 raise

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rocpd.federate.session import Session
 from rocpd.summary.domains import domain_groups, groups_by_domain
 from rocpd.summary.names import GPU_DOMAINS
-from rocpd.summary.survey import Progress, Survey
+from rocpd.summary.survey import KernelNames, Progress, Survey
 from rocpd.summary.tables import SummaryTable, table, table_by_rank
 
 
@@ -20,11 +20,13 @@ class SummaryOptions:
         by_rank: also one table per rank and name.
         domains: also time by domain.
         region_categories: region domains to include (`HIP`, `MARKERS` …), None for all.
+        kernel_names: display names, mangled ones, or bare function names.
     """
 
     by_rank: bool = False
     domains: bool = False
     region_categories: Collection[str] | None = None
+    kernel_names: KernelNames = KernelNames.DISPLAY
 
 
 def summarize(
@@ -35,7 +37,7 @@ def summarize(
     Only domains that have events get a table.
     """
     options = options or SummaryOptions()
-    survey = Survey(session, progress)
+    survey = Survey(session, progress, options.kernel_names)
     found = groups_by_domain(survey)
     regions = [name for name in found if name not in GPU_DOMAINS]
     if options.region_categories is not None:

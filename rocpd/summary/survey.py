@@ -5,6 +5,7 @@ Joins stay inside a rank; ranks are added up in Python. Never arranges tables fo
 
 from __future__ import annotations
 
+import enum
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,14 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 KINDS = ("kernels", "memory_copies", "memory_allocations", "scratch_memory", "regions", "markers")
 """Kinds of events; each has a `.sql` file that gives category, name and duration."""
+
+
+class KernelNames(enum.StrEnum):
+    """Which name of a kernel counts; each has a `.sql` file."""
+
+    DISPLAY = "kernels"
+    MANGLED = "kernels_mangled"
+    TRUNCATED = "kernels_truncated"
 
 
 @dataclass(frozen=True)
@@ -44,9 +53,16 @@ class Survey:
     Args:
         session: what to read.
         progress: called with (steps done, steps in all); a step is one kind of one rank.
+        kernel_names: how kernels are named.
     """
 
-    def __init__(self, session: Session, progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        progress: Progress | None = None,
+        kernel_names: KernelNames = KernelNames.DISPLAY,
+    ) -> None:
+        self._files = {"kernels": kernel_names.value}
         self.session = session
         self._progress = progress
         self._groups: dict[str, tuple[Group, ...]] = {}
@@ -60,14 +76,14 @@ class Survey:
             unsound = calls - sum(group.moments.timed for group in found)
             if unsound:
                 self.session.note(
-                    f"{kind.replace('_', ' ')}: {unsound} of {calls} have no sound times (start 0, or end before start):"
-                    " they count as calls, not as time"
+                    f"{kind.replace('_', ' ')}: {unsound} of {calls} have no sound times (start 0, or end before"
+                    " start): they count as calls, not as time"
                 )
         return self._groups[kind]
 
     def _read(self, kind: str) -> Iterator[Group]:
         for part in self.session.parts:
-            yield from self._read_part(_sql(kind), part)
+            yield from self._read_part(_sql(self._files.get(kind, kind)), part)
             self._done += 1
             if self._progress:
                 self._progress(self._done, len(KINDS) * len(self.session.parts))

@@ -133,9 +133,7 @@ def test_ranks_of_equal_pid_stay_apart(perfetto: ToPerfetto) -> None:
     assert engine.one("SELECT COUNT(DISTINCT pid) FROM process WHERE name IS NOT NULL") == 3
 
 
-def test_damaged_rows_are_clamped_or_left_out_counted_and_told(
-    open_job: object, tmp_path: Path
-) -> None:
+def test_damaged_rows_are_clamped_or_left_out_counted_and_told(open_job: object, tmp_path: Path) -> None:
     builder = (
         TraceBuilder()
         .kernel("backward", BASE + 50, BASE + 10)
@@ -167,14 +165,14 @@ def test_rows_without_agent_stream_or_thread_are_kept(perfetto: ToPerfetto) -> N
         .alloc(BASE, BASE + 1, agent=None)
     )
 
-    rows = engine.rows("SELECT s.name, t.name FROM slice s JOIN track t ON t.id = s.track_id ORDER BY 2, 1")
-    assert rows == [
+    rows = engine.rows("SELECT s.name, t.name FROM slice s JOIN track t ON t.id = s.track_id")
+    assert set(rows) == {
         ("ALLOC REAL", "agent ? · memory"),
         ("k", "agent ? · stream ?"),
         ("MEMORY_COPY_HOST_TO_DEVICE", "agent ? · stream ? · copies"),
         ("kernel ?", "agent ? (id 77) · stream 0"),
         ("r", "thread ?"),
-    ]
+    }
 
 
 def test_a_file_with_text_among_numbers_and_broken_utf8_is_converted(perfetto: ToPerfetto) -> None:
@@ -240,10 +238,16 @@ def test_memory_counter_runs_up_and_down(open_job: object, tmp_path: Path) -> No
     )
     engine = to_perfetto(session, tmp_path / "out")
 
-    sql = "SELECT t.name, c.ts - {}, c.value, t.unit FROM counter c JOIN counter_track t ON t.id = c.track_id ORDER BY c.id"
+    sql = "SELECT t.name, c.ts - {}, c.value FROM counter c JOIN counter_track t ON t.id = c.track_id ORDER BY c.id"
     found = engine.rows(sql.format(BASE))
     real, scratch = "Agent-1 · memory REAL held", "Agent-1 · memory SCRATCH held"
-    assert [row[:3] for row in found] == [(real, 1, 100.0), (real, 3, 150.0), (real, 5, 50.0), (scratch, 9, 30.0), (scratch, 11, 0.0)]
+    assert found == [
+        (real, 1, 100.0),
+        (real, 3, 150.0),
+        (real, 5, 50.0),
+        (scratch, 9, 30.0),
+        (scratch, 11, 0.0),
+    ]
     assert engine.one("SELECT COUNT(*) FROM slice") == 6
     assert any("frees of memory whose allocation is not in the trace" in note for note in session.notes)
 
@@ -274,12 +278,15 @@ def test_samples_lie_on_their_track_and_their_values_are_counters(perfetto: ToPe
         .sample("GPU power", BASE + 2, category="rocm_smi")
         .counter("watt", 310.0)
         .sample("host", BASE + 3, category="timer_sampling")
-        .sql("UPDATE \"rocpd_event{uuid}\" SET call_stack = '[\"main\"]' WHERE id = 3")
+        .sql('UPDATE "rocpd_event{uuid}" SET call_stack = \'["main"]\' WHERE id = 3')
     )
 
     counters = "SELECT t.name, c.ts - {}, c.value FROM counter c JOIN track t ON t.id = c.track_id ORDER BY c.ts"
     assert engine.rows(counters.format(BASE)) == [("GPU power · watt", 1, 300.0), ("GPU power · watt", 2, 310.0)]
-    instants = "SELECT t.name, s.name, s.ts - {}, EXTRACT_ARG(arg_set_id, 'debug.call_stack') FROM slice s JOIN track t ON t.id = s.track_id"
+    instants = (
+        "SELECT t.name, s.name, s.ts - {}, EXTRACT_ARG(arg_set_id, 'debug.call_stack')"
+        " FROM slice s JOIN track t ON t.id = s.track_id"
+    )
     assert engine.rows(instants.format(BASE)) == [("host", "host", 3, '["main"]')]
 
 
@@ -296,7 +303,10 @@ def test_arguments_of_calls_on_demand(perfetto: ToPerfetto) -> None:
 
     engine = perfetto(builder, annotate_args=True)
 
-    sql = "SELECT s.name, a.key, a.string_value FROM slice s JOIN args a USING (arg_set_id) WHERE a.string_value IS NOT NULL ORDER BY s.ts, a.key"
+    sql = (
+        "SELECT s.name, a.key, a.string_value FROM slice s JOIN args a USING (arg_set_id)"
+        " WHERE a.string_value IS NOT NULL ORDER BY s.ts, a.key"
+    )
     assert engine.rows(sql) == [
         ("hipMalloc", "debug.ptr", "0x10"),
         ("hipMalloc", "debug.size", "64"),

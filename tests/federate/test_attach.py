@@ -96,11 +96,11 @@ def test_a_refusal_says_what_is_allowed(path: Path) -> None:
 TEMP = """
 CREATE TEMP TABLE mine (a, b);
 INSERT INTO mine SELECT name, duration FROM kernels;
-UPDATE mine SET b = b * 2;
+ALTER TABLE mine RENAME COLUMN b TO twice;
+UPDATE mine SET twice = twice * 2;
 CREATE INDEX temp.mine_a ON mine (a);
 CREATE TEMP VIEW seen AS SELECT * FROM mine;
-CREATE TEMP TRIGGER t AFTER DELETE ON mine BEGIN INSERT INTO mine VALUES ('gone', old.b); END;
-ALTER TABLE mine RENAME COLUMN b TO twice;
+CREATE TEMP TRIGGER t AFTER DELETE ON mine BEGIN INSERT INTO mine VALUES ('gone', old.twice); END;
 DELETE FROM mine;
 BEGIN; SAVEPOINT s; INSERT INTO mine VALUES ('rolled back', 1); ROLLBACK TO s; COMMIT;
 DROP TRIGGER t;

@@ -1,4 +1,4 @@
--- Arguments named stream, with the stream they refer to.
+-- Arguments named stream that say which stream they refer to, with that stream.
 CREATE VIEW "stream_args" AS
 SELECT
     A.id AS "argument_id",                                   -- argument id, unique in its rank
@@ -17,4 +17,5 @@ FROM
     LEFT JOIN "rocpd_info_stream{{uuid}}" S ON S.id = CASE WHEN json_valid(A.extdata) THEN json_extract(A.extdata, '$.stream_id') END
     LEFT JOIN "rocpd_info_process{{uuid}}" P ON P.id = S.pid
 WHERE
-    A.name = 'stream';
+    A.name = 'stream'
+    AND CASE WHEN json_valid(A.extdata) THEN json_extract(A.extdata, '$.stream_id') END IS NOT NULL;

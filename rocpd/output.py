@@ -48,6 +48,7 @@ def complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path]:
     try:
         with told_as_output_error(path):
             path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.touch(exist_ok=False)  # a folder that cannot be written is told here, whoever writes the file
             yield temporary
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())

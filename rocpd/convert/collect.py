@@ -30,6 +30,9 @@ def ranks(session: Session, options: ConvertOptions, progress: Progress | None =
         with told_as_input_error(rank.opening.path):
             gather(Context(table, events, options, offsets.get(rank.number, 0), damage))
         yield events
+        # Kept, the rank's columns and SQLite's pages of its file would stay while the next rank is read.
+        del events
+        session.connection.release_memory()
         if progress:
             done += total_rows([table])
             progress(done, total)

@@ -73,6 +73,7 @@ def _batches(session: Session, file: CsvFile, options: ConvertOptions) -> Iterat
             rows = session.connection.execute(file.lines(part, options))
             while batch := [line for (line,) in itertools.islice(rows, _BATCH)]:
                 yield len(batch), _valid(b"".join(batch))
+            session.connection.release_memory()
 
 
 def _valid(data: bytes) -> bytes:
@@ -105,4 +106,5 @@ def _count(session: Session, part: Part, file: CsvFile) -> int:
     if not _may_have_rows(session, part, file):
         return 0
     row = session.connection.execute(file.count(part)).fetchone()
+    session.connection.release_memory()
     return int(row[0]) if row else 0

@@ -39,10 +39,12 @@ def write(session: Session, options: ConvertOptions, progress: Progress | None =
     """Write `<name>.pftrace`; see `rocpd.convert.Format.write`."""
     path = options.path(".pftrace")
     pids = distinct_pids(session.ranks)
+    sequences = {rank.number: place for place, rank in enumerate(session.ranks, start=1)}
     with complete_or_nothing(path, options.force) as temporary, temporary.open("wb", buffering=1 << 20) as file:
-        for number, events in enumerate(collect.ranks(session, options, progress), start=1):
-            for data in packets(events, number, pids[events.rank]):
+        for events in collect.ranks(session, options, progress):
+            for data in packets(events, sequences[events.rank], pids[events.rank]):
                 file.write(data)
+            del events  # before the next rank is read
     return (path,)
 
 

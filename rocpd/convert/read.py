@@ -49,6 +49,8 @@ class Tables:
         if base not in self._part.tables:
             return 0
         row = self._session.execute(f"SELECT COUNT(*) FROM {self._part.name(base)}").fetchone()
+        # SQLite keeps 2 MB of pages per attached file: counting all ranks would grow with their number.
+        self._session.connection.release_memory()
         return int(row[0]) if row else 0
 
     def events(self, base: str, columns: Sequence[str]) -> Columns:

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 import apsw
 
-from rocpd.errors import InputError
 from rocpd.federate.attach import let_signals_in
 from rocpd.federate.open import Opening, told_as_input_error
 

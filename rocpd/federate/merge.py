@@ -47,14 +47,17 @@ def merge(session: Session, path: Path, force: bool = False, progress: Progress 
         InputError: an input is damaged, or two ranks use one suffix.
     """
     _check_suffixes(session)
-    with complete_or_nothing(path, force) as temporary, _told_as_output_error(path):
+    with complete_or_nothing(path, force) as temporary:
         connection = apsw.Connection(str(temporary), flags=_FLAGS)
         let_signals_in(connection)
         try:
-            _set_up(connection)
-            counts = _Copy(connection, session, path, progress).run()
-            _store_views(connection, session)
-            _verify(connection, counts, path)
+            with _told_as_output_error(path):
+                _set_up(connection)
+                counts = _Copy(connection, session, path, progress).run()
+                _store_views(connection, session)
+                _verify(connection, counts, path)
+        except apsw.Error as error:
+            raise OutputError(f"{path}: merging failed: {error}") from error
         finally:
             connection.close(True)
 

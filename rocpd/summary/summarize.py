@@ -48,7 +48,7 @@ def summarize(
         yield table(name, found[domain])
         if options.by_rank:
             yield table_by_rank(name, found[domain], survey)
-    if options.domains:
+    if options.domains and found:
         yield table("domain_summary", domain_groups(survey))
         if options.by_rank:
             yield table_by_rank("domain_summary", domain_groups(survey), survey)

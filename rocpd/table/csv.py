@@ -1,4 +1,4 @@
-"""Owns rows as CSV (RFC 4180).
+"""Owns rows as CSV (RFC 4180, lines end in LF).
 
 NULL and the empty text are both empty cells, blobs are hex, reals read back the same.
 """
@@ -15,6 +15,17 @@ from rocpd.table.cell import plain
 
 def write_csv(columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> None:
     """Write a header line and all rows; memory stays flat."""
-    writer = csv.writer(out, lineterminator="\n")
+    # Python before 3.13 quotes a carriage return in a cell only when lines end in one.
+    writer = csv.writer(_EndInLf(out), lineterminator="\r\n")
     writer.writerow(columns)
     writer.writerows([plain(v) if type(v) is bytes else v for v in row] for row in rows)
+
+
+class _EndInLf:
+    """Takes lines that end in CR LF and writes them with LF."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._write = out.write
+
+    def write(self, line: str) -> int:
+        return self._write(line[:-2] + "\n")

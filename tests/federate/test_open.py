@@ -172,8 +172,8 @@ def test_killed_rollback_writer(linked: bool, path: Path, recovered: Path, tmp_p
 
 def test_a_recovered_copy_goes_when_connecting_fails(path: Path, recovered: Path, tmp_path: Path) -> None:
     killed_writer(path, LIVE_WAL, STRINGS)
-    with pytest.raises(InputError, match="bad.db: empty"):
-        (tmp_path / "bad.db").touch()
+    (tmp_path / "bad.db").touch()
+    with pytest.raises(InputError, match=r"bad\.db: empty"):
         rocpd.connect([path, tmp_path / "bad.db"])
     assert list(recovered.iterdir()) == []
 
@@ -262,7 +262,8 @@ def test_a_disk_without_locks_and_a_journal_is_refused(lockless: Path) -> None:
 def as_nobody(code: str, warm: Path, *arguments: Path) -> str:
     """Run `code` in another process without any right; gives what it printed.
 
-    Python's own files may be out of its reach, so it opens `warm` before it drops its rights: that imports all it needs.
+    Python's own files may be out of its reach then, so it opens `warm` before it drops its rights: that imports
+    all it needs.
     """
     root = Path(__file__).parent.parent.parent
     prepare = """

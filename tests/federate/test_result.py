@@ -79,9 +79,8 @@ def test_text_that_is_not_utf8_is_shown_with_its_odd_bytes(open_job: OpenJob) ->
     trace = TraceBuilder()
     for number in range(5):
         trace.kernel(f"k{number}", number, number + 1)
-    trace.sql(
-        """UPDATE "rocpd_info_kernel_symbol{uuid}" SET display_name = CAST(x'6bff21' AS TEXT) WHERE display_name = 'k3'"""
-    )
+    odd = "UPDATE {symbols} SET display_name = CAST(x'6bff21' AS TEXT) WHERE display_name = 'k3'"
+    trace.sql(odd.replace("{symbols}", '"rocpd_info_kernel_symbol{uuid}"'))
     session = open_job(trace)
     result = session.sql("SELECT name, start, x'ff' AS b FROM kernels ORDER BY start")
     rows = [("k0", 0, b"\xff"), ("k1", 1, b"\xff"), ("k2", 2, b"\xff"), ("k\\xff!", 3, b"\xff"), ("k4", 4, b"\xff")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,26 +38,30 @@ def sound(number: int = 0) -> TraceBuilder:
     return trace.graph_launch(70, 80)
 
 
+def only(column: str, value: int | None) -> dict[str, Any]:
+    return {column: value}
+
+
 def damaged(number: int = 1) -> TraceBuilder:
     """Every kind of row once for each reference that is NULL or points nowhere."""
     trace = TraceBuilder(number)
     nowhere = ("tid", "agent_id", "queue_id", "stream_id", "region_name_id", "event_id", "kernel_id", "pid", "nid")
     for value in (None, 999):
         for column in nowhere:
-            trace.kernel("gemm", 1, 2, **{column: value})
+            trace.kernel("gemm", 1, 2, **only(column, value))
         for column in ("tid", "queue_id", "stream_id", "region_name_id", "event_id", "name_id", "pid", "nid"):
-            trace.copy(3, 4, **{column: value})
+            trace.copy(3, 4, **only(column, value))
         trace.copy(3, 4, src_agent_id=value).copy(3, 4, dst_agent_id=value)
         for column in ("tid", "agent_id", "queue_id", "stream_id", "event_id", "pid", "nid", "size"):
-            trace.alloc(5, 6, **{column: value})
+            trace.alloc(5, 6, **only(column, value))
         for column in ("tid", "event_id", "name_id", "pid", "nid"):
-            trace.region("f", 7, 8, **{column: value}).arg("x", None)
+            trace.region("f", 7, 8, **only(column, value)).arg("x", None)
         for column in ("track_id", "event_id"):
-            trace.sample("s", 9, **{column: value})
+            trace.sample("s", 9, **only(column, value))
         for column in ("event_id", "pmc_id"):
-            trace.counter("C", 1.0, **{column: value})
+            trace.counter("C", 1.0, **only(column, value))
         for column in ("tid", "agent_id", "queue_id", "event_id", "pid", "nid"):
-            trace.graph_launch(1, 2, **{column: value})
+            trace.graph_launch(1, 2, **only(column, value))
         trace.arg("lost", "1", event_id=value)
         place = {"nid": value, "pid": value}
         trace.row("rocpd_info_thread", id=100 if value else 101, tid=1, **place)
@@ -64,6 +69,7 @@ def damaged(number: int = 1) -> TraceBuilder:
         trace.row("rocpd_info_kernel_symbol", id=100 if value else 101, code_object_id=value, extdata="{", **place)
         trace.row("rocpd_info_pmc", id=100 if value else 101, name="n", symbol="s", agent_id=value, **place)
     trace.kernel("gemm", 50, 40).kernel("gemm", 0, 0).kernel("gemm", None, None)  # type: ignore[arg-type]
+    trace.rows["rocpd_info_thread"] = [row for row in trace.rows["rocpd_info_thread"] if row["id"] != 999]
     return trace.sql('UPDATE "rocpd_info_process{uuid}" SET nid = 999')
 
 

@@ -6,7 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,7 +25,8 @@ MAYBE = st.sampled_from([GPU, GPU2, CPU, None, 99])
 STEP = st.tuples(st.sampled_from("krcaspg"), NAMES, TIMES, LENGTHS, MAYBE)
 RANK = st.lists(STEP, max_size=8)
 
-Steps = Sequence[tuple[str, str, int, int, int | None]]
+Steps: TypeAlias = Sequence[tuple[str, str, int, int, int | None]]
+Split: TypeAlias = tuple[list[TraceBuilder], list[str], list[list[int]]]
 
 
 def build(number: int, steps: Steps, version: str, mpi: bool) -> TraceBuilder:
@@ -62,7 +63,7 @@ def everything(paths: Sequence[Path]) -> tuple[dict[str, Rows], list[tuple[int, 
 
 
 @st.composite
-def splits(draw: st.DrawFn) -> tuple[list[TraceBuilder], list[str], list[list[int]]]:
+def splits(draw: st.DrawFn) -> Split:
     """Give ranks, the schema version of each, and the files they are put into, in some order."""
     versions = draw(st.lists(st.sampled_from(["3.0.0", "3.0.2", "3.0.3"]), min_size=1, max_size=5))
     mpi = draw(st.booleans())
@@ -70,7 +71,8 @@ def splits(draw: st.DrawFn) -> tuple[list[TraceBuilder], list[str], list[list[in
     order = draw(st.permutations(range(len(ranks))))
     files: list[list[int]] = []
     for number in order:
-        if files and draw(st.booleans()):
+        together = draw(st.booleans())
+        if files and together:
             files[draw(st.integers(0, len(files) - 1))].append(number)
         else:
             files.append([number])
@@ -79,7 +81,7 @@ def splits(draw: st.DrawFn) -> tuple[list[TraceBuilder], list[str], list[list[in
 
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(splits())
-def test_splitting_a_job_changes_no_row(split: tuple[list[TraceBuilder], list[str], list[list[int]]]) -> None:
+def test_splitting_a_job_changes_no_row(split: Split) -> None:
     ranks, versions, files = split
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

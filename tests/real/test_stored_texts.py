@@ -1,4 +1,4 @@
-"""The view texts that a real file stores, on files of ours that hold everything: copies, allocations, samples, counters."""
+"""The view texts that a real file stores, on files of ours that hold everything: copies, samples, counters …"""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def with_texts_of(real: Path, path: Path, trace: TraceBuilder, version: str) -> 
     for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall():
         connection.execute(f'DROP VIEW "{name}"')
     for _, text in views:
-        connection.execute(text.replace(suffix, suffix_of(trace.guid)))
+        connection.execute(str(text).replace(str(suffix), suffix_of(trace.guid)))
     connection.close()
     return path
 
@@ -86,4 +86,4 @@ def test_a_file_with_foreign_views_answers_with_ours(real_files: tuple[Path, ...
 
 def stored_count(path: Path, name: str) -> int:
     with stored(path) as own:
-        return int(own.execute(f"SELECT count(*) FROM {name}").fetchall()[0][0])
+        return len(own.execute(f"SELECT * FROM {name}").fetchall())

@@ -10,13 +10,13 @@ import pytest
 import rocpd
 from rocpd.schema.load import TABLES, VIEWS, view
 from rocpd.schema.quote import quote_name
-from rocpd.schema.render import COMPOUND_LIMIT, Part, named, relations, select_text
+from rocpd.schema.render import Part, named, relations, select_text
 from rocpd.schema.versions import LATEST
 from rocpd.schema.write import Writer, create_table_text, create_view_text, suffix_of, tables_of
 from tests.build import TraceBuilder, guid_of
 from tests.conftest import Shell
 
-RANKS = COMPOUND_LIMIT + 20
+RANKS = 520
 KEPT = ("rocpd_string", "rocpd_info_node", "rocpd_info_process", "rocpd_info_kernel_symbol", "rocpd_event")
 TIMED = ("rocpd_region", "rocpd_kernel_dispatch")
 """Few tables per rank: SQLite reads its whole catalogue again for every table it creates."""

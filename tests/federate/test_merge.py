@@ -1,0 +1,356 @@
+"""Merging: every row of every table, views that any SQLite reads, complete or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+import rocpd
+from rocpd.errors import InputError, OutputError
+from rocpd.federate import merge as merging
+from rocpd.federate.merge import merge
+from rocpd.schema.load import VIEWS
+from rocpd.schema.write import Writer, suffix_of
+from tests.build import TraceBuilder, guid_of
+from tests.conftest import Shell, state_of
+
+SUFFIX = [suffix_of(guid_of(number)) for number in range(4)]
+
+
+def trace(number: int, **who: Any) -> TraceBuilder:
+    """One row of every kind."""
+    built = TraceBuilder(number, **{"pid": 16 + number, **who})
+    built.region("hipLaunchKernel", 10, 20, stack=1).arg("stream", "0x0")
+    built.kernel("gemm", 30 + number, 40 + 2 * number, stack=1).counter("SQ_WAVES", 8).copy(50, 60).alloc(1, 2)
+    built.alloc(3, 4, level="SCRATCH").region("roctxRangePushA", 5, 90, message="step").sample("roctxMarkA", 6)
+    return built
+
+
+def merged(folder: Path, *inputs: Path, name: str = "merged.db") -> Path:
+    with rocpd.connect(inputs) as session:
+        merge(session, folder / name)
+    return folder / name
+
+
+def content(path: Path) -> dict[str, list[Any]]:
+    """All rows of all real tables, in order of rowid, and the texts of all indexes."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'rocpd%'")
+    found = {str(name): connection.execute(f'SELECT * FROM "{name}"').fetchall() for (name,) in tables.fetchall()}
+    indexes = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL ORDER BY 1")
+    return {**found, "indexes": indexes.fetchall()}
+
+
+def views_of_session(*inputs: Path) -> dict[str, list[Any]]:
+    with rocpd.connect(inputs) as session:
+        return {view: sorted(session.sql(f"SELECT * FROM {view}").fetchall(), key=repr) for view in VIEWS}
+
+
+def stored_views(path: Path) -> dict[str, list[Any]]:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    return {view: sorted(connection.execute(f"SELECT * FROM {view}").fetchall(), key=repr) for view in VIEWS}
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    return trace(0).write(tmp_path / "0.db"), trace(1, host="node1").write(tmp_path / "1.db")
+
+
+def test_every_row_of_every_table(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    out = merged(tmp_path, *pair)
+    assert content(out) == content(pair[0]) | content(pair[1])
+    assert apsw.Connection(str(out)).pragma("integrity_check") == "ok"
+    assert apsw.Connection(str(out)).execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+def test_extra_tables_columns_and_indexes_come_along(tmp_path: Path) -> None:
+    """Two tools gave their indexes equal names in both files; a merged file can hold a name once."""
+    for number in (0, 1):
+        built = trace(number).sql('CREATE TABLE "rocpd_notes{uuid}" (body, at REAL)')
+        built.sql("""INSERT INTO "rocpd_notes{uuid}" VALUES (x'00ff', 1.5), ('é', NULL)""")
+        built.sql('CREATE TABLE "rocpd_pairs{uuid}" (a, b, PRIMARY KEY (a, b)) WITHOUT ROWID')
+        built.sql('INSERT INTO "rocpd_pairs{uuid}" VALUES (2, 1), (1, 2)')
+        built.sql('ALTER TABLE "rocpd_region{uuid}" ADD COLUMN "odd name" TEXT DEFAULT \'x\'')
+        built.sql('CREATE INDEX by_start ON "rocpd_region{uuid}" (start) WHERE start > 5')
+        built.sql('CREATE UNIQUE INDEX [by (id)] ON "rocpd_sample{uuid}" (id)').write(tmp_path / f"{number}.db")
+    out = merged(tmp_path, tmp_path / "0.db", tmp_path / "1.db")
+    for number in (0, 1):
+        expected = content(tmp_path / f"{number}.db")
+        assert {name: rows for name, rows in content(out).items() if name.endswith(SUFFIX[number])} == {
+            name: rows for name, rows in expected.items() if name != "indexes"
+        }
+    assert [text for (text,) in content(out)["indexes"]] == [
+        text
+        for suffix in SUFFIX[:2]
+        for text in (f'CREATE INDEX "by_start{suffix}" ON "rocpd_region{suffix}" (start) WHERE start > 5',)
+    ] + [f'CREATE UNIQUE INDEX "by (id){suffix}" ON "rocpd_sample{suffix}" (id)' for suffix in SUFFIX[:2]]
+    with rocpd.connect(out) as session:
+        assert session.sql('SELECT DISTINCT "odd name" FROM rocpd_region').fetchall() == [("x",)]
+        assert session.sql("SELECT count(*) FROM rocpd_notes").fetchall() == [(4,)]
+
+
+def test_stored_views_are_those_of_the_session(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    out = merged(tmp_path, *pair)
+    assert stored_views(out) == views_of_session(*pair) == views_of_session(out)
+
+
+def test_sqlite_shell_shows_the_job_as_one(pair: tuple[Path, Path], tmp_path: Path, sqlite3_shell: Shell) -> None:
+    out = merged(tmp_path, *pair)
+    assert sqlite3_shell(out, "SELECT rank, hostname, pid, duration FROM kernels ORDER BY rank") == (
+        "0|node0|16|10\n1|node1|17|11"
+    )
+    assert sqlite3_shell(out, "SELECT rank, hostname FROM processes ORDER BY rank") == "0|node0\n1|node1"
+    assert sqlite3_shell(out, "SELECT * FROM top_kernels") == "gemm|2|0.021|0.0105|100.0"
+    assert sqlite3_shell(out, "SELECT count(*) FROM rocpd_region") == "4"
+    counts = sqlite3_shell(out, " UNION ALL ".join(f"SELECT '{v} ' || count(*) FROM {v}" for v in VIEWS))
+    expected = {view: len(rows) for view, rows in views_of_session(*pair).items()}
+    assert {name: int(count) for name, count in map(str.split, counts.splitlines())} == expected
+
+
+def test_merging_merged_files_gives_the_same(tmp_path: Path) -> None:
+    parts = [trace(n).sql('CREATE INDEX by_start ON "rocpd_region{uuid}" (start)') for n in range(4)]
+    files = [part.write(tmp_path / f"{i}.db") for i, part in enumerate(parts)]
+    whole = merged(tmp_path, *files, name="whole.db")
+    left, right = merged(tmp_path, *files[:2], name="left.db"), merged(tmp_path, *files[2:], name="right.db")
+    again = merged(tmp_path, right, left, name="again.db")
+    assert content(again) == content(whole)
+    assert stored_views(again) == stored_views(whole)
+    assert content(merged(tmp_path, whole, name="copy.db")) == content(whole)
+
+
+def test_overlapping_inputs_count_each_guid_once(tmp_path: Path) -> None:
+    files = [trace(n).write(tmp_path / f"{n}.db") for n in range(3)]
+    left, right = merged(tmp_path, *files[:2], name="left.db"), merged(tmp_path, *files[1:], name="right.db")
+    notes: list[str] = []
+    with rocpd.connect([left, right, files[2]], tell=notes.append) as session:
+        merge(session, tmp_path / "all.db")
+    assert content(tmp_path / "all.db") == content(merged(tmp_path, *files, name="expected.db"))
+    assert [guid_of(1) in notes[0], guid_of(2) in notes[1], len(notes)] == [True, True, 2]
+
+
+def test_schema_versions_mix(tmp_path: Path) -> None:
+    old = trace(0).write(tmp_path / "old.db", "3.0.0")
+    new = trace(1).graph_launch(7, 9).write(tmp_path / "new.db", "3.0.3")
+    out = merged(tmp_path, old, new)
+    assert content(out) == content(old) | content(new)
+    assert stored_views(out) == views_of_session(old, new)
+    with rocpd.connect(out) as session:
+        assert [rank.version for rank in session.ranks] == ["3.0.0", "3.0.3"]
+        found = session.sql("SELECT rank, count(graph_exec_id) FROM graph_launches GROUP BY rank").fetchall()
+        assert found == [(1, 1)]
+
+
+def test_tables_of_no_rank_are_told(tmp_path: Path) -> None:
+    path = trace(0).sql("CREATE TABLE roc_optiq_bookmarks (a)").sql("CREATE TABLE notes (a)").write(tmp_path / "0.db")
+    with rocpd.connect([path]) as session:
+        merge(session, tmp_path / "out.db")
+        assert session.notes == [f"{path}: not merged, no table of a rank: notes, roc_optiq_bookmarks"]
+    assert not {"notes", "roc_optiq_bookmarks"} & set(content(tmp_path / "out.db"))
+
+
+def test_inputs_are_not_touched(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    before = state_of(tmp_path)
+    out = merged(tmp_path, *pair)
+    assert {**before, "merged.db": state_of(tmp_path)[out.name]} == state_of(tmp_path)
+
+
+MANY = ("rocpd_metadata", "rocpd_string", "rocpd_info_node", "rocpd_info_process", "rocpd_kernel_dispatch")
+
+
+def tiny(number: int, path: Path) -> Path:
+    """A rank with few tables: SQLite's own CREATE TABLE gets slower with each table in a file."""
+    built = TraceBuilder(number, pid=100 + number, host=f"node{number // 8:03}").kernel("gemm", 10, 20 + number)
+    built.rows = {base: rows for base, rows in built.rows.items() if base in MANY}
+    connection = apsw.Connection(str(path))
+    connection.execute("BEGIN")
+    writer = Writer(connection, built.guid, "3.0.3")
+    writer.tables = {base: columns for base, columns in writer.tables.items() if base in MANY}
+    writer.create_tables()
+    built.write_into(writer)
+    connection.execute("COMMIT")
+    connection.close()
+    return path
+
+
+def test_six_hundred_ranks_in_one_file(tmp_path: Path, sqlite3_shell: Shell) -> None:
+    """More than fit into one compound SELECT, from more files than can be attached: groups are merged, then those."""
+    files = [tiny(number, tmp_path / f"{number:03}.db") for number in range(600)]
+    with pytest.raises(InputError, match=r"600 files: SQLite can attach 125 at once"):
+        rocpd.connect(files)
+    groups = [merged(tmp_path, *files[i : i + 100], name=f"group{i}.db") for i in range(0, 600, 100)]
+    out = merged(tmp_path, *groups)
+    wanted = "SELECT count(*), count(DISTINCT rank), sum(duration), count(DISTINCT hostname) FROM kernels"
+    assert sqlite3_shell(out, wanted) == f"600|600|{sum(range(10, 610))}|75"
+    with rocpd.connect(out) as session:
+        assert session.sql(wanted).fetchall() == [(600, 600, sum(range(10, 610)), 75)]
+        assert session.sql("SELECT pid, duration FROM kernels WHERE rank = 599").fetchall() == [(699, 609)]
+
+
+def test_far_apart_ids_and_many_rows_are_copied_in_steps(tmp_path: Path) -> None:
+    """More rows than a step takes, with gaps larger than a step, negative ids, and the largest id there is."""
+    rows = 70_000
+    fill = f"WITH n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n LIMIT {rows}) INSERT INTO "
+    path = TraceBuilder().sql(
+        fill + "\"rocpd_string{uuid}\" (id, string) SELECT i * 100003 - 350000000, 's' || i FROM n"
+    )
+    path = path.sql("""INSERT INTO "rocpd_string{uuid}" (id, string) VALUES (9223372036854775807, 'last')""")
+    path = path.sql('CREATE TABLE "rocpd_keyed{uuid}" (k TEXT PRIMARY KEY, v) WITHOUT ROWID')
+    path = path.sql(fill + "\"rocpd_keyed{uuid}\" SELECT printf('%05d', i), i FROM n")
+    source = path.write(tmp_path / "0.db")
+    steps: list[tuple[int, int]] = []
+    with rocpd.connect([source]) as session:
+        merge(session, tmp_path / "out.db", progress=lambda done, total: steps.append((done, total)))
+    assert content(tmp_path / "out.db") == content(source)
+    assert len(content(source)[f"rocpd_string{SUFFIX[0]}"]) == rows + 2
+    done, totals = zip(*steps, strict=True)
+    assert list(done) == sorted(set(done))
+    assert {done[-1]} == set(totals)
+    assert max(b - a for a, b in itertools.pairwise(done)) <= 70_000
+
+
+def test_existing_output_stays_unless_forced(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "merged.db"
+    out.write_text("mine")
+    with pytest.raises(OutputError, match=r"merged\.db: exists"):
+        merged(tmp_path, *pair)
+    assert out.read_text() == "mine"
+    with rocpd.connect(pair) as session:
+        merge(session, out, force=True)
+    assert content(out) == content(pair[0]) | content(pair[1])
+
+
+def test_two_guids_with_one_suffix_are_refused(tmp_path: Path) -> None:
+    one, two = trace(0).write(tmp_path / "0.db"), trace(0)
+    two.guid = guid_of(0).replace("-", "_", 1)
+    two.write(tmp_path / "1.db")
+    with pytest.raises(InputError, match=r"1\.db: its table suffix is also used in .*0\.db"):
+        merged(tmp_path, one, tmp_path / "1.db")
+
+
+def test_a_lost_row_is_noticed(pair: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy_rows = merging._copy_rows
+
+    def lossy(connection: apsw.Connection, name: str, count: int) -> Iterator[int]:
+        yield from copy_rows(connection, name, count)
+        connection.execute(f"DELETE FROM main.\"{name}\" WHERE rowid = 1 AND ? LIKE 'rocpd_region%'", (name,))
+
+    monkeypatch.setattr(merging, "_copy_rows", lossy)
+    before = state_of(tmp_path)
+    with pytest.raises(
+        OutputError, match=r"merged\.db: verification failed: rocpd_region_\w+ has 1 rows, its source 2"
+    ):
+        merged(tmp_path, *pair)
+    assert state_of(tmp_path) == before
+
+
+def test_a_damaged_copy_is_noticed(pair: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store_views = merging._store_views
+
+    def damaging(connection: apsw.Connection, session: rocpd.Session) -> None:
+        store_views(connection, session)
+        root = connection.execute("SELECT rootpage FROM sqlite_master WHERE name LIKE 'rocpd_arg_%'").get
+        connection.pragma("writable_schema", True)
+        connection.execute(f"UPDATE sqlite_master SET rootpage = {root} WHERE name LIKE 'rocpd_sample_%'")
+        connection.pragma("writable_schema", "RESET")
+
+    monkeypatch.setattr(merging, "_store_views", damaging)
+    before = state_of(tmp_path)
+    with pytest.raises(OutputError, match=r"merged\.db: (verification|merging) failed"):
+        merged(tmp_path, *pair)
+    assert state_of(tmp_path) == before
+
+
+def test_a_damaged_source_is_named(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    bad = break_table(pair[1], "rocpd_region")
+    before = state_of(tmp_path)
+    with pytest.raises(InputError, match=rf"^{bad}: damaged: "):
+        merged(tmp_path, *pair)
+    assert state_of(tmp_path) == before
+
+
+def break_table(path: Path, base: str) -> Path:
+    """Overwrite the page that holds a table's rows; the file opens as if nothing was wrong."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    root = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (base + SUFFIX[1],)).get
+    size = connection.pragma("page_size")
+    connection.close()
+    with path.open("r+b") as file:
+        file.seek((root - 1) * size)
+        file.write(b"\xff" * size)
+    return path
+
+
+SLOW_MERGE = """
+import sys, time
+import rocpd.federate.merge as merging
+from rocpd.cli import run
+original = merging._copy_rows
+def slow(connection, name, count):
+    for copied in original(connection, name, count):
+        print("copying", flush=True)
+        time.sleep(0.05)
+        yield copied
+    if name.startswith("rocpd_region"):
+        time.sleep(60)
+merging._copy_rows = slow
+sys.exit(run(["merge", sys.argv[1], "-o", sys.argv[2]]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "code", "left"),
+    [(signal.SIGKILL, -9, 1), (signal.SIGTERM, 143, 0), (signal.SIGINT, 130, 0)],
+    ids=["kill", "term", "int"],
+)
+def test_ended_in_the_middle(pair: tuple[Path, Path], tmp_path: Path, what: int, code: int, left: int) -> None:
+    folder = tmp_path / "out"
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_MERGE, str(pair[0]), str(folder / "merged.db")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "copying\n"
+    assert [path.suffix for path in folder.iterdir()] == [".partial"]
+    process.send_signal(what)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == code
+    assert "Traceback" not in said
+    assert [path.suffix for path in folder.rglob("*")] == [".partial"] * left
+    assert folder.exists() == bool(left)
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, size: str = "1m") -> Iterator[Path]:
+    """A file system that is soon full; needs root and a kernel that lets it mount."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "rocpd-test", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting a small tmpfs needs root")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_full_disk(tmp_path: Path) -> None:
+    built = trace(0).sql(
+        "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300) "
+        'INSERT INTO "rocpd_string{uuid}" (string) SELECT hex(randomblob(4000)) FROM n'
+    )
+    source = built.write(tmp_path / "0.db")
+    with small_disk(tmp_path / "small") as disk, rocpd.connect([source]) as session:
+        with pytest.raises(OutputError, match=r"small/new/merged\.db: cannot be written: .*full"):
+            merge(session, disk / "new" / "merged.db")
+        assert list(disk.iterdir()) == []

@@ -1,0 +1,75 @@
+"""The summaries of the real files against pandas, which adds up the same rows in its own way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import rocpd
+from rocpd.summary.summarize import SummaryOptions, summarize
+from rocpd.summary.tables import COLUMNS, SummaryTable
+
+
+@pytest.fixture(scope="module")
+def summaries(real_files: tuple[Path, ...]) -> dict[str, SummaryTable]:
+    with rocpd.connect(real_files) as session:
+        return {table.name: table for table in summarize(session, SummaryOptions(by_rank=True, domains=True))}
+
+
+@pytest.fixture(scope="module")
+def events(real_files: tuple[Path, ...]) -> dict[str, pd.DataFrame]:
+    with rocpd.connect(real_files) as session:
+        return {
+            "kernels_summary": session.sql("SELECT rank, name, duration FROM kernels").df(),
+            "hip_summary": session.sql("SELECT rank, name, duration FROM regions WHERE category GLOB 'HIP_*'").df(),
+        }
+
+
+def expected(durations: pd.DataFrame) -> pd.DataFrame:
+    grouped = durations.groupby("name")["duration"].agg(["count", "sum", "mean", "min", "max", "std"])
+    grouped.insert(3, "percent", grouped["sum"] * 100 / grouped["sum"].sum())
+    return grouped.sort_values(["sum", "name"], ascending=[False, True]).reset_index()
+
+
+def assert_equal(rows: list[tuple[object, ...]], reference: pd.DataFrame) -> None:
+    found = pd.DataFrame(rows, columns=list(COLUMNS))
+    exact = ["Name", "Calls", "DURATION (nsec)", "MIN (nsec)", "MAX (nsec)"]
+    assert found[exact].to_numpy().tolist() == reference[["name", "count", "sum", "min", "max"]].to_numpy().tolist()
+    for column, theirs in (("AVERAGE (nsec)", "mean"), ("PERCENT (INC)", "percent"), ("STD_DEV", "std")):
+        mine = found[column].astype(float)
+        assert mine.tolist() == pytest.approx(reference[theirs].tolist(), rel=1e-9, nan_ok=True), column
+
+
+@pytest.mark.parametrize("name", ["kernels_summary", "hip_summary"])
+def test_against_pandas(name: str, summaries: dict[str, SummaryTable], events: dict[str, pd.DataFrame]) -> None:
+    assert len(events[name]) == {"kernels_summary": 3612, "hip_summary": 7488}[name]
+    assert_equal(list(summaries[name].rows), expected(events[name]))
+
+
+@pytest.mark.parametrize("name", ["kernels_summary", "hip_summary"])
+def test_by_rank_against_pandas(name: str, summaries: dict[str, SummaryTable], events: dict[str, pd.DataFrame]) -> None:
+    table = summaries[f"{name}_by_rank"]
+    keys = [str(row[-1]) if "Rank" in table.columns else f"{row[0]}@{row[1]}" for row in table.rows]
+    blocks = list(dict.fromkeys(keys))
+    assert len(blocks) == 12
+    for rank, block in enumerate(blocks):
+        rows = [row[2:10] for row, key in zip(table.rows, keys, strict=True) if key == block]
+        assert_equal(rows, expected(events[name][events[name]["rank"] == rank]))
+
+
+def test_domains_against_pandas(summaries: dict[str, SummaryTable], events: dict[str, pd.DataFrame]) -> None:
+    every = pd.concat(
+        [events["kernels_summary"].assign(name="KERNELS"), events["hip_summary"].assign(name="HIP")], ignore_index=True
+    )
+    assert_equal(list(summaries["domain_summary"].rows), expected(every))
+
+
+def test_the_view_says_the_same(real_files: tuple[Path, ...], summaries: dict[str, SummaryTable]) -> None:
+    with rocpd.connect(real_files) as session:
+        rows = session.sql("SELECT * FROM kernel_summary").fetchall()
+    assert [row[:3] for row in rows] == [row[:3] for row in summaries["kernels_summary"].rows]
+    for (*_, std, percent), theirs in zip(rows, summaries["kernels_summary"].rows, strict=True):
+        assert std == (None if theirs[7] is None else pytest.approx(theirs[7], rel=1e-9))
+        assert percent == pytest.approx(theirs[4], rel=1e-12)

@@ -94,22 +94,24 @@ class Context:
         number = self.events.strings.number
         return relabel(ids, lambda i: number(texts.get(i, "?")))
 
-    def sound(self, columns: Columns, kind: str) -> Columns:
+    def sound(self, columns: Columns, kind: str, damage: Damage | None = None) -> Columns:
         """Lay `start` and `end` on the common time line; clamp and leave out what has no place on it, counted.
 
         Args:
             columns: with `start` and, for what lasts, `end`.
             kind: what the rows are, for people.
+            damage: where to count, in place of `self.damage`.
         """
+        damage = damage or self.damage
         keep: Flags = (columns["start"] > 0) & (columns["start"] + self.offset > 0)
         lost = len(keep) - int(np.count_nonzero(keep))
         if lost:
-            self.damage.add(Damage.LEFT_OUT, kind, lost)
+            damage.add(Damage.LEFT_OUT, kind, lost)
             columns = select(columns, keep)
         result = columns | {"start": columns["start"] + self.offset}
         if "end" in columns:
             backward = columns["end"] < columns["start"]
-            self.damage.add(Damage.CLAMPED, kind, int(np.count_nonzero(backward)))
+            damage.add(Damage.CLAMPED, kind, int(np.count_nonzero(backward)))
             result["end"] = np.where(backward, columns["start"], columns["end"]) + self.offset
         return result
 

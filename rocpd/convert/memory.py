@@ -12,6 +12,8 @@ import numpy as np
 from rocpd.convert.context import Context, Damage
 from rocpd.convert.lanes import spread
 from rocpd.convert.model import NULL, Annotation, Counters, Slices, Track, optional, relabel
+from rocpd.convert.read import Columns, Tables
+from rocpd.federate.window import Interval
 
 _COLUMNS = ("agent_id", "start", "end", "address", "size", "queue_id")
 _TYPES = ("ALLOC", "FREE", "REALLOC", "RECLAIM")
@@ -20,12 +22,9 @@ _LEVELS = ("REAL", "VIRTUAL", "SCRATCH")
 
 def allocations(context: Context) -> tuple[Slices, Counters]:
     """Gather allocations and frees, and the running sums [bytes] of what is held when each has ended."""
-    rows = context.tables.events("rocpd_memory_allocate", _COLUMNS)
-    kinds = list(context.tables.rows("rocpd_memory_allocate", ("type", "level")))
-    number = context.events.strings.number
-    types = np.array([number(str(kind or "?")) for kind, _ in kinds], np.int64)
-    levels = np.array([number(str(level or "?")) for _, level in kinds], np.int64)
-    rows = context.sound(rows | {"type": types, "level": levels}, "memory allocations")
+    rows = _read(context, context.tables, context.damage)
+    # What is held within a window was partly allocated before it.
+    whole = _read(context, context.tables.whole(), Damage()) if context.tables.interval else rows
     text = context.events.strings.all
     tracks = context.events.tracks
     scratch = relabel(rows["level"], lambda i: text[i] == "SCRATCH")
@@ -53,7 +52,24 @@ def allocations(context: Context) -> tuple[Slices, Counters]:
             optional("stack_id", rows["stack_id"]),
         ),
     )
-    return slices, _held(context, rows)
+    return slices, _within(_held(context, whole), context.tables.interval)
+
+
+def _read(context: Context, tables: Tables, damage: Damage) -> Columns:
+    rows = tables.events("rocpd_memory_allocate", _COLUMNS)
+    kinds = list(tables.rows("rocpd_memory_allocate", ("type", "level"), "ORDER BY T.id"))
+    number = context.events.strings.number
+    types = np.array([number(str(kind or "?")) for kind, _ in kinds], np.int64)
+    levels = np.array([number(str(level or "?")) for _, level in kinds], np.int64)
+    return context.sound(rows | {"type": types, "level": levels}, "memory allocations", damage)
+
+
+def _within(counters: Counters, interval: Interval | None) -> Counters:
+    if interval is None:
+        return counters
+    low = NULL if interval.start is None else interval.start
+    keep = (counters.time >= low) & ((interval.end is None) | (counters.time < (interval.end or 0)))
+    return Counters(counters.track[keep], counters.time[keep], counters.value[keep])
 
 
 def _name(context: Context, kind: int, level: int) -> int:
@@ -61,7 +77,7 @@ def _name(context: Context, kind: int, level: int) -> int:
     return context.events.names.number(f"{text[kind]} {text[level]}")
 
 
-def _held(context: Context, rows: dict[str, np.ndarray]) -> Counters:
+def _held(context: Context, rows: Columns) -> Counters:
     """Sum up, in order of ends: a free takes back what its address (scratch: its agent and queue) got."""
     text = context.events.strings.all
     live: dict[Hashable, tuple[int, int]] = {}
@@ -78,6 +94,7 @@ def _held(context: Context, rows: dict[str, np.ndarray]) -> Counters:
         if text[kind] in ("ALLOC", "REALLOC"):
             if track is not None:
                 held[track] -= before
+                points.append((track, time, held[track]))
             track = _counter(context, agent, text[level])
             live[key] = (track, max(size, 0))
             held[track] = held.get(track, 0) + max(size, 0)

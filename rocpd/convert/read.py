@@ -8,6 +8,7 @@ Python loop that looks at no value; one statement per table with the event joine
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +18,7 @@ import numpy as np
 
 from rocpd.convert.model import NULL, Ints
 from rocpd.federate.session import Session
+from rocpd.federate.window import Interval
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import Part
 
@@ -34,11 +36,20 @@ EVENT_TABLES = (
 
 
 class Tables:
-    """Reads the tables of one rank."""
+    """Reads the tables of one rank; of its events only those in the session's window."""
 
     def __init__(self, session: Session, part: Part) -> None:
         self._session = session
         self._part = part
+
+    @property
+    def interval(self) -> Interval | None:
+        """The session's window on the common time line, or None."""
+        return self._session.window if self._part.only else None
+
+    def whole(self) -> Tables:
+        """Give a reader of all rows, whatever the window."""
+        return Tables(self._session, dataclasses.replace(self._part, only={}))
 
     def has(self, base: str, column: str) -> bool:
         """Whether the rank's file has this column."""
@@ -48,7 +59,7 @@ class Tables:
         """Count the rows of a table."""
         if base not in self._part.tables:
             return 0
-        row = self._session.execute(f"SELECT COUNT(*) FROM {self._part.name(base)}").fetchone()
+        row = self._session.execute(f"SELECT COUNT(*) FROM {self._part.rows(base)} T").fetchone()
         # SQLite keeps 2 MB of pages per attached file: counting all ranks would grow with their number.
         self._session.connection.release_memory()
         return int(row[0]) if row else 0
@@ -77,7 +88,7 @@ class Tables:
         if base not in self._part.tables:
             return iter(())
         items = ", ".join(f"T.{quote_name(c)}" if self.has(base, c) else "NULL" for c in columns)
-        return iter(self._session.execute(f"SELECT {items} FROM {self._part.name(base)} T {where}"))
+        return iter(self._session.execute(f"SELECT {items} FROM {self._part.rows(base)} T {where}"))
 
     def event_texts(self, column: str, where: str) -> dict[int, str]:
         """Read event id -> text of a JSON column of `rocpd_event`, without empty ones."""
@@ -90,6 +101,10 @@ class Tables:
                 "rocpd_event", ("id", column), f"WHERE T.{name} NOT IN ('{{}}', '[]', '') AND {where}"
             )
         }
+
+    def _in_order(self, base: str) -> str:
+        # Without it SQLite may read along an index that someone added, in another order than the next statement.
+        return "ORDER BY T.id" if self.has(base, "id") else ""
 
     def name(self, base: str) -> str:
         """Quoted name of the rank's table."""
@@ -104,7 +119,7 @@ class Tables:
             linked = self.has(base, "event_id") and self.has("rocpd_event", "id")
             items += [("E", c, linked and self.has("rocpd_event", c)) for c in event]
             join = f"LEFT JOIN {self.name('rocpd_event')} E ON E.id = T.event_id" if linked else ""
-        source = f"FROM {self.name(base)} T {join}"
+        source = f"FROM {self._part.rows(base)} T {join} {self._in_order(base)}"
         try:
             values = self._flat(f"SELECT {', '.join(_plain(*item) for item in items)} {source}")
         except (TypeError, ValueError, OverflowError):  # text or infinity where numbers belong: a damaged file

@@ -125,7 +125,10 @@ class Session:
         self._check_open()
         if self._spans is None:
             with told_as_query_error(self._blame):
-                found = {part.rank or 0: span_of(self._open, part) for part in self.parts}
+                found = {}
+                for part in self.parts:
+                    found[part.rank or 0] = span_of(self._open, part)
+                    self._open.release_memory()  # 2 MB of pages per file, which would add up over ranks
             self._spans = {rank: span for rank, span in found.items() if span}
         return self._spans
 
@@ -219,7 +222,7 @@ def connect(
         UsageError: a window that makes no sense.
     """
     how = Align(align)
-    found = source.find(inputs)
+    found = source.find(inputs, skip_bad=skip_bad)
     openings: list[Opening] = []
     try:
         pool, notes = _identify_all(found, skip_bad, openings)
@@ -229,7 +232,7 @@ def connect(
         for opening in openings:
             opening.discard()
         raise
-    for note in (*found.notes, *notes, *doubles):
+    for note in (*notes, *doubles):
         session.note(note)
     if window:
         try:
@@ -242,7 +245,7 @@ def connect(
 
 def _identify_all(found: source.Found, skip_bad: bool, openings: list[Opening]) -> tuple[list[Rank], list[str]]:
     pool: list[Rank] = []
-    notes: list[str] = []
+    notes = list(found.notes)
     for path in found.paths:
         try:
             opening = plan(path)
@@ -258,5 +261,6 @@ def _identify_all(found: source.Found, skip_bad: bool, openings: list[Opening]) 
         else:
             notes += [opening.note] if opening.note else []
     if not pool:
-        raise InputError("every input was left out: " + "; ".join(note.removeprefix("left out: ") for note in notes))
+        left_out = [note.removeprefix("left out: ") for note in notes if note.startswith("left out: ")]
+        raise InputError("every input was left out: " + "; ".join(left_out))
     return pool, notes

@@ -27,13 +27,16 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
-def find(inputs: Input | Iterable[Input] | None = None, environ: Mapping[str, str] | None = None) -> Found:
+def find(
+    inputs: Input | Iterable[Input] | None = None, environ: Mapping[str, str] | None = None, skip_bad: bool = False
+) -> Found:
     """Turn what the user gave into files.
 
     Args:
         inputs: files, globs, folders (searched for `*.db` in it and one level below), `*.rpdb` folders, `index.yaml`
             files. Nothing: `$ROCPD_INPUT` (several paths with `:`), else what lies in the working directory.
         environ: stands in for `os.environ`.
+        skip_bad: leave out, with a note, what does not exist or holds no database.
 
     Raises:
         InputError: a path does not exist, a glob or folder holds no database, nothing was given and nothing found.
@@ -46,7 +49,16 @@ def find(inputs: Input | Iterable[Input] | None = None, environ: Mapping[str, st
         given = [os.fspath(item) for item in inputs]
     if not given:
         return _default(os.environ if environ is None else environ)
-    return Found(_distinct(path for item in given for path in _expand(item)))
+    paths: list[Path] = []
+    notes: list[str] = []
+    for item in given:
+        try:
+            paths += _expand(item)
+        except InputError as error:
+            if not skip_bad:
+                raise
+            notes.append(f"left out: {error.message}")
+    return Found(_distinct(paths), tuple(notes))
 
 
 def _default(environ: Mapping[str, str]) -> Found:

@@ -115,6 +115,11 @@ class View:
     reads: tuple[str, ...]
 
     @property
+    def is_rows(self) -> bool:
+        """Whether the view is one row per event or thing, and ends with `rank`; else it aggregates over ranks."""
+        return "{{rank" in self.text
+
+    @property
     def per_rank(self) -> bool:
         """Whether the view is one SELECT per rank."""
         return bool(self.places)

@@ -29,6 +29,7 @@ class Part:
         schema: name of the attached database, or None for the file itself.
         rank: rank number for the `rank` column; None leaves `rank` and `hostname` out.
         hostname: host for the `hostname` column.
+        further: base name -> columns beyond the contract that any rank has, so that all ranks have the same columns.
         only: base name -> condition on its rows, for a window or filter; tables that are not named are whole.
     """
 
@@ -37,6 +38,7 @@ class Part:
     schema: str | None = None
     rank: int | None = None
     hostname: str | None = None
+    further: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     only: Mapping[str, str] = field(default_factory=dict)
 
     def name(self, base: str) -> str:
@@ -96,6 +98,11 @@ def for_one_rank(sql: str, part: Part) -> str:
     return f"WITH {', '.join(tables)}\n{sql}" if tables else sql
 
 
+def aggregate_text(name: str) -> str:
+    """Give the SELECT of a view that is written over other views, such as top_kernels."""
+    return _definition(view(name).text)
+
+
 def _definition(text: str) -> str:
     return text.split(" AS\n", 1)[1].rstrip(";\n ")
 
@@ -104,7 +111,7 @@ def _base(relation: str, parts: Sequence[Part]) -> str:
     columns = [c.name for c in table(relation).columns] if relation in TABLES else []
     seen = {c.lower() for c in columns}
     for part in parts:
-        for column in part.tables.get(relation, ()):
+        for column in (*part.tables.get(relation, ()), *part.further.get(relation, ())):
             if column.lower() not in seen:
                 seen.add(column.lower())
                 columns.append(column)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 NULL = "NULL"
-_VISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
-_VISIBLE |= {code: f"\\u{code:04x}" for code in (0x2028, 0x2029)}  # lines end there too, say some readers
-_VISIBLE |= {ord(char): text for char, text in {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0", "\x1b": "\\e"}.items()}
+_VISIBLE: dict[int, str] = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
+_VISIBLE |= {0x2028: "\\u2028", 0x2029: "\\u2029"}  # line ends to some readers
+_VISIBLE |= {ord(char): text for char, text in zip("\n\r\t\0\x1b", ("\\n", "\\r", "\\t", "\\0", "\\e"), strict=True)}
 
 
 def plain(value: Any) -> Any:

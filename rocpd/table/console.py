@@ -30,15 +30,16 @@ def write_console(
     Returns:
         whether there were more rows than shown.
     """
+    names = [one_line(name) for name in columns]
     shown = list(itertools.islice(rows, limit)) if limit else list(rows)
     more = bool(limit) and next(rows, None) is not None
     text = one_line if width is None else _readable
     cells = [[text(value) for value in row] for row in shown]
     right = [all(v is None or isinstance(v, (int, float)) for v in column) for column in zip(*shown, strict=True)]
     if width is None:
-        _write_plain(columns, cells, right or [False] * len(columns), out)
+        _write_plain(names, cells, right or [False] * len(names), out)
     else:
-        _write_terminal(columns, cells, right or [False] * len(columns), out, width)
+        _write_terminal(names, cells, right or [False] * len(names), out, width)
     return more
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from rocpd.table import Row
 from rocpd.table.cell import one_line
+
+_ENTITY = re.compile(r"&(?=#?\w+;)")
 
 
 def write_markdown(columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> None:
@@ -22,5 +25,9 @@ def write_markdown(columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> 
 
 
 def _line(values: Sequence[object], out: TextIO) -> None:
-    cells = (one_line(value).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;") for value in values)
-    out.write(f"| {' | '.join(cells)} |\n")
+    out.write(f"| {' | '.join(map(_cell, values))} |\n")
+
+
+def _cell(value: object) -> str:
+    text = _ENTITY.sub("&amp;", one_line(value))
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

@@ -11,7 +11,7 @@ import rocpd
 from rocpd.convert import FORMATS
 from rocpd.convert.options import AgentIndex, ConvertOptions
 from tests.build import TraceBuilder, guid_of
-from tests.convert.conftest import ToCsv
+from tests.convert.conftest import ToCsv, read_csv
 
 OpenJob = Callable[..., rocpd.Session]
 
@@ -141,6 +141,16 @@ def test_calls_without_a_file_are_told(open_job: OpenJob, tmp_path: Path) -> Non
     FORMATS["csv"].write(session, ConvertOptions(tmp_path / "out"))
 
     assert session.notes == ["csv: 1 regions and samples are in no file, rocprofv3 has none for their category (OMPT)"]
+
+
+def test_a_window_leaves_rows_out_without_a_word(open_job: OpenJob, tmp_path: Path) -> None:
+    session = open_job(TraceBuilder().region("early", 1, 2).region("late", 100, 200))
+    session.restrict(rocpd.Window(start="50%"))
+
+    (path, _) = FORMATS["csv"].write(session, ConvertOptions(tmp_path / "out"))
+
+    assert [row["Function"] for row in read_csv(path)] == ["late"]
+    assert session.notes == []
 
 
 def test_an_existing_file_stops_before_anything_is_written(open_job: OpenJob, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import rocpd
 from rocpd.convert import FORMATS
 from rocpd.convert.options import AgentIndex, ConvertOptions
 from tests.build import TraceBuilder
+from tests.conftest import OpenJob
 from tests.convert.conftest import BASE, ToPerfetto, to_perfetto
 
 SLICES = "SELECT s.name, s.ts - {}, s.dur, s.depth, t.name FROM slice s JOIN track t ON t.id = s.track_id ORDER BY s.id"
@@ -133,7 +134,7 @@ def test_ranks_of_equal_pid_stay_apart(perfetto: ToPerfetto) -> None:
     assert engine.one("SELECT COUNT(DISTINCT pid) FROM process WHERE name IS NOT NULL") == 3
 
 
-def test_damaged_rows_are_clamped_or_left_out_counted_and_told(open_job: object, tmp_path: Path) -> None:
+def test_damaged_rows_are_clamped_or_left_out_counted_and_told(open_job: OpenJob, tmp_path: Path) -> None:
     builder = (
         TraceBuilder()
         .kernel("backward", BASE + 50, BASE + 10)
@@ -142,7 +143,7 @@ def test_damaged_rows_are_clamped_or_left_out_counted_and_told(open_job: object,
         .kernel("no end", BASE + 70, None)  # type: ignore[arg-type]
         .region("backward call", BASE + 50, BASE + 10)
     )
-    session = open_job(builder)  # type: ignore[operator]
+    session = open_job(builder)
 
     engine = to_perfetto(session, tmp_path / "out")
 
@@ -226,8 +227,8 @@ def test_copies_carry_bytes_and_bandwidth_on_a_track_of_their_destination(perfet
     assert engine.rows(sql) == [(track, 64_000, 64.0, "Agent-0", "Agent-1"), (track, 1, None, "Agent-0", "Agent-1")]
 
 
-def test_memory_counter_runs_up_and_down(open_job: object, tmp_path: Path) -> None:
-    session = open_job(  # type: ignore[operator]
+def test_memory_counter_runs_up_and_down(open_job: OpenJob, tmp_path: Path) -> None:
+    session = open_job(
         TraceBuilder()
         .alloc(BASE, BASE + 1, size=100, address=0x1000)
         .alloc(BASE + 2, BASE + 3, size=50, address=0x2000)
@@ -338,8 +339,8 @@ def test_clock_domains_are_laid_on_one_time_line(perfetto: ToPerfetto) -> None:
     assert engine.rows("SELECT name, ts FROM slice ORDER BY name") == [("one", BASE), ("two", BASE)]
 
 
-def test_an_existing_output_and_a_failed_write_leave_things_as_they_were(open_job: object, tmp_path: Path) -> None:
-    session = open_job(TraceBuilder().kernel("k", BASE, BASE + 1))  # type: ignore[operator]
+def test_an_existing_output_and_a_failed_write_leave_things_as_they_were(open_job: OpenJob, tmp_path: Path) -> None:
+    session = open_job(TraceBuilder().kernel("k", BASE, BASE + 1))
     out = tmp_path / "out"
     out.mkdir()
     (out / "out.pftrace").write_text("mine")
@@ -355,8 +356,8 @@ def test_an_existing_output_and_a_failed_write_leave_things_as_they_were(open_jo
     assert [path.read_text() for path in out.iterdir()] == ["mine"]
 
 
-def test_progress_ends_at_the_total(open_job: object, tmp_path: Path) -> None:
-    session = open_job(*(TraceBuilder(i).kernel("k", BASE, BASE + 1).region("r", BASE, BASE + 1) for i in range(2)))  # type: ignore[operator]
+def test_progress_ends_at_the_total(open_job: OpenJob, tmp_path: Path) -> None:
+    session = open_job(*(TraceBuilder(i).kernel("k", BASE, BASE + 1).region("r", BASE, BASE + 1) for i in range(2)))
     seen: list[tuple[int, int]] = []
 
     FORMATS["pftrace"].write(session, ConvertOptions(tmp_path / "out"), lambda *step: seen.append(step))
@@ -366,3 +367,40 @@ def test_progress_ends_at_the_total(open_job: object, tmp_path: Path) -> None:
 
 def test_an_empty_job_is_a_valid_trace(perfetto: ToPerfetto) -> None:
     assert perfetto(TraceBuilder()).one("SELECT COUNT(*) FROM slice") == 0
+
+
+def test_two_adjoining_windows_hold_together_what_the_whole_trace_holds(open_job: OpenJob, tmp_path: Path) -> None:
+    def job() -> TraceBuilder:
+        builder = TraceBuilder().region("first", BASE, BASE + 1).sample("s", BASE + 95, message="m")
+        for i in range(10):
+            builder.region(f"r{i}", BASE + 10 * i, BASE + 10 * i + 9, stack=i + 1).arg("n", str(i))
+            builder.kernel(f"k{i}", BASE + 10 * i, BASE + 10 * i + 10, stack=i + 1).counter("C", i + 1.0)
+            builder.alloc(BASE + 10 * i, BASE + 10 * i + 5, address=i + 1)
+        return builder
+
+    def names(session: rocpd.Session, folder: str) -> list[tuple[object, ...]]:
+        engine = to_perfetto(session, tmp_path / folder, annotate_args=True)
+        return [
+            *engine.rows("SELECT name, ts, dur FROM slice"),
+            *engine.rows("SELECT ts, value FROM counter WHERE value > 9"),
+        ]
+
+    halves: list[tuple[object, ...]] = []
+    for i, window in enumerate((rocpd.Window(end=BASE + 50), rocpd.Window(start=BASE + 50))):
+        session = open_job(job())
+        session.restrict(window)
+        found = names(session, f"half{i}")
+        assert len(found) > 10
+        halves += found
+
+    assert sorted(halves, key=str) == sorted(names(open_job(job()), "whole"), key=str)
+
+
+def test_an_index_that_someone_added_changes_nothing(open_job: OpenJob, tmp_path: Path) -> None:
+    builder = TraceBuilder().alloc(BASE, BASE + 1, size=7).alloc(BASE + 2, BASE + 3, kind="FREE", size=0)
+    session = open_job(builder.sql('CREATE INDEX odd ON "rocpd_memory_allocate{uuid}" (type DESC, level)'))
+
+    assert to_perfetto(session, tmp_path).rows("SELECT name FROM slice ORDER BY ts") == [
+        ("ALLOC REAL",),
+        ("FREE REAL",),
+    ]

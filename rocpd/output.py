@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -62,6 +63,55 @@ def complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path]:
             for folder in made:
                 with contextlib.suppress(OSError):
                     folder.rmdir()
+
+
+@contextlib.contextmanager
+def folder_complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path]:
+    """Give a temporary folder beside `path`; rename it to `path` when the block ends well.
+
+    When the block raises (Ctrl-C included) all of it is removed, and the folders made for it.
+
+    Args:
+        path: final name; missing parents are made.
+        force: replace an existing folder.
+
+    Raises:
+        OutputError: `path` exists, is a file, the disk is full, or the folder cannot be written.
+    """
+    _check_folder_free(path, force)
+    made = [p for p in (path.parent, *path.parent.parents) if not p.exists()]
+    temporary = path.parent / f".rocpd-{secrets.token_hex(6)}.partial"
+    old = temporary.with_suffix(".old")
+    done = False
+    try:
+        with told_as_output_error(path):
+            temporary.mkdir(parents=True)
+            yield temporary
+            for file in (p for p in temporary.rglob("*") if p.is_file()):
+                with file.open("rb") as opened:
+                    os.fsync(opened.fileno())
+            _check_folder_free(path, force)
+            if path.exists():
+                path.rename(old)
+            temporary.rename(path)
+            done = True
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        if done:
+            shutil.rmtree(old, ignore_errors=True)
+        elif old.exists():
+            old.rename(path)
+        if not done:
+            for folder in made:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
+
+def _check_folder_free(path: Path, force: bool) -> None:
+    if os.path.lexists(path) and not path.is_dir():
+        raise OutputError(f"{path}: is a file, a folder is to be written there", "choose another name with -o")
+    if not force and path.exists():
+        raise OutputError(f"{path}: exists", "give --force to replace it, or another name with -o")
 
 
 @contextlib.contextmanager

@@ -9,13 +9,15 @@ import glob
 import os
 from collections.abc import Sequence
 
+from rocpd.convert import ALIASES, FORMATS
 from rocpd.summary.names import REGION_DOMAINS
 
 _INPUT = ("-i", "--input")
+_FORMATS = (*FORMATS, *ALIASES)
 _NAMED = {
-    "-f": ("csv", "pftrace", "perfetto", "otf2", "parquet", "arrow", "json"),
-    "--format": ("csv", "pftrace", "perfetto", "otf2", "parquet", "arrow", "json"),
-    "--output-format": ("csv", "pftrace", "perfetto", "otf2", "parquet", "arrow", "json"),
+    "-f": _FORMATS,
+    "--format": _FORMATS,
+    "--output-format": _FORMATS,
     "--region-categories": (*REGION_DOMAINS, "MARKER", "NONE"),
 }
 """Options that take several known names; the first word after them always belongs to them."""

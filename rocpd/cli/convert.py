@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -9,6 +11,7 @@ import typer
 
 from rocpd.cli import options
 from rocpd.cli.diagnostics import progress, tell, wrote
+from rocpd.convert import ALIASES, FORMATS
 from rocpd.errors import UsageError
 
 
@@ -18,6 +21,16 @@ class AgentNames(StrEnum):
     ABSOLUTE = "absolute"
     RELATIVE = "relative"
     TYPE_RELATIVE = "type-relative"
+
+
+class SplitBy(StrEnum):
+    """What gets an output of its own."""
+
+    RANK = "rank"
+    NODE = "node"
+
+
+_KNOWN = ", ".join([*FORMATS, *(f"{alias} (= {name})" for alias, name in ALIASES.items())])
 
 
 def convert(
@@ -31,12 +44,19 @@ def convert(
             "-f",
             metavar="FORMAT...",
             show_default=False,
-            help="csv, pftrace (perfetto); several after one flag.",
+            help=f"{_KNOWN}; several after one flag.",
         ),
     ] = None,
     name: options.OutputName = None,
     folder: options.OutputFolder = None,
     align: options.Align = options.AlignChoice.AUTO,
+    clock_offset: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--clock-offset", metavar="HOST=NS", show_default=False,
+            help="Move the times of a host by so many ns, in place of --align; repeatable.",
+        ),
+    ] = None,
     kernel_rename: Annotated[
         bool, typer.Option("--kernel-rename", help="Name kernels by their enclosing marker.")
     ] = False,
@@ -48,6 +68,26 @@ def convert(
     ] = AgentNames.RELATIVE,
     annotate_args: Annotated[bool, typer.Option("--annotate-args", help="API arguments as annotations.")] = False,
     annotate_pmc: Annotated[bool, typer.Option("--annotate-pmc", help="Counter values as annotations.")] = False,
+    split: Annotated[
+        SplitBy | None,
+        typer.Option("--split", show_default=False, help="One output per rank or node: csv, json, otf2, pftrace."),
+    ] = None,
+    gzip: Annotated[
+        bool, typer.Option("--gzip", help="Compress csv, json, pftrace; a NAME that ends in .gz does so too.")
+    ] = False,
+    stats: Annotated[bool, typer.Option("--stats", help="csv: also rocprofv3's statistics files.")] = False,
+    views: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--view", metavar="VIEW", show_default=False,
+            help="parquet: only these views, repeatable; arrow: the one [default: kernels].",
+        ),
+    ] = None,
+    arrow_stream: Annotated[bool, typer.Option("--arrow-stream", help="arrow: a stream, not a file.")] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", metavar="N", min=1, show_default=False, help="Processes [default: as pays]."),
+    ] = None,
     start: options.Start = None,
     end: options.End = None,
     start_marker: options.StartMarker = None,
@@ -57,26 +97,21 @@ def convert(
     skip_bad: options.SkipBad = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Write all ranks as a Perfetto trace or as CSV files; nothing is dropped.
+    """Write all ranks in a form that other tools read; nothing is dropped.
 
-    Files are <DIR>/<NAME>.pftrace and <DIR>/<NAME>_kernel_trace.csv …
+    Outputs are <DIR>/<NAME>.pftrace, <NAME>.json, <NAME>_kernel_trace.csv …, and the folders <NAME>_otf2, <NAME>_parquet.
 
     \b
     rocpd convert --format pftrace
     rocpd convert -i a.db b.db -f csv pftrace -d out -o twoFiles
     """
-    from rocpd.convert import formats as known_formats
-    from rocpd.convert.options import AgentIndex, ConvertOptions
+    from rocpd.convert import find
+    from rocpd.convert.options import AgentIndex, ConvertOptions, Split
     from rocpd.federate.session import connect
 
-    known = known_formats()
     if not formats:
-        raise UsageError("no output format given", f"-f {' | '.join(known)}")
-    aliases = {"perfetto": "pftrace"}
-    wanted = list(dict.fromkeys(aliases.get(word.lower(), word.lower()) for word in formats))
-    for word in wanted:
-        if word not in known:
-            raise UsageError(f"unknown output format {word}", f"one of {', '.join(known)}")
+        raise UsageError("no output format given", f"-f {' | '.join(FORMATS)}")
+    wanted = {entry.name: entry for entry in map(find, formats)}
     chosen = ConvertOptions(
         folder=options.output_folder(folder),
         name=options.output_name(name),
@@ -86,13 +121,39 @@ def convert(
         kernel_rename=kernel_rename,
         annotate_args=annotate_args,
         annotate_pmc=annotate_pmc,
-    )
+        split=Split(split.value) if split else None,
+        gzip=gzip,
+        stats=stats,
+        views=tuple(views or ()),
+        stream=arrow_stream,
+        processes=jobs,
+    ).plain()
     window = options.window(start, end, start_marker, end_marker, inclusive)
-    with connect(
-        options.inputs(paths, inputs), skip_bad=skip_bad, align=align.value, window=window, tell=tell
-    ) as session:
-        for word in wanted:
+    shifts = _shifts(clock_offset or ())
+    with contextlib.ExitStack() as stack:
+        session = stack.enter_context(
+            connect(options.inputs(paths, inputs), skip_bad=skip_bad, align=align.value, tell=tell)
+        )
+        if shifts:
+            session.lay(shifts)
+        if window:
+            session.restrict(window)
+        for word, entry in wanted.items():
             with progress(f"convert {word}") as report:
-                written = known[word].write(session, chosen, report)
+                written = entry.write(session, chosen, report)
             for path in written:
                 wrote(path)
+
+
+def _shifts(words: Sequence[str]) -> dict[str, int]:
+    """Read `HOST=NS`."""
+    found = {}
+    for word in words:
+        host, _, number = word.rpartition("=")
+        try:
+            found[host] = int(number)
+        except ValueError:
+            found[""] = 0
+        if not host:
+            raise UsageError(f"--clock-offset {word}: not of the form HOST=NS", "such as node2=-1500000")
+    return found

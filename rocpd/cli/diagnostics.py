@@ -18,7 +18,7 @@ from typing import Any
 
 import typer
 
-from rocpd.errors import Exit, RocpdError
+from rocpd.errors import Exit, RocpdError, UsageError
 
 # typer carries its own copy of click in new versions and uses the installed one in old ones: this is the base of
 # all usage errors in both.
@@ -26,6 +26,10 @@ _ClickException: type[Exception] = typer.BadParameter.__mro__[2]
 
 INTERRUPTED = 130  # what a shell gives for a command that Ctrl-C ended
 _PATIENCE_S = 1.0  # no bar for anything quicker
+
+
+class ReaderGoneError(Exception):
+    """The reader of stdout has seen enough. No OSError: typer would end the program with exit code 1."""
 
 
 @dataclass
@@ -37,6 +41,9 @@ class Outcome:
 
 def set_up_streams() -> None:
     """Write UTF-8 whatever the locale says; a kernel name must not stop a command."""
+    # A program that was started with a closed stdout or stderr has None there.
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -76,19 +83,23 @@ def told(verbose: bool) -> Iterator[Outcome]:
         _tell_error(error)
         outcome.code = error.exit_code
     except _ClickException as error:
-        show: Any = error
-        show.show()
+        _tell_usage(error)
         outcome.code = Exit.USAGE
     except (KeyboardInterrupt, typer.Abort):
         outcome.code = INTERRUPTED
-    except BrokenPipeError:
-        # The reader of stdout has seen enough. Python would complain again when it flushes at exit.
+    except ReaderGoneError:
+        # Python would complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         outcome.code = Exit.GOOD
     except OSError as error:
         if verbose:
             traceback.print_exc()
         tell(f"error: {error.filename or 'output'}: {error.strerror or error}")
+        outcome.code = Exit.FAILED
+    except Exception as error:  # noqa: BLE001 (a bug is told in one line too)
+        if verbose:
+            traceback.print_exc()
+        _tell_error(RocpdError(f"{type(error).__name__}: {error}", "this is a bug in rocpd; -v shows where"))
         outcome.code = Exit.FAILED
 
 
@@ -97,6 +108,15 @@ def _tell_error(error: RocpdError) -> None:
     sys.stderr.write(f"rocpd: error: {message}\n")
     if error.hint:
         sys.stderr.write(f"  hint: {error.hint}\n")
+
+
+def _tell_usage(error: Any) -> None:
+    """Tell a wrong option in our form; a command line without words gets the help."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return
+    context = getattr(error, "ctx", None)
+    _tell_error(UsageError(error.format_message(), f"{context.command_path if context else 'rocpd'} --help"))
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TextIO
 
-from rocpd.cli.diagnostics import wrote
+from rocpd.cli.diagnostics import ReaderGoneError, wrote
 
 
 class TableFormat(StrEnum):
@@ -27,8 +27,11 @@ class TableFormat(StrEnum):
 def target(path: Path | None, force: bool) -> Iterator[TextIO]:
     """Give stdout, or a file that appears under `path` when the block ends well."""
     if path is None:
-        yield sys.stdout
-        sys.stdout.flush()
+        try:
+            yield sys.stdout
+            sys.stdout.flush()
+        except BrokenPipeError as error:
+            raise ReaderGoneError from error
         return
     from rocpd.output import complete_or_nothing
 

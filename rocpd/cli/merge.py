@@ -11,6 +11,8 @@ from rocpd.cli import options
 from rocpd.cli.diagnostics import progress, tell, wrote
 from rocpd.cli.summary import show, summarized
 
+_ENDINGS = (".db", ".db3", ".sqlite", ".sqlite3")
+
 
 def merge(
     paths: options.Paths = None,
@@ -56,7 +58,7 @@ def output_path(name: Path, folder: Path | None) -> Path:
         if name.is_absolute() or (folder is None and name.parent != Path())
         else options.output_folder(folder) / name
     )
-    return path if path.suffix else path.with_name(path.name + ".db")
+    return path if path.suffix.lower() in _ENDINGS else path.with_name(path.name + ".db")
 
 
 def _count(number: int, noun: str) -> str:

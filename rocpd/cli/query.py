@@ -6,7 +6,7 @@ import glob
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -66,10 +66,12 @@ def query(
         connect([*(inputs or []), *paths], skip_bad=skip_bad, window=window, tell=tell) as session,
         target(file, force) as out,
     ):
-        statements = [*_statements(first), *_statements(text)]
-        for statement in statements:
+        results = 0
+        for statement in [*_statements(first), *_statements(text)]:
             cursor = session.execute(statement)
             if cursor.columns:
+                _part_from_last(results, out, chosen)
+                results += 1
                 if emit(cursor.columns, cursor, out, chosen, limit):
                     out.flush()
                     tell(f"cut at {limit} rows; --limit 0 shows all, --format csv streams them")
@@ -77,21 +79,37 @@ def query(
                 cursor.fetchall()
 
 
+def _part_from_last(results: int, out: TextIO, form: TableFormat) -> None:
+    """Put an empty line between tables; a json or html document holds one."""
+    if results and form in (TableFormat.JSON, TableFormat.HTML):
+        raise UsageError(f"more than one statement gives rows, {form.value} holds one table", "keep one, or take csv")
+    if results:
+        out.write("\n")
+
+
 def _split(words: list[str], sql: str | None, script: Path | None) -> tuple[str, list[str]]:
-    """Tell the SQL from the inputs: the first word that is no path, unless `--query` gave it."""
+    """Tell the SQL from the inputs, unless `--query` gave it: the first word that is no path, one of many words first.
+
+    >>> _split(["missing", "select 1"], None, None)
+    ('select 1', ['missing'])
+    """
     if sql is not None:
         return sql, words
-    for index, word in enumerate(words):
-        if not _is_input(word):
-            return word, words[:index] + words[index + 1 :]
+    candidates = [index for index, word in enumerate(words) if not _is_input(word)]
+    for index in sorted(candidates, key=lambda index: not _looks_like_sql(words[index])):
+        return words[index], words[:index] + words[index + 1 :]
     if script:
         return "", words
     raise UsageError("no SQL given", 'rocpd query "select * from top_kernels"')
 
 
 def _is_input(word: str) -> bool:
-    looks_like_sql = any(mark in word for mark in " \n\t;(")
-    return os.path.lexists(word) or (not looks_like_sql and (glob.has_magic(word) or word.endswith((".db", ".rpdb"))))
+    named = glob.has_magic(word) or word.endswith((".db", ".rpdb"))
+    return os.path.lexists(word) or (named and not _looks_like_sql(word))
+
+
+def _looks_like_sql(word: str) -> bool:
+    return any(mark in word for mark in " \n\t;(")
 
 
 def _read_script(path: Path) -> str:

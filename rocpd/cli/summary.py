@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -59,6 +60,7 @@ def summary(
     rocpd summary -i a.db b.db --region-categories HIP MARKERS --domain-summary
     """
     from rocpd.federate.session import connect
+    from rocpd.output import check_free
     from rocpd.summary.summarize import SummaryOptions
     from rocpd.summary.survey import KernelNames
 
@@ -72,10 +74,13 @@ def summary(
     if form is TableFormat.CONSOLE and name is None and folder is None:
         show(tables, limit)
         return
-    base = options.output_name(name)
-    for table in tables:
-        ending = "txt" if form is TableFormat.CONSOLE else form.value
-        with target(options.output_folder(folder) / f"{base}_{table.name}.{ending}", force) as out:
+    ending = "txt" if form is TableFormat.CONSOLE else form.value
+    prefix = str(options.output_folder(folder) / options.output_name(name))
+    files = [(Path(f"{prefix}_{table.name}.{ending}"), table) for table in tables]
+    for path, _ in files:
+        check_free(path, force)
+    for path, table in files:
+        with target(path, force) as out:
             emit(table.columns, iter(table.rows), out, form)
 
 

@@ -6,7 +6,6 @@ Never imports a writer (or numpy) before that writer is asked to write.
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +67,10 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         for entry in (
             Format("csv", "one CSV file per kind of event, as rocprofv3 writes them", "rocpd.convert.csv:write"),
             Format("pftrace", "a trace for the Perfetto UI and trace_processor", "rocpd.convert.pftrace:write"),
+            Format("otf2", "an OTF2 archive for Vampir, Cube and otf2-print", "rocpd.convert.otf2:write"),
+            Format("parquet", "a folder of Parquet files per view and rank", "rocpd.convert.parquet:write"),
+            Format("arrow", "one view as an Arrow file or stream", "rocpd.convert.arrow:write"),
+            Format("json", "Chrome trace events, for chrome://tracing and others", "rocpd.convert.json:write"),
         )
     }
 )
@@ -78,6 +81,8 @@ ALIASES: Mapping[str, str] = MappingProxyType({"perfetto": "pftrace"})
 
 def formats() -> dict[str, Format]:
     """Give FORMATS and those that installed packages add; a name of ours cannot be replaced."""
+    import importlib.metadata
+
     found = {
         point.name: Format(point.name, f"from {point.dist.name if point.dist else point.value}", point.value)
         for point in importlib.metadata.entry_points(group=ENTRY_POINTS)
@@ -92,7 +97,8 @@ def find(name: str) -> Format:
         UsageError: no such format.
     """
     known = formats()
-    entry = known.get(ALIASES.get(name, name))
+    word = name.lower()
+    entry = known.get(name) or known.get(ALIASES.get(word, word))
     if entry is None:
         raise UsageError(f"format {name}: unknown", f"one of {', '.join(known)}")
     return entry

@@ -6,7 +6,7 @@ Never adds slices itself. Rows with unusable times are counted here and told onc
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -31,6 +31,16 @@ class Damage:
         """Count `count` rows of `kind` (plural, for people)."""
         if count:
             self._counts.setdefault(what, Counter())[kind] += count
+
+    @staticmethod
+    def together(parts: Iterable[Damage]) -> Damage:
+        """Add up what was counted in several ranks."""
+        whole = Damage()
+        for part in parts:
+            for what, counts in part._counts.items():
+                for kind, count in counts.items():
+                    whole.add(what, kind, count)
+        return whole
 
     def lines(self) -> list[str]:
         """Give one line per kind of damage, with counts."""

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from rocpd.convert.read import Tables
-from rocpd.federate.session import Session
+from rocpd.federate.identify import Rank
 
 _COLUMNS = (
     "Node_Id", "Logical_Node_Id", "Agent_Type", "Cpu_Cores_Count", "Simd_Count", "Cpu_Core_Id_Base", "Simd_Id_Base",
@@ -34,15 +34,14 @@ _OF_ROW = {
 """Columns that the agent's row has as well, for descriptions without them; the row's type is a word, not a number."""
 
 
-def agent_lines(session: Session) -> list[str]:
-    """Give the header and a line per agent of each rank, in order of rank and id."""
+def agent_lines(rank: Rank, tables: Tables) -> list[str]:
+    """Give the header and a line per agent of a rank, in order of id."""
     lines = [_line(("Guid", *_COLUMNS))]
-    for rank, part in zip(session.ranks, session.parts, strict=True):
-        columns = tuple(dict.fromkeys(_OF_ROW.values()))
-        for extdata, *values in Tables(session, part).rows("rocpd_info_agent", ("extdata", *columns), "ORDER BY T.id"):
-            row = dict(zip(columns, values, strict=True))
-            described = _described(extdata)
-            lines.append(_line((rank.guid, *(_value(described, row, name.lower()) for name in _COLUMNS))))
+    columns = tuple(dict.fromkeys(_OF_ROW.values()))
+    for extdata, *values in tables.rows("rocpd_info_agent", ("extdata", *columns), "ORDER BY T.id"):
+        row = dict(zip(columns, values, strict=True))
+        described = _described(extdata)
+        lines.append(_line((rank.guid, *(_value(described, row, name.lower()) for name in _COLUMNS))))
     return lines
 
 

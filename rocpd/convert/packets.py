@@ -1,8 +1,6 @@
 """Owns the packets of one rank: every event as units of bytes with a time and a rank among equal times.
 
-At one time, ends come first (inner slices before outer ones), then zero-length slices of tracks that do not nest, then
-begins (outer before inner), then zero-length slices and instants within what has just begun.
-Field numbers are those of perfetto's protos/perfetto/trace/{trace_packet,track_event/track_event}.proto.
+See `order` for what comes first at one time. Field numbers are those of perfetto's protos/perfetto/trace/{trace_packet,track_event/track_event}.proto.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ import numpy as np
 
 from rocpd.convert import protobuf as pb
 from rocpd.convert.model import Annotation, Counters, Instants, Ints, Ragged, RankEvents, Slices, Texts
+from rocpd.convert.order import instant_ties, nesting, ties
 
 PACKET, TIMESTAMP, SEQUENCE, FLAGS, EVENT = 1, 8, 10, 13, 11
 TYPE, TRACK, NAME, CATEGORY, ANNOTATION, FLOW, DOUBLE = 9, 11, 10, 3, 4, 47, 44
@@ -22,7 +21,6 @@ BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 NEEDS_STATE = 2
 """SequenceFlags.SEQ_NEEDS_INCREMENTAL_STATE"""
 
-_ENDS, _MARKS_FLAT, _BEGINS, _MARKS = (phase << 56 for phase in range(4))
 _CHUNK = 1 << 14
 """Units encoded at once: their bytes stay within the processor's cache."""
 
@@ -60,7 +58,7 @@ class Encoder:
         for slices in events.slices:
             for name in np.unique(slices.arguments[0].values).tolist() if slices.arguments else ():
                 self._arguments[name] = self.annotations.number(events.names.all[name])
-        self._nests = np.array([track.nests for track in events.tracks.all], bool)
+        self._nests = nesting(events.tracks.all)
 
     def units(self) -> list[Units]:
         """Give all units of the rank."""
@@ -77,19 +75,14 @@ class Encoder:
         return pb.message(PACKET, [*pb.numbers(TIMESTAMP, time), self._head, *pb.message(EVENT, event)])
 
     def _of_slices(self, slices: Slices) -> Iterator[Units]:
-        count = len(slices)
-        order = np.lexsort((-slices.end, slices.start))
-        tie = np.empty(count, np.int64)
-        tie[order] = np.arange(count)
-        lasting = slices.end > slices.start
-        rows = np.flatnonzero(lasting)
-        yield Units(slices.end[rows], _ENDS + count - tie[rows], partial(self._ends, slices, rows))
+        at = ties(slices, self._nests)
+        rows = np.flatnonzero(at.lasting)
+        yield Units(slices.end[rows], at.end[rows], partial(self._ends, slices, rows))
         for shape in _shapes(slices):
-            mine = shape[lasting[shape]]
-            yield Units(slices.start[mine], _BEGINS + tie[mine], partial(self._begins, slices, mine))
-            mine = shape[~lasting[shape]]
-            phase = np.where(self._nests[slices.track[mine]], _MARKS, _MARKS_FLAT)
-            yield Units(slices.start[mine], phase + tie[mine], partial(self._marks, slices, mine))
+            mine = shape[at.lasting[shape]]
+            yield Units(slices.start[mine], at.begin[mine], partial(self._begins, slices, mine))
+            mine = shape[~at.lasting[shape]]
+            yield Units(slices.start[mine], at.begin[mine], partial(self._marks, slices, mine))
 
     def _begins(self, slices: Slices, mine: Ints, chosen: Ints) -> pb.Bytes:
         rows = mine[chosen]
@@ -129,7 +122,7 @@ class Encoder:
         return more
 
     def _of_instants(self, instants: Instants) -> Iterator[Units]:
-        tie = _MARKS + np.arange(len(instants), dtype=np.int64)
+        tie = instant_ties(len(instants))
         for shape in _groups(len(instants), [a.present for a in instants.annotations]):
             yield Units(instants.time[shape], tie[shape], partial(self._points, instants, shape))
 

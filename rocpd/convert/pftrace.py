@@ -11,14 +11,16 @@ from pathlib import Path
 
 import numpy as np
 
-from rocpd.convert import Progress, collect
+from rocpd.convert import Progress
 from rocpd.convert import protobuf as pb
+from rocpd.convert.collect import collect
+from rocpd.convert.context import Damage
+from rocpd.convert.deliver import Frame, Part, concatenate, opened
+from rocpd.convert.job import jobs
 from rocpd.convert.model import Ints, RankEvents, Track
 from rocpd.convert.options import ConvertOptions
 from rocpd.convert.packets import FLAGS, NEEDS_STATE, PACKET, SEQUENCE, Encoder, in_time_order
-from rocpd.federate.identify import Rank
 from rocpd.federate.session import Session
-from rocpd.output import complete_or_nothing
 
 _INTERNED, _DESCRIPTOR, _DEFAULTS = 12, 60, 59
 _STATE_CLEARED = 1
@@ -31,37 +33,25 @@ _NEVER_MERGED = 2
 """TrackDescriptor.SiblingMergeBehavior.NONE: tracks of equal name stay apart."""
 _BATCH = 1000
 """Interned texts per packet."""
-_OWN_PIDS = 1 << 23
-"""Above Linux's largest pid (2^22): where the pids lie that stand in for ones that clash."""
 
 
 def write(session: Session, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write `<name>.pftrace`; see `rocpd.convert.Format.write`."""
-    path = options.path(".pftrace")
-    pids = distinct_pids(session.ranks)
-    sequences = {rank.number: place for place, rank in enumerate(session.ranks, start=1)}
-    with complete_or_nothing(path, options.force) as temporary, temporary.open("wb", buffering=1 << 20) as file:
-        for events in collect.ranks(session, options, progress):
-            for data in packets(events, sequences[events.rank], pids[events.rank]):
-                file.write(data)
-            del events  # before the next rank is read
-    return (path,)
+    options = options.plain()
+    paths, told = concatenate(_part, jobs(session, options), Frame(".pftrace"), options, progress)
+    for line in Damage.together(told).lines():
+        session.note(line)
+    return paths
 
 
-def distinct_pids(ranks: Sequence[Rank]) -> dict[int, int]:
-    """Give each rank a pid of its own: the OS's where it is the first with it, else one that no OS gives.
-
-    Perfetto takes processes of equal pid for one, and ranks on other hosts or in containers do have equal pids.
-    """
-    pids: dict[int, int] = {}
-    used: set[int] = set()
-    for rank in ranks:
-        pid = rank.pid
-        if pid is None or pid in used or not 0 < pid < _OWN_PIDS:
-            pid = _OWN_PIDS + len(pids)
-        used.add(pid)
-        pids[rank.number] = pid
-    return pids
+def _part(part: Part) -> Damage:
+    damage = Damage()
+    job = part.job
+    events = collect(job, damage)
+    with opened(part.path, job.options) as file:
+        for data in packets(events, job.place, job.pid):
+            file.write(data)
+    return damage
 
 
 def packets(events: RankEvents, sequence: int, pid: int) -> Iterator[bytes | memoryview]:

@@ -11,13 +11,14 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import apsw
 import numpy as np
 
 from rocpd.convert.model import NULL, Ints
-from rocpd.federate.session import Session
+from rocpd.federate.result import Cursor
 from rocpd.federate.window import Interval
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import Part
@@ -36,32 +37,32 @@ EVENT_TABLES = (
 
 
 class Tables:
-    """Reads the tables of one rank; of its events only those in the session's window."""
+    """Reads the tables of one rank; of its events only those in the window.
 
-    def __init__(self, session: Session, part: Part) -> None:
-        self._session = session
-        self._part = part
+    Args:
+        connection: to the rank's own file.
+        part: the rank's tables as statements on it name them.
+        interval: the window on the common time line, or None.
+    """
 
-    @property
-    def interval(self) -> Interval | None:
-        """The session's window on the common time line, or None."""
-        return self._session.window if self._part.only else None
+    def __init__(self, connection: apsw.Connection, part: Part, interval: Interval | None = None) -> None:
+        self.connection = connection
+        self.part = part
+        self.interval = interval
 
     def whole(self) -> Tables:
         """Give a reader of all rows, whatever the window."""
-        return Tables(self._session, dataclasses.replace(self._part, only={}))
+        return Tables(self.connection, dataclasses.replace(self.part, only={}))
 
     def has(self, base: str, column: str) -> bool:
         """Whether the rank's file has this column."""
-        return column in self._part.tables.get(base, ())
+        return column in self.part.tables.get(base, ())
 
     def count(self, base: str) -> int:
         """Count the rows of a table."""
-        if base not in self._part.tables:
+        if base not in self.part.tables:
             return 0
-        row = self._session.execute(f"SELECT COUNT(*) FROM {self._part.rows(base)} T").fetchone()
-        # SQLite keeps 2 MB of pages per attached file: counting all ranks would grow with their number.
-        self._session.connection.release_memory()
+        row = self.connection.execute(f"SELECT COUNT(*) FROM {self.part.rows(base)} T").fetchone()
         return int(row[0]) if row else 0
 
     def events(self, base: str, columns: Sequence[str]) -> Columns:
@@ -85,10 +86,14 @@ class Tables:
         Args:
             where: what follows FROM, with the table as T.
         """
-        if base not in self._part.tables:
+        if base not in self.part.tables:
             return iter(())
         items = ", ".join(f"T.{quote_name(c)}" if self.has(base, c) else "NULL" for c in columns)
-        return iter(self._session.execute(f"SELECT {items} FROM {self._part.rows(base)} T {where}"))
+        return self.run(f"SELECT {items} FROM {self.part.rows(base)} T {where}")
+
+    def run(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """Run a statement; bytes of text that are no UTF-8 come as `\\xNN`."""
+        return iter(Cursor(self.connection, sql, blame=_as_it_is))
 
     def event_texts(self, column: str, where: str) -> dict[int, str]:
         """Read event id -> text of a JSON column of `rocpd_event`, without empty ones."""
@@ -108,10 +113,10 @@ class Tables:
 
     def name(self, base: str) -> str:
         """Quoted name of the rank's table."""
-        return self._part.name(base)
+        return self.part.name(base)
 
     def _integers(self, base: str, columns: Sequence[str], event: Sequence[str]) -> Columns:
-        if base not in self._part.tables:
+        if base not in self.part.tables:
             return {column: np.zeros(0, np.int64) for column in (*columns, *event)}
         items = [("T", c, self.has(base, c)) for c in columns]
         join = ""
@@ -119,7 +124,7 @@ class Tables:
             linked = self.has(base, "event_id") and self.has("rocpd_event", "id")
             items += [("E", c, linked and self.has("rocpd_event", c)) for c in event]
             join = f"LEFT JOIN {self.name('rocpd_event')} E ON E.id = T.event_id" if linked else ""
-        source = f"FROM {self._part.rows(base)} T {join} {self._in_order(base)}"
+        source = f"FROM {self.part.rows(base)} T {join} {self._in_order(base)}"
         try:
             values = self._flat(f"SELECT {', '.join(_plain(*item) for item in items)} {source}")
         except (TypeError, ValueError, OverflowError):  # text or infinity where numbers belong: a damaged file
@@ -128,7 +133,11 @@ class Tables:
         return {column: table[i] for i, (_, column, _) in enumerate(items)}
 
     def _flat(self, sql: str) -> Ints:
-        return np.fromiter(itertools.chain.from_iterable(self._session.connection.execute(sql)), np.int64)
+        return np.fromiter(itertools.chain.from_iterable(self.connection.execute(sql)), np.int64)
+
+
+def _as_it_is(error: BaseException) -> None:
+    raise error
 
 
 def _plain(alias: str, column: str, present: bool) -> str:
@@ -157,6 +166,6 @@ def select(columns: Columns, keep: Any) -> Columns:
     return {name: values[keep] for name, values in columns.items()}
 
 
-def total_rows(tables: Iterable[Tables]) -> int:
-    """Count the events of several ranks."""
-    return sum(table.count(base) for table in tables for base in EVENT_TABLES)
+def total_rows(tables: Tables) -> int:
+    """Count the events of a rank."""
+    return sum(map(tables.count, EVENT_TABLES))

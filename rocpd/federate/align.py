@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import apsw
 
+from rocpd.errors import UsageError
 from rocpd.federate.identify import Rank
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import Part
@@ -102,4 +103,21 @@ def align(how: Align, found: Sequence[Domain], spans: Mapping[int, Span]) -> Ali
     return Alignment(
         offsets,
         f"time: {len(found)} clock domains, their starts laid on each other; --align none keeps times as recorded",
+    )
+
+
+def given(shifts: Mapping[str, int], ranks: Sequence[Rank]) -> Alignment:
+    """Lay clocks on each other as the user says: times of each host in `shifts` are moved by so many ns, others stay.
+
+    Raises:
+        UsageError: a host that no rank ran on.
+    """
+    hosts = {rank.hostname for rank in ranks}
+    for host in shifts:
+        if host not in hosts:
+            known = ", ".join(sorted(str(name) for name in hosts))
+            raise UsageError(f"clock offset for {host}: no rank ran there", f"hosts: {known}")
+    told = ", ".join(f"{host} {shift:+d} ns" for host, shift in shifts.items())
+    return Alignment(
+        {rank.number: shifts.get(rank.hostname or "", 0) for rank in ranks}, f"time: clocks moved as given ({told})"
     )

@@ -1,17 +1,17 @@
 """Owns the one connection with all files attached, and the rule that SQL on it writes nowhere but temp.
 
-Never creates views (`unify` does) and never decides how a file is opened (`open` did).
+Never renders views (`unify` does) and never decides how a file is opened (`open` did).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import apsw
 
-from rocpd.errors import InputError
 from rocpd.federate.identify import Rank
 from rocpd.federate.open import BUSY_MS, Opening, told_as_input_error
+from rocpd.federate.unify import Unifier
 from rocpd.schema.render import Part
 
 _ALLOWED = {
@@ -55,47 +55,46 @@ _PRAGMAS_READ = _PRAGMAS_WITH_ARGUMENT | {
 _STEPS_BETWEEN_SIGNALS = 200_000  # of SQLite's virtual machine: a few milliseconds
 
 
-def attach(ranks: Sequence[Rank]) -> tuple[apsw.Connection, tuple[Part, ...]]:
-    """Attach the files of `ranks` read-only to a new in-memory connection.
+ATTACH_LIMIT = apsw.Connection(":memory:").limit(apsw.SQLITE_LIMIT_ATTACHED)
+"""How many files this SQLite can attach to one connection."""
 
-    Returns:
-        the connection, and for each rank its tables as statements on that connection name them.
 
-    Raises:
-        InputError: more files than SQLite can attach, or a file that cannot be opened.
-    """
-    openings = tuple(dict.fromkeys(rank.opening for rank in ranks))
-    connection = apsw.Connection(
-        ":memory:", flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
-    )
-    try:
-        limit = connection.limit(apsw.SQLITE_LIMIT_ATTACHED)
-        if len(openings) > limit:
-            raise InputError(
-                f"{len(openings)} files: SQLite can attach {limit} at once",
-                "`rocpd merge` groups of them first: a merged file counts as one",
-            )
-        connection.set_busy_timeout(BUSY_MS)
-        names = {opening: _attach_one(connection, opening, index) for index, opening in enumerate(openings)}
-        connection.authorizer = _authorize
-        let_signals_in(connection)
-    except BaseException:
-        connection.close()
-        raise
-    parts = tuple(Part(r.suffix, r.tables, names[r.opening], r.number, r.hostname) for r in ranks)
-    return connection, parts
+def schemas_of(ranks: Iterable[Rank]) -> dict[Opening, str]:
+    """Give the schema name of each file on the attached connection."""
+    return {opening: f"f{index}" for index, opening in enumerate(dict.fromkeys(rank.opening for rank in ranks))}
+
+
+class Attached:
+    """One in-memory connection with the files of all ranks attached read-only."""
+
+    def __init__(self, ranks: Sequence[Rank], parts: Sequence[Part]) -> None:
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+        self.connection = apsw.Connection(":memory:", flags=flags)
+        try:
+            self.connection.set_busy_timeout(BUSY_MS)
+            for opening, schema in schemas_of(ranks).items():
+                with told_as_input_error(opening.path):
+                    self.connection.execute(f"ATTACH ? AS {schema}", (opening.uri,))
+            guard(self.connection)
+        except BaseException:
+            self.connection.close()
+            raise
+        self._unifier = Unifier(self.connection, parts)
+
+    def prepare(self, sql: str) -> None:
+        """Create the views that `sql` names."""
+        self._unifier.prepare(sql)
+
+
+def guard(connection: apsw.Connection) -> None:
+    """Let SQL on a connection write nowhere but temp, and let Ctrl-C stop it."""
+    connection.authorizer = _authorize
+    let_signals_in(connection)
 
 
 def let_signals_in(connection: apsw.Connection) -> None:
     """Let Ctrl-C stop a long statement: Python handles signals only when SQLite calls back into it."""
     connection.set_progress_handler(lambda: False, _STEPS_BETWEEN_SIGNALS)
-
-
-def _attach_one(connection: apsw.Connection, opening: Opening, index: int) -> str:
-    name = f"f{index}"
-    with told_as_input_error(opening.path):
-        connection.execute(f"ATTACH ? AS {name}", (opening.uri,))
-    return name
 
 
 def _authorize(action: int, first: str | None, second: str | None, database: str | None, _trigger: str | None) -> int:

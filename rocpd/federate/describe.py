@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 
 from rocpd.federate.session import Session
 from rocpd.schema.load import TABLES
-from rocpd.schema.render import Part
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -66,8 +65,8 @@ def _ranks(session: Session) -> Iterator[Row]:
 def _agents(session: Session) -> Iterator[Row]:
     sql = "SELECT type, name, product_name, COUNT(*) FROM rocpd_info_agent GROUP BY 1, 2, 3"
     counts: dict[Row, int] = {}
-    for rank, part in zip(session.ranks, session.parts, strict=True):
-        for kind, name, product, count in session.execute_in(part, sql):
+    for rank in session.ranks:
+        for kind, name, product, count in session.rows_in(rank.number, sql):
             key = (rank.hostname, kind, name, product)
             counts[key] = max(counts.get(key, 0), count)  # every rank of a host lists the agents of the host
     for key, count in sorted(counts.items(), key=lambda item: tuple(map(str, item[0]))):
@@ -75,31 +74,26 @@ def _agents(session: Session) -> Iterator[Row]:
 
 
 def _tables(session: Session) -> Iterator[Row]:
-    names = dict.fromkeys((*TABLES, *(base for part in session.parts for base in sorted(part.tables))))
+    names = dict.fromkeys((*TABLES, *(base for rank in session.ranks for base in sorted(rank.tables))))
     for base in names:
-        counts = [_count(session, part, base) for part in session.parts if base in part.tables]
+        counts = [session.count(rank.number, base) for rank in session.ranks if base in rank.tables]
         if counts:
             yield base, sum(counts)
 
 
-def _count(session: Session, part: Part, base: str, condition: str = "1") -> int:
-    row = session.execute(f"SELECT COUNT(*) FROM {part.name(base)} WHERE {condition}").fetchone()
-    return int(row[0]) if row else 0
-
-
 def _odd(session: Session) -> Iterator[Row]:
-    for rank, part in zip(session.ranks, session.parts, strict=True):
+    for rank in session.ranks:
         if rank.number not in session.spans:
             yield rank.number, "no events with sound times"
         for base in _TIMED:
-            if {"start", "end"} <= set(part.tables.get(base, ())):
-                count = _count(session, part, base, '"start" IS NULL OR "start" <= 0')
+            if {"start", "end"} <= set(rank.tables.get(base, ())):
+                count = session.count(rank.number, base, '"start" IS NULL OR "start" <= 0')
                 if count:
                     yield rank.number, f"{base}: {count} rows without a start"
-                count = _count(session, part, base, '"start" > 0 AND ("end" IS NULL OR "end" < "start")')
+                count = session.count(rank.number, base, '"start" > 0 AND ("end" IS NULL OR "end" < "start")')
                 if count:
                     yield rank.number, f"{base}: {count} rows end before they start, or never"
-        unknown = sorted(set(part.tables) - set(TABLES))
+        unknown = sorted(set(rank.tables) - set(TABLES))
         if unknown:
             yield rank.number, f"tables outside the contract: {', '.join(unknown)}"
     yield from _doubles(session)

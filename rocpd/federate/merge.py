@@ -69,6 +69,7 @@ def _set_up(connection: apsw.Connection) -> None:
         ("synchronous", 0),
         ("locking_mode", "exclusive"),
         ("cache_size", -65536),
+        ("ignore_check_constraints", True),  # rows are copied as they are, not judged
     ):
         connection.pragma(name, value)
 
@@ -95,7 +96,7 @@ class _Copy:
         self._path = path
         self._progress = progress
         self._done = 0
-        self._total = sum(_count(session, part, base) for part in session.parts for base in part.tables)
+        self._total = sum(session.count(rank.number, base) for rank in session.ranks for base in rank.tables)
         self._counts: dict[str, int] = {}
 
     def run(self) -> dict[str, int]:
@@ -140,10 +141,6 @@ def _check_suffixes(session: Session) -> None:
             raise InputError(
                 f"{rank.opening.path}: its table suffix is also used in {other.opening.path}, by another GUID"
             )
-
-
-def _count(session: Session, part: Part, base: str) -> int:
-    return int(session.execute(f"SELECT COUNT(*) FROM {part.name(base)}").fetchall()[0][0])
 
 
 def _stored_texts(connection: apsw.Connection) -> _Texts:

@@ -79,12 +79,14 @@ def plan(path: Path) -> Opening:
         return _recovered_copy(path, journal)
     if header[18:20] == b"\x02\x02":
         if not _size(wal):
+            _check_last_page(path, header)
             return Opening(path, uri_of(path, "immutable=1"))
         if _shm_in_use(shm):
             return Opening(path, uri_of(path, "mode=ro"))
         return _recovered_copy(path, wal)
     if _size(wal):
         return _recovered_copy(path, wal)
+    _check_last_page(path, header)
     return _read_only(path)
 
 
@@ -149,6 +151,14 @@ def _raw(path: Path) -> Iterator[apsw.VFSFile]:
         yield file
     finally:
         file.xClose()
+
+
+def _check_last_page(path: Path, header: bytes) -> None:
+    """A file that was cut within its last page: SQLite would read zeros for what is missing, and say nothing."""
+    page = int.from_bytes(header[16:18], "big")
+    page = 65536 if page == 1 else page
+    if page and _size(path) % page:
+        raise InputError(f"{path}: damaged: cut in the middle of a page", "copy it again from where it was written")
 
 
 def _size(path: Path) -> int:

@@ -6,74 +6,17 @@ when in doubt the statement runs attached. Never runs anything but empty stateme
 
 from __future__ import annotations
 
-import enum
+import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import apsw
-from sqlglot import exp
 
-from rocpd.federate.lower import Lowering
-from rocpd.federate.sqltext import Unfaithful, name_parameters, read_select
+from rocpd.federate.lower import Lowered, Lowering, Sharded
+from rocpd.federate.sqltext import Unfaithful, name_parameters, read_select, text_of
+from rocpd.federate.steps import Plan, Strategy
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import Part, named, relations, select_text
 from rocpd.schema.write import create_view_text
-
-
-class Strategy(enum.StrEnum):
-    """How a statement runs over many ranks."""
-
-    AUTO = "auto"
-    ROWS = "rows"
-    AGGREGATES = "aggregates"
-    ATTACHED = "attached"
-
-
-@dataclass(frozen=True)
-class Scatter:
-    """Run `select` in every rank and gather its rows, in rank order, in `table` with `columns`.
-
-    `reads` are gathered tables that the statement joins; every rank gets a copy of them.
-    """
-
-    table: str
-    columns: tuple[str, ...]
-    select: str
-    reads: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Combine:
-    """Run `select` over gathered tables and keep the result as `table` with `columns`."""
-
-    table: str
-    columns: tuple[str, ...]
-    select: str
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What to run.
-
-    Args:
-        strategy: rows, aggregates or attached.
-        reason: why, in words for people.
-        sql: the statement with its positional parameters named.
-        parameters: number of positional parameters.
-        columns: names of the result's columns, as SQLite gives them; empty when attached.
-        steps: what to gather first.
-        final: rows: what every rank runs, streamed; aggregates: what runs over the gathered tables.
-        reads: gathered tables that `final` of strategy rows needs in every rank.
-    """
-
-    strategy: Strategy
-    reason: str
-    sql: str
-    parameters: int = 0
-    columns: tuple[str, ...] = ()
-    steps: tuple[Scatter | Combine, ...] = ()
-    final: str = ""
-    reads: tuple[str, ...] = ()
 
 
 class Skeleton:
@@ -146,18 +89,29 @@ def plan(sql: str, parts: Sequence[Part], positional: int = 0) -> Plan:
         skeleton = Skeleton(parts)
         columns = skeleton.columns(named_sql)
         lowering = Lowering(skeleton)
-        result = lowering.top(tree, columns)
+        result = lowering.lower(tree, {})
     except Unfaithful as reason:
         return Plan(Strategy.ATTACHED, str(reason), sql)
-    except apsw.Error as error:
+    except (apsw.Error, RecursionError) as error:
         return Plan(Strategy.ATTACHED, f"SQLite: {error}", sql)
-    if result.rows:
-        reason = "every rank answers with its own rows"
-        strategy = Strategy.ROWS
-    else:
-        reason = "every rank answers with its share, which add up"
-        strategy = Strategy.AGGREGATES
-    return Plan(strategy, reason, named_sql, parameters, columns, tuple(lowering.steps), result.select, result.reads)
+    return _finish(Plan(Strategy.AUTO, "", named_sql, parameters, columns), lowering, result)
 
 
-__all__ = ["Combine", "Plan", "Scatter", "Skeleton", "Strategy", "exp", "plan"]
+def _finish(begun: Plan, lowering: Lowering, result: Lowered) -> Plan:
+    if isinstance(result, Sharded):
+        return dataclasses.replace(
+            begun,
+            strategy=Strategy.ROWS,
+            reason="every rank answers with its own rows",
+            steps=tuple(lowering.steps),
+            final=text_of(result.tree),
+            reads=tuple(sorted(result.reads)),
+        )
+    *steps, last = lowering.steps
+    return dataclasses.replace(
+        begun,
+        strategy=Strategy.AGGREGATES,
+        reason="every rank answers with its share, and the shares are put together",
+        steps=tuple(steps),
+        final=last.select,
+    )

@@ -7,6 +7,7 @@ odd bytes written as `\\xNN`, the same in rows, Arrow and pandas.
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -23,34 +24,19 @@ Row: TypeAlias = tuple[Any, ...]
 Parameters: TypeAlias = Sequence[Value] | Mapping[str, Value] | None
 
 
-class Cursor:
-    """Rows of one or more statements, streamed; the part of Python's DB-API that reading needs.
+class Rows:
+    """Rows of a statement, streamed; the part of Python's DB-API that reading needs.
 
     `description` is a tuple of 7-tuples with the column name first, or None when the statement gives no columns.
     """
 
-    def __init__(
-        self,
-        connection: apsw.Connection,
-        sql: str,
-        parameters: Parameters = None,
-        blame: Callable[[BaseException], None] | None = None,
-    ) -> None:
-        self._connection = connection
-        self._blame = blame
-        self._sql = sql
-        self._parameters = parameters
-        self.description: tuple[tuple[str, None, None, None, None, None, None], ...] | None = None
-        self._cursor = connection.cursor()
-        self._cursor.exec_trace = self._note_columns
-        with told_as_query_error(self._blame):
-            self._cursor.execute(sql, parameters)
-        self._rows = self._stream()
+    def __init__(self, columns: Sequence[str], rows: Iterator[Row]) -> None:
+        self._set_columns(columns)
+        self._rows = rows
 
-    def _note_columns(self, cursor: apsw.Cursor, _sql: str, _bindings: object) -> bool:
-        names = tuple(column[0] for column in cursor.get_description())
-        self.description = tuple((name, None, None, None, None, None, None) for name in names) or None
-        return True
+    def _set_columns(self, columns: Sequence[str]) -> None:
+        self.description: tuple[tuple[str, None, None, None, None, None, None], ...] | None
+        self.description = tuple((name, None, None, None, None, None, None) for name in columns) or None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -63,6 +49,47 @@ class Cursor:
     def __next__(self) -> Row:
         return next(self._rows)
 
+    def fetchone(self) -> Row | None:
+        """Give the next row, or None after the last."""
+        return next(self, None)
+
+    def fetchmany(self, size: int = 1000) -> list[Row]:
+        """Give up to `size` further rows."""
+        return list(itertools.islice(self._rows, size))
+
+    def fetchall(self) -> list[Row]:
+        """Give all further rows."""
+        return list(self._rows)
+
+    def close(self) -> None:
+        """End the statement; further rows are not given."""
+        self._rows = iter(())
+
+
+class Cursor(Rows):
+    """Rows of one or more statements on a connection."""
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        sql: str,
+        parameters: Parameters = None,
+        blame: Callable[[BaseException], None] | None = None,
+    ) -> None:
+        super().__init__((), self._stream())
+        self._connection = connection
+        self._blame = blame
+        self._sql = sql
+        self._parameters = parameters
+        self._cursor = connection.cursor()
+        self._cursor.exec_trace = self._note_columns
+        with told_as_query_error(self._blame):
+            self._cursor.execute(sql, parameters)
+
+    def _note_columns(self, cursor: apsw.Cursor, _sql: str, _bindings: object) -> bool:
+        self._set_columns([column[0] for column in cursor.get_description()])
+        return True
+
     def _stream(self) -> Iterator[Row]:
         given = 0
         with told_as_query_error(self._blame):
@@ -72,23 +99,6 @@ class Cursor:
                     given += 1
             except UnicodeDecodeError:
                 yield from self._tolerant(given)
-
-    def fetchone(self) -> Row | None:
-        """Give the next row, or None after the last."""
-        return next(self, None)
-
-    def fetchmany(self, size: int = 1000) -> list[Row]:
-        """Give up to `size` further rows."""
-        rows = []
-        for row in self:
-            rows.append(row)
-            if len(rows) == size:
-                break
-        return rows
-
-    def fetchall(self) -> list[Row]:
-        """Give all further rows."""
-        return list(self._rows)
 
     def close(self) -> None:
         """End the statement; further rows are not given."""
@@ -139,17 +149,17 @@ class Result:
     Iterating streams rows. `fetchall`, `df`, `arrow` and `show` read all rows once and keep them.
     """
 
-    def __init__(self, run: Callable[[], Cursor]) -> None:
+    def __init__(self, run: Callable[[], Rows]) -> None:
         self._run = run
-        self._fresh: Cursor | None = run()
+        self._fresh: Rows | None = run()
         self.columns = self._fresh.columns
         self._kept: list[Row] | None = None
 
     def __iter__(self) -> Iterator[Row]:
         if self._kept is not None:
             return iter(self._kept)
-        cursor, self._fresh = self._fresh or self._run(), None
-        return cursor
+        rows, self._fresh = self._fresh or self._run(), None
+        return iter(rows)
 
     def fetchall(self) -> list[Row]:
         """Give all rows as tuples."""

@@ -6,26 +6,33 @@ Never prints: what the user should be told goes to `tell` and stays in `notes`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import apsw
 
-from rocpd.errors import ClosedError, InputError
+from rocpd.errors import ClosedError, InputError, QueryError, UsageError
 from rocpd.federate import source
-from rocpd.federate.align import Align, Alignment, Domain, Span, align, domains, span_of
-from rocpd.federate.attach import attach
+from rocpd.federate.align import Align, Alignment, Domain, Span, align, domains, given, span_of
+from rocpd.federate.attach import ATTACH_LIMIT, Attached, schemas_of
 from rocpd.federate.damage import blame, check
 from rocpd.federate.identify import Rank, distinct, identify, number
 from rocpd.federate.open import Opening, plan
-from rocpd.federate.result import Cursor, Parameters, Result, told_as_query_error
-from rocpd.federate.unify import Unifier
+from rocpd.federate.pool import Pool, Share, shares_of
+from rocpd.federate.result import Cursor, Parameters, Result, Row, Rows, told_as_query_error
+from rocpd.federate.steps import Plan, Strategy
 from rocpd.federate.window import Interval, Window, conditions, resolve
-from rocpd.schema.load import VIEWS
-from rocpd.schema.render import Part, for_one_rank
+from rocpd.schema.load import TABLES, VIEWS, table
+from rocpd.schema.render import Part, relations
+
+if TYPE_CHECKING:
+    from rocpd.federate.copying import Copied
 
 Tell: TypeAlias = Callable[[str], None]
+
+_SMALL_BYTES = 32_000_000  # read in about the time that importing sqlglot takes
 
 
 class Session:
@@ -36,33 +43,59 @@ class Session:
         views: names of the readable views.
         notes: what was worth telling while opening.
         window: the part of the time line that counts, None for all of it.
+        shares: the files, or blocks of ranks of a merged one, with their tables as an own connection names them.
+        parts: each rank's tables as the attached connection names them.
     """
+
+    on_progress: Callable[[int, int], None] | None = None
+    """Called with (ranks done, ranks in all) while a statement runs rank by rank."""
 
     def __init__(self, ranks: tuple[Rank, ...], how: Align, tell: Tell | None) -> None:
         self.ranks = ranks
         self.views = VIEWS
         self.notes: list[str] = []
+        self.window: Interval | None = None
         self._how = how
         self._tell = tell
         self._spans: dict[int, Span] | None = None
         self._alignment: Alignment | None = None
-        connection, self.parts = attach(ranks)
-        self._open = connection
-        self._unifier = Unifier(connection, self.parts)
         self._closed = False
-        self.window: Interval | None = None
+        self._pool = Pool()
+        self._whole: Attached | Copied | None = None
+        further = _further(ranks)
+        schemas = schemas_of(ranks)
+        own = tuple(Part(rank.suffix, rank.tables, None, rank.number, rank.hostname, further) for rank in ranks)
+        self.shares = shares_of(ranks, own, os.cpu_count() or 1)
+        self.parts = tuple(
+            dataclasses.replace(part, schema=schemas[rank.opening]) for rank, part in zip(ranks, own, strict=True)
+        )
 
     def restrict(self, window: Window) -> None:
         """Let only events in `window` count, in every table and view; errors as `window.resolve`."""
         self.window = resolve(self, window)
         if self.window is None:
             return
-        offsets = self.alignment.offsets
-        self.parts = tuple(
-            dataclasses.replace(part, only=conditions(part, self.window, offsets.get(part.rank or 0, 0)))
-            for part in self.parts
-        )
-        self._unifier = Unifier(self._open, self.parts)
+        self.shares = tuple(Share(share.opening, tuple(map(self._windowed, share.parts))) for share in self.shares)
+        self.parts = tuple(map(self._windowed, self.parts))
+        self._whole = None
+
+    def lay(self, shifts: Mapping[str, int]) -> None:
+        """Lay clocks on each other by offsets that are known, in place of `align`; before `restrict`.
+
+        Args:
+            shifts: host -> what is added to its times [ns].
+
+        Raises:
+            UsageError: a host that no rank ran on.
+        """
+        self._alignment = given(shifts, self.ranks)
+        self.note(self._alignment.note or "")
+
+    def _windowed(self, part: Part) -> Part:
+        if self.window is None:
+            return part
+        offset = self.alignment.offsets.get(part.rank or 0, 0)
+        return dataclasses.replace(part, only=conditions(part, self.window, offset))
 
     def note(self, message: str) -> None:
         """Tell the user something once."""
@@ -74,29 +107,113 @@ class Session:
     @property
     def tables(self) -> tuple[str, ...]:
         """Names of everything that can be selected from: base tables, then views."""
-        return self._unifier.relations
+        return relations(self.parts)
 
-    def execute(self, sql: str, parameters: Parameters = None) -> Cursor:
+    def execute(
+        self, sql: str, parameters: Parameters = None, *, strategy: str | Strategy = Strategy.AUTO, threads: int = 0
+    ) -> Rows:
         """Run SQL on all ranks; base tables and views are those of the whole job.
 
         Args:
             sql: one or more statements; reads, and writes to temp tables and views.
             parameters: values for `?` or `:name`.
+            strategy: `auto`, or force `rows`, `aggregates` or `attached`; the answer is the same.
+            threads: how many ranks are worked on at a time; 0: one per core.
 
         Raises:
             QueryError: SQLite refuses the statement, or it would write to a file.
             InputError: a file turns out to be damaged or locked; the cursor may raise it too.
+            UsageError: the statement can't run by the strategy that was forced.
             ClosedError: the session was closed.
         """
         self._check_open()
-        with told_as_query_error(self._blame):
-            self._unifier.prepare(sql)
-        return Cursor(self._open, sql, parameters, self._blame)
+        wanted = Strategy(strategy)
+        if wanted is Strategy.ATTACHED or (wanted is Strategy.AUTO and self._is_small()):
+            return self._attached(sql, parameters)
+        chosen = self._plan(sql, parameters)
+        if wanted is not Strategy.AUTO and chosen.strategy is not wanted:
+            raise UsageError(
+                f"this statement can't run by strategy {wanted}: {chosen.reason}", "--explain shows the plan"
+            )
+        if chosen.strategy is Strategy.ATTACHED:
+            return self._attached(sql, parameters)
+        return Rows(chosen.columns, self._run(chosen, sql, parameters, threads))
 
-    def execute_in(self, part: Part, select: str, parameters: Parameters = None) -> Cursor:
-        """Run a SELECT (without WITH) in which every table and view is that of one rank; errors as for `execute`."""
+    def explain(self, sql: str, parameters: Parameters = None) -> Result:
+        """Say how `execute` would run a statement: columns `step`, `where`, `sql`, one row per step."""
         self._check_open()
-        return Cursor(self._open, for_one_rank(select, part), parameters, self._blame)
+        chosen = self._plan(sql, parameters)
+        small = self._is_small() and chosen.strategy is not Strategy.ATTACHED
+        return Result(lambda: Rows(("step", "where", "sql"), chosen.rows(len(self.ranks), small)))
+
+    def _plan(self, sql: str, parameters: Parameters) -> Plan:
+        from rocpd.federate.plan import plan as make_plan
+
+        return make_plan(
+            sql, self.parts, 0 if parameters is None or isinstance(parameters, Mapping) else len(parameters)
+        )
+
+    def _is_small(self) -> bool:
+        """Whether reading all files on one connection takes less time than planning."""
+        if len(self.shares) == 1:
+            return True
+        openings = {rank.opening for rank in self.ranks}
+        return len(openings) <= ATTACH_LIMIT and sum(o.path.stat().st_size for o in openings) < _SMALL_BYTES
+
+    def _run(self, chosen: Plan, sql: str, parameters: Parameters, threads: int) -> Iterator[Row]:
+        from rocpd.federate.execute import Run
+        from rocpd.federate.sqltext import PARAMETER
+
+        bindings = (
+            parameters
+            if isinstance(parameters, Mapping)
+            else {f"{PARAMETER}{index}": value for index, value in enumerate(parameters or ())}
+        )
+        given = False
+        try:
+            for row in Run(chosen, self.shares, self._pool, bindings, threads).rows(self.on_progress):
+                given = True
+                yield row
+        except QueryError:
+            # What fails in parts may still be right as a whole; if not, the whole says so in SQLite's words.
+            if given:
+                raise
+            yield from self._attached(sql, parameters)
+
+    def _attached(self, sql: str, parameters: Parameters) -> Cursor:
+        whole = self._attach()
+        with told_as_query_error(self._blame):
+            whole.prepare(sql)
+        return Cursor(whole.connection, sql, parameters, self._blame)
+
+    def _attach(self) -> Attached | Copied:
+        """One connection that sees all ranks; made when a statement first needs it."""
+        if self._whole is None:
+            if len({rank.opening for rank in self.ranks}) <= ATTACH_LIMIT:
+                self._whole = Attached(self.ranks, self.parts)
+            else:
+                from rocpd.federate.copying import Copied
+
+                self._whole = Copied(self.shares, self.note)
+        return self._whole
+
+    def rows_in(self, rank: int, select: str, parameters: Parameters = None) -> list[Row]:
+        """Run a SELECT in which every table and view is that of one rank; give all rows. Errors as for `execute`."""
+        self._check_open()
+        share, part = self._home(rank)
+        with self._pool.lend(share) as database:
+            return database.execute(select, parameters, (part,)).fetchall()
+
+    def count(self, rank: int, base: str, condition: str = "1") -> int:
+        """Give how many rows a table of a rank has, whatever the window; `condition` is SQL on its columns."""
+        self._check_open()
+        share, part = self._home(rank)
+        with told_as_query_error(self._blame), self._pool.lend(share) as database:
+            cursor = database.connection.execute(f"SELECT COUNT(*) FROM {part.name(base)} WHERE {condition}")
+            return cast("int", cursor.fetchall()[0][0])
+
+    def _home(self, rank: int) -> tuple[Share, Part]:
+        return next((share, part) for share in self.shares for part in share.parts if part.rank == rank)
 
     def sql(self, sql: str, parameters: Parameters = None) -> Result:
         """Run one statement; give a Result (rows, Arrow, pandas, text). Errors as for `execute`."""
@@ -105,8 +222,9 @@ class Session:
     def open_views(self) -> apsw.Connection:
         """Create every table and view and give the connection itself, for tools that take one; do not close it."""
         self._check_open()
-        self._unifier.prepare(" ".join(self.tables))
-        return self._open
+        whole = self._attach()
+        whole.prepare(" ".join(self.tables))
+        return whole.connection
 
     def cursor(self) -> SessionCursor:
         """Give a DB-API style cursor, for code written for sqlite3."""
@@ -115,20 +233,21 @@ class Session:
 
     @property
     def connection(self) -> apsw.Connection:
-        """For converters: the attached read-only connection; `parts` name each rank's tables on it."""
+        """The attached read-only connection; `parts` name each rank's tables on it."""
         self._check_open()
-        return self._open
+        return self._attach().connection
 
     @property
     def spans(self) -> dict[int, Span]:
         """Rank number -> first start and last end of its events [ns, as recorded]; none for ranks without events."""
         self._check_open()
         if self._spans is None:
-            with told_as_query_error(self._blame):
-                found = {}
-                for part in self.parts:
-                    found[part.rank or 0] = span_of(self._open, part)
-                    self._open.release_memory()  # 2 MB of pages per file, which would add up over ranks
+            found = {}
+            for share in self.shares:
+                with told_as_query_error(self._blame), self._pool.lend(share) as database:
+                    for part in share.parts:
+                        found[part.rank or 0] = span_of(database.connection, part)
+                    database.connection.release_memory()  # 2 MB of pages per file, which would add up over ranks
             self._spans = {rank: span for rank, span in found.items() if span}
         return self._spans
 
@@ -159,7 +278,9 @@ class Session:
         """Close the files and delete recovered copies; closing twice is fine."""
         if not self._closed:
             self._closed = True
-            self._open.close(True)
+            self._pool.close()
+            if self._whole:
+                self._whole.connection.close(True)
             for rank in self.ranks:
                 rank.opening.discard()
 
@@ -191,12 +312,24 @@ class SessionCursor:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._cursor: Cursor | None = None
+        self._cursor: Rows | None = None
 
-    def execute(self, sql: str, parameters: Parameters = None) -> Cursor:
+    def execute(self, sql: str, parameters: Parameters = None) -> Rows:
         """Run SQL, as `Session.execute`."""
         self._cursor = self._session.execute(sql, parameters)
         return self._cursor
+
+
+def _further(ranks: Iterable[Rank]) -> dict[str, tuple[str, ...]]:
+    """Base table -> columns beyond the contract, over all ranks in their order."""
+    found: dict[str, dict[str, str]] = {}
+    for rank in ranks:
+        for base, columns in rank.tables.items():
+            known = {column.name.lower() for column in table(base).columns} if base in TABLES else set()
+            for column in columns:
+                if column.lower() not in known:
+                    found.setdefault(base, {}).setdefault(column.lower(), column)
+    return {base: tuple(columns.values()) for base, columns in found.items()}
 
 
 def connect(

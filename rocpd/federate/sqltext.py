@@ -12,7 +12,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.sqlite import SQLite
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 PARAMETER = "rocpd_p"
 """Positional parameters `?` become `:rocpd_p0`, `:rocpd_p1` …: their order must survive being taken apart."""
@@ -25,24 +25,30 @@ class Unfaithful(Exception):  # noqa: N818 (a reason, not a failure)
     """The statement can't be taken apart; the text says why."""
 
 
-class _Generator(SQLite.Generator):
+class _Generator(SQLite.Generator):  # type: ignore[misc, valid-type] # sqlglot builds it at run time
     """SQLite's words for what sqlglot would turn around: `x IS NOT NULL`, `x NOT IN (…)`, `x NOT LIKE y`."""
 
     def not_sql(self, expression: exp.Not) -> str:
         inner = expression.this
-        for kind, word in ((exp.Is, "IS"), (exp.In, "IN"), (exp.Between, "BETWEEN"), (exp.Like, "LIKE"), (exp.Glob, "GLOB")):
+        for kind, word in (
+            (exp.Is, "IS"),
+            (exp.In, "IN"),
+            (exp.Between, "BETWEEN"),
+            (exp.Like, "LIKE"),
+            (exp.Glob, "GLOB"),
+        ):
             if type(inner) is kind:
                 left = self.sql(inner, "this")
                 rest = self.sql(inner)[len(left) :].strip()
                 if rest.startswith(word):
                     tail = rest[len(word) :]
                     return f"{left} IS NOT{tail}" if word == "IS" else f"{left} NOT {word}{tail}"
-        return super().not_sql(expression)
+        return str(super().not_sql(expression))
 
 
-def text_of(tree: exp.Expression) -> str:
+def text_of(tree: exp.Expr) -> str:
     """Print a tree as SQLite's SQL."""
-    return _Generator(dialect="sqlite", normalize_functions=False).generate(tree)
+    return str(_Generator(dialect="sqlite", normalize_functions=False).generate(tree))
 
 
 def name_parameters(sql: str) -> tuple[str, int]:
@@ -85,7 +91,12 @@ def _words(sql: str) -> Iterator[str]:
     """The words of a statement without those that mean nothing; names and text keep their case."""
     before: Token | None = None
     for token in _tokens(sql):
-        if before and before.token_type is TokenType.NUMBER and before.end + 1 == token.start and token.text[0].isalnum() | (token.text[0] == "_"):
+        if (
+            before
+            and before.token_type is TokenType.NUMBER
+            and before.end + 1 == token.start
+            and token.text[0].isalnum() | (token.text[0] == "_")
+        ):
             raise Unfaithful("a number with letters behind it")
         before = token
         if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import apsw
 
+from rocpd.schema.quote import quote_name
 from rocpd.schema.render import Part, named, relations, select_text
 from rocpd.schema.write import create_view_text
 
@@ -18,7 +19,7 @@ class Unifier:
 
     def __init__(self, connection: apsw.Connection, parts: Sequence[Part]) -> None:
         self._connection = connection
-        self._parts = parts
+        self.parts = parts
         self.relations = relations(parts)
         self._done: set[str] = set()
 
@@ -26,5 +27,11 @@ class Unifier:
         """Create the views that `sql` names and that are not there yet."""
         for name in named(sql, self.relations):
             if name not in self._done:
-                self._connection.execute(create_view_text(name, select_text(name, self._parts), temporary=True))
+                self._connection.execute(create_view_text(name, select_text(name, self.parts), temporary=True))
                 self._done.add(name)
+
+    def drop(self) -> None:
+        """Drop the views that were created."""
+        for name in self._done:
+            self._connection.execute(f"DROP VIEW temp.{quote_name(name)}")
+        self._done.clear()

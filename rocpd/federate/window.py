@@ -168,7 +168,7 @@ def _marker_time(session: Session, wanted: str, *, at_start: bool) -> int:
     matches = _matcher(name)
     times: list[int] = []
     for part in session.parts:
-        found = [row for row in session.execute_in(part, _MARKERS) if row[0] and matches(row[0])]
+        found = [row for row in session.rows_in(part.rank or 0, _MARKERS) if row[0] and matches(row[0])]
         if not found:
             continue
         offset = session.alignment.offsets.get(part.rank or 0, 0)

@@ -91,7 +91,7 @@ class Survey:
     def _read_part(self, events: str, part: Part) -> Sequence[Group]:
         rank = part.rank or 0
         try:
-            rows = self.session.execute_in(part, _sql("moments").replace("{{events}}", events)).fetchall()
+            rows = self.session.rows_in(rank, _sql("moments").replace("{{events}}", events))
         except QueryError as error:
             if "integer overflow" not in error.message:
                 raise
@@ -104,7 +104,7 @@ class Survey:
     def _count_in_python(self, events: str, part: Part) -> Sequence[Group]:
         """Add up without limits: sums of damaged durations (a start of 0) pass 64 bits."""
         found: dict[tuple[str | None, str | None], Moments] = {}
-        for category, name, start, end in self.session.execute_in(part, events):
+        for category, name, start, end in self.session.rows_in(part.rank or 0, events):
             sound = start is not None and end is not None and 0 < start <= end
             found[category, name] = found.get((category, name), Moments()) + of_one(end - start if sound else None)
         return [Group(part.rank or 0, category, name, moments) for (category, name), moments in found.items()]

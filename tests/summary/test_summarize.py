@@ -186,8 +186,18 @@ def test_nothing_gives_no_tables(open_job: OpenJob) -> None:
 
 
 def test_ties_are_in_order_of_name(open_job: OpenJob) -> None:
-    trace = TraceBuilder().kernel("b", 1, 2).kernel("a", 1, 2).kernel(None, 1, 2, kernel_id=99).kernel("c", 1, 2)
-    assert [row[0] for row in tables(open_job(trace))["kernels_summary"]] == [None, "a", "b", "c"]
+    one = TraceBuilder(0).kernel("b", 1, 2).kernel("c", 1, 2)
+    two = TraceBuilder(1).kernel("a", 1, 2).kernel(None, 1, 2, kernel_id=99)
+    assert [row[0] for row in tables(open_job(one, two))["kernels_summary"]] == [None, "a", "b", "c"]
+
+
+def test_milliseconds_to_hours_spread_exactly(open_job: OpenJob) -> None:
+    """The sum of squares is put together from three parts: each has to count."""
+    for length in (10**3, 10**6 + 7, 10**9 + 9, 4 * 10**12 + 11):
+        trace = TraceBuilder().kernel("k", 5, 5 + length).kernel("k", 5, 5 + 3 * length).kernel("k", 5, 5 + 8 * length)
+        [row] = tables(open_job(trace))["kernels_summary"]
+        assert row[:3] == ("k", 3, 12 * length)
+        assert row[7] == pytest.approx(length * math.sqrt(13), rel=1e-14)
 
 
 def test_progress_reaches_its_end(open_job: OpenJob) -> None:

@@ -116,6 +116,14 @@ def test_names_with_line_ends_stay_in_the_head() -> None:
     assert text("md", ("a|b\n",), [(1,)]).splitlines()[0] == "| a\\|b\\\\n |"
 
 
+def test_what_would_steer_a_terminal_is_made_visible() -> None:
+    assert one_line("a\x07\x0b\x7f\x9b1m\u2028\x1b[0mé") == r"a\x07\x0b\x7f\x9b1m\u2028\e[0mé"
+
+
+def test_entities_stay_text_in_markdown() -> None:
+    assert text("md", ("x",), [("&lt; a && b; &x &#60;",)]).splitlines()[2] == "| &amp;lt; a && b; &x &amp;#60; |"
+
+
 def test_cut_at_a_limit() -> None:
     out = io.StringIO()
     rows = iter([(1,), (2,), (3,)])

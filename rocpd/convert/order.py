@@ -1,0 +1,50 @@
+"""Owns the order of begins and ends that happen at one time, so that slices close as they were opened.
+
+At one time, ends come first (inner slices before outer ones), then zero-length slices of tracks that do not nest, then
+begins (outer before inner), then zero-length slices and instants within what has just begun.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rocpd.convert.model import Flags, Ints, Slices, Track
+
+_ENDS, _MARKS_FLAT, _BEGINS, _MARKS = (phase << 56 for phase in range(4))
+
+
+@dataclass(frozen=True)
+class Ties:
+    """Ranks among equal times.
+
+    Args:
+        lasting: whether a slice has a length.
+        begin: rank of its begin; of a zero-length slice: of its begin and end together.
+        end: rank of its end; means nothing for zero-length slices.
+    """
+
+    lasting: Flags
+    begin: Ints
+    end: Ints
+
+
+def ties(slices: Slices, nests: Flags) -> Ties:
+    """Rank begins and ends of slices; `nests` says of each track whether slices may lie within each other."""
+    count = len(slices)
+    place = np.empty(count, np.int64)
+    place[np.lexsort((-slices.end, slices.start))] = np.arange(count)
+    lasting = slices.end > slices.start
+    phase = np.where(lasting, _BEGINS, np.where(nests[slices.track], _MARKS, _MARKS_FLAT))
+    return Ties(lasting, phase + place, _ENDS + count - place)
+
+
+def instant_ties(count: int) -> Ints:
+    """Rank instants: in row order, after all that begins at their time."""
+    return _MARKS + np.arange(count, dtype=np.int64)
+
+
+def nesting(tracks: list[Track]) -> Flags:
+    """Whether slices of each track may lie within each other."""
+    return np.array([track.nests for track in tracks], bool)

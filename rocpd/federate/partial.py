@@ -1,0 +1,231 @@
+"""Owns aggregates over all ranks: every rank gives partial values by group, one SELECT over them adds up.
+
+count, sum, total, min, max and avg can be split; an average becomes a total and a count. Everything else raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from rocpd.federate.gather import Sorting, output_index, split_collation
+from rocpd.federate.sqltext import Unfaithful, text_of
+from rocpd.federate.steps import Scatter
+from rocpd.federate.vocabulary import is_aggregate
+from rocpd.schema.quote import quote_name
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between, exp.Like, exp.Glob, exp.Is)
+
+
+def partial_select(tree: exp.Select, sorting: Sorting, inputs: Mapping[str, tuple[str, ...]]) -> tuple[Scatter, str]:
+    """Give what every rank runs, and the SELECT over the gathered partial values.
+
+    Args:
+        tree: an aggregated SELECT without the clauses of `sorting`.
+        sorting: those clauses.
+        inputs: column name -> aliases of the sources that have it.
+
+    Raises:
+        Unfaithful: an aggregate that can't be split, a bare column, an expression that can't be rewritten.
+    """
+    return _Split(tree, inputs).pair(sorting)
+
+
+class _Split:
+    def __init__(self, tree: exp.Select, inputs: Mapping[str, tuple[str, ...]]) -> None:
+        self._tree = tree
+        self._inputs = inputs
+        self._partials: list[exp.Expr] = []
+        self._merged: dict[str, str] = {}
+        self._distinct: exp.Expr | None = None
+        group = tree.args.get("group")
+        if group and {key for key, value in group.args.items() if value} - {"expressions"}:
+            raise Unfaithful("GROUP BY with more than expressions")
+        self._groups = [self._group(item) for item in (group.expressions if group else [])]
+        self._group_columns = {self._canonical(item): f"g{i}" for i, item in enumerate(self._groups)}
+
+    def pair(self, sorting: Sorting) -> tuple[Scatter, str]:
+        items = []
+        for item in self._tree.expressions:
+            name = item.alias_or_name if isinstance(item, (exp.Alias, exp.Column)) else text_of(item)
+            body = item.this if isinstance(item, exp.Alias) else item
+            items.append(f"{self._rewrite(body)} AS {quote_name(name)}")
+        having = self._tree.args.get("having")
+        condition = f" HAVING {self._rewrite(having.this)}" if having else ""
+        order = ", ".join(self._order(term) for term in sorting.order)
+        groups = ", ".join(self._group_columns.values())
+        select = (
+            f"SELECT {'DISTINCT ' if sorting.distinct else ''}{', '.join(items)} FROM {{{{gathered}}}}"
+            + (f" GROUP BY {', '.join(f'g{i}' for i in range(len(self._groups)))}" if groups else "")
+            + condition
+            + (f" ORDER BY {order}" if order else "")
+            + sorting.tail
+        )
+        return self._scatter(), select
+
+    def _scatter(self) -> Scatter:
+        scattered = self._tree.copy()
+        for key in ("having", "group"):
+            scattered.set(key, None)
+        groups = {f"g{i}": item for i, item in enumerate(self._groups)}
+        if self._distinct is not None:
+            groups["d0"] = self._distinct
+        shares = [exp.alias_(item.copy(), name) for name, item in groups.items()]
+        shares += [exp.alias_(item.copy(), f"p{i}") for i, item in enumerate(self._partials)]
+        scattered.set("expressions", shares or [exp.alias_(exp.Count(this=exp.Star()), "p0")])
+        text = text_of(scattered)
+        if groups:
+            text += f" GROUP BY {', '.join(str(i + 1) for i in range(len(groups)))}"
+        names = (*groups, *(f"p{i}" for i in range(len(self._partials))))
+        return Scatter("", names or ("p0",), text)
+
+    def _group(self, item: exp.Expr) -> exp.Expr:
+        """What a GROUP BY term stands for: a result column by number or alias, else itself."""
+        if isinstance(item, exp.Column) and item.name.lower() in self._inputs:
+            found: exp.Expr = item
+        else:
+            index = output_index(item, self._tree)
+            if index is None:
+                found = item
+            elif 0 <= index < len(self._tree.expressions):
+                output = self._tree.expressions[index]
+                found = output.this if isinstance(output, exp.Alias) else output
+            else:
+                raise Unfaithful("GROUP BY a column that is not there")
+        if any(is_aggregate(node) for node in found.walk()) or isinstance(found, (exp.Star, exp.Literal)):
+            raise Unfaithful("GROUP BY an aggregate")
+        self._canonical(found)
+        return found
+
+    def _canonical(self, node: exp.Expr) -> str:
+        """Text that is equal for equal expressions: columns with their source and in lower case."""
+        copied = node.copy()
+        for column in [copied] if isinstance(copied, exp.Column) else list(copied.find_all(exp.Column)):
+            name = column.name.lower()
+            owners = self._inputs.get(name, ())
+            table = column.table.lower() or (owners[0] if len(owners) == 1 else "")
+            if not owners or (not table and len(owners) > 1):
+                raise Unfaithful(f"the column {column.name}")
+            plain = exp.column(
+                exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True) if table else None
+            )
+            if column is copied:
+                copied = plain
+            else:
+                column.replace(plain)
+        return text_of(copied)
+
+    def _rewrite(self, node: exp.Expr) -> str:
+        """Give an expression over groups and aggregates as text over the gathered columns."""
+        return text_of(self._over_gathered(node))
+
+    def _over_gathered(self, node: exp.Expr) -> exp.Expr:
+        grouped = self._grouped(node)
+        if grouped:
+            return exp.column(grouped)
+        filtered = node.this if isinstance(node, exp.Filter) else node
+        if is_aggregate(filtered):
+            return exp.Column(this=exp.Identifier(this=self._aggregate(node)))
+        if isinstance(node, exp.Column):
+            index = output_index(node, self._tree)
+            if index is None or node.name.lower() in self._inputs:
+                raise Unfaithful(f"the column {node.name} outside of GROUP BY")
+            aliased = self._tree.expressions[index].this
+            return exp.Paren(this=self._over_gathered(aliased))
+        if isinstance(node, exp.Star):
+            raise Unfaithful("* beside aggregates")
+        self._check_affinity(node)
+        if isinstance(node, exp.Window):
+            return self._window(node)
+        return self._copy(node, skip=())
+
+    def _copy(self, node: exp.Expr, skip: tuple[str, ...]) -> exp.Expr:
+        copied = node.copy()
+        for key, value in node.args.items():
+            if key in skip:
+                continue
+            if isinstance(value, exp.Expr) and not isinstance(value, (exp.Identifier, exp.DataType, exp.Var)):
+                copied.set(key, self._over_gathered(value))
+            elif isinstance(value, list):
+                copied.set(key, [self._over_gathered(v) if isinstance(v, exp.Expr) else v for v in value])
+        return copied
+
+    def _window(self, node: exp.Window) -> exp.Expr:
+        """A window over groups: its function stays, what it is called with is rewritten."""
+        if not is_aggregate(node.this):
+            raise Unfaithful("a window function that is no aggregate")
+        copied = self._copy(node, skip=("this",))
+        copied.set("this", self._copy(node.this, skip=()))
+        return copied
+
+    def _grouped(self, node: exp.Expr) -> str | None:
+        if isinstance(node, (exp.Literal, exp.Null, exp.Placeholder, exp.Star)):
+            return None
+        try:
+            return self._group_columns.get(self._canonical(node))
+        except Unfaithful:
+            return None
+
+    def _check_affinity(self, node: exp.Expr) -> None:
+        """A gathered column has no type: comparing it with a literal could convert otherwise than the original."""
+        if isinstance(node, _COMPARISONS) and any(self._grouped(child) for child in node.iter_expressions()):
+            raise Unfaithful("a group compared after grouping")
+
+    def _aggregate(self, node: exp.Expr) -> str:
+        key = self._canonical_aggregate(node)
+        if key not in self._merged:
+            self._merged[key] = self._merge(node)
+        return self._merged[key]
+
+    def _canonical_aggregate(self, node: exp.Expr) -> str:
+        return self._canonical(node) if node.find(exp.Column) else text_of(node)
+
+    def _merge(self, node: exp.Expr) -> str:
+        """Note the partial values of an aggregate and give the text that merges them."""
+        call = node.this if isinstance(node, exp.Filter) else node
+        distinct = call.find(exp.Distinct)
+        if distinct:
+            return self._merge_distinct(node, distinct)
+        if any(is_aggregate(inner) for inner in call.walk() if inner is not call):
+            raise Unfaithful("an aggregate of an aggregate")
+        if isinstance(call, exp.Avg):
+            total = self._partial(node, exp.Anonymous(this="TOTAL", expressions=[call.this.copy()]))
+            count = self._partial(node, exp.Count(this=call.this.copy()))
+            return f"(TOTAL({total}) / NULLIF(SUM({count}), 0))"
+        if isinstance(call, exp.Count):
+            return f"COALESCE(SUM({self._partial(node, call.copy())}), 0)"
+        name = (
+            "TOTAL"
+            if isinstance(call, exp.Anonymous)
+            else "MIN"
+            if isinstance(call, exp.Min)
+            else "MAX"
+            if isinstance(call, exp.Max)
+            else "SUM"
+        )
+        return f"{name}({self._partial(node, call.copy())})"
+
+    def _merge_distinct(self, node: exp.Expr, distinct: exp.Distinct) -> str:
+        """count(DISTINCT x): ranks group by x too, so that every value of x is gathered."""
+        if not isinstance(node, exp.Count) or node.this is not distinct or len(distinct.expressions) != 1:
+            raise Unfaithful("an aggregate of DISTINCT values")
+        value = distinct.expressions[0]
+        if self._distinct is not None and self._canonical(value) != self._canonical(self._distinct):
+            raise Unfaithful("aggregates of several DISTINCT values")
+        self._distinct = value
+        return "COUNT(DISTINCT d0)"
+
+    def _partial(self, node: exp.Expr, call: exp.Expr) -> str:
+        share = exp.Filter(this=call, expression=node.expression.copy()) if isinstance(node, exp.Filter) else call
+        self._partials.append(share)
+        return f"p{len(self._partials) - 1}"
+
+    def _order(self, term: exp.Ordered) -> str:
+        expression, tail = split_collation(term)
+        if isinstance(expression, exp.Literal) and not expression.is_string:
+            return f"{text_of(expression)}{tail}"
+        index = output_index(expression, self._tree)
+        if index is not None:
+            return f"{index + 1}{tail}"
+        return f"{self._rewrite(expression)}{tail}"

@@ -1,0 +1,124 @@
+"""Owns connections to shares of a job: opened when first needed, kept for the next statement, few at a time.
+
+A share is one file, or some ranks of a merged one. A connection has one borrower at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rocpd.federate.attach import guard
+from rocpd.federate.damage import blame
+from rocpd.federate.identify import Rank
+from rocpd.federate.open import Opening
+from rocpd.federate.result import Cursor, Parameters
+from rocpd.federate.unify import Unifier
+from rocpd.schema.render import Part
+
+_MOST_IDLE = 64
+_FILES_PER_CONNECTION = 4  # the file, a temporary one, and some room for the rest of the process
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """What one statement of a plan runs on: some ranks of one file, and their tables as its connection names them.
+
+    A share is equal to itself alone, which makes it a key.
+    """
+
+    opening: Opening
+    parts: tuple[Part, ...]
+
+
+def shares_of(ranks: Sequence[Rank], parts: Sequence[Part], most: int) -> tuple[Share, ...]:
+    """Give one share per file; the ranks of a merged file are dealt to up to `most` shares, in blocks."""
+    files: dict[Opening, list[Part]] = {}
+    for rank, part in zip(ranks, parts, strict=True):
+        files.setdefault(rank.opening, []).append(part)
+    shares = []
+    for opening, own in files.items():
+        block = -(-len(own) // most)
+        shares += [Share(opening, tuple(own[i : i + block])) for i in range(0, len(own), block)]
+    return tuple(shares)
+
+
+class ShareDatabase:
+    """A connection to one share: its tables and views are those of the share's ranks, or of one of them."""
+
+    def __init__(self, share: Share) -> None:
+        self.share = share
+        self.connection = share.opening.connect()
+        guard(self.connection)
+        self._unifier = Unifier(self.connection, share.parts)
+
+    def execute(self, sql: str, bindings: Parameters = None, parts: Sequence[Part] | None = None) -> Cursor:
+        """Run a statement on `parts` (all ranks of the share unless told); errors as for `Session.execute`."""
+        wanted = self.share.parts if parts is None else parts
+        if self._unifier.parts != wanted:
+            self._unifier.drop()
+            self._unifier = Unifier(self.connection, wanted)
+        self._unifier.prepare(sql)
+        return Cursor(self.connection, sql, bindings, self._blame)
+
+    def _blame(self, error: BaseException) -> None:
+        blame([self.share.opening], error)
+
+
+class Pool:
+    """Connections by share; idle ones are kept up to a limit, the longest unused are closed first."""
+
+    def __init__(self) -> None:
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._most = max(4, min(_MOST_IDLE, soft // (2 * _FILES_PER_CONNECTION)))
+        self._idle: OrderedDict[Share, ShareDatabase] = OrderedDict()
+        self._busy: set[ShareDatabase] = set()
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def lend(self, share: Share) -> Iterator[ShareDatabase]:
+        """Lend a share's database for the length of a block.
+
+        Raises:
+            InputError: the file cannot be opened.
+        """
+        with self._lock:
+            found = self._idle.pop(share, None)
+        database = found or ShareDatabase(share)
+        with self._lock:
+            self._busy.add(database)
+        try:
+            yield database
+        finally:
+            self._take_back(database)
+
+    def _take_back(self, database: ShareDatabase) -> None:
+        with self._lock:
+            if database not in self._busy:  # closed meanwhile
+                return
+            self._busy.discard(database)
+            surplus = [self._idle.pop(database.share)] if database.share in self._idle else []
+            self._idle[database.share] = database
+            while len(self._idle) > self._most:
+                surplus.append(self._idle.popitem(last=False)[1])
+        for old in surplus:
+            old.connection.close()
+
+    def interrupt(self) -> None:
+        """Stop all statements that run."""
+        with self._lock:
+            for database in self._busy:
+                database.connection.interrupt()
+
+    def close(self) -> None:
+        """Close everything."""
+        with self._lock:
+            databases = [*self._busy, *self._idle.values()]
+            self._busy.clear()
+            self._idle.clear()
+        for database in databases:
+            database.connection.close(True)

@@ -1,0 +1,14 @@
+"""Records this process or a command: ranges and marks, into one rocpd database per process.
+
+>>> from rocpd import record
+>>> with record.Recorder("out"):                                 # doctest: +SKIP
+...     with record.range("step"):
+...         work()
+
+Imports nothing heavy: a program may keep its ranges when nobody records it.
+"""
+
+from rocpd.record.marks import mark, range
+from rocpd.record.recorder import Recorder, Status
+
+__all__ = ["Recorder", "Status", "mark", "range"]

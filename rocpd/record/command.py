@@ -1,0 +1,188 @@
+"""Owns running a command under the recorder: its environment, its signals, its exit code, what it wrote."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+from rocpd.errors import UsageError
+from rocpd.record import library
+
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+_SHELL_NOT_FOUND, _SHELL_NOT_EXECUTABLE, _SHELL_SIGNAL = 127, 126, 128
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `rocpd record` was asked for.
+
+    Args:
+        folder: where the files go.
+        trace: domains, such as `hip,kernel`; None leaves the choice to the tool.
+        counters: hardware counters, or None.
+        sample_hz: samples of CPU time and memory per second; 0 for none.
+        flush_ms: most that a killed process loses [ms].
+        drop: lose events rather than let the program wait for the writer.
+        started: whether recording is on from the start.
+        keep_env: store environment values that look like secrets too.
+    """
+
+    folder: Path
+    trace: str | None = None
+    counters: str | None = None
+    sample_hz: float = 0.0
+    flush_ms: int = 1000
+    drop: bool = False
+    started: bool = True
+    keep_env: bool = False
+
+
+@dataclass(frozen=True)
+class Written:
+    """One file of a run.
+
+    Args:
+        path: the database.
+        events: rows of rocpd_event; None when its process was killed while it wrote.
+        lost: events that found no room.
+        size: [bytes]
+    """
+
+    path: Path
+    events: int | None
+    lost: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a command ended, and the files of all its processes."""
+
+    code: int
+    files: tuple[Written, ...] = field(default=())
+
+
+def run(command: Sequence[str], settings: Settings) -> Run:
+    """Run `command` with the recorder in it and in all processes that it starts.
+
+    Returns:
+        its exit code (128 + N after signal N, 127 and 126 as a shell gives them), and what was written.
+
+    Raises:
+        UsageError: the libraries have not been built.
+    """
+    token = secrets.token_hex(8)
+    environment = environment_of(settings, os.environ) | {"ROCPD_RUN": token}
+    code = _wait(command, environment)
+    return Run(code, tuple(_written(settings.folder, token)))
+
+
+def environment_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+    """Give the environment that has a command recorded."""
+    preload = [str(library.find(library.ROCTX, environ))]
+    values = dict(environ)
+    if _has_rocm(environ):
+        tool = str(library.find(library.TOOL, environ))
+        values["ROCP_TOOL_LIBRARIES"] = ":".join(filter(None, (tool, environ.get("ROCP_TOOL_LIBRARIES"))))
+        preload = [tool]  # markers come through AMD's roctx, with the kernels they enclose
+    if " " in preload[0] or ":" in preload[0]:
+        raise UsageError(f"{preload[0]}: LD_PRELOAD takes no blanks or colons", "move the libraries to another folder")
+    values["LD_PRELOAD"] = ":".join(filter(None, (*preload, environ.get("LD_PRELOAD"))))
+    values["ROCPD_OUTPUT_PATH"] = str(settings.folder.absolute())
+    values["ROCPD_FLUSH_MS"] = str(settings.flush_ms)
+    values["ROCPD_OVERFLOW"] = "drop" if settings.drop else "block"
+    values["ROCPD_START"] = "1" if settings.started else "0"
+    if settings.sample_hz > 0:
+        values["ROCPD_SAMPLE_HZ"] = str(settings.sample_hz)
+    if settings.keep_env:
+        values["ROCPD_KEEP_ENV"] = "1"
+    if settings.trace is not None:
+        values["ROCPD_TRACE"] = settings.trace
+    if settings.counters is not None:
+        values["ROCPD_COUNTERS"] = settings.counters
+    return values
+
+
+def _has_rocm(environ: Mapping[str, str]) -> bool:
+    """Whether the program would find rocprofiler-sdk; `ROCPD_ROCM=0|1` decides where this guesses wrong."""
+    if chosen := environ.get("ROCPD_ROCM"):
+        return chosen != "0"
+    root = Path(environ.get("ROCM_PATH") or "/opt/rocm")
+    return any((root / "lib").glob("librocprofiler-sdk.so*"))
+
+
+def _wait(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    try:
+        child = subprocess.Popen(command, env=environment)
+    except FileNotFoundError as error:
+        raise UsageError(f"{command[0]}: no such command") from error
+    except PermissionError as error:
+        raise UsageError(f"{command[0]}: cannot be run: {error.strerror}") from error
+    with _forwarding(child):
+        code = child.wait()
+    return code if code >= 0 else _SHELL_SIGNAL - code
+
+
+@contextlib.contextmanager
+def _forwarding(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    def forward(number: int, _frame: FrameType | None) -> None:
+        # Ctrl-C and Ctrl-\ reach the child from the terminal, as they reached us.
+        if number in (signal.SIGINT, signal.SIGQUIT) and _in_foreground():
+            return
+        with contextlib.suppress(ProcessLookupError):
+            child.send_signal(number)
+
+    before = {number: signal.signal(number, forward) for number in _FORWARDED}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _in_foreground() -> bool:
+    try:
+        with open("/dev/tty", "rb") as terminal:  # noqa: PTH123 (no path of the user's)
+            return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+    except OSError:
+        return False
+
+
+def _written(folder: Path, token: str) -> Iterator[Written]:
+    for path in sorted(folder.glob("*.db")):
+        found = _describe(path, token)
+        if found is not None:
+            yield found
+
+
+def _describe(path: Path, token: str) -> Written | None:
+    """Look into a file; None when it is of another run."""
+    import apsw
+
+    from rocpd.schema.quote import quote_name
+
+    size = path.stat().st_size
+    try:
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    except apsw.Error:
+        return None
+    try:
+        facts = dict(connection.execute("SELECT tag, value FROM rocpd_metadata"))
+        if facts.get("recorder_run") != token:
+            return None
+        event = quote_name("rocpd_event" + str(facts["uuid"]))
+        events = connection.execute(f"SELECT COALESCE(MAX(id), 0) FROM {event}").fetchone()  # noqa: S608 (quoted)
+        return Written(path, int(events[0]) if events else 0, int(facts.get("recorder_lost_events", 0)), size)
+    except apsw.Error:
+        # A journal is left beside it, or a part of it is missing.
+        return Written(path, None, 0, size) if path.with_name(path.name + "-journal").exists() else None
+    finally:
+        connection.close()

@@ -1,0 +1,110 @@
+"""Owns finding the recorder's libraries and loading them into this process. Never starts a recording."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from rocpd.errors import UsageError
+
+RECORDER = "librocpd-recorder.so"
+ROCTX = "librocpd-roctx.so"
+TOOL = "librocpd-tool.so"
+
+Library = TypeVar("Library", bound=ctypes.CDLL)
+
+_HOW = "build them: make tool (needs cmake, a C++17 compiler and libsqlite3-dev), or set ROCPD_TOOL_DIR"
+
+
+class CStatus(ctypes.Structure):
+    """`rocpd_status_t` of rocpd/recorder.h."""
+
+    _fields_ = (
+        ("recording", ctypes.c_int),
+        ("failed", ctypes.c_int),
+        ("closed", ctypes.c_int),
+        ("written", ctypes.c_uint64),
+        ("lost", ctypes.c_uint64),
+        ("file", ctypes.c_char * 1024),
+    )
+
+
+def find(name: str, environ: Mapping[str, str] | None = None) -> Path:
+    """Give the path of one of the libraries.
+
+    Looked for in `$ROCPD_TOOL_DIR`, in the build folder of this checkout, where `make install-tool` put them, and in
+    the usual places.
+
+    Raises:
+        UsageError: it is nowhere; the hint says how to build it.
+    """
+    for folder in _folders(os.environ if environ is None else environ):
+        path = folder / name
+        if path.is_file():
+            return path.resolve()
+    raise UsageError(f"{name}: not found, the recorder has not been built", _HOW)
+
+
+def _folders(environ: Mapping[str, str]) -> list[Path]:
+    folders = []
+    if chosen := environ.get("ROCPD_TOOL_DIR"):
+        folders += [Path(chosen), Path(chosen) / "lib", Path(chosen) / "lib" / "rocpd"]
+    folders.append(Path(__file__).resolve().parents[2] / "sdk_tool" / "build" / "lib")
+    pointer = Path(sys.prefix) / "share" / "rocpd" / "tool-dir"  # written by make install-tool
+    if pointer.is_file():
+        folders.append(Path(pointer.read_text(encoding="utf-8").strip()))
+    folders += [Path(prefix) / "lib" / "rocpd" for prefix in (sys.prefix, Path.home() / ".local", "/usr/local", "/usr")]
+    return folders
+
+
+def loaded() -> Path | None:
+    """Give the recorder that is in this process already (preloaded, or brought by a tool), None when there is none.
+
+    A second copy of the library would be a second recorder with a second file.
+    """
+    try:
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return None
+    found = re.search(rf"\S*/{re.escape(RECORDER)}$", maps, re.M)
+    return Path(found[0]) if found else None
+
+
+@functools.cache
+def load() -> ctypes.PyDLL:
+    """Load the recorder, or give the one that is loaded.
+
+    Calls keep the interpreter's lock (PyDLL): giving it up costs more than recording an event. Only `flush` and
+    `finalize`, which wait, are called through `waiting`.
+
+    Raises:
+        UsageError: there is no library, or it does not load.
+    """
+    return _open(ctypes.PyDLL)
+
+
+@functools.cache
+def waiting() -> ctypes.CDLL:
+    """Give the recorder for calls that wait: they let other Python threads run."""
+    return _open(ctypes.CDLL)
+
+
+def _open(kind: type[Library]) -> Library:
+    path = loaded() or find(RECORDER)
+    try:
+        library = kind(str(path))
+    except OSError as error:
+        raise UsageError(f"{path}: does not load: {error}", _HOW) from error
+    text = [ctypes.c_char_p, ctypes.c_size_t]
+    for name in ("rocpd_range_push", "rocpd_mark", "rocpd_name_thread"):
+        getattr(library, name).argtypes = text
+    library.rocpd_status.argtypes = [ctypes.POINTER(CStatus)]
+    library.rocpd_finalize.restype = None
+    library.rocpd_name_thread.restype = None
+    return library

@@ -1,0 +1,132 @@
+"""Owns switching the recorder of this process on and off. What is recorded, and where to, is the library's business."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import ParamSpec, Self, TypeVar
+
+from rocpd.errors import OutputError, UsageError
+from rocpd.record import library, marks
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Status:
+    """What the recorder of a process is doing.
+
+    Args:
+        recording: whether events are taken.
+        failed: whether the file could not be written.
+        written: events in the file.
+        lost: events that found no room.
+        file: the database, None before the first flush.
+    """
+
+    recording: bool
+    failed: bool
+    written: int
+    lost: int
+    file: Path | None
+
+
+class _Process:
+    """How many Recorders of this process are on, and whether it was recorded before the first."""
+
+    lock = threading.RLock()
+    on = 0
+    was_recording = False
+
+
+class Recorder:
+    """Records this process while it is on: a context manager and a decorator.
+
+    Recorders may nest and may be used from several threads; the process is recorded while any of them is on. All write
+    to the one file of the process. Starting twice, stopping twice or stopping what never started changes nothing.
+
+    Args:
+        folder: folder of the file; `$ROCPD_OUTPUT_PATH`, else `./rocpd-output-data`. It is chosen once per process.
+
+    Raises:
+        UsageError: the libraries are not there, or another folder was chosen before.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        if folder is not None:
+            _choose(Path(folder))
+        marks.connect()
+        self._lib = library.load()
+        self._on = False
+
+    def start(self) -> None:
+        """Record from now on.
+
+        Raises:
+            OutputError: the file was closed or could not be written before.
+        """
+        with _Process.lock:
+            if self._on:
+                return
+            if _Process.on == 0:
+                _Process.was_recording = self.status().recording
+            if self._lib.rocpd_start() != 0:
+                raise OutputError("recording cannot start: the file of this process was closed or failed before")
+            self._on = True
+            _Process.on += 1
+
+    def stop(self) -> None:
+        """Stop, and return when everything recorded is in the file."""
+        with _Process.lock:
+            if not self._on:
+                return
+            self._on = False
+            _Process.on -= 1
+            if _Process.on == 0 and not _Process.was_recording:
+                self._lib.rocpd_stop()
+        library.waiting().rocpd_flush()
+
+    def flush(self) -> None:
+        """Return when everything recorded so far is in the file.
+
+        Raises:
+            OutputError: the file cannot be written; the reason was told on stderr.
+        """
+        if library.waiting().rocpd_flush() != 0:
+            raise OutputError("the recorder could not write its file")
+
+    def status(self) -> Status:
+        """Say what the recorder of this process is doing."""
+        found = library.CStatus()
+        self._lib.rocpd_status(ctypes.byref(found))
+        file = Path(os.fsdecode(found.file)) if found.file else None
+        return Status(bool(found.recording), bool(found.failed), found.written, found.lost, file)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def recorded(*args: P.args, **kwargs: P.kwargs) -> R:
+            with Recorder():
+                return function(*args, **kwargs)
+
+        return recorded
+
+
+def _choose(folder: Path) -> None:
+    path = str(folder.absolute())
+    if library.loaded() is not None and os.environ.get("ROCPD_OUTPUT_PATH") != path:
+        raise UsageError(f"{folder}: the recorder is in this process already and writes elsewhere")
+    os.environ["ROCPD_OUTPUT_PATH"] = path

@@ -1,0 +1,81 @@
+"""Fixtures that run command lines: inside this process, or as users do."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from rocpd.cli import run
+from tests.build import TraceBuilder
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command line ended with."""
+
+    code: int
+    out: str
+    err: str
+
+
+Cli: TypeAlias = Callable[..., Said]
+
+
+@pytest.fixture
+def cli(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Cli]:
+    """Run a command line in this process, without what the environment of the tests says."""
+    for name in ("ROCPD_INPUT", "ROCPD_OUTPUT_NAME", "ROCPD_OUTPUT_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    before = signal.getsignal(signal.SIGTERM)
+
+    def run_it(*words: str | Path) -> Said:
+        capfd.readouterr()
+        code = run([os.fspath(word) for word in words])
+        return Said(code, *capfd.readouterr())
+
+    yield run_it
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def process() -> Cli:
+    """Run a command line as a process of its own; `environment` is added to this one's."""
+
+    def run_it(*words: str | Path, environment: dict[str, str] | None = None, cwd: Path | None = None) -> Said:
+        command = [sys.executable, "-m", "rocpd", *(os.fspath(word) for word in words)]
+        env = {name: value for name, value in os.environ.items() if not name.startswith("ROCPD_")}
+        env |= {"PYTHONPATH": str(Path(__file__).parents[2]), **(environment or {})}
+        done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=cwd, timeout=60, check=False)
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    return run_it
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with db0.db … db3.db, which is the working directory: gemm takes 10, 20, 30, 40 ns."""
+    folder = tmp_path / "job"
+    folder.mkdir()
+    for number in range(4):
+        trace = TraceBuilder(number, pid=100 + number).kernel("gemm", 1000, 1010 + 10 * number)
+        trace.region("hipLaunchKernel", 900, 950).region("roctxRangePushA", 800, 1200, message="step")
+        trace.write(folder / f"db{number}.db")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def assert_one_error(said: Said, code: int, *names: str) -> None:
+    """Exit code, one error line that holds `names`, at most one hint, no traceback."""
+    assert said.code == code, said
+    lines = [line for line in said.err.splitlines() if not line.startswith(("rocpd: input:", "rocpd: left out"))]
+    assert lines[0].startswith("rocpd: error: "), said
+    assert [name for name in names if name not in lines[0]] == [], said
+    assert [line.startswith("  hint: ") for line in lines[1:]] in ([], [True]), said

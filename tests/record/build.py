@@ -1,0 +1,58 @@
+"""Owns building `sdk_tool/` for tests: once, in the checkout's build folder, whichever worker comes first."""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "sdk_tool"
+SOAK = bool(os.environ.get("ROCPD_SOAK"))
+
+
+@dataclass(frozen=True)
+class Build:
+    """One build of the recorder.
+
+    Args:
+        folder: CMake's build folder.
+    """
+
+    folder: Path
+
+    @property
+    def lib(self) -> Path:
+        """Folder of the libraries."""
+        return self.folder / "lib"
+
+    def program(self, name: str) -> Path:
+        """Give a test program."""
+        return self.folder / "bin" / name
+
+
+@functools.cache
+def build(sanitizer: str = "") -> Build:
+    """Configure and build, or find it built; `sanitizer` is CMake's ROCPD_SANITIZE."""
+    for need in ("cmake", "c++"):
+        if shutil.which(need) is None:
+            pytest.skip(f"the recorder's tests need {need} (on Debian: apt-get install cmake g++ libsqlite3-dev)")
+    folder = SOURCE / "build" / sanitizer.replace(",", "-")
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        configure = ["cmake", "-S", str(SOURCE), "-B", str(folder), f"-DROCPD_SANITIZE={sanitizer}"]
+        if sanitizer:
+            configure += ["-DROCPD_BENCH=OFF", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1"]
+        done = subprocess.run(configure, capture_output=True, text=True)
+        if done.returncode and "SQLite 3 is missing" in done.stderr or "SQLITE_INCLUDE" in done.stderr:
+            pytest.skip("the recorder needs libsqlite3-dev")
+        assert done.returncode == 0, done.stdout + done.stderr
+        done = subprocess.run(["cmake", "--build", str(folder), "-j", "2"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return Build(folder)

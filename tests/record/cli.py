@@ -1,0 +1,28 @@
+"""Owns running the command line of this checkout in another process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+_MAIN = (
+    "import sys, rocpd.cli as cli\n"
+    "from rocpd.cli import control, record\n"
+    "cli.COMMANDS = tuple(dict.fromkeys((*cli.COMMANDS, record.record, control.control)))\n"
+    "sys.exit(cli.run(sys.argv[1:]))"
+)
+
+
+def cli_command(*arguments: str) -> list[str]:
+    """Give the command that runs `rocpd` with `arguments`."""
+    return [sys.executable, "-c", _MAIN, *arguments]
+
+
+def cli(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run `rocpd` in `folder`, to its end."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("ROCPD_")}
+    return subprocess.run(
+        cli_command(*arguments), cwd=folder, env=kept | more, capture_output=True, text=True, timeout=120, check=False
+    )

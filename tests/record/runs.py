@@ -1,0 +1,73 @@
+"""Owns running the probe under the recorder and looking at what it left."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from tests.record.build import Build
+
+CODE = 7
+"""What the probe exits with when its scenario ran to the end."""
+
+
+def environment(folder: Path, **more: str) -> dict[str, str]:
+    """Give an environment in which the recorder writes to `folder`."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("ROCPD_", "OMPI_", "PMI_", "SLURM_"))}
+    return kept | {"ROCPD_OUTPUT_PATH": str(folder), "ROCPD_CONTROL": "0"} | more
+
+
+def probe(
+    built: Build, folder: Path, *arguments: str, env: Mapping[str, str] | None = None, wrap: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Run a scenario to its end."""
+    command = [*wrap, str(built.program("probe")), *arguments]
+    return subprocess.run(
+        command, env=environment(folder, **(env or {})), capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def databases(folder: Path) -> list[Path]:
+    """Give the files of a folder, after making sure that nothing lies beside them."""
+    files = sorted(folder.iterdir())
+    assert [f.name for f in files if f.suffix != ".db"] == []
+    return files
+
+
+def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
+    """Ask one file; its plain views stand for the suffixed tables."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return list(connection.execute(sql))
+    finally:
+        connection.close()
+
+
+def metadata(path: Path) -> dict[str, str]:
+    """Give the metadata of one file."""
+    return dict(rows(path, "SELECT tag, value FROM rocpd_metadata"))
+
+
+def check_sound(path: Path) -> None:
+    """Make sure that SQLite finds nothing wrong with a file."""
+    assert rows(path, "PRAGMA integrity_check") == [("ok",)]
+    assert rows(path, "PRAGMA foreign_key_check") == []
+    assert rows(path, "SELECT id FROM rocpd_event GROUP BY id HAVING COUNT(*) > 1") == []
+
+
+def check_closed(path: Path) -> None:
+    """Make sure that a file was closed as it should be."""
+    check_sound(path)
+    assert rows(path, "PRAGMA journal_mode") == [("delete",)]
+    assert metadata(path)["recorder_closed"] == "1"
+    assert rows(path, "SELECT fini >= init AND init >= start FROM rocpd_info_process") == [(1,)]
+
+
+def count(path: Path, table: str = "rocpd_region") -> int:
+    """Count the rows of a table."""
+    return int(rows(path, f"SELECT COUNT(*) FROM {table}")[0][0])

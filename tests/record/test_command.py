@@ -1,0 +1,142 @@
+"""`rocpd record`: exit codes, signals, what is said, jobs of several processes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from rocpd.errors import UsageError
+from rocpd.record import library
+from tests.record.build import Build
+from tests.record.cli import cli, cli_command
+from tests.record.runs import check_closed, databases, rows
+
+
+def test_exit_code_and_report(built: Build, tmp_path: Path) -> None:
+    done = cli(tmp_path, "record", "-o", "job", "--", str(built.program("probe")), "threads", "2", "100")
+    assert done.returncode == 7
+    (file,) = databases(tmp_path / "job")
+    check_closed(file)
+    assert done.stderr == f"rocpd: wrote job/{file.name} (200 events, {file.stat().st_size / 1e6:.1f} MB)\n"
+    assert done.stdout == ""
+
+
+def test_command_without_markers(built: Build, tmp_path: Path) -> None:
+    done = cli(tmp_path, "record", "-o", "job", "--", "echo", "-v", "--help")
+    assert (done.returncode, done.stdout) == (0, "-v --help\n")
+    assert "nothing was recorded" in done.stderr
+
+
+@pytest.mark.parametrize(("command", "code"), [("/nonexistent/x", 2), ("/etc/passwd", 2)])
+def test_command_that_cannot_run(built: Build, tmp_path: Path, command: str, code: int) -> None:
+    done = cli(tmp_path, "record", "--", command)
+    assert done.returncode == code
+    assert command in done.stderr
+
+
+def test_no_command(tmp_path: Path) -> None:
+    assert cli(tmp_path, "record").returncode == 2
+
+
+def test_killed_command(built: Build, tmp_path: Path) -> None:
+    done = cli(tmp_path, "record", "-o", "job", "--", str(built.program("probe")), "ends", "kill")
+    assert done.returncode == 128 + 9
+
+
+def test_signals_are_forwarded(built: Build, tmp_path: Path) -> None:
+    script = "import signal, sys, time; signal.signal(signal.SIGUSR1, lambda *_: sys.exit(5)); print(flush=True)\n"
+    command = cli_command("record", "--", sys.executable, "-c", script + "time.sleep(30)")
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGUSR1)
+    assert process.wait(20) == 5
+    process.stdout.close()
+
+
+def test_terminated_command_keeps_its_data(built: Build, tmp_path: Path) -> None:
+    command = cli_command("record", "-o", "job", "--", str(built.program("probe")), "numbered", "1")
+    process = subprocess.Popen(command, cwd=tmp_path)
+    time.sleep(1.5)
+    process.terminate()
+    assert process.wait(20) == 128 + 15
+    (file,) = databases(tmp_path / "job")
+    check_closed(file)
+
+
+def test_missing_libraries_say_how_to_build_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(library, "_folders", lambda environ: [tmp_path])
+    with pytest.raises(UsageError) as told:
+        library.find(library.ROCTX)
+    assert told.value.hint is not None
+    assert "make tool" in told.value.hint
+
+
+def test_libraries_in_a_chosen_folder(built: Build, tmp_path: Path) -> None:
+    for file in built.lib.glob("*.so"):
+        shutil.copy(file, tmp_path)
+    for environ in ({"ROCPD_TOOL_DIR": str(tmp_path)}, {"ROCPD_TOOL_DIR": str(built.folder)}):
+        assert library.find(library.ROCTX, environ).is_relative_to(environ["ROCPD_TOOL_DIR"])
+
+
+def test_job_of_four_ranks(built: Build, tmp_path: Path) -> None:
+    """Plain processes with the variables of Open MPI: merge, summary and a Perfetto trace take what they left."""
+    program = [str(built.program("probe")), "threads", "2", "200"]
+    running = [
+        subprocess.Popen(cli_command("record", "-o", "job", "--", *program), cwd=tmp_path,
+                         env=os.environ | {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "4"})
+        for rank in range(4)
+    ]  # fmt: skip
+    assert [process.wait(60) for process in running] == [7] * 4
+    _check_job(tmp_path)
+
+
+def test_job_under_mpirun(built: Build, tmp_path: Path) -> None:
+    if shutil.which("mpirun") is None:
+        pytest.skip("mpirun is missing (on Debian: apt-get install openmpi-bin)")
+    # Exits with 0: mpirun ends a job whose first rank fails.
+    program = ["sh", "-c", f"{built.program('probe')} threads 2 200; test $? = 7"]
+    command = ["mpirun", "-n", "4", "--oversubscribe", "--allow-run-as-root"]
+    command += cli_command("record", "-o", "job", "--", *program)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    _check_job(tmp_path)
+
+
+def _check_job(folder: Path) -> None:
+    files = databases(folder / "job")
+    assert [file.name.split("-")[0] for file in files] == ["rank0", "rank1", "rank2", "rank3"]
+    for file in files:
+        check_closed(file)
+    names = [str(file) for file in files]
+    done = cli(folder, "merge", *names, "-d", ".", "--summary")
+    assert done.returncode == 0, done.stderr
+    assert "outer" in done.stdout + done.stderr
+    with rocpd.connect([folder / "merged.db"]) as session:
+        found = session.execute("SELECT rank, name, COUNT(*) FROM markers GROUP BY 1, 2 ORDER BY 1, 2").fetchall()
+    assert [tuple(row) for row in found] == [(r, name, 200) for r in range(4) for name in ("inner", "outer")]
+    done = cli(folder, "convert", "-f", "pftrace", "-d", ".", *names)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "out.pftrace").stat().st_size > 0
+    assert rows(files[0], "SELECT COUNT(*) FROM rocpd_region") == [(400,)]
+
+
+def test_perfetto_shows_the_same_ranges(built: Build, tmp_path: Path) -> None:
+    pytest.importorskip("perfetto")
+    from tests.perfetto_engine import Engine
+
+    cli(tmp_path, "record", "-o", "job", "--", str(built.program("probe")), "threads", "3", "100")
+    (file,) = databases(tmp_path / "job")
+    assert cli(tmp_path, "convert", "-f", "pftrace", "-d", ".", str(file)).returncode == 0
+    sql = "select name, count(*) as n, sum(dur) as total from slice group by name order by name"
+    slices = Engine(tmp_path / "out.pftrace").rows(sql)
+    mine = rows(file, "SELECT name, COUNT(*), SUM(duration) FROM markers GROUP BY name ORDER BY name")
+    assert slices == mine

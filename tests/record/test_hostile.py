@@ -1,0 +1,126 @@
+"""Disks, folders and limits that work against the recorder: one line on stderr, and the program goes on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.record.build import Build
+from tests.record.runs import CODE, check_sound, environment, probe
+
+
+def _one_line(stderr: str) -> str:
+    lines = stderr.splitlines()
+    assert len(lines) == 1, stderr
+    assert lines[0].startswith("rocpd: ")
+    return lines[0]
+
+
+def _mount(folder: Path, size: str) -> None:
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"no small file system can be made here: {done.stderr.strip()}")
+
+
+def test_disk_full_while_running(built: Build, tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    _mount(small, "2m")
+    try:
+        done = probe(built, small, "burst", "200000")
+        assert done.returncode == CODE
+        assert "full" in _one_line(done.stderr)
+        (file,) = [path for path in small.iterdir() if path.suffix == ".db"]
+        shutil.copy(file, tmp_path / "copy.db")
+        if (journal := file.with_name(file.name + "-journal")).exists():
+            shutil.copy(journal, tmp_path / "copy.db-journal")
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+    check_sound(tmp_path / "copy.db")
+
+
+def test_disk_full_from_the_start(built: Build, tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    _mount(small, "64k")
+    try:
+        done = probe(built, small, "burst", "1000")
+        assert done.returncode == CODE
+        assert "full" in _one_line(done.stderr)
+        assert list(small.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+
+
+def test_file_size_limit(built: Build, tmp_path: Path) -> None:
+    """A limit on file sizes makes writes fail, and would send SIGXFSZ to a thread that does not block it."""
+    wrap = ["sh", "-c", 'ulimit -f 2048; exec "$@"', "sh"]
+    done = probe(built, tmp_path / "out", "burst", "200000", wrap=wrap)
+    assert done.returncode == CODE
+    assert "nothing more is recorded" in _one_line(done.stderr)
+
+
+def test_folder_that_cannot_be_made(built: Build, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    done = probe(built, tmp_path / "file" / "out", "burst", "1000")
+    assert done.returncode == CODE
+    assert str(tmp_path / "file") in _one_line(done.stderr)
+
+
+def test_read_only_folder(built: Build) -> None:
+    wrap = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to other users
+        folder = Path(name)
+        folder.chmod(0o555)
+        done = probe(built, folder, "burst", "1000", wrap=wrap)
+        if done.returncode == 126 or "setpriv" in done.stderr:
+            pytest.skip("the build folder is closed to other users")
+        assert done.returncode == CODE
+        assert "cannot open" in _one_line(done.stderr)
+        assert list(folder.iterdir()) == []
+
+
+def test_read_only_file_system(built: Build, tmp_path: Path) -> None:
+    done = probe(built, Path("/proc/rocpd"), "burst", "1000")
+    assert done.returncode == CODE
+    assert "/proc" in _one_line(done.stderr)
+
+
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_removed_while_running(built: Build, tmp_path: Path, what: str) -> None:
+    folder = tmp_path / "out"
+    process = subprocess.Popen(
+        [str(built.program("probe")), "until-eof"], env=environment(folder, ROCPD_FLUSH_MS="50"),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    if what == "folder":
+        shutil.rmtree(folder)
+    else:
+        next(folder.glob("*.db")).unlink()
+    time.sleep(0.2)
+    _, stderr = process.communicate()
+    assert process.returncode == CODE
+    assert "removed" in _one_line(stderr)
+
+
+def test_no_file_descriptors(built: Build, tmp_path: Path) -> None:
+    # One beyond stdin, stdout and stderr, which the dynamic linker needs.
+    done = probe(built, tmp_path / "out", "burst", "1000", wrap=["prlimit", "--nofile=4:4"])
+    assert done.returncode == CODE
+    assert "nothing more is recorded" in _one_line(done.stderr)
+
+
+def test_no_descriptors_for_the_control_socket(built: Build, tmp_path: Path) -> None:
+    env = {"ROCPD_CONTROL": "1", "ROCPD_CONTROL_DIR": str(tmp_path / "file")}
+    (tmp_path / "file").write_text("in the way")
+    done = probe(built, tmp_path / "out", "burst", "1000", env=env)
+    assert done.returncode == CODE
+    assert "recording goes on" in _one_line(done.stderr)

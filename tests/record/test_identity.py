@@ -1,0 +1,107 @@
+"""What a file says of its process: name, rank, command line, environment, identity."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from tests.record.build import Build
+from tests.record.runs import CODE, databases, environment, metadata, probe, rows
+
+_GUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "PALS_RANKID", "FLUX_TASK_RANK")
+
+
+@pytest.mark.parametrize("variable", _RANKS)
+def test_name_holds_rank_host_and_pid(built: Build, tmp_path: Path, variable: str) -> None:
+    probe(built, tmp_path, "threads", "1", "2", env={variable: "3"})
+    (file,) = databases(tmp_path)
+    pid = rows(file, "SELECT pid FROM rocpd_info_process")[0][0]
+    assert file.name == f"rank3-{os.uname().nodename}-{pid}.db"
+    extdata = json.loads(rows(file, "SELECT extdata FROM rocpd_info_process")[0][0])
+    assert extdata["mpi_rank"] == 3
+
+
+def test_equal_names_do_not_share_a_file(built: Build, tmp_path: Path) -> None:
+    """Containers give the same pid twice, and a folder may be used again."""
+    unshare = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+    if subprocess.run([*unshare, "true"], capture_output=True).returncode:
+        pytest.skip("no pid namespaces here")
+    for _ in range(3):
+        done = probe(built, tmp_path / "out", "threads", "1", "10", wrap=unshare)
+        assert done.returncode == CODE
+    files = databases(tmp_path / "out")
+    host = os.uname().nodename
+    assert [file.name for file in files] == [f"{host}-1-2.db", f"{host}-1-3.db", f"{host}-1.db"]
+    assert [rows(file, "SELECT COUNT(*) FROM rocpd_region") for file in files] == [[(10,)]] * 3
+
+
+def test_guids_are_unique_and_in_order_of_time(built: Build, tmp_path: Path) -> None:
+    guids = []
+    for run in map(str, range(5)):
+        probe(built, tmp_path / run, "threads", "1", "2")
+        (file,) = databases(tmp_path / run)
+        facts = metadata(file)
+        assert facts["uuid"] == "_" + facts["guid"].replace("-", "_")
+        assert rows(file, "SELECT DISTINCT guid FROM rocpd_region") == [(facts["guid"],)]
+        guids.append(facts["guid"])
+    assert all(_GUID.fullmatch(guid) for guid in guids)
+    assert guids == sorted(guids)
+    assert len(set(guids)) == 5
+
+
+def _process(file: Path) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    connection = apsw.Connection(str(file))
+    try:
+        sql = "SELECT command, environment, extdata FROM rocpd_info_process"
+        command, environ, extdata = next(iter(connection.execute(sql)))
+    finally:
+        connection.close()
+    return command, json.loads(environ), json.loads(extdata)
+
+
+def test_any_bytes_in_command_line_and_environment(built: Build, tmp_path: Path) -> None:
+    odd = b"it's \"q\" \\ \n\t $HOME \xff\xfe \xc3\xbc"
+    command = [os.fsencode(built.program("probe")), b"threads", b"1", b"2", odd, b""]
+    env = {os.fsencode(k): os.fsencode(v) for k, v in environment(tmp_path / "out").items()}
+    env |= {b"ODD": odd, b"NAME'\"\xff": b"v", b"EMPTY": b""}
+    assert subprocess.run(command, env=env, check=False).returncode == CODE
+    (file,) = databases(tmp_path / "out")
+    line, environ, extdata = _process(file)
+    assert [os.fsencode(word) for word in extdata["argv"]] == command
+    shown = [word.decode("utf-8", "backslashreplace") for word in command]
+    assert shlex.split(line) == shown
+    stored = {os.fsencode(name): os.fsencode(value) for name, value in environ.items()}
+    for name in (b"ODD", b"NAME'\"\xff", b"EMPTY"):
+        assert stored[name] == env[name]
+
+
+def test_secrets_are_masked(built: Build, tmp_path: Path) -> None:
+    secret = {
+        "API_TOKEN": "t0p", "DB_PASSWORD": "t0p", "MY_SECRET": "t0p", "aws_access_key_id": "t0p",
+        "GIT_CREDENTIALS": "t0p", "HTTPS_PROXY": "http://me:t0p@proxy:3128",
+    }  # fmt: skip
+    plain = {"OMP_NUM_THREADS": "4", "PATH_TO_DATA": "https://host/data"}
+    probe(built, tmp_path / "masked", "threads", "1", "2", env=secret | plain)
+    (file,) = databases(tmp_path / "masked")
+    environ = _process(file)[1]
+    assert {name: environ[name] for name in secret} == dict.fromkeys(secret, "***")
+    assert {name: environ[name] for name in plain} == plain
+    assert b"t0p" not in file.read_bytes()
+    probe(built, tmp_path / "kept", "threads", "1", "2", env=secret | {"ROCPD_KEEP_ENV": "1"})
+    (file,) = databases(tmp_path / "kept")
+    assert {name: _process(file)[1][name] for name in secret} == secret
+
+
+def test_process_that_records_nothing_leaves_nothing(built: Build, tmp_path: Path) -> None:
+    done = probe(built, tmp_path / "out", "threads", "1", "0")
+    assert (done.returncode, done.stderr) == (CODE, "")
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,70 @@
+"""SIGKILL at random moments: at most the last flush interval is lost, and what is left opens."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+import rocpd
+from tests.record.build import SOAK, Build
+from tests.record.runs import environment
+
+FLUSH_MS = 600
+KILLS = 200 if SOAK else 20
+AT_ONCE = 2
+
+
+def _start(built: Build, folder: Path) -> subprocess.Popen[bytes]:
+    command = [str(built.program("probe")), "numbered", "3"]
+    return subprocess.Popen(command, env=environment(folder, ROCPD_FLUSH_MS=str(FLUSH_MS)))
+
+
+def _kill(process: subprocess.Popen[bytes]) -> int:
+    """Kill, and give the time of it on the recorder's clock [ns]."""
+    now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    return now
+
+
+def _killed(built: Build, base: Path, seed: int) -> Iterator[tuple[Path, int]]:
+    chance = random.Random(seed)
+    started = [(folder, _start(built, folder)) for folder in (base / f"{seed}-{i}" for i in range(AT_ONCE))]
+    for folder, process in started:
+        time.sleep(FLUSH_MS / 1000 + chance.random() * 0.5)
+        yield folder, _kill(process)
+
+
+@pytest.mark.parametrize("seed", range(KILLS // AT_ONCE))
+def test_nothing_flushed_is_lost(built: Build, tmp_path: Path, seed: int) -> None:
+    for folder, killed in _killed(built, tmp_path, seed):
+        left = [path for path in folder.iterdir() if path.suffix == ".db"]
+        assert len(left) == 1
+        _check(left[0], killed)
+
+
+def _check(path: Path, killed: int) -> None:
+    with rocpd.connect([path]) as session:
+        rows = session.execute("SELECT tid, CAST(name AS INTEGER), \"end\" FROM markers").fetchall()
+    texts: dict[int, list[int]] = defaultdict(list)
+    for tid, number, _ in rows:
+        texts[tid].append(number)
+    assert len(texts) == 3
+    for numbers in texts.values():  # every earlier row is there, once
+        assert sorted(numbers) == list(range(len(numbers)))
+    assert killed - max(end for _, _, end in rows) < FLUSH_MS * 1e6
+    # Any SQLite recovers the file from what lies beside it.
+    connection = apsw.Connection(str(path))
+    try:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    finally:
+        connection.close()

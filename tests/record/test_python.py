@@ -1,0 +1,242 @@
+"""Recorder, range and mark in Python programs; multiprocessing; control from outside."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from rocpd.errors import InputError
+from rocpd.record.control import Action, control, socket_of
+from tests.record.build import Build
+from tests.record.cli import cli, cli_command
+from tests.record.runs import check_closed, count, databases, environment, rows
+
+
+def _python(folder: Path, script: str, *wrap: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a script from a file: multiprocessing imports it again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "script.py"
+    file.write_text(textwrap.dedent(script))
+    env = environment(folder / "out", PYTHONPATH=str(Path(__file__).parents[2]), **more)
+    return subprocess.run(
+        [*wrap, sys.executable, str(file)], env=env, cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_ranges_cost_nothing_and_work_without_a_recorder(tmp_path: Path) -> None:
+    done = _python(
+        tmp_path,
+        """
+        from rocpd import record
+        @record.range("f")
+        def f(n):
+            with record.range("g"):
+                record.mark("m")
+                return n
+        assert f(3) == 3
+        """,
+        ROCPD_TOOL_DIR="/nonexistent",
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (tmp_path / "out").exists()
+
+
+def test_recorder_nests_and_stops_too_often(built: Build, tmp_path: Path) -> None:
+    done = _python(
+        tmp_path,
+        """
+        import threading
+        from rocpd.record import Recorder, mark, range
+        with range("before"):
+            pass
+        recorder = Recorder("chosen")
+        recorder.stop()
+        with recorder:
+            with range("outer"):
+                with Recorder(), range("inner ü"):
+                    mark("mark")
+                with range("after inner"):
+                    pass
+            def work():
+                with range("thread"):
+                    pass
+            threads = [threading.Thread(target=work) for _ in [0] * 4]
+            for thread in threads: thread.start()
+            for thread in threads: thread.join()
+        recorder.stop()
+        recorder.stop()
+        with range("off"):
+            pass
+        recorder.start()
+        recorder.start()
+        @Recorder()
+        def whole():
+            with range("decorated"):
+                raise KeyError
+        try:
+            whole()
+        except KeyError:
+            pass
+        recorder.flush()
+        status = recorder.status()
+        assert status.recording and not status.failed and status.lost == 0, status
+        assert status.file is not None and status.file.parent.name == "chosen"
+        recorder.stop()
+        assert not recorder.status().recording
+        """,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    (file,) = databases(tmp_path / "chosen")
+    check_closed(file)
+    assert rows(file, "SELECT name, COUNT(*) FROM markers GROUP BY 1 ORDER BY 1") == [
+        ("after inner", 1), ("decorated", 1), ("inner ü", 1), ("mark", 1), ("outer", 1), ("thread", 4),
+    ]  # fmt: skip
+    nested = "SELECT o.name FROM markers i JOIN markers o ON o.stack_id = i.parent_stack_id WHERE i.name = 'inner ü'"
+    assert rows(file, nested) == [("outer",)]
+
+
+_FAMILY = """
+    import multiprocessing, os, sys
+    from rocpd import record
+    def work(n):
+        for _ in [0] * n:
+            with record.range("work"):
+                pass
+    if __name__ == "__main__":
+        work(1)
+        for method in ("fork", "spawn", "forkserver"):
+            context = multiprocessing.get_context(method)
+            with context.Pool(2) as pool:
+                pool.map(work, [10, 20], chunksize=1)
+                pool.close()
+                pool.join()
+            child = context.Process(target=work, args=(5,))
+            child.start()
+            child.join()
+            assert child.exitcode == 0
+        child = os.fork()
+        if child == 0:
+            work(7)
+            os._exit(0)
+        os.waitpid(child, 0)
+        work(1)
+"""
+
+
+def test_all_kinds_of_children(built: Build, tmp_path: Path) -> None:
+    env = {"LD_PRELOAD": str(built.lib / "librocpd-roctx.so")}
+    done = _python(tmp_path, _FAMILY, **env)
+    assert (done.returncode, done.stderr) == (0, "")
+    files = databases(tmp_path / "out")
+    for file in files:
+        check_closed(file)
+    assert sum(map(count, files)) == 2 + 3 * (30 + 5) + 7
+    guids = {rows(file, "SELECT guid FROM rocpd_info_process")[0][0] for file in files}
+    assert len(guids) == len(files)
+
+
+def test_samples_of_cpu_and_memory(built: Build, tmp_path: Path) -> None:
+    done = cli(tmp_path, "record", "-o", "job", "--sample-hz", "100", "--", "sleep", "0.5")
+    assert done.returncode == 0
+    (file,) = databases(tmp_path / "job")
+    check_closed(file)
+    found = rows(file, "SELECT name, COUNT(*) FROM samples GROUP BY name")
+    assert [name for name, _ in found] == ["process CPU time", "process resident memory"]
+    assert all(25 <= n <= 60 for _, n in found)
+    sql = "SELECT MIN(e.value) > 100000 FROM rocpd_pmc_event e JOIN rocpd_info_pmc p ON p.id = e.pmc_id " \
+        "WHERE p.name = 'process_resident_memory'"  # fmt: skip
+    assert rows(file, sql) == [(1,)]
+
+
+def _waiting(built: Build, folder: Path, **more: str) -> subprocess.Popen[str]:
+    env = environment(folder / "out", ROCPD_CONTROL="1", ROCPD_CONTROL_DIR=str(folder / "control"), **more)
+    process = subprocess.Popen(
+        [str(built.program("probe")), "waits"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert _line(process) == "ready"
+    return process
+
+
+def _line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def _ask(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    assert _line(process) == "done"
+
+
+def test_control_from_outside(built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCPD_CONTROL_DIR", str(tmp_path / "control"))
+    with _waiting(built, tmp_path, ROCPD_START="0") as process:
+        path = socket_of(process.pid)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        assert not control(process.pid, Action.STATUS).recording
+        _ask(process)
+        assert control(process.pid, Action.START).recording
+        assert control(process.pid, Action.START).recording
+        _ask(process)
+        status = control(process.pid, Action.FLUSH)
+        assert status.file is not None
+        assert (status.written, count(status.file)) == (10, 10)
+        assert not control(process.pid, Action.STOP).recording
+        control(process.pid, Action.STOP)
+        _ask(process)
+        control(process.pid, Action.START)
+        _ask(process)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(20) == 7
+    assert not path.exists()
+    (file,) = databases(tmp_path / "out")
+    check_closed(file)
+    assert count(file) == 20
+
+
+def test_control_command(built: Build, tmp_path: Path) -> None:
+    folder = str(tmp_path / "control")
+    with _waiting(built, tmp_path) as process:
+        done = cli(tmp_path, "control", "stop", str(process.pid), ROCPD_CONTROL_DIR=folder)
+        assert done.returncode == 0
+        assert done.stdout.startswith(f"{process.pid}: off, 10 events, {tmp_path}/out/")
+        assert process.stdin is not None
+        process.stdin.close()
+    done = cli(tmp_path, "control", "status", str(os.getpid()), ROCPD_CONTROL_DIR=folder)
+    assert done.returncode == 3
+    assert "no recorder listens" in done.stderr
+
+
+def test_control_refuses_what_it_does_not_know(
+    built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCPD_CONTROL_DIR", str(tmp_path / "control"))
+    with _waiting(built, tmp_path) as process:
+        path = str(socket_of(process.pid))
+        for bad in (b"nonsense\n", b"x" * 100, b"\n", b"\xff\n"):
+            with socket.socket(socket.AF_UNIX) as link:
+                link.connect(path)
+                link.sendall(bad)
+                link.shutdown(socket.SHUT_WR)
+                link.recv(100)
+        assert control(process.pid, Action.STATUS).recording
+        assert process.stdin is not None
+        process.stdin.close()
+    with pytest.raises(InputError):
+        control(process.pid, Action.STATUS)
+
+
+def test_command_begins_with_recording_off(built: Build, tmp_path: Path) -> None:
+    command = cli_command("record", "--off", "-o", "job", "--", str(built.program("probe")), "threads", "1", "10")
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 7
+    assert not (tmp_path / "job").exists()

@@ -61,8 +61,9 @@ def tell(message: str) -> None:
 
 
 def wrote(path: Path, what: str = "") -> None:
-    """Say that a file was written, and how big it is."""
-    size = float(path.stat().st_size)
+    """Say that a file or folder was written, and how big it is."""
+    files = (file for file in path.rglob("*") if file.is_file()) if path.is_dir() else (path,)
+    size = float(sum(file.stat().st_size for file in files))
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000 or unit == "GB":
             break

@@ -18,8 +18,8 @@ def merge(
     paths: options.Paths = None,
     inputs: options.Input = None,
     name: Annotated[
-        Path, typer.Option("--output-file", "-o", metavar="NAME", help="File to write; .db is added.")
-    ] = Path("merged"),
+        str, typer.Option("--output-file", "-o", metavar="NAME", help="File to write; .db is added.")
+    ] = "merged",
     folder: options.OutputFolder = None,
     summary: Annotated[bool, typer.Option("--summary", help="Also print the summary of the merged file.")] = False,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Rows per summary table; 0 shows all.")] = 20,
@@ -51,13 +51,9 @@ def merge(
             show(summarized(session, SummaryOptions()), limit)
 
 
-def output_path(name: Path, folder: Path | None) -> Path:
-    """Give the file to write: a name with a folder of its own stays where it says."""
-    path = (
-        name
-        if name.is_absolute() or (folder is None and name.parent != Path())
-        else options.output_folder(folder) / name
-    )
+def output_path(name: str, folder: Path | None) -> Path:
+    """Give the file to write: a name with a folder of its own (`./` too) stays where it says."""
+    path = Path(name) if folder is None and "/" in name else options.output_folder(folder) / name
     return path if path.suffix.lower() in _ENDINGS else path.with_name(path.name + ".db")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from rocpd.convert.context import Context
 from rocpd.convert.lanes import spread
-from rocpd.convert.model import NULL, Annotation, Instants, Ints, Ragged, Slices, Track, optional, relabel
+from rocpd.convert.model import NULL, Annotation, Instants, Ints, Ragged, Slices, Track, lookup, optional, relabel
 from rocpd.convert.read import json_value
 
 _MARKERS = "C.string GLOB 'MARKER_*' OR C.string GLOB 'rocm_marker*'"
@@ -94,9 +94,7 @@ def _by_message(context: Context, names: Ints, events: Ints, where: str) -> Ints
     messages = {event: json_value(text, "message") for event, text in texts.items()}
     number = context.events.names.number
     known = {event: number(message) for event, message in messages.items() if message is not None}
-    if not known:
-        return names
-    found = relabel(events, lambda event: known.get(event, NULL))
+    found = lookup(known, events)
     return np.where(found == NULL, names, found)
 
 
@@ -106,7 +104,7 @@ def _stacks(context: Context, events: Ints, where: str) -> tuple[Annotation, ...
     for column in ("call_stack", "line_info"):
         texts = {event: number(text) for event, text in context.tables.event_texts(column, where).items()}
         if texts:
-            found = relabel(events, lambda event: texts.get(event, NULL))  # noqa: B023
+            found = lookup(texts, events)
             annotations.append(Annotation(column, np.maximum(found, 0), text=True, present=found != NULL))
     return tuple(annotations)
 

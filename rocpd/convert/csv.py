@@ -234,7 +234,7 @@ def _groups(file: CsvFile, found: Sequence[Rows], job: RankJob) -> Groups:
 def _tell_left_out(session: Session, left: Counter[str]) -> None:
     """Tell of regions and samples whose category has no file among rocprofv3's."""
     if left:
-        found = sorted(left)
+        found = sorted(category or "no category" for category in left)
         names = ", ".join(found[:5]) + (" …" if len(found) > 5 else "")
         count = sum(left.values())
         session.note(f"csv: {count} regions and samples are in no file, rocprofv3 has none for their category ({names})")

@@ -5,7 +5,7 @@ Columns are numpy arrays; times are ns on the common time line. Never reads a da
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -210,3 +210,15 @@ def relabel(ids: Ints, label: Callable[[int], int]) -> Ints:
         return table[ids - low]
     found, inverse = np.unique(ids, return_inverse=True)
     return np.array([label(int(i)) for i in found], np.int64)[inverse]
+
+
+def lookup(known: Mapping[int, int], ids: Ints) -> Ints:
+    """Give `known[id]` for each id, NULL where it is not known; for few that are known among many distinct ids."""
+    if not known or not len(ids):
+        return np.full(len(ids), NULL)
+    keys = np.fromiter(known, np.int64, len(known))
+    values = np.fromiter(known.values(), np.int64, len(known))
+    order = np.argsort(keys)
+    keys, values = keys[order], values[order]
+    place = np.minimum(np.searchsorted(keys, ids), len(keys) - 1)
+    return np.where(keys[place] == ids, values[place], NULL)

@@ -12,10 +12,7 @@ import numpy as np
 from rocpd.convert.context import Context, Damage
 from rocpd.convert.cpu import sample_tracks
 from rocpd.convert.gpu import Dispatches
-from rocpd.convert.model import Annotation, Counters, Floats, Ints, Texts, Track
-
-_VALUES = np.dtype([("event", np.int64), ("counter", np.int64), ("value", np.float64)])
-
+from rocpd.convert.model import NULL, Annotation, Counters, Floats, Ints, Texts, Track, relabel
 
 @dataclass(frozen=True)
 class Values:
@@ -40,17 +37,12 @@ def values(context: Context) -> Values:
         known[number] = names.number(str(name or symbol or f"counter {number}"))
         units.setdefault(known[number], str(unit or ""))
     plain = "WHERE T.sample_id IS NULL" if context.tables.has("rocpd_pmc_event", "sample_id") else ""
-    found, bad = [], 0
-    for event, counter, value in context.tables.rows("rocpd_pmc_event", ("event_id", "pmc_id", "value"), plain):
-        if isinstance(value, (int, float)) and isinstance(event, int):
-            if counter not in known:
-                known[counter] = names.number(f"counter {counter}")
-            found.append((event, known[counter], value))
-        else:
-            bad += 1
-    context.damage.add(Damage.NO_VALUE, "values", bad)
-    table = np.array(found, _VALUES)
-    return Values(table["event"], table["counter"], table["value"], names, units)
+    read = context.tables.integers("rocpd_pmc_event", ("event_id", "pmc_id"), plain)
+    value, sound = context.tables.reals("rocpd_pmc_event", "value", plain)
+    keep = sound & (read["event_id"] != NULL)
+    context.damage.add(Damage.NO_VALUE, "values", len(keep) - int(np.count_nonzero(keep)))
+    counter = relabel(read["pmc_id"][keep], lambda i: known[i] if i in known else names.number(f"counter {i}"))
+    return Values(read["event_id"][keep], counter, value[keep], names, units)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import Any
 import apsw
 import numpy as np
 
-from rocpd.convert.model import NULL, Ints
+from rocpd.convert.model import NULL, Flags, Floats, Ints
 from rocpd.federate.result import Cursor
 from rocpd.federate.window import Interval
 from rocpd.schema.quote import quote_name
@@ -72,9 +72,20 @@ class Tables:
         """
         return self._integers(base, columns, ("category_id", "stack_id"))
 
-    def integers(self, base: str, columns: Sequence[str]) -> Columns:
-        """Read columns of any table, as `events` does."""
-        return self._integers(base, columns, ())
+    def integers(self, base: str, columns: Sequence[str], where: str = "") -> Columns:
+        """Read columns of any table, as `events` does; `where` as for `rows`."""
+        return self._integers(base, columns, (), where)
+
+    def reals(self, base: str, column: str, where: str = "") -> tuple[Floats, Flags]:
+        """Read a column of floating-point numbers in row order, and whether each one is a number."""
+        if base not in self.part.tables:
+            return np.zeros(0), np.zeros(0, bool)
+        name = f"T.{quote_name(column)}" if self.has(base, column) else "NULL"
+        source = f"FROM {self.part.rows(base)} T {where} {self._in_order(base)}"
+        checked = f"SELECT CASE WHEN typeof({name}) IN ('integer', 'real') THEN {name} END {source}"
+        values = [value for (value,) in self.connection.execute(checked)]
+        sound = np.fromiter((value is not None for value in values), bool, len(values))
+        return np.array(values, np.float64), sound
 
     def texts(self, base: str, column: str) -> dict[int, str]:
         """Read id -> text of a table; rows without text are left out."""
@@ -115,7 +126,7 @@ class Tables:
         """Quoted name of the rank's table."""
         return self.part.name(base)
 
-    def _integers(self, base: str, columns: Sequence[str], event: Sequence[str]) -> Columns:
+    def _integers(self, base: str, columns: Sequence[str], event: Sequence[str], where: str = "") -> Columns:
         if base not in self.part.tables:
             return {column: np.zeros(0, np.int64) for column in (*columns, *event)}
         items = [("T", c, self.has(base, c)) for c in columns]
@@ -124,7 +135,7 @@ class Tables:
             linked = self.has(base, "event_id") and self.has("rocpd_event", "id")
             items += [("E", c, linked and self.has("rocpd_event", c)) for c in event]
             join = f"LEFT JOIN {self.name('rocpd_event')} E ON E.id = T.event_id" if linked else ""
-        source = f"FROM {self.part.rows(base)} T {join} {self._in_order(base)}"
+        source = f"FROM {self.part.rows(base)} T {join} {where} {self._in_order(base)}"
         try:
             values = self._flat(f"SELECT {', '.join(_plain(*item) for item in items)} {source}")
         except (TypeError, ValueError, OverflowError):  # text or infinity where numbers belong: a damaged file

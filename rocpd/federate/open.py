@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import apsw
 
-from rocpd.errors import InputError
+from rocpd.errors import InputError, OutputError
 
 BUSY_MS = 2000
 """How long a reader waits for a writer's lock [ms]."""
@@ -99,7 +99,9 @@ def told_as_input_error(path: Path) -> Iterator[None]:
         raise InputError(
             f"{path}: locked by a writer", "wait until the profiler has finished, then try again"
         ) from error
-    except (apsw.CorruptError, apsw.NotADBError, apsw.FullError, apsw.IOError) as error:
+    except apsw.FullError as error:  # reading fills no disk: it was a temporary file
+        raise OutputError(f"temporary files: {error}", "set TMPDIR to a folder with more room") from error
+    except (apsw.CorruptError, apsw.NotADBError, apsw.IOError) as error:
         raise InputError(
             f"{path}: damaged: {error}", "copy it again from where it was written, or --skip-bad"
         ) from error

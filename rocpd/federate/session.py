@@ -307,17 +307,19 @@ class Session:
             raise ClosedError("the session is closed", "open a new one with rocpd.connect(...)")
 
 
-class SessionCursor:
-    """`cursor.execute(sql).fetchall()` as in sqlite3; runs on the session."""
+class SessionCursor(Rows):
+    """`cursor.execute(sql)`, then `cursor.fetchall()`, as in sqlite3; runs on the session."""
 
     def __init__(self, session: Session) -> None:
+        super().__init__((), iter(()))
         self._session = session
-        self._cursor: Rows | None = None
 
-    def execute(self, sql: str, parameters: Parameters = None) -> Rows:
-        """Run SQL, as `Session.execute`."""
-        self._cursor = self._session.execute(sql, parameters)
-        return self._cursor
+    def execute(self, sql: str, parameters: Parameters = None) -> SessionCursor:
+        """Run SQL, as `Session.execute`; the rows are then those of this cursor."""
+        found = self._session.execute(sql, parameters)
+        self._set_columns(found.columns)
+        self._rows = iter(found)
+        return self
 
 
 def _further(ranks: Iterable[Rank]) -> dict[str, tuple[str, ...]]:

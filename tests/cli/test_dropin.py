@@ -1,0 +1,211 @@
+"""Command lines from AMD's documents run unchanged and write what AMD's own tool writes, under the same names."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rocpd.simulate import JobOptions, simulate
+
+SUMMARY = ["Name", "Calls", "DURATION (nsec)", "AVERAGE (nsec)", "PERCENT (INC)", "MIN (nsec)", "MAX (nsec)", "STD_DEV"]
+KERNELS = (
+    "Guid,Kind,Agent_Id,Queue_Id,Stream_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,Start_Timestamp,"
+    "End_Timestamp,LDS_Block_Size,Scratch_Size,VGPR_Count,Accum_VGPR_Count,SGPR_Count,Workgroup_Size_X,Workgroup_Size_Y,"
+    "Workgroup_Size_Z,Grid_Size_X,Grid_Size_Y,Grid_Size_Z"
+)
+CSV_FILES = {
+    "kernel_trace", "hip_api_trace", "hsa_api_trace", "marker_api_trace", "rccl_api_trace", "memory_copy_trace",
+    "memory_allocation_trace", "scratch_memory_trace", "counter_collection", "agent_info",
+}  # fmt: skip
+OTF2 = importlib.util.find_spec("otf2") is not None
+
+
+@pytest.fixture(scope="module")
+def six(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with db0.db … db5.db, the ranks of one job."""
+    folder = tmp_path_factory.mktemp("six")
+    for number, file in enumerate(simulate(JobOptions(out=folder / "job", ranks=6, steps=1))):
+        file.rename(folder / f"db{number}.db")
+    shutil.rmtree(folder / "job")
+    return folder
+
+
+def shell(command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command line as documents give it, in bash, which expands `db{0..3}.db`."""
+    bin_folder = Path(sys.executable).parent
+    env = {name: value for name, value in os.environ.items() if not name.startswith("ROCPD_")}
+    env |= {"PATH": f"{bin_folder}{os.pathsep}{env['PATH']}", **environment}
+    return subprocess.run(["bash", "-c", command], cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture
+def work(six: Path, tmp_path: Path) -> Path:
+    """A fresh folder with the six files."""
+    for file in six.glob("*.db"):
+        (tmp_path / file.name).symlink_to(file)
+    return tmp_path
+
+
+def written(folder: Path) -> set[str]:
+    """Files that a command made."""
+    return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and not p.name.startswith("db")}
+
+
+def header(path: Path) -> list[str]:
+    """First line of a CSV file."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return next(csv.reader(file))
+
+
+CONVERT = {
+    "rocpd convert -i db1.db --output-format pftrace": {"rocpd-output-data/out.pftrace"},
+    "rocpd convert -i db1.db db2.db --output-format pftrace -d ./output/ -o twoFileTraces --start 30% --end 100%": {
+        "output/twoFileTraces.pftrace"
+    },
+    "rocpd convert -i db{0..5}.db --output-format csv pftrace -d out_folder/ -o sixFileTraces": {
+        "out_folder/sixFileTraces.pftrace",
+        *(f"out_folder/sixFileTraces_{name}.csv" for name in CSV_FILES),
+    },
+    "python -m rocpd convert -f csv -i db1.db": {f"rocpd-output-data/out_{name}.csv" for name in CSV_FILES},
+    "rocpd2csv -i db1.db": {f"rocpd-output-data/out_{name}.csv" for name in CSV_FILES},
+    "rocpd2pftrace -i db1.db db2.db -o t": {"rocpd-output-data/t.pftrace"},
+}
+
+
+@pytest.mark.parametrize("command", CONVERT)
+def test_convert(command: str, work: Path) -> None:
+    done = shell(command, work)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert written(work) == CONVERT[command]
+    for path in work.rglob("*_kernel_trace.csv"):
+        assert ",".join(header(path)) == KERNELS
+
+
+@pytest.mark.skipif(not OTF2, reason="the otf2 wheel is not installed")
+def test_convert_to_three_formats(work: Path) -> None:
+    done = shell("rocpd convert -i db{3,4}.db --output-format csv otf2 pftrace", work)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    names = written(work)
+    assert {"rocpd-output-data/out.pftrace", "rocpd-output-data/out_kernel_trace.csv"} < names
+    assert any(name.endswith("out.otf2") for name in names)
+    assert shell("rocpd2otf2 -i db0.db -o again", work).returncode == 0
+
+
+def test_query_of_a_base_table(work: Path) -> None:
+    done = shell('rocpd query -i db0.db --query "SELECT * FROM rocpd_info_agent LIMIT 5"', work)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].split()[:6] == ["id", "guid", "nid", "pid", "type", "absolute_index"]
+    assert len(lines) == 2 + 5
+
+
+def test_query_as_csv(work: Path) -> None:
+    done = shell('rocpd query -i db{0..3}.db --query "SELECT * FROM top_kernels LIMIT 10" --format csv', work)
+    assert (done.returncode, done.stderr) == (0, "")
+    found = list(csv.reader(done.stdout.splitlines()))
+    assert found[0] == ["name", "total_calls", "total_duration", "average", "percentage"]
+    assert len(found) == 11
+
+
+def test_summary_of_domains(work: Path) -> None:
+    done = shell("rocpd summary -i db1.db --domain-summary", work)
+    assert (done.returncode, done.stderr) == (0, "")
+    for title in ("KERNELS SUMMARY", "MEMORY COPIES SUMMARY", "HIP SUMMARY", "MARKERS SUMMARY", "DOMAIN SUMMARY"):
+        assert title in done.stdout
+    assert written(work) == set()
+
+
+def test_summary_by_rank_as_csv(work: Path) -> None:
+    done = shell("rocpd summary -i db{1..3}.db --summary-by-rank --format csv", work)
+    assert (done.returncode, done.stdout) == (0, "")
+    folder = work / "rocpd-output-data"
+    names = {path.name for path in folder.iterdir()}
+    base = {"kernels", "memory_copies", "memory_allocations", "hip", "hsa", "rccl", "markers"}
+    assert names == {f"out_{n}_summary{by}.csv" for n in base for by in ("", "_by_rank")} | {
+        f"out_scratch_memory_summary{by}.csv" for by in ("", "_by_rank")
+    }
+    assert header(folder / "out_kernels_summary.csv") == SUMMARY
+    assert header(folder / "out_hip_summary_by_rank.csv") == ["ProcessID", "Hostname", *SUMMARY]
+
+
+def test_summary_without_regions(work: Path) -> None:
+    done = shell("rocpd summary -i db0.db --region-categories NONE", work)
+    assert done.returncode == 0
+    assert "KERNELS SUMMARY" in done.stdout
+    assert "HIP SUMMARY" not in done.stdout
+
+
+def test_summary_of_some_regions_as_html(work: Path) -> None:
+    done = shell("rocpd summary -i db{0,1}.db --region-categories HIP MARKERS --domain-summary --format html", work)
+    assert done.returncode == 0, done.stderr
+    names = {name.removeprefix("rocpd-output-data/out_") for name in written(work)}
+    gpu = {"kernels_summary", "memory_copies_summary", "memory_allocations_summary", "scratch_memory_summary"}
+    assert names == {f"{n}.html" for n in (*gpu, "hip_summary", "markers_summary", "domain_summary")}
+
+
+@pytest.mark.parametrize("categories", ["hip markers", "HIP MARKER", "Hip Markers"])
+def test_region_categories_ignore_case(categories: str, work: Path) -> None:
+    done = shell(f"rocpd summary -i db0.db --region-categories {categories}", work)
+    assert [line for line in done.stdout.splitlines() if line in ("HIP SUMMARY", "MARKERS SUMMARY", "HSA SUMMARY")] == [
+        *sorted(("HIP SUMMARY", "MARKERS SUMMARY"), key=done.stdout.index)
+    ]
+
+
+def test_own_forms(work: Path) -> None:
+    assert shell("rocpd merge db*.db --summary", work).returncode == 0
+    assert (work / "rocpd-output-data" / "merged.db").is_file()
+    assert shell("rocpd convert --format pftrace", work).returncode == 0
+    done = shell('rocpd query "select * from top_kernels"', work)
+    assert done.returncode == 0
+    assert done.stdout.startswith("name")
+
+
+def test_environment_names_outputs(work: Path) -> None:
+    done = shell("rocpd convert -i db0.db -f pftrace", work, ROCPD_OUTPUT_NAME="mine", ROCPD_OUTPUT_PATH="there")
+    assert done.returncode == 0, done.stderr
+    assert written(work) == {"there/mine.pftrace"}
+
+
+def test_options_of_the_ring_buffer_have_no_effect_and_say_so_once(work: Path) -> None:
+    options = "--perfetto-buffer-size 1024 --perfetto-backend inprocess --perfetto-shmem-size-hint=64"
+    options += " --perfetto-buffer-fill-policy discard --no-annotate-kfd"
+    done = shell(f"rocpd convert -i db0.db -f perfetto {options}", work)
+    assert done.returncode == 0, done.stderr
+    told = [line for line in done.stderr.splitlines() if "without effect" in line]
+    assert len(told) == 1
+    assert "--perfetto-buffer-size" in told[0]
+    assert written(work) == {"rocpd-output-data/out.pftrace"}
+
+
+@pytest.mark.parametrize(("inclusive", "counted"), [("True", 1), ("False", 0)])
+def test_inclusive_does_what_is_documented(inclusive: str, counted: int, work: Path) -> None:
+    """True: start or end in the window; False: both. The longest call, cut in the middle, tells them apart."""
+    longest = "select id, start + duration / 2 as middle from regions order by duration desc limit 1"
+    (row,) = json.loads(shell(f"rocpd query -i db0.db --query '{longest}' --format json", work).stdout)
+    sql = f"select count(*) as n from regions where id = {row['id']}"
+    window = f"--start {row['middle']} --inclusive {inclusive}"
+    done = shell(f"rocpd query -i db0.db {window} --query '{sql}' --format json", work)
+    assert json.loads(done.stdout) == [{"n": counted}], done.stderr
+
+
+def test_code_for_the_other_package_keeps_working(work: Path) -> None:
+    code = """
+import rocpd
+with rocpd.connect(["db0.db", "db1.db"]) as connection:
+    cursor = connection.cursor()
+    cursor.execute("SELECT COUNT(*) FROM rocpd_kernel_dispatch")
+    (count,) = cursor.fetchone()
+    assert count == connection.execute("SELECT COUNT(*) FROM kernels").fetchall()[0][0] > 0
+    names = [column[0] for column in connection.execute("SELECT * FROM top_kernels").description]
+    assert names[0] == "name"
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=work, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,235 @@
+"""Laws that hold on simulated jobs, sound and damaged: windows, splits, merges, row counts, summaries, raw files."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import rocpd
+from rocpd.cli import run
+from rocpd.federate.merge import merge
+from rocpd.schema.load import VIEWS, view
+from rocpd.simulate import JobOptions, simulate
+from rocpd.summary.summarize import SummaryOptions, summarize
+from tests.conftest import state_of
+from tests.real.rows import multiset
+
+EXAMPLES = 200 if os.environ.get("ROCPD_SOAK") else 8
+LAWS = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+ONE_TO_ONE = {
+    "kernels": "rocpd_kernel_dispatch",
+    "regions": "rocpd_region",
+    "samples": "rocpd_sample",
+    "memory_copies": "rocpd_memory_copy",
+    "memory_allocations": "rocpd_memory_allocate",
+    "threads": "rocpd_info_thread",
+    "processes": "rocpd_info_process",
+    "code_objects": "rocpd_info_code_object",
+    "kernel_symbols": "rocpd_info_kernel_symbol",
+    "pmc_info": "rocpd_info_pmc",
+    "events_args": "rocpd_arg",
+    "graph_launches": "rocpd_graph_launch",
+}
+TIMED = ("kernels", "regions", "samples", "memory_copies", "memory_allocations", "graph_launches")
+
+
+@functools.cache
+def _folder() -> Path:
+    holder = tempfile.TemporaryDirectory(prefix="rocpd-laws-")
+    _KEEP.append(holder)
+    return Path(holder.name)
+
+
+_KEEP: list[tempfile.TemporaryDirectory[str]] = []
+
+
+@functools.cache
+def job(ranks: int, profile: str, seed: int, faults: bool) -> tuple[Path, ...]:
+    """Make a small job once; its files stay until the tests end."""
+    out = _folder() / f"{ranks}-{profile}-{seed}-{faults}"
+    return simulate(
+        JobOptions(out=out, ranks=ranks, nodes=1 + (ranks > 2), steps=2, seed=seed, profile=profile, faults=faults)
+    )
+
+
+JOBS = st.builds(job, st.integers(1, 4), st.sampled_from(["gemm", "llm", "hpc"]), st.integers(0, 3), st.booleans())
+
+
+def rows(session: rocpd.Session, relation: str) -> Counter[Any]:
+    """All rows of a view or table as a multiset."""
+    return multiset(session.sql(f"SELECT * FROM {relation}"))
+
+
+def summaries(session: rocpd.Session) -> list[tuple[Any, ...]]:
+    """All summary tables, by rank and domain too."""
+    found = summarize(session, SummaryOptions(by_rank=True, domains=True))
+    return [(table.name, table.columns, table.rows) for table in found]
+
+
+@LAWS
+@given(JOBS)
+def test_a_view_has_as_many_rows_as_its_table(files: tuple[Path, ...]) -> None:
+    with rocpd.connect(files) as session:
+        for name, base in ONE_TO_ONE.items():
+            counts = session.sql(f"SELECT (SELECT count(*) FROM {name}), (SELECT count(*) FROM {base})").fetchall()
+            assert counts[0][0] == counts[0][1], name
+        args = "SELECT count(*) FROM rocpd_arg a JOIN rocpd_region r ON r.guid = a.guid AND r.event_id = a.event_id"
+        assert session.sql("SELECT count(*) FROM region_args").fetchall() == session.sql(args).fetchall()
+
+
+@LAWS
+@given(JOBS, st.randoms(use_true_random=False))
+def test_order_and_grouping_of_files_change_nothing(files: tuple[Path, ...], random: Any) -> None:
+    shuffled = random.sample(files, len(files))
+    with tempfile.TemporaryDirectory() as scratch, rocpd.connect(files) as session:
+        cut = random.randint(1, len(files))
+        merged = Path(scratch) / "merged.db"
+        with rocpd.connect(shuffled[:cut]) as some:
+            merge(some, merged)
+        with rocpd.connect([*shuffled[cut:], merged]) as other:
+            assert [rank.guid for rank in other.ranks] == [rank.guid for rank in session.ranks]
+            for name in VIEWS:
+                assert rows(other, name) == rows(session, name), name
+            assert summaries(other) == summaries(session)
+
+
+@LAWS
+@given(JOBS)
+def test_merging_keeps_every_row_of_every_table_and_merging_again_too(files: tuple[Path, ...]) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        once, twice = Path(scratch) / "once.db", Path(scratch) / "twice.db"
+        with rocpd.connect(files) as session:
+            merge(session, once)
+        with rocpd.connect(once) as session:
+            merge(session, twice)
+        with rocpd.connect(files) as parts, rocpd.connect(twice) as whole:
+            for name in parts.tables:
+                assert rows(whole, name) == rows(parts, name), name
+
+
+@LAWS
+@given(JOBS)
+def test_a_window_of_the_whole_is_no_window(files: tuple[Path, ...]) -> None:
+    with rocpd.connect(files) as session:
+        whole = session.time_range
+        assert whole
+        expected = {name: rows(session, name) for name in session.tables}
+    for window in (rocpd.Window("0%", "100%"), rocpd.Window(whole[0], whole[1]), rocpd.Window("+0ns", "-0ns")):
+        with rocpd.connect(files, window=window) as session:
+            assert session.window is None
+            assert {name: rows(session, name) for name in session.tables} == expected
+
+
+@LAWS
+@given(JOBS, st.integers(1, 99))
+def test_adjoining_windows_add_up(files: tuple[Path, ...], percent: int) -> None:
+    """Inclusive: together all rows, and both only what crosses the border. Exclusive: all rows but those that do."""
+    cut = f"{percent}%"
+    halves = {}
+    for inclusive, name in itertools.product((True, False), TIMED):
+        for side, window in (
+            ("before", rocpd.Window(end=cut, inclusive=inclusive)),
+            ("after", rocpd.Window(start=cut, inclusive=inclusive)),
+        ):
+            with rocpd.connect(files, window=window) as session:
+                halves[side, inclusive] = rows(session, name)
+        with rocpd.connect(files) as session:
+            whole = rows(session, name)
+            edge = _edge(session, percent)
+            columns = session.sql(f"SELECT * FROM {name} LIMIT 0").columns
+        before, after = halves["before", inclusive], halves["after", inclusive]
+        crossing = Counter({row: n for row, n in whole.items() if _crosses(dict(zip(columns, row, strict=True)), edge)})
+        if inclusive:
+            assert before | after == whole, name
+            assert before & after == crossing, name
+        else:
+            assert before + after == whole - crossing, name
+
+
+def _edge(session: rocpd.Session, percent: int) -> dict[int, int]:
+    """The border in each rank's own clock [ns]."""
+    whole = session.time_range
+    assert whole
+    at = whole[0] + round((whole[1] - whole[0]) * percent / 100)
+    offsets = session.alignment.offsets
+    return {rank.number: at - offsets.get(rank.number, 0) for rank in session.ranks}
+
+
+def _crosses(row: dict[str, Any], edge: dict[int, int]) -> bool:
+    at = edge[row["rank"]]
+    return "end" in row and row["start"] < at < row["end"]
+
+
+@LAWS
+@given(JOBS, st.integers(5, 95))
+def test_summaries_of_a_window_count_the_rows_of_the_window(files: tuple[Path, ...], percent: int) -> None:
+    with rocpd.connect(files, window=rocpd.Window(start=f"{percent}%")) as session:
+        counts = session.sql("SELECT count(*) FROM kernels").fetchall()[0][0]
+        found = {table.name: table for table in summarize(session)}
+        summed = sum(row[1] for row in found["kernels_summary"].rows) if "kernels_summary" in found else 0
+        assert summed == counts
+
+
+@pytest.mark.parametrize("faults", [False, True])
+def test_no_command_changes_an_input(faults: bool, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    files = job(4, "llm", 1, faults)
+    folder = files[0].parent
+    before = state_of(folder)
+    out = str(tmp_path)
+    for words in (
+        ["query", "select count(*) from kernels"],
+        ["query", "create temp table t(a); insert into t values (1); select * from t"],
+        ["summary", "--summary-by-rank", "--domain-summary"],
+        ["merge", "-d", out],
+        ["convert", "-f", "pftrace", "csv", "-d", out],
+        ["info"],
+    ):
+        assert run([*words, str(folder)]) == 0, (words, capfd.readouterr().err)
+    assert run(["query", "delete from rocpd_region", str(folder)]) != 0
+    assert state_of(folder) == before
+
+
+@pytest.mark.parametrize("name", ["a b", "it's", 'quo"te', "50%", "a#b?c=d&e", "ünïcødé 龍", "-dash", "x" * 200])
+def test_any_file_and_folder_name(name: str, tmp_path: Path) -> None:
+    source = job(1, "gemm", 0, False)[0]
+    folder = tmp_path / name
+    folder.mkdir()
+    file = folder / f"{name[:190]}.db"
+    file.write_bytes(source.read_bytes())
+    with rocpd.connect(source) as plain:
+        expected = {relation: rows(plain, relation) for relation in VIEWS}
+    for inputs in (file, folder):
+        with rocpd.connect(inputs) as session:
+            assert {relation: rows(session, relation) for relation in VIEWS} == expected
+            merge(session, folder / f"merged {name[:100]}.sqlite", force=True)
+
+
+def test_rows_arrow_and_pandas_agree() -> None:
+    """Over every view of a damaged job: the same values, whatever form they are asked for in."""
+    with rocpd.connect(job(4, "llm", 2, True)) as session:
+        for name in VIEWS:
+            result = session.sql(f"SELECT * FROM {name}")
+            expected = result.fetchall()
+            table = result.arrow()
+            assert list(zip(*(column.to_pylist() for column in table.columns), strict=True)) == expected or not expected
+            frame = result.df()
+            assert frame.shape == (len(expected), len(result.columns))
+            assert (
+                list(frame.columns)
+                == [c.name for c in view(name).columns] + list(result.columns)[len(view(name).columns) :]
+            )
+            for index, column in enumerate(zip(*expected, strict=True)):
+                got = [
+                    None if value is pd.NA or pd.isna(value) else value for value in frame.iloc[:, index].astype(object)
+                ]
+                assert got == list(column), (name, result.columns[index])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -36,7 +37,7 @@ def tables_page() -> str:
 
     parts = [
         "# Tables\n\nGenerated from `rocpd/schema/sql/tables`. Real names end in the UUID suffix of their file;"
-        " ids are local to a GUID.\n"
+        " ids are local to a GUID. Golden DDL of each version: [ddl](ddl).\n\n![relations](relations.svg)\n"
     ]
     for name in TABLES:
         found = table(name)
@@ -64,10 +65,30 @@ def views_page() -> str:
     return "".join(parts)
 
 
+def ddl_page(version: str) -> str:
+    """Give the DDL of one schema version, as the writer makes it, with UUID and GUID in place of real ones."""
+    from rocpd.schema.write import create_table_text, tables_of
+
+    head = f"-- The tables of schema {version}, generated from rocpd/schema/sql/tables.\n"
+    return head + "".join(f"{create_table_text(name, '_UUID', 'GUID', version)}\n" for name in tables_of(version))
+
+
+def relations_picture() -> str:
+    """Give schema/relations.svg: which table refers to which."""
+    from docs.picture import relations_svg
+
+    return relations_svg()
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "docs/cli.md": cli_page,
     "schema/tables.md": tables_page,
     "schema/views.md": views_page,
+    "schema/relations.svg": relations_picture,
+    **{
+        f"schema/ddl/{version}.sql": functools.partial(ddl_page, version)
+        for version in ("3.0.0", "3.0.1", "3.0.2", "3.0.3")
+    },
 }
 
 
@@ -79,6 +100,7 @@ def main(arguments: list[str]) -> int:
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             stale.append(name)
             if "--check" not in arguments:
+                path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")
     verb = "differ from the code, run `make docs`:" if "--check" in arguments else "written:"
     print(f"{verb} {', '.join(stale)}" if stale else "reference pages are up to date")

@@ -5,10 +5,13 @@ BIN := $(VENV)/bin
 DEMO ?= demo-output
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+include sdk_tool/targets.mk
+
+.DEFAULT_GOAL := help
 .PHONY: help demo test lint types contracts docs check bench soak clean
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV) || { echo "python3 lacks venv: on Debian, apt-get install python3-venv"; exit 1; }
@@ -27,6 +30,7 @@ demo: $(VENV)/.installed  ## a small 4-rank job: merge with summary, query, Perf
 	$(BIN)/rocpd merge $(DEMO)/job/rank*.db -d $(DEMO) --summary --limit 5
 	$(BIN)/rocpd query "select rank, count(*) as kernels, sum(duration) / 1e6 as ms from kernels group by rank" $(DEMO)/merged.db
 	$(BIN)/rocpd convert --format pftrace -d $(DEMO) $(DEMO)/merged.db
+	@$(MAKE) --no-print-directory demo-record
 	@echo
 	@echo "The job:            $(DEMO)/job/rank0.db … rank3.db (what a profiler leaves, one file per process)"
 	@echo "One database:       $(DEMO)/merged.db (try: sqlite3 $(DEMO)/merged.db 'select * from top_kernels')"
@@ -56,7 +60,7 @@ bench: $(VENV)/.installed-test  ## benchmarks: ratios side by side in one run
 	$(BIN)/python -m benchmarks
 
 soak: $(VENV)/.installed-test  ## long property runs
-	ROCPD_SOAK=1 $(BIN)/python -m pytest -n auto tests/properties
+	ROCPD_SOAK=1 $(BIN)/python -m pytest -n auto tests/properties tests/record
 
 clean:  ## remove what was built
 	rm -rf $(VENV) $(DEMO) .pytest_cache .mypy_cache .ruff_cache .hypothesis

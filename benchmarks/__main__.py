@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-BENCHMARKS = ("startup", "federation")
+BENCHMARKS = ("startup", "federation", "convert", "scale", "recorder")
 
 
 def main(names: list[str]) -> None:

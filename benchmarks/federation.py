@@ -24,7 +24,7 @@ def run() -> None:
     files = job(max(RANKS), 300_000)
     for ranks in RANKS:
         with rocpd.connect(files[:ranks]) as session:
-            unions = _JoinOfUnions(session) if ranks <= 16 else None
+            unions = JoinOfUnions(session) if ranks <= 16 else None
             for name, sql in (("aggregate", AGGREGATE), ("top", TOP)):
                 times = medians(
                     {
@@ -53,7 +53,7 @@ def bare_scan(session: Session) -> None:
             pass
 
 
-class _JoinOfUnions:
+class JoinOfUnions:
     """The same views written the other way: every base table a union over ranks, joined on (guid, id)."""
 
     def __init__(self, session: Session) -> None:

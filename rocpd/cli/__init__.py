@@ -14,7 +14,20 @@ from typing import Annotated, Any
 import typer
 
 from rocpd import __version__
-from rocpd.cli import convert, diagnostics, info, merge, query, schema, shell, simulate, summary
+from rocpd.cli import (
+    control,
+    convert,
+    diagnostics,
+    info,
+    merge,
+    package,
+    query,
+    record,
+    schema,
+    shell,
+    simulate,
+    summary,
+)
 from rocpd.cli.argv import drop_no_effect, rewrite
 from rocpd.errors import Exit
 
@@ -23,10 +36,13 @@ COMMANDS = (
     summary.summary,
     convert.convert,
     merge.merge,
+    package.package,
     info.info,
     schema.schema,
     shell.shell,
     simulate.simulate,
+    record.record,
+    control.control,
 )
 """All commands, in the order of `rocpd --help`."""
 

@@ -15,6 +15,9 @@ from types import FrameType
 from rocpd.errors import UsageError
 from rocpd.record import library
 
+TRACES = ("hip", "hsa", "marker", "kernel", "memcpy", "alloc", "scratch", "rccl", "counters")
+"""What `trace` may name. Without a choice the tool records all but hsa."""
+
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _SHELL_NOT_FOUND, _SHELL_NOT_EXECUTABLE, _SHELL_SIGNAL = 127, 126, 128
 
@@ -104,6 +107,8 @@ def environment_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, 
     if settings.keep_env:
         values["ROCPD_KEEP_ENV"] = "1"
     if settings.trace is not None:
+        if strange := [name for name in settings.trace.replace(",", " ").split() if name not in TRACES]:
+            raise UsageError(f"--trace {strange[0]}: not known", f"one or more of {','.join(TRACES)}")
         values["ROCPD_TRACE"] = settings.trace
     if settings.counters is not None:
         values["ROCPD_COUNTERS"] = settings.counters

@@ -46,6 +46,12 @@ def test_no_command(tmp_path: Path) -> None:
     assert cli(tmp_path, "record").returncode == 2
 
 
+def test_unknown_domain(built: Build, tmp_path: Path) -> None:
+    done = cli(tmp_path, "record", "--trace", "hip,nonsense", "--", "true")
+    assert done.returncode == 2
+    assert "nonsense" in done.stderr
+
+
 def test_killed_command(built: Build, tmp_path: Path) -> None:
     done = cli(tmp_path, "record", "-o", "job", "--", str(built.program("probe")), "ends", "kill")
     assert done.returncode == 128 + 9

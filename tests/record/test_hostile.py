@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.record.build import Build
-from tests.record.runs import CODE, check_sound, environment, probe
+from tests.record.build import SOURCE, Build
+from tests.record.runs import CODE, check_closed, check_sound, databases, environment, probe
 
 
 def _one_line(stderr: str) -> str:
@@ -124,3 +124,14 @@ def test_no_descriptors_for_the_control_socket(built: Build, tmp_path: Path) -> 
     done = probe(built, tmp_path / "out", "burst", "1000", env=env)
     assert done.returncode == CODE
     assert "recording goes on" in _one_line(done.stderr)
+
+
+def test_file_system_without_locks(built: Build, tmp_path: Path) -> None:
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler")
+    library = tmp_path / "no_locks.so"
+    subprocess.run(["cc", "-shared", "-fPIC", str(SOURCE / "tests" / "no_locks.c"), "-o", str(library)], check=True)
+    done = probe(built, tmp_path / "out", "threads", "2", "100", env={"LD_PRELOAD": str(library)})
+    assert (done.returncode, done.stderr) == (CODE, "")
+    (file,) = databases(tmp_path / "out")
+    check_closed(file)

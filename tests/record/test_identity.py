@@ -69,7 +69,7 @@ def _process(file: Path) -> tuple[str, dict[str, Any], dict[str, Any]]:
 
 
 def test_any_bytes_in_command_line_and_environment(built: Build, tmp_path: Path) -> None:
-    odd = b"it's \"q\" \\ \n\t $HOME \xff\xfe \xc3\xbc"
+    odd = b'it\'s "q" \\ \n\t $HOME \xff\xfe \xc3\xbc'
     command = [os.fsencode(built.program("probe")), b"threads", b"1", b"2", odd, b""]
     env = {os.fsencode(k): os.fsencode(v) for k, v in environment(tmp_path / "out").items()}
     env |= {b"ODD": odd, b"NAME'\"\xff": b"v", b"EMPTY": b""}

@@ -24,9 +24,15 @@ def _python(folder: Path, script: str, *wrap: str, **more: str) -> subprocess.Co
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "script.py"
     file.write_text(textwrap.dedent(script))
-    env = environment(folder / "out", PYTHONPATH=str(Path(__file__).parents[2]), **more)
+    env = environment(folder / "out", PYTHONPATH=str(Path(__file__).parents[2])) | more
     return subprocess.run(
-        [*wrap, sys.executable, str(file)], env=env, cwd=folder, capture_output=True, text=True, timeout=120, check=False
+        [*wrap, sys.executable, str(file)],
+        env=env,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
 
@@ -217,9 +223,7 @@ def test_control_command(built: Build, tmp_path: Path) -> None:
     assert "no recorder listens" in done.stderr
 
 
-def test_control_refuses_what_it_does_not_know(
-    built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_control_refuses_what_it_does_not_know(built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCPD_CONTROL_DIR", str(tmp_path / "control"))
     with _waiting(built, tmp_path) as process:
         path = str(socket_of(process.pid))
@@ -240,3 +244,48 @@ def test_command_begins_with_recording_off(built: Build, tmp_path: Path) -> None
     command = cli_command("record", "--off", "-o", "job", "--", str(built.program("probe")), "threads", "1", "10")
     assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 7
     assert not (tmp_path / "job").exists()
+
+
+@pytest.mark.parametrize("setting", [{"ROCPD_SAMPLE_HZ": "50"}, {"ROCPD_START": "0"}, {}])
+def test_ctrl_c_stays_pythons(built: Build, tmp_path: Path, setting: dict[str, str]) -> None:
+    """The recorder's threads start before Python does: it must not take the signal that Python would."""
+    script = """
+        import os, signal, time
+        from rocpd import record
+        with record.range("step"):
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(5)
+            except KeyboardInterrupt:
+                print("interrupted")
+        """
+    done = _python(tmp_path, script, LD_PRELOAD=str(built.lib / "librocpd-roctx.so"), **setting)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
+
+
+def test_daemon(built: Build, tmp_path: Path) -> None:
+    """A daemon forks twice, changes its folder and closes all descriptors; the folder of the files was relative."""
+    script = """
+        import os, time
+        from rocpd import record
+        with record.range("front"):
+            pass
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() != 0:
+                os._exit(0)
+            os.chdir("/")
+            os.closerange(0, 256)
+            with record.range("daemon"):
+                pass
+            os._exit(0)
+        os.wait()
+        time.sleep(0.5)
+        """
+    env = {"LD_PRELOAD": str(built.lib / "librocpd-roctx.so"), "ROCPD_OUTPUT_PATH": "out"}
+    done = _python(tmp_path, script, **env)
+    assert (done.returncode, done.stderr) == (0, "")
+    files = databases(tmp_path / "out")
+    for file in files:
+        check_closed(file)
+    assert sorted(rows(file, "SELECT name FROM markers")[0][0] for file in files) == ["daemon", "front"]

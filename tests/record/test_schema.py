@@ -36,7 +36,7 @@ lib = ctypes.CDLL(sys.argv[1])
 class Event(ctypes.Structure):
     _fields_ = [("category", ctypes.c_uint32), ("tid", ctypes.c_uint32), ("stack", ctypes.c_uint64),
                 ("parent", ctypes.c_uint64), ("corr", ctypes.c_uint64), ("text", ctypes.c_char_p),
-                ("size", ctypes.c_size_t)]
+                ("size", ctypes.c_size_t), ("text_id", ctypes.c_uint32)]
 class Region(ctypes.Structure):
     _fields_ = [("event", Event), ("name", ctypes.c_uint32), ("start", ctypes.c_uint64), ("end", ctypes.c_uint64),
                 ("args", ctypes.c_void_p), ("count", ctypes.c_size_t)]
@@ -46,7 +46,7 @@ def text(s):
 lib.rocpd_start()
 for cat, stack, parent, corr, tid, name, start, end in apsw.Connection(sys.argv[2]).execute(
         "SELECT category, stack_id, parent_stack_id, corr_id, tid, name, start, end FROM regions"):
-    event = Event(text(cat), tid, stack, parent, corr, None, 0)
+    event = Event(text(cat), tid, stack, parent, corr, None, 0, 0)
     assert lib.rocpd_region(ctypes.byref(Region(event, text(name), start, end, None, 0))) == 0
 lib.rocpd_finalize()
 """
@@ -74,7 +74,7 @@ def test_bytes_per_region(built: Build, tmp_path: Path, real_files: tuple[Path, 
     )
     assert done.returncode == 0
     (file,) = databases(tmp_path / "out")
-    regions = "SELECT name, category, start, \"end\", tid, stack_id FROM regions ORDER BY id"
+    regions = 'SELECT name, category, start, "end", tid, stack_id FROM regions ORDER BY id'
     assert rows(file, regions) == rows(source, regions)
     mine = _bytes_per_row(file, "rocpd_region") + _bytes_per_row(file, "rocpd_event")
     # AMD's events are those of regions, dispatches and copies alike: per row they compare all the same.

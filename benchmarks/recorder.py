@@ -1,0 +1,131 @@
+"""What recording costs: a range against its clocks, the writer against bare SQLite, a NumPy program."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import cache
+
+REGIONS = 300_000
+ROUNDS = 5
+PAIRS = 200
+
+_PROGRAM = """
+import statistics, time
+import numpy as np
+from rocpd import record
+from rocpd.record import marks
+size = 256
+a = np.random.default_rng(0).random((size, size))
+def step(a):
+    with record.range("step"):
+        with record.range("forward"):
+            b = a @ a
+            b /= np.linalg.norm(b)
+        with record.range("backward"):
+            c = b @ a.T
+            record.mark("loss")
+        return c
+def block():
+    start = time.perf_counter()
+    for _ in [0] * 20: step(a)
+    return time.perf_counter() - start
+def recorded(on):
+    if on: marks.connect()
+    else: marks.Calls.push, marks.Calls.pop, marks.Calls.mark = marks._no_push, marks._no_pop, marks._no_push
+    return block()
+block()
+pairs = []
+for n in [0, 1] * %d:
+    first = recorded(bool(n))
+    second = recorded(not n)
+    pairs.append((first / second) if n else (second / first))
+print(statistics.median(pairs))
+"""
+
+
+def run() -> None:
+    """Print each figure with its bar; needs `make tool`."""
+    build = Path(__file__).resolve().parents[1] / "sdk_tool" / "build"
+    program = build / "bin" / "recorder_bench"
+    if not program.is_file():
+        print("the recorder has not been built: make tool")
+        return
+    folder = Path(tempfile.mkdtemp(dir=cache()))
+    try:
+        _pairs(program, folder)
+        _writer(program, folder)
+        _numpy(build / "lib" / "librocpd-roctx.so", folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+def _bench(program: Path, folder: Path, *arguments: str, **more: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [str(program), *arguments], env=_environment(folder) | more, capture_output=True, text=True, check=True
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("ROCPD_")}
+    return kept | {"ROCPD_OUTPUT_PATH": str(folder / "out"), "ROCPD_CONTROL": "0"}
+
+
+def _pairs(program: Path, folder: Path) -> None:
+    found = [_bench(program, folder, "pairs") for _ in range(ROUNDS)]
+
+    def median(name: str) -> float:
+        return statistics.median(float(one[name]) for one in found)
+
+    timer = median("timer_median")
+    pair, clocks = median("pair_in_burst"), median("clocks_in_burst")
+    print(f"push + pop, in bursts that fit the buffer: {pair:.0f} ns; two clock_gettime calls: {clocks:.0f} ns")
+    print(
+        f"  {pair / clocks:.2f} x the clocks (bar: 3); single pairs: median {median('pair_median') - timer:.0f} ns, "
+        f"p99 {median('pair_p99') - timer:.0f} ns, worst {median('pair_worst') / 1000:.0f} us (off its core)"
+    )
+
+
+def _writer(program: Path, folder: Path) -> None:
+    mine, bare = [], []
+    for _ in range(ROUNDS):
+        found = _bench(program, folder, "sustained", str(REGIONS))
+        mine.append(found)
+        same = folder / "bare.db"
+        shutil.move(str(found["file"]), same)
+        bare.append(float(_bench(program, folder, "bare", str(REGIONS), str(same))["total_s"]))
+    total = statistics.median(float(one["total_s"]) for one in mine)
+    record = statistics.median(float(one["record_s"]) for one in mine)
+    reference = statistics.median(bare)
+    print(f"sustained, buffer full and writer running: {record / REGIONS * 1e9:.0f} ns a pair in the recording thread")
+    print(f"  {REGIONS / total / 1e3:.0f} k regions/s into the file, a bare loop of prepared inserts of the same rows "
+          f"{REGIONS / reference / 1e3:.0f} k/s: {reference / total * 100:.0f} % (bar: 60)")  # fmt: skip
+
+
+def _numpy(library: Path, folder: Path) -> None:
+    """Time blocks of the same steps with and without, in turn: a machine that slows down does so for both."""
+    script = folder / "program.py"
+    script.write_text(_PROGRAM % (PAIRS // 2), encoding="utf-8")
+    env = _environment(folder) | {
+        "PYTHONPATH": str(Path(__file__).resolve().parents[1]),
+        "OPENBLAS_NUM_THREADS": "1",
+        "LD_PRELOAD": str(library),
+    }
+    found = []
+    for _ in range(ROUNDS):
+        done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, check=True)
+        found.append((float(done.stdout) - 1) * 100)
+    print(
+        f"annotated NumPy program, {ROUNDS} runs of {PAIRS} interleaved pairs: {statistics.median(found):+.2f} % with "
+        f"recording on (bar: 2), {min(found):+.2f} … {max(found):+.2f} %"
+    )

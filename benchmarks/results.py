@@ -1,0 +1,28 @@
+"""Owns `RESULTS.md`: one section per benchmark, replaced by each run, with the machine it ran on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
+_TITLE = "# Measured\n\nWritten by `python -m benchmarks`; ratios were measured side by side in one run.\n"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Give a Markdown table; columns after the first are numbers."""
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' + '---:|' * (len(head) - 1)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
+
+
+def write_section(name: str, text: str) -> None:
+    """Put `text` under `## name`, in the place of what an earlier run left there."""
+    content = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else _TITLE
+    machine = f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}"
+    section = f"## {name}\n\n{machine}\n\n{text.strip()}\n"
+    kept = re.split(r"(?m)^(?=## )", content)
+    others = [part.strip() for part in kept if not part.startswith(f"## {name}\n")]
+    RESULTS.write_text("\n\n".join([*others, section.strip()]) + "\n", encoding="utf-8")

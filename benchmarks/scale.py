@@ -1,0 +1,133 @@
+"""Planned statements against attached ones, a join of unions and DuckDB; and time per rank from 1 to 1,024 ranks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import rocpd
+from benchmarks.duck import open_duck
+from benchmarks.federation import JoinOfUnions
+from benchmarks.measure import job, medians, seconds
+from benchmarks.results import table, write_section
+from rocpd.federate.session import Session
+from rocpd.summary.summarize import SummaryOptions, summarize
+
+RANKS = 16
+MANY = (1, 8, 64, 256, 1024)
+EVENTS = 3000  # of each of the many ranks
+STATEMENTS = {
+    "top_kernels": "SELECT * FROM top_kernels",
+    "aggregate": "SELECT name, count(*), sum(duration), avg(duration), min(duration), max(duration) FROM kernels GROUP BY name",
+    "total": "SELECT count(*), sum(duration) FROM kernels",
+    "filtered rows": "SELECT name, start, duration FROM kernels WHERE duration > 400000",
+}
+IN_DUCKDB = {
+    "top_kernels": (
+        "SELECT name, count(*), sum(duration) / 1000, sum(duration) / (1000 * count(*)),"
+        " sum(duration) * 100.0 / sum(sum(duration)) OVER () FROM {kernels} GROUP BY name ORDER BY sum(duration) DESC, name"
+    ),
+    "aggregate": (
+        "SELECT name, count(*), sum(duration), avg(duration), min(duration), max(duration) FROM {kernels} GROUP BY name"
+    ),
+    "total": "SELECT count(*), sum(duration) FROM {kernels}",
+    "filtered rows": "SELECT name, start, duration FROM {kernels} WHERE duration > 400000",
+}
+SUMMARY_IN_DUCKDB = (
+    "SELECT name, count(*), sum(duration), avg(duration), min(duration), max(duration), stddev_samp(duration)"
+    " FROM {events} GROUP BY name"
+)
+_RSS = """
+import resource, sys, rocpd
+with rocpd.connect(sys.argv[1:]) as session:
+    for sql in {statements!r}:
+        for _ in session.execute(sql):
+            pass
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def run() -> None:
+    """Print and write both tables."""
+    write_section("scale", f"{_against_others()}\n{_many_ranks()}")
+
+
+def _against_others() -> str:
+    threads = os.cpu_count() or 1
+    rows = []
+    with rocpd.connect(_rested(job(RANKS, 300_000))) as session:
+        unions, duck = JoinOfUnions(session), open_duck(session, threads)
+        for name, sql in STATEMENTS.items():
+            actions: dict[str, Callable[[], object]] = {
+                "planned": lambda sql=sql: session.execute(sql).fetchall(),  # type: ignore[misc]
+                "attached": lambda sql=sql: session.execute(sql, strategy="attached").fetchall(),  # type: ignore[misc]
+            }
+            if duck:
+                actions["duck"] = lambda name=name: duck.run(IN_DUCKDB[name])  # type: ignore[misc]
+            rows.append(_row(name, medians(actions, runs=5), seconds(lambda sql=sql: unions.run(sql))))  # type: ignore[misc]
+        actions = {"planned": lambda: summarize(session, SummaryOptions())}
+        if duck:
+            actions["duck"] = lambda: [duck.run(SUMMARY_IN_DUCKDB.replace("events", e)) for e in ("kernels", "regions", "copies")]
+        rows.append(_row("summary", medians(actions, runs=3), None))
+    head = ("statement", "planned s", "attached s", "join of unions s", "DuckDB s", "planned / DuckDB")
+    text = table(head, rows)
+    print(text, flush=True)
+    return f"{RANKS} ranks of 100,000 dispatches and 200,000 regions, {threads} threads (bar: 1.5 x DuckDB).\n\n{text}"
+
+
+def _row(name: str, times: dict[str, float], unions: float | None) -> tuple[str, ...]:
+    def told(value: float | None) -> str:
+        return "-" if value is None else f"{value:.3f}"
+
+    duck = times.get("duck")
+    ratio = "-" if duck is None else f"{times['planned'] / duck:.2f}"
+    print(name, times, unions, flush=True)
+    return name, told(times["planned"]), told(times.get("attached")), told(unions), told(duck), ratio
+
+
+def _many_ranks() -> str:
+    files = _rested(job(max(MANY), EVENTS))
+    start = time.perf_counter()
+    rocpd.connect(files[:1000]).close()
+    opening = time.perf_counter() - start
+    sessions: dict[int, Session] = {count: rocpd.connect(files[:count]) for count in MANY}
+    rows = []
+    for name in ("top_kernels", "total"):
+        sql = STATEMENTS[name]
+        times = medians(
+            {str(count): lambda s=s, sql=sql: s.execute(sql, **_forced(s)).fetchall() for count, s in sessions.items()}  # type: ignore[misc]
+        )
+        for count in MANY:
+            per_rank = times[str(count)] / count
+            ratio = per_rank / (times["8"] / 8)
+            rows.append((f"{name}, {count} ranks", f"{times[str(count)]:.3f}", f"{per_rank * 1000:.2f}", f"{ratio:.2f}"))
+    for session in sessions.values():
+        session.close()
+    text = table(("statement", "s", "ms per rank", "x that at 8 (bar at 1,024: 1.25)"), rows)
+    rss = _peak_rss(files)
+    print(text, f"opening 1,000 files: {opening:.2f} s; peak RSS at {max(MANY)} ranks: {rss} MB", flush=True)
+    return (
+        f"Ranks of {EVENTS} events, planned also where the job is small, {os.cpu_count()} threads.\n\n{text}\n"
+        f"Opening 1,000 files: {opening:.2f} s (bar: 2). Peak RSS at {max(MANY)} ranks: {rss} MB (bar: 1,000).\n"
+    )
+
+
+def _forced(session: Session) -> dict[str, str]:
+    return {"strategy": "aggregates"}
+
+
+def _peak_rss(files: list[Path]) -> int:
+    program = _RSS.format(statements=[STATEMENTS["top_kernels"], "SELECT * FROM regions"])
+    done = subprocess.run([sys.executable, "-c", program, *map(str, files)], capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+def _rested(files: list[Path]) -> list[Path]:
+    """Nobody writes them any more."""
+    for file in files:
+        os.utime(file, (1e9, 1e9))
+    return files

@@ -1,0 +1,215 @@
+"""Owns writing packages: a folder `NAME.rpdb` whose `index.yaml` lists the files of a job, as AMD's tools do.
+
+Lists only what was opened and identified. Copies are consistent even of a file that is being written. Files are moved
+only when asked for, and moved back when anything fails. Reading a package is `source`'s work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import apsw
+
+from rocpd.errors import InputError, OutputError
+from rocpd.federate.identify import identify
+from rocpd.federate.open import Opening, plan, told_as_input_error
+from rocpd.federate.session import Session
+from rocpd.output import complete_or_nothing, folder_complete_or_nothing, told_as_output_error
+
+Progress: TypeAlias = Callable[[int, int], None]
+
+INDEX = "index.yaml"
+_BESIDE = ("-journal", "-wal")
+_PAGES = 4096  # copied in one step: 16 MB
+
+
+class Files(enum.StrEnum):
+    """What happens to the files that a package lists."""
+
+    STAY = "stay"
+    COPY = "copy"
+    MOVE = "move"
+
+
+def package(
+    session: Session, folder: Path, files: Files = Files.STAY, force: bool = False, progress: Progress | None = None
+) -> Mapping[Path, Path]:
+    """Make a package of all files of a session.
+
+    Args:
+        session: what to list; a file whose ranks are all in other files is left out.
+        folder: the package, `NAME.rpdb`.
+        files: leave them where they are, copy or move them into the package.
+        force: replace a package that holds nothing but an index.
+        progress: called with (files done, files in all).
+
+    Returns:
+        file -> where the package has it. After a move, the session's files are gone.
+
+    Raises:
+        OutputError: the folder exists, holds databases, or cannot be written.
+        InputError: a file cannot be read, or is still being written and shall be moved.
+    """
+    openings = tuple(dict.fromkeys(rank.opening for rank in session.ranks))
+    _check_target(folder, force)
+    if files is Files.MOVE:
+        session.close()
+        return _moved(openings, folder, force, progress)
+    with folder_complete_or_nothing(folder, force) as temporary:
+        if files is Files.STAY:
+            listed = {opening.path: _listed(opening.path, folder) for opening in openings}
+        else:
+            listed = {opening.path: Path(name) for opening, name in zip(openings, _names(openings), strict=True)}
+            for done, opening in enumerate(openings, 1):
+                _copy(opening, temporary / listed[opening.path])
+                if progress:
+                    progress(done, len(openings))
+        _write_index(temporary / INDEX, list(listed.values()))
+    return {path: folder / name for path, name in listed.items()}
+
+
+def _check_target(folder: Path, force: bool) -> None:
+    """A package that files were moved into holds the only copy of them."""
+    held = [path.name for path in folder.iterdir() if path.name != INDEX] if folder.is_dir() else []
+    if force and held:
+        raise OutputError(
+            f"{folder}: holds {sorted(held)[0]}: it is not replaced, not even with --force",
+            "choose another name with -d, or remove it yourself",
+        )
+
+
+def _listed(path: Path, folder: Path) -> Path:
+    """How an index names a file that stays: from the package, so that both can be moved, when they lie together."""
+    absolute, beside = Path(os.path.abspath(path)), Path(os.path.abspath(folder.parent))  # noqa: PTH100 (keeps links)
+    if absolute.is_relative_to(beside):
+        return Path("..") / absolute.relative_to(beside)
+    return absolute
+
+
+def _names(openings: Sequence[Opening]) -> list[str]:
+    """Distinct names in one folder: equal ones get their own folder's name in front, then a number."""
+    paths = [opening.path for opening in openings]
+    plain = [path.name.lower() for path in paths]
+    names: list[str] = []
+    for path in paths:
+        name = path.name
+        if plain.count(name.lower()) > 1:
+            parent = Path(os.path.abspath(path)).parent.name  # noqa: PTH100
+            name = f"{parent}_{name}" if parent else name
+        stem, ending, number = Path(name).stem, Path(name).suffix, 2
+        while name.lower() in {known.lower() for known in (*names, INDEX)}:
+            name = f"{stem}-{number}{ending}"
+            number += 1
+        names.append(name)
+    return names
+
+
+def _copy(opening: Opening, target: Path) -> None:
+    """Copy one file, consistent even while it is written, and check that the copy holds the same ranks."""
+    with told_as_output_error(target):
+        if opening.copy or not (opening.is_live or _beside(opening.path, "-wal").exists()):
+            source = opening.copy / "copy.db" if opening.copy else opening.path
+            shutil.copyfile(source, target)
+        else:
+            _backup(opening, target)
+    if [rank.guid for rank in identify(plan(target))] != [rank.guid for rank in identify(opening)]:
+        raise OutputError(f"{target}: the copy differs from {opening.path}")
+
+
+def _backup(opening: Opening, target: Path) -> None:
+    source, copy = opening.connect(), apsw.Connection(str(target))
+    try:
+        with told_as_input_error(opening.path), copy.backup("main", source, "main") as backup:
+            while not backup.done:
+                backup.step(_PAGES)
+    except apsw.Error as error:
+        raise OutputError(f"{target}: cannot be written: {error}") from error
+    finally:
+        copy.close()
+        source.close()
+
+
+def _moved(openings: Sequence[Opening], folder: Path, force: bool, progress: Progress | None) -> Mapping[Path, Path]:
+    used = _first_in_use([opening.path for opening in openings])
+    if used:
+        raise InputError(f"{used}: another process has it open", "wait until the profiler has finished, or take --copy")
+    if not force and os.path.lexists(folder):
+        raise OutputError(f"{folder}: exists", "choose another name with -d")
+    targets = {o.path: folder / name for o, name in zip(openings, _names(openings), strict=True)}
+    with told_as_output_error(folder), _undone(folder) as done:
+        for number, (path, target) in enumerate(targets.items(), 1):
+            for ending in ("", *(e for e in _BESIDE if _beside(path, e).exists())):
+                _move(_beside(path, ending), _beside(target, ending), done)
+            if progress:
+                progress(number, len(targets))
+        (folder / INDEX).unlink(missing_ok=True)
+        _write_index(folder / INDEX, [Path(target.name) for target in targets.values()])
+    return targets
+
+
+@contextlib.contextmanager
+def _undone(folder: Path) -> Iterator[list[tuple[Path, Path]]]:
+    """Give a list of moves; they are taken back when the block raises, Ctrl-C included."""
+    made = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    done: list[tuple[Path, Path]] = []
+    try:
+        yield done
+    except BaseException:
+        for path, target in reversed(done):
+            if target.exists():
+                shutil.move(target, path)
+        if made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def _move(path: Path, target: Path, done: list[tuple[Path, Path]]) -> None:
+    """Rename, or between file systems copy, look, and only then delete."""
+    try:
+        path.rename(target)
+    except OSError:
+        try:
+            shutil.copy2(path, target)
+            if target.stat().st_size != path.stat().st_size:
+                raise OutputError(f"{target}: the copy is not as long as {path}")
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise
+        done.append((path, target))
+        path.unlink()
+        return
+    done.append((path, target))
+
+
+def _first_in_use(paths: Sequence[Path]) -> Path | None:
+    """A file that some process of this machine has open, as far as this user can see."""
+    known = {(path.stat().st_dev, path.stat().st_ino): path for path in paths}
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):
+            found = link.stat()
+            if (found.st_dev, found.st_ino) in known:
+                return known[found.st_dev, found.st_ino]
+    return None
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(path.name + ending)
+
+
+def _write_index(path: Path, files: Sequence[Path]) -> None:
+    import yaml
+
+    content = {"rocpd_package_version": "1.0", "path": ".", "files": [str(file) for file in files]}
+    with complete_or_nothing(path) as temporary:
+        text = yaml.safe_dump(
+            {"rocprofiler-sdk": {"rocpd": content}}, sort_keys=False, allow_unicode=True, width=10_000
+        )
+        temporary.write_text(text, encoding="utf-8")

@@ -1,0 +1,19 @@
+// Owns the agents: SDK handles become node ids, as rocprofv3 writes them. HSA is not initialised for it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sdk.h"
+
+namespace rocpd::client {
+
+// Registers all agents with the recorder.
+void register_agents();
+
+// Gives the id that events use, -1 for a handle that is no agent's.
+std::int64_t agent_of(rocprofiler_agent_id_t handle);
+
+const std::vector<rocprofiler_agent_id_t>& gpus();
+
+}  // namespace rocpd::client

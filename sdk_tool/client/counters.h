@@ -1,0 +1,14 @@
+// Owns hardware counters: which are collected on which GPU, and their values per dispatch.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sdk.h"
+
+namespace rocpd::client {
+
+// Has the counters of these names collected for every dispatch. Names that no GPU has are told on stderr.
+void collect_counters(rocprofiler_context_id_t context, const std::vector<std::string>& names);
+
+}  // namespace rocpd::client

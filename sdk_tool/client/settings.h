@@ -1,0 +1,18 @@
+// Owns what the client was asked to trace: ROCPD_TRACE and ROCPD_COUNTERS.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace rocpd::client {
+
+struct Settings {
+    bool hip = true, hsa = false, marker = true, kernel = true, memcpy = true, alloc = true, scratch = true,
+         rccl = true, counters = true;
+    std::vector<std::string> counter_names;
+};
+
+// Reads the environment. Names that are not known are told on stderr and left out.
+Settings read_settings();
+
+}  // namespace rocpd::client

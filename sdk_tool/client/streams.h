@@ -1,0 +1,13 @@
+// Owns HIP streams: their ids, their names, and which one the calling thread works on.
+#pragma once
+
+#include "sdk.h"
+
+namespace rocpd::client {
+
+void on_stream(rocprofiler_callback_tracing_record_t record, rocprofiler_user_data_t* user, void* data);
+
+// A name that the program gave to hipStream_t `stream`.
+void name_stream(const void* stream, const char* name);
+
+}  // namespace rocpd::client

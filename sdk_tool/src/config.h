@@ -1,0 +1,29 @@
+// Owns the settings: environment variables, read once per process.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace rocpd {
+
+struct Config {
+    std::string folder;                 // ROCPD_OUTPUT_PATH, absolute: a daemon changes its working directory
+    unsigned flush_ms = 1000;           // ROCPD_FLUSH_MS
+    bool drop = false;                  // ROCPD_OVERFLOW=drop: lose events rather than wait for the writer
+    std::size_t buffer_limit = 4 << 20; // ROCPD_BUFFER_KB: most that one thread's buffer grows to [bytes]
+    double sample_hz = 0;               // ROCPD_SAMPLE_HZ
+    bool keep_env = false;              // ROCPD_KEEP_ENV
+    bool control = true;                // ROCPD_CONTROL=0: no socket
+    bool signals = true;                // ROCPD_SIGNALS=0: no handlers
+    std::string control_folder;         // ROCPD_CONTROL_DIR
+    std::string run;                    // ROCPD_RUN: `rocpd record` finds its files by this
+};
+
+constexpr std::size_t kSmallestRing = 256 << 10;
+
+const Config& config();
+
+// Whether the variable says yes; `otherwise` when it is not set.
+bool flag(const char* name, bool otherwise);
+
+}  // namespace rocpd

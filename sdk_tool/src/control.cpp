@@ -1,0 +1,162 @@
+#include "control.h"
+
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "config.h"
+#include "json.h"
+#include "lifecycle.h"
+#include "rocpd/recorder.h"
+#include "say.h"
+#include "state.h"
+
+namespace rocpd {
+namespace {
+
+char g_path[sizeof(sockaddr_un::sun_path)] = "";
+std::atomic<bool> g_listening{false};
+
+struct Listener {
+    int descriptor;
+    dev_t device;
+    ino_t inode;
+};
+
+// The folder has to be ours alone: /tmp is everybody's.
+bool private_folder(const std::string& folder) {
+    if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return false;
+    struct stat facts {};
+    return lstat(folder.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() &&
+           (facts.st_mode & 0077) == 0;
+}
+
+// Containers that share /tmp may give two processes one pid; the pid namespace tells them apart.
+std::string socket_path() {
+    struct stat space {};
+    const bool known = stat("/proc/self/ns/pid", &space) == 0;
+    return config().control_folder + "/" + std::to_string(known ? space.st_ino : 0) + "-" +
+           std::to_string(getpid()) + ".sock";
+}
+
+int listen_at(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path.size() >= sizeof address.sun_path) return -1;
+    std::memcpy(address.sun_path, path.c_str(), path.size());
+    const int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (descriptor < 0) return -1;
+    unlink(path.c_str());  // of an earlier process with this pid
+    // The mode of the file is set before anybody can connect: listen() comes last.
+    if (bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+        chmod(path.c_str(), 0600) == 0 && listen(descriptor, 4) == 0)
+        return descriptor;
+    close(descriptor);
+    return -1;
+}
+
+bool same_user(int connection) {
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
+    return peer.uid == geteuid() || peer.uid == 0;
+}
+
+std::string answer(const std::string& command) {
+    bool good = true;
+    if (command == "start")
+        good = rocpd_start() == 0;
+    else if (command == "stop")
+        good = rocpd_stop() == 0 && rocpd_flush() == 0;
+    else if (command == "flush")
+        good = rocpd_flush() == 0;
+    else if (command != "status")
+        return "{\"ok\":false,\"error\":\"unknown command\"}\n";
+    rocpd_status_t status{};
+    rocpd_status(&status);
+    std::string json = std::string("{\"ok\":") + (good ? "true" : "false") +
+                       ",\"recording\":" + (status.recording != 0 ? "true" : "false") +
+                       ",\"failed\":" + (status.failed != 0 ? "true" : "false") +
+                       ",\"written\":" + std::to_string(status.written) + ",\"lost\":" + std::to_string(status.lost) +
+                       ",\"file\":";
+    append_json(json, status.file, Stray::kExact);
+    return json + "}\n";
+}
+
+void serve(int connection) {
+    const timeval patience{2, 0};
+    setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    if (!same_user(connection)) return;
+    char text[32] = "";
+    std::size_t size = 0;
+    while (size < sizeof text - 1 && std::memchr(text, '\n', size) == nullptr) {
+        const ssize_t got = recv(connection, text + size, sizeof text - 1 - size, 0);
+        if (got <= 0) return;
+        size += static_cast<std::size_t>(got);
+    }
+    std::string command(text, size);
+    command.resize(std::min(command.find('\n'), command.size()));
+    const std::string reply = answer(command);
+    if (send(connection, reply.data(), reply.size(), MSG_NOSIGNAL) < 0) return;
+}
+
+// A program that closes all descriptors may give our number to a socket of its own: never accept for it.
+bool still_ours(const Listener& listener) {
+    struct stat facts {};
+    return fstat(listener.descriptor, &facts) == 0 && facts.st_dev == listener.device &&
+           facts.st_ino == listener.inode;
+}
+
+void* control_thread(void* argument) {
+    pthread_setname_np(pthread_self(), "rocpd-control");
+    const Listener listener = *static_cast<Listener*>(argument);
+    delete static_cast<Listener*>(argument);
+    while (still_ours(listener)) {
+        const int connection = accept4(listener.descriptor, nullptr, nullptr, SOCK_CLOEXEC);
+        if (connection < 0 && errno != EINTR && errno != ECONNABORTED) break;
+        if (connection < 0) continue;
+        serve(connection);
+        close(connection);
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+void start_control() {
+    const std::string folder = config().control_folder;
+    const std::string path = socket_path();
+    const int descriptor = private_folder(folder) ? listen_at(path) : -1;
+    struct stat facts {};
+    if (descriptor < 0 || fstat(descriptor, &facts) != 0) {
+        if (descriptor >= 0) close(descriptor);
+        say("no control socket in " + folder + " (it has to be a folder of yours with mode 0700): " +
+            std::strerror(errno) + "; recording goes on");
+        return;
+    }
+    std::snprintf(g_path, sizeof g_path, "%s", path.c_str());
+    g_listening.store(true, std::memory_order_release);
+    auto* listener = new Listener{descriptor, facts.st_dev, facts.st_ino};
+    if (!start_detached(control_thread, listener)) {
+        delete listener;
+        close(descriptor);
+        remove_control();
+    }
+}
+
+void remove_control() {
+    if (g_listening.exchange(false)) unlink(g_path);
+}
+
+void forget_control() { g_listening.store(false); }
+
+}  // namespace rocpd

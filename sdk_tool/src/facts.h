@@ -1,0 +1,68 @@
+// Owns rows that events refer to (agents, queues, kernels …) between their registration and the writer.
+//
+// They are kept for the life of the process: a forked child writes them into its own file again.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace rocpd {
+
+// A table that is written one row at a time, with its columns.
+struct Table {
+    const char* name;
+    const char* columns;  // comma-separated
+};
+
+using Cell = std::variant<std::nullptr_t, std::int64_t, double, std::string>;
+
+struct Fact {
+    const Table* table;
+    std::vector<Cell> cells;
+};
+
+inline constexpr Table kMetadata{"rocpd_metadata", "tag, value"};
+inline constexpr Table kNode{"rocpd_info_node",
+                             "id, hash, machine_id, system_name, hostname, release, version, hardware_name, domain_name"};
+inline constexpr Table kProcess{"rocpd_info_process",
+                                "id, nid, ppid, pid, init, start, command, environment, extdata"};
+inline constexpr Table kThreadTable{"rocpd_info_thread", "id, nid, ppid, pid, tid, name, start"};
+inline constexpr Table kAgent{"rocpd_info_agent",
+                              "id, type, absolute_index, logical_index, type_index, uuid, name, model_name, "
+                              "vendor_name, product_name, user_name, extdata, nid, pid"};
+inline constexpr Table kQueue{"rocpd_info_queue", "id, name, nid, pid"};
+inline constexpr Table kStream{"rocpd_info_stream", "id, name, nid, pid"};
+inline constexpr Table kCodeObject{"rocpd_info_code_object",
+                                   "id, agent_id, uri, load_base, load_size, load_delta, storage_type, extdata, nid, pid"};
+inline constexpr Table kSymbol{"rocpd_info_kernel_symbol",
+                               "id, code_object_id, kernel_name, display_name, kernel_object, kernarg_segment_size, "
+                               "kernarg_segment_alignment, group_segment_size, private_segment_size, sgpr_count, "
+                               "arch_vgpr_count, accum_vgpr_count, extdata, nid, pid"};
+inline constexpr Table kPmc{"rocpd_info_pmc",
+                            "id, agent_id, target_arch, event_code, instance_id, name, symbol, description, component, "
+                            "units, value_type, block, expression, is_constant, is_derived, nid, pid"};
+inline constexpr Table kTrack{"rocpd_track", "id, name_id, nid, pid"};
+
+class Facts {
+public:
+    void add(const Table& table, std::vector<Cell> cells) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        facts_.push_back({&table, std::move(cells)});
+    }
+    std::vector<Fact> after(std::size_t known) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (known >= facts_.size()) return {};
+        return {facts_.begin() + static_cast<std::ptrdiff_t>(known), facts_.end()};
+    }
+    std::mutex& mutex() { return mutex_; }
+
+private:
+    std::mutex mutex_;
+    std::vector<Fact> facts_;
+};
+
+}  // namespace rocpd

@@ -1,0 +1,193 @@
+#include "lifecycle.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "config.h"
+#include "control.h"
+#include "facts.h"
+#include "sampler.h"
+#include "say.h"
+#include "signals.h"
+#include "state.h"
+#include "texts.h"
+#include "thread_buffer.h"
+#include "writer.h"
+
+namespace rocpd {
+namespace {
+
+struct Service {
+    std::mutex mutex;
+    Writer* writer = nullptr;  // never deleted: threads may still look at it while the process ends
+    // Of the parents: never deleted either, that would roll back the parent's transaction in the parent's file.
+    std::vector<Writer*> inherited;
+};
+
+Service& service() {
+    static Service& only = *new Service;
+    return only;
+}
+
+void* write_thread(void* writer) {
+    pthread_setname_np(pthread_self(), "rocpd-writer");
+    static_cast<Writer*>(writer)->run();
+    return nullptr;
+}
+
+// In this order everywhere: gate, threads, strings, facts, service.
+void before_fork() {
+    Writer* writer = service().writer;
+    if (writer != nullptr) {
+        writer->forks_waiting().fetch_add(1);
+        writer->gate().lock();
+        writer->forks_waiting().fetch_sub(1);
+    }
+    ThreadBuffer::list_mutex().lock();
+    texts().mutex().lock();
+    facts().mutex().lock();
+    service().mutex.lock();
+}
+
+void unlock_all(Writer* writer) {
+    service().mutex.unlock();
+    facts().mutex().unlock();
+    texts().mutex().unlock();
+    ThreadBuffer::list_mutex().unlock();
+    if (writer != nullptr) writer->gate().unlock();
+}
+
+void after_fork_in_parent() { unlock_all(service().writer); }
+
+// The child has its own life: no writer, no buffers, the same texts and facts, a file of its own.
+void after_fork_in_child() {
+    ThreadBuffer::forget_all();
+    unlock_all(service().writer);
+    if (service().writer != nullptr) service().inherited.push_back(service().writer);
+    service().writer = nullptr;
+    g_state.pid.store(getpid());
+    if (g_state.phase.load() == Phase::kRunning) g_state.phase.store(Phase::kIdle);
+    for (std::atomic<std::uint32_t>* word : {&g_state.wake, &g_state.asked, &g_state.done, &g_state.finished})
+        word->store(0);
+    g_state.finish.store(false);
+    forget_control();
+    start_sampling();
+}
+
+__attribute__((constructor)) void at_load() {
+    // Made now, so that no lock or allocation is needed later in a handler.
+    service();
+    texts();
+    facts();
+    g_state.pid.store(getpid());
+    ThreadBuffer::list_mutex();
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    at_quick_exit([] { finish(10000); });
+}
+
+__attribute__((destructor)) void at_unload() { finish(10000); }
+
+thread_local bool t_is_service = false;
+
+struct Start {
+    void* (*body)(void*);
+    void* argument;
+};
+
+void* serve(void* start) {
+    const Start chosen = *static_cast<Start*>(start);
+    delete static_cast<Start*>(start);
+    t_is_service = true;
+    return chosen.body(chosen.argument);
+}
+
+}  // namespace
+
+bool is_service_thread() { return t_is_service; }
+
+bool start_detached(void* (*body)(void*), void* argument) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread{};
+    auto* start = new Start{body, argument};
+    const int error = pthread_create(&thread, nullptr, serve, start);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (error == 0)
+        pthread_detach(thread);
+    else
+        delete start;
+    return error == 0;
+}
+
+Texts& texts() {
+    static Texts& only = *new Texts;
+    return only;
+}
+
+Facts& facts() {
+    static Facts& only = *new Facts;
+    return only;
+}
+
+bool start_service() {
+    const std::lock_guard<std::mutex> lock(service().mutex);
+    const Phase phase = g_state.phase.load(std::memory_order_acquire);
+    if (phase != Phase::kIdle) return phase == Phase::kRunning;
+    if (!is_owner()) return false;  // a child of vfork()
+    service().writer = new Writer(identify_process(config().keep_env));
+    g_state.phase.store(Phase::kRunning, std::memory_order_release);
+    if (!start_detached(write_thread, service().writer)) {
+        g_state.phase.store(Phase::kFailed, std::memory_order_release);
+        // While a process ends, or runs another program, its other threads get no thread: no news to anybody.
+        if (!is_service_thread()) say("no thread can be started; nothing is recorded");
+        return false;
+    }
+    catch_signals();
+    if (config().control) start_control();
+    return true;
+}
+
+bool flush() {
+    if (!is_owner()) return false;
+    const Phase phase = g_state.phase.load(std::memory_order_acquire);
+    if (phase != Phase::kRunning) return phase != Phase::kFailed;
+    const std::uint32_t ticket = g_state.asked.fetch_add(1) + 1;
+    wake_writer();
+    for (;;) {
+        const std::uint32_t done = g_state.done.load(std::memory_order_acquire);
+        if (static_cast<std::int32_t>(done - ticket) >= 0) break;
+        if (g_state.finished.load(std::memory_order_acquire) != 0) break;
+        futex_wait(g_state.done, done, 50);
+    }
+    return g_state.phase.load(std::memory_order_acquire) != Phase::kFailed;
+}
+
+void finish(unsigned ms) {
+    if (!is_owner()) return;
+    g_state.recording.store(false);
+    Phase idle = Phase::kIdle;
+    if (g_state.phase.compare_exchange_strong(idle, Phase::kClosed)) return;
+    g_state.finish.store(true, std::memory_order_release);
+    g_state.wake.store(1);
+    futex_wake(g_state.wake);
+    std::uint32_t seen = g_state.progress.load();
+    for (unsigned waited = 0; g_state.finished.load(std::memory_order_acquire) == 0 && waited < ms; waited += 20) {
+        if (g_state.phase.load() == Phase::kFailed || g_state.phase.load() == Phase::kClosed) break;
+        futex_wait(g_state.finished, 0, 20);
+        const std::uint32_t now = g_state.progress.load();
+        if (now != seen) waited = 0;
+        seen = now;
+    }
+    remove_control();
+}
+
+void writer_status(std::string& file, std::uint64_t& written, std::uint64_t& lost) {
+    const std::lock_guard<std::mutex> lock(service().mutex);
+    if (service().writer != nullptr) service().writer->status(file, written, lost);
+}
+
+}  // namespace rocpd

@@ -1,0 +1,13 @@
+#include "say.h"
+
+#include <unistd.h>
+
+namespace rocpd {
+
+void say(const std::string& line) {
+    const std::string text = "rocpd: " + line + "\n";
+    // One write, so that lines of many processes do not mix. There is nobody to tell when it fails.
+    if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;
+}
+
+}  // namespace rocpd

@@ -1,0 +1,10 @@
+// Owns what the recorder says: single lines on stderr, each reason once.
+#pragma once
+
+#include <string>
+
+namespace rocpd {
+
+void say(const std::string& line);
+
+}  // namespace rocpd

@@ -1,0 +1,48 @@
+// Owns texts that are stored once and named by number. The numbers are the ids of rocpd_string.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace rocpd {
+
+class Texts {
+public:
+    // Gives the number of `text`; takes a lock, so recording threads ask ahead of the event.
+    std::uint32_t number(std::string_view text) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        const auto found = numbers_.find(std::string(text));
+        if (found != numbers_.end()) return found->second;
+        texts_.emplace_back(text);
+        const auto fresh = static_cast<std::uint32_t>(texts_.size());
+        numbers_.emplace(texts_.back(), fresh);
+        return fresh;
+    }
+
+    // Gives the texts after the first `known`, in the order of their numbers.
+    std::vector<std::string> after(std::size_t known) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (known >= texts_.size()) return {};
+        return {texts_.begin() + static_cast<std::ptrdiff_t>(known), texts_.end()};
+    }
+
+    // Gives the text of a number, empty for 0.
+    std::string text(std::uint32_t number) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        return number == 0 || number > texts_.size() ? std::string() : texts_[number - 1];
+    }
+
+    // Held over fork(), so that the child finds the tables whole.
+    std::mutex& mutex() { return mutex_; }
+
+private:
+    std::mutex mutex_;
+    std::unordered_map<std::string, std::uint32_t> numbers_;
+    std::vector<std::string> texts_;
+};
+
+}  // namespace rocpd

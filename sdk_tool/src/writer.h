@@ -1,0 +1,55 @@
+// Owns the writer thread: when rings are emptied, when the file is committed, and what happens when it cannot be.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "identity.h"
+#include "rows.h"
+
+namespace rocpd {
+
+class Writer {
+public:
+    explicit Writer(Identity identity) : identity_(std::move(identity)) {}
+
+    // The thread's body. Ends when the file is closed or cannot be written.
+    void run();
+
+    // Held while SQLite works: fork() waits for it, so that the child's copy of SQLite is whole.
+    std::mutex& gate() { return gate_; }
+    std::atomic<int>& forks_waiting() { return forks_waiting_; }
+
+    void status(std::string& file, std::uint64_t& written, std::uint64_t& lost);
+
+private:
+    void step();
+    void drain();
+    std::size_t drain_some(ThreadBuffer& thread, std::size_t entries);
+    static const Head* next_entry(ThreadBuffer& thread);
+    void open();
+    void finish();
+    void fail(const std::string& why);
+    Losses losses() const;
+    void publish_status();
+    template <typename Action>
+    void gated(Action action);
+
+    const Identity identity_;
+    std::unique_ptr<Rows> rows_;
+    std::vector<ThreadBuffer*> threads_;  // a member: outside the gate nothing may be allocated or freed either
+    std::mutex gate_;
+    std::atomic<int> forks_waiting_{0};
+    Losses of_ended_;  // threads that are gone
+    std::uint64_t committed_ = 0;
+    std::mutex status_mutex_;
+    std::string status_file_;
+    std::atomic<std::uint64_t> status_written_{0};
+    std::atomic<std::uint64_t> status_lost_{0};
+};
+
+}  // namespace rocpd

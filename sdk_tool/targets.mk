@@ -1,0 +1,32 @@
+# Targets of the recorder; included by the Makefile at the top.
+TOOL_SOURCE := $(dir $(lastword $(MAKEFILE_LIST)))
+TOOL_BUILD := $(TOOL_SOURCE)build
+PREFIX ?= $(abspath $(VENV))
+
+.PHONY: tool bench-tool install-tool
+
+tool:  ## build the recorder (C++): libraries, test and benchmark programs
+	@command -v cmake >/dev/null || { echo "make tool needs cmake, g++ and libsqlite3-dev (Debian: apt-get install cmake g++ libsqlite3-dev)"; exit 1; }
+	cmake -S $(TOOL_SOURCE) -B $(TOOL_BUILD)
+	cmake --build $(TOOL_BUILD) --parallel
+
+bench-tool: tool $(VENV)/.installed-test  ## what recording costs: ratios in one run
+	$(BIN)/python -m benchmarks recorder
+
+install-tool: tool $(VENV)/.installed  ## install the recorder: PREFIX=DIR, the virtual environment unless given
+	cmake --install $(TOOL_BUILD) --prefix $(abspath $(PREFIX))
+	mkdir -p $(VENV)/share/rocpd
+	echo $(abspath $(PREFIX))/lib/rocpd > $(VENV)/share/rocpd/tool-dir
+
+.PHONY: demo-record
+demo-record: $(VENV)/.installed  ## record a job of four small processes, where there is a compiler
+	@if command -v cmake >/dev/null && command -v c++ >/dev/null; then \
+	  $(MAKE) --no-print-directory tool >/dev/null 2>&1 || \
+	    { echo "nothing is recorded: the recorder could not be built, make tool shows why"; exit 0; }; \
+	  rm -rf $(DEMO)/recorded && \
+	  for rank in 0 1 2 3; do \
+	    OMPI_COMM_WORLD_RANK=$$rank OMPI_COMM_WORLD_SIZE=4 $(BIN)/rocpd record -o $(DEMO)/recorded -- \
+	      $(BIN)/python $(TOOL_SOURCE)examples/steps.py & \
+	  done; wait; \
+	  $(BIN)/rocpd query "select rank, name, count(*) as n from markers group by rank, name" $(DEMO)/recorded/rank*.db; \
+	else echo "nothing is recorded: cmake or a C++ compiler is missing"; fi

@@ -1,0 +1,209 @@
+"""The rocprofiler-sdk client on the stand-in SDK, and its declarations against real headers."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.record.build import SOURCE, Build, build
+from tests.record.runs import CODE, check_closed, databases, environment, metadata, probe, rows
+
+THREADS, ROUNDS = 4, 100
+TENTHS = THREADS * ROUNDS // 10
+
+
+def _client(
+    built: Build, folder: Path, *arguments: str, threads: int = THREADS, rounds: int = ROUNDS, **env: str
+) -> subprocess.CompletedProcess[str]:
+    preload = {"LD_PRELOAD": str(built.lib / "librocpd-tool.so"), "ROCPD_TRACE": "hip,hsa,marker,kernel,memcpy,alloc,"
+               "scratch,rccl,counters", "ROCPD_TOOL_TOLD": "1"}  # fmt: skip
+    return subprocess.run(
+        [str(built.program("client_probe")), str(threads), str(rounds), *arguments],
+        env=environment(folder, **(preload | env)), capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+def _only(folder: Path) -> Path:
+    (file,) = databases(folder)
+    check_closed(file)
+    return file
+
+
+def test_everything_arrives(built: Build, tmp_path: Path) -> None:
+    done = _client(built, tmp_path, ROCPD_COUNTERS="SQ_WAVES,GRBM_COUNT,NONE")
+    assert (done.returncode, done.stderr) == (CODE, "rocpd: no GPU has a counter NONE\n")
+    file = _only(tmp_path)
+    n = THREADS * ROUNDS
+    assert rows(file, "SELECT category, name, COUNT(*) FROM regions GROUP BY 1, 2 ORDER BY 1, 2") == [
+        ("HIP_RUNTIME_API_EXT", "hipLaunchKernel", 2 * n),
+        ("HIP_RUNTIME_API_EXT", "hipMemcpy", 2 * n),
+        ("HSA_CORE_API", "hsa_or_rccl_call", TENTHS),
+        ("MARKER_CORE_API", "roctxMarkA", TENTHS),
+        ("MARKER_CORE_RANGE_API", "roctxProcessRangeA", TENTHS),
+        ("MARKER_CORE_RANGE_API", "roctxThreadRangeA", n),
+        ("RCCL_API", "hsa_or_rccl_call", TENTHS),
+    ]
+    assert rows(file, "SELECT name, stream, queue, agent_abs_index, COUNT(*) FROM kernels GROUP BY 1 ORDER BY 1") == [
+        ("reduce", "Stream 1", "Queue 17", 2, n),
+        ("void gemm<float>(float*, float*)", "Default Stream", "Queue 16", 2, n),
+    ]
+    assert rows(file, "SELECT COUNT(*), SUM(size) FROM memory_copies") == [(2 * n, 2 * n * 4096)]
+    assert rows(file, "SELECT type, level, COUNT(*) FROM rocpd_memory_allocate GROUP BY 1, 2 ORDER BY 1, 2") == [
+        ("ALLOC", "REAL", n), ("ALLOC", "SCRATCH", TENTHS), ("FREE", "REAL", n),
+    ]  # fmt: skip
+    assert rows(file, "SELECT DISTINCT position, type, name, value FROM rocpd_arg ORDER BY 1") == [
+        (0, "void*", "pointer", "0x1000"), (1, "size_t", "bytes", "4096"),
+    ]  # fmt: skip
+    assert rows(file, "SELECT COUNT(*) FROM rocpd_arg") == [(8 * n,)]
+    # Two instances of each: 2 d + 1 and 2 d + 5 for dispatch d.
+    dispatches = 2 * n
+    total = dispatches * (dispatches + 1)
+    assert rows(file, "SELECT counter_name, COUNT(*), SUM(value) FROM counters_collection GROUP BY 1 ORDER BY 1") == [
+        ("GRBM_COUNT", dispatches, total + 5 * dispatches), ("SQ_WAVES", dispatches, total + dispatches),
+    ]  # fmt: skip
+
+
+def test_flows_and_enclosing_markers(built: Build, tmp_path: Path) -> None:
+    assert _client(built, tmp_path).returncode == CODE
+    file = _only(tmp_path)
+    linked = (
+        "SELECT COUNT(*), COUNT(DISTINCT K.stack_id) FROM kernels K JOIN regions A ON A.stack_id = K.stack_id "
+        "AND A.tid = K.tid JOIN markers M ON M.stack_id = A.parent_stack_id AND M.tid = A.tid AND M.name = K.region"
+    )
+    assert rows(file, linked) == [(2 * THREADS * ROUNDS, 2 * THREADS * ROUNDS)]
+    copies = "SELECT COUNT(*) FROM memory_copies WHERE region_name GLOB 'step [012]'"
+    assert rows(file, copies) == [(2 * THREADS * ROUNDS,)]
+
+
+def test_kernel_symbols_and_agents(built: Build, tmp_path: Path) -> None:
+    assert _client(built, tmp_path, rounds=1).returncode == CODE
+    file = _only(tmp_path)
+    extdata = json.loads(rows(file, "SELECT extdata FROM rocpd_info_kernel_symbol WHERE id = 1")[0][0])
+    assert extdata["truncated_kernel_name"] == "gemm"
+    assert extdata["formatted_kernel_name"] == "void gemm<float>(float*, float*)"
+    assert rows(file, "SELECT storage_type, load_size, agent_id FROM rocpd_info_code_object") == [("MEMORY", 8192, 2)]
+    agents = "SELECT id, type, name, product_name, json_extract(extdata, '$.cu_count') FROM rocpd_info_agent"
+    assert rows(file, agents) == [
+        (0, "CPU", "AMD EPYC", "AMD EPYC", 0),
+        (2, "GPU", "gfx942", "AMD Instinct MI300X", 304),
+    ]
+
+
+def test_choice_of_domains(built: Build, tmp_path: Path) -> None:
+    done = _client(built, tmp_path, ROCPD_TRACE="kernel,marker,nonsense")
+    assert done.stderr == "rocpd: ROCPD_TRACE: nonsense is not known and left out\n"
+    file = _only(tmp_path)
+    assert rows(file, "SELECT DISTINCT category FROM regions ORDER BY 1") == [
+        ("MARKER_CORE_API",), ("MARKER_CORE_RANGE_API",)
+    ]  # fmt: skip
+    assert rows(file, "SELECT COUNT(*) > 0, (SELECT COUNT(*) FROM rocpd_memory_copy) FROM kernels") == [(1, 0)]
+
+
+def test_pause_and_resume(built: Build, tmp_path: Path) -> None:
+    assert _client(built, tmp_path, "pause", threads=1, rounds=20).returncode == CODE
+    assert rows(_only(tmp_path), "SELECT COUNT(*) FROM kernels") == [(2 * 21,)]
+
+
+@pytest.mark.parametrize("how", ["_exit", "twice"])
+def test_ways_out(built: Build, tmp_path: Path, how: str) -> None:
+    done = _client(built, tmp_path, how, ROCPD_FLUSH_MS="60000")
+    assert (done.returncode, done.stderr) == (CODE, "")
+    assert rows(_only(tmp_path), "SELECT COUNT(*) FROM kernels") == [(2 * THREADS * ROUNDS,)]
+
+
+def test_sdk_that_is_too_old(built: Build, tmp_path: Path) -> None:
+    done = _client(built, tmp_path, "old")
+    assert done.returncode == CODE
+    assert len(done.stderr.splitlines()) == 1
+    assert "too old" in done.stderr
+    assert not any(tmp_path.iterdir())
+
+
+def test_machine_without_rocm_is_told_once(built: Build, tmp_path: Path) -> None:
+    if list(Path("/opt").glob("rocm*/lib/librocprofiler-sdk.so*")):
+        pytest.skip("ROCm is installed")
+    env = environment(tmp_path, LD_PRELOAD=str(built.lib / "librocpd-tool.so"))
+    shell = "/bin/true; /bin/true; exec /bin/sh -c 'exit 5'"
+    done = subprocess.run(["/bin/sh", "-c", shell], env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (5, 1)
+    assert "no rocprofiler-sdk on this machine" in done.stderr
+
+
+def test_client_under_thread_sanitizer(tmp_path: Path) -> None:
+    chosen = build("thread")
+    runtime = subprocess.run(["c++", "-print-file-name=libtsan.so"], capture_output=True, text=True, check=True)
+    preload = f"{runtime.stdout.strip()}:{chosen.lib / 'librocpd-tool.so'}"
+    options = "exitcode=99:halt_on_error=1"
+    done = _client(chosen, tmp_path, rounds=50, LD_PRELOAD=preload, TSAN_OPTIONS=options, ROCPD_FLUSH_MS="20")
+    assert done.returncode == CODE, done.stderr
+    assert metadata(_only(tmp_path))["recorder_lost_events"] == "0"
+
+
+def _headers(folder: Path) -> Path:
+    """Give real headers of rocprofiler-sdk: `$ROCPD_SDK_INCLUDE`, or those in the triton wheel on PyPI."""
+    if chosen := os.environ.get("ROCPD_SDK_INCLUDE"):
+        return Path(chosen)
+    kept = Path(os.environ.get("ROCPD_BENCH_DIR") or "/tmp") / f"rocpd-sdk-headers-{os.getuid()}"
+    if not (kept / "done").exists():
+        fetch = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--only-binary", ":all:", "triton"]
+        try:
+            done = subprocess.run([*fetch, "-d", str(folder)], capture_output=True, text=True, timeout=120, check=False)
+        except subprocess.TimeoutExpired:
+            pytest.skip("the triton wheel takes too long to come")
+        wheels = list(folder.glob("triton*.whl"))
+        if done.returncode or not wheels:
+            pytest.skip("the triton wheel cannot be downloaded; ROCPD_SDK_INCLUDE names other headers")
+        _unpack(wheels[0], kept)
+    return kept
+
+
+def _unpack(wheel: Path, folder: Path) -> None:
+    inside = "triton/backends/amd/include/"
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if name.startswith(inside) and name.endswith((".h", ".hpp")):
+                target = folder / name.removeprefix(inside)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(archive.read(name))
+    (folder / "done").touch()
+    wheel.unlink()
+
+
+def test_declarations_match_real_headers(tmp_path: Path) -> None:
+    if shutil.which("c++") is None:
+        pytest.skip("no C++ compiler")
+    headers = _headers(tmp_path)
+    command = ["c++", "-std=c++17", "-fsyntax-only", "-D__HIP_PLATFORM_AMD__", "-isystem", str(headers)]
+    done = subprocess.run(
+        [*command, str(SOURCE / "tests" / "abi_check.cpp")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_layout_check_notices_a_difference(tmp_path: Path) -> None:
+    """A check that cannot fail proves nothing: with one field moved it does not compile."""
+    if shutil.which("c++") is None:
+        pytest.skip("no C++ compiler")
+    headers = _headers(tmp_path)
+    for folder in ("abi", "tests"):
+        (tmp_path / folder).mkdir()
+    shutil.copy(SOURCE / "tests" / "abi_check.cpp", tmp_path / "tests")
+    text = (SOURCE / "abi" / "rocprofiler.h").read_text(encoding="utf-8")
+    moved = text.replace("    uint32_t private_segment_size;\n    uint32_t group_segment_size;\n",
+                         "    uint32_t group_segment_size;\n    uint32_t private_segment_size;\n", 1)  # fmt: skip
+    assert moved != text
+    (tmp_path / "abi" / "rocprofiler.h").write_text(moved, encoding="utf-8")
+    command = ["c++", "-std=c++17", "-fsyntax-only", "-D__HIP_PLATFORM_AMD__", "-isystem", str(headers)]
+    done = subprocess.run([*command, str(tmp_path / "tests" / "abi_check.cpp")], capture_output=True, check=False)
+    assert done.returncode != 0
+
+
+def test_probe_without_the_client_is_not_bothered(built: Build, tmp_path: Path) -> None:
+    assert probe(built, tmp_path, "threads", "1", "2").stderr == ""

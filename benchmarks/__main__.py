@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-BENCHMARKS = ("startup", "federation", "convert", "scale", "recorder")
+BENCHMARKS = ("startup", "federation", "convert", "scale", "recorder", "summary")
 
 
 def main(names: list[str]) -> None:

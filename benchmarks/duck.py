@@ -47,7 +47,8 @@ class Duck:
             (
                 "kernels",
                 'SELECT S.display_name AS name, K.start, K."end", K."end" - K.start AS duration'
-                " FROM {d}.rocpd_kernel_dispatch{u} K LEFT JOIN {d}.rocpd_info_kernel_symbol{u} S ON S.id = K.kernel_id",
+                " FROM {d}.rocpd_kernel_dispatch{u} K"
+                " LEFT JOIN {d}.rocpd_info_kernel_symbol{u} S ON S.id = K.kernel_id",
             ),
             (
                 "regions",

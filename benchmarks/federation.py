@@ -1,7 +1,6 @@
-"""Joins inside a rank with unions outside, against a join of unions, over 1 to 64 ranks of 100k dispatches and 200k regions."""
+"""Joins inside a rank and unions outside, against a join of unions: 1 to 64 ranks of 100k dispatches, 200k regions."""
 
 from __future__ import annotations
-
 
 import apsw
 
@@ -9,8 +8,8 @@ import rocpd
 from benchmarks.measure import job, medians, seconds
 from rocpd.federate.session import Session
 from rocpd.schema.load import view
-from rocpd.schema.render import Part, select_text
 from rocpd.schema.quote import quote_name
+from rocpd.schema.render import Part, select_text
 
 RANKS = (1, 2, 4, 8, 16, 64)
 AGGREGATE = "select count(*), sum(duration) from kernels"
@@ -33,7 +32,7 @@ def run() -> None:
                     },
                     runs=5 if ranks <= 16 else 3,
                 )
-                other = seconds(lambda sql=sql: unions.run(sql)) if unions else None  # type: ignore[misc,union-attr]
+                other = seconds(functools.partial(unions.run, sql)) if unions else None
                 per_rank[name, ranks] = times["rocpd"] / ranks
                 told = f"{other:8.2f} s {other / times['rocpd']:5.1f} x" if other else "-"
                 scan = times["rocpd"] / times["scan"]
@@ -77,5 +76,3 @@ class JoinOfUnions:
     def run(self, sql: str) -> object:
         """Run a statement to its end."""
         return self._connection.execute(sql).fetchall()
-
-

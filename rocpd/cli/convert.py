@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,9 @@ from rocpd.cli import options
 from rocpd.cli.diagnostics import progress, tell, wrote
 from rocpd.convert import ALIASES, FORMATS
 from rocpd.errors import UsageError
+
+if TYPE_CHECKING:
+    from rocpd.federate.session import Session
 
 
 class AgentNames(StrEnum):
@@ -53,7 +56,9 @@ def convert(
     clock_offset: Annotated[
         list[str] | None,
         typer.Option(
-            "--clock-offset", metavar="HOST=NS", show_default=False,
+            "--clock-offset",
+            metavar="HOST=NS",
+            show_default=False,
             help="Move the times of a host by so many ns, in place of --align; repeatable.",
         ),
     ] = None,
@@ -79,7 +84,9 @@ def convert(
     views: Annotated[
         list[str] | None,
         typer.Option(
-            "--view", metavar="VIEW", show_default=False,
+            "--view",
+            metavar="VIEW",
+            show_default=False,
             help="parquet: only these views, repeatable; arrow: the one [default: kernels].",
         ),
     ] = None,
@@ -99,7 +106,7 @@ def convert(
 ) -> None:
     """Write all ranks in a form that other tools read; nothing is dropped.
 
-    Outputs are <DIR>/<NAME>.pftrace, <NAME>.json, <NAME>_kernel_trace.csv …, and the folders <NAME>_otf2, <NAME>_parquet.
+    Outputs are <DIR>/<NAME>.pftrace, <NAME>.json, <NAME>_kernel_trace.csv …, and folders: <NAME>_otf2, <NAME>_parquet.
 
     \b
     rocpd convert --format pftrace
@@ -139,10 +146,14 @@ def convert(
         if window:
             session.restrict(window)
         for word, entry in wanted.items():
-            with progress(f"convert {word}") as report:
+            with progress(f"convert {word}", size=lambda: _bytes(session)) as report:
                 written = entry.write(session, chosen, report)
             for path in written:
                 wrote(path)
+
+
+def _bytes(session: Session) -> int:
+    return sum(path.stat().st_size for path in {rank.opening.path for rank in session.ranks})
 
 
 def _shifts(words: Sequence[str]) -> dict[str, int]:

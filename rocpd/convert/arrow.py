@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from rocpd.convert import Progress
-from rocpd.convert.columns import plain
+from rocpd.convert.cells import plain
 from rocpd.convert.deliver import Part, run, workplace
 from rocpd.convert.job import jobs
 from rocpd.convert.options import ConvertOptions
@@ -39,7 +39,10 @@ def write(session: Session, options: ConvertOptions, progress: Progress | None =
         folder = stack.enter_context(workplace(options.folder))
         with temporary.open("wb", buffering=1 << 20) as file:
             out = (pa.ipc.new_stream if options.stream else pa.ipc.new_file)(file, schema)
-            for part, found in run(_part, jobs(session, options, aligned=False), folder, progress):
+            results = stack.enter_context(
+                contextlib.closing(run(_part, jobs(session, options, aligned=False), folder, progress))
+            )
+            for part, found in results:
                 with pa.OSFile(str(part.path)) as source, pa.ipc.open_stream(source) as batches:
                     for batch in batches:
                         out.write_batch(batch)

@@ -1,7 +1,7 @@
 """Owns reading readable views of one rank as Arrow columns, in row order and in batches.
 
-Gives the rows that the view gives in SQL, cell for cell (but `guid`, which is the rank's), several times as fast. A cell
-that is no number where numbers belong (a damaged file) is NULL and counted, or with `keep` the text that it is.
+Gives the rows that the view gives in SQL, cell for cell (but `guid`, which is the rank's), several times as fast. A
+cell that is no number where numbers belong (a damaged file) is NULL and counted, or with `keep` the text that it is.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from rocpd.convert.cells import TYPES, Small, array, documents, from_ints
 from rocpd.convert.model import NULL, Flags, Ints
 from rocpd.convert.read import Tables
 from rocpd.convert.views import Item, Kind, Lookup, Shape, shape
@@ -28,8 +28,6 @@ Values: TypeAlias = "Ints | pa.Array"
 
 _CHUNK = 4096
 """Rows turned from Python values into Arrow at once: with more of them alive, Python's garbage collector takes over."""
-
-TYPES = {Kind.INTEGER: pa.int64(), Kind.REAL: pa.float64(), Kind.TEXT: pa.string()}
 
 
 class Rows:
@@ -60,7 +58,7 @@ class Rows:
         values = self._found[item.sql]
         if item.lookup:
             return self._reader.small(item.lookup, item.kind).find(values)
-        return _from_ints(values) if isinstance(values, np.ndarray) else values
+        return from_ints(values) if isinstance(values, np.ndarray) else values
 
     def take(self, which: Ints | Flags) -> Rows:
         """Give the rows of these numbers or flags."""
@@ -145,7 +143,7 @@ class Reader:
         expressions = [*map(self._number, self._numbers), *(f"{sql} IS '{{}}'" for sql in self._documents)]
         numbers = iter(self._tables.connection.execute(self._select(expressions, done)))
         others = self._run(self._select(self._others, done)) if self._others else None
-        documents = {sql: self._filled_documents(sql) for sql in self._documents}
+        texts = {sql: itertools.chain.from_iterable(self._filled_documents(sql)) for sql in self._documents}
         width = max(1, len(expressions))
         while True:
             flat = np.fromiter(itertools.chain.from_iterable(itertools.islice(numbers, size)), np.int64)
@@ -157,7 +155,7 @@ class Reader:
             if others:
                 found |= zip(self._others, self._cells(others, count), strict=True)
             flags = dict(zip(self._documents, table[len(self._numbers) :], strict=False))
-            found |= {sql: _documents(empty, documents[sql]) for sql, empty in flags.items()}
+            found |= {sql: documents(empty, texts[sql]) for sql, empty in flags.items()}
             yield Rows(self, found, count)
             for sql, empty in flags.items():
                 self._filled[sql] += count - int(np.count_nonzero(empty))
@@ -168,12 +166,12 @@ class Reader:
         for first in range(0, count, _CHUNK):
             cells = zip(*itertools.islice(rows, min(_CHUNK, count - first)), strict=True)
             for column, values, kind in zip(pieces, cells, kinds, strict=True):
-                column.append(_array(values, kind))
+                column.append(array(values, kind))
         return [pa.concat_arrays(column) for column in pieces]
 
-    def _filled_documents(self, sql: str) -> Iterator[tuple[Any, ...]]:
+    def _filled_documents(self, sql: str) -> Iterator[Iterator[tuple[Any, ...]]]:
         # A generator: the statement runs only when there is a document to read.
-        yield from self._run(self._select([sql], self._filled[sql], f"{sql} IS NOT '{{}}'"))
+        yield self._run(self._select([sql], self._filled[sql], f"{sql} IS NOT '{{}}'"))
 
     def _run(self, sql: str) -> Iterator[tuple[Any, ...]]:
         return self._tables.run(sql) if self._checked else iter(self._tables.connection.execute(sql))
@@ -211,70 +209,9 @@ class Reader:
                 self._others.append(sql)
 
 
-class Small:
-    """One column of a small table by id."""
-
-    def __init__(self, ids: Sequence[int], values: Sequence[Any], kind: Kind) -> None:
-        self._ids = np.array(ids, np.int64)
-        self._values = _array(values, kind)
-        self._known = np.array([value is not None for value in self._values.to_pylist()], bool)
-        self._text = kind is Kind.TEXT
-
-    def find(self, ids: Values) -> pa.Array:
-        """Give the value of each id, NULL where there is none; texts as a dictionary of those that occur."""
-        if not isinstance(ids, np.ndarray) or not len(self._ids):
-            return pa.nulls(len(ids), pa.dictionary(pa.int32(), pa.string()) if self._text else self._values.type)
-        place = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
-        known = (self._ids[place] == ids) & self._known[place]
-        if not self._text:
-            return self._values.take(pa.array(place, mask=~known))
-        used = np.zeros(len(self._ids), bool)
-        used[place[known]] = True
-        numbers = np.cumsum(used, dtype=np.int32) - np.int32(1)
-        index = pa.array(np.maximum(numbers[place], 0), mask=None if known.all() else ~known)
-        return pa.DictionaryArray.from_arrays(index, self._values.filter(pa.array(used)))
-
-
 def field(item: Item) -> pa.Field:
     """Give name, type, unit and meaning of a column."""
     text = item.kind is Kind.TEXT
     kind = pa.dictionary(pa.int32(), pa.string()) if text and (item.lookup or item.name == "guid") else TYPES[item.kind]
     about = {"description": item.doc} | ({"unit": item.unit} if item.unit else {})
     return pa.field(item.name, kind, metadata=about)
-
-
-def plain(column: pa.Array) -> pa.Array:
-    """Give a column without dictionary."""
-    return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
-
-
-def _from_ints(values: Ints) -> pa.Array:
-    missing = values == NULL
-    return pa.array(values, mask=missing if missing.any() else None)
-
-
-def _documents(empty: Ints, texts: Iterator[tuple[Any, ...]]) -> pa.Array:
-    """Give '{}' where `empty` says so, else the next of `texts`."""
-    if empty.all():
-        return pa.repeat(pa.scalar("{}"), len(empty))
-    count = len(empty) - int(np.count_nonzero(empty))
-    values = pa.concat_arrays(
-        [pa.array(["{}"]), _array([text for (text,) in itertools.islice(texts, count)], Kind.TEXT)]
-    )
-    return values.take(pa.array(np.where(empty, 0, np.cumsum(empty == 0))))
-
-
-def _array(values: Sequence[Any], kind: Kind) -> pa.Array:
-    try:
-        return pa.array(values, TYPES[kind])
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        return pa.array([_fitting(value, kind) for value in values], TYPES[kind])
-
-
-def _fitting(value: object, kind: Kind) -> object:
-    """Give a value of a damaged file as the type of its column, None where it is none."""
-    if value is None:
-        return None
-    if kind is Kind.TEXT:
-        return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
-    return value if isinstance(value, (int, float)) and pc.is_valid(pa.scalar(value)).as_py() else None

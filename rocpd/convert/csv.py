@@ -6,6 +6,7 @@ Times stay as recorded, rows of a rank are in order of start. See `csv_files` fo
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,8 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from rocpd.convert import Progress, csv_stats, markers
-from rocpd.convert.columns import Reader, Rows, plain
+from rocpd.convert.cells import plain
+from rocpd.convert.columns import Reader, Rows
 from rocpd.convert.csv_agents import agent_lines
 from rocpd.convert.csv_cells import Number, lines
 from rocpd.convert.csv_files import FILES, CsvFile
@@ -30,7 +32,7 @@ from rocpd.convert.read import Tables
 from rocpd.federate.session import Session
 from rocpd.output import check_free, complete_or_nothing
 
-_LINES = 1 << 16
+_LINES = 1 << 14
 """Lines made at once."""
 
 
@@ -166,40 +168,42 @@ class _Source:
         self._tables = tables
         self._guid = job.rank.guid
         self._categories = tables.texts("rocpd_string", "string")
-        self._calls: list[Rows] | None = None
+        self._calls: dict[str, list[Rows]] = {}
 
     def rows(self, file: CsvFile) -> list[Rows]:
         """Give the rows of a file; those of markers in two parts: ranges and marks."""
-        if file.view == "markers":
-            readers = [markers.reader(self._tables, view, self._guid) for view in markers.SOURCES]
-            return [rows for reader in readers for rows in reader.batches(None)]
-        if file.view == "regions":
-            chosen = [i for i, text in self._categories.items() if text.startswith(file.categories)]
-            rows = [found.take(np.isin(found.ints("category"), chosen)) for found in self._regions(file) if chosen]
-            return [found for found in rows if found.count]
+        if file.categories:
+            views = markers.SOURCES if file.view == "markers" else (file.view,)
+            parts = [self._of_categories(rows, file) for view in views for rows in self._all(view, file)]
+            return [rows for rows in parts if rows.count]
         where = "M.level IS NOT 'SCRATCH'" if file.without_scratch else ""
         return list(Reader(self._tables, file.view, self._guid, file.reads, where=where, keep=True).batches(None))
 
-    def _regions(self, file: CsvFile) -> list[Rows]:
-        if self._calls is None:
-            self._calls = list(Reader(self._tables, "regions", self._guid, file.reads, keep=True).batches(None))
-        return self._calls
+    def _all(self, view: str, file: CsvFile) -> list[Rows]:
+        if view not in self._calls:
+            reader = Reader(self._tables, view, self._guid, file.reads, keep=True)
+            self._calls[view] = list(reader.batches(None))
+        return self._calls[view]
+
+    def _of_categories(self, rows: Rows, file: CsvFile) -> Rows:
+        chosen = [i for i, text in self._categories.items() if text.startswith(file.categories)]
+        return rows.take(np.isin(rows.ints("category"), chosen))
 
     def left(self) -> Counter[str]:
         """Count the regions and samples that are in no file, by category."""
         known = tuple(prefix for file in FILES for prefix in file.categories)
-        found = Counter[int]()
-        for ids in (
-            *(rows.ints("category") for rows in self._calls or ()),
-            self._tables.events("rocpd_sample", ())["category_id"],
-        ):
-            found.update(dict(zip(*(values.tolist() for values in np.unique(ids, return_counts=True)), strict=True)))
-        texts = {i: self._categories.get(i, "") for i in found}
-        return Counter({texts[i]: count for i, count in found.items() if not texts[i].startswith(known)})
+        found = Counter[str]()
+        for rows in itertools.chain.from_iterable(self._calls.values()):
+            numbers, counts = np.unique(rows.ints("category"), return_counts=True)
+            for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+                category = self._categories.get(number, "")
+                if not category.startswith(known):
+                    found[category] += count
+        return found
 
 
 def _in_order(file: CsvFile, found: Sequence[Rows], job: RankJob) -> Iterator[tuple[list[pa.Array], bool]]:
-    """Give the cells of rows in order of start and id, some thousand rows at a time, and whether texts are among numbers."""
+    """Give the cells of rows in order of start and id, some thousand at a time; and whether texts are among numbers."""
     start, number = (np.concatenate([rows.ints(name) for rows in found]) for name in ("start", "id"))
     order: Ints = np.lexsort((number, start))
     tangled = any(rows.tangled for rows in found)
@@ -208,7 +212,10 @@ def _in_order(file: CsvFile, found: Sequence[Rows], job: RankJob) -> Iterator[tu
             yield _cells(file, found[0].take(order[first : first + _LINES]), job), tangled
         return
     both = [_cells(file, rows, job) for rows in found]
-    yield [pa.concat_arrays(list(map(plain, column))).take(pa.array(order)) for column in zip(*both, strict=True)], tangled
+    yield (
+        [pa.concat_arrays(list(map(plain, column))).take(pa.array(order)) for column in zip(*both, strict=True)],
+        tangled,
+    )
 
 
 def _cells(file: CsvFile, rows: Rows, job: RankJob) -> list[pa.Array]:
@@ -237,4 +244,6 @@ def _tell_left_out(session: Session, left: Counter[str]) -> None:
         found = sorted(category or "no category" for category in left)
         names = ", ".join(found[:5]) + (" …" if len(found) > 5 else "")
         count = sum(left.values())
-        session.note(f"csv: {count} regions and samples are in no file, rocprofv3 has none for their category ({names})")
+        session.note(
+            f"csv: {count} regions and samples are in no file, rocprofv3 has none for their category ({names})"
+        )

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rocpd.convert import markers
-from rocpd.convert.columns import Rows, plain
+from rocpd.convert.cells import plain
+from rocpd.convert.columns import Rows
 from rocpd.convert.options import AgentIndex, ConvertOptions
 
 Cell: TypeAlias = Callable[[Rows, ConvertOptions], pa.Array]

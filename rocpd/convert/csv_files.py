@@ -86,7 +86,7 @@ _KERNELS = CsvFile(
     stats=("kernel_stats", "KERNEL_DISPATCH"),
 )
 
-_CALL = ("category", "name", "pid", "tid", "stack_id", *_WHEN)
+_CALL = ("category", "name", "pid", "tid", "stack_id", "extdata", *_WHEN)
 
 
 def _calls(kind: str, *categories: str) -> CsvFile:
@@ -115,7 +115,14 @@ _COPIES = CsvFile(
         ("Correlation_Id", Number("stack_id")),
         *_TIMES,
     ),
-    ("category", "name", "stream_id", "stack_id", *(f"{end}_{name}" for end in ("src", "dst") for name in _AGENT), *_WHEN),
+    (
+        "category",
+        "name",
+        "stream_id",
+        "stack_id",
+        *(f"{end}_{name}" for end in ("src", "dst") for name in _AGENT),
+        *_WHEN,
+    ),
     stats=("memory_copy_stats", "MEMORY_COPY"),
 )
 

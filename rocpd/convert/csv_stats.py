@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pyarrow as pa
 
-from rocpd.convert.columns import plain
+from rocpd.convert.cells import plain
 from rocpd.convert.model import NULL, Ints
 from rocpd.federate.moments import Moments
 

@@ -68,18 +68,20 @@ def run(
 ) -> Generator[tuple[Part, Answer], None, None]:
     """Do `work` for each rank, each with a temporary path in `folder`; give the results in order.
 
-    The caller removes what `work` wrote, or it goes with `folder`.
+    The caller removes what `work` wrote, or it goes with `folder`; and it closes the generator before that.
     """
     counts = [job.rows() for job in jobs] if progress else [0] * len(jobs)
     files = {job.rank.opening.path: _size(job.rank.opening.path) for job in jobs}
     count = processes(len(jobs), sum(files.values()), jobs[0].options.processes if jobs else None)
     parts = [Part(job, folder / str(number)) for number, job in enumerate(jobs)]
     done = 0
-    for part, rows, answer in zip(parts, counts, each(work, parts, count), strict=True):
-        yield part, answer
-        if progress:
-            done += rows
-            progress(done, sum(counts))
+    with contextlib.closing(each(work, parts, count)) as answers:
+        for part, rows, answer in zip(parts, counts, answers, strict=True):
+            yield part, answer
+            del answer  # it may hold a rank's columns
+            if progress:
+                done += rows
+                progress(done, sum(counts))
 
 
 @contextlib.contextmanager
@@ -176,7 +178,7 @@ def opened(path: Path, options: ConvertOptions) -> Iterator[BinaryIO]:
         if not options.gzip:
             yield file
             return
-        # Members one after the other are one gzip file (RFC 1952, 2.2); without name and time equal jobs give equal bytes.
+        # Members one after the other are one gzip file (RFC 1952, 2.2). Without name and time: equal jobs, equal bytes.
         with gzip.GzipFile("", "wb", _LEVEL, file, 0) as squeezed:
             yield cast("BinaryIO", squeezed)
 

@@ -10,6 +10,8 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import apsw
+
 from rocpd.convert.options import ConvertOptions
 from rocpd.convert.read import Tables, total_rows
 from rocpd.federate.attach import let_signals_in
@@ -59,8 +61,11 @@ class RankJob:
         connection = self.rank.opening.connect()
         try:
             let_signals_in(connection)
+            yield Tables(connection, self.part, self.interval)
+        except apsw.Error:
+            # No other error: what the caller writes meanwhile may fail too, and that is not the input's fault.
             with told_as_input_error(self.rank.opening.path):
-                yield Tables(connection, self.part, self.interval)
+                raise
         finally:
             connection.close()
 

@@ -65,6 +65,8 @@ class _Lines:
             track.tid if track.tid is not None else _OWN_TIDS + index for index, track in enumerate(events.tracks.all)
         ]
 
+        self._late = _late(events.slices)
+
     def all(self) -> Iterator[list[str]]:
         """Give the texts of all events, some thousand at a time."""
         yield list(self._metadata())
@@ -111,11 +113,12 @@ class _Lines:
         flows = slices.flows
         if flows is None:
             return []
-        kind = '"s"' if slices is self._events.slices[0] else '"f","bp":"e"'
+        calls = slices is self._events.slices[0]
         lines = []
         for row, start in zip(rows.tolist(), starts, strict=True):
             for flow in flows.values[flows.first[row] : flows.first[row + 1]].tolist():
                 tid = self._tids[int(slices.track[row])]
+                kind = '"s"' if calls != (flow in self._late) else '"f","bp":"e"'
                 place = f'"pid":{self._pid},"tid":{tid},"ts":{start}'
                 lines.append(f'{{"ph":{kind},{place},"id":{flow},"name":"launch","cat":"launch"}}')
         return lines
@@ -174,6 +177,17 @@ class _Lines:
                 cells = [cell if present else "" for cell, present in zip(cells, there, strict=True)]
             columns.append(cells)
         return [",".join(filter(None, cells)) for cells in zip(*columns, strict=True)] if columns else [""] * len(rows)
+
+
+def _late(slices: Sequence[Slices]) -> frozenset[int]:
+    """Give the flows whose call starts after what it launched (damaged times): the format wants the earlier first."""
+    ends = [(each.flows.values, np.repeat(each.start, each.flows.counts)) for each in slices if each.flows]
+    if not ends:
+        return frozenset()
+    (calls, called), *work = ends
+    ids, times = (np.concatenate([pair[i] for pair in work]) for i in (0, 1))
+    a, b = np.argsort(calls), np.argsort(ids)
+    return frozenset(calls[a][called[a] > times[b]].tolist())
 
 
 def _batches(times: Ints) -> Iterator[Ints]:

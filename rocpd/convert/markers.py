@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from rocpd.convert.columns import Reader, Rows, plain
+from rocpd.convert.cells import plain
+from rocpd.convert.columns import Reader, Rows
 from rocpd.convert.read import Tables, json_value
 from rocpd.convert.views import Item, shape
 from rocpd.schema.load import view

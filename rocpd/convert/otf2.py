@@ -50,6 +50,7 @@ def write(session: Session, options: ConvertOptions, progress: Progress | None =
                 _, found = next(results)
                 archive.add(found)
                 damage.append(found.damage)
+                del found  # before the next rank comes
             archive.close()
             written.append(options.path(f"{place.infix}_otf2") / f"{name}.otf2")
         for _ in results:  # the last progress

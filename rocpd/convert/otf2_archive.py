@@ -6,20 +6,25 @@ API); events go through ctypes directly: the wheel's classes take ten times as l
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import _otf2
 
-from rocpd.convert.otf2_rank import BOTH, ENTER, Meter, Place, RankTrace, Region
+from rocpd.convert.otf2_rank import ENTER, Meter, Place, RankTrace, Region
 from rocpd.errors import OutputError
 
 _CHUNK = 1 << 20
 """Bytes of events, or of definitions, that the library holds before it writes them; 4 MiB for definitions."""
 _NS_PER_S = 1_000_000_000
-_NO_STRING, _NO_NODE, _NO_GROUP = (_otf2.UNDEFINED_STRING, _otf2.UNDEFINED_SYSTEM_TREE_NODE, _otf2.UNDEFINED_LOCATION_GROUP)
+_NO_STRING, _NO_NODE, _NO_GROUP = (
+    _otf2.UNDEFINED_STRING,
+    _otf2.UNDEFINED_SYSTEM_TREE_NODE,
+    _otf2.UNDEFINED_LOCATION_GROUP,
+)
 
 
 class Archive:
@@ -47,6 +52,10 @@ class Archive:
 
     def add(self, trace: RankTrace) -> None:
         """Write the events of a rank and note its definitions."""
+        with _told_as_output_error():
+            self._add(trace)
+
+    def _add(self, trace: RankTrace) -> None:
         definitions = self._definitions
         group = definitions.process(trace)
         regions = [definitions.region(region) for region in trace.regions]
@@ -63,23 +72,27 @@ class Archive:
 
     def close(self) -> None:
         """Write the definitions and end the archive."""
+        with _told_as_output_error():
+            self._close()
+
+    def _close(self) -> None:
         _otf2.Archive_CloseEvtFiles(self._handle)
         _otf2.Archive_CloseDefFiles(self._handle)
         writer = _otf2.Archive_GetGlobalDefWriter(self._handle)
         first = self._first or 0
         length = self._last - first + 1 if self._first is not None else 0
-        _otf2.GlobalDefWriter_WriteClockProperties(
-            writer, _NS_PER_S, first, length, _otf2.UNDEFINED_TIMESTAMP
-        )
+        _otf2.GlobalDefWriter_WriteClockProperties(writer, _NS_PER_S, first, length, _otf2.UNDEFINED_TIMESTAMP)
         self._definitions.write(writer)
         _otf2.Archive_CloseGlobalDefWriter(self._handle, writer)
-        self.abandon()
+        handle, self._handle = self._handle, None
+        _otf2.Archive_Close(handle)
 
     def abandon(self) -> None:
-        """Close the archive as it is; twice is fine."""
+        """Close the archive as it is, nobody wants it; twice is fine."""
         handle, self._handle = self._handle, None
         if handle is not None:
-            _otf2.Archive_Close(handle)
+            with contextlib.suppress(_otf2.ErrorCodes.Error):
+                _otf2.Archive_Close(handle)
 
     def _span(self, time: Any) -> None:
         if len(time):
@@ -173,7 +186,10 @@ class Definitions:
         for number, (name, kind, events, group) in enumerate(self._locations):
             _otf2.GlobalDefWriter_WriteLocation(writer, number, name, kind, events, group)
         for number, (name, region) in enumerate(regions):
-            role, paradigm = (getattr(_otf2, f"{prefix}_{name}") for prefix, name in (("REGION_ROLE", region.role), ("PARADIGM", region.paradigm)))
+            role, paradigm = (
+                getattr(_otf2, f"{prefix}_{name}")
+                for prefix, name in (("REGION_ROLE", region.role), ("PARADIGM", region.paradigm))
+            )
             _otf2.GlobalDefWriter_WriteRegion(
                 writer, number, name, name, 0, role, paradigm, _otf2.REGION_FLAG_NONE, _NO_STRING, 0, 0
             )
@@ -194,6 +210,14 @@ def _function(name: str, *arguments: Any) -> Callable[..., int]:
     function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, *arguments]
     function.restype = ctypes.c_int
     return function  # type: ignore[no-any-return]
+
+
+@contextlib.contextmanager
+def _told_as_output_error() -> Iterator[None]:
+    try:
+        yield
+    except _otf2.ErrorCodes.Error as error:
+        raise OutputError(f"OTF2: cannot be written: {error}", "is the disk full?") from error
 
 
 def _check(code: int) -> None:

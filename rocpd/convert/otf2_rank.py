@@ -79,7 +79,9 @@ def trace(part: Part) -> RankTrace:
     """Give one rank, its times on the common time line."""
     found = RankTrace(part)
     events = collect(part.job, found.damage)
-    track, time, tie, what, region = (np.concatenate(column) for column in zip(*_happenings(events, found), strict=True))
+    track, time, tie, what, region = (
+        np.concatenate(column) for column in zip(*_happenings(events, found), strict=True)
+    )
     order = np.lexsort((tie, time, track))
     bounds = np.searchsorted(track[order], np.arange(len(events.tracks.all) + 1))
     for index, each in enumerate(events.tracks.all):
@@ -106,7 +108,7 @@ def _happenings(events: RankEvents, found: RankTrace) -> list[tuple[np.ndarray, 
         ]
         return np.array(numbers, np.int32)[place] if numbers else np.zeros(0, np.int32)
 
-    columns = []
+    columns: list[tuple[np.ndarray, ...]] = []
     kinds = ("call", "kernel", "copy", "graph", "memory")
     for kind, slices in zip(kinds, events.slices, strict=True):
         region = numbered(kind, slices.name, slices.category)

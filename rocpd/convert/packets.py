@@ -1,6 +1,7 @@
 """Owns the packets of one rank: every event as units of bytes with a time and a rank among equal times.
 
-See `order` for what comes first at one time. Field numbers are those of perfetto's protos/perfetto/trace/{trace_packet,track_event/track_event}.proto.
+See `order` for what comes first at one time. Field numbers are those of perfetto's
+protos/perfetto/trace/{trace_packet,track_event/track_event}.proto.
 """
 
 from __future__ import annotations

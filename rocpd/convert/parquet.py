@@ -28,8 +28,11 @@ def write(session: Session, options: ConvertOptions, progress: Progress | None =
     check_views(options.views)
     folder = options.path("_parquet")
     lost = Counter[str]()
-    with folder_complete_or_nothing(folder, options.force) as temporary:
-        for part, found in run(_part, jobs(session, options, aligned=False), temporary, progress):
+    with (
+        folder_complete_or_nothing(folder, options.force) as temporary,
+        contextlib.closing(run(_part, jobs(session, options, aligned=False), temporary, progress)) as results,
+    ):
+        for part, found in results:
             lost += found
             for view in sorted(part.path.iterdir()):
                 place = temporary / view.name

@@ -14,6 +14,7 @@ from rocpd.convert.cpu import sample_tracks
 from rocpd.convert.gpu import Dispatches
 from rocpd.convert.model import NULL, Annotation, Counters, Floats, Ints, Texts, Track, relabel
 
+
 @dataclass(frozen=True)
 class Values:
     """Counter values: event id, number of the counter in `names`, value. `units` goes with `names`."""

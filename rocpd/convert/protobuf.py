@@ -7,6 +7,7 @@ at once. Never knows what a message means.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -20,6 +21,7 @@ Part: TypeAlias = bytes | Bytes
 _MORE = np.uint64(0x8080808080808080)
 
 
+@functools.lru_cache(1 << 14)  # field numbers and lengths come again and again
 def varint(value: int) -> bytes:
     """Encode one number, 0 <= value < 2^64, in as few bytes as it takes."""
     out = bytearray()

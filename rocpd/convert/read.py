@@ -9,6 +9,7 @@ Python loop that looks at no value; one statement per table with the event joine
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import json
 from collections.abc import Iterator, Sequence
@@ -162,6 +163,7 @@ def _checked(alias: str, column: str, present: bool) -> str:
     return f"CASE typeof({name}) WHEN 'integer' THEN {name} WHEN 'real' THEN CAST({name} AS INTEGER) ELSE {NULL} END"
 
 
+@functools.lru_cache(1 << 12)  # messages come again and again
 def json_value(text: str, key: str) -> str | None:
     """Give a value of a JSON object as text; None when it is absent or the text is no JSON object."""
     try:

@@ -77,7 +77,8 @@ class Shape:
     def select(self, expressions: tuple[str, ...]) -> View:
         """Give the view with other columns: `c0`, `c1` … are `expressions`."""
         body = self.view.text
-        head, rest = body[: _ITEM.search(body).start()], body[body.index("\nFROM\n") :]  # type: ignore[union-attr]
+        begin = body.index("SELECT\n") + len("SELECT\n")
+        head, rest = body[:begin], body[body.index("\nFROM\n") :]
         items = ",\n".join(f'    {sql} AS "c{i}"' for i, sql in enumerate(expressions))
         return replace(self.view, text=f"{head}{items}{rest}")
 
@@ -99,7 +100,7 @@ def shape(name: str) -> Shape:
         if plain and plain["alias"] in joins:
             join = joins[plain["alias"]]
             sql, lookup = join["key"], Lookup(join["table"], plain["column"])
-        document = bool(plain) and not lookup and _declaration(places[plain["alias"]], plain["column"]) == "JSONB"
+        document = plain is not None and not lookup and _declaration(places[plain["alias"]], plain["column"]) == "JSONB"
         items.append(Item(column.name, kind, sql, column.doc, column.unit, lookup, document))
     base, alias, _ = chosen.places[0]
     return Shape(chosen, tuple(items), base, alias, "GROUP BY" in body)

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -28,9 +28,15 @@ MOST = 8
 
 _ENOUGH_BYTES = 48 << 20
 """Input from which processes pay: they take 0.2 s to start, reading this much takes about twice that."""
-_SERVE = (
-    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); from rocpd.convert.workers import serve; serve()"
-)
+_SERVE = """
+import pickle, sys
+try:
+    sys.path[:] = pickle.load(sys.stdin.buffer)
+except EOFError:  # the parent has changed its mind
+    sys.exit()
+from rocpd.convert.workers import serve
+serve()
+"""
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
@@ -47,8 +53,8 @@ def processes(tasks: int, input_bytes: int, wanted: int | None = None) -> int:
     return max(1, min(tasks, wanted)) if sys.executable else 1
 
 
-def each(work: Callable[[Task], Answer], tasks: Sequence[Task], count: int) -> Iterator[Answer]:
-    """Give `work(task)` for each task, in order; at most `2 * count` results wait to be taken.
+def each(work: Callable[[Task], Answer], tasks: Sequence[Task], count: int) -> Generator[Answer, None, None]:
+    """Give `work(task)` for each task, in order; at most `count + 1` are under way or wait to be taken.
 
     Args:
         work: a module-level function.
@@ -65,13 +71,13 @@ def each(work: Callable[[Task], Answer], tasks: Sequence[Task], count: int) -> I
     children: list[_Child] = []
     with contextlib.ExitStack() as stack:
         # Started here, not in the threads: a child is told of the death of the thread that started it.
-        stack.callback(lambda: [child.kill() for child in children])
+        stack.callback(_kill, children)
         for _ in range(count):
             children.append(_Child())
             pool.put(children[-1])
         threads = ThreadPoolExecutor(count, "rocpd-convert")
         stack.callback(threads.shutdown, cancel_futures=True)
-        stack.callback(lambda: [child.kill() for child in children])
+        stack.callback(_kill, children)
 
         def run(task: Task) -> Answer:
             child = pool.get()
@@ -84,7 +90,7 @@ def each(work: Callable[[Task], Answer], tasks: Sequence[Task], count: int) -> I
         waiting: deque[Future[Answer]] = deque()
         for task in tasks:
             waiting.append(threads.submit(run, task))
-            if len(waiting) >= 2 * count:
+            if len(waiting) > count:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
@@ -98,6 +104,7 @@ class _Child:
             [sys.executable, "-c", _SERVE],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            env={**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"},  # its own keeps 100 MB unused
             process_group=0,  # Ctrl-C is for the parent, which then ends its children
         )
         self._send(sys.path)
@@ -127,6 +134,11 @@ class _Child:
         assert self._process.stdin
         pickle.dump(value, self._process.stdin)
         self._process.stdin.flush()
+
+
+def _kill(children: Sequence[_Child]) -> None:
+    for child in children:
+        child.kill()
 
 
 def serve() -> None:

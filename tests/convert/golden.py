@@ -1,0 +1,17 @@
+"""Owns comparison with kept files: `ROCPD_GOLDEN=write pytest tests/convert/test_golden.py` writes them anew."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "golden"
+
+
+def check(name: str, data: bytes) -> None:
+    """Compare `data` with the golden file `name`, byte for byte."""
+    path = FOLDER / name
+    if os.environ.get("ROCPD_GOLDEN") == "write":
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+    assert path.read_bytes() == data, f"{path} differs; ROCPD_GOLDEN=write writes it anew"

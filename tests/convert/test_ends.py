@@ -1,0 +1,147 @@
+"""Conversions that end early: signals and full disks leave nothing behind, and no process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from rocpd.convert import FORMATS
+from rocpd.convert.options import ConvertOptions
+from rocpd.convert.workers import each
+from rocpd.simulate import JobOptions, simulate
+from tests.places import small_disk
+
+FORMS = ["pftrace", "csv", "parquet", "arrow", "json", "otf2"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("job")
+    simulate(JobOptions(folder / "job", ranks=6, events_per_rank=30_000))
+    return folder / "job"
+
+
+def _children(pid: int) -> list[int]:
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(word) for word in path.read_text().split()] if path.exists() else []
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["int", "term"])
+def test_a_signal_leaves_nothing(files: Path, tmp_path: Path, form: str, number: signal.Signals) -> None:
+    if form == "otf2":
+        pytest.importorskip("otf2", reason="the otf2 wheel is not installed")
+    command = [sys.executable, "-m", "rocpd", "convert", "-f", form, "-j", "2", "-d", str(tmp_path / "out"), str(files)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    children: list[int] = []
+    until = time.monotonic() + 60
+    while not (children and any((tmp_path / "out").rglob("*"))) and process.poll() is None:
+        children = _children(process.pid) or children
+        assert time.monotonic() < until
+        time.sleep(0.005)
+    assert process.poll() is None, "it ended before the signal"
+
+    process.send_signal(number)
+    _, told = process.communicate(timeout=30)
+
+    assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number], told
+    assert "Traceback" not in told
+    assert not (tmp_path / "out").exists()
+    _wait_until_gone(children)
+
+
+def test_a_killed_parent_leaves_no_children(files: Path, tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "rocpd",
+        "convert",
+        "-f",
+        "csv",
+        "-j",
+        "2",
+        "-d",
+        str(tmp_path / "out"),
+        str(files),
+    ]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    while not (children := _children(process.pid)):
+        assert process.poll() is None
+    time.sleep(0.3)
+    process.kill()
+    process.wait()
+
+    _wait_until_gone(children)
+
+
+def _wait_until_gone(pids: list[int]) -> None:
+    until = time.monotonic() + 10
+    while any(map(_runs, pids)):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_full_disk_leaves_nothing(files: Path, tmp_path: Path, form: str, processes: int) -> None:
+    if form == "otf2":
+        pytest.importorskip("otf2", reason="the otf2 wheel is not installed")
+    with small_disk(tmp_path / "disk", "1m") as disk, rocpd.connect(files) as session:
+        options = ConvertOptions(disk / "out", processes=processes)
+        with pytest.raises(rocpd.OutputError):
+            FORMATS[form].write(session, options)
+        assert not (disk / "out").exists()
+
+
+def _square(number: int) -> int:
+    if number == 13:
+        raise rocpd.RocpdError("thirteen", "take another")
+    return number * number
+
+
+def _die(number: int) -> int:
+    os._exit(number)
+
+
+def test_answers_come_in_order_and_errors_with_their_hint() -> None:
+    assert list(each(_square, range(7), 3)) == [n * n for n in range(7)]
+    answers = each(_square, [1, 2, 13, 4], 2)
+    assert [next(answers), next(answers)] == [1, 4]
+    with pytest.raises(rocpd.RocpdError, match="thirteen") as caught:
+        next(answers)
+    assert caught.value.hint == "take another"
+
+
+def test_a_worker_that_dies_is_told() -> None:
+    with pytest.raises(RuntimeError, match="ended with code 3"):
+        list(each(_die, [3, 3], 2))
+
+
+def test_an_input_that_is_damaged_within_a_worker(files: Path, tmp_path: Path) -> None:
+    copies = []
+    for path in sorted(files.glob("*.db"))[:2]:
+        data = bytearray(path.read_bytes())
+        copies.append(tmp_path / path.name)
+        if len(copies) == 2:
+            half = len(data) // 2
+            data[half : half + half // 2] = b"\xaa" * (half // 2)
+        copies[-1].write_bytes(data)
+    with rocpd.connect(copies) as session:
+        for processes in (1, 2):
+            with pytest.raises(rocpd.InputError, match=copies[1].name):
+                FORMATS["pftrace"].write(session, ConvertOptions(tmp_path / "out", processes=processes))
+    assert not (tmp_path / "out").exists()

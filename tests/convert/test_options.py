@@ -1,0 +1,205 @@
+"""Options that several formats share: outputs per rank or node, compression, clocks, statistics, processes."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+import statistics
+import sys
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from rocpd.cli import diagnostics, run
+from rocpd.convert import FORMATS
+from rocpd.convert.options import ConvertOptions, Split
+from rocpd.simulate import JobOptions, simulate
+from tests.build import TraceBuilder
+from tests.conftest import OpenJob
+from tests.convert.conftest import BASE, ToCsv, read_csv, to_perfetto
+from tests.convert.small import small_job
+from tests.perfetto_engine import Engine
+from tests.pftrace_frames import count_packets
+
+
+def test_one_trace_per_rank_or_node(open_job: OpenJob, tmp_path: Path) -> None:
+    session = open_job(
+        *(TraceBuilder(i, host=f"n/{i // 2}", pid=20 + i).kernel(f"k{i}", BASE, BASE + 1) for i in range(3))
+    )
+
+    ranks = FORMATS["pftrace"].write(session, ConvertOptions(tmp_path, split=Split.RANK))
+    nodes = FORMATS["pftrace"].write(session, ConvertOptions(tmp_path, split=Split.NODE))
+
+    assert [p.name for p in ranks] == ["out_rank0.pftrace", "out_rank1.pftrace", "out_rank2.pftrace"]
+    assert [p.name for p in nodes] == ["out_node-n_0.pftrace", "out_node-n_1.pftrace"]
+    found = [[name for (name,) in Engine(p).rows("SELECT name FROM slice ORDER BY 1")] for p in (*ranks, *nodes)]
+    assert found == [["k0"], ["k1"], ["k2"], ["k0", "k1"], ["k2"]]
+
+
+def test_csv_and_json_split_too(open_job: OpenJob, tmp_path: Path) -> None:
+    session = open_job(*small_job())
+
+    tables = FORMATS["csv"].write(session, ConvertOptions(tmp_path, split=Split.RANK))
+    (one, two) = FORMATS["json"].write(session, ConvertOptions(tmp_path, split=Split.RANK))
+
+    assert "out_rank1_kernel_trace.csv" in [p.name for p in tables]
+    assert {row["Guid"] for row in read_csv(tmp_path / "out_rank1_kernel_trace.csv")} == {session.ranks[1].guid}
+    assert json.loads(one.read_text()) != json.loads(two.read_text())
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "pftrace"])
+def test_compressed_outputs_hold_the_same_bytes(open_job: OpenJob, tmp_path: Path, form: str) -> None:
+    session = open_job(*small_job())
+
+    plain = FORMATS[form].write(session, ConvertOptions(tmp_path))
+    squeezed = FORMATS[form].write(session, ConvertOptions(tmp_path, name="z.gz"))
+    again = FORMATS[form].write(session, ConvertOptions(tmp_path, name="y", gzip=True))
+
+    assert [p.name for p in squeezed] == [p.name.replace("out", "z", 1) + ".gz" for p in plain]
+    for p, z, y in zip(plain, squeezed, again, strict=True):
+        assert gzip.decompress(z.read_bytes()) == p.read_bytes()
+        assert y.read_bytes() == z.read_bytes()
+    if form == "pftrace":
+        engine = Engine(squeezed[0])
+        assert engine.complaints() == []
+        assert engine.one("SELECT COUNT(*) FROM slice") == Engine(plain[0]).one("SELECT COUNT(*) FROM slice")
+
+
+@pytest.mark.parametrize("name", ["t.gz", "t.pftrace.gz"])
+def test_a_name_that_ends_in_gz(open_job: OpenJob, tmp_path: Path, name: str) -> None:
+    (path,) = FORMATS["pftrace"].write(open_job(TraceBuilder()), ConvertOptions(tmp_path, name=name))
+    assert path.name == "t.pftrace.gz"
+
+
+@pytest.mark.parametrize("form", ["pftrace", "csv", "json", "arrow", "parquet"])
+def test_processes_write_the_same_bytes(tmp_path: Path, form: str) -> None:
+    simulate(JobOptions(tmp_path / "job", ranks=5, nodes=2, steps=1, faults=True))
+    told, found = [], []
+    for processes in (1, 3):
+        with rocpd.connect(tmp_path / "job", skip_bad=True) as session:
+            folder = tmp_path / f"out{processes}"
+            FORMATS[form].write(session, ConvertOptions(folder, processes=processes, stats=True))
+            told.append(session.notes)
+            files = sorted(p for p in folder.rglob("*") if p.is_file())
+            found.append({str(p.relative_to(folder)): p.read_bytes() for p in files})
+    assert found[0] == found[1]
+    assert told[0] == told[1]
+    assert found[0]
+
+
+def test_more_files_than_sqlite_attaches(tmp_path: Path) -> None:
+    files = [
+        TraceBuilder(i, pid=100 + i).kernel(f"k{i}", BASE + i, BASE + i + 1).write(tmp_path / f"{i}.db")
+        for i in range(130)
+    ]
+    with rocpd.connect(files) as session:
+        engine = to_perfetto(session, tmp_path / "o")
+        (kernels, _) = FORMATS["csv"].write(session, ConvertOptions(tmp_path / "o"))
+
+    assert engine.one("SELECT COUNT(DISTINCT name) FROM slice") == 130
+    assert len(read_csv(kernels)) == 130
+
+
+def test_clock_offsets_move_hosts_and_windows(tmp_path: Path) -> None:
+    for i, host in enumerate("ab"):
+        builder = TraceBuilder(i, host=host)
+        for k in range(4):
+            builder.kernel(f"{host}{k}", BASE + i * 1000 + 10 * k, BASE + i * 1000 + 10 * k + 5)
+        builder.write(tmp_path / f"{host}.db")
+    command = ["convert", str(tmp_path), "-f", "pftrace", "-d", str(tmp_path / "o"), "--clock-offset", "b=-1000"]
+
+    assert run(command) == 0
+    found = Engine(tmp_path / "o" / "out.pftrace").rows("SELECT name, ts FROM slice ORDER BY ts, name")
+    assert found == [(f"{host}{k}", BASE + 10 * k) for k in range(4) for host in "ab"]
+
+    assert run([*command, "-o", "half", "--start", "50%", "--inclusive", "False"]) == 0
+    found = Engine(tmp_path / "o" / "half.pftrace").rows("SELECT name FROM slice ORDER BY ts, name")
+    assert found == [("a2",), ("b2",), ("a3",), ("b3",)]
+
+
+@pytest.mark.parametrize("word", ["b", "b=x", "=5", "nowhere=5"])
+def test_clock_offsets_that_make_no_sense(tmp_path: Path, word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    TraceBuilder(host="b").kernel("k", 1, 2).write(tmp_path / "b.db")
+
+    assert run(["convert", str(tmp_path), "-f", "pftrace", "-d", str(tmp_path / "o"), "--clock-offset", word]) == 2
+    assert "error: " in capsys.readouterr().err
+    assert not (tmp_path / "o").exists()
+
+
+def test_statistics_files(csv_files: ToCsv) -> None:
+    lasts = [[10, 30], [20, 1_000_000_007]]
+    files = csv_files(
+        *(
+            TraceBuilder(i).kernel("k", 100, 100 + a).kernel("k", 200, 200 + b).kernel("bad", 9, 4).region("hipA", 1, 3)
+            for i, (a, b) in enumerate(lasts)
+        ),
+        stats=True,
+    )
+
+    durations = [d for pair in lasts for d in pair]
+    (kernel, bad) = files["kernel_stats"]
+    assert list(kernel) == ["Name", "Calls", "TotalDurationNs", "AverageNs", "Percentage", "MinNs", "MaxNs", "StdDev"]
+    assert list(kernel.values()) == [
+        "k", "4", str(sum(durations)), repr(sum(durations) / 4), "100.0", "10", "1000000007",
+        repr(statistics.stdev(durations)),
+    ]  # fmt: skip
+    assert list(bad.values()) == ["bad", "2", "0", "", "0.0", "", "", ""]
+    assert [(row["Name"], row["Calls"], row["TotalDurationNs"]) for row in files["domain_stats"]] == [
+        ("KERNEL_DISPATCH", "6", str(sum(durations))),
+        ("HIP_API", "2", "4"),
+    ]
+
+
+def test_every_option_on_the_command_line(tmp_path: Path) -> None:
+    for builder, name in zip(small_job(), ("a.db", "b.db"), strict=True):
+        builder.write(tmp_path / name)
+    words = ["--kernel-rename", "--group-by-queue", "--agent-index-value", "type-relative", "--annotate-args"]
+    words += [
+        "--annotate-pmc",
+        "--split",
+        "rank",
+        "--gzip",
+        "--stats",
+        "--view",
+        "kernels",
+        "--arrow-stream",
+        "-j",
+        "2",
+    ]
+    forms = ["csv", "perfetto", "otf2", "parquet", "arrow", "json"]
+
+    pytest.importorskip("otf2", reason="the otf2 wheel is not installed")
+    assert run(["convert", "-i", str(tmp_path), "-d", str(tmp_path / "o"), "-f", *forms, *words]) == 0
+
+    trace = tmp_path / "o" / "out_rank0.pftrace.gz"
+    engine = Engine(trace)
+    found = engine.rows(
+        "SELECT t.name, s.name, EXTRACT_ARG(s.arg_set_id, 'debug.SQ_WAVES') FROM slice s"
+        " JOIN process_track t ON t.id = s.track_id WHERE s.category = 'KERNEL_DISPATCH' ORDER BY s.ts"
+    )
+    assert found[0] == ("GPU-0 · queue 1", 'step "1", über', 64.0)
+    names = {p.name for p in (tmp_path / "o").iterdir()}
+    assert {"out_rank1.json.gz", "out_rank0_otf2", "out_parquet", "out_kernels.arrows"} <= names
+    assert {"out_rank0_kernel_stats.csv.gz", "out_rank1_domain_stats.csv.gz"} <= names
+    (tmp_path / "plain.pftrace").write_bytes(gzip.decompress(trace.read_bytes()))
+    assert count_packets(tmp_path / "plain.pftrace") > 0
+
+
+def test_a_bar_with_rows_speed_and_time_left_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for i, builder in enumerate(small_job()):
+        builder.write(tmp_path / f"{i}.db")
+    monkeypatch.setattr(diagnostics, "_PATIENCE_S", -1.0)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+
+    assert run(["convert", "-f", "json", "-d", str(tmp_path / "o"), str(tmp_path)]) == 0
+
+    found = re.findall(r"convert json ━+ *(\d+)%  (\d+) rows  [\d,]+ MB/s  [\d,]+ s left", terminal.getvalue())
+    assert found[0] == ("50", "16")

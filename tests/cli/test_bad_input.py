@@ -257,7 +257,7 @@ def test_full_disk(command: str, cli: Cli, folder: Path) -> None:
     with small_disk(folder / "out") as disk:
         fill(disk)
         said = cli(*WRITERS[command], "-i", path)
-        assert_one_error(said, 1, "out/", "cannot be written")
+        assert_one_error(said, 1, "out", "cannot be written")
         assert [found.name for found in disk.iterdir()] == ["filler"]
 
 

@@ -193,7 +193,7 @@ def test_sql_errors(sql: str, code: int, words: str, cli: Cli, job: Path) -> Non
         (("summary", ".", "--start", "soon"), "soon: not a time"),
         (("summary", ".", "--inclusive", "perhaps"), "--inclusive perhaps"),
         (("convert", "."), "no output format given"),
-        (("convert", "-f", "docx", "."), "unknown output format docx"),
+        (("convert", "-f", "docx", "."), "format docx: unknown"),
         (("schema", "nothing"), "nothing: no table or view of that name"),
         (("info", ".", "--only", "frob"), "--only"),
     ],

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from docs.analysis_pages import analysis_pages
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -82,6 +84,7 @@ def relations_picture() -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "docs/cli.md": cli_page,
+    **analysis_pages(),
     "schema/tables.md": tables_page,
     "schema/views.md": views_page,
     "schema/relations.svg": relations_picture,

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rocpd.errors import InputError, OutputError, QueryError, RocpdError, UsageError
+    from rocpd.federate.filters import Filters
     from rocpd.federate.result import Result
     from rocpd.federate.session import Session, connect
     from rocpd.federate.window import Window
+    from rocpd.summary.analyse import summary
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Filters",
     "InputError",
     "OutputError",
     "QueryError",
@@ -30,6 +33,7 @@ __all__ = [
     "Window",
     "__version__",
     "connect",
+    "summary",
 ]
 
 _HOMES = {
@@ -37,6 +41,7 @@ _HOMES = {
     "Session": "rocpd.federate.session",
     "Result": "rocpd.federate.result",
     "Window": "rocpd.federate.window",
+    "Filters": "rocpd.federate.filters",
     "RocpdError": "rocpd.errors",
     "InputError": "rocpd.errors",
     "OutputError": "rocpd.errors",
@@ -46,10 +51,12 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _HOMES and name != "summary":
         raise AttributeError(f"module 'rocpd' has no attribute {name!r}")
     import importlib
 
+    if name == "summary":  # the package itself: it can be called
+        return importlib.import_module("rocpd.summary")
     return getattr(importlib.import_module(_HOMES[name]), name)
 
 

@@ -36,6 +36,7 @@ class SplitBy(StrEnum):
 _KNOWN = ", ".join([*FORMATS, *(f"{alias} (= {name})" for alias, name in ALIASES.items())])
 
 
+@options.selects
 def convert(
     paths: options.Paths = None,
     inputs: options.Input = None,
@@ -95,11 +96,7 @@ def convert(
         int | None,
         typer.Option("--jobs", "-j", metavar="N", min=1, show_default=False, help="Processes [default: as pays]."),
     ] = None,
-    start: options.Start = None,
-    end: options.End = None,
-    start_marker: options.StartMarker = None,
-    end_marker: options.EndMarker = None,
-    inclusive: options.Inclusive = "True",
+    selection: options.Selection = options.Selection(),
     force: options.Force = False,
     skip_bad: options.SkipBad = False,
     verbose: options.Verbose = False,
@@ -135,11 +132,11 @@ def convert(
         stream=arrow_stream,
         processes=jobs,
     ).plain()
-    window = options.window(start, end, start_marker, end_marker, inclusive)
+    window, filters = selection.window(), selection.filters()
     shifts = _shifts(clock_offset or ())
     with contextlib.ExitStack() as stack:
         session = stack.enter_context(
-            connect(options.inputs(paths, inputs), skip_bad=skip_bad, align=align.value, tell=tell)
+            connect(options.inputs(paths, inputs), skip_bad=skip_bad, align=align.value, filters=filters, tell=tell)
         )
         if shifts:
             session.lay(shifts)

@@ -121,12 +121,20 @@ def _tell_usage(error: Any) -> None:
 
 
 @contextlib.contextmanager
-def progress(label: str, unit: str = "rows") -> Iterator[Callable[[int, int], None] | None]:
-    """Give a callback (done, total) that draws a bar on a terminal after a second; None when stderr is no terminal."""
+def progress(
+    label: str, unit: str = "rows", size: Callable[[], int] | None = None
+) -> Iterator[Callable[[int, int], None] | None]:
+    """Give a callback (done, total) that draws a bar on a terminal after a second; None when stderr is no terminal.
+
+    Args:
+        label: what is going on.
+        unit: what is counted.
+        size: gives the bytes that `total` stands for; the bar then also shows MB/s.
+    """
     if not sys.stderr.isatty():
         yield None
         return
-    bar = _Bar(label, unit)
+    bar = _Bar(label, unit, size() if size else 0)
     try:
         yield bar.update
     finally:
@@ -136,8 +144,9 @@ def progress(label: str, unit: str = "rows") -> Iterator[Callable[[int, int], No
 class _Bar:
     """One line that is drawn over itself: label, bar, share, speed, time left."""
 
-    def __init__(self, label: str, unit: str) -> None:
+    def __init__(self, label: str, unit: str, size: int) -> None:
         self._label = label
+        self._size = size
         self._unit = unit
         self._start = time.monotonic()
         self._next = self._start + _PATIENCE_S
@@ -153,6 +162,9 @@ class _Bar:
         rate = done / (now - self._start)
         left = (total - done) / rate if rate else 0
         tail = f" {share:4.0%}  {rate:,.0f} {self._unit}/s  {left:,.0f} s left"
+        if self._size:
+            megabytes = share * self._size / (now - self._start) / 1e6
+            tail = f" {share:4.0%}  {done:,} {self._unit}  {megabytes:,.0f} MB/s  {left:,.0f} s left"
         room = max(10, shutil.get_terminal_size().columns - len(self._label) - len(tail) - 2)
         filled = int(room * share)
         sys.stderr.write(f"\r{self._label} {'━' * filled}{' ' * (room - filled)}{tail}")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
 from rocpd.errors import UsageError
 
 if TYPE_CHECKING:
+    from rocpd.federate.filters import Filters
     from rocpd.federate.window import Window
 
 
@@ -21,6 +26,15 @@ class AlignChoice(StrEnum):
     AUTO = "auto"
     NONE = "none"
     START = "start"
+
+
+class StrategyChoice(StrEnum):
+    """How a statement runs over many ranks."""
+
+    AUTO = "auto"
+    ROWS = "rows"
+    AGGREGATES = "aggregates"
+    ATTACHED = "attached"
 
 
 Paths: TypeAlias = Annotated[
@@ -47,6 +61,15 @@ Align: TypeAlias = Annotated[
     typer.Option(
         "--align", help="Lay ranks with unrelated clocks on one time line: domain starts, not, or every rank."
     ),
+]
+Strategy: TypeAlias = Annotated[
+    StrategyChoice,
+    typer.Option(
+        "--strategy", help="How the statement runs over ranks; the answer is the same, auto takes the quickest."
+    ),
+]
+Threads: TypeAlias = Annotated[
+    int, typer.Option("--threads", min=0, metavar="N", help="Ranks worked on at a time; 0: one per core.")
 ]
 OutputName: TypeAlias = Annotated[
     str | None,
@@ -98,16 +121,109 @@ Inclusive: TypeAlias = Annotated[
 ]
 
 
-def window(
-    start: str | None, end: str | None, start_marker: str | None, end_marker: str | None, inclusive: str
-) -> Window | None:
-    """Give the window that was asked for, None when none was."""
-    from rocpd.federate.window import Window
+@dataclass(frozen=True)
+class Selection:
+    """What of the job counts: the options of window and filters, the same for every command.
 
+    A command that is decorated with `selects` has all of them and gets them as its parameter `selection`.
+    """
+
+    start: Start = None
+    end: End = None
+    start_marker: StartMarker = None
+    end_marker: EndMarker = None
+    window_kernel: Annotated[
+        str | None,
+        typer.Option(
+            "--window-kernel",
+            metavar="REGEX",
+            show_default=False,
+            help="Window from the first to the last of these kernels.",
+        ),
+    ] = None
+    auto_roi: Annotated[
+        bool, typer.Option("--auto-roi", help="Window from the first to the last of the hottest kernel.")
+    ] = False
+    inclusive: Inclusive = "True"
+    clip: Annotated[
+        bool, typer.Option("--clip", help="Every event that overlaps the window counts, cut at its edges.")
+    ] = False
+    rank: Annotated[
+        str | None, typer.Option("--rank", metavar="LIST", show_default=False, help="Only these ranks: 0-3,8.")
+    ] = None
+    host: Annotated[
+        str | None, typer.Option("--host", metavar="LIST", show_default=False, help="Only ranks of these hosts.")
+    ] = None
+    agent: Annotated[
+        str | None,
+        typer.Option("--agent", metavar="LIST", show_default=False, help="GPU work of these agents: 4 or GPU-0."),
+    ] = None
+    stream: Annotated[
+        str | None, typer.Option("--stream", metavar="LIST", show_default=False, help="GPU work of these streams.")
+    ] = None
+    category: Annotated[
+        str | None,
+        typer.Option(
+            "--category", metavar="LIST", show_default=False, help="Only events of these domains: HIP,MARKER,KERNELS …"
+        ),
+    ] = None
+    kernel: Annotated[
+        str | None, typer.Option("--kernel", metavar="REGEX", show_default=False, help="Only kernels that match.")
+    ] = None
+    exclude_kernel: Annotated[
+        str | None, typer.Option("--exclude-kernel", metavar="REGEX", show_default=False, help="No such kernels.")
+    ] = None
+
+    def window(self) -> Window | None:
+        """Give the window that was asked for, None when none was.
+
+        Raises:
+            UsageError: `--clip` without a window, or an `--inclusive` that is no truth value.
+        """
+        from rocpd.federate.window import Window
+
+        sides = (self.start, self.end, self.start_marker, self.end_marker)
+        asked = Window(*sides, _truth(self.inclusive), self.window_kernel, self.auto_roi, self.clip)
+        if self.clip and not asked:
+            raise UsageError("--clip needs a window", "--start, --end, a marker, --window-kernel or --auto-roi")
+        return asked or None
+
+    def filters(self) -> Filters | None:
+        """Give the filters that were asked for, None when none was."""
+        from rocpd.federate.filters import Filters
+
+        names = (self.rank, self.host, self.agent, self.stream, self.category, self.kernel, self.exclude_kernel)
+        return Filters(*names) or None
+
+
+def selects(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `Selection` in place of its parameter `selection`."""
+    hints = get_type_hints(Selection, include_extras=True)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    shared = [
+        inspect.Parameter(field.name, keyword, default=field.default, annotation=hints[field.name])
+        for field in fields(Selection)
+    ]
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        parameters += shared if parameter.name == "selection" else [parameter.replace(kind=keyword)]
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        own = {field.name: values.pop(field.name, field.default) for field in fields(Selection)}
+        command(**values, selection=Selection(**own))
+
+    del run.__wrapped__  # whoever reads the signature would go by the command's own
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _truth(inclusive: str) -> bool:
     truth = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
     if inclusive.lower() not in truth:
         raise UsageError(f"--inclusive {inclusive}: neither True nor False")
-    return Window(start, end, start_marker, end_marker, truth[inclusive.lower()]) or None
+    return truth[inclusive.lower()]
 
 
 def inputs(paths: list[str] | None, option: list[str] | None) -> list[str]:

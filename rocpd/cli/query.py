@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
 from rocpd.cli import options
-from rocpd.cli.diagnostics import tell
+from rocpd.cli.diagnostics import progress, tell
 from rocpd.cli.emit import TableFormat, emit, target
 from rocpd.errors import UsageError
 
+if TYPE_CHECKING:
+    from rocpd.federate.result import Row
+    from rocpd.federate.session import Session
 
+
+@options.selects
 def query(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="SQL INPUTS", show_default=False, help="SQL, then inputs.")
@@ -36,11 +42,13 @@ def query(
         Path | None, typer.Option("--output-path", "-d", metavar="DIR", help="Folder of -o.", show_default=False)
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Rows shown on the console; 0 shows all.")] = 100,
-    start: options.Start = None,
-    end: options.End = None,
-    start_marker: options.StartMarker = None,
-    end_marker: options.EndMarker = None,
-    inclusive: options.Inclusive = "True",
+    selection: options.Selection = options.Selection(),
+    align: options.Align = options.AlignChoice.AUTO,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show how the statement would run: strategy, SQL of each step.")
+    ] = False,
+    strategy: options.Strategy = options.StrategyChoice.AUTO,
+    threads: options.Threads = 0,
     force: options.Force = False,
     skip_bad: options.SkipBad = False,
     verbose: options.Verbose = False,
@@ -61,22 +69,47 @@ def query(
     first = _read_script(script) if script else ""
     file = _file(output, folder, form)
     chosen = form or _form_of(file)
-    window = options.window(start, end, start_marker, end_marker, inclusive)
+    window, filters = selection.window(), selection.filters()
     with (
-        connect([*(inputs or []), *paths], skip_bad=skip_bad, window=window, tell=tell) as session,
+        connect(
+            [*(inputs or []), *paths], skip_bad=skip_bad, align=align.value, window=window, filters=filters, tell=tell
+        ) as session,
         target(file, force) as out,
     ):
         results = 0
         for statement in [*_statements(first), *_statements(text)]:
-            cursor = session.execute(statement)
-            if cursor.columns:
+            cursor = (
+                session.explain(statement)
+                if explain
+                else session.execute(statement, strategy=strategy, threads=threads)
+            )
+            with _progress(session, cursor, out) as rows:
+                if not cursor.columns:
+                    list(rows)
+                    continue
                 _part_from_last(results, out, chosen)
                 results += 1
-                if emit(cursor.columns, cursor, out, chosen, limit):
+                if emit(cursor.columns, rows, out, chosen, limit):
                     out.flush()
                     tell(f"cut at {limit} rows; --limit 0 shows all, --format csv streams them")
-            else:
-                cursor.fetchall()
+
+
+@contextlib.contextmanager
+def _progress(session: Session, rows: Iterable[Row], out: TextIO) -> Iterator[Iterator[Row]]:
+    """Give the rows; ranks done are shown until the first row goes to the same terminal."""
+    with contextlib.ExitStack() as shown:
+        report = shown.enter_context(progress("query", "ranks"))
+        session.on_progress = report and (lambda done, total: report(done, total) if session.on_progress else None)
+
+        def given() -> Iterator[Row]:
+            for row in rows:
+                if session.on_progress and out.isatty():
+                    session.on_progress = None
+                    shown.close()
+                yield row
+
+        yield given()
+        session.on_progress = None
 
 
 def _part_from_last(results: int, out: TextIO, form: TableFormat) -> None:

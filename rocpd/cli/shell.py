@@ -11,14 +11,12 @@ if TYPE_CHECKING:
     import apsw
 
 
+@options.selects
 def shell(
     paths: options.Paths = None,
     inputs: options.Input = None,
-    start: options.Start = None,
-    end: options.End = None,
-    start_marker: options.StartMarker = None,
-    end_marker: options.EndMarker = None,
-    inclusive: options.Inclusive = "True",
+    selection: options.Selection = options.Selection(),
+    align: options.Align = options.AlignChoice.AUTO,
     skip_bad: options.SkipBad = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -30,8 +28,10 @@ def shell(
     """
     from rocpd.federate.session import connect
 
-    window = options.window(start, end, start_marker, end_marker, inclusive)
-    with connect(options.inputs(paths, inputs), skip_bad=skip_bad, window=window, tell=tell) as session:
+    window, filters = selection.window(), selection.filters()
+    with connect(
+        options.inputs(paths, inputs), skip_bad=skip_bad, align=align.value, window=window, filters=filters, tell=tell
+    ) as session:
         _run(session.open_views(), f"{len(session.ranks)} ranks; .tables lists what there is, .help helps")
 
 

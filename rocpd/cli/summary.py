@@ -2,26 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rocpd.cli import options
+from rocpd.cli.analyses import SummaryFormat, deliver, listing, names_first
 from rocpd.cli.diagnostics import progress, tell
 from rocpd.cli.emit import TableFormat, emit, target
 from rocpd.errors import RocpdError, UsageError
+from rocpd.summary.names import TOTALS
 
 if TYPE_CHECKING:
     from rocpd.federate.session import Session
+    from rocpd.summary.options import KernelNames
     from rocpd.summary.summarize import SummaryOptions
     from rocpd.summary.tables import SummaryTable
 
 
+class ByChoice(StrEnum):
+    """What a job is divided into."""
+
+    RANK = "rank"
+    HOST = "host"
+    AGENT = "agent"
+    STREAM = "stream"
+
+
+@options.selects
 def summary(
-    paths: options.Paths = None,
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAMES] INPUTS",
+            show_default=False,
+            help="Names of summaries (--list), then files, globs, folders, *.rpdb packages.",
+        ),
+    ] = None,
     inputs: options.Input = None,
-    form: Annotated[TableFormat, typer.Option("--format", "-f", help="Form of the tables.")] = TableFormat.CONSOLE,
+    form: Annotated[SummaryFormat, typer.Option("--format", "-f", help="Form of the tables.")] = SummaryFormat.CONSOLE,
+    by: Annotated[ByChoice | None, typer.Option("--by", show_default=False, help="Divide named summaries.")] = None,
+    listed: Annotated[bool, typer.Option("--list", help="List the names of summaries.")] = False,
+    list_categories: Annotated[
+        bool, typer.Option("--list-categories", help="List the domains and categories that the inputs hold.")
+    ] = False,
     by_rank: Annotated[bool, typer.Option("--summary-by-rank", help="Also each table by rank.")] = False,
     domains: Annotated[bool, typer.Option("--domain-summary", help="Also the time by domain.")] = False,
     regions: Annotated[
@@ -37,51 +64,114 @@ def summary(
     truncate: Annotated[
         bool, typer.Option("--truncate-kernels", help="Kernel names without signature and template.")
     ] = False,
+    categories: Annotated[
+        Path | None,
+        typer.Option(
+            "--categories", metavar="FILE", show_default=False, help="Kernel categories, JSON or TOML: name -> regexes."
+        ),
+    ] = None,
+    step_marker: Annotated[
+        str | None,
+        typer.Option(
+            "--step-marker", metavar="REGEX", show_default=False, help="Markers that are steps [default: step, iter …]."
+        ),
+    ] = None,
+    sequence: Annotated[
+        int, typer.Option("--sequence", min=0, metavar="N", help="variability: behind the same N operations.")
+    ] = 0,
     name: options.OutputName = None,
     folder: options.OutputFolder = None,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Rows per table on the console; 0 shows all.")] = 20,
-    start: options.Start = None,
-    end: options.End = None,
-    start_marker: options.StartMarker = None,
-    end_marker: options.EndMarker = None,
-    inclusive: options.Inclusive = "True",
+    selection: options.Selection = options.Selection(),
+    align: options.Align = options.AlignChoice.AUTO,
     force: options.Force = False,
     skip_bad: options.SkipBad = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Show where the time went, exact over all ranks.
 
-    Durations are nanoseconds, percentages are of the table (by rank: of the rank), STD_DEV is the sample deviation.
-    On the console and without -o or -d the tables go to stdout; else one file each, <NAME>_<table>.<format>.
+    Without names: the tables that AMD's users know. Durations are nanoseconds, percentages are of the table (by rank:
+    of the rank), STD_DEV is the sample deviation. On the console and without -o or -d they go to stdout; else one file
+    each, <NAME>_<table>.<format>.
+
+    With names: those summaries, in units for people on the console and exact in files; `all` gives every one.
 
     \b
     rocpd summary
     rocpd summary job/*.db --summary-by-rank --format csv -d summaries
     rocpd summary -i a.db b.db --region-categories HIP MARKERS --domain-summary
+    rocpd summary kernels gaps --by rank job/
+    rocpd summary ranks job/ --auto-roi
     """
-    from rocpd.federate.session import connect
-    from rocpd.output import check_free
-    from rocpd.summary.summarize import SummaryOptions
-    from rocpd.summary.survey import KernelNames
-
+    if listed:
+        _write(("name", "more tables", "what"), listing(), limit=0)
+        return
     if mangled and truncate:
         raise UsageError("--mangled-kernels and --truncate-kernels contradict each other")
-    names = KernelNames.MANGLED if mangled else KernelNames.TRUNCATED if truncate else KernelNames.DISPLAY
-    wanted = SummaryOptions(by_rank, domains, _categories(regions), names)
-    window = options.window(start, end, start_marker, end_marker, inclusive)
-    with connect(options.inputs(paths, inputs), skip_bad=skip_bad, window=window, tell=tell) as session:
-        tables = summarized(session, wanted)
-    if form is TableFormat.CONSOLE and name is None and folder is None:
+    from rocpd.federate.session import connect
+    from rocpd.summary.analyse import others
+    from rocpd.summary.options import STEP_MARKER, By, KernelNames, Options
+
+    named, rest = names_first(options.inputs(paths, inputs), others())
+    kernel_names = KernelNames.MANGLED if mangled else KernelNames.TRUNCATED if truncate else KernelNames.DISPLAY
+    kind = By(by.value) if by else None
+    asked = Options(kind, kernel_names, categories, step_marker or STEP_MARKER, sequence)
+    window, filters = selection.window(), selection.filters()
+    with connect(rest, skip_bad=skip_bad, align=align.value, window=window, filters=filters, tell=tell) as session:
+        if list_categories:
+            _list_categories(session)
+        elif named or by:
+            prefix = _prefix(name, folder, always=form is SummaryFormat.PARQUET)
+            deliver(session, named or TOTALS, asked, form, (prefix, force, limit))
+        else:
+            _dropin(session, (by_rank, domains, regions, kernel_names), form, (name, folder, force, limit))
+
+
+def _write(columns: Sequence[str], rows: Iterable[tuple[Any, ...]], limit: int) -> None:
+    with target(None, force=False) as out:
+        emit(columns, iter(rows), out, TableFormat.CONSOLE, limit)
+
+
+def _list_categories(session: Session) -> None:
+    from rocpd.federate.filters import categories
+
+    _write(("domain", "category", "events"), categories(session), limit=0)
+
+
+def _prefix(name: str | None, folder: Path | None, *, always: bool) -> str | None:
+    """Give what names of files begin with; None when nothing asks for files."""
+    if name is None and folder is None and not always:
+        return None
+    return str(options.output_folder(folder) / options.output_name(name))
+
+
+def _dropin(
+    session: Session,
+    asked: tuple[bool, bool, list[str] | None, KernelNames],
+    form: SummaryFormat,
+    place: tuple[str | None, Path | None, bool, int],
+) -> None:
+    """Give AMD's tables: to stdout on the console, else one file each."""
+    from rocpd.output import check_free
+    from rocpd.summary.summarize import SummaryOptions
+
+    if form.value not in set(TableFormat):
+        raise UsageError(f"--format {form} is for named summaries", f"rocpd summary kernels --format {form}")
+    by_rank, domains, regions, kernel_names = asked
+    name, folder, force, limit = place
+    tables = summarized(session, SummaryOptions(by_rank, domains, _categories(regions), kernel_names))
+    chosen = TableFormat(form.value)
+    prefix = _prefix(name, folder, always=chosen is not TableFormat.CONSOLE)
+    if prefix is None:
         show(tables, limit)
         return
-    ending = "txt" if form is TableFormat.CONSOLE else form.value
-    prefix = str(options.output_folder(folder) / options.output_name(name))
+    ending = "txt" if chosen is TableFormat.CONSOLE else chosen.value
     files = [(Path(f"{prefix}_{table.name}.{ending}"), table) for table in tables]
     for path, _ in files:
         check_free(path, force)
     for path, table in files:
         with target(path, force) as out:
-            emit(table.columns, iter(table.rows), out, form)
+            emit(table.columns, iter(table.rows), out, chosen)
 
 
 def summarized(session: Session, wanted: SummaryOptions) -> list[SummaryTable]:

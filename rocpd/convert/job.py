@@ -18,7 +18,7 @@ from rocpd.federate.attach import let_signals_in
 from rocpd.federate.identify import Rank
 from rocpd.federate.open import told_as_input_error
 from rocpd.federate.session import Session
-from rocpd.federate.window import Interval, conditions
+from rocpd.federate.window import Interval
 from rocpd.schema.render import Part
 
 _OWN_PIDS = 1 << 23
@@ -31,6 +31,7 @@ class RankJob:
 
     Args:
         rank: the rank, with how its file is opened.
+        part: its tables as a connection to its own file names them, with what window and filters let count.
         interval: window on the common time line, or None.
         offset: what is added to its times to lay them on the common time line [ns].
         place: 1 for the first rank of the session, and so on.
@@ -39,21 +40,12 @@ class RankJob:
     """
 
     rank: Rank
+    part: Part
     interval: Interval | None
     offset: int
     place: int
     pid: int
     options: ConvertOptions
-
-    @property
-    def part(self) -> Part:
-        """The rank's tables as a connection to its own file names them, with the conditions of the window."""
-        rank = self.rank
-        part = Part(rank.suffix, rank.tables, rank=rank.number, hostname=rank.hostname)
-        if self.interval is None:
-            return part
-        only = conditions(part, self.interval, self.offset)
-        return Part(rank.suffix, rank.tables, rank=rank.number, hostname=rank.hostname, only=only)
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Tables]:
@@ -84,7 +76,15 @@ def jobs(session: Session, options: ConvertOptions, *, aligned: bool = True) -> 
     offsets = session.alignment.offsets if aligned or session.window else {}
     pids = distinct_pids(session.ranks)
     return tuple(
-        RankJob(rank, session.window, offsets.get(rank.number, 0), place, pids[rank.number], options)
+        RankJob(
+            rank,
+            session.part(rank.number),
+            session.window,
+            offsets.get(rank.number, 0),
+            place,
+            pids[rank.number],
+            options,
+        )
         for place, rank in enumerate(session.ranks, start=1)
     )
 

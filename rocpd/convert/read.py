@@ -53,7 +53,7 @@ class Tables:
 
     def whole(self) -> Tables:
         """Give a reader of all rows, whatever the window."""
-        return Tables(self.connection, dataclasses.replace(self.part, only={}))
+        return Tables(self.connection, dataclasses.replace(self.part, only={}, values={}))
 
     def has(self, base: str, column: str) -> bool:
         """Whether the rank's file has this column."""

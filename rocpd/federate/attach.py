@@ -5,7 +5,7 @@ Never renders views (`unify` does) and never decides how a file is opened (`open
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import apsw
 
@@ -94,7 +94,12 @@ def guard(connection: apsw.Connection) -> None:
 
 def let_signals_in(connection: apsw.Connection) -> None:
     """Let Ctrl-C stop a long statement: Python handles signals only when SQLite calls back into it."""
-    connection.set_progress_handler(lambda: False, _STEPS_BETWEEN_SIGNALS)
+    stop_when(connection)
+
+
+def stop_when(connection: apsw.Connection, stopped: Callable[[], bool] = lambda: False) -> None:
+    """Stop statements on a connection once `stopped` says so, and let signals in."""
+    connection.set_progress_handler(stopped, _STEPS_BETWEEN_SIGNALS)
 
 
 def _authorize(action: int, first: str | None, second: str | None, database: str | None, _trigger: str | None) -> int:

@@ -6,19 +6,22 @@ The result does not depend on the number of threads: what they give is put toget
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeAlias
 
 import apsw
 
+from rocpd.federate.attach import stop_when
 from rocpd.federate.open import told_as_input_error
 from rocpd.federate.pool import Pool, Share, ShareDatabase
 from rocpd.federate.result import Cursor
-from rocpd.federate.steps import Plan, Scatter, Strategy
+from rocpd.federate.spool import spooled
+from rocpd.federate.steps import Combine, Plan, Scatter, Strategy
 from rocpd.schema.quote import quote_name
 
 Row: TypeAlias = tuple[Any, ...]
@@ -39,7 +42,8 @@ class Run:
         self._bindings = bindings
         self._threads = threads or os.cpu_count() or 1
         self._gathered = apsw.Connection("")  # a temporary file that SQLite deletes, spilled to when it grows
-        self._tables: dict[str, tuple[str, ...]] = {}
+        stop_when(self._gathered)
+        self._kept: dict[str, Scatter | Combine] = {}
         self._stopped = threading.Event()
 
     def rows(self, progress: Progress | None = None) -> Iterator[Row]:
@@ -55,9 +59,9 @@ class Run:
         try:
             for step in self._plan.steps:
                 if isinstance(step, Scatter):
-                    self._keep(step.table, step.columns, self._from_ranks(step.select, step.reads, progress))
+                    self._keep(step, self._from_ranks(step.select, step.reads, progress, step.few))
                 else:
-                    self._keep(step.table, step.columns, [self._combined(step.select)])
+                    self._keep(step, [self._combined(step.select, exact=True)])
             if self._plan.strategy is Strategy.ROWS:
                 for rows in self._from_ranks(self._plan.final, self._plan.reads, progress):
                     yield from rows
@@ -66,52 +70,56 @@ class Run:
         finally:
             self._gathered.close(True)
 
-    def _combined(self, select: str) -> Cursor:
-        return Cursor(self._gathered, select, self._bindings)
+    def _combined(self, select: str, exact: bool = False) -> Cursor:
+        return Cursor(self._gathered, select, self._bindings, exact=exact)
 
-    def _keep(self, table: str, columns: Sequence[str], chunks: Iterator[list[Row]] | list[Cursor]) -> None:
-        _create(self._gathered, table, columns)
-        self._tables[table] = tuple(columns)
+    def _keep(self, step: Scatter | Combine, chunks: Iterable[Iterable[Row]]) -> None:
+        self._kept[step.table] = step
+        _create(self._gathered, step)
         with self._gathered:
             for rows in chunks:
-                self._gathered.executemany(_insert(table, columns), rows)
+                self._gathered.executemany(_insert(step), rows)
 
-    def _from_ranks(self, select: str, reads: Sequence[str], progress: Progress | None) -> Iterator[list[Row]]:
+    def _from_ranks(
+        self, select: str, reads: Sequence[str], progress: Progress | None, few: bool = False
+    ) -> Iterator[list[Row]]:
         """Run `select` in every rank and give the rows in rank order.
 
-        The first rank tells: few rows, then the others run on threads; many, then one after the other.
+        `few`: every rank gives few rows, so they run on threads. Else the first rank tells whether they do.
         """
-        copies = {table: self._gathered.execute(f"SELECT * FROM {quote_name(table)}").fetchall() for table in reads}
-        first, *others = self._shares
-        count, total = 0, len(self._shares)
-        for rows in self._chunks(first, select, copies):
-            count += len(rows)
-            yield rows
-        if progress:
-            progress(1, total)
-        if count >= _MANY or self._threads == 1:
-            for number, share in enumerate(others, 2):
-                yield from self._chunks(share, select, copies)
-                if progress:
-                    progress(number, total)
-            return
-        for number, rows in enumerate(self._on_threads(others, select, copies), 2):
-            yield rows
+        copies = {table: self._combined(f"SELECT * FROM {quote_name(table)}").fetchall() for table in reads}
+        done, count, total = 0, 0, len(self._shares)
+        shares = deque(self._shares)
+        while shares and not few:
+            for rows in self._chunks(shares.popleft(), select, copies):
+                count += len(rows)
+                yield rows
+            done += 1
             if progress:
-                progress(number, total)
+                progress(done, total)
+            few = count < _MANY
+        for rows in self._on_threads(shares, select, copies):
+            yield rows
+            done += 1
+            if progress:
+                progress(done, total)
 
-    def _on_threads(self, shares: Sequence[Share], select: str, copies: Mapping[str, list[Row]]) -> Iterator[list[Row]]:
-        with _workers(self._threads, self._stop) as workers:
-            waiting = iter(shares)
+    def _on_threads(self, shares: Iterable[Share], select: str, copies: Mapping[str, list[Row]]) -> Iterator[list[Row]]:
+        """Give the rows of each share, in order. A share takes its turn when a thread is free and few wait ahead."""
+        waiting = iter(shares)
+        if self._threads == 1:
+            for share in waiting:
+                yield self._all(share, select, copies)
+            return
+        with _workers(self._threads, self._stopped.set) as workers:
             running: deque[Future[list[Row]]] = deque()
-            for _ in shares:
-                while len(running) <= self._threads and (share := next(waiting, None)):
+            for share in itertools.islice(waiting, 2 * self._threads):
+                running.append(workers.submit(self._all, share, select, copies))
+            while running:
+                rows = running.popleft().result()
+                for share in itertools.islice(waiting, 1):
                     running.append(workers.submit(self._all, share, select, copies))
-                yield running.popleft().result()
-
-    def _stop(self) -> None:
-        self._stopped.set()
-        self._pool.interrupt()
+                yield rows
 
     def _all(self, share: Share, select: str, copies: Mapping[str, list[Row]]) -> list[Row]:
         if self._stopped.is_set():
@@ -119,19 +127,29 @@ class Run:
         return [row for rows in self._chunks(share, select, copies) for row in rows]
 
     def _chunks(self, share: Share, select: str, copies: Mapping[str, list[Row]]) -> Iterator[list[Row]]:
+        # Text that Python can't hold as it is, is written otherwise: fine as a result, not for further use.
+        exact = select is not self._plan.final
         path = share.opening.path
         with told_as_input_error(path), self._pool.lend(share) as database, self._lent(database, copies):
-            cursor = database.execute(select, self._bindings)
-            while rows := cursor.fetchmany(_CHUNK):
-                yield rows
+            stop_when(database.connection, self._stopped.is_set)
+            cursor = database.execute(select, self._bindings, exact=exact)
+            try:
+                if not share.opening.is_live:
+                    yield from _in_chunks(cursor)
+                    return
+                kept = spooled(cursor, len(cursor.columns))
+            finally:
+                cursor.close()
+                stop_when(database.connection)
+        yield from _in_chunks(kept)
 
     @contextlib.contextmanager
     def _lent(self, database: ShareDatabase, copies: Mapping[str, list[Row]]) -> Iterator[None]:
         """Give a rank copies of gathered tables for the length of a statement."""
         connection = database.connection
         for table, rows in copies.items():
-            _create(connection, table, self._tables[table], "TEMP ")
-            connection.executemany(_insert(table, self._tables[table]), rows)
+            _create(connection, self._kept[table], "TEMP ")
+            connection.executemany(_insert(self._kept[table]), rows)
         try:
             yield
         finally:
@@ -139,12 +157,18 @@ class Run:
                 connection.execute(f"DROP TABLE temp.{quote_name(table)}")
 
 
-def _create(connection: apsw.Connection, table: str, columns: Sequence[str], kind: str = "") -> None:
-    connection.execute(f"CREATE {kind}TABLE {quote_name(table)} ({', '.join(map(quote_name, columns))})")
+def _in_chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    while chunk := list(itertools.islice(rows, _CHUNK)):
+        yield chunk
 
 
-def _insert(table: str, columns: Sequence[str]) -> str:
-    return f"INSERT INTO {quote_name(table)} VALUES ({', '.join('?' * len(columns))})"
+def _create(connection: apsw.Connection, step: Scatter | Combine, kind: str = "") -> None:
+    columns = (f"{quote_name(column)} {affinity}" for column, affinity in zip(step.columns, step.types, strict=True))
+    connection.execute(f"CREATE {kind}TABLE {quote_name(step.table)} ({', '.join(columns)})")
+
+
+def _insert(step: Scatter | Combine) -> str:
+    return f"INSERT INTO {quote_name(step.table)} VALUES ({', '.join('?' * len(step.columns))})"
 
 
 @contextlib.contextmanager

@@ -5,14 +5,17 @@ The gathered rows are in rank order, so that equal keys keep the order in which 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
+from rocpd.federate.scope import Scope
 from rocpd.federate.sqltext import Unfaithful, text_of
 from rocpd.federate.steps import Scatter
 from rocpd.schema.quote import quote_name
+
+_FEW = 1000  # rows of a rank that are no burden to a thread
 
 
 @dataclass(frozen=True)
@@ -80,22 +83,21 @@ def output_index(expression: exp.Expr, tree: exp.Select) -> int | None:
     if isinstance(expression, exp.Literal) and not expression.is_string:
         return int(expression.name) - 1 if expression.name.isdigit() else None
     if isinstance(expression, exp.Column) and not expression.table:
-        for index, item in enumerate(tree.expressions):
-            if item.alias_or_name.lower() == expression.name.lower() and isinstance(item, (exp.Alias, exp.Column)):
-                return index
+        for kind in (exp.Alias, exp.Column):
+            for index, item in enumerate(tree.expressions):
+                if isinstance(item, kind) and item.alias_or_name.lower() == expression.name.lower():
+                    return index
     return None
 
 
-def sorted_select(
-    tree: exp.Select, sorting: Sorting, columns: Sequence[str], inputs: Mapping[str, tuple[str, ...]]
-) -> tuple[Scatter, str]:
+def sorted_select(tree: exp.Select, sorting: Sorting, columns: Sequence[str], scope: Scope) -> tuple[Scatter, str]:
     """Give what every rank runs, and the SELECT over the gathered rows.
 
     Args:
         tree: the SELECT without the clauses of `sorting`.
         sorting: those clauses.
         columns: names of the result columns.
-        inputs: column names of the FROM.
+        scope: what names mean in it.
     """
     starred = any(
         isinstance(item, exp.Star) or (isinstance(item, exp.Column) and item.name == "*") for item in tree.expressions
@@ -110,7 +112,7 @@ def sorted_select(
         if index is not None and (not starred or isinstance(expression, exp.Literal)):
             keys.append(f"c{index}{tail}")
             continue
-        _check_inputs(expression, inputs)
+        _check_inputs(expression, scope)
         keys.append(f"o{len(hidden)}{tail}")
         hidden.append(expression)
     if hidden and sorting.distinct:
@@ -135,7 +137,8 @@ def sorted_select(
         if sorting.distinct
         else " ORDER BY rowid"
     )
-    return Scatter("", names, text), f"SELECT {unique}{items} FROM {{{{gathered}}}}{ordered}{sorting.tail}"
+    few = share is not None and share <= _FEW
+    return Scatter("", names, (), text, few=few), f"SELECT {unique}{items} FROM {{{{gathered}}}}{ordered}{sorting.tail}"
 
 
 def _order_by_position(keys: Sequence[str], width: int) -> str:
@@ -148,7 +151,9 @@ def _order_by_position(keys: Sequence[str], width: int) -> str:
     return f" ORDER BY {', '.join(terms)}" if terms else ""
 
 
-def _check_inputs(expression: exp.Expr, inputs: Mapping[str, tuple[str, ...]]) -> None:
+def _check_inputs(expression: exp.Expr, scope: Scope) -> None:
+    """A hidden key is computed from columns of the FROM: an alias counts first when it is the whole term."""
+    whole = isinstance(expression, exp.Column) and not expression.table
     for column in expression.find_all(exp.Column):
-        if column.name.lower() not in inputs:
+        if scope.source(column) is None or (whole and column.name.lower() in scope.aliases):
             raise Unfaithful("ORDER BY an expression of aliases")

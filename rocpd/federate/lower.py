@@ -6,42 +6,49 @@ union) or gathered (one small table, a copy of which every rank can join). Raise
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-import sqlglot
 from sqlglot import exp
 
 from rocpd.federate import vocabulary
 from rocpd.federate.gather import Sorting, sorted_select
 from rocpd.federate.partial import partial_select
-from rocpd.federate.sqltext import Unfaithful, text_of
+from rocpd.federate.scope import KEYS, Scope, Source
+from rocpd.federate.sqltext import Unfaithful, read_select, text_of
 from rocpd.federate.steps import Combine, Scatter
-from rocpd.schema.load import VIEWS, view
+from rocpd.schema.load import TABLES, VIEWS, view
 from rocpd.schema.render import aggregate_text
-
-_LOCAL_KEYS = ("guid", "rank")
 
 
 class Catalogue(Protocol):
-    """What lowering needs to know of the job: the columns of relations and statements."""
+    """What lowering needs to know of the job: the columns of relations and statements.
+
+    `further` lists the columns beyond the contract, whose types are not known.
+    """
 
     relations: tuple[str, ...]
+    further: Mapping[str, tuple[str, ...]]
 
     def columns(self, sql: str) -> tuple[str, ...]:
         """Give the result columns of a statement."""
 
-    def add(self, table: str, columns: Sequence[str]) -> None:
-        """Make a gathered table known."""
+    def add(self, table: str, columns: Sequence[str], select: str) -> tuple[str, ...]:
+        """Make a gathered table known; give the types of its columns."""
 
 
 @dataclass(frozen=True)
 class Sharded:
-    """A SELECT whose answer is the union of the ranks' answers; `reads` are gathered tables that it joins."""
+    """A query whose answer is the union of the ranks' answers.
+
+    `reads` are gathered tables that it joins; `keys` which of its columns tell ranks apart.
+    """
 
     tree: exp.Select
     reads: frozenset[str]
+    keys: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -54,15 +61,6 @@ class Gathered:
 Lowered: TypeAlias = Sharded | Gathered
 
 
-@dataclass(frozen=True)
-class Source:
-    """One thing that a FROM names: under which alias, with which columns, sharded or not."""
-
-    alias: str
-    columns: frozenset[str]
-    sharded: bool
-
-
 class Lowering:
     """Collects the steps of one statement."""
 
@@ -70,53 +68,98 @@ class Lowering:
         self.steps: list[Scatter | Combine] = []
         self._catalogue = catalogue
         self._views: dict[str, Lowered] = {}
+        self._odd = frozenset(column.lower() for columns in catalogue.further.values() for column in columns)
 
-    def lower(self, tree: exp.Select, around: Mapping[str, Lowered]) -> Lowered:
-        """Take one SELECT apart.
+    def lower(self, node: exp.Expr, around: Mapping[str, Lowered]) -> Lowered:
+        """Take a query apart: a SELECT, or several of them with UNION ALL.
 
         Args:
-            tree: the SELECT; it is not changed.
+            node: the query; it is not changed.
             around: CTEs that it can name.
 
         Raises:
             Unfaithful: it can't be taken apart; the text says why.
         """
-        tree = tree.copy()
+        if isinstance(node, exp.Select):
+            return self._select(node.copy(), around)
+        if not isinstance(node, exp.Union) or set(_given(node)) - {"this", "expression"}:
+            raise Unfaithful("a compound that is more than UNION ALL")
+        left, right = (self.lower(side, around) for side in (node.this, node.expression))
+        if isinstance(left, Sharded) and isinstance(right, Sharded):
+            return self._union(left, right)
+        one, two = (side.table if isinstance(side, Gathered) else self._keep(side) for side in (left, right))
+        return self._combine(f'SELECT * FROM "{one}" UNION ALL SELECT * FROM "{two}"')
+
+    def _select(self, tree: exp.Select, around: Mapping[str, Lowered]) -> Lowered:
         known = self._ctes(tree, around)
         reads: set[str] = set()
-        sources = [self._source(node, known, reads) for node in _from_nodes(tree)]
+        sources = self._sources(tree, known, reads)
         if not any(source.sharded for source in sources):
             return self._combine_all(tree, known)
         vocabulary.check(tree)
-        _check_joins(tree, sources)
+        scope = Scope(tree, sources)
+        scope.check_names(vocabulary.expressions(tree), self._odd)
+        _check_joins(tree, scope)
+        aggregated = vocabulary.is_aggregated(tree)
+        local_windows = scope.windows_stay_in_ranks(vocabulary.windows(tree))
+        local_groups = scope.groups_stay_in_ranks(tree)
         sorting = Sorting.take(tree)
-        if vocabulary.is_aggregated(tree) and not _groups_stay_in_ranks(tree, sources):
-            return self._gather(partial_select(tree, sorting, self._input_columns(sources)), reads)
-        if vocabulary.has_window(tree):
+        if aggregated and not (local_groups and local_windows):
+            self._refuse_odd(tree)
+            return self._gather(partial_select(tree, sorting, scope.inputs), reads)
+        if not local_windows:
             raise Unfaithful("a window over all ranks")
-        if not sorting:
-            return Sharded(tree, frozenset(reads))
         columns = self._catalogue.columns(text_of(tree))
-        return self._gather(sorted_select(tree, sorting, columns, self._input_columns(sources)), reads)
+        if not sorting:
+            return Sharded(tree, frozenset(reads), scope.output_keys(tree, columns))
+        return self._gather(sorted_select(tree, sorting, columns, scope), reads)
+
+    def _union(self, left: Sharded, right: Sharded) -> Sharded:
+        names = [[c.lower() for c in self._catalogue.columns(text_of(side.tree))] for side in (left, right)]
+        keys = {
+            mine: left.keys[mine]
+            for mine, theirs in zip(*names, strict=False)
+            if mine in left.keys and left.keys[mine] == right.keys.get(theirs)
+        }
+        both = exp.Union(this=left.tree, expression=right.tree, distinct=False)
+        return Sharded(
+            exp.Select(expressions=[exp.Star()]).from_(exp.Subquery(this=both)), left.reads | right.reads, keys
+        )
+
+    def _refuse_odd(self, tree: exp.Expr) -> None:
+        """SQLite would compare such a column by the type that the files declare, which a plan does not know."""
+        for column in tree.find_all(exp.Column):
+            if column.name.lower() in self._odd:
+                raise Unfaithful(f"{column.name}, a column outside of the contract, is gathered")
+
+    def _keep(self, side: Sharded) -> str:
+        """Gather the rows of a query as they are."""
+        select = text_of(side.tree)
+        return self._scatter(Scatter("", self._catalogue.columns(select), (), select), side.reads)
 
     def _gather(self, pair: tuple[Scatter, str], reads: set[str]) -> Gathered:
         scatter, select = pair
+        return self._combine(select.replace("{{gathered}}", self._scatter(scatter, reads)))
+
+    def _scatter(self, scatter: Scatter, reads: Iterable[str]) -> str:
         name = self._name()
-        self._catalogue.add(name, scatter.columns)
-        self.steps.append(Scatter(name, scatter.columns, scatter.select, tuple(sorted(reads))))
-        return self._combine(select.replace("{{gathered}}", name))
+        types = self._catalogue.add(name, scatter.columns, scatter.select)
+        self.steps.append(dataclasses.replace(scatter, table=name, types=types, reads=tuple(sorted(reads))))
+        return name
 
     def _combine(self, select: str) -> Gathered:
         columns = self._catalogue.columns(select)
         name = self._name()
-        if len({column.lower() for column in columns}) == len(columns):
-            self._catalogue.add(name, columns)
-        self.steps.append(Combine(name, columns, select))
+        # Of two columns with one name the second is called otherwise in a subquery: nothing may name it.
+        distinct = len({column.lower() for column in columns}) == len(columns)
+        kept = columns if distinct else tuple(f"column {i}" for i in range(len(columns)))
+        self.steps.append(Combine(name, kept, self._catalogue.add(name, kept, select), select))
         return Gathered(name)
 
     def _combine_all(self, tree: exp.Select, known: Mapping[str, Lowered]) -> Gathered:
         """Everything that the SELECT names is gathered: it runs as it is, over the gathered tables."""
         vocabulary.check_functions(tree)
+        self._refuse_odd(tree)
         for node in list(tree.find_all(exp.Table)):
             name = node.name.lower()
             if name in self._gathered_names():
@@ -141,37 +184,41 @@ class Lowering:
         if clause.args.get("recursive"):
             raise Unfaithful("a recursive WITH")
         for cte in clause.expressions:
-            if (
-                cte.args["alias"].args.get("columns")
-                or not isinstance(cte.this, exp.Select)
-                or set(_given(cte)) - {"this", "alias"}
-            ):
+            if cte.args["alias"].args.get("columns") or set(_given(cte)) - {"this", "alias"}:
                 raise Unfaithful("a WITH that is more than name AS (SELECT …)")
             known[cte.alias.lower()] = self.lower(cte.this, known)
         tree.set("with_", None)
         return known
 
+    def _sources(self, tree: exp.Select, known: Mapping[str, Lowered], reads: set[str]) -> list[Source]:
+        """Put in the place of everything in the FROM what every rank or the gathering database can select from."""
+        start = tree.args.get("from_")
+        if start is None:
+            raise Unfaithful("no FROM")
+        found = [self._source(start.this, known, reads)]
+        for join in tree.args.get("joins") or []:
+            source = self._source(join.this, known, reads)
+            found.append(dataclasses.replace(source, optional=bool(join.args.get("side"))))
+        if len({source.alias for source in found}) < len(found):
+            raise Unfaithful("two sources with one name, or without")
+        return found
+
     def _source(self, node: exp.Expr, known: Mapping[str, Lowered], reads: set[str]) -> Source:
-        """Put in the place of `node` what every rank or the gathering database can select from."""
-        if isinstance(node, exp.Subquery) and not set(_given(node)) - {"this", "alias"}:
-            alias, lowered = node.alias, self._query(node.this, known)
-        elif (
-            isinstance(node, exp.Table)
-            and isinstance(node.this, exp.Identifier)
-            and not set(_given(node)) - {"this", "alias"}
-        ):
+        if set(_given(node)) - {"this", "alias"} or (node.args.get("alias") and node.args["alias"].args.get("columns")):
+            raise Unfaithful("a FROM with more than tables, subqueries and aliases")
+        alias = node.alias or ("" if isinstance(node, exp.Subquery) else node.name)
+        if isinstance(node, exp.Subquery):
+            lowered = self.lower(node.this, known)
+        elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             name = node.name.lower()
-            alias = node.alias or node.name
-            if name not in known and name in self._catalogue.relations and not _is_aggregate(name):
-                return Source(alias.lower(), self._columns_of(f'SELECT * FROM "{name}"'), sharded=True)
+            if name not in known and self._is_sharded(name):
+                return self._sharded_source(name, alias)
             found = known.get(name) or self._view(name)
             if found is None:
                 raise Unfaithful(f"{node.name} is no table or view of the job")
             lowered = found
         else:
             raise Unfaithful("a FROM with more than tables and subqueries")
-        if node.args.get("alias") and node.args["alias"].args.get("columns"):
-            raise Unfaithful("an alias with columns")
         if isinstance(lowered, Gathered):
             reads.add(lowered.table)
             node.replace(_table(lowered.table, alias))
@@ -179,45 +226,26 @@ class Lowering:
         reads |= lowered.reads
         identifier = exp.TableAlias(this=exp.to_identifier(alias, quoted=True)) if alias else None
         node.replace(exp.Subquery(this=lowered.tree.copy(), alias=identifier))
-        return Source(alias.lower(), self._columns_of(text_of(lowered.tree)), sharded=True)
+        return Source(alias.lower(), self._columns_of(text_of(lowered.tree)), sharded=True, keys=lowered.keys)
 
-    def _query(self, node: exp.Expr, known: Mapping[str, Lowered]) -> Lowered:
-        """Take a subquery apart: a SELECT, or a UNION ALL of sharded ones."""
-        if isinstance(node, exp.Select):
-            return self.lower(node, known)
-        if not isinstance(node, exp.Union) or set(_given(node)) - {"this", "expression"}:
-            raise Unfaithful("a compound that is more than UNION ALL")
-        sides = [self._query(side, known) for side in (node.this, node.expression)]
-        reads: set[str] = set()
-        for side in sides:
-            if not isinstance(side, Sharded):
-                raise Unfaithful("a UNION ALL of what is gathered")
-            reads |= side.reads
-        both = exp.Union(this=sides[0].tree, expression=sides[1].tree, distinct=False)  # type: ignore[union-attr]
-        return Sharded(exp.Select(expressions=[exp.Star()]).from_(exp.Subquery(this=both)), frozenset(reads))
+    def _is_sharded(self, name: str) -> bool:
+        return name in {known.lower() for known in self._catalogue.relations} and not _is_aggregate(name)
+
+    def _sharded_source(self, name: str, alias: str) -> Source:
+        columns = self._columns_of(f'SELECT * FROM "{name}"')
+        keys = {key: key for key in KEYS if key in columns and (name in TABLES or name in VIEWS)}
+        return Source(alias.lower(), columns, sharded=True, keys=keys)
 
     def _view(self, name: str) -> Lowered | None:
         """Take a view apart that is written over other views, such as top_kernels."""
         if name not in VIEWS or not _is_aggregate(name):
             return None
         if name not in self._views:
-            tree = sqlglot.parse_one(aggregate_text(name), read="sqlite")
-            if not isinstance(tree, exp.Select):
-                raise Unfaithful(f"the view {name}")
-            self._views[name] = self.lower(tree, {})
+            self._views[name] = self.lower(read_select(aggregate_text(name)), {})
         return self._views[name]
 
     def _columns_of(self, sql: str) -> frozenset[str]:
         return frozenset(column.lower() for column in self._catalogue.columns(sql))
-
-    @staticmethod
-    def _input_columns(sources: Sequence[Source]) -> dict[str, tuple[str, ...]]:
-        """Column name -> aliases of the sources that have it."""
-        found: dict[str, tuple[str, ...]] = {}
-        for source in sources:
-            for column in source.columns:
-                found[column] = (*found.get(column, ()), source.alias)
-        return found
 
 
 def _is_aggregate(name: str) -> bool:
@@ -235,38 +263,28 @@ def _given(node: exp.Expr) -> Iterator[str]:
     return (key for key, value in node.args.items() if value)
 
 
-def _from_nodes(tree: exp.Select) -> list[exp.Expr]:
-    start = tree.args.get("from_")
-    if start is None:
-        raise Unfaithful("no FROM")
-    joins = tree.args.get("joins") or []
-    return [start.this, *(join.this for join in joins)]
-
-
-def _check_joins(tree: exp.Select, sources: Sequence[Source]) -> None:
+def _check_joins(tree: exp.Select, scope: Scope) -> None:
     """Sharded things join only inside a rank, gathered ones may be joined everywhere but not kept without a partner."""
-    joins = tree.args.get("joins") or []
-    linked = {sources[0].alias} if sources[0].sharded else set()
+    first, *others = scope.sources
+    linked = {first.alias} if first.sharded else set()
+    before = [first]
     where = tree.args.get("where")
-    for join, source in zip(joins, sources[1:], strict=True):
+    for join, source in zip(tree.args.get("joins") or [], others, strict=True):
         side = (join.args.get("side") or "").upper()
-        if (
-            side not in ("", "LEFT")
-            or join.args.get("method")
-            or (join.args.get("kind") or "").upper() not in ("", "CROSS")
-        ):
-            raise Unfaithful(f"a {side or join.args.get('method') or join.args.get('kind')} join")
-        if not source.sharded:
-            continue
-        if side == "LEFT" and not linked:
-            raise Unfaithful("a LEFT JOIN of ranks to what is gathered")
-        conditions = list(_conjuncts(join.args.get("on")))
-        if not side and where is not None:
-            conditions += _conjuncts(where.this)
-        using = {column.name.lower() for column in join.args.get("using") or []}
-        if linked and not using & set(_LOCAL_KEYS) and not _is_local(conditions, source.alias, linked):
-            raise Unfaithful("a join across ranks: no guid = guid")
-        linked.add(source.alias)
+        kind = (join.args.get("kind") or "").upper()
+        if side not in ("", "LEFT") or join.args.get("method") or kind not in ("", "CROSS", "INNER", "OUTER"):
+            raise Unfaithful(f"a {side or join.args.get('method') or kind} join")
+        if source.sharded:
+            if side == "LEFT" and not linked:
+                raise Unfaithful("a LEFT JOIN of ranks to what is gathered")
+            conditions = list(_conjuncts(join.args.get("on")))
+            if not side and where is not None:
+                conditions += _conjuncts(where.this)
+            local = _is_local(conditions, scope, source.alias, linked)
+            if linked and not local and not _uses_key(join, source, before):
+                raise Unfaithful("a join across ranks: no guid = guid")
+            linked.add(source.alias)
+        before.append(source)
 
 
 def _conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
@@ -279,34 +297,23 @@ def _conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
         yield condition
 
 
-def _is_local(conditions: Sequence[exp.Expr], alias: str, linked: set[str]) -> bool:
+def _is_local(conditions: Iterable[exp.Expr], scope: Scope, alias: str, linked: set[str]) -> bool:
+    """Whether a condition sets a key of the new source equal to the same key of one that is joined already."""
     for condition in conditions:
-        if (
-            isinstance(condition, exp.EQ)
-            and isinstance(condition.left, exp.Column)
-            and isinstance(condition.right, exp.Column)
-        ):
-            sides = {(c.name.lower(), c.table.lower()) for c in (condition.left, condition.right)}
-            names, tables = {name for name, _ in sides}, {table for _, table in sides}
-            if (
-                len(names) == 1
-                and names <= set(_LOCAL_KEYS)
-                and alias in tables
-                and tables - {alias} <= linked
-                and len(tables) == 2
-            ):
-                return True
+        if isinstance(condition, exp.EQ):
+            one, two = scope.key(condition.left), scope.key(condition.right)
+            if one and two and one[1] == two[1]:
+                owners = {one[0], two[0]}
+                if alias in owners and owners - {alias} and owners - {alias} <= linked:
+                    return True
     return False
 
 
-def _groups_stay_in_ranks(tree: exp.Select, sources: Sequence[Source]) -> bool:
-    """Whether GROUP BY names the guid or rank of something sharded: then no group has rows of two ranks."""
-    group = tree.args.get("group")
-    sharded = {source.alias for source in sources if source.sharded and set(_LOCAL_KEYS) & source.columns}
-    having = [source.alias for source in sources if set(_LOCAL_KEYS) & source.columns]
-    for item in group.expressions if group else []:
-        if isinstance(item, exp.Column) and item.name.lower() in _LOCAL_KEYS:
-            table = item.table.lower()
-            if table in sharded or (not table and sharded and set(having) == sharded):
-                return True
+def _uses_key(join: exp.Join, source: Source, before: Sequence[Source]) -> bool:
+    """USING compares with the first source that has the column."""
+    for column in join.args.get("using") or []:
+        name = column.name.lower()
+        first = next((other for other in before if name in other.columns), None)
+        if first and first.sharded and name in source.keys and first.keys.get(name) == source.keys[name]:
+            return True
     return False

@@ -12,6 +12,7 @@ import os
 import shutil
 import struct
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ BUSY_MS = 2000
 _MAGIC = b"SQLite format 3\0"
 _SHM_IN_USE_BYTE = 128  # every connection with the -shm open holds a shared lock here (UNIX_SHM_DMS in os_unix.c)
 _COPY_BLOCK = 1 << 20
+_RECENT_S = 60  # a file that was written to so shortly ago may still be
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,14 @@ class Opening:
         uri: what SQLite is given.
         note: what the user should be told, or None.
         copy: folder of a recovered copy, to be deleted at the end, or None.
+        is_live: a writer may be at work that has to wait for every reader: read transactions are kept short.
     """
 
     path: Path
     uri: str
     note: str | None = None
     copy: Path | None = None
+    is_live: bool = False
 
     def connect(self) -> apsw.Connection:
         """Open a connection of its own to this file; errors name the file."""
@@ -211,7 +215,8 @@ def _open_in_this_process(path: Path) -> bool:
 
 def _read_only(path: Path) -> Opening:
     """Open with locks; where locks or the folder do not work, as immutable, and say so."""
-    opening = Opening(path, uri_of(path, "mode=ro"))
+    recent = time.time() - path.stat().st_mtime < _RECENT_S
+    opening = Opening(path, uri_of(path, "mode=ro"), is_live=recent or _has_writer(path))
     try:
         _try(opening.uri)
     except (apsw.CantOpenError, apsw.IOError, apsw.PermissionsError) as error:
@@ -233,7 +238,7 @@ def _try(uri: str) -> None:
     connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
         connection.set_busy_timeout(BUSY_MS)
-        connection.execute("SELECT 1 FROM sqlite_master").fetchall()
+        connection.pragma("schema_version")  # takes the lock, but does not read the schema, which takes a millisecond
     finally:
         connection.close()
 

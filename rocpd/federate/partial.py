@@ -13,9 +13,9 @@ from rocpd.federate.gather import Sorting, output_index, split_collation
 from rocpd.federate.sqltext import Unfaithful, text_of
 from rocpd.federate.steps import Scatter
 from rocpd.federate.vocabulary import is_aggregate
+from rocpd.schema.keyed import keyed_name, lookup_name, lookups
+from rocpd.schema.load import VIEWS
 from rocpd.schema.quote import quote_name
-
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between, exp.Like, exp.Glob, exp.Is)
 
 
 def partial_select(tree: exp.Select, sorting: Sorting, inputs: Mapping[str, tuple[str, ...]]) -> tuple[Scatter, str]:
@@ -65,20 +65,52 @@ class _Split:
         return self._scatter(), select
 
     def _scatter(self) -> Scatter:
-        scattered = self._tree.copy()
-        for key in ("having", "group"):
-            scattered.set(key, None)
         groups = {f"g{i}": item for i, item in enumerate(self._groups)}
         if self._distinct is not None:
             groups["d0"] = self._distinct
-        shares = [exp.alias_(item.copy(), name) for name, item in groups.items()]
-        shares += [exp.alias_(item.copy(), f"p{i}") for i, item in enumerate(self._partials)]
-        scattered.set("expressions", shares or [exp.alias_(exp.Count(this=exp.Star()), "p0")])
+        partials = {f"p{i}": item for i, item in enumerate(self._partials)}
+        names = (*groups, *partials) or ("p0",)
+        looked_up = self._looked_up(groups)
+        if looked_up:
+            return Scatter("", names, (), self._with_names(groups, partials, looked_up), few=True)
+        text = self._grouped_text(groups, partials or {"p0": exp.Count(this=exp.Star())} if not groups else partials)
+        return Scatter("", names, (), text, few=True)
+
+    def _grouped_text(self, groups: Mapping[str, exp.Expr], partials: Mapping[str, exp.Expr], view: str = "") -> str:
+        scattered = self._tree.copy()
+        for key in ("having", "group"):
+            scattered.set(key, None)
+        scattered.set("expressions", [exp.alias_(item.copy(), n) for n, item in {**groups, **partials}.items()])
+        if view:
+            table = scattered.args["from_"].this
+            alias = exp.TableAlias(this=exp.to_identifier(table.alias or table.name, quoted=True))
+            table.replace(exp.Table(this=exp.to_identifier(view), alias=alias))
         text = text_of(scattered)
-        if groups:
-            text += f" GROUP BY {', '.join(str(i + 1) for i in range(len(groups)))}"
-        names = (*groups, *(f"p{i}" for i in range(len(self._partials))))
-        return Scatter("", names or ("p0",), text)
+        return text + (f" GROUP BY {', '.join(str(i + 1) for i in range(len(groups)))}" if groups else "")
+
+    def _looked_up(self, groups: Mapping[str, exp.Expr]) -> dict[str, str]:
+        """Groups that are names found by an id -> the column: a rank groups by the id, and looks up the few names."""
+        source = self._tree.args["from_"].this
+        if self._tree.args.get("joins") or not isinstance(source, exp.Table) or source.name.lower() not in VIEWS:
+            return {}
+        known = lookups(source.name.lower())
+        columns = {name: item.name.lower() for name, item in groups.items() if isinstance(item, exp.Column)}
+        return {name: column for name, column in columns.items() if column in known}
+
+    def _with_names(
+        self, groups: Mapping[str, exp.Expr], partials: Mapping[str, exp.Expr], looked_up: Mapping[str, str]
+    ) -> str:
+        view = self._tree.args["from_"].this.name.lower()
+        keyed = {
+            name: exp.column(exp.to_identifier(f"{looked_up[name]}__key")) if name in looked_up else item
+            for name, item in groups.items()
+        }
+        inner = self._grouped_text({**keyed, "r0": exp.column("rank")}, partials, keyed_name(view))
+        values = {
+            name: f"(SELECT value FROM {lookup_name(view, column)} WHERE rank = r0 AND id = {name}) AS {name}"
+            for name, column in looked_up.items()
+        }
+        return f"SELECT {', '.join(values.get(name, name) for name in (*groups, *partials))} FROM ({inner})"
 
     def _group(self, item: exp.Expr) -> exp.Expr:
         """What a GROUP BY term stands for: a result column by number or alias, else itself."""
@@ -135,7 +167,6 @@ class _Split:
             return exp.Paren(this=self._over_gathered(aliased))
         if isinstance(node, exp.Star):
             raise Unfaithful("* beside aggregates")
-        self._check_affinity(node)
         if isinstance(node, exp.Window):
             return self._window(node)
         return self._copy(node, skip=())
@@ -153,8 +184,8 @@ class _Split:
 
     def _window(self, node: exp.Window) -> exp.Expr:
         """A window over groups: its function stays, what it is called with is rewritten."""
-        if not is_aggregate(node.this):
-            raise Unfaithful("a window function that is no aggregate")
+        if isinstance(node.this, exp.Filter):
+            raise Unfaithful("a window with FILTER over groups")
         copied = self._copy(node, skip=("this",))
         copied.set("this", self._copy(node.this, skip=()))
         return copied
@@ -166,11 +197,6 @@ class _Split:
             return self._group_columns.get(self._canonical(node))
         except Unfaithful:
             return None
-
-    def _check_affinity(self, node: exp.Expr) -> None:
-        """A gathered column has no type: comparing it with a literal could convert otherwise than the original."""
-        if isinstance(node, _COMPARISONS) and any(self._grouped(child) for child in node.iter_expressions()):
-            raise Unfaithful("a group compared after grouping")
 
     def _aggregate(self, node: exp.Expr) -> str:
         key = self._canonical_aggregate(node)

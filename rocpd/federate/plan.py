@@ -7,38 +7,44 @@ when in doubt the statement runs attached. Never runs anything but empty stateme
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import apsw
 
 from rocpd.federate.lower import Lowered, Lowering, Sharded
 from rocpd.federate.sqltext import Unfaithful, name_parameters, read_select, text_of
 from rocpd.federate.steps import Plan, Strategy
+from rocpd.schema.keyed import keyed_text, keyed_views
+from rocpd.schema.load import TABLES, VIEWS, view
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import Part, named, relations, select_text
-from rocpd.schema.write import create_view_text
+from rocpd.schema.versions import LATEST
+from rocpd.schema.write import create_table_text, create_view_text, tables_of
 
 
 class Skeleton:
-    """A database with all tables and views of a job and no rows: SQLite's own word on names and columns."""
+    """A database with all tables and views of a job and no rows: SQLite's own word on names, columns and affinities.
+
+    It holds two ranks, so that base tables and views are the compounds that they are in a job.
+    """
 
     def __init__(self, parts: Sequence[Part]) -> None:
         further = parts[0].further if parts else {}
-        self._parts = [Part("", {}, rank=0, hostname="", further=further)]
-        self.relations = tuple(dict.fromkeys((*relations(self._parts), *further)))
+        tables = {base: (*columns, *further.get(base, ())) for base, columns in tables_of(LATEST).items()}
+        self.further: Mapping[str, tuple[str, ...]] = {base: names for base, names in further.items() if names}
+        tables |= {base: columns for base, columns in self.further.items() if base not in tables}
+        self._parts = [Part(f"_{i}", tables, rank=i, hostname="", further=further) for i in range(2)]
+        self.relations = relations(self._parts)
         self._connection = apsw.Connection(":memory:")
         self._done: set[str] = set()
 
-    def columns(self, sql: str) -> tuple[str, ...]:
+    def columns(self, sql: str, parameters: Sequence[int] = ()) -> tuple[str, ...]:
         """Give the result columns of a statement.
 
         Raises:
-            apsw.SQLError: SQLite refuses the statement.
+            apsw.Error: SQLite refuses the statement.
         """
-        for name in named(sql, self.relations):
-            if name not in self._done:
-                self._done.add(name)
-                self._connection.execute(create_view_text(name, select_text(name, self._parts), temporary=True))
+        self._prepare(sql)
         found: list[tuple[str, ...]] = []
         cursor = self._connection.cursor()
 
@@ -48,25 +54,61 @@ class Skeleton:
 
         cursor.exec_trace = note
         try:
-            cursor.execute(sql, _AnyParameter())
+            cursor.execute(sql, parameters or _AnyParameter())
         except apsw.ExecTraceAbort:
             pass
         finally:
             cursor.exec_trace = None
         return found[0] if found else ()
 
-    def add(self, table: str, columns: Sequence[str]) -> None:
-        """Create an empty gathered table."""
-        self._connection.execute(f"CREATE TEMP TABLE {quote_name(table)} ({', '.join(map(quote_name, columns))})")
+    def add(self, table: str, columns: Sequence[str], select: str) -> tuple[str, ...]:
+        """Create an empty gathered table for the result of `select`; give the columns' types.
+
+        SQLite compares a column of a subquery by the affinity of its expression: so must the gathered table.
+        """
+        self._prepare(select)
+        connection = self._connection
+        connection.execute(f"CREATE TEMP TABLE probe AS {select}", _AnyParameter())
+        types = tuple(row[0] for row in connection.execute("SELECT type FROM pragma_table_info('probe')"))
+        connection.execute("DROP TABLE probe")
+        declared = ", ".join(f"{quote_name(column)} {kind}" for column, kind in zip(columns, types, strict=True))
+        connection.execute(f"CREATE TEMP TABLE {quote_name(table)} ({declared})")
+        return types
+
+    def _prepare(self, sql: str) -> None:
+        for name in named(sql, self.relations):
+            if name not in self._done:
+                self._done.add(name)
+                for base in {place[0] for place in view(name).places} if name in VIEWS else {name}:
+                    self._create_tables(base)
+                self._connection.execute(create_view_text(name, select_text(name, self._parts), temporary=True))
+        for name in keyed_views(sql):
+            if name not in self._done:
+                self._prepare(name.split("__")[1])
+                self._done.add(name)
+                self._connection.execute(create_view_text(name, keyed_text(name, self._parts), temporary=True))
+
+    def _create_tables(self, base: str) -> None:
+        if f"{base}_0" in self._done:
+            return
+        self._done.add(f"{base}_0")
+        further = ", ".join(map(quote_name, self.further.get(base, ())))
+        for part in self._parts:
+            if base not in TABLES:
+                self._connection.execute(f"CREATE TABLE {part.name(base)} ({further})")
+                continue
+            self._connection.execute(create_table_text(base, part.suffix, ""))
+            for column in self.further.get(base, ()):
+                self._connection.execute(f"ALTER TABLE {part.name(base)} ADD COLUMN {quote_name(column)}")
 
 
-class _AnyParameter(Mapping[str, None]):
-    """Binds NULL to every parameter of a statement that is never run."""
+class _AnyParameter(Mapping[str, int]):
+    """Binds 0 to every parameter of a statement that is run over no rows."""
 
-    def __getitem__(self, key: str) -> None:
-        return None
+    def __getitem__(self, key: str) -> int:
+        return 0
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
+    def __iter__(self) -> Iterator[str]:
         return iter(())
 
     def __len__(self) -> int:
@@ -87,7 +129,7 @@ def plan(sql: str, parts: Sequence[Part], positional: int = 0) -> Plan:
             raise Unfaithful("parameters and values differ in number")
         tree = read_select(named_sql)
         skeleton = Skeleton(parts)
-        columns = skeleton.columns(named_sql)
+        columns = skeleton.columns(sql, (0,) * positional)
         lowering = Lowering(skeleton)
         result = lowering.lower(tree, {})
     except Unfaithful as reason:

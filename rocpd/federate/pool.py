@@ -20,8 +20,9 @@ from rocpd.federate.result import Cursor, Parameters
 from rocpd.federate.unify import Unifier
 from rocpd.schema.render import Part
 
-_MOST_IDLE = 64
-_FILES_PER_CONNECTION = 4  # the file, a temporary one, and some room for the rest of the process
+_MOST_IDLE = 512  # 0.6 MB each; opening a file again takes 2 ms
+_MOST_CACHED = 64  # of these keep their pages, up to 2 MB each
+_SHARE_OF_FILES = 4  # a quarter of the descriptors: temporary files and the rest of the process need some too
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,25 +57,30 @@ class ShareDatabase:
         guard(self.connection)
         self._unifier = Unifier(self.connection, share.parts)
 
-    def execute(self, sql: str, bindings: Parameters = None, parts: Sequence[Part] | None = None) -> Cursor:
-        """Run a statement on `parts` (all ranks of the share unless told); errors as for `Session.execute`."""
+    def execute(
+        self, sql: str, bindings: Parameters = None, parts: Sequence[Part] | None = None, exact: bool = False
+    ) -> Cursor:
+        """Run a statement on `parts` (all ranks of the share unless told); errors as for `Session.execute`.
+
+        `exact`: text that is not UTF-8 is an error.
+        """
         wanted = self.share.parts if parts is None else parts
         if self._unifier.parts != wanted:
             self._unifier.drop()
             self._unifier = Unifier(self.connection, wanted)
         self._unifier.prepare(sql)
-        return Cursor(self.connection, sql, bindings, self._blame)
+        return Cursor(self.connection, sql, bindings, self._blame, exact)
 
     def _blame(self, error: BaseException) -> None:
         blame([self.share.opening], error)
 
 
 class Pool:
-    """Connections by share; idle ones are kept up to a limit, the longest unused are closed first."""
+    """Connections by share; idle ones are kept up to a limit."""
 
     def __init__(self) -> None:
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._most = max(4, min(_MOST_IDLE, soft // (2 * _FILES_PER_CONNECTION)))
+        self._most = max(4, min(_MOST_IDLE, soft // _SHARE_OF_FILES))
         self._idle: OrderedDict[Share, ShareDatabase] = OrderedDict()
         self._busy: set[ShareDatabase] = set()
         self._lock = threading.Lock()
@@ -103,16 +109,13 @@ class Pool:
             self._busy.discard(database)
             surplus = [self._idle.pop(database.share)] if database.share in self._idle else []
             self._idle[database.share] = database
-            while len(self._idle) > self._most:
-                surplus.append(self._idle.popitem(last=False)[1])
+            if len(self._idle) > _MOST_CACHED:
+                database.connection.release_memory()
+            if len(self._idle) > self._most:
+                # Statements go through the shares in turn: of those that were used longest ago most come next.
+                surplus.append(self._idle.pop(list(self._idle)[-2]))
         for old in surplus:
             old.connection.close()
-
-    def interrupt(self) -> None:
-        """Stop all statements that run."""
-        with self._lock:
-            for database in self._busy:
-                database.connection.interrupt()
 
     def close(self) -> None:
         """Close everything."""

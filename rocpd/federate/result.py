@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import apsw
@@ -75,8 +75,10 @@ class Cursor(Rows):
         sql: str,
         parameters: Parameters = None,
         blame: Callable[[BaseException], None] | None = None,
+        exact: bool = False,
     ) -> None:
         super().__init__((), self._stream())
+        self._exact = exact
         self._connection = connection
         self._blame = blame
         self._sql = sql
@@ -97,11 +99,15 @@ class Cursor(Rows):
                 for row in self._cursor:
                     yield row
                     given += 1
-            except UnicodeDecodeError:
+            except UnicodeDecodeError as error:
+                if self._exact:
+                    raise QueryError(f"text that is not UTF-8: {error}") from error
                 yield from self._tolerant(given)
 
     def close(self) -> None:
         """End the statement; further rows are not given."""
+        if isinstance(self._rows, Generator):
+            self._rows.close()
         self._cursor.close(force=True)
 
     def _tolerant(self, given: int) -> Iterator[Row]:

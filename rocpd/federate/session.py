@@ -6,6 +6,7 @@ Never prints: what the user should be told goes to `tell` and stays in `notes`.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
@@ -13,19 +14,21 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 import apsw
 
-from rocpd.errors import ClosedError, InputError, QueryError, UsageError
+from rocpd.errors import ClosedError, InputError, QueryError, RocpdError, UsageError
 from rocpd.federate import source
 from rocpd.federate.align import Align, Alignment, Domain, Span, align, domains, given, span_of
 from rocpd.federate.attach import ATTACH_LIMIT, Attached, schemas_of
 from rocpd.federate.damage import blame, check
+from rocpd.federate.filters import EVENTS, Filters, keep, row_conditions
 from rocpd.federate.identify import Rank, distinct, identify, number
 from rocpd.federate.open import Opening, plan
 from rocpd.federate.pool import Pool, Share, shares_of
 from rocpd.federate.result import Cursor, Parameters, Result, Row, Rows, told_as_query_error
+from rocpd.federate.spool import spooled
 from rocpd.federate.steps import Plan, Strategy
-from rocpd.federate.window import Interval, Window, conditions, resolve
+from rocpd.federate.window import Interval, Window, conditions, cuts, owned, resolve
 from rocpd.schema.load import TABLES, VIEWS, table
-from rocpd.schema.render import Part, relations
+from rocpd.schema.render import Part, named, relations
 
 if TYPE_CHECKING:
     from rocpd.federate.copying import Copied
@@ -69,15 +72,33 @@ class Session:
         self.parts = tuple(
             dataclasses.replace(part, schema=schemas[rank.opening]) for rank, part in zip(ranks, own, strict=True)
         )
+        self._plain = self.shares, self.parts
+        self._filters = Filters()
+        self._focus: dict[int | None, dict[str, str]] = {}
 
     def restrict(self, window: Window) -> None:
-        """Let only events in `window` count, in every table and view; errors as `window.resolve`."""
+        """Let only events in `window` count, in every table and view; errors as `window.resolve`.
+
+        Raises:
+            RocpdError: nothing is left.
+        """
         self.window = resolve(self, window)
-        if self.window is None:
-            return
-        self.shares = tuple(Share(share.opening, tuple(map(self._windowed, share.parts))) for share in self.shares)
-        self.parts = tuple(map(self._windowed, self.parts))
-        self._whole = None
+        self._apply()
+        if window:
+            self._check_any(filtered=False)
+
+    def select(self, filters: Filters) -> None:
+        """Let only what `filters` name count: events of some agents, streams, categories, kernels; before `restrict`.
+
+        Ranks and hosts are up to `connect`, which leaves out whole ranks.
+
+        Raises:
+            RocpdError: nothing is left.
+            UsageError: a filter that can't be read.
+        """
+        self._filters = filters
+        self._apply()
+        self._check_any(filtered=True)
 
     def lay(self, shifts: Mapping[str, int]) -> None:
         """Lay clocks on each other by offsets that are known, in place of `align`; before `restrict`.
@@ -91,11 +112,45 @@ class Session:
         self._alignment = given(shifts, self.ranks)
         self.note(self._alignment.note or "")
 
-    def _windowed(self, part: Part) -> Part:
+    def _apply(self) -> None:
+        """Give each rank's tables the conditions of filters and window."""
+        plain_shares, plain_parts = self._plain
+        self.shares, self.parts = plain_shares, plain_parts
+        found = {part.rank: row_conditions(self, part, self._filters) for part in plain_parts} if self._filters else {}
+        self._focus = kept = {rank: own for rank, own in found.items() if own}
+        self.shares = tuple(
+            Share(share.opening, tuple(self._conditioned(part, kept.get(part.rank, {})) for part in share.parts))
+            for share in plain_shares
+        )
+        self.parts = tuple(self._conditioned(part, kept.get(part.rank, {})) for part in plain_parts)
+        self._whole = None
+
+    def _conditioned(self, part: Part, kept: Mapping[str, str]) -> Part:
+        kept = {base: text.replace(EVENTS, part.name("rocpd_event")) for base, text in kept.items()}
         if self.window is None:
-            return part
+            return dataclasses.replace(part, only={**kept, **owned(part, kept)}) if kept else part
         offset = self.alignment.offsets.get(part.rank or 0, 0)
-        return dataclasses.replace(part, only=conditions(part, self.window, offset))
+        only = conditions(part, self.window, offset)
+        if kept:
+            both = {base: f"({one})" for base, one in only.items() if base not in kept}
+            both |= {base: f"({only.get(base, '1')}) AND ({one})" for base, one in kept.items()}
+            only = both | owned(part, both)
+        return dataclasses.replace(part, only=only, values=cuts(part, self.window, offset))
+
+    def _check_any(self, *, filtered: bool) -> None:
+        """Refuse a selection without rows: in the tables that filters name, if any, else in all."""
+        for share in self.shares:
+            for part in share.parts:
+                named = self._focus.get(part.rank, {}) if self._focus else part.only
+                for base in named:
+                    if base in part.only and self.rows_in(part.rank or 0, f"SELECT 1 FROM {base} LIMIT 1"):
+                        return
+        if self.window is None and not self._focus:
+            return
+        why = "passes the filters" if filtered else "lies in the window"
+        if not filtered and self._focus:
+            why += " and passes the filters"
+        raise RocpdError(f"nothing is left: no event {why}", "rocpd info shows what there is")
 
     def note(self, message: str) -> None:
         """Tell the user something once."""
@@ -180,11 +235,20 @@ class Session:
                 raise
             yield from self._attached(sql, parameters)
 
-    def _attached(self, sql: str, parameters: Parameters) -> Cursor:
+    def _attached(self, sql: str, parameters: Parameters) -> Rows:
         whole = self._attach()
         with told_as_query_error(self._blame):
             whole.prepare(sql)
-        return Cursor(whole.connection, sql, parameters, self._blame)
+        cursor = Cursor(whole.connection, sql, parameters, self._blame)
+        if not self._holds_a_writer_up(sql):
+            return cursor
+        columns = cursor.columns
+        return Rows(columns, spooled(cursor, len(columns)))
+
+    def _holds_a_writer_up(self, sql: str) -> bool:
+        """Whether a statement, while it is being read, locks a file that is perhaps still written."""
+        is_one = ";" not in sql.strip().rstrip(";")
+        return is_one and any(rank.opening.is_live for rank in self.ranks) and bool(named(sql, self.tables))
 
     def _attach(self) -> Attached | Copied:
         """One connection that sees all ranks; made when a statement first needs it."""
@@ -204,6 +268,17 @@ class Session:
         with self._pool.lend(share) as database:
             return database.execute(select, parameters, (part,)).fetchall()
 
+    def stream_in(
+        self, rank: int, select: str, parameters: Parameters = None, size: int = 100_000
+    ) -> Iterator[list[Row]]:
+        """Run a SELECT as `rows_in` does; give its rows in lists of up to `size`, so that memory stays flat."""
+        self._check_open()
+        share, part = self._home(rank)
+        with self._pool.lend(share) as database:
+            cursor = database.execute(select, parameters, (part,))
+            while rows := cursor.fetchmany(size):
+                yield rows
+
     def count(self, rank: int, base: str, condition: str = "1") -> int:
         """Give how many rows a table of a rank has, whatever the window; `condition` is SQL on its columns."""
         self._check_open()
@@ -211,6 +286,10 @@ class Session:
         with told_as_query_error(self._blame), self._pool.lend(share) as database:
             cursor = database.connection.execute(f"SELECT COUNT(*) FROM {part.name(base)} WHERE {condition}")
             return cast("int", cursor.fetchall()[0][0])
+
+    def part(self, rank: int) -> Part:
+        """Give a rank's tables as a connection to its own file names them, with what window and filters let count."""
+        return self._home(rank)[1]
 
     def _home(self, rank: int) -> tuple[Share, Part]:
         return next((share, part) for share in self.shares for part in share.parts if part.rank == rank)
@@ -322,12 +401,17 @@ class SessionCursor(Rows):
         return self
 
 
+@functools.cache
+def _contract(base: str) -> frozenset[str]:
+    return frozenset(column.name.lower() for column in table(base).columns) if base in TABLES else frozenset()
+
+
 def _further(ranks: Iterable[Rank]) -> dict[str, tuple[str, ...]]:
     """Base table -> columns beyond the contract, over all ranks in their order."""
     found: dict[str, dict[str, str]] = {}
     for rank in ranks:
         for base, columns in rank.tables.items():
-            known = {column.name.lower() for column in table(base).columns} if base in TABLES else set()
+            known = _contract(base)
             for column in columns:
                 if column.lower() not in known:
                     found.setdefault(base, {}).setdefault(column.lower(), column)
@@ -340,6 +424,7 @@ def connect(
     skip_bad: bool = False,
     align: str | Align = Align.AUTO,
     window: Window | None = None,
+    filters: Filters | None = None,
     tell: Tell | None = None,
 ) -> Session:
     """Open rocpd files as one database.
@@ -350,11 +435,13 @@ def connect(
         skip_bad: leave out files that cannot be used, with a note, instead of raising.
         align: `auto`, `none` or `start`: how ranks are laid on one time line where that matters.
         window: let only events in it count.
+        filters: let only these ranks, hosts, agents, streams, categories or kernels count.
         tell: called with each line that is worth telling the user.
 
     Raises:
         InputError: nothing found, or a file that cannot be used.
-        UsageError: a window that makes no sense.
+        UsageError: a window or filter that makes no sense.
+        RocpdError: nothing is left of the job.
     """
     how = Align(align)
     found = source.find(inputs, skip_bad=skip_bad)
@@ -362,19 +449,25 @@ def connect(
     try:
         pool, notes = _identify_all(found, skip_bad, openings)
         kept, doubles = distinct(pool)
-        session = Session(number(kept), how, tell)
+        session = Session(keep(number(kept), filters or Filters()), how, tell)
     except BaseException:
         for opening in openings:
             opening.discard()
         raise
     for note in (*notes, *doubles):
         session.note(note)
-    if window:
-        try:
+    used = {rank.opening for rank in session.ranks}
+    for opening in openings:
+        if opening not in used:
+            opening.discard()
+    try:
+        if filters:
+            session.select(filters)
+        if window:
             session.restrict(window)
-        except BaseException:
-            session.close()
-            raise
+    except BaseException:
+        session.close()
+        raise
     return session
 
 

@@ -18,7 +18,17 @@ PARAMETER = "rocpd_p"
 """Positional parameters `?` become `:rocpd_p0`, `:rocpd_p1` …: their order must survive being taken apart."""
 
 _NOISE = {"AS", "INNER", "OUTER", "ASC", ";"}
-_SAME = {"!=": "<>", "==": "=", "SUBSTRING": "SUBSTR", "IFNULL": "COALESCE"}
+_SAME = {"!=": "<>", "==": "=", "INT": "INTEGER"}
+
+
+class _Dialect(SQLite):
+    """SQLite without sqlglot's knowledge of functions: what it does not know, it prints as it was."""
+
+    class Parser(SQLite.Parser):  # type: ignore[valid-type, misc] # sqlglot makes it at run time
+        FUNCTIONS = {  # noqa: RUF012 (as sqlglot has it)
+            name: SQLite.Parser.FUNCTIONS[name] for name in ("COUNT", "SUM", "AVG", "MIN", "MAX")
+        }
+        FUNCTION_PARSERS = {"CAST": SQLite.Parser.FUNCTION_PARSERS["CAST"]}  # noqa: RUF012
 
 
 class Unfaithful(Exception):  # noqa: N818 (a reason, not a failure)
@@ -61,18 +71,18 @@ def name_parameters(sql: str) -> tuple[str, int]:
     return "".join([*pieces, sql[last:]]), len(tokens)
 
 
-def read_select(sql: str) -> exp.Select:
-    """Parse one SELECT.
+def read_select(sql: str) -> exp.Query:
+    """Parse one SELECT, or some that are joined by UNION and the like.
 
     Raises:
         Unfaithful: it is something else, or its printed form is not the same statement word by word.
     """
     try:
-        trees = sqlglot.parse(sql, read="sqlite")
+        trees = sqlglot.parse(sql, read=_Dialect)
     except (SqlglotError, RecursionError) as error:
         raise Unfaithful("sqlglot cannot read it") from error
     found = [tree for tree in trees if tree is not None]
-    if len(found) != 1 or not isinstance(found[0], exp.Select):
+    if len(found) != 1 or not isinstance(found[0], (exp.Select, exp.SetOperation)):
         raise Unfaithful("not one SELECT")
     tree = found[0]
     if list(_words(sql)) != list(_words(text_of(tree))):

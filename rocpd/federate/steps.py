@@ -18,23 +18,26 @@ class Strategy(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Scatter:
-    """Run `select` in every rank and gather its rows, in rank order, in `table` with `columns`.
+    """Run `select` in every rank and gather its rows, in rank order, in `table` with `columns` of SQLite's `types`.
 
-    `reads` are gathered tables that the statement joins; every rank gets a copy of them.
+    `reads` are gathered tables that the statement joins; every rank gets a copy of them. `few`: a rank gives few rows.
     """
 
     table: str
     columns: tuple[str, ...]
+    types: tuple[str, ...]
     select: str
     reads: tuple[str, ...] = ()
+    few: bool = False
 
 
 @dataclass(frozen=True)
 class Combine:
-    """Run `select` over gathered tables and keep the result as `table` with `columns`."""
+    """Run `select` over gathered tables and keep the result as `table` with `columns` of SQLite's `types`."""
 
     table: str
     columns: tuple[str, ...]
+    types: tuple[str, ...]
     select: str
 
 

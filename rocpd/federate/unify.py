@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import apsw
 
+from rocpd.schema.keyed import keyed_text, keyed_views
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import Part, named, relations, select_text
 from rocpd.schema.write import create_view_text
@@ -28,6 +29,10 @@ class Unifier:
         for name in named(sql, self.relations):
             if name not in self._done:
                 self._connection.execute(create_view_text(name, select_text(name, self.parts), temporary=True))
+                self._done.add(name)
+        for name in keyed_views(sql):
+            if name not in self._done:
+                self._connection.execute(create_view_text(name, keyed_text(name, self.parts), temporary=True))
                 self._done.add(name)
 
     def drop(self) -> None:

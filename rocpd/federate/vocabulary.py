@@ -1,6 +1,6 @@
 """Owns which expressions can be taken apart: those whose value in a rank is their value in the whole.
 
-Everything that is not listed here is left to SQLite as written: subqueries, collations, windows, random numbers.
+Everything that is not listed here is left to SQLite as written: subqueries, collations, random numbers.
 """
 
 from __future__ import annotations
@@ -11,20 +11,31 @@ from sqlglot import exp
 
 from rocpd.federate.sqltext import Unfaithful
 
+_ARITHMETIC: tuple[type[exp.Expr], ...] = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
+_COMPARISONS: tuple[type[exp.Expr], ...] = (
+    exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.In, exp.Between, exp.Like, exp.Glob, exp.Escape,
+    exp.NullSafeEQ, exp.NullSafeNEQ,
+)  # fmt: skip
+_TIGHT: tuple[type[exp.Expr], ...] = (
+    exp.BitwiseAnd, exp.BitwiseLeftShift, exp.BitwiseNot, exp.BitwiseOr, exp.BitwiseRightShift, exp.DPipe, exp.Neg,
+)  # fmt: skip
+_LOGIC: tuple[type[exp.Expr], ...] = (exp.And, exp.Or, exp.Not)
+_OPERATORS = _ARITHMETIC + _COMPARISONS + _TIGHT + _LOGIC
 _PLAIN: tuple[type[exp.Expr], ...] = (
-    exp.Abs, exp.Add, exp.Alias, exp.And, exp.Avg, exp.Between, exp.BitwiseAnd, exp.BitwiseLeftShift, exp.BitwiseNot,
-    exp.BitwiseOr, exp.BitwiseRightShift, exp.Boolean, exp.Case, exp.Cast, exp.Ceil, exp.Coalesce, exp.Column,
-    exp.Count, exp.DataType, exp.Div, exp.DPipe, exp.EQ, exp.Escape, exp.Exp, exp.Filter, exp.Floor, exp.Glob, exp.GT,
-    exp.GTE, exp.Greatest, exp.Group, exp.Having, exp.Identifier, exp.If, exp.In, exp.Is, exp.Least, exp.Length,
-    exp.Like, exp.Limit, exp.Literal, exp.Ln, exp.Lower, exp.LT, exp.LTE, exp.Max, exp.Min, exp.Mod, exp.Mul, exp.Neg,
-    exp.NEQ, exp.Not, exp.Null, exp.Nullif, exp.Offset, exp.Or, exp.Order, exp.Ordered, exp.Paren, exp.Placeholder,
-    exp.Round, exp.Sqrt, exp.Star, exp.Sub, exp.Substring, exp.Sum, exp.Trim, exp.Upper, exp.Where, exp.Window,
-    exp.Distinct, exp.Collate, exp.Var, exp.Replace, exp.NullSafeEQ, exp.NullSafeNEQ,
+    *_OPERATORS, exp.Alias, exp.Avg, exp.Boolean, exp.Case, exp.Cast, exp.Column, exp.Count, exp.DataType,
+    exp.Distinct, exp.Filter, exp.Greatest, exp.Group, exp.Having, exp.HexString, exp.Identifier, exp.If, exp.Least,
+    exp.Limit, exp.Literal, exp.Max, exp.Min, exp.Null, exp.Offset, exp.Order, exp.Ordered, exp.Paren,
+    exp.Placeholder, exp.Star, exp.Sum, exp.Var, exp.Where, exp.Window, exp.Collate,
 )  # fmt: skip
 _SCALARS = {
-    "char", "format", "glob", "hex", "ifnull", "iif", "instr", "json_extract", "json_type", "json_valid", "like",
-    "ltrim", "max", "min", "octet_length", "pow", "power", "printf", "quote", "replace", "rtrim", "sign", "total",
-    "typeof", "unicode",
+    "abs", "ceil", "ceiling", "char", "coalesce", "exp", "floor", "format", "glob", "hex", "ifnull", "iif", "instr",
+    "json_array_length", "json_extract", "json_type", "json_valid", "length", "like", "ln", "log", "log10", "log2",
+    "lower", "ltrim", "mod", "nullif", "octet_length", "pow", "power", "printf", "quote", "replace", "round", "rtrim",
+    "sign", "sqrt", "substr", "substring", "total", "trim", "trunc", "typeof", "unicode", "upper",
+}  # fmt: skip
+_WINDOW_FUNCTIONS = {
+    "cume_dist", "dense_rank", "first_value", "lag", "last_value", "lead", "nth_value", "ntile", "percent_rank", "rank",
+    "row_number",
 }  # fmt: skip
 _CHANGING = {"random", "randomblob", "changes", "total_changes", "last_insert_rowid", "date", "time", "datetime",
              "julianday", "unixepoch", "strftime", "sqlite_offset"}  # fmt: skip
@@ -37,7 +48,7 @@ def check(tree: exp.Select) -> None:
     }  # fmt: skip
     if unknown:
         raise Unfaithful(f"a clause {sorted(unknown)[0].rstrip('_').upper()}")
-    for node in _expressions(tree):
+    for node in expressions(tree):
         for part in node.walk():
             _check_node(part)
 
@@ -45,13 +56,14 @@ def check(tree: exp.Select) -> None:
 def check_functions(tree: exp.Select) -> None:
     """Raise `Unfaithful` when the SELECT calls something that gives another value at every call."""
     for node in tree.walk():
-        if isinstance(node, (exp.Rand, exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime)) or (
+        if isinstance(node, (exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime)) or (
             isinstance(node, exp.Anonymous) and node.name.lower() in _CHANGING
         ):
             raise Unfaithful("a value that changes from call to call")
 
 
-def _expressions(tree: exp.Select) -> Iterator[exp.Expr]:
+def expressions(tree: exp.Select) -> Iterator[exp.Expr]:
+    """Everything in a SELECT that computes, without its FROM."""
     yield from tree.expressions
     for key in ("where", "group", "having", "order", "limit", "offset", "distinct"):
         if tree.args.get(key):
@@ -63,14 +75,31 @@ def _expressions(tree: exp.Select) -> Iterator[exp.Expr]:
 
 def _check_node(node: exp.Expr) -> None:
     if isinstance(node, exp.Anonymous):
-        if node.name.lower() not in _SCALARS:
+        name = node.name.lower()
+        if name not in _SCALARS and not (name in _WINDOW_FUNCTIONS and isinstance(node.parent, exp.Window)):
             raise Unfaithful(f"the function {node.name}")
     elif type(node) not in _PLAIN:
         raise Unfaithful(f"{type(node).__name__.lower()} in an expression")
     if isinstance(node, exp.Collate) and not isinstance(node.parent, exp.Ordered):
         raise Unfaithful("a collation")
-    if isinstance(node, exp.Distinct) and isinstance(node.parent, exp.Select) and node.args.get("on"):
+    if isinstance(node, exp.Distinct) and node.args.get("on"):
         raise Unfaithful("DISTINCT ON")
+    if type(node) in _OPERATORS:
+        _check_precedence(node)
+
+
+def _check_precedence(node: exp.Expr) -> None:
+    """sqlglot binds `||`, `IS`, `LIKE` and the like otherwise than SQLite: where it matters, there are parentheses."""
+    if type(node) in _LOGIC:
+        return
+    allowed: tuple[type[exp.Expr], ...] = ()
+    if type(node) in _ARITHMETIC:
+        allowed = (*_ARITHMETIC, exp.Neg)
+    elif type(node) in _COMPARISONS:
+        allowed = (*_ARITHMETIC, *_TIGHT, *((exp.Like, exp.Glob) if isinstance(node, exp.Escape) else ()))
+    for child in node.iter_expressions():
+        if type(child) in _OPERATORS and type(child) not in allowed:
+            raise Unfaithful("operators side by side without parentheses")
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -89,9 +118,9 @@ def is_aggregated(tree: exp.Select) -> bool:
     return any(_has_aggregate(node) for node in _clauses(tree))
 
 
-def has_window(tree: exp.Select) -> bool:
-    """Whether the SELECT computes window functions."""
-    return any(node.find(exp.Window) for node in _clauses(tree))
+def windows(tree: exp.Select) -> list[exp.Window]:
+    """All calls of window functions in the SELECT."""
+    return [window for node in _clauses(tree) for window in node.find_all(exp.Window)]
 
 
 def _clauses(tree: exp.Select) -> Iterator[exp.Expr]:
@@ -105,14 +134,13 @@ def _has_aggregate(node: exp.Expr) -> bool:
     """A window function is no aggregate itself, but its arguments may hold some."""
     if isinstance(node, exp.Window):
         call = node.this.this if isinstance(node.this, exp.Filter) else node.this
-        parts = [*call.iter_expressions(), *(p for key, p in _window_parts(node))]
-        return any(_has_aggregate(part) for part in parts)
+        return any(_has_aggregate(part) for part in (*call.iter_expressions(), *_window_parts(node)))
     return is_aggregate(node) or any(_has_aggregate(child) for child in node.iter_expressions())
 
 
-def _window_parts(node: exp.Window) -> Iterator[tuple[str, exp.Expr]]:
+def _window_parts(node: exp.Window) -> Iterator[exp.Expr]:
     for key, value in node.args.items():
         if key != "this":
             for part in value if isinstance(value, list) else [value]:
                 if isinstance(part, exp.Expr):
-                    yield key, part
+                    yield part

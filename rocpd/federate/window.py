@@ -6,7 +6,7 @@ Resolves on the aligned time line and gives conditions in each rank's own clock.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -35,6 +35,9 @@ class Window:
         start_marker, end_marker: text of a marker, or `/regular expression/`; `#2` behind it takes the second one.
             The window runs from the start of the one to the end of the other, over all ranks that have it.
         inclusive: an event counts when its start or its end lies in the window; else only when both do.
+        kernel: regular expression: from the first start to the last end of the kernels that match, over all ranks.
+        auto_roi: the same for the kernel that takes most time.
+        clip: every event that overlaps the window counts, and is cut at its edges.
     """
 
     start: str | int | None = None
@@ -42,9 +45,14 @@ class Window:
     start_marker: str | None = None
     end_marker: str | None = None
     inclusive: bool = True
+    kernel: str | None = None
+    auto_roi: bool = False
+    clip: bool = False
 
     def __bool__(self) -> bool:
-        return any(side is not None for side in (self.start, self.end, self.start_marker, self.end_marker))
+        return self.auto_roi or any(
+            side is not None for side in (self.start, self.end, self.start_marker, self.end_marker, self.kernel)
+        )
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,7 @@ class Interval:
     start: int | None
     end: int | None
     inclusive: bool = True
+    clip: bool = False
 
 
 def resolve(session: Session, window: Window) -> Interval | None:
@@ -66,8 +75,7 @@ def resolve(session: Session, window: Window) -> Interval | None:
     whole = session.time_range
     if whole is None:
         raise RocpdError("no events to take a window of")
-    start = _side(session, window.start, window.start_marker, whole, at_start=True)
-    end = _side(session, window.end, window.end_marker, whole, at_start=False)
+    start, end = _sides(session, window, whole)
     if start is not None and end is not None and end <= start:
         raise UsageError(f"the window ends before it starts ({end} <= {start} ns)")
     if (start is not None and start > whole[1]) or (end is not None and end < whole[0]):
@@ -76,7 +84,19 @@ def resolve(session: Session, window: Window) -> Interval | None:
         )
     start = None if start is not None and start <= whole[0] else start
     end = None if end is not None and end >= whole[1] else end
-    return None if start is None and end is None else Interval(start, end, window.inclusive)
+    return None if start is None and end is None else Interval(start, end, window.inclusive, window.clip)
+
+
+def _sides(session: Session, window: Window, whole: tuple[int, int]) -> tuple[int | None, int | None]:
+    if window.kernel is None and not window.auto_roi:
+        start = _side(session, window.start, window.start_marker, whole, at_start=True)
+        return start, _side(session, window.end, window.end_marker, whole, at_start=False)
+    sides = (window.start, window.end, window.start_marker, window.end_marker)
+    if any(side is not None for side in sides) or (window.kernel is not None and window.auto_roi):
+        raise UsageError("--window-kernel and --auto-roi give both sides of the window", "give one of them alone")
+    from rocpd.federate.region import hottest, of_kernels
+
+    return hottest(session) if window.kernel is None else of_kernels(session, window.kernel)
 
 
 def conditions(part: Part, interval: Interval, offset: int) -> dict[str, str]:
@@ -95,18 +115,50 @@ def conditions(part: Part, interval: Interval, offset: int) -> dict[str, str]:
     found = {}
     for base in (f"rocpd_{name}" for name in _SPANS):
         if {"start", "end"} <= set(part.tables.get(base, ())):
-            found[base] = _span_condition(low, high, interval.inclusive)
+            found[base] = _overlap(low, high) if interval.clip else _span_condition(low, high, interval.inclusive)
     if "timestamp" in part.tables.get("rocpd_sample", ()):
         found["rocpd_sample"] = _starts('"timestamp"', low, high)
+    return found | owned(part, found)
+
+
+def owned(part: Part, found: Mapping[str, str]) -> dict[str, str]:
+    """Give the conditions of arguments and counter values, which go with their event."""
+    bases = [f"rocpd_{name}" for name in (*_SPANS, "sample")]
     owners = [
-        f"SELECT event_id FROM {part.name(base)} WHERE {condition}"
-        for base, condition in found.items()
-        if "event_id" in part.tables[base]
+        f"SELECT event_id FROM {part.name(base)} WHERE {found.get(base, '1')}"
+        for base in bases
+        if "event_id" in part.tables.get(base, ())
     ]
-    for base in (f"rocpd_{name}" for name in _OWNED):
-        if "event_id" in part.tables.get(base, ()) and owners:
-            found[base] = f"event_id IN ({' UNION ALL '.join(owners)})"
-    return found
+    if not owners:
+        return {}
+    among = f"event_id IN ({' UNION ALL '.join(owners)})"
+    return {f"rocpd_{name}": among for name in _OWNED if "event_id" in part.tables.get(f"rocpd_{name}", ())}
+
+
+def cuts(part: Part, interval: Interval, offset: int) -> dict[str, dict[str, str]]:
+    """Give base table -> column -> expression that cuts events at the edges of `interval`; nothing unless it clips.
+
+    Times that are not sound (start 0, end before start) stay as they are.
+    """
+    if not interval.clip:
+        return {}
+    texts = {"start": '"start"', "end": '"end"'}
+    good = '"start" > 0 AND "end" >= "start"'
+    if interval.start is not None:
+        low = interval.start - offset
+        texts["start"] = f'CASE WHEN {good} THEN MAX("start", {low}) ELSE "start" END'
+    if interval.end is not None:
+        high = interval.end - offset
+        texts["end"] = f'CASE WHEN {good} THEN MIN("end", {high}) ELSE "end" END'
+    bases = [f"rocpd_{name}" for name in _SPANS]
+    return {base: texts for base in bases if {"start", "end"} <= set(part.tables.get(base, ()))}
+
+
+def _overlap(low: int | None, high: int | None) -> str:
+    sides = [*([f'"end" > {low}'] if low is not None else []), *([f'"start" < {high}'] if high is not None else [])]
+    # An event without length overlaps nothing: its start counts.
+    point = _starts('"start"', low, high)
+    return f'("end" > "start" AND {" AND ".join(sides)}) OR ("end" <= "start" AND {point})'
 
 
 def _span_condition(low: int | None, high: int | None, inclusive: bool) -> str:

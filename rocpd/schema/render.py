@@ -31,6 +31,7 @@ class Part:
         hostname: host for the `hostname` column.
         further: base name -> columns beyond the contract that any rank has, so that all ranks have the same columns.
         only: base name -> condition on its rows, for a window or filter; tables that are not named are whole.
+        values: base name -> column -> expression that stands in for it, for events that are cut at a window.
     """
 
     suffix: str
@@ -40,6 +41,7 @@ class Part:
     hostname: str | None = None
     further: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     only: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def name(self, base: str) -> str:
         """Quoted name of the rank's table `base`."""
@@ -47,9 +49,11 @@ class Part:
 
     def rows(self, base: str) -> str:
         """What to select from to get the rows of `base` that count."""
-        if base in self.only:
-            return f"(SELECT * FROM {self.name(base)} WHERE {self.only[base]})"
-        return self.name(base)
+        if base not in self.only and base not in self.values:
+            return self.name(base)
+        # SQLite goes by the first of columns with equal names.
+        cut = "".join(f"{text} AS {quote_name(column)}, " for column, text in self.values.get(base, {}).items())
+        return f"(SELECT {cut}* FROM {self.name(base)} WHERE {self.only.get(base, '1')})"
 
 
 def relations(parts: Sequence[Part]) -> tuple[str, ...]:
@@ -94,7 +98,7 @@ def select_text(relation: str, parts: Sequence[Part]) -> str:
     selects = [_per_rank(chosen, template, part) for part in present]
     if len(selects) == 1 and with_rank:
         selects.append(f"SELECT * FROM (\n{selects[0]}\n) WHERE 0")
-    return _union(selects)
+    return union_all(selects)
 
 
 def render(chosen: View, part: Part) -> str:
@@ -127,7 +131,7 @@ def _base(relation: str, parts: Sequence[Part]) -> str:
             selects.append(f"SELECT {', '.join(items)} FROM {part.rows(relation)}")
     if not selects:
         return "SELECT " + ", ".join(f"NULL AS {quote_name(c)}" for c in columns) + " WHERE 0"
-    return _union(selects)
+    return union_all(selects)
 
 
 def _per_rank(chosen: View, template: str, part: Part) -> str:
@@ -157,7 +161,7 @@ def _reference(part: Part, base: str, used: Sequence[str]) -> str:
     return part.rows(base)
 
 
-def _union(selects: Sequence[str]) -> str:
+def union_all(selects: Sequence[str]) -> str:
     """Join SELECTs with UNION ALL, in nested groups above SQLite's limit of a compound."""
     groups = list(selects)
     while len(groups) > COMPOUND_LIMIT:

@@ -1,4 +1,7 @@
-"""Owns which summary tables a session gives, and in which order. Reads through `survey`, shapes through `tables`."""
+"""Owns which of AMD's summary tables a session gives, and in which order.
+
+Reads through `domains`, shapes through `tables`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from dataclasses import dataclass
 from rocpd.federate.session import Session
 from rocpd.summary.domains import domain_groups, groups_by_domain
 from rocpd.summary.names import GPU_DOMAINS
-from rocpd.summary.survey import KernelNames, Progress, Survey
+from rocpd.summary.options import KernelNames, Options
+from rocpd.summary.reading import Progress, Reading
 from rocpd.summary.tables import SummaryTable, table, table_by_rank
 
 
@@ -37,8 +41,7 @@ def summarize(
     Only domains that have events get a table.
     """
     options = options or SummaryOptions()
-    survey = Survey(session, progress, options.kernel_names)
-    found = groups_by_domain(survey)
+    found = groups_by_domain(Reading(session, Options(kernel_names=options.kernel_names)), progress)
     regions = [name for name in found if name not in GPU_DOMAINS]
     if options.region_categories is not None:
         wanted = {name.upper() for name in options.region_categories}
@@ -47,8 +50,8 @@ def summarize(
         name = GPU_DOMAINS.get(domain, f"{domain.lower()}_summary")
         yield table(name, found[domain])
         if options.by_rank:
-            yield table_by_rank(name, found[domain], survey)
+            yield table_by_rank(name, found[domain], session)
     if options.domains and found:
-        yield table("domain_summary", domain_groups(survey))
+        yield table("domain_summary", domain_groups(found))
         if options.by_rank:
-            yield table_by_rank("domain_summary", domain_groups(survey), survey)
+            yield table_by_rank("domain_summary", domain_groups(found), session)

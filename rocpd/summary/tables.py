@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from rocpd.federate.identify import Rank
-from rocpd.summary.moments import Moments
-from rocpd.summary.survey import Group, Survey
+from rocpd.federate.moments import Moments
+from rocpd.federate.session import Session
+from rocpd.summary.domains import Group
 
 COLUMNS = (
     "Name",
@@ -42,19 +43,20 @@ def table(name: str, groups: Iterable[Group]) -> SummaryTable:
     return SummaryTable(name, COLUMNS, tuple(_rows(groups)))
 
 
-def table_by_rank(name: str, groups: Iterable[Group], survey: Survey) -> SummaryTable:
+def table_by_rank(name: str, groups: Iterable[Group], session: Session) -> SummaryTable:
     """One block per rank; percentages are of that rank's total time.
 
     A `Rank` column is added behind only where process and host do not tell the ranks apart.
     """
-    pool = list(groups)
-    ranks = survey.session.ranks
+    pool: dict[int, list[Group]] = {}
+    for group in groups:
+        pool.setdefault(group.rank, []).append(group)
+    ranks = session.ranks
     ambiguous = len({(rank.pid, rank.hostname) for rank in ranks}) < len(ranks)
     rows: list[Row] = []
     for rank in ranks:
         tail = (rank.number,) if ambiguous else ()
-        own = (group for group in pool if group.rank == rank.number)
-        rows += [(*_identity(rank), *row, *tail) for row in _rows(own)]
+        rows += [(*_identity(rank), *row, *tail) for row in _rows(pool.get(rank.number, ()))]
     return SummaryTable(f"{name}_by_rank", (*BY_RANK, *COLUMNS, *(("Rank",) if ambiguous else ())), tuple(rows))
 
 

@@ -12,7 +12,8 @@ from typing import Any, TextIO
 from rocpd.table import Row
 from rocpd.table.cell import one_line, shorten
 
-_SHORTEST = 24  # cells are not cut below this to make a table fit
+SHORTEST = 24
+"""Cells are not cut below this to make a table fit."""
 
 
 def write_console(
@@ -36,11 +37,16 @@ def write_console(
     text = one_line if width is None else _readable
     cells = [[text(value) for value in row] for row in shown]
     right = [all(v is None or isinstance(v, (int, float)) for v in column) for column in zip(*shown, strict=True)]
-    if width is None:
-        _write_plain(names, cells, right or [False] * len(names), out)
-    else:
-        _write_terminal(names, cells, right or [False] * len(names), out, width)
+    draw(names, cells, right or [False] * len(names), out, width)
     return more
+
+
+def draw(columns: Sequence[str], cells: list[list[str]], right: list[bool], out: TextIO, width: int | None) -> None:
+    """Write cells that are text already; `right` says which columns are right-aligned, `width` as above."""
+    if width is None:
+        write_plain(columns, cells, right, out)
+    else:
+        _write_terminal(columns, cells, right, out, width)
 
 
 def _readable(value: Any) -> str:
@@ -50,7 +56,8 @@ def _readable(value: Any) -> str:
     return one_line(value)
 
 
-def _write_plain(columns: Sequence[str], cells: list[list[str]], right: list[bool], out: TextIO) -> None:
+def write_plain(columns: Sequence[str], cells: list[list[str]], right: list[bool], out: TextIO) -> None:
+    """Write an aligned table in plain text, two spaces between columns."""
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     for line in (list(columns), ["-" * w for w in widths], *cells):
         padded = (c.rjust(w) if r else c.ljust(w) for c, w, r in zip(line, widths, right, strict=True))
@@ -64,14 +71,14 @@ def _write_terminal(columns: Sequence[str], cells: list[list[str]], right: list[
     from rich.text import Text
 
     natural = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
-    widths = _fit(natural, [len(name) for name in columns], width - 3 * len(columns) - 1)
+    widths = fit(natural, [len(name) for name in columns], width - 3 * len(columns) - 1)
     console = Console(file=out, width=width, highlight=False, soft_wrap=widths is None)
     if widths is None:
         name_width = max(map(len, columns))
         for number, row in enumerate(cells, 1):
             console.print(Text(f"── row {number} " + "─" * max(0, width - len(str(number)) - 8), style="dim"))
             for name, cell in zip(columns, row, strict=True):
-                value = shorten(cell, max(width - name_width - 2, _SHORTEST))
+                value = shorten(cell, max(width - name_width - 2, SHORTEST))
                 console.print(Text.assemble((name.ljust(name_width), "bold"), "  ", value))
         return
     table = Table(box=box.SIMPLE_HEAD)
@@ -82,12 +89,12 @@ def _write_terminal(columns: Sequence[str], cells: list[list[str]], right: list[
     console.print(table)
 
 
-def _fit(natural: list[int], heads: list[int], room: int) -> list[int] | None:
+def fit(natural: list[int], heads: list[int], room: int, shortest: int = SHORTEST) -> list[int] | None:
     """Shorten the widest columns until all fit into `room`; None when they can't."""
     widths = list(natural)
     while sum(widths) > room:
         widest = max(range(len(widths)), key=lambda i: widths[i])
-        least = max(_SHORTEST, heads[widest])
+        least = max(shortest, heads[widest])
         if widths[widest] <= least:
             return None
         widths[widest] = max(least, widths[widest] - (sum(widths) - room))

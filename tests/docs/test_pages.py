@@ -11,7 +11,7 @@ import pytest
 
 from tests.docs.console import ROOT, run, steps
 
-PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if steps(page)]
+PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if steps(page)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -1,3 +1,3 @@
--- Kernel dispatches by kernel name.
-SELECT 'KERNELS' AS category, name AS name, start, "end"
-FROM kernels
+-- Kernel dispatches of one rank: category and name as ids, times [ns], agent, stream.
+SELECT 0, kernel_id, start, "end", agent_id, stream_id
+FROM rocpd_kernel_dispatch

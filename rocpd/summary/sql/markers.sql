@@ -1,3 +1,3 @@
--- Marker ranges and marks by message.
-SELECT 'MARKERS' AS category, name AS name, start, "end"
+-- Marker ranges and marks of one rank: message, times [ns].
+SELECT name, NULL, start, "end", NULL, NULL, 0
 FROM markers

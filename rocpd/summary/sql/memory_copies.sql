@@ -1,3 +1,9 @@
--- Copies by direction.
-SELECT 'MEMORY_COPIES' AS category, name AS name, start, "end"
-FROM memory_copies
+-- Copies of one rank: category and direction as ids, times [ns], agent, stream, size [bytes].
+-- A copy belongs to the GPU that it reaches, else to the GPU that it leaves, else to where it goes.
+SELECT
+    0, M.name_id, M.start, M."end",
+    CASE WHEN D.type IS 'GPU' OR S.type IS NOT 'GPU' THEN M.dst_agent_id ELSE M.src_agent_id END,
+    M.stream_id, M.size
+FROM rocpd_memory_copy M
+LEFT JOIN rocpd_info_agent D ON D.id = M.dst_agent_id
+LEFT JOIN rocpd_info_agent S ON S.id = M.src_agent_id

@@ -1,4 +1,4 @@
--- API calls by category and function. Markers are counted by message, in markers.sql.
-SELECT category AS category, name AS name, start, "end"
-FROM regions
-WHERE category IS NULL OR (category NOT GLOB 'MARKER_*' AND category NOT GLOB 'rocm_marker*')
+-- Regions of one rank: category and function as ids, times [ns]. Markers are told by their category, and left out.
+SELECT E.category_id, R.name_id, R.start, R."end"
+FROM rocpd_region R
+LEFT JOIN rocpd_event E ON E.id = R.event_id

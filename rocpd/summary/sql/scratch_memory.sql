@@ -1,3 +1,4 @@
--- Scratch memory by operation.
-SELECT 'SCRATCH_MEMORY' AS category, operation AS name, start, "end"
-FROM scratch_memory
+-- Scratch memory of one rank: operation, level, times [ns], agent, stream, size [bytes].
+SELECT type, level, start, "end", agent_id, stream_id, size
+FROM rocpd_memory_allocate
+WHERE level = 'SCRATCH'

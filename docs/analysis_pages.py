@@ -1,0 +1,66 @@
+"""Writes docs/analyses.md and the head of each page below docs/analyses: tables, columns and units from the code."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent / "analyses"
+
+EXAMPLE = "\n## Example\n"
+"""Where the part of a page begins that people write; what is above comes from the code."""
+
+_ABOUT = """# Analyses
+
+`rocpd summary NAMES INPUTS` gives them on the command line, `rocpd.summary(session, "name", by="rank")` in Python. An
+analysis gives one table or more; named by the analysis come all of them, named by itself comes one.
+
+- Every number is exact over all ranks: sums are integers, medians and percentiles are those of all events.
+- Events without sound times (start 0, end before start) count as calls, not as time, and are told.
+- `--by rank|host|agent|stream` divides a table. Agents and streams are those of a rank: ids repeat across ranks.
+- Windows (`--start`, `--window-kernel`, `--auto-roi` …) and filters (`--rank`, `--kernel` …) hold for all of them.
+- On the console, times have the unit that suits them; csv, json and parquet hold exact nanoseconds, with the unit in
+  the column's name and, for parquet, in its metadata. `--format md` and `html` put all tables on one page.
+- Times called `at_ns` or `start_ns` count from the begin of the time line that all ranks share; clocks of different
+  machines are laid on each other as [architecture.md](architecture.md) says.
+- An analysis that lacks its data says so and the exit code is 1; it never prints zeros.
+- Other packages add analyses through the entry point group `rocpd.summaries`: a function that takes a
+  `rocpd.summary.reading.Reading` and gives `rocpd.summary.result.Summary` tables.
+"""
+
+
+def analysis_page(name: str) -> str:
+    """Give docs/analyses/<name>.md: the head from the code, then the example as it stands."""
+    from rocpd.summary.names import SUMMARIES
+
+    analysis = SUMMARIES[name]
+    tables = importlib.import_module(analysis.place.partition(":")[0]).TABLES
+    by = " or ".join(f"`--by {kind}`" for kind in analysis.by)
+    parts = [f"# {name}\n\n`rocpd summary {name}`: {analysis.help}. Divided {by}.\n"]
+    for table in (tables[table] for table in analysis.tables):
+        parts.append(f"\n## Table `{table.name}`\n\n{table.doc}\n\n| column | unit | meaning |\n|---|---|---|\n")
+        parts += [f"| {field.name} | {field.unit} | {field.doc} |\n" for field in table.fields]
+    path = FOLDER / f"{name}.md"
+    kept = path.read_text(encoding="utf-8").partition(EXAMPLE)[2] if path.exists() else "\n"
+    return "".join([*parts, EXAMPLE, kept])
+
+
+def contents_page() -> str:
+    """Give docs/analyses.md: all analyses, and what holds for each."""
+    from rocpd.summary.names import SUMMARIES
+
+    parts = [_ABOUT, "\n| analysis | what it says | tables |\n|---|---|---|\n"]
+    for name, analysis in SUMMARIES.items():
+        tables = ", ".join(f"`{table}`" for table in analysis.tables)
+        parts.append(f"| [{name}](analyses/{name}.md) | {analysis.help} | {tables} |\n")
+    return "".join(parts)
+
+
+def analysis_pages() -> dict[str, Callable[[], str]]:
+    """Give path -> what writes it."""
+    from rocpd.summary.names import SUMMARIES
+
+    pages = {f"docs/analyses/{name}.md": functools.partial(analysis_page, name) for name in SUMMARIES}
+    return {"docs/analyses.md": contents_page, **pages}

@@ -1,0 +1,209 @@
+"""Owns how analyses reach people and files: which were named, where their tables go, in which form."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from rocpd.cli.diagnostics import progress, tell, wrote
+from rocpd.cli.emit import TableFormat, target
+from rocpd.errors import RocpdError, UsageError
+from rocpd.summary.names import SUMMARIES, TABLES
+
+if TYPE_CHECKING:
+    from rocpd.federate.session import Session
+    from rocpd.summary.options import Options
+    from rocpd.summary.result import Summary
+
+ALL = "all"
+"""Stands for every analysis that is built in; those that lack data say so."""
+
+
+class SummaryFormat(StrEnum):
+    """How summaries look; `folded` and `speedscope` are forms of the call tree alone."""
+
+    CONSOLE = "console"
+    CSV = "csv"
+    JSON = "json"
+    MD = "md"
+    HTML = "html"
+    PARQUET = "parquet"
+    FOLDED = "folded"
+    SPEEDSCOPE = "speedscope"
+
+
+_FEW = 6  # tables that are named when their rows are cut
+_TREES = (SummaryFormat.FOLDED, SummaryFormat.SPEEDSCOPE)
+_PAGES = (SummaryFormat.MD, SummaryFormat.HTML)
+_ENDINGS = {SummaryFormat.CONSOLE: "txt", SummaryFormat.SPEEDSCOPE: "speedscope.json"}
+
+
+def names_first(words: Sequence[str], further: Iterable[str] = ()) -> tuple[list[str], list[str]]:
+    """Tell names of summaries from inputs: a file that is called like a summary is `./kernels`.
+
+    >>> names_first(["kernels", "gaps", "job/a.db"])
+    (['kernels', 'gaps'], ['job/a.db'])
+    """
+    known = {*TABLES, ALL, *further}
+    return [word for word in words if word in known], [word for word in words if word not in known]
+
+
+def listing() -> Iterator[tuple[str, str, str]]:
+    """Give (name, tables beside the one of that name, what it says) of every analysis."""
+    from rocpd.summary.analyse import others
+
+    for name, analysis in SUMMARIES.items():
+        yield name, " ".join(analysis.tables[1:]), analysis.help
+    for name, point in others().items():
+        yield name, "", f"from {point.dist.name if point.dist else point.value}"
+
+
+def deliver(
+    session: Session, names: Sequence[str], options: Options, form: SummaryFormat, place: tuple[str | None, bool, int]
+) -> None:
+    """Run analyses and write their tables.
+
+    Args:
+        session: what to read.
+        names: analyses or tables; those that lack data are told, unless all do.
+        options: what is asked of each.
+        form: form of the tables.
+        place: prefix of the files, None for stdout; whether files are replaced; most rows on the console.
+
+    Raises:
+        RocpdError: no analysis has the data that it needs.
+        UsageError: an unknown name, or a form that fits no table.
+    """
+    prefix, force, limit = place
+    wanted = _everything(options) if ALL in names else list(dict.fromkeys(names))
+    if form in _TREES:
+        _deliver_tree(session, (wanted, options), form, (prefix, force))
+        return
+    found = _run(session, wanted, options)
+    if form is SummaryFormat.PARQUET:
+        _parquet(found, prefix or "", force)
+    elif prefix is None:
+        with target(None, force) as out:
+            _sections(found, out, form, limit)
+    elif form in _PAGES:
+        with target(Path(f"{prefix}.{form.value}"), force) as out:
+            _sections(found, out, form, 0)
+    else:
+        for summary in found:
+            path = Path(f"{prefix}_{summary.name}.{_ENDINGS.get(form, form.value)}")
+            with target(path, force) as out:
+                _one(summary, out, form, 0)
+
+
+def _everything(options: Options) -> list[str]:
+    """Give all analyses that can be divided as asked."""
+    kept = [name for name, analysis in SUMMARIES.items() if options.by is None or options.by in analysis.by]
+    if len(kept) < len(SUMMARIES):
+        tell(f"left out: {', '.join(name for name in SUMMARIES if name not in kept)} can't be divided by {options.by}")
+    return kept
+
+
+def _run(session: Session, wanted: Sequence[str], options: Options) -> Iterator[Summary]:
+    """Run one analysis after the other; a table that was given is written before the next is computed."""
+    from rocpd.summary.analyse import planned, run_analysis
+    from rocpd.summary.reading import Reading
+
+    given, missing = 0, []
+    plan = planned(wanted)
+    for name, tables in plan.items():
+        try:
+            with progress(name, "ranks") as report:
+                for summary in run_analysis(Reading(session, options, report), name, tables):
+                    given += 1
+                    yield summary
+        except UsageError:
+            raise
+        except RocpdError as error:
+            missing.append(error)
+            if len(plan) > 1:
+                tell(f"{name}: {error.message}")
+    if missing and not given:
+        raise missing[0] if len(plan) == 1 else RocpdError("no summary has the data that it needs")
+
+
+def _sections(found: Iterator[Summary], out: TextIO, form: SummaryFormat, limit: int) -> None:
+    """Write several tables to one place; json becomes an object of tables when there is more than one."""
+    if form is SummaryFormat.HTML:
+        from rocpd.table.html import write_html_page
+
+        write_html_page([(summary.name, summary.columns, iter(summary)) for summary in found], out)
+        return
+    if form is SummaryFormat.JSON:
+        _json(list(found), out)
+        return
+    cut = []
+    for number, summary in enumerate(found):
+        out.write("\n" if number else "")
+        if form is SummaryFormat.CONSOLE:
+            out.write(f"{summary.name.upper()}\n")
+        elif form is SummaryFormat.MD:
+            out.write(f"## {summary.name}\n\n{summary.doc}\n\n")
+        if _one(summary, out, form, limit):
+            cut.append(summary.name)
+    if cut:
+        which = ", ".join(cut) if len(cut) <= _FEW else f"{len(cut)} tables"
+        tell(f"cut at {limit} rows: {which}; --limit 0 shows all")
+
+
+def _json(found: Sequence[Summary], out: TextIO) -> None:
+    if len(found) == 1:
+        _one(found[0], out, SummaryFormat.JSON, 0)
+        return
+    for number, summary in enumerate(found):
+        text = io.StringIO()
+        _one(summary, text, SummaryFormat.JSON, 0)
+        out.write(f'{"," if number else "{"}\n"{summary.name}": {text.getvalue().rstrip()}')
+    out.write("\n}\n")
+
+
+def _one(summary: Summary, out: TextIO, form: SummaryFormat, limit: int) -> bool:
+    """Write one table; give whether rows were cut off."""
+    if form is not SummaryFormat.CONSOLE:
+        from rocpd.table import writer
+
+        writer(TableFormat(form.value).value)(summary.columns, iter(summary), out)
+        return False
+    width = shutil.get_terminal_size().columns if out.isatty() else None
+    cut = summary.write_people(out, limit, width)
+    if cut.columns:
+        out.flush()
+        tell(f"{summary.name}: this terminal is too narrow for {', '.join(cut.columns)}")
+    return cut.rows
+
+
+def _parquet(found: Iterator[Summary], prefix: str, force: bool) -> None:
+    import pyarrow.parquet as pq
+
+    from rocpd.output import complete_or_nothing
+
+    for summary in found:
+        path = Path(f"{prefix}_{summary.name}.parquet")
+        with complete_or_nothing(path, force) as temporary:
+            pq.write_table(summary.arrow(), temporary, compression="zstd")
+        wrote(path)
+
+
+def _deliver_tree(
+    session: Session, asked: tuple[list[str], Options], form: SummaryFormat, place: tuple[str | None, bool]
+) -> None:
+    from rocpd.summary.flame import folded, speedscope
+    from rocpd.summary.reading import Reading
+
+    names, options = asked
+    if names != ["calls"]:
+        raise UsageError(f"--format {form} is a form of the call tree", f"rocpd summary calls --format {form}")
+    prefix, force = place
+    path = Path(f"{prefix}_calls.{_ENDINGS.get(form, form.value)}") if prefix else None
+    write = folded if form is SummaryFormat.FOLDED else speedscope
+    with target(path, force) as out, progress("calls", "ranks") as report:
+        for text in write(Reading(session, options, report)):
+            out.write(text)

@@ -1,0 +1,37 @@
+"""Owns which domain an event category belongs to: HIP, HSA, RCCL, MARKERS …
+
+Categories are rocprofiler-sdk's (`HIP_RUNTIME_API`) and rocprofiler-systems' (`rocm_hip_api`). Reads nothing.
+"""
+
+from __future__ import annotations
+
+_RENAMED = {"MARKER": "MARKERS"}
+_FIXED = {"KERNELS", "MEMORY_COPIES", "MEMORY_ALLOCATIONS", "SCRATCH_MEMORY", "MARKERS"}
+_SINGULAR = {"KERNEL_DISPATCH": "KERNELS", "MEMORY_COPY": "MEMORY_COPIES", "MEMORY_ALLOCATION": "MEMORY_ALLOCATIONS"}
+
+
+def domain_of(category: str | None) -> str:
+    """Give the domain of an event category.
+
+    >>> domain_of("HIP_RUNTIME_API_EXT"), domain_of("rocm_marker_api"), domain_of("MEMORY_COPY"), domain_of(None)
+    ('HIP', 'MARKERS', 'MEMORY_COPIES', 'OTHER')
+    """
+    if not category:
+        return "OTHER"
+    upper = category.upper()
+    upper = _SINGULAR.get(upper, upper)
+    if upper in _FIXED:
+        return upper
+    first = upper.removeprefix("ROCM_").split("_")[0]
+    return _RENAMED.get(first, first)
+
+
+def spelled(word: str) -> str:
+    """Give a domain or category as it is compared: in capitals, domains in their usual form.
+
+    >>> spelled("marker"), spelled("HIP_RUNTIME_API"), spelled("memory_copy")
+    ('MARKERS', 'HIP_RUNTIME_API', 'MEMORY_COPIES')
+    """
+    upper = word.upper()
+    aliases = {"KERNEL": "KERNELS", "COPIES": "MEMORY_COPIES", "ALLOCATIONS": "MEMORY_ALLOCATIONS"}
+    return (aliases | _RENAMED | _SINGULAR | {"SCRATCH": "SCRATCH_MEMORY"}).get(upper, upper)

@@ -1,0 +1,119 @@
+"""Owns running analyses by name: those of `SUMMARIES` and those that other packages bring along.
+
+Others declare an entry point of the group `rocpd.summaries`: its name is the analysis, its object a function that
+takes a `Reading` and gives Summaries.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Callable, Iterable, Iterator
+from importlib.metadata import EntryPoint, entry_points
+from typing import TypeAlias, cast
+
+from rocpd.errors import RocpdError, UsageError
+from rocpd.federate.session import Session
+from rocpd.summary.names import SUMMARIES, TABLES
+from rocpd.summary.options import By, Options
+from rocpd.summary.reading import Progress, Reading
+from rocpd.summary.result import Summary
+
+GROUP = "rocpd.summaries"
+"""Entry point group of analyses of other packages."""
+
+Function: TypeAlias = Callable[[Reading], Iterable[Summary]]
+
+
+def others() -> dict[str, EntryPoint]:
+    """Give the analyses of other packages by name; those of ours win."""
+    return {point.name: point for point in entry_points(group=GROUP) if point.name not in TABLES}
+
+
+def summary(session: Session, name: str, by: str | By | None = None, **options: object) -> Summary:
+    """Give one table, such as `kernels`, `gaps` or `stragglers`.
+
+    Args:
+        session: from `rocpd.connect`.
+        name: an analysis or one of its tables; `rocpd summary --list` shows them.
+        by: `rank`, `host`, `agent` or `stream`; None: the whole job.
+        options: further fields of `rocpd.summary.options.Options`.
+
+    Raises:
+        UsageError: an unknown name, or one that can't be divided so.
+        RocpdError: the job lacks the data that it needs; the message says which.
+    """
+    chosen = Options(by=_by(by), **options)  # type: ignore[arg-type]
+    for found in run(session, name, chosen):
+        if found.name == name or name in others():
+            return found
+    raise RocpdError(f"{name}: the analysis gave no such table")
+
+
+def run(
+    session: Session, name: str, options: Options | None = None, progress: Progress | None = None
+) -> Iterator[Summary]:
+    """Run the analysis that `name` is or belongs to; give all its tables, or the one that was named."""
+    for analysis, tables in planned([name]).items():
+        yield from run_analysis(Reading(session, options or Options(), progress), analysis, tables)
+
+
+def planned(names: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Give analysis -> its tables that are wanted, so that each runs once; the order is that of `names`.
+
+    >>> planned(["gaps", "kernels", "overlap"]) == {"gpu-time": {"gaps", "overlap"}, "kernels": {"kernels"}}
+    True
+
+    Raises:
+        UsageError: an unknown name.
+    """
+    found: dict[str, frozenset[str]] = {}
+    for name in names:
+        analysis = TABLES.get(name)
+        if analysis is None:
+            found[_checked(name)] = frozenset()
+            continue
+        tables = frozenset(SUMMARIES[analysis].tables if name == analysis else (name,))
+        found[analysis] = found.get(analysis, frozenset()) | tables
+    return found
+
+
+def run_analysis(reading: Reading, analysis: str, tables: frozenset[str]) -> Iterator[Summary]:
+    """Run one analysis of a plan; give those of its tables that are wanted.
+
+    Raises:
+        RocpdError: the job lacks the data for all of them.
+        UsageError: it can't be divided so.
+    """
+    if analysis not in SUMMARIES:
+        yield from cast("Function", others()[analysis].load())(reading)
+        return
+    entry = SUMMARIES[analysis]
+    by = reading.by
+    if by and by not in entry.by:
+        raise UsageError(f"{analysis} can't be divided by {by}", f"--by {' or '.join(entry.by)}")
+    module, _, attribute = entry.place.partition(":")
+    function = cast("Function", getattr(importlib.import_module(module), attribute))
+    given = False
+    for found in function(reading):
+        if found.name in tables:
+            given = True
+            yield found
+    if not given:
+        raise RocpdError(f"{', '.join(sorted(tables))}: the selection holds nothing for it")
+
+
+def _checked(name: str) -> str:
+    """Give the name of an analysis of another package."""
+    if name not in others():
+        close = difflib.get_close_matches(name, [*TABLES, *others()], n=1)
+        hint = f"did you mean {close[0]}?" if close else "`rocpd summary --list` shows all"
+        raise UsageError(f"no summary is called {name}", hint)
+    return name
+
+
+def _by(by: str | By | None) -> By | None:
+    try:
+        return None if by is None else By(by)
+    except ValueError as error:
+        raise UsageError(f"by {by}: unknown", f"one of {', '.join(By)}") from error

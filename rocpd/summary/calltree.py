@@ -1,0 +1,77 @@
+"""Owns nesting: which range lies inside which, on one thread, whatever the ranges look like.
+
+A range is inside the latest begun one that contains it as a whole. So ranges that only touch are neighbours, a range
+without length belongs to what is open around it, of equal ranges the one with the lower correlation id is outside,
+and two ranges of which neither contains the other stand side by side: each keeps its own time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+Range: TypeAlias = tuple[int, int, int, int]
+"""Start and end [ns], number of the name, time of the operations that it launched [ns]."""
+
+
+@dataclass(slots=True)
+class Node:
+    """All ranges with one path of names.
+
+    Args:
+        calls: ranges.
+        cpu: their time, that of ranges inside included [ns].
+        own: their time outside of ranges inside them [ns].
+        gpu: time of the operations that they launched themselves [ns].
+    """
+
+    calls: int = 0
+    cpu: int = 0
+    own: int = 0
+    gpu: int = 0
+    below: dict[int, Node] = field(default_factory=dict)
+
+    def child(self, name: int) -> Node:
+        """Give the node below with a name; a new one is made."""
+        found = self.below.get(name)
+        if found is None:
+            found = self.below[name] = Node()
+        return found
+
+
+@dataclass(slots=True)
+class _Open:
+    """A range that has begun: where its node is, when it ends, how far ranges inside cover it."""
+
+    node: Node
+    end: int
+    covered: int
+
+
+def grow(root: Node, ranges: Iterable[Range]) -> None:
+    """Add the ranges of one thread to a tree, outer ones first: sorted by start, then the longest first."""
+    opened: list[_Open] = []
+    crossed = False
+    for start, end, name, gpu in ranges:
+        while opened and opened[-1].end <= start:
+            opened.pop()
+        if crossed:  # badly nested ranges end in any order
+            opened = [item for item in opened if item.end > start]
+            crossed = len(opened) > 1
+        outer = opened[-1] if opened else None
+        if outer is not None and outer.end < end:
+            crossed = True
+            outer = next((item for item in reversed(opened) if item.end >= end), None)
+        node = (outer.node if outer is not None else root).child(name)
+        length = end - start
+        node.calls += 1
+        node.cpu += length
+        node.own += length
+        node.gpu += gpu
+        if outer is not None and end > outer.covered:
+            # Neighbours may overlap each other: time that both cover is taken from the outer range once.
+            outer.node.own -= end - max(start, outer.covered)
+            outer.covered = end
+        if length:
+            opened.append(_Open(node, end, start))

@@ -1,0 +1,108 @@
+"""Owns what kernels do, by their names: categories from a JSON or TOML file of regular expressions.
+
+The form is RAPTOR's: category -> list of expressions, searched in the name; of several that match the last in the
+file wins. Names that begin with `_` are RAPTOR's own: `_COMM` and `_Collective` are communication, `_Other` is what
+no expression matches, `_GPU_Idle` matches its rows of gaps, which are no kernels here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from rocpd.errors import UsageError
+from rocpd.summary.ops import COPY, Names, Ops
+from rocpd.summary.spread import Ints
+
+COMMUNICATION = frozenset({"communication", "comm", "collective", "collectives", "rccl", "nccl"})
+"""Names of categories that are communication, in small letters and without leading `_`."""
+
+_BUILT_IN = {"_GPU_Idle", "_Other"}
+
+
+class Categories:
+    """Categories of kernel names."""
+
+    def __init__(self, patterns: Mapping[str, tuple[re.Pattern[str], ...]], other: str = "other") -> None:
+        self._patterns = patterns
+        self.other = other
+        self._known: dict[str | None, str] = {}
+
+    def of(self, name: str | None) -> str:
+        """Give the category of a kernel; `other` when no expression matches."""
+        if name not in self._known:
+            found = [c for c, patterns in self._patterns.items() if any(p.search(name or "") for p in patterns)]
+            self._known[name] = found[-1] if found else self.other
+        return self._known[name]
+
+
+def is_communication(category: str) -> bool:
+    """Whether a category is one of communication.
+
+    >>> is_communication("_COMM"), is_communication("GEMM")
+    (True, False)
+    """
+    return category.lower().removeprefix("_") in COMMUNICATION
+
+
+def load(path: Path | str | None) -> Categories:
+    """Read a file of categories; None: the one that comes along.
+
+    Raises:
+        UsageError: it cannot be read, has another form, or holds something that is no regular expression.
+    """
+    if path is None:
+        text = (files("rocpd.summary") / "data" / "categories.toml").read_text(encoding="utf-8")
+        return _compiled(tomllib.loads(text), "categories.toml")
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+        found = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: no categories can be read: {error}", "a JSON or TOML file is wanted") from error
+    return _compiled(found, str(path))
+
+
+def _compiled(found: object, where: str) -> Categories:
+    if isinstance(found, dict) and set(found) == {"categories"}:
+        found = found["categories"]
+    if not isinstance(found, dict):
+        raise UsageError(f"{where}: not of the form category -> list of regular expressions")
+    patterns = {}
+    for category, texts in found.items():
+        listed = [texts] if isinstance(texts, str) else texts
+        if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
+            raise UsageError(f"{where}: category {category}: not a list of regular expressions")
+        try:
+            patterns[category] = tuple(re.compile(text) for text in listed)
+        except re.error as error:
+            raise UsageError(f"{where}: category {category}: not a regular expression: {error}") from error
+    raptors = any(category.startswith("_") for category in patterns)
+    kept = {category: own for category, own in patterns.items() if category not in _BUILT_IN}
+    return Categories(kept, "_Other" if raptors else "other")
+
+
+class Classes:
+    """Operations as compute, communication and copies: what overlap is about."""
+
+    def __init__(self, path: Path | None, names: Names) -> None:
+        self._categories = load(path)
+        self._names = names
+        self._is_communication: list[bool] = []
+        self.communicates = False
+
+    def split(self, ops: Ops) -> dict[str, Ints]:
+        """Give the places of compute kernels, communication kernels and copies."""
+        for name in self._names.texts[len(self._is_communication) :]:
+            self._is_communication.append(is_communication(self._categories.of(name)))
+        copies = ops.kind == COPY
+        talks = np.array(self._is_communication, bool)[ops.name] & ~copies if len(ops) else copies
+        self.communicates |= bool(talks.any())
+        wanted = {"compute": ~copies & ~talks, "communication": talks, "copy": copies}
+        return {kind: np.flatnonzero(mask) for kind, mask in wanted.items()}

@@ -1,0 +1,58 @@
+"""Owns which API call launched which GPU operation: both carry the same correlation id (`stack_id`) in their rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rocpd.federate.identify import Rank
+from rocpd.summary.ops import Ops
+from rocpd.summary.read import NULL, columns, sound
+from rocpd.summary.reading import Reading
+from rocpd.summary.spread import Ints
+
+_CALLS = """
+SELECT E.stack_id, R.start, R."end", R.id FROM rocpd_region R JOIN rocpd_event E ON E.id = R.event_id
+WHERE E.stack_id > 0"""
+
+
+@dataclass(frozen=True)
+class Links:
+    """For each operation of a rank the call that launched it.
+
+    Args:
+        linked: places of the operations whose call is known.
+        start, end: of their calls [ns].
+        first: whether the operation is the first one of its call: a graph launch starts many.
+    """
+
+    linked: Ints
+    start: Ints
+    end: Ints
+    first: np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+def link(reading: Reading, rank: Rank, ops: Ops) -> Links:
+    """Find the call of each operation; of several calls with one id the outermost counts."""
+    stack, start, end, row = columns(reading.session, rank.number, _CALLS, 4)
+    good = sound(start, end)
+    order = np.lexsort((row, -end, start, stack))
+    order = order[good[order]]
+    order = order[_changes(stack[order])]
+    stack, start, end = stack[order], start[order], end[order]
+    if not len(stack):
+        nothing = np.empty(0, np.int64)
+        return Links(nothing, nothing, nothing, np.empty(0, bool))
+    place = np.minimum(np.searchsorted(stack, ops.stack), len(stack) - 1)
+    linked = np.flatnonzero((stack[place] == ops.stack) & (ops.stack != NULL))
+    place = place[linked]
+    by_time = np.lexsort((ops.start[linked], place))
+    first = np.zeros(len(linked), bool)
+    first[by_time[_changes(place[by_time])]] = True
+    return Links(linked, start[place], end[place], first)
+
+
+def _changes(values: Ints) -> Ints:
+    """Give the places where a sorted array has a new value."""
+    return np.flatnonzero(np.diff(values, prepend=values[:1] - 1))

@@ -1,0 +1,50 @@
+"""Owns what can be asked of an analysis, each thing once. Imports no numpy: the command line reads this."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from pathlib import Path
+
+STEP_MARKER = r"(?i)(?<![a-z])(step|iteration|iter|batch|epoch)(?![a-z])"
+"""Markers that name a step of the job, unless told otherwise."""
+
+
+class By(enum.StrEnum):
+    """What a job is divided into: a table then has rows of its own for each."""
+
+    RANK = "rank"
+    HOST = "host"
+    AGENT = "agent"
+    STREAM = "stream"
+
+
+class KernelNames(enum.StrEnum):
+    """Which name of a kernel counts."""
+
+    DISPLAY = "display"
+    MANGLED = "mangled"
+    TRUNCATED = "truncated"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is asked of an analysis; each one takes what concerns it.
+
+    Args:
+        by: divide the job; None: one row for the whole job.
+        kernel_names: display names, mangled ones, or bare function names.
+        categories: JSON or TOML file of kernel categories; None: the one that comes along.
+        step_marker: regular expression for the text of markers that are steps.
+        sequence: how many preceding operations make the context of a kernel (variability).
+        bins: points of curves and columns of the heat map.
+        top: how many of the largest gaps are listed.
+    """
+
+    by: By | None = None
+    kernel_names: KernelNames = KernelNames.DISPLAY
+    categories: Path | None = None
+    step_marker: str = STEP_MARKER
+    sequence: int = 0
+    bins: int = 50
+    top: int = 20

@@ -1,0 +1,139 @@
+"""Owns what every analysis is given: the session, what was asked, how rows are divided, and progress.
+
+Also the columns that divisions put in front of a table, and those of a distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from rocpd.errors import RocpdError
+from rocpd.federate.identify import Rank
+from rocpd.federate.session import Session
+from rocpd.summary.options import By, Options
+from rocpd.summary.read import NULL
+from rocpd.summary.result import Field, Row, Summary, Table
+from rocpd.summary.spread import Spread
+
+Progress: TypeAlias = Callable[[int, int], None]
+Key: TypeAlias = tuple[object, ...]
+
+RANK = Field("rank", "", "rank number")
+AGENT = Field("agent", "", "agent id in the rank's file; NULL for what belongs to no agent")
+DIVISIONS: dict[By, tuple[Field, ...]] = {
+    By.RANK: (RANK,),
+    By.HOST: (Field("hostname", "", "host name"),),
+    By.AGENT: (RANK, AGENT),
+    By.STREAM: (RANK, Field("stream", "", "HIP stream id; NULL for what belongs to no stream")),
+}
+"""Columns that `--by` puts in front of a table."""
+
+STATISTICS = (
+    Field("calls", "", "events"),
+    Field("total_ns", "ns", "sum of durations"),
+    Field("mean_ns", "ns", "mean duration", True),
+    Field("min_ns", "ns", "shortest", True),
+    Field("median_ns", "ns", "median, between the two middle ones when their number is even"),
+    Field("p95_ns", "ns", "95th percentile, by straight line between neighbours", True),
+    Field("p99_ns", "ns", "99th percentile", True),
+    Field("max_ns", "ns", "longest"),
+    Field("std_ns", "ns", "sample deviation (n - 1), NULL for one call", True),
+)
+PERCENT = Field("percent", "%", "share of the total time of the table, with --by of its division")
+
+
+class Reading:
+    """What an analysis reads from and what was asked of it.
+
+    Args:
+        session: what to read.
+        options: what was asked.
+        progress: called with (ranks read, ranks in all).
+    """
+
+    def __init__(self, session: Session, options: Options | None = None, progress: Progress | None = None) -> None:
+        self.session = session
+        self.options = options or Options()
+        self._progress = progress
+        self._left_out: dict[str, int] = {}
+
+    @property
+    def by(self) -> By | None:
+        """What the job is divided into."""
+        return self.options.by
+
+    def ranks(self) -> Iterable[Rank]:
+        """Give the ranks one after the other, and tell how far it is; at the end tell what was left out of them."""
+        ranks = self.session.ranks
+        for done, rank in enumerate(ranks, 1):
+            yield rank
+            if self._progress:
+                self._progress(done, len(ranks))
+        for what, count in self._left_out.items():
+            self.session.note(f"{count} {what} without sound times left out (start 0, or end before start)")
+        self._left_out.clear()
+
+    def leave_out(self, what: str, count: int) -> None:
+        """Count rows of a rank that have no sound times; told once for all ranks."""
+        if count:
+            self._left_out[what] = self._left_out.get(what, 0) + count
+
+    def key(self, rank: Rank, agent: int = NULL, stream: int = NULL) -> Key:
+        """Give the values of the division's columns for an event."""
+        match self.by:
+            case By.RANK:
+                return (rank.number,)
+            case By.HOST:
+                return (rank.hostname,)
+            case By.AGENT:
+                return (rank.number, None if agent == NULL else agent)
+            case By.STREAM:
+                return (rank.number, None if stream == NULL else stream)
+        return ()
+
+    def summary(self, table: Table, rows: Iterable[Row], tree: bool = False) -> Summary:
+        """Put the division's columns in front of a table whose rows begin with them."""
+        return Summary(table, (*(DIVISIONS[self.by] if self.by else ()), *table.fields), rows, tree)
+
+    def origin(self) -> int:
+        """Give the begin of the aligned time line [ns]; times in tables count from there."""
+        whole = self.session.time_range
+        if whole is None:
+            raise RocpdError("no events with sound times")
+        return whole[0]
+
+    def line(self) -> tuple[int, int]:
+        """Give begin and end of the part of the time line that counts, from its begin [ns]: the window, else all."""
+        origin = self.origin()
+        whole, window = self.session.time_range or (origin, origin), self.session.window
+        start = whole[0] if window is None or window.start is None else window.start
+        end = whole[1] if window is None or window.end is None else window.end
+        return start - origin, end - origin
+
+    def offset(self, rank: int) -> int:
+        """Give what makes a rank's own time one that counts from the begin of the time line [ns]."""
+        return self.session.alignment.offsets.get(rank, 0) - self.origin()
+
+    def note_unsound(self, what: str, unsound: int, calls: int) -> None:
+        """Say how many events had no sound times."""
+        if unsound:
+            self.session.note(
+                f"{what.replace('_', ' ')}: {unsound} of {calls} have no sound times (start 0, or end before"
+                " start): they count as calls, not as time"
+            )
+
+
+def statistics(spread: Spread) -> Row:
+    """Give the values of `STATISTICS`."""
+    m = spread.moments
+    middle = (spread.quantile(0.5), spread.quantile(0.95), spread.quantile(0.99))
+    return (m.calls, m.total, m.mean, m.shortest, *middle, m.longest, m.deviation)
+
+
+def order_of(key: Sequence[object]) -> tuple[tuple[bool, str, int, str], ...]:
+    """Sort keys of numbers, texts and NULL: NULL first, then numbers by size and texts by letters."""
+    return tuple(
+        (value is not None, "n" if isinstance(value, int) else "t", value if isinstance(value, int) else 0, str(value))
+        for value in key
+    )

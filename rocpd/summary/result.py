@@ -1,0 +1,104 @@
+"""Owns what an analysis gives: a table whose columns say their units, on top of what every Result can do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+
+from rocpd.federate.result import Result, Rows
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from rocpd.table.people import Cut
+
+Row: TypeAlias = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One column: its name, its unit (`ns`, `bytes`, `%`, `GiB/s` or nothing) and what it says.
+
+    A `minor` column is left out where a terminal is too narrow for all.
+    """
+
+    name: str
+    unit: str = ""
+    doc: str = ""
+    minor: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a table of an analysis is called, what it says and which columns it has, before anything is read."""
+
+    name: str
+    doc: str
+    fields: tuple[Field, ...]
+
+
+class Summary(Result):
+    """A table of an analysis. Iterate it, or take `.fetchall()`, `.df()`, `.arrow()`, `.show()`.
+
+    Args:
+        table: name and meaning.
+        fields: all columns, those of the division (`--by`) in front.
+        rows: all rows, or a function that reads them anew; then the session has to stay open.
+        tree: whether column `depth` says how far a row's name is indented for people.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        fields: Sequence[Field],
+        rows: Iterable[Row] | Callable[[], Iterator[Row]],
+        tree: bool = False,
+    ) -> None:
+        self.name = table.name
+        self.doc = table.doc
+        self.fields = tuple(fields)
+        self.tree = tree
+        names = tuple(field.name for field in fields)
+        if callable(rows):
+            read = rows
+            super().__init__(lambda: Rows(names, read()))
+        else:
+            kept = tuple(rows)
+            super().__init__(lambda: Rows(names, iter(kept)))
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Unit of each column; empty for names and numbers of things."""
+        return tuple(field.unit for field in self.fields)
+
+    def arrow(self) -> pyarrow.Table:
+        """Give all rows as a pyarrow Table; the metadata of each field holds its `unit` and `doc`."""
+        found = super().arrow()
+        schema = found.schema
+        for index, field in enumerate(self.fields):
+            described = schema.field(index).with_metadata({"unit": field.unit, "doc": field.doc})
+            schema = schema.set(index, described)
+        return found.cast(schema.with_metadata({"name": self.name, "doc": self.doc}))
+
+    def show(self, limit: int = 50) -> None:
+        """Write up to `limit` rows (0: all) to standard output, with units that suit people."""
+        import sys
+
+        self.write_people(sys.stdout, limit)
+
+    def write_people(self, out: TextIO, limit: int = 0, width: int | None = None) -> Cut:
+        """Write the table for people, as `rocpd.table.people.write_people`; names of a tree are indented."""
+        from rocpd.table.people import Column, write_people
+
+        columns = [Column(field.name, field.unit, field.minor) for field in self.fields]
+        return write_people(columns, self._indented() if self.tree else iter(self), out, limit, width)
+
+    def _indented(self) -> Iterator[Row]:
+        depth, name = self.columns.index("depth"), self.columns.index("name")
+        for row in self:
+            text = "· " * row[depth] + ("NULL" if row[name] is None else row[name])
+            yield (*row[:name], text, *row[name + 1 :])
+
+    def __repr__(self) -> str:
+        return f"<rocpd.Summary {self.name} columns={list(self.columns)}>"

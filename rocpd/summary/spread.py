@@ -1,0 +1,112 @@
+"""Owns exact distributions of durations: every value with how often it occurs, mergeable in any order.
+
+Medians and percentiles can't be merged from those of parts, so the values themselves are kept, equal ones once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from rocpd.federate.moments import Moments
+
+Ints = npt.NDArray[np.int64]
+
+_PENDING = 1 << 17  # values that are kept as they come before equal ones are counted together
+_HALF = 1 << 31
+_LOW = _HALF - 1
+
+
+class Spread:
+    """Durations of a group of events [ns], and how many events had none that is sound."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self._values: Ints = np.empty(0, np.int64)
+        self._counts: Ints = np.empty(0, np.int64)
+        self._pending: list[Ints] = []
+        self._waiting = 0
+
+    def add(self, durations: Ints, calls: int | None = None) -> None:
+        """Add sound durations; `calls` events in all when some had no sound times."""
+        self.calls += len(durations) if calls is None else calls
+        if len(durations):
+            self._pending.append(durations)
+            self._waiting += len(durations)
+            if self._waiting > max(_PENDING, len(self._values)):
+                self._settle()
+
+    def merge(self, other: Spread) -> None:
+        """Add what another group holds."""
+        self.calls += other.calls
+        values, counts = other.distribution()
+        self._settle()
+        self._combine(np.concatenate([self._values, values]), np.concatenate([self._counts, counts]))
+
+    def distribution(self) -> tuple[Ints, Ints]:
+        """Give the distinct durations in order, and how often each occurs."""
+        self._settle()
+        return self._values, self._counts
+
+    def _settle(self) -> None:
+        if self._pending:
+            values = np.concatenate([self._values, *self._pending])
+            ones = np.ones(self._waiting, np.int64)
+            self._pending, self._waiting = [], 0
+            self._combine(values, np.concatenate([self._counts, ones]))
+
+    def _combine(self, values: Ints, counts: Ints) -> None:
+        order = np.argsort(values, kind="stable")
+        values, counts = values[order], counts[order]
+        first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]])) if len(values) else order
+        self._values = values[first]
+        self._counts = np.add.reduceat(counts, first) if len(values) else counts
+
+    @property
+    def moments(self) -> Moments:
+        """Exact sums of everything that was added."""
+        values, counts = self.distribution()
+        if not len(values):
+            return Moments(self.calls)
+        timed = int(counts.sum())
+        total, squares = _sums(values, counts, timed)
+        return Moments(self.calls, timed, total, int(values[0]), int(values[-1]), squares)
+
+    def quantile(self, share: float) -> float | None:
+        """Give the value below which `share` of the durations lie, between two of them by straight line [ns].
+
+        The formula is that of `pandas.Series.quantile`: position share · (n - 1) in the sorted durations.
+        """
+        values, counts = self.distribution()
+        if not len(values):
+            return None
+        last = np.cumsum(counts)
+        position = share * (int(last[-1]) - 1)
+        below = int(position)
+        part = position - below
+        low, high = (int(values[np.searchsorted(last, at, side="right")]) for at in (below, below + bool(part)))
+        return low + (high - low) * part
+
+
+def moments_of(durations: Ints, calls: int) -> Moments:
+    """Give the exact moments of sound durations among `calls` events."""
+    if not len(durations):
+        return Moments(calls)
+    total, squares = _sums(durations, None, len(durations))
+    return Moments(calls, len(durations), total, int(durations.min()), int(durations.max()), squares)
+
+
+def _sums(values: Ints, counts: Ints | None, timed: int) -> tuple[int, int]:
+    """Sum values and their squares without rounding: 64-bit integers where they hold it, else Python's."""
+    if timed < _HALF and int(values.max()) < _HALF:
+        squares = values * values
+        high, low = squares >> 31, squares & _LOW
+        if counts is None:
+            return int(values.sum()), (int(high.sum()) << 31) + int(low.sum())
+        return int(values @ counts), (int(high @ counts) << 31) + int(low @ counts)
+    pairs = zip(values.tolist(), [1] * len(values) if counts is None else counts.tolist(), strict=True)
+    total = squares_sum = 0
+    for value, count in pairs:
+        total += value * count
+        squares_sum += value * value * count
+    return total, squares_sum

@@ -1,0 +1,111 @@
+"""Owns how much the time of one kernel varies, alone or in the context of the operations before it.
+
+Excess is the time above the fastest instance: sum - calls · shortest. The context of an operation are the n that
+started before it on the same agent; the first ones of an agent have a shorter context, none is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from rocpd.errors import RocpdError
+from rocpd.federate.identify import Rank
+from rocpd.summary.kinds import is_communication, load
+from rocpd.summary.ops import COPY, Names, Ops, read_ops
+from rocpd.summary.options import By
+from rocpd.summary.read import grouped
+from rocpd.summary.reading import STATISTICS, Key, Reading, order_of, statistics
+from rocpd.summary.result import Field, Row, Summary, Table
+from rocpd.summary.spread import Ints, Spread
+
+TABLES = {
+    table.name: table
+    for table in (
+        Table(
+            "variability",
+            "Spread of each operation; with --sequence N, of each operation behind the same N others.",
+            (
+                Field("name", "", "kernel, or direction of a copy"),
+                Field("after", "", "operations before it, the nearest first; NULL with --sequence 0", True),
+                *STATISTICS,
+                Field("excess_ns", "ns", "time above the fastest instance"),
+                Field("excess_percent", "%", "excess_ns by the time of all operations"),
+            ),
+        ),
+        Table(
+            "variability-total",
+            "Time above the fastest instance as a share of the whole.",
+            (
+                Field("what", "", "communication, other kernels, copies"),
+                Field("total_ns", "ns", "sum of durations"),
+                Field("excess_ns", "ns", "time above the fastest instance of each"),
+                Field("excess_percent", "%", "excess_ns by the time of all operations"),
+            ),
+        ),
+    )
+}
+
+_Context = tuple[int, ...]  # kind, name, names before it from the nearest on; -1 where an agent has none
+_KINDS = ("communication", "other kernels", "copies")
+
+
+def variability(reading: Reading) -> Iterator[Summary]:
+    """Give the spread of each operation in its context, and the excess over all.
+
+    Raises:
+        RocpdError: there are no operations.
+    """
+    names = Names()
+    found: dict[Key, dict[_Context, Spread]] = {}
+    for rank in reading.ranks():
+        _add(reading, rank, read_ops(reading, rank, names), found)
+    if not found:
+        raise RocpdError("no kernels or copies in the selection")
+    categories = load(reading.options.categories)
+    talks = {code: is_communication(categories.of(text)) for code, text in enumerate(names.texts)}
+    rows: list[Row] = []
+    totals: list[Row] = []
+    for key in sorted(found, key=order_of):
+        sums = {context: spread.moments for context, spread in found[key].items()}
+        whole = sum(m.total for m in sums.values())
+        excess = {context: m.total - m.calls * (m.shortest or 0) for context, m in sums.items()}
+        ordered = sorted(found[key], key=lambda context: (-excess[context], order_of(_texts(context, names))))
+        for context in ordered:
+            share = excess[context] * 100 / whole if whole else None
+            rows.append((*key, *_texts(context, names), *statistics(found[key][context]), excess[context], share))
+        for kind in _KINDS:
+            mine = [context for context in sums if _kind(context, talks) == kind]
+            if mine:
+                over = sum(excess[context] for context in mine)
+                total = sum(sums[context].total for context in mine)
+                totals.append((*key, kind, total, over, over * 100 / whole if whole else None))
+    yield reading.summary(TABLES["variability"], rows)
+    yield reading.summary(TABLES["variability-total"], totals)
+
+
+def _add(reading: Reading, rank: Rank, ops: Ops, found: dict[Key, dict[_Context, Spread]]) -> None:
+    for agent, own in ops.agents():
+        columns = [own.kind, own.name, *_before(own.name, reading.options.sequence)]
+        by_stream = reading.by is By.STREAM
+        for context, places in grouped([*columns, *([own.stream] if by_stream else [])]):
+            key = reading.key(rank, agent, context[-1])
+            chosen = context[:-1] if by_stream else context
+            found.setdefault(key, {}).setdefault(chosen, Spread()).add(own.duration[places])
+
+
+def _before(names: Ints, count: int) -> list[Ints]:
+    """Give the names 1, 2 … `count` places earlier; -1 before the first."""
+    return [np.concatenate([np.full(min(n, len(names)), -1, np.int64), names[:-n]]) for n in range(1, count + 1)]
+
+
+def _texts(context: _Context, names: Names) -> tuple[str | None, str | None]:
+    before = [str(names.texts[code]) for code in context[2:] if code >= 0]
+    return names.texts[context[1]], " < ".join(before) if len(context) > 2 else None
+
+
+def _kind(context: _Context, talks: dict[int, bool]) -> str:
+    if context[0] == COPY:
+        return "copies"
+    return "communication" if talks[context[1]] else "other kernels"

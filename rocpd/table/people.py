@@ -1,0 +1,144 @@
+"""Owns tables for people: times, sizes and shares in units that suit their size; narrow terminals get fewer columns.
+
+Files and pipes that programs read take csv, json or parquet, which keep every digit.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, TextIO
+
+from rocpd.table import Row
+from rocpd.table.cell import one_line, shorten
+from rocpd.table.console import draw, fit, write_plain
+
+_SCALES = {
+    "ns": (("ns", 1), ("us", 1e3), ("ms", 1e6), ("s", 1e9)),
+    "bytes": (("B", 1), ("KiB", 2**10), ("MiB", 2**20), ("GiB", 2**30), ("TiB", 2**40)),
+}
+_LONGEST = 60  # texts in a pipe: names of kernels reach thousands of characters
+_GAP = 2  # between columns
+_SHORTEST = 16  # texts are not cut below this
+_SUFFIXES = {"ns": "_ns", "bytes": "_bytes"}
+
+
+class Column(NamedTuple):
+    """A column: name, unit (`ns`, `bytes`, `%` … or nothing), and whether a narrow terminal can do without it."""
+
+    name: str
+    unit: str = ""
+    minor: bool = False
+
+
+class Cut(NamedTuple):
+    """What was not shown: whether rows were cut off, and the names of columns that did not fit."""
+
+    rows: bool
+    columns: tuple[str, ...]
+
+
+def write_people(
+    columns: Sequence[Column],
+    rows: Iterator[Row],
+    out: TextIO,
+    limit: int = 0,
+    width: int | None = None,
+) -> Cut:
+    """Write up to `limit` rows (0: all).
+
+    Args:
+        columns: names and units.
+        rows: values as they are; times in ns.
+        out: where to.
+        limit: most rows to show; 0 shows all.
+        width: columns of the terminal, None for a pipe: then no column is left out.
+    """
+    shown = list(itertools.islice(rows, limit)) if limit else list(rows)
+    more = bool(limit) and next(rows, None) is not None
+    most = _LONGEST if width is None else width
+    cells = [
+        [shorten(readable(value, column.unit), most) for value, column in zip(row, columns, strict=True)]
+        for row in shown
+    ]
+    names = [heading(column) for column in columns]
+    right = [
+        bool(column.unit) or all(value is None or isinstance(value, (int, float)) for value in values)
+        for column, values in zip(columns, zip(*shown, strict=True) if shown else [()] * len(columns), strict=True)
+    ]
+    kept = list(range(len(columns))) if width is None else _fitting(columns, names, cells, width)
+    left_out = tuple(column.name for place, column in enumerate(columns) if place not in kept)
+    _draw([names[i] for i in kept], [[row[i] for i in kept] for row in cells], [right[i] for i in kept], out, width)
+    return Cut(more, left_out)
+
+
+def _draw(names: list[str], cells: list[list[str]], right: list[bool], out: TextIO, width: int | None) -> None:
+    """Write the table with its texts shortened to fit; what is too wide all the same is drawn in blocks."""
+    natural = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
+    room = sum(natural) if width is None else width - _GAP * (len(names) - 1)
+    widths = fit(natural, [len(name) for name in names], room, _SHORTEST)
+    if widths is None:
+        draw(names, cells, right, out, width)
+        return
+    fitted = [[shorten(cell, most) for cell, most in zip(row, widths, strict=True)] for row in cells]
+    write_plain(names, fitted, right, out)
+
+
+def heading(column: Column) -> str:
+    """Give the head of a column; cells say the unit, so the name need not.
+
+    >>> heading(Column("total_ns", "ns")), heading(Column("bytes", "bytes"))
+    ('total', 'bytes')
+    """
+    return one_line(column.name.removesuffix(_SUFFIXES.get(column.unit, "\0")))
+
+
+def readable(value: Any, unit: str = "") -> str:
+    """Give a value with three digits that matter, in the unit that suits it; NULL is a dash.
+
+    >>> readable(1234567, "ns"), readable(3 * 2**30, "bytes"), readable(12.345, "%"), readable(1234567), readable(None)
+    ('1.23 ms', '3.00 GiB', '12.3 %', '1234567', '-')
+    """
+    if value is None:
+        return "-"
+    if not isinstance(value, (int, float)):
+        return one_line(value)
+    if unit in _SCALES:
+        return _scaled(value, _SCALES[unit])
+    if unit:
+        return f"{_three(value)} {unit}"
+    return _three(value) if isinstance(value, float) else str(value)
+
+
+def _scaled(value: float, scale: Sequence[tuple[str, float]]) -> str:
+    name, size = scale[0]
+    for name, size in scale:  # noqa: B007 (the last one stays when none is large enough)
+        if abs(value) / size < 999.5:
+            break
+    if size == 1 and float(value).is_integer():
+        return f"{int(value)} {name}"
+    return f"{_three(value / size)} {name}"
+
+
+def _three(value: float) -> str:
+    """Three digits that matter, never an exponent below a million million."""
+    size = abs(value)
+    if size >= 1e12 or 0 < size < 0.0005:
+        return f"{value:.3g}"
+    digits = 0 if size >= 99.95 else 1 if size >= 9.995 else 2
+    return f"{value:.{3 if size < 0.1 and size else digits}f}"
+
+
+def _fitting(columns: Sequence[Column], names: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Leave minor columns out, the last first, until the rest fits with its texts shortened."""
+    least = []
+    for place, column in enumerate(columns):
+        widest = max([len(names[place]), *(len(row[place]) for row in cells)])
+        least.append(widest if column.unit else min(widest, max(_SHORTEST, len(names[place]))))
+    kept = list(range(len(columns)))
+    for place in reversed(range(len(columns))):
+        if sum(least[i] for i in kept) + _GAP * (len(kept) - 1) <= width:
+            break
+        if columns[place].minor:
+            kept.remove(place)
+    return kept

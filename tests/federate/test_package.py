@@ -1,0 +1,196 @@
+"""Packages: an index that every command takes as input, and files that are listed, copied or moved with care."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+import yaml
+
+import rocpd
+from rocpd.errors import InputError, OutputError
+from rocpd.federate import package as package_module
+from rocpd.federate.package import Files, package
+from tests.build import TraceBuilder
+from tests.cli.conftest import Cli, cli  # noqa: F401 (a fixture)
+from tests.conftest import state_of
+from tests.federate.writers import HALF_DONE, LIVE_WAL, killed_writer, writer
+
+COUNT = "SELECT count(*) FROM kernels"
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> list[Path]:
+    """Two nodes whose processes have one pid: equal base names."""
+    for n in range(2):
+        (tmp_path / f"node{n}").mkdir()
+        TraceBuilder(n, host=f"node{n}").kernel("gemm", 1, 5 + n).region("f", 1, 2).write(
+            tmp_path / f"node{n}" / "16_results.db"
+        )
+    return sorted(tmp_path.glob("node*/*.db"))
+
+
+def listed(folder: Path) -> list[str]:
+    content = yaml.safe_load((folder / "index.yaml").read_text(encoding="utf-8"))
+    assert list(content) == ["rocprofiler-sdk"]
+    assert list(content["rocprofiler-sdk"]) == ["rocpd"]
+    inner = content["rocprofiler-sdk"]["rocpd"]
+    assert (inner["rocpd_package_version"], inner["path"]) == ("1.0", ".")
+    return list(inner["files"])
+
+
+def test_files_stay_and_are_listed_from_the_package(nodes: list[Path], tmp_path: Path) -> None:
+    before = state_of(tmp_path)
+    with rocpd.connect(nodes) as session:
+        package(session, tmp_path / "job.rpdb")
+    assert listed(tmp_path / "job.rpdb") == ["../node0/16_results.db", "../node1/16_results.db"]
+    assert {name: hashed for name, hashed in state_of(tmp_path).items() if "index" not in name} == before
+    (tmp_path / "moved").mkdir()
+    for name in ("node0", "node1", "job.rpdb"):
+        (tmp_path / name).rename(tmp_path / "moved" / name)
+    with rocpd.connect(tmp_path / "moved" / "job.rpdb") as session:
+        assert session.execute(COUNT).fetchall() == [(2,)]
+
+
+def test_files_elsewhere_are_listed_by_their_whole_path(nodes: list[Path], tmp_path: Path) -> None:
+    with rocpd.connect(nodes[0]) as session:
+        package(session, tmp_path / "results" / "job.rpdb")
+    assert listed(tmp_path / "results" / "job.rpdb") == [str(nodes[0])]
+
+
+@pytest.mark.parametrize("files", [Files.COPY, Files.MOVE])
+def test_equal_names_of_two_nodes_stay_apart(files: Files, nodes: list[Path], tmp_path: Path) -> None:
+    contents = [node.read_bytes() for node in nodes]
+    for node in nodes:
+        os.utime(node, (1e9, 1e9))  # nobody writes it: copied byte by byte
+    with rocpd.connect(nodes) as session:
+        found = package(session, tmp_path / "job.rpdb", files)
+    names = ["node0_16_results.db", "node1_16_results.db"]
+    assert listed(tmp_path / "job.rpdb") == names
+    assert [found[node].name for node in nodes] == names
+    assert [(tmp_path / "job.rpdb" / name).read_bytes() for name in names] == contents
+    assert [node.exists() for node in nodes] == [files is Files.COPY] * 2
+    with rocpd.connect(tmp_path / "job.rpdb") as session:
+        assert session.execute(COUNT).fetchall() == [(2,)]
+
+
+def test_names_that_are_still_equal_get_a_number(tmp_path: Path) -> None:
+    for n in range(3):
+        folder = tmp_path / str(n) / "node0"
+        folder.mkdir(parents=True)
+        TraceBuilder(n).write(folder / "16_results.db")
+    with rocpd.connect(sorted(tmp_path.glob("*/*/*.db"))) as session:
+        package(session, tmp_path / "job.rpdb", Files.COPY)
+    assert listed(tmp_path / "job.rpdb") == [f"node0_16_results{n}.db" for n in ("", "-2", "-3")]
+
+
+def test_a_move_that_fails_is_taken_back(nodes: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = state_of(tmp_path)
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(package_module, "_write_index", fail)
+    with rocpd.connect(nodes) as session, pytest.raises(OutputError, match="No space left"):
+        package(session, tmp_path / "job.rpdb", Files.MOVE)
+    assert state_of(tmp_path) == before
+    assert not (tmp_path / "job.rpdb").exists()
+
+
+def test_a_move_between_file_systems(nodes: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def other_device(self: Path, target: Path) -> Path:
+        raise OSError(18, "Invalid cross-device link")
+
+    with rocpd.connect(nodes) as session:
+        monkeypatch.setattr(Path, "rename", other_device)
+        package(session, tmp_path / "job.rpdb", Files.MOVE)
+    assert sorted(path.name for path in (tmp_path / "job.rpdb").iterdir()) == [
+        "index.yaml", "node0_16_results.db", "node1_16_results.db",
+    ]  # fmt: skip
+    assert not any(node.exists() for node in nodes)
+
+
+def test_the_only_copy_of_raw_files_is_never_replaced(nodes: list[Path], tmp_path: Path) -> None:
+    with rocpd.connect(nodes) as session:
+        package(session, tmp_path / "job.rpdb", Files.MOVE)
+    other = TraceBuilder(7).write(tmp_path / "other.db")
+    with rocpd.connect(other) as session:
+        for force in (False, True):
+            with pytest.raises(OutputError, match=r"exists|not replaced"):
+                package(session, tmp_path / "job.rpdb", force=force)
+    with rocpd.connect(tmp_path / "job.rpdb") as session:
+        assert session.execute(COUNT).fetchall() == [(2,)]
+
+
+def test_an_index_is_replaced_with_force(nodes: list[Path], tmp_path: Path) -> None:
+    with rocpd.connect(nodes) as session:
+        package(session, tmp_path / "job.rpdb")
+        with pytest.raises(OutputError, match="exists"):
+            package(session, tmp_path / "job.rpdb")
+    with rocpd.connect(nodes[0]) as session:
+        package(session, tmp_path / "job.rpdb", force=True)
+    assert listed(tmp_path / "job.rpdb") == ["../node0/16_results.db"]
+
+
+def test_what_a_killed_writer_left_is_copied_whole(nodes: list[Path], tmp_path: Path) -> None:
+    strings = "rocpd_string_00000000_92cb_72cb_9169_c7e541b1fcdf"
+    killed_writer(nodes[0], HALF_DONE, strings)
+    before = state_of(tmp_path)
+    with rocpd.connect(nodes) as session:
+        package(session, tmp_path / "copied.rpdb", Files.COPY)
+        expected = session.execute("SELECT string FROM rocpd_string").fetchall()
+    shutil.rmtree(tmp_path / "kept", ignore_errors=True)
+    with rocpd.connect(tmp_path / "copied.rpdb") as session:
+        assert session.execute("SELECT string FROM rocpd_string").fetchall() == expected
+    shutil.rmtree(tmp_path / "copied.rpdb")
+    assert state_of(tmp_path) == before
+    with rocpd.connect(nodes) as session:
+        package(session, tmp_path / "moved.rpdb", Files.MOVE)
+    with rocpd.connect(tmp_path / "moved.rpdb") as session:
+        assert session.execute("SELECT string FROM rocpd_string").fetchall() == expected
+
+
+def test_a_file_in_use_is_copied_but_not_moved(nodes: list[Path], tmp_path: Path) -> None:
+    strings = "rocpd_string_00000000_92cb_72cb_9169_c7e541b1fcdf"
+    with writer(nodes[0], LIVE_WAL, strings), rocpd.connect(nodes) as session:
+        package(session, tmp_path / "copied.rpdb", Files.COPY)
+        with pytest.raises(InputError, match=r"16_results.db: another process has it open"):
+            package(session, tmp_path / "moved.rpdb", Files.MOVE)
+    with rocpd.connect(tmp_path / "copied.rpdb") as session:
+        found = session.execute("SELECT string FROM rocpd_string WHERE string IN ('committed', 'too')").fetchall()
+    assert found == [("committed",), ("too",)]
+    assert not (tmp_path / "moved.rpdb").exists()
+
+
+def test_the_command(cli: Cli, nodes: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    monkeypatch.chdir(tmp_path)
+    said = cli("package", "node0", "node1", "-d", "job")
+    assert (said.code, said.out) == (0, "")
+    assert said.err.startswith("rocpd: wrote job.rpdb (2 files, ")
+    refused = cli("package", "node0", "-d", "x.rpdb", "--consolidate")
+    assert (refused.code, refused.err) == (
+        2,
+        "rocpd: error: --consolidate moves the raw files into the package\n"
+        "  hint: add --yes to do it, or take --copy\n",
+    )
+    assert cli("package", "node0", "-d", "x.rpdb", "--copy", "-c").code == 2
+    (tmp_path / "bad.db").write_bytes(b"no database" * 100)
+    assert cli("package", "node0", "bad.db", "-d", "x.rpdb").code == 3
+    assert cli("package", "node0", "bad.db", "-d", "x.rpdb", "--skip-bad").code == 0
+    assert listed(tmp_path / "x.rpdb") == ["../node0/16_results.db"]
+    assert cli("package", "-i", "node0", "node1", "-d", "all.rpdb", "--consolidate", "--yes").code == 0
+    assert [path.name for path in (tmp_path / "node0").iterdir()] == []
+    for words in (["query", COUNT], ["info"], ["summary"], ["merge"], ["convert", "-f", "csv"], ["package", "--copy"]):
+        said = cli(*words, "all.rpdb", *(["-d", "again.rpdb"] if words[0] == "package" else []))
+        assert said.code == 0, said.err
+
+
+def test_sqlite_reads_what_was_copied(nodes: list[Path], tmp_path: Path) -> None:
+    with rocpd.connect(nodes) as session:
+        package(session, tmp_path / "job.rpdb", Files.COPY)
+    with sqlite3.connect(tmp_path / "job.rpdb" / "node1_16_results.db") as database:
+        assert database.execute("SELECT count(*) FROM kernels").fetchone() == (1,)
+    database.close()

@@ -1,0 +1,203 @@
+"""The law of planning: a statement taken apart gives what SQLite gives for the whole, whatever is asked."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+
+import rocpd
+from rocpd.errors import QueryError
+from rocpd.federate import session as session_module
+from rocpd.federate.merge import merge
+from rocpd.federate.steps import Plan, Strategy
+from rocpd.simulate import JobOptions, simulate
+from tests.build import CPU, GPU, GPU2, TraceBuilder
+from tests.properties.statements import BASES, EVENTS, FOREIGN, OTHERS, SUMMARIES, Statement, statements
+
+Row: TypeAlias = tuple[Any, ...]
+Answer: TypeAlias = tuple[tuple[str, ...], list[Row]] | str
+
+SOAK = bool(os.environ.get("ROCPD_SOAK"))
+EXAMPLES = 25_000 if SOAK else 550  # of each of the jobs
+FLOOR = 0.6  # of the statements that SQLite takes are planned
+
+
+def simulated(folder: Path) -> list[Path]:
+    """Five ranks with all faults that the simulator knows, and different schema versions."""
+    return list(simulate(JobOptions(out=folder, ranks=4, nodes=2, events_per_rank=60, faults=True)))
+
+
+def damaged(folder: Path) -> list[Path]:
+    """Ranks with NULLs, dangling references, text in number columns, columns of their own, and an empty one."""
+    files = []
+    for number, version in enumerate(("3.0.0", "3.0.2", "3.0.3")):
+        trace = _rank(number)
+        trace.sql("UPDATE rocpd_kernel_dispatch{uuid} SET grid_size_x = 'many', workgroup_size_x = 1.5 WHERE id = 1")
+        trace.sql("UPDATE rocpd_region{uuid} SET tid = '16', nid = x'00ff' WHERE id = 2")
+        trace.sql("UPDATE rocpd_info_thread{uuid} SET name = 16 WHERE id = 16")
+        if number:
+            trace.sql(f"ALTER TABLE rocpd_region{{uuid}} ADD COLUMN extra {'INTEGER' if number == 1 else 'TEXT'}")
+            trace.sql("UPDATE rocpd_region{uuid} SET extra = id")
+        files.append(trace.write(folder / f"{number}.db", version))
+    return [*files, TraceBuilder(9).write(folder / "empty.db", "3.0.1")]
+
+
+def foreign_text(folder: Path) -> list[Path]:
+    """Names that are no UTF-8, in one of three ranks."""
+    files = []
+    for number in range(3):
+        trace = _rank(number)
+        if number == 1:
+            trace.sql("UPDATE rocpd_string{uuid} SET string = CAST(x'67ff65' AS TEXT) WHERE string = 'gemm'")
+            trace.sql("UPDATE rocpd_info_kernel_symbol{uuid} SET display_name = CAST(x'fe6765' AS TEXT) WHERE id = 1")
+        files.append(trace.write(folder / f"{number}.db"))
+    return files
+
+
+def merged(folder: Path) -> list[Path]:
+    """Three ranks in one file beside two files."""
+    files = [_rank(number, host=f"node{number % 2}").write(folder / f"{number}.db") for number in range(5)]
+    with rocpd.connect(files[:3]) as session:
+        merge(session, folder / "merged.db")
+    return [folder / "merged.db", *files[3:]]
+
+
+JOBS = {job.__name__: job for job in (simulated, damaged, foreign_text, merged)}
+
+
+def _rank(number: int, host: str = "node0") -> TraceBuilder:
+    trace = TraceBuilder(number, pid=16 + number // 2, host=host)
+    names = ["gemm", "relu", "copy<int>", "it's", "5"]
+    for i in range(4 + number):
+        name = names[(i + number) % 5]
+        start = 1000 + 37 * i + number
+        trace.region(name, start, start + 10 * i, stack=i, tid=None if i == 3 else -1)
+        trace.arg("stream", str(i) if i % 2 else None)
+        trace.kernel(name, start + 5, start + 50 - i, agent=[GPU, GPU2, None, 99][i % 4], stack=i, region=name)
+        trace.counter("SQ_WAVES", i / 7)
+        trace.copy(start, start + i * 3 - 2, name=name, dst=[GPU, CPU, None, 77][i % 4], size=i * 100, stack=50 + i)
+        trace.alloc(start, start + 1, agent=GPU if i % 2 else None, size=1 << i, level=["REAL", "SCRATCH"][i % 2])
+        trace.sample(name, start + 3, message=name if i % 2 else None)
+        trace.region(
+            "roctxRangePushA", start, start + 100, message=name, stack=i + 90, event_id=None if i == 2 else i + 1
+        )
+    return trace
+
+
+class Counted:
+    """A session that counts how statements were planned."""
+
+    def __init__(self, name: str, session: rocpd.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.name = name
+        self.session = session
+        self.strategies: Counter[Strategy] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self.refused = 0
+        names = {*EVENTS, *OTHERS, *BASES, *SUMMARIES, *(name for one, _, two in FOREIGN for name in (one, two))}
+        self.columns = {n: session.execute(f"SELECT * FROM {n} LIMIT 0", strategy="attached").columns for n in names}
+        self.values = self._values(names)
+        make: Callable[..., Plan] = session._plan
+
+        def noted(sql: str, parameters: object) -> Plan:
+            plan = make(sql, parameters)
+            self.strategies[plan.strategy] += 1
+            if plan.strategy is Strategy.ATTACHED:
+                self.reasons[plan.reason.split(":")[0]] += 1
+            return plan
+
+        monkeypatch.setattr(session, "_plan", noted)
+
+    def _values(self, names: Iterable[str]) -> dict[str, list[object]]:
+        """Some values of each column, by its name."""
+        found: dict[str, set[object]] = {}
+        for name in sorted(names):
+            rows = self.session.execute(f"SELECT * FROM {name} LIMIT 40", strategy="attached")
+            for row in rows:
+                for column, value in zip(rows.columns, row, strict=True):
+                    if isinstance(value, (int, float, str)) and len(str(value)) < 40:
+                        found.setdefault(column.lower(), set()).add(value)
+        return {column: sorted(values, key=repr)[:6] for column, values in found.items()}
+
+    @property
+    def share(self) -> float:
+        """Which part of the statements was planned."""
+        return 1 - self.strategies[Strategy.ATTACHED] / max(1, self.strategies.total())
+
+    def answer(self, statement: Statement, strategy: str) -> Answer:
+        """Columns and rows, or that SQLite refused."""
+        try:
+            rows = self.session.execute(statement.sql, statement.parameters, strategy=strategy)
+            return rows.columns, rows.fetchall()
+        except QueryError as error:
+            return f"refused: {error}"
+
+
+@pytest.fixture(scope="module", params=JOBS)
+def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Counted]:
+    folder = tmp_path_factory.mktemp(request.param)
+    with pytest.MonkeyPatch.context() as monkeypatch, rocpd.connect(JOBS[request.param](folder)) as session:
+        monkeypatch.setattr(session_module, "_SMALL_BYTES", 0)
+        yield Counted(request.param, session, monkeypatch)
+
+
+def test_planned_statements_give_what_the_whole_gives(job: Counted) -> None:
+    @seed(time.time_ns() if SOAK else zlib.crc32(job.name.encode()))
+    @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(statements(job.columns, job.values))
+    def law(statement: Statement) -> None:
+        expected = job.answer(statement, "attached")
+        if isinstance(expected, str):
+            job.refused += 1
+        difference = different(statement, expected, job.answer(statement, "auto"))
+        assert difference is None, f"{difference}\n{statement.sql}\n{statement.parameters}"
+
+    law()
+    print(f"\n{job.strategies}, {job.refused} refused, {job.share:.0%} planned\n{job.reasons.most_common(12)}")
+    assert job.refused < 0.15 * EXAMPLES
+    assert job.share > FLOOR
+
+
+def different(statement: Statement, expected: Answer, found: Answer) -> str | None:
+    """Say how two answers differ, None when they do not."""
+    if isinstance(expected, str) or isinstance(found, str):
+        return None if isinstance(expected, str) and isinstance(found, str) else f"{expected!s:.500}\n{found!s:.500}"
+    (columns, rows), (other_columns, other_rows) = expected, found
+    if columns != other_columns:
+        return f"columns {columns} and {other_columns}"
+    if len(rows) != len(other_rows):
+        return f"{len(rows)} and {len(other_rows)} rows"
+    if statement.order is not None:
+        for one, two in zip(rows, other_rows, strict=True):
+            if not all(equal(one[place], two[place]) for place in statement.order):
+                return f"order: {one} and {two}"
+    return None if statement.limited else bags_differ(rows, other_rows)
+
+
+def bags_differ(rows: Sequence[Row], others: Sequence[Row]) -> str | None:
+    """Compare rows as bags; equal floats may differ in their last digits."""
+    left, right = (Counter(tuple((type(v), v) for v in row) for row in side) for side in (rows, others))
+    mine, theirs = list((left - right).elements()), list((right - left).elements())
+    for row in mine:
+        match = next((r for r in theirs if all(equal(a, b) for (_, a), (_, b) in zip(row, r, strict=True))), None)
+        if match is None:
+            return f"only in the whole: {row}\nonly in the shares: {theirs[:3]}"
+        theirs.remove(match)
+    return None
+
+
+def equal(one: object, two: object) -> bool:
+    """Whether two values are the same, with their type; floats to nine digits."""
+    if type(one) is not type(two):
+        return False
+    if isinstance(one, float) and isinstance(two, float):
+        return math.isclose(one, two, rel_tol=1e-9, abs_tol=1e-12)
+    return one == two

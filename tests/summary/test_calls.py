@@ -1,0 +1,123 @@
+"""Trees of calls, worked out by hand, for every way in which ranges lie."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocpd.summary.calltree import Node, grow
+from rocpd.summary.flame import folded, speedscope
+from rocpd.summary.options import By, Options
+from rocpd.summary.reading import Reading
+from tests.build import TraceBuilder
+from tests.conftest import OpenJob
+from tests.summary.cells import cells
+
+COLUMNS = "depth name calls cpu_ns cpu_self_ns gpu_ns gpu_self_ns"
+
+
+def job() -> TraceBuilder:
+    """main 0-100 holds f 10-40 and g 40-90, which touch; g holds h, which launches 7 ns; f launches 5 ns."""
+    trace = TraceBuilder().region("main", 1, 101, stack=1).region("f", 11, 41, stack=2).region("g", 41, 91, stack=3)
+    trace.region("h", 51, 61, stack=4)
+    return trace.kernel("k", 200, 207, stack=4).kernel("k", 300, 305, stack=2)
+
+
+def test_inclusive_and_exclusive(open_job: OpenJob) -> None:
+    assert cells(open_job(job()), "calls", COLUMNS) == [
+        (0, "main", 1, 100, 20, 12, 0),
+        (1, "g", 1, 50, 40, 7, 0),
+        (2, "h", 1, 10, 10, 7, 7),
+        (1, "f", 1, 30, 30, 5, 5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ranges", "expected"),
+    [
+        pytest.param([(0, 50, "a"), (50, 100, "b")], [(0, "a", 50, 50), (0, "b", 50, 50)], id="touching"),
+        pytest.param([(0, 100, "a"), (50, 100, "b")], [(0, "a", 100, 50), (1, "b", 50, 50)], id="equal end"),
+        pytest.param([(0, 100, "a"), (0, 40, "b")], [(0, "a", 100, 60), (1, "b", 40, 40)], id="equal start"),
+        pytest.param(
+            [(0, 40, "b"), (0, 100, "a")], [(0, "a", 100, 60), (1, "b", 40, 40)], id="equal start, inner first"
+        ),
+        pytest.param([(0, 100, "a"), (0, 100, "b")], [(0, "a", 100, 0), (1, "b", 100, 100)], id="equal"),
+        pytest.param([(0, 100, "a"), (50, 150, "b")], [(0, "a", 100, 100), (0, "b", 100, 100)], id="badly nested"),
+        pytest.param(
+            [(0, 100, "m"), (10, 60, "a"), (50, 90, "b")],
+            [(0, "m", 100, 20), (1, "a", 50, 50), (1, "b", 40, 40)],
+            id="neighbours that overlap",
+        ),
+        pytest.param(
+            [(0, 100, "a"), (50, 150, "b"), (60, 90, "c"), (110, 120, "d")],
+            [(0, "a", 100, 100), (0, "b", 100, 60), (1, "c", 30, 30), (1, "d", 10, 10)],
+            id="inside the latest that holds it",
+        ),
+        pytest.param([(0, 100, "a"), (50, 50, "m")], [(0, "a", 100, 100), (1, "m", 0, 0)], id="without length"),
+        pytest.param(
+            [(0, 50, "a"), (50, 50, "m"), (50, 60, "b")],
+            [(0, "a", 50, 50), (0, "b", 10, 10), (1, "m", 0, 0)],
+            id="without length where two touch",
+        ),
+        pytest.param([(5, 5, "m"), (5, 5, "n")], [(0, "m", 0, 0), (0, "n", 0, 0)], id="both without length"),
+    ],
+)
+def test_every_way_to_lie(ranges: list[tuple[int, int, str]], expected: list[object], open_job: OpenJob) -> None:
+    trace = TraceBuilder()
+    for stack, (start, end, name) in enumerate(ranges, 1):
+        trace.region(name, start + 1, end + 1, stack=stack)
+    assert cells(open_job(trace), "calls", "depth name cpu_ns cpu_self_ns") == expected
+
+
+RANGES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 20), st.integers(0, 2)), min_size=1, max_size=14)
+
+
+@given(RANGES)
+def test_own_times_add_up_to_what_any_range_covers(found: list[tuple[int, int, int]]) -> None:
+    """Inclusive time is that of the ranges, own time never negative; where all nest, own times are the union."""
+    ranges = sorted(((start, start + size, name, 0) for start, size, name in found), key=lambda r: (r[0], -r[1]))
+    root = Node()
+    grow(root, ranges)
+    nodes = [root]
+    for node in nodes:
+        nodes += node.below.values()
+    assert sum(node.calls for node in nodes) == len(ranges)
+    assert sum(node.cpu for node in nodes) == sum(end - start for start, end, *_ in ranges)
+    assert min(node.own for node in nodes) >= 0
+    covered = {at for start, end, *_ in ranges for at in range(start, end)}
+    crossing = any(a[0] < b[0] < a[1] < b[1] for a in ranges for b in ranges)
+    own = sum(node.own for node in nodes)
+    assert own >= len(covered) if crossing else own == len(covered)
+
+
+def test_threads_and_ranks(open_job: OpenJob) -> None:
+    """Equal times on two threads are no nesting; markers go by their message."""
+    one = TraceBuilder(0).region("f", 1, 11, tid=5).region("roctxRangePushA", 1, 21, tid=6, message="step")
+    session = open_job(one, TraceBuilder(1, host="node1").region("f", 1, 4, tid=5))
+    assert cells(session, "calls", "depth name calls cpu_ns") == [(0, "step", 1, 20), (0, "f", 2, 13)]
+    assert cells(session, "calls", "rank thread name", "rank") == [(0, 5, "f"), (0, 6, "step"), (1, 5, "f")]
+    assert cells(session, "calls", "hostname name cpu_ns", "host")[-1] == ("node1", "f", 3)
+
+
+def test_folded_and_speedscope(open_job: OpenJob) -> None:
+    session = open_job(job())
+    assert list(folded(Reading(session))) == ["main 20\n", "main;f 30\n", "main;g 40\n", "main;g;h 10\n"]
+    by_rank = list(folded(Reading(session, Options(by=By.RANK))))
+    assert by_rank[0] == "rank 0;thread 16;main 20\n"
+    page = json.loads("".join(speedscope(Reading(session))))
+    frames = [frame["name"] for frame in page["shared"]["frames"]]
+    cpu, gpu = page["profiles"]
+    assert [([frames[i] for i in path], w) for path, w in zip(gpu["samples"], gpu["weights"], strict=True)] == [
+        (["main", "f"], 5),
+        (["main", "g", "h"], 7),
+    ]
+    assert (cpu["unit"], sum(cpu["weights"]), cpu["endValue"]) == ("nanoseconds", 100, 100)
+
+
+def test_work_without_a_call_is_told(open_job: OpenJob) -> None:
+    session = open_job(job().kernel("k", 1, 9, stack=77))
+    assert cells(session, "calls", "gpu_ns")[0] == 12
+    assert session.notes == ["calls: 1 of 3 operations were launched by no region that is there"]

@@ -1,0 +1,43 @@
+"""Launching, worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocpd.errors import RocpdError
+from rocpd.summary.analyse import summary
+from tests.build import TraceBuilder
+from tests.conftest import OpenJob
+from tests.summary.cells import cells
+
+
+def job() -> TraceBuilder:
+    """Launches return at 20, 30 and 400; kernels run 25-100, 100-200 and 450-500; a graph starts two, 610 and 640."""
+    trace = TraceBuilder().region("launch", 10, 20, stack=1).region("launch", 22, 30, stack=2)
+    trace.region("launch", 380, 400, stack=3).region("graph", 590, 615, stack=4)
+    trace.region("roctxRangePushA", 1, 700, message="step 1").region("roctxRangePushA", 700, 800, message="step 2")
+    trace.kernel("a", 25, 100, stack=1).kernel("a", 100, 200, stack=2).kernel("b", 450, 500, stack=3)
+    return trace.kernel("g", 610, 620, stack=4).kernel("h", 640, 650, stack=4).kernel("lost", 700, 710, stack=99)
+
+
+def test_delays(open_job: OpenJob) -> None:
+    """A kernel that starts before its call returns has no delay; a graph's call counts for its first kernel."""
+    columns = "name launched delay_ns median_delay_ns max_delay_ns api_ns gpu_ns"
+    assert cells(open_job(job()), "launch", columns) == [
+        ("a", 2, 75, 37.5, 70, 18, 175),
+        ("b", 1, 50, 50.0, 50, 20, 50),
+        ("h", 1, 25, 25.0, 25, 0, 10),
+        ("g", 1, 0, 0.0, 0, 25, 10),
+    ]
+
+
+def test_waiting_for_the_cpu(open_job: OpenJob) -> None:
+    """Gaps 200-450 (launched at 400), 500-610 (returned later), 620-640 (long launched), 650-700 (unknown)."""
+    columns = "operations launched launches launches_per_step span_ns idle_ns cpu_bound_ns unknown_ns"
+    [found] = cells(open_job(job()), "bottleneck", columns)
+    assert found == (6, 5, 4, 2.0, 685, 250 + 110 + 20 + 50, 200 + 110, 50)
+
+
+def test_without_calls_it_says_so(open_job: OpenJob) -> None:
+    with pytest.raises(RocpdError, match="no operation has a call that launched it"):
+        summary(open_job(TraceBuilder().kernel("a", 1, 2)), "launch")

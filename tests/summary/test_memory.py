@@ -1,0 +1,31 @@
+"""Memory held, worked out by hand."""
+
+from __future__ import annotations
+
+from tests.build import GPU2, TraceBuilder
+from tests.conftest import OpenJob
+from tests.summary.cells import cells
+
+COLUMNS = "agent level allocations frees peak_bytes peak_at_ns held_bytes unmatched_frees"
+
+
+def test_peak_and_rest(open_job: OpenJob) -> None:
+    """100 at 10, 50 at 20 (peak 150), 100 freed at 30, 30 at 40; the free names no agent and no size."""
+    trace = TraceBuilder().alloc(10, 11, size=100, address=1).alloc(20, 21, size=50, address=2)
+    trace.alloc(30, 31, kind="FREE", size=0, address=1, agent=None).alloc(40, 41, size=30, address=3)
+    trace.alloc(50, 51, kind="FREE", size=0, address=99, agent=None)
+    trace.alloc(15, 16, size=7, address=1, level="SCRATCH").alloc(60, 61, size=5, address=4, agent=GPU2)
+    session = open_job(trace)
+    assert cells(session, "memory", COLUMNS) == [
+        (None, "REAL", 0, 0, 0, None, 0, 1),
+        (1, "REAL", 3, 1, 150, 10, 80, 0),
+        (1, "SCRATCH", 1, 0, 7, 5, 7, 0),
+        (2, "REAL", 1, 0, 5, 50, 5, 0),
+    ]
+    course = [row for row in cells(session, "memory-curve", "agent level at_ns peak_bytes", bins=4) if row[1] == "REAL"]
+    assert course[:4] == [(1, "REAL", 0, 100), (1, "REAL", 8, 150), (1, "REAL", 16, 150), (1, "REAL", 24, 80)]
+
+
+def test_an_address_that_is_given_out_again(open_job: OpenJob) -> None:
+    trace = TraceBuilder().alloc(10, 11, size=100, address=1).alloc(20, 21, size=30, address=1)
+    assert cells(open_job(trace), "memory", "peak_bytes held_bytes") == [(100, 30)]

@@ -1,0 +1,233 @@
+"""Analyses of simulated jobs, damaged ones too: recomputed with pandas, equal for any split, planted facts found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import rocpd
+from rocpd.federate.merge import merge
+from rocpd.simulate import JobOptions, Plan, plan, simulate
+from rocpd.summary.analyse import run, summary
+from rocpd.summary.names import SUMMARIES
+from rocpd.summary.options import Options
+from tests.summary.cells import cells
+
+SOUND = 'start > 0 AND "end" >= start'
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["sound", "damaged"])
+def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
+    out = tmp_path_factory.mktemp("job")
+    return simulate(JobOptions(out, ranks=3, nodes=2, steps=5, seed=11, faults=request.param))
+
+
+@pytest.fixture(scope="module")
+def session(files: tuple[Path, ...]) -> Iterator[rocpd.Session]:
+    with rocpd.connect(files) as opened:
+        yield opened
+
+
+def frame(session: rocpd.Session, sql: str) -> pd.DataFrame:
+    return session.sql(sql).df()
+
+
+def by_name(events: pd.DataFrame) -> list[tuple[Any, ...]]:
+    """Calls, sum, mean, shortest, middle ones, longest, deviation by name; `duration` is NULL for unsound times."""
+    found = []
+    for name, group in events.groupby("name", dropna=False):
+        d = group["duration"].dropna().astype("int64")
+        q = d.quantile([0.5, 0.95, 0.99]).tolist()
+        found.append(
+            (None if pd.isna(name) else name, len(group), int(d.sum()), d.mean(), d.min(), *q, d.max(), d.std())
+        )
+    return sorted(found, key=lambda row: (-row[2], row[0] or ""))
+
+
+@pytest.mark.parametrize(
+    ("name", "view", "condition"),
+    [
+        ("kernels", "kernels", "1"),
+        ("copies", "memory_copies", "1"),
+        ("scratch", "(SELECT operation AS name, * FROM scratch_memory)", "1"),
+        ("markers", "markers", "1"),
+    ],
+)
+def test_totals_against_pandas(name: str, view: str, condition: str, session: rocpd.Session) -> None:
+    sql = f'SELECT name, CASE WHEN {SOUND} THEN "end" - start END AS duration FROM {view} WHERE {condition}'
+    columns = "name calls total_ns mean_ns min_ns median_ns p95_ns p99_ns max_ns std_ns"
+    mine, theirs = cells(session, name, columns), by_name(frame(session, sql))
+    assert [row[:3] for row in mine] == [row[:3] for row in theirs]
+    for one, other in zip(mine, theirs, strict=True):
+        assert [float("nan") if x is None else x for x in one[3:]] == pytest.approx(other[3:], rel=1e-9, nan_ok=True)
+
+
+KERNELS = """
+SELECT P.rank, K.agent_id AS agent, K.id AS row, 0 AS kind, K.start, K."end", S.display_name AS name
+FROM rocpd_kernel_dispatch K JOIN processes P ON P.guid = K.guid
+LEFT JOIN rocpd_info_kernel_symbol S ON S.guid = K.guid AND S.id = K.kernel_id"""
+COPIES = """
+SELECT P.rank, M.id AS row, 1 AS kind, M.start, M."end", N.string AS name,
+    CASE WHEN D.type IS 'GPU' OR S.type IS NOT 'GPU' THEN M.dst_agent_id ELSE M.src_agent_id END AS agent
+FROM rocpd_memory_copy M JOIN processes P ON P.guid = M.guid
+LEFT JOIN rocpd_string N ON N.guid = M.guid AND N.id = M.name_id
+LEFT JOIN rocpd_info_agent D ON D.guid = M.guid AND D.id = M.dst_agent_id
+LEFT JOIN rocpd_info_agent S ON S.guid = M.guid AND S.id = M.src_agent_id"""
+
+
+def operations(session: rocpd.Session) -> pd.DataFrame:
+    """Kernels and copies with sound times, in the order of each agent."""
+    found = pd.concat([frame(session, KERNELS), frame(session, COPIES)], ignore_index=True)
+    found = found[(found["start"] > 0) & (found["end"] >= found["start"])]
+    found["agent"] = found["agent"].astype("Int64").fillna(-1)
+    return found.sort_values(["rank", "agent", "start", "end", "kind", "row"], ignore_index=True)
+
+
+def test_gpu_time_and_gaps_against_pandas(session: rocpd.Session) -> None:
+    found = {}
+    gaps = []
+    for _, own in operations(session).groupby(["rank", "agent"]):
+        latest = own["end"].cummax().shift()
+        gap = (own["start"] - latest).iloc[1:]
+        gaps += gap[gap > 0].tolist()
+        span = int(own["end"].max() - own["start"].min())
+        found[int(own["rank"].iloc[0]), int(own["agent"].iloc[0])] = (len(own), span, int(span - gap[gap > 0].sum()))
+    mine = cells(session, "gpu-time", "rank agent operations span_ns busy_ns")
+    assert {(rank, -1 if agent is None else agent): tuple(rest) for rank, agent, *rest in mine} == found
+    edges = [0, 10e3, 20e3, 50e3, 100e3, 1e6, 10e6, 100e6, float("inf")]
+    counts = pd.cut(pd.Series(gaps), edges).value_counts(sort=False)
+    assert cells(session, "gaps", "gaps") == counts.tolist()
+
+
+def test_op_trace_against_pandas(session: rocpd.Session) -> None:
+    theirs = operations(session)
+    mine = pd.DataFrame(cells(session, "op-trace", "rank agent gap_ns duration_ns name"))
+    assert len(mine) == len(theirs)
+    theirs["gap"] = theirs["start"] - theirs.groupby(["rank", "agent"])["end"].transform(
+        lambda end: end.cummax().shift()
+    )
+    gap = theirs["gap"].clip(lower=0)
+    order = theirs.assign(gap=gap, duration=theirs["end"] - theirs["start"])
+    assert mine[3].tolist() == order["duration"].tolist()
+    assert mine[2].fillna(-1).astype("int64").tolist() == order["gap"].fillna(-1).astype("int64").tolist()
+    assert mine[4].fillna("").tolist() == order["name"].fillna("").tolist()
+
+
+def test_variability_against_pandas(session: rocpd.Session) -> None:
+    theirs = operations(session)
+    theirs["before"] = theirs.groupby(["rank", "agent"])["name"].shift().fillna("")
+    theirs["duration"] = theirs["end"] - theirs["start"]
+    sums = theirs.groupby(["kind", "name", "before"])["duration"].agg(["count", "sum", "min"])
+    excess = sorted((sums["sum"] - sums["count"] * sums["min"]).tolist(), reverse=True)
+    found = cells(session, "variability", "calls excess_ns name after", sequence=1)
+    named = [row for row in found if row[2] is not None and "None" not in row[3]]
+    if len(named) == len(found):
+        assert [row[1] for row in found] == excess
+    assert sum(row[0] for row in found) == len(theirs)
+
+
+def test_launch_delays_against_sql(session: rocpd.Session) -> None:
+    """The join of views says the same where ids are sound."""
+    sql = """
+    SELECT SUM(MAX(W.start - R."end", 0)), COUNT(*) FROM (
+        SELECT guid, stack_id, start, "end" FROM kernels UNION ALL
+        SELECT guid, stack_id, start, "end" FROM memory_copies) W
+    JOIN regions R ON R.guid = W.guid AND R.stack_id = W.stack_id
+    WHERE W.start > 0 AND W."end" >= W.start AND R.start > 0 AND R."end" >= R.start AND W.stack_id > 0"""
+    found = cells(session, "launch", "delay_ns launched")
+    assert [(sum(row[0] for row in found), sum(row[1] for row in found))] == session.sql(sql).fetchall()
+
+
+def test_calls_against_sql(session: rocpd.Session) -> None:
+    """Times at all depths add up to those of all regions; every region is in the tree once."""
+    sql = f'SELECT COUNT(*), SUM("end" - start) FROM regions WHERE {SOUND}'
+    found = summary(session, "calls").df()
+    assert [(int(found["calls"].sum()), int(found["cpu_ns"].sum()))] == session.sql(sql).fetchall()
+    assert (found["cpu_self_ns"] >= 0).all()
+    assert (found["gpu_ns"] >= found["gpu_self_ns"]).all()
+    top = found[found["depth"] == 0]
+    assert top["gpu_ns"].sum() == found["gpu_self_ns"].sum()
+    assert top["percent"].sum() == pytest.approx(100)
+
+
+def test_counters_against_the_view(session: rocpd.Session) -> None:
+    values = frame(session, "SELECT kernel_name, counter_name, value FROM counters_collection")
+    theirs = values.groupby(["kernel_name", "counter_name"], dropna=False)["value"].agg(["count", "min", "max", "sum"])
+    mine = cells(session, "counters", "dispatches min max sum")
+    assert sorted(tuple(0 if x is None else x for x in row) for row in mine) == [
+        pytest.approx(row, rel=1e-12) for row in sorted(theirs.fillna(0).itertuples(index=False, name=None))
+    ]
+
+
+def test_parts_of_the_whole(session: rocpd.Session) -> None:
+    """What is divided adds up; compute, exposed communication and exposed copies are the busy time."""
+    for name in ("kernels", "copies", "api", "markers", "domains"):
+        whole = sum(cells(session, name, "total_ns"))
+        for by in ("rank", "host", "agent", "stream"):
+            assert sum(cells(session, name, "total_ns", by)) == whole, (name, by)
+    columns = "busy_ns compute_ns exposed_communication_ns exposed_copy_ns"
+    for busy, *parts in cells(session, "overlap", columns):
+        assert sum(parts) == busy
+    assert sum(cells(session, "categories", "total_ns")) == sum(cells(session, "kernels", "total_ns"))
+
+
+def everything(session: rocpd.Session) -> dict[str, Any]:
+    found = {}
+    for name in SUMMARIES:
+        for table in run(session, name, Options(sequence=1)):
+            found[table.name] = (table.columns, table.fetchall())
+    return found
+
+
+def test_any_split_gives_the_same(session: rocpd.Session, files: tuple[Path, ...], tmp_path: Path) -> None:
+    with rocpd.connect(files[:2]) as some:
+        merge(some, tmp_path / "merged.db")
+    with rocpd.connect([files[2], tmp_path / "merged.db"]) as other:
+        assert everything(other) == everything(session)
+
+
+@pytest.mark.parametrize("name", ["kernels", "api", "gpu-time"])
+def test_clipped_windows_add_up(name: str, files: tuple[Path, ...]) -> None:
+    """Adjoining windows, each clipped, hold exactly the time of the whole."""
+    columns = "busy_ns" if name == "gpu-time" else "total_ns"
+
+    def total(window: rocpd.Window | None) -> int:
+        with rocpd.connect(files, window=window) as cut:
+            return sum(cells(cut, name, columns))
+
+    cuts = ["0%", "45%", "60%", "63.5%", "100%"]
+    whole = total(None)
+    assert sum(total(rocpd.Window(a, b, clip=True)) for a, b in pairwise(cuts)) == whole
+
+
+PROFILES: list[Callable[[Path], JobOptions]] = [
+    lambda out: JobOptions(out, ranks=4, nodes=2, steps=6, seed=3, profile="llm"),
+    lambda out: JobOptions(out, ranks=4, nodes=1, steps=6, seed=5, profile="gemm"),
+    lambda out: JobOptions(out, ranks=4, nodes=4, steps=6, seed=1, profile="hpc"),
+]
+
+
+@pytest.fixture(params=PROFILES, ids=["llm", "gemm", "hpc"])
+def planted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Plan, rocpd.Session]]:
+    options = request.param(tmp_path / "job")
+    with rocpd.connect(simulate(options)) as opened:
+        yield plan(options), opened
+
+
+def test_planted_facts_are_found(planted: tuple[Plan, rocpd.Session]) -> None:
+    facts, session = planted
+    assert cells(session, "stragglers", "rank")[0] == facts.straggler_rank
+    assert set(cells(session, "waits", "late")[:3]) == {facts.straggler_rank}
+    computing = {row[0]: row[1] for row in cells(session, "imbalance", "measure max_rank")}
+    assert computing["compute_ns"] == facts.straggler_rank
+    step, over = cells(session, "steps", "step over_median")[0]
+    assert step == f"step {facts.slow_step}"
+    assert over == pytest.approx(facts.slow_factor, rel=0.25)
+    assert len(cells(session, "collectives", "number")) == len(facts.collective_ends())
+    exposed = cells(session, "overlap", "rank exposed_communication_ns")
+    assert min(exposed, key=lambda row: row[1])[0] == facts.straggler_rank

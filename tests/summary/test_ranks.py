@@ -1,0 +1,100 @@
+"""Balance, collectives and steps of a tiny job, worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+import rocpd
+from rocpd.errors import RocpdError
+from rocpd.summary.analyse import run
+from tests.build import TraceBuilder
+from tests.conftest import OpenJob
+from tests.summary.cells import cells
+
+NCCL = "ncclDevKernel_Generic_1"
+
+
+def job() -> list[TraceBuilder]:
+    """Rank 1 computes longest; it comes last into the first collective, rank 2 into the second. Clocks differ."""
+    ranks = []
+    for number, (compute, first, second) in enumerate([(100, 80, 50), (170, 10, 70), (120, 60, 30)]):
+        trace = TraceBuilder(number, host=f"n{number}", environment={"PMI_RANK": str(number)})
+        base = 10_000 * (number + 1)
+        trace.kernel("gemm", base, base + compute)
+        trace.kernel(NCCL, base + compute, base + compute + first)
+        trace.kernel(NCCL, base + 400 - second, base + 400)
+        trace.region("roctxRangePushA", base, base + 200 + number, message="step 1")
+        trace.region("roctxRangePushA", base + 200, base + 400 + 10 * number, message="step 2")
+        ranks.append(trace)
+    return ranks
+
+
+def test_totals_and_imbalance(open_job: OpenJob) -> None:
+    session = open_job(*job())
+    assert cells(session, "ranks", "rank hostname kernels compute_ns communication_ns compute_by_mean") == [
+        (0, "n0", 3, 100, 130, pytest.approx(100 / 130)),
+        (1, "n1", 3, 170, 80, pytest.approx(170 / 130)),
+        (2, "n2", 3, 120, 90, pytest.approx(120 / 130)),
+    ]
+    found = cells(session, "imbalance", "measure mean_ns min_rank max_ns max_rank imbalance")
+    assert ("compute_ns", 130.0, 0, 170, 1, pytest.approx(170 / 130)) in found
+
+
+def test_who_waits_for_whom(open_job: OpenJob) -> None:
+    session = open_job(*job())
+    assert cells(session, "collectives", "name number ranks straggler wait_ns max_wait_ns min_ns max_ns") == [
+        (NCCL, 1, 3, 1, 120, 70, 10, 80),
+        (NCCL, 2, 3, 2, 60, 40, 30, 70),
+    ]
+    assert cells(session, "stragglers", "rank collectives times_last caused_wait_ns own_wait_ns") == [
+        (1, 2, 1, 120, 40),
+        (2, 2, 1, 60, 50),
+        (0, 2, 0, 0, 90),
+    ]
+    assert cells(session, "waits", "waiter late collectives wait_ns max_wait_ns") == [
+        (0, 1, 1, 70, 70),
+        (2, 1, 1, 50, 50),
+        (1, 2, 1, 40, 40),
+        (0, 2, 1, 20, 20),
+    ]
+
+
+def test_steps_and_phases(open_job: OpenJob) -> None:
+    session = open_job(*job())
+    assert cells(session, "steps", "step number ranks mean_ns min_ns max_ns spread_ns slowest_rank") == [
+        ("step 2", 1, 3, 210.0, 200, 220, 20, 2),
+        ("step 1", 1, 3, 201.0, 200, 202, 2, 2),
+    ]
+    assert cells(session, "phases", "phase ranks calls total_ns slowest_rank") == [("step #", 3, 6, 1233, 2)]
+    assert cells(session, "steps", "step", step_marker="1$") == ["step 1"]
+
+
+def test_the_heat_map_adds_up_to_busy_time(open_job: OpenJob) -> None:
+    session = open_job(*job())
+    found = cells(session, "heat", "rank slice_ns busy_percent", bins=7)
+    assert len(found) == 21
+    for rank, busy in cells(session, "ranks", "rank busy_ns"):
+        assert sum(share * width / 100 for number, width, share in found if number == rank) == pytest.approx(busy)
+
+
+def test_uneven_ranks_are_told(open_job: OpenJob) -> None:
+    one, two = TraceBuilder(0).kernel(NCCL, 10, 20).kernel(NCCL, 30, 40), TraceBuilder(1).kernel(NCCL, 10, 25)
+    session = open_job(one, two)
+    assert cells(session, "collectives", "number straggler wait_ns") == [(1, 0, 5)]
+    assert "collectives: 1 kernels occur more often on some ranks; matched from the first" in session.notes
+
+
+def test_without_collectives_and_steps_it_says_so(open_job: OpenJob) -> None:
+    session = open_job(TraceBuilder(0).kernel("a", 1, 5), TraceBuilder(1).kernel("a", 1, 9))
+    for name in ("collectives", "steps", "phases"):
+        with pytest.raises(RocpdError, match=f"{name}: the selection holds nothing for it"):
+            cells(session, name, "ranks")
+    assert [table.name for table in run(session, "ranks")] == ["ranks", "imbalance", "heat"]
+    assert "no communication kernels found" in session.notes
+    assert "no step markers found; --step-marker REGEX says which markers are steps" in session.notes
+
+
+def test_the_heat_map_of_a_window(open_job: OpenJob) -> None:
+    session = open_job(TraceBuilder().kernel("a", 100, 200).kernel("b", 250, 300))
+    session.restrict(rocpd.Window(150, 250, clip=True))
+    assert cells(session, "heat", "at_ns slice_ns busy_percent", bins=2) == [(50, 50, 100.0), (100, 50, 0.0)]

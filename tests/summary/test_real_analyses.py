@@ -1,0 +1,56 @@
+"""Analyses of the real files against the views that rocprofv3 stored in them."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from rocpd.summary.analyse import run
+from rocpd.summary.names import SUMMARIES
+from rocpd.summary.options import Options
+from tests.summary.cells import cells
+
+
+@pytest.fixture(scope="module")
+def stored(real_files: tuple[Path, ...]) -> list[tuple[Path, sqlite3.Connection]]:
+    return [(path, sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) for path in real_files]
+
+
+def test_kernels_against_stored_top_kernels(stored: list[tuple[Path, sqlite3.Connection]]) -> None:
+    for path, connection in stored:
+        sql = "SELECT name, COUNT(*), SUM(duration), MIN(duration), MAX(duration) FROM kernels GROUP BY name"
+        rows = connection.execute(sql)
+        with rocpd.connect(path) as session:
+            assert sorted(cells(session, "kernels", "name calls total_ns min_ns max_ns")) == sorted(rows)
+            top = connection.execute("SELECT name, total_calls FROM top_kernels").fetchall()
+            assert sorted(cells(session, "kernels", "name calls")) == sorted(top)
+
+
+def test_api_and_busy_time_against_stored_views(stored: list[tuple[Path, sqlite3.Connection]]) -> None:
+    for path, connection in stored:
+        rows = connection.execute(
+            "SELECT name, COUNT(*), SUM(duration) FROM regions WHERE category NOT LIKE 'MARKER%' GROUP BY name"
+        )
+        with rocpd.connect(path) as session:
+            assert sorted(cells(session, "api", "name calls total_ns")) == sorted(rows)
+            gpu = connection.execute("SELECT SUM(GpuTime) FROM busy").fetchone()[0]
+            assert sum(cells(session, "gpu-time", "sum_ns")) == gpu
+            for busy, whole in cells(session, "gpu-time", "busy_ns sum_ns"):
+                assert busy <= whole
+
+
+def test_every_analysis_runs_on_all_files(real_files: tuple[Path, ...]) -> None:
+    """The files hold no collectives and no counters: those say so, and nothing prints zeros."""
+    with rocpd.connect(real_files) as session:
+        given, missing = set(), []
+        for name in SUMMARIES:
+            try:
+                given |= {table.name for table in run(session, name, Options(sequence=2)) if table.fetchall()}
+            except rocpd.RocpdError as error:
+                missing.append(error.message.partition(" ")[0])
+        assert set(missing) <= {"no"}
+        assert {"kernels", "api", "gpu-time", "overlap", "launch", "calls", "op-trace", "variability", "ranks"} <= given
+        assert "no communication kernels found" in session.notes

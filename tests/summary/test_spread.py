@@ -1,0 +1,55 @@
+"""Exact distributions: moments and percentiles are those of all values, however they come."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocpd.federate.moments import Moments, of_one
+from rocpd.summary.spread import Spread, moments_of
+
+VALUES = st.lists(st.integers(0, 2**40), min_size=1, max_size=60)
+CUTS = st.lists(st.integers(0, 60), max_size=5)
+
+
+def parts_of(values: list[int], cuts: list[int]) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    edges = [0, *sorted(min(cut, len(values)) for cut in cuts), len(values)]
+    return [np.array(values[a:b], np.int64) for a, b in pairwise(edges)]
+
+
+@given(VALUES, CUTS, st.booleans())
+def test_any_split_gives_the_whole(values: list[int], cuts: list[int], by_merging: bool) -> None:
+    spread = Spread()
+    for part in parts_of(values, cuts):
+        if by_merging:
+            other = Spread()
+            other.add(part)
+            spread.merge(other)
+        else:
+            spread.add(part)
+    assert spread.moments == sum(map(of_one, values), Moments())
+    found = [spread.quantile(share) for share in (0, 0.5, 0.95, 0.99, 1)]
+    assert found == pytest.approx(pd.Series(values).quantile([0, 0.5, 0.95, 0.99, 1]).tolist(), rel=1e-12)
+
+
+@given(st.lists(st.integers(0, 2**63 - 1), max_size=30))
+def test_moments_never_overflow(values: list[int]) -> None:
+    assert moments_of(np.array(values, np.int64), len(values)) == sum(map(of_one, values), Moments())
+
+
+def test_many_equal_values_are_kept_once() -> None:
+    spread = Spread()
+    for _ in range(5):
+        spread.add(np.arange(100_000, dtype=np.int64) % 7)
+    assert [part.tolist() for part in spread.distribution()] == [list(range(7)), [71430] * 5 + [71425] * 2]
+
+
+def test_nothing_timed_has_no_middle() -> None:
+    spread = Spread()
+    spread.add(np.empty(0, np.int64), 3)
+    assert (spread.moments, spread.quantile(0.5)) == (Moments(3), None)

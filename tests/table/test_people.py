@@ -1,0 +1,73 @@
+"""Tables for people: units, and what a narrow terminal shows."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from rocpd.table.people import Column, readable, write_people
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0, "ns", "0 ns"),
+        (999, "ns", "999 ns"),
+        (1000, "ns", "1.00 us"),
+        (999_499, "ns", "999 us"),
+        (999_500, "ns", "1.00 ms"),
+        (12_345_678, "ns", "12.3 ms"),
+        (5_025_000_000_000, "ns", "5025 s"),
+        (82.4, "ns", "82.4 ns"),
+        (1023, "bytes", "1.00 KiB"),
+        (384 * 2**20, "bytes", "384 MiB"),
+        (2**50, "bytes", "1024 TiB"),
+        (0.04, "%", "0.040 %"),
+        (100.0, "%", "100 %"),
+        (43.81, "GiB/s", "43.8 GiB/s"),
+        (1.7386, "", "1.74"),
+        (2_756_212.4, "", "2756212"),
+        (2.5e13, "", "2.5e+13"),
+        (0.00001, "", "1e-05"),
+        (7, "", "7"),
+        ("a\nb", "", "a\\nb"),
+        (None, "ns", "-"),
+    ],
+)
+def test_readable(value: object, unit: str, text: str) -> None:
+    assert readable(value, unit) == text
+
+
+COLUMNS = (Column("name"), Column("total_ns", "ns"), Column("p99_ns", "ns", True), Column("percent", "%"))
+ROWS = [("void gemm<float, 128>(int) and more of it", 12_000_000, 5, 60.0), ("relu", 8, None, 40.0)]
+
+
+def text_of(width: int | None, limit: int = 0) -> tuple[str, object]:
+    out = io.StringIO()
+    cut = write_people(COLUMNS, iter(ROWS), out, limit, width)
+    return out.getvalue(), cut
+
+
+def test_a_pipe_gets_every_column() -> None:
+    assert text_of(None) == (
+        "name                                         total   p99  percent\n"
+        "-----------------------------------------  -------  ----  -------\n"
+        "void gemm<float, 128>(int) and more of it  12.0 ms  5 ns   60.0 %\n"
+        "relu                                          8 ns     -   40.0 %\n",
+        (False, ()),
+    )
+
+
+def test_a_narrow_terminal_gets_fewer_columns_and_shorter_names() -> None:
+    text, cut = text_of(38)
+    assert cut == (False, ("p99_ns",))
+    assert "void gemm" in text
+    assert "…" in text
+    assert max(map(len, text.splitlines())) <= 38
+
+
+def test_rows_are_cut() -> None:
+    text, cut = text_of(None, limit=1)
+    assert cut == (True, ())
+    assert len(text.splitlines()) == 3

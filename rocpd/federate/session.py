@@ -243,7 +243,11 @@ class Session:
         if not self._holds_a_writer_up(sql):
             return cursor
         columns = cursor.columns
-        return Rows(columns, spooled(cursor, len(columns)))
+        return Rows(columns, self._while_open(spooled(cursor, len(columns))))
+
+    def _while_open(self, rows: Iterator[Row]) -> Iterator[Row]:
+        self._check_open()
+        yield from rows
 
     def _holds_a_writer_up(self, sql: str) -> bool:
         """Whether a statement, while it is being read, locks a file that is perhaps still written."""

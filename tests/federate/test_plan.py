@@ -58,6 +58,8 @@ AGGREGATES = (
     "SELECT name, count(*) FROM kernels GROUP BY name UNION ALL SELECT name, count(*) FROM regions GROUP BY name",
     "SELECT n, x FROM (SELECT name n, sum(duration) x FROM kernels GROUP BY name ORDER BY x) ORDER BY (SELECT 1)",
     "SELECT row_number() OVER (ORDER BY n) FROM (SELECT name n FROM kernels GROUP BY name)",
+    # The guid that a LEFT JOIN adds may be NULL: that group has rows of all ranks.
+    f"SELECT r.guid, count(*) FROM kernels k LEFT JOIN regions r ON {KEY} GROUP BY r.guid",
 )
 ATTACHED = {
     "SELECT 1": "no FROM",

@@ -50,7 +50,7 @@ def bare_scan(session: Session) -> None:
     """Loop in Python over one cursor reading the columns that both statements use; no joins, one thread."""
     for part in session.parts:
         sql = f'SELECT kernel_id, start, "end" FROM {part.name("rocpd_kernel_dispatch")}'
-        for _ in session.execute(sql):
+        for _ in session.connection.execute(sql):
             pass
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import apsw
 
-from rocpd.federate.attach import guard, let_signals_in
+from rocpd.federate.attach import guard
 from rocpd.federate.open import BUSY_MS, told_as_input_error
 from rocpd.federate.pool import Share
 from rocpd.federate.unify import Unifier
@@ -91,7 +91,6 @@ class Copied:
             raise
         finally:
             guard(connection)
-            let_signals_in(connection)
 
     def _copy_table(self, part: Part, base: str) -> None:
         if base not in part.tables:

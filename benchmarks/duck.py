@@ -39,7 +39,10 @@ class Duck:
         self._schemas = [(names[rank.opening], rank.suffix) for rank in session.ranks]
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
-        """Run a statement to its end; {kernels}, {regions} and {copies} stand for name, start, end, duration."""
+        """Run a statement to its end; {kernels} and the like stand for name, start, end, duration of all ranks.
+
+        {regions} have their category too, and markers their message as name.
+        """
         return list(self._connection.execute(self._filled(sql)).fetchall())
 
     def _filled(self, sql: str) -> str:
@@ -52,8 +55,17 @@ class Duck:
             ),
             (
                 "regions",
-                'SELECT S.string AS name, K.start, K."end", K."end" - K.start AS duration'
-                " FROM {d}.rocpd_region{u} K LEFT JOIN {d}.rocpd_string{u} S ON S.id = K.name_id",
+                "SELECT CASE WHEN C.string LIKE 'MARKER_%' THEN json_extract_string(E.extdata, '$.message')"
+                " ELSE S.string END AS name, C.string AS category,"
+                ' K.start, K."end", K."end" - K.start AS duration'
+                " FROM {d}.rocpd_region{u} K LEFT JOIN {d}.rocpd_string{u} S ON S.id = K.name_id"
+                " LEFT JOIN {d}.rocpd_event{u} E ON E.id = K.event_id"
+                " LEFT JOIN {d}.rocpd_string{u} C ON C.id = E.category_id",
+            ),
+            (
+                "allocations",
+                'SELECT K.type || coalesce(K.level, \'\') AS name, K.start, K."end", K."end" - K.start AS duration'
+                " FROM {d}.rocpd_memory_allocate{u} K",
             ),
             (
                 "copies",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,9 +40,15 @@ IN_DUCKDB = {
     "total": "SELECT count(*), sum(duration) FROM {kernels}",
     "filtered rows": "SELECT name, start, duration FROM {kernels} WHERE duration > 400000",
 }
-SUMMARY_IN_DUCKDB = (
-    "SELECT name, count(*), sum(duration), avg(duration), min(duration), max(duration), stddev_samp(duration)"
-    " FROM {events} GROUP BY name"
+SUMMARY_IN_DUCKDB = tuple(
+    f"SELECT {names}, count(*), sum(duration), avg(duration), min(duration), max(duration), stddev_samp(duration)"
+    f" FROM {{{events}}} GROUP BY {names}"
+    for events, names in (
+        ("kernels", "name"),
+        ("regions", "category, name"),
+        ("copies", "name"),
+        ("allocations", "name"),
+    )
 )
 _RSS = """
 import resource, sys, rocpd
@@ -76,8 +81,7 @@ def _against_others() -> str:
             rows.append(_row(name, medians(actions, runs=5), other))
         actions = {"planned": lambda: list(summarize(session, SummaryOptions()))}
         if duck:
-            asked = [SUMMARY_IN_DUCKDB.replace("events", events) for events in ("kernels", "regions", "copies")]
-            actions["duck"] = lambda: [duck.run(sql) for sql in asked]
+            actions["duck"] = lambda: [duck.run(sql) for sql in SUMMARY_IN_DUCKDB]
         rows.append(_row("summary", medians(actions, runs=3), None))
     head = ("statement", "planned s", "attached s", "join of unions s", "DuckDB s", "planned / DuckDB")
     text = table(head, rows)
@@ -97,9 +101,7 @@ def _row(name: str, times: dict[str, float], unions: float | None) -> tuple[str,
 
 def _many_ranks() -> str:
     files = _rested(job(max(MANY), EVENTS))
-    start = time.perf_counter()
-    rocpd.connect(files[:1000]).close()
-    opening = time.perf_counter() - start
+    opening = medians({"opening": lambda: rocpd.connect(files[:1000]).close()})["opening"]
     sessions: dict[int, Session] = {count: rocpd.connect(files[:count]) for count in MANY}
     rows = []
     for name in ("top_kernels", "total"):

@@ -27,7 +27,8 @@ analysis gives one table or more; named by the analysis come all of them, named 
   machines are laid on each other as [architecture.md](architecture.md) says.
 - An analysis that lacks its data says so and the exit code is 1; it never prints zeros.
 - Other packages add analyses through the entry point group `rocpd.summaries`: a function that takes a
-  `rocpd.summary.reading.Reading` and gives `rocpd.summary.result.Summary` tables.
+  `rocpd.summary.reading.Reading` and gives `rocpd.summary.result.Summary` tables. `reading.each(work)` does a
+  module-level function on each rank, in whichever process, and gives what it returns in the order of ranks.
 """
 
 
@@ -37,8 +38,7 @@ def analysis_page(name: str) -> str:
 
     analysis = SUMMARIES[name]
     tables = importlib.import_module(analysis.place.partition(":")[0]).TABLES
-    by = " or ".join(f"`--by {kind}`" for kind in analysis.by)
-    parts = [f"# {name}\n\n`rocpd summary {name}`: {analysis.help}. Divided {by}.\n"]
+    parts = [f"# {name}\n\n`rocpd summary {name}`: {analysis.help}.\n"]
     for table in (tables[table] for table in analysis.tables):
         parts.append(f"\n## Table `{table.name}`\n\n{table.doc}\n\n| column | unit | meaning |\n|---|---|---|\n")
         parts += [f"| {field.name} | {field.unit} | {field.doc} |\n" for field in table.fields]

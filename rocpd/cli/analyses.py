@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
+import importlib
 import io
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from rocpd.cli.diagnostics import progress, tell, wrote
+from rocpd.cli.diagnostics import clear_bars, progress, tell, wrote
 from rocpd.cli.emit import TableFormat, target
 from rocpd.errors import RocpdError, UsageError
 from rocpd.summary.names import SUMMARIES, TABLES
@@ -24,7 +27,7 @@ ALL = "all"
 
 
 class SummaryFormat(StrEnum):
-    """How summaries look; `folded` and `speedscope` are forms of the call tree alone."""
+    """How summaries look; the last four are forms of the call tree and of the list of operations alone."""
 
     CONSOLE = "console"
     CSV = "csv"
@@ -34,12 +37,31 @@ class SummaryFormat(StrEnum):
     PARQUET = "parquet"
     FOLDED = "folded"
     SPEEDSCOPE = "speedscope"
+    RAPTOR = "raptor"
+    LOGDURATION = "logduration"
 
 
 _FEW = 6  # tables that are named when their rows are cut
-_TREES = (SummaryFormat.FOLDED, SummaryFormat.SPEEDSCOPE)
+_TEXTS = {
+    SummaryFormat.FOLDED: ("calls", "rocpd.summary.flame:folded"),
+    SummaryFormat.SPEEDSCOPE: ("calls", "rocpd.summary.flame:speedscope"),
+    SummaryFormat.RAPTOR: ("op-trace", "rocpd.summary.trace_text:raptor"),
+    SummaryFormat.LOGDURATION: ("op-trace", "rocpd.summary.trace_text:logduration"),
+}
+"""Forms of one analysis alone: its name, and what writes it."""
+_USED_BY = {
+    "sequence": ("variability",),
+    "categories": ("categories", "gpu-time", "ranks", "variability"),
+    "step_marker": ("ranks", "launch"),
+}
+"""Options that concern some analyses only."""
 _PAGES = (SummaryFormat.MD, SummaryFormat.HTML)
-_ENDINGS = {SummaryFormat.CONSOLE: "txt", SummaryFormat.SPEEDSCOPE: "speedscope.json"}
+_ENDINGS = {
+    SummaryFormat.CONSOLE: "txt",
+    SummaryFormat.SPEEDSCOPE: "speedscope.json",
+    SummaryFormat.RAPTOR: "txt",
+    SummaryFormat.LOGDURATION: "log",
+}
 
 
 def names_first(words: Sequence[str], further: Iterable[str] = ()) -> tuple[list[str], list[str]]:
@@ -50,6 +72,43 @@ def names_first(words: Sequence[str], further: Iterable[str] = ()) -> tuple[list
     """
     known = {*TABLES, ALL, *further}
     return [word for word in words if word in known], [word for word in words if word not in known]
+
+
+def check_names(words: Iterable[str], further: Iterable[str] = ()) -> None:
+    """Find out which inputs are misspelled names of summaries.
+
+    Raises:
+        UsageError: a bare word that is no file.
+    """
+    known = [*TABLES, ALL, *further]
+    for word in words:
+        if re.fullmatch(r"[A-Za-z_-]+", word) and not Path(word).exists():
+            close = difflib.get_close_matches(word.lower().replace("_", "-"), known, n=1)
+            hint = f"did you mean {close[0]}?" if close else "`rocpd summary --list` shows all summaries"
+            raise UsageError(f"{word}: neither a summary nor a file", hint)
+
+
+def check_options(names: Iterable[str], given: Iterable[str]) -> None:
+    """Find out whether every option concerns something that is asked for.
+
+    Args:
+        names: analyses or tables.
+        given: keys of `_USED_BY`.
+
+    Raises:
+        UsageError: an option that would change nothing.
+    """
+    asked = {TABLES.get(name, name) for name in names}
+    for option in given:
+        used = _USED_BY[option]
+        if asked <= {*SUMMARIES} - {*used}:
+            text = option.replace("_", "-")
+            raise UsageError(f"--{text} concerns none of {', '.join(sorted(asked))}", f"it is for {', '.join(used)}")
+
+
+def hint_for(form: SummaryFormat) -> str:
+    """Give a command line with a form of named summaries."""
+    return f"rocpd summary {_TEXTS[form][0] if form in _TEXTS else 'kernels'} --format {form}"
 
 
 def listing() -> Iterator[tuple[str, str, str]]:
@@ -79,9 +138,9 @@ def deliver(
         UsageError: an unknown name, or a form that fits no table.
     """
     prefix, force, limit = place
-    wanted = _everything(options) if ALL in names else list(dict.fromkeys(names))
-    if form in _TREES:
-        _deliver_tree(session, (wanted, options), form, (prefix, force))
+    wanted = list(SUMMARIES) if ALL in names else list(dict.fromkeys(names))
+    if form in _TEXTS:
+        _deliver_text(session, (wanted, options), form, (prefix, force))
         return
     found = _run(session, wanted, options)
     if form is SummaryFormat.PARQUET:
@@ -99,14 +158,6 @@ def deliver(
                 _one(summary, out, form, 0)
 
 
-def _everything(options: Options) -> list[str]:
-    """Give all analyses that can be divided as asked."""
-    kept = [name for name, analysis in SUMMARIES.items() if options.by is None or options.by in analysis.by]
-    if len(kept) < len(SUMMARIES):
-        tell(f"left out: {', '.join(name for name in SUMMARIES if name not in kept)} can't be divided by {options.by}")
-    return kept
-
-
 def _run(session: Session, wanted: Sequence[str], options: Options) -> Iterator[Summary]:
     """Run one analysis after the other; a table that was given is written before the next is computed."""
     from rocpd.summary.analyse import planned, run_analysis
@@ -119,6 +170,7 @@ def _run(session: Session, wanted: Sequence[str], options: Options) -> Iterator[
             with progress(name, "ranks") as report:
                 for summary in run_analysis(Reading(session, options, report), name, tables):
                     given += 1
+                    clear_bars()
                     yield summary
         except UsageError:
             raise
@@ -140,15 +192,20 @@ def _sections(found: Iterator[Summary], out: TextIO, form: SummaryFormat, limit:
     if form is SummaryFormat.JSON:
         _json(list(found), out)
         return
-    cut = []
+    cut, narrow = [], []
     for number, summary in enumerate(found):
         out.write("\n" if number else "")
         if form is SummaryFormat.CONSOLE:
             out.write(f"{summary.name.upper()}\n")
         elif form is SummaryFormat.MD:
             out.write(f"## {summary.name}\n\n{summary.doc}\n\n")
-        if _one(summary, out, form, limit):
-            cut.append(summary.name)
+        rows, columns = _one(summary, out, form, limit)
+        cut += [summary.name] if rows else []
+        narrow += [f"{summary.name}: {', '.join(columns)}"] if columns else []
+    if narrow:
+        out.flush()
+        more = f"columns of {len(narrow)} tables" if len(narrow) > _FEW else "; ".join(narrow)
+        tell(f"this terminal is too narrow for {more}")
     if cut:
         which = ", ".join(cut) if len(cut) <= _FEW else f"{len(cut)} tables"
         tell(f"cut at {limit} rows: {which}; --limit 0 shows all")
@@ -165,19 +222,15 @@ def _json(found: Sequence[Summary], out: TextIO) -> None:
     out.write("\n}\n")
 
 
-def _one(summary: Summary, out: TextIO, form: SummaryFormat, limit: int) -> bool:
-    """Write one table; give whether rows were cut off."""
+def _one(summary: Summary, out: TextIO, form: SummaryFormat, limit: int) -> tuple[bool, tuple[str, ...]]:
+    """Write one table; give whether rows were cut off, and which columns did not fit."""
     if form is not SummaryFormat.CONSOLE:
         from rocpd.table import writer
 
         writer(TableFormat(form.value).value)(summary.columns, iter(summary), out)
-        return False
+        return False, ()
     width = shutil.get_terminal_size().columns if out.isatty() else None
-    cut = summary.write_people(out, limit, width)
-    if cut.columns:
-        out.flush()
-        tell(f"{summary.name}: this terminal is too narrow for {', '.join(cut.columns)}")
-    return cut.rows
+    return summary.write_people(out, limit, width)
 
 
 def _parquet(found: Iterator[Summary], prefix: str, force: bool) -> None:
@@ -187,23 +240,31 @@ def _parquet(found: Iterator[Summary], prefix: str, force: bool) -> None:
 
     for summary in found:
         path = Path(f"{prefix}_{summary.name}.parquet")
-        with complete_or_nothing(path, force) as temporary:
-            pq.write_table(summary.arrow(), temporary, compression="zstd")
+        batches = summary.arrow_batches()
+        with (
+            complete_or_nothing(path, force) as temporary,
+            pq.ParquetWriter(temporary, batches.schema, compression="zstd") as writer,
+        ):
+            for batch in batches:
+                writer.write_batch(batch)
         wrote(path)
 
 
-def _deliver_tree(
+def _deliver_text(
     session: Session, asked: tuple[list[str], Options], form: SummaryFormat, place: tuple[str | None, bool]
 ) -> None:
-    from rocpd.summary.flame import folded, speedscope
     from rocpd.summary.reading import Reading
 
     names, options = asked
-    if names != ["calls"]:
-        raise UsageError(f"--format {form} is a form of the call tree", f"rocpd summary calls --format {form}")
+    analysis, function = _TEXTS[form]
+    if names != [analysis]:
+        raise UsageError(f"--format {form} is a form of {analysis}", f"rocpd summary {analysis} --format {form}")
+    if analysis == "op-trace" and options.by:
+        raise UsageError(f"--format {form} can't be divided: it has no columns for that", "leave --by out")
+    module, _, attribute = function.partition(":")
+    write = getattr(importlib.import_module(module), attribute)
     prefix, force = place
-    path = Path(f"{prefix}_calls.{_ENDINGS.get(form, form.value)}") if prefix else None
-    write = folded if form is SummaryFormat.FOLDED else speedscope
-    with target(path, force) as out, progress("calls", "ranks") as report:
+    path = Path(f"{prefix}_{analysis}.{_ENDINGS.get(form, form.value)}") if prefix else None
+    with target(path, force) as out, progress(analysis, "ranks") as report:
         for text in write(Reading(session, options, report)):
             out.write(text)

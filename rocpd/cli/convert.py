@@ -97,6 +97,8 @@ def convert(
         typer.Option("--jobs", "-j", metavar="N", min=1, show_default=False, help="Processes [default: as pays]."),
     ] = None,
     selection: options.Selection = options.Selection(),
+    scheduler: options.Scheduler = None,
+    local_hosts: options.LocalHosts = False,
     force: options.Force = False,
     skip_bad: options.SkipBad = False,
     verbose: options.Verbose = False,
@@ -136,7 +138,14 @@ def convert(
     shifts = _shifts(clock_offset or ())
     with contextlib.ExitStack() as stack:
         session = stack.enter_context(
-            connect(options.inputs(paths, inputs), skip_bad=skip_bad, align=align.value, filters=filters, tell=tell)
+            connect(
+                options.inputs(paths, inputs),
+                skip_bad=skip_bad,
+                align=align.value,
+                filters=filters,
+                client=options.cluster(scheduler, local_hosts),
+                tell=tell,
+            )
         )
         if shifts:
             session.lay(shifts)

@@ -9,6 +9,7 @@ import contextlib
 import os
 import shutil
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -56,6 +57,7 @@ def is_verbose(words: Sequence[str]) -> bool:
 
 def tell(message: str) -> None:
     """Say one line on stderr."""
+    clear_bars()
     sys.stderr.write(f"rocpd: {message}\n")
     sys.stderr.flush()
 
@@ -135,14 +137,22 @@ def progress(
         yield None
         return
     bar = _Bar(label, unit, size() if size else 0)
+    _bars.append(bar)
     try:
         yield bar.update
     finally:
+        _bars.remove(bar)
+        bar.end()
+
+
+def clear_bars() -> None:
+    """Take what is drawn from its line, before something else is written there; the next step draws it again."""
+    for bar in _bars:
         bar.clear()
 
 
 class _Bar:
-    """One line that is drawn over itself: label, bar, share, speed, time left."""
+    """One line that is drawn over itself: label, bar, share, speed, time left. It moves each second, done or not."""
 
     def __init__(self, label: str, unit: str, size: int) -> None:
         self._label = label
@@ -150,27 +160,61 @@ class _Bar:
         self._unit = unit
         self._start = time.monotonic()
         self._next = self._start + _PATIENCE_S
+        self._done, self._total = 0, 0
         self._drawn = False
+        self._quiet = False  # somebody else writes to the terminal, until the next step
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        threading.Thread(target=self._tick, name="rocpd-bar", daemon=True).start()
 
     def update(self, done: int, total: int) -> None:
+        with self._lock:
+            self._done, self._total, self._quiet = done, total, False
+            if time.monotonic() >= self._next:
+                self._draw()
+
+    def _tick(self) -> None:
+        while not self._ended.wait(0.5):
+            with self._lock:
+                if time.monotonic() >= self._next + 0.9 and not self._quiet and not self._ended.is_set():
+                    self._draw()
+
+    def _draw(self) -> None:
         now = time.monotonic()
-        if now < self._next or total <= 0:
-            return
         self._next = now + 0.1
         self._drawn = True
-        share = min(done / total, 1.0)
-        rate = done / (now - self._start)
-        left = (total - done) / rate if rate else 0
-        tail = f" {share:4.0%}  {rate:,.0f} {self._unit}/s  {left:,.0f} s left"
+        passed = now - self._start
+        share = min(self._done / self._total, 1.0) if self._total > 0 else 0.0
+        rate = self._done / passed
+        left = f"{(self._total - self._done) / rate:,.0f} s left" if rate else f"{passed:,.0f} s"
+        tail = f" {share:4.0%}  {rate:,.0f} {self._unit}/s  {left}"
         if self._size:
-            megabytes = share * self._size / (now - self._start) / 1e6
-            tail = f" {share:4.0%}  {done:,} {self._unit}  {megabytes:,.0f} MB/s  {left:,.0f} s left"
-        room = max(10, shutil.get_terminal_size().columns - len(self._label) - len(tail) - 2)
+            tail = f" {share:4.0%}  {self._done:,} {self._unit}  {share * self._size / passed / 1e6:,.0f} MB/s  {left}"
+        width = _width()
+        room = max(10, width - len(self._label) - len(tail) - 2)
         filled = int(room * share)
-        sys.stderr.write(f"\r{self._label} {'━' * filled}{' ' * (room - filled)}{tail}")
+        sys.stderr.write("\r" + f"{self._label} {'━' * filled}{' ' * (room - filled)}{tail}"[: width - 1])
         sys.stderr.flush()
 
     def clear(self) -> None:
-        if self._drawn:
-            sys.stderr.write("\r" + " " * (shutil.get_terminal_size().columns - 1) + "\r")
-            sys.stderr.flush()
+        with self._lock:
+            self._quiet = True
+            if self._drawn:
+                self._drawn = False
+                sys.stderr.write("\r" + " " * (_width() - 1) + "\r")
+                sys.stderr.flush()
+
+    def end(self) -> None:
+        self._ended.set()
+        self.clear()
+
+
+_bars: list[_Bar] = []
+
+
+def _width() -> int:
+    """Columns of stderr's terminal; stdout may be a file, or another terminal."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):
+        return shutil.get_terminal_size().columns

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from rocpd.cli import options
-from rocpd.cli.diagnostics import tell
 from rocpd.cli.emit import TableFormat, emit, target
 
 
@@ -21,6 +20,7 @@ class Part(StrEnum):
     ODD = "odd"
 
 
+@options.selects
 def info(
     paths: options.Paths = None,
     inputs: options.Input = None,
@@ -31,6 +31,8 @@ def info(
         ),
     ] = None,
     form: Annotated[TableFormat, typer.Option("--format", "-f", help="Form of the rows.")] = TableFormat.CONSOLE,
+    selection: options.Selection = options.Selection(),
+    align: options.Align = options.AlignChoice.AUTO,
     skip_bad: options.SkipBad = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -43,11 +45,10 @@ def info(
     rocpd info job/ --only ranks --format csv
     """
     from rocpd.federate.describe import describe
-    from rocpd.federate.session import connect
 
     if only is None and form is not TableFormat.CONSOLE:
         only = Part.RANKS
-    with connect(options.inputs(paths, inputs), skip_bad=skip_bad, tell=tell) as session:
+    with selection.connect(options.inputs(paths, inputs), align, skip_bad) as session:
         sections = describe(session)
     with target(None, force=False) as out:
         shown = [section for section in sections if only in (None, section.name)]

@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from rocpd.cli import options
-from rocpd.cli.diagnostics import progress, tell, wrote
+from rocpd.cli.diagnostics import progress, wrote
 from rocpd.cli.summary import show, summarized
 
 _ENDINGS = (".db", ".db3", ".sqlite", ".sqlite3")
 
 
+@options.selects
 def merge(
     paths: options.Paths = None,
     inputs: options.Input = None,
@@ -23,6 +24,8 @@ def merge(
     folder: options.OutputFolder = None,
     summary: Annotated[bool, typer.Option("--summary", help="Also print the summary of the merged file.")] = False,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Rows per summary table; 0 shows all.")] = 20,
+    selection: options.Selection = options.Selection(),
+    align: options.Align = options.AlignChoice.AUTO,
     force: options.Force = False,
     skip_bad: options.SkipBad = False,
     verbose: options.Verbose = False,
@@ -30,18 +33,20 @@ def merge(
     """Put all ranks into one SQLite file that any SQLite tool shows as one job.
 
     Every row of every rank is kept under its own table names; the joined views are stored too. The file is verified
-    before it gets its name; inputs are never changed. Merged files can be merged again.
+    before it gets its name; inputs are never changed. Merged files can be merged again. With a window or filters only
+    the events that count are copied, with their arguments and counters.
 
     \b
     rocpd merge rank*.db --summary
     rocpd merge node0/ node1/ -o job -d results
+    rocpd merge job/ -o step7 --start-marker "step 7" --end-marker "step 7" --rank 0-3
     """
     from rocpd.federate.merge import merge as write_merged
     from rocpd.federate.session import connect
     from rocpd.summary.summarize import SummaryOptions
 
     target = output_path(name, folder)
-    with connect(options.inputs(paths, inputs), skip_bad=skip_bad, tell=tell) as session:
+    with selection.connect(options.inputs(paths, inputs), align, skip_bad) as session:
         with progress("merge") as report:
             write_merged(session, target, force, report)
         ranks, files = len(session.ranks), len({rank.opening.path for rank in session.ranks})

@@ -16,7 +16,9 @@ import typer
 from rocpd.errors import UsageError
 
 if TYPE_CHECKING:
+    from rocpd.federate.cluster import Cluster
     from rocpd.federate.filters import Filters
+    from rocpd.federate.session import Session
     from rocpd.federate.window import Window
 
 
@@ -70,6 +72,20 @@ Strategy: TypeAlias = Annotated[
 ]
 Threads: TypeAlias = Annotated[
     int, typer.Option("--threads", min=0, metavar="N", help="Ranks worked on at a time; 0: one per core.")
+]
+Scheduler: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        envvar="DASK_SCHEDULER_ADDRESS",
+        show_default=False,
+        help="Work on a Dask cluster: tcp://host:port, or the scheduler's JSON file.",
+    ),
+]
+LocalHosts: TypeAlias = Annotated[
+    bool,
+    typer.Option("--local-hosts", help="Cluster: read a file on the host that its path or its metadata names."),
 ]
 OutputName: TypeAlias = Annotated[
     str | None,
@@ -174,6 +190,16 @@ class Selection:
         str | None, typer.Option("--exclude-kernel", metavar="REGEX", show_default=False, help="No such kernels.")
     ] = None
 
+    def connect(self, inputs: list[str], align: AlignChoice, skip_bad: bool, client: Cluster | None = None) -> Session:
+        """Open inputs; what was not asked for does not count. Errors as `rocpd.connect`, `window` and `filters`."""
+        from rocpd.cli.diagnostics import tell
+        from rocpd.federate.session import connect
+
+        window, filters = self.window(), self.filters()
+        return connect(
+            inputs, skip_bad=skip_bad, align=align.value, window=window, filters=filters, client=client, tell=tell
+        )
+
     def window(self) -> Window | None:
         """Give the window that was asked for, None when none was.
 
@@ -224,6 +250,22 @@ def _truth(inclusive: str) -> bool:
     if inclusive.lower() not in truth:
         raise UsageError(f"--inclusive {inclusive}: neither True nor False")
     return truth[inclusive.lower()]
+
+
+def cluster(scheduler: str | None, local_hosts: bool) -> Cluster | None:
+    """Connect to the cluster that was asked for, if any.
+
+    Raises:
+        UsageError: no scheduler there, workers without this package, or `--local-hosts` alone.
+    """
+    if not scheduler:
+        if local_hosts:
+            raise UsageError("--local-hosts needs a cluster", "--scheduler tcp://host:port")
+        return None
+    from rocpd.cli.diagnostics import tell
+    from rocpd.federate.cluster import Cluster
+
+    return Cluster(scheduler, local_hosts, tell)
 
 
 def inputs(paths: list[str] | None, option: list[str] | None) -> list[str]:

@@ -44,6 +44,8 @@ def query(
     limit: Annotated[int, typer.Option("--limit", min=0, help="Rows shown on the console; 0 shows all.")] = 100,
     selection: options.Selection = options.Selection(),
     align: options.Align = options.AlignChoice.AUTO,
+    scheduler: options.Scheduler = None,
+    local_hosts: options.LocalHosts = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show how the statement would run: strategy, SQL of each step.")
     ] = False,
@@ -63,16 +65,13 @@ def query(
     rocpd query "select rank, sum(duration) from kernels group by rank" job/*.db
     rocpd query -i a.db b.db --query "select * from regions" --format csv -o regions.csv
     """
-    from rocpd.federate.session import connect
-
     text, paths = _split(words or [], sql, script)
     first = _read_script(script) if script else ""
     file = _file(output, folder, form)
     chosen = form or _form_of(file)
-    window, filters = selection.window(), selection.filters()
     with (
-        connect(
-            [*(inputs or []), *paths], skip_bad=skip_bad, align=align.value, window=window, filters=filters, tell=tell
+        selection.connect(
+            [*(inputs or []), *paths], align, skip_bad, options.cluster(scheduler, local_hosts)
         ) as session,
         target(file, force) as out,
     ):

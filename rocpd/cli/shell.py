@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from rocpd.cli import options
-from rocpd.cli.diagnostics import tell
+from rocpd.errors import Exit
 
 if TYPE_CHECKING:
     import apsw
@@ -26,12 +29,7 @@ def shell(
     rocpd shell job/
     echo "select count(*) from kernels;" | rocpd shell job/
     """
-    from rocpd.federate.session import connect
-
-    window, filters = selection.window(), selection.filters()
-    with connect(
-        options.inputs(paths, inputs), skip_bad=skip_bad, align=align.value, window=window, filters=filters, tell=tell
-    ) as session:
+    with selection.connect(options.inputs(paths, inputs), align, skip_bad) as session:
         _run(session.open_views(), f"{len(session.ranks)} ranks; .tables lists what there is, .help helps")
 
 
@@ -45,7 +43,19 @@ def _run(connection: apsw.Connection, intro: str) -> None:
             """open: not available, raw files are never changed"""
             raise self.Error("not here: raw files are never changed\n")
 
+        failed = False
+
+        def process_sql(self, *words: Any, **options: Any) -> None:
+            """Run SQL; remember whether any of it failed."""
+            try:
+                super().process_sql(*words, **options)
+            except Exception:
+                self.failed = True
+                raise
+
         command_open = command_connection = command_restore = command_import = command_autoimport = _refuse
 
     shell: Any = ReadOnlyShell(db=connection)
     shell.cmdloop(intro=intro)
+    if shell.failed and not sys.stdin.isatty():
+        raise typer.Exit(Exit.FAILED)

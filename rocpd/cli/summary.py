@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rocpd.cli import options
-from rocpd.cli.analyses import SummaryFormat, deliver, listing, names_first
+from rocpd.cli.analyses import SummaryFormat, check_names, check_options, deliver, hint_for, listing, names_first
 from rocpd.cli.diagnostics import progress, tell
 from rocpd.cli.emit import TableFormat, emit, target
 from rocpd.errors import RocpdError, UsageError
@@ -84,6 +84,8 @@ def summary(
     limit: Annotated[int, typer.Option("--limit", min=0, help="Rows per table on the console; 0 shows all.")] = 20,
     selection: options.Selection = options.Selection(),
     align: options.Align = options.AlignChoice.AUTO,
+    scheduler: options.Scheduler = None,
+    local_hosts: options.LocalHosts = False,
     force: options.Force = False,
     skip_bad: options.SkipBad = False,
     verbose: options.Verbose = False,
@@ -108,16 +110,23 @@ def summary(
         return
     if mangled and truncate:
         raise UsageError("--mangled-kernels and --truncate-kernels contradict each other")
-    from rocpd.federate.session import connect
     from rocpd.summary.analyse import others
     from rocpd.summary.options import STEP_MARKER, By, KernelNames, Options
 
     named, rest = names_first(options.inputs(paths, inputs), others())
+    check_names(rest, others())
+    if (named or by) and (by_rank or domains or regions):
+        raise UsageError(
+            "--summary-by-rank, --domain-summary and --region-categories are for summaries without names",
+            "with names: --by rank, `domains`, --category",
+        )
+    given = {"sequence": sequence, "categories": categories, "step_marker": step_marker}
+    if not list_categories:
+        check_options(named or TOTALS, [option for option, value in given.items() if value])
     kernel_names = KernelNames.MANGLED if mangled else KernelNames.TRUNCATED if truncate else KernelNames.DISPLAY
     kind = By(by.value) if by else None
     asked = Options(kind, kernel_names, categories, step_marker or STEP_MARKER, sequence)
-    window, filters = selection.window(), selection.filters()
-    with connect(rest, skip_bad=skip_bad, align=align.value, window=window, filters=filters, tell=tell) as session:
+    with selection.connect(rest, align, skip_bad, options.cluster(scheduler, local_hosts)) as session:
         if list_categories:
             _list_categories(session)
         elif named or by:
@@ -156,7 +165,7 @@ def _dropin(
     from rocpd.summary.summarize import SummaryOptions
 
     if form.value not in set(TableFormat):
-        raise UsageError(f"--format {form} is for named summaries", f"rocpd summary kernels --format {form}")
+        raise UsageError(f"--format {form} is for named summaries", hint_for(form))
     by_rank, domains, regions, kernel_names = asked
     name, folder, force, limit = place
     tables = summarized(session, SummaryOptions(by_rank, domains, _categories(regions), kernel_names))
@@ -178,7 +187,7 @@ def summarized(session: Session, wanted: SummaryOptions) -> list[SummaryTable]:
     """Give all tables, with a progress bar; an empty job is an error, not a page of zeros."""
     from rocpd.summary.summarize import summarize
 
-    with progress("summary", "steps") as report:
+    with progress("summary", "ranks") as report:
         tables = list(summarize(session, wanted, report))
     if not tables:
         raise RocpdError("nothing to summarise: no kernels, copies, allocations or regions in the inputs")

@@ -40,7 +40,7 @@ def write(session: Session, options: ConvertOptions, progress: Progress | None =
         with temporary.open("wb", buffering=1 << 20) as file:
             out = (pa.ipc.new_stream if options.stream else pa.ipc.new_file)(file, schema)
             results = stack.enter_context(
-                contextlib.closing(run(_part, jobs(session, options, aligned=False), folder, progress))
+                contextlib.closing(run(_part, jobs(session, options, aligned=False), folder, session, progress))
             )
             for part, found in results:
                 with pa.OSFile(str(part.path)) as source, pa.ipc.open_stream(source) as batches:

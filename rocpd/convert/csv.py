@@ -58,7 +58,7 @@ def write(session: Session, options: ConvertOptions, progress: Progress | None =
     left = Counter[str]()
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(workplace(options.folder))
-        results = run(_part, [job for place in places for job in place.jobs], folder, progress)
+        results = run(_part, [job for place in places for job in place.jobs], folder, session, progress)
         stack.callback(results.close)
         written: list[Path] = []
         for place in places:

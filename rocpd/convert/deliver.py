@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
 
 from rocpd.convert import Progress
-from rocpd.convert.job import RankJob
+from rocpd.convert.job import RankJob, jobs
 from rocpd.convert.options import ConvertOptions, Split
-from rocpd.convert.workers import each, processes
+from rocpd.federate.local import Local
+from rocpd.federate.pool import Pool
+from rocpd.federate.session import Session
 from rocpd.output import complete_or_nothing, told_as_output_error
 
 _LEVEL = 5
@@ -43,14 +45,14 @@ class Part:
     path: Path
 
 
-def outputs(jobs: Sequence[RankJob], split: Split | None) -> tuple[Output, ...]:
+def outputs(ranks: Sequence[RankJob], split: Split | None) -> tuple[Output, ...]:
     """Share ranks out: all in one output, or `_rank3` for each rank, or `_node-<host>` for each node."""
     if split is None:
-        return (Output("", tuple(jobs)),)
+        return (Output("", tuple(ranks)),)
     if split is Split.RANK:
-        return tuple(Output(f"_rank{job.rank.number}", (job,)) for job in jobs)
+        return tuple(Output(f"_rank{job.rank.number}", (job,)) for job in ranks)
     nodes: dict[tuple[str | None, str | None], list[RankJob]] = {}
-    for job in jobs:
+    for job in ranks:
         nodes.setdefault((job.rank.hostname, job.rank.machine_id), []).append(job)
     names: dict[str, tuple[RankJob, ...]] = {}
     for (host, _), members in nodes.items():
@@ -64,18 +66,22 @@ def outputs(jobs: Sequence[RankJob], split: Split | None) -> tuple[Output, ...]:
 
 
 def run(
-    work: Callable[[Part], Answer], jobs: Sequence[RankJob], folder: Path, progress: Progress | None
+    work: Callable[[Part], Answer], ranks: Sequence[RankJob], folder: Path, session: Session, progress: Progress | None
 ) -> Generator[tuple[Part, Answer], None, None]:
     """Do `work` for each rank, each with a temporary path in `folder`; give the results in order.
 
     The caller removes what `work` wrote, or it goes with `folder`; and it closes the generator before that.
     """
-    counts = [job.rows() for job in jobs] if progress else [0] * len(jobs)
-    files = {job.rank.opening.path: _size(job.rank.opening.path) for job in jobs}
-    count = processes(len(jobs), sum(files.values()), jobs[0].options.processes if jobs else None)
-    parts = [Part(job, folder / str(number)) for number, job in enumerate(jobs)]
+    counts = [job.rows() for job in ranks] if progress else [0] * len(ranks)
+    parts = [Part(job, folder.absolute() / str(number)) for number, job in enumerate(ranks)]
     done = 0
-    with contextlib.closing(each(work, parts, count)) as answers:
+    with contextlib.ExitStack() as stack:
+        executor = session.executor
+        wanted = ranks[0].options.processes if ranks else None
+        if wanted is not None and not executor.is_remote:
+            executor = stack.enter_context(contextlib.closing(Local(Pool(), processes=wanted)))
+        answers = executor.each(work, parts, [job.rank for job in ranks])
+        stack.callback(answers.close)
         for part, rows, answer in zip(parts, counts, answers, strict=True):
             yield part, answer
             del answer  # it may hold a rank's columns
@@ -111,7 +117,7 @@ class Frame:
 
 def concatenate(
     work: Callable[[Part], Answer],
-    jobs: Sequence[RankJob],
+    session: Session,
     frame: Frame,
     options: ConvertOptions,
     progress: Progress | None,
@@ -120,7 +126,7 @@ def concatenate(
 
     Args:
         work: writes the part of one rank with `opened`, and gives what it has to tell.
-        jobs: the ranks.
+        session: the ranks.
         frame: what comes around parts.
         options: of the outputs.
         progress: as `Format.write`.
@@ -128,14 +134,14 @@ def concatenate(
     Returns:
         the paths, and the answers of `work` in order of ranks.
     """
-    places = outputs(jobs, options.split)
+    places = outputs(jobs(session, options), options.split)
     ending = frame.ending + (".gz" if options.gzip else "")
     paths = tuple(options.path(place.infix + ending) for place in places)
     answers: list[Answer] = []
     with contextlib.ExitStack() as stack:
         temporaries = [stack.enter_context(complete_or_nothing(path, options.force)) for path in paths]
         folder = stack.enter_context(workplace(options.folder))
-        results = run(work, [job for place in places for job in place.jobs], folder, progress)
+        results = run(work, [job for place in places for job in place.jobs], folder, session, progress)
         stack.callback(results.close)
         for place, temporary, path in zip(places, temporaries, paths, strict=True):
             with told_as_output_error(path), temporary.open("wb") as out:
@@ -186,10 +192,3 @@ def opened(path: Path, options: ConvertOptions) -> Iterator[BinaryIO]:
 def packed(data: bytes, options: ConvertOptions) -> bytes:
     """Give `data`, compressed when the user asks for it."""
     return gzip.compress(data, _LEVEL, mtime=0) if data and options.gzip else data
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

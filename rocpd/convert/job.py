@@ -32,6 +32,7 @@ class RankJob:
     Args:
         rank: the rank, with how its file is opened.
         part: its tables as a connection to its own file names them, with what window and filters let count.
+        whole: the same, with what filters alone let count.
         interval: window on the common time line, or None.
         offset: what is added to its times to lay them on the common time line [ns].
         place: 1 for the first rank of the session, and so on.
@@ -41,6 +42,7 @@ class RankJob:
 
     rank: Rank
     part: Part
+    whole: Part
     interval: Interval | None
     offset: int
     place: int
@@ -53,7 +55,7 @@ class RankJob:
         connection = self.rank.opening.connect()
         try:
             let_signals_in(connection)
-            yield Tables(connection, self.part, self.interval)
+            yield Tables(connection, self.part, self.interval, self.whole)
         except apsw.Error:
             # No other error: what the caller writes meanwhile may fail too, and that is not the input's fault.
             with told_as_input_error(self.rank.opening.path):
@@ -79,6 +81,7 @@ def jobs(session: Session, options: ConvertOptions, *, aligned: bool = True) -> 
         RankJob(
             rank,
             session.part(rank.number),
+            session.unwindowed(rank.number),
             session.window,
             offsets.get(rank.number, 0),
             place,

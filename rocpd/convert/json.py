@@ -18,7 +18,6 @@ from rocpd.convert import Progress
 from rocpd.convert.collect import collect
 from rocpd.convert.context import Damage
 from rocpd.convert.deliver import Frame, Part, concatenate, opened
-from rocpd.convert.job import jobs
 from rocpd.convert.model import Annotation, Counters, Instants, Ints, RankEvents, Slices
 from rocpd.convert.options import ConvertOptions
 from rocpd.federate.session import Session
@@ -33,7 +32,7 @@ _BATCH = 1 << 13
 def write(session: Session, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write `<name>.json`; see `rocpd.convert.Format.write`."""
     options = options.plain()
-    paths, told = concatenate(_part, jobs(session, options), _FRAME, options, progress)
+    paths, told = concatenate(_part, session, _FRAME, options, progress)
     for line in Damage.together(told).lines():
         session.note(line)
     return paths

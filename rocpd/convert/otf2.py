@@ -40,7 +40,7 @@ def write(session: Session, options: ConvertOptions, progress: Progress | None =
             for place in places
         ]
         everything = [job for place in places for job in place.jobs]
-        results = run(trace, everything, options.folder, progress)
+        results = run(trace, everything, options.folder, session, progress)
         stack.callback(results.close)
         for place, folder in zip(places, folders, strict=True):
             name = f"{options.name}{place.infix}"

@@ -30,7 +30,7 @@ def write(session: Session, options: ConvertOptions, progress: Progress | None =
     lost = Counter[str]()
     with (
         folder_complete_or_nothing(folder, options.force) as temporary,
-        contextlib.closing(run(_part, jobs(session, options, aligned=False), temporary, progress)) as results,
+        contextlib.closing(run(_part, jobs(session, options, aligned=False), temporary, session, progress)) as results,
     ):
         for part, found in results:
             lost += found

@@ -16,7 +16,6 @@ from rocpd.convert import protobuf as pb
 from rocpd.convert.collect import collect
 from rocpd.convert.context import Damage
 from rocpd.convert.deliver import Frame, Part, concatenate, opened
-from rocpd.convert.job import jobs
 from rocpd.convert.model import Ints, RankEvents, Track
 from rocpd.convert.options import ConvertOptions
 from rocpd.convert.packets import FLAGS, NEEDS_STATE, PACKET, SEQUENCE, Encoder, in_time_order
@@ -38,7 +37,7 @@ _BATCH = 1000
 def write(session: Session, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write `<name>.pftrace`; see `rocpd.convert.Format.write`."""
     options = options.plain()
-    paths, told = concatenate(_part, jobs(session, options), Frame(".pftrace"), options, progress)
+    paths, told = concatenate(_part, session, Frame(".pftrace"), options, progress)
     for line in Damage.together(told).lines():
         session.note(line)
     return paths

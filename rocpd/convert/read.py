@@ -8,7 +8,6 @@ Python loop that looks at no value; one statement per table with the event joine
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 import json
@@ -44,16 +43,20 @@ class Tables:
         connection: to the rank's own file.
         part: the rank's tables as statements on it name them.
         interval: the window on the common time line, or None.
+        whole: `part` as it is without the window; None: the same.
     """
 
-    def __init__(self, connection: apsw.Connection, part: Part, interval: Interval | None = None) -> None:
+    def __init__(
+        self, connection: apsw.Connection, part: Part, interval: Interval | None = None, whole: Part | None = None
+    ) -> None:
         self.connection = connection
         self.part = part
         self.interval = interval
+        self._whole = whole
 
     def whole(self) -> Tables:
-        """Give a reader of all rows, whatever the window."""
-        return Tables(self.connection, dataclasses.replace(self.part, only={}, values={}))
+        """Give a reader of all rows that pass the filters, whatever the window."""
+        return Tables(self.connection, self._whole or self.part)
 
     def has(self, base: str, column: str) -> bool:
         """Whether the rank's file has this column."""

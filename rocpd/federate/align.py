@@ -9,14 +9,16 @@ import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import apsw
-
 from rocpd.errors import UsageError
 from rocpd.federate.identify import Rank
-from rocpd.schema.quote import quote_name
-from rocpd.schema.render import Part
 
-_TIMED = ("kernel_dispatch", "region", "memory_copy", "memory_allocate", "graph_launch")
+_TIMED = (
+    "rocpd_kernel_dispatch",
+    "rocpd_region",
+    "rocpd_memory_copy",
+    "rocpd_memory_allocate",
+    "rocpd_graph_launch",
+)
 
 
 class Align(enum.StrEnum):
@@ -53,18 +55,19 @@ class Alignment:
     note: str | None = None
 
 
-def span_of(connection: apsw.Connection, part: Part) -> Span | None:
-    """Read the span of one rank; rows with start 0 or end before start do not count; None without events."""
-    selects = [
-        f'SELECT MIN(start), MAX("end") FROM {part.name(base)} WHERE start > 0 AND "end" >= start'
-        for base in (f"rocpd_{name}" for name in _TIMED)
-        if {"start", "end"} <= set(part.tables.get(base, ()))
-    ]
-    if "timestamp" in part.tables.get("rocpd_sample", ()):
-        stamp = quote_name("timestamp")
-        selects.append(f"SELECT MIN({stamp}), MAX({stamp}) FROM {part.name('rocpd_sample')} WHERE {stamp} > 0")
-    rows = [row for sql in selects for row in connection.execute(sql) if row[0] is not None]
-    return Span(min(row[0] for row in rows), max(row[1] for row in rows)) if rows else None
+_LAST = (1 << 63) - 1
+IS_SOUND = f'start BETWEEN 1 AND {_LAST} AND "end" BETWEEN start AND {_LAST}'
+"""Condition on events with sound times; a text or blob is above every number, so it has an upper end."""
+
+SPAN = (
+    "SELECT MIN(first), MAX(last) FROM ("
+    + " UNION ALL ".join(
+        [f'SELECT MIN(start) AS first, MAX("end") AS last FROM {base} WHERE {IS_SOUND}' for base in _TIMED]
+        + [f"SELECT MIN(timestamp), MAX(timestamp) FROM rocpd_sample WHERE timestamp BETWEEN 1 AND {_LAST}"]
+    )
+    + ")"
+)
+"""SELECT of the span of a rank; rows with start 0 or end before start do not count; NULLs without events."""
 
 
 def domains(ranks: Sequence[Rank], spans: Mapping[int, Span]) -> tuple[Domain, ...]:

@@ -49,9 +49,10 @@ class Copied:
             if base not in self._copied or not columns <= self._copied[base]
         }
         if missing:
-            size = sum(opening.path.stat().st_size for opening in {share.opening for share in self._shares})
+            openings = {share.opening for share in self._shares}
+            size = sum(opening.size for opening in openings)
             self._tell(
-                f"{len(self._shares)} files are more than SQLite can attach: copying {', '.join(sorted(missing))}"
+                f"{len(openings)} files are more than SQLite can attach: copying {', '.join(sorted(missing))}"
                 f" to a temporary database (less than {size / 1e9:.1f} GB)"
             )
             self._copy(missing)
@@ -72,20 +73,18 @@ class Copied:
         connection.authorizer = None
         try:
             for base, columns in needs.items():
-                if base in self._copied:
-                    self._forget(base)
-                    columns |= self._copied[base]
-                self._copied[base] = columns
+                self._copied[base] = columns | self._copied.get(base, set())
             for share in self._shares:
                 with told_as_input_error(share.opening.path):
-                    connection.execute("ATTACH ? AS source", (share.opening.uri,))
                     try:
+                        connection.execute("ATTACH ? AS source", (share.opening.uri,))
                         with connection:
                             for part in share.parts:
                                 for base in needs:
                                     self._copy_table(part, base)
                     finally:
-                        connection.execute("DETACH source")
+                        if "source" in connection.db_names():
+                            connection.execute("DETACH source")
         except BaseException:
             self._copied.clear()
             raise
@@ -106,9 +105,6 @@ class Copied:
         )
         items = ", ".join(quote_name(column) for column, _, _ in columns)
         condition = f" WHERE {part.only[base]}" if base in part.only else ""
+        self.connection.execute(f"DROP TABLE IF EXISTS main.{name}")  # of a copy that was interrupted, or lacks columns
         self.connection.execute(f"CREATE TABLE main.{name} ({declared})")
         self.connection.execute(f"INSERT INTO main.{name} SELECT {items} FROM source.{name}{condition}")
-
-    def _forget(self, base: str) -> None:
-        for part in self.parts:
-            self.connection.execute(f"DROP TABLE IF EXISTS main.{quote_name(base + part.suffix)}")

@@ -66,7 +66,7 @@ def _agents(session: Session) -> Iterator[Row]:
     sql = "SELECT type, name, product_name, COUNT(*) FROM rocpd_info_agent GROUP BY 1, 2, 3"
     counts: dict[Row, int] = {}
     for rank in session.ranks:
-        for kind, name, product, count in session.rows_in(rank.number, sql):
+        for kind, name, product, count in session.reader(rank.number).rows(sql):
             key = (rank.hostname, kind, name, product)
             counts[key] = max(counts.get(key, 0), count)  # every rank of a host lists the agents of the host
     for key, count in sorted(counts.items(), key=lambda item: tuple(map(str, item[0]))):

@@ -7,6 +7,7 @@ stay. Names are looked up in each rank first, so the conditions hold numbers onl
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from rocpd.federate.identify import Rank
 from rocpd.schema.render import Part
 
 if TYPE_CHECKING:
+    from rocpd.federate.reader import RankReader
     from rocpd.federate.session import Session
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
@@ -26,9 +28,14 @@ _AGENTS = "SELECT id, type, type_index FROM rocpd_info_agent"
 _CATEGORIES = "SELECT id, string FROM rocpd_string WHERE id IN (SELECT DISTINCT category_id FROM rocpd_event)"
 _LISTED = """
 SELECT C.string, COUNT(*) FROM {table} T LEFT JOIN rocpd_event E ON E.id = T.event_id
-LEFT JOIN rocpd_string C ON C.id = E.category_id GROUP BY 1"""
+LEFT JOIN rocpd_string C ON C.id = E.category_id WHERE {condition} GROUP BY 1"""
 _BY_EVENT = ("rocpd_region", "rocpd_sample", "rocpd_graph_launch")
-_BY_TABLE = {"rocpd_kernel_dispatch": "KERNELS", "rocpd_memory_copy": "MEMORY_COPIES"}
+_BY_TABLE = {
+    "KERNELS": ("rocpd_kernel_dispatch", "1"),
+    "MEMORY_COPIES": ("rocpd_memory_copy", "1"),
+    "MEMORY_ALLOCATIONS": ("rocpd_memory_allocate", "level IS NOT 'SCRATCH'"),
+    "SCRATCH_MEMORY": ("rocpd_memory_allocate", "level = 'SCRATCH'"),
+}
 _STREAMED = ("rocpd_kernel_dispatch", "rocpd_memory_copy", "rocpd_memory_allocate")
 _NOTHING = "0"
 
@@ -122,48 +129,58 @@ def keep(ranks: Sequence[Rank], filters: Filters) -> tuple[Rank, ...]:
     return tuple(left)
 
 
-def row_conditions(session: Session, part: Part, filters: Filters) -> dict[str, str]:
+def unmatched(ranks: Sequence[Rank], filters: Filters) -> list[str]:
+    """Say which of the ranks and hosts that are asked for are not there."""
+    found = []
+    for some in numbers(filters.ranks, "--rank") if filters.ranks is not None else ():
+        if not any(rank.number in some for rank in ranks):
+            text = str(some.start) if len(some) == 1 else f"{some.start}-{some.stop - 1}"
+            found.append(f"--rank: no rank is numbered {text}")
+    hosts = {rank.hostname for rank in ranks}
+    found += [f"--host: no rank ran on {host}" for host in words(filters.hosts or "") if host not in hosts]
+    return found
+
+
+def row_conditions(filters: Filters, reader: RankReader) -> dict[str, str]:
     """Give base table -> condition on its rows, for one rank; tables that are not named are whole.
 
     `EVENTS` in a condition stands for the rank's events, whose name depends on the connection.
     """
     found: dict[str, list[str]] = {}
-    for base, condition in _all(session, part, filters):
-        if base in part.tables:
+    for base, condition in _all(filters, reader):
+        if base in reader.part.tables:
             found.setdefault(base, []).append(condition)
     return {base: " AND ".join(f"({one})" for one in own) for base, own in found.items()}
 
 
-def _all(session: Session, part: Part, filters: Filters) -> Iterator[tuple[str, str]]:
-    rank = part.rank or 0
+def _all(filters: Filters, reader: RankReader) -> Iterator[tuple[str, str]]:
     if filters.agents is not None:
-        yield from _of_agents(_agent_ids(session, rank, filters.agents), part)
+        yield from _of_agents(_agent_ids(reader, filters.agents), reader.part)
     if filters.streams is not None:
         some = numbers(filters.streams, "--stream")
         chosen = " OR ".join(f"stream_id BETWEEN {one.start} AND {one.stop - 1}" for one in some)
         yield from ((base, chosen) for base in _STREAMED)
     if filters.categories is not None:
-        yield from _of_categories(session, rank, filters.categories)
+        yield from _of_categories(reader, filters.categories)
     if filters.kernel is not None:
-        ids = kernel_ids(session, rank, expression(filters.kernel, "--kernel"))
+        ids = _kernel_ids(reader, expression(filters.kernel, "--kernel"))
         yield "rocpd_kernel_dispatch", f"kernel_id IN ({_listed(ids)})"
     if filters.exclude_kernel is not None:
-        ids = kernel_ids(session, rank, expression(filters.exclude_kernel, "--exclude-kernel"))
+        ids = _kernel_ids(reader, expression(filters.exclude_kernel, "--exclude-kernel"))
         yield "rocpd_kernel_dispatch", f"kernel_id IS NULL OR kernel_id NOT IN ({_listed(ids)})"
 
 
-def kernel_ids(session: Session, rank: int, pattern: re.Pattern[str]) -> list[int]:
-    """Give the ids of a rank's kernels whose name matches."""
-    return [number for number, name in session.rows_in(rank, _KERNELS) if name is not None and pattern.search(name)]
+def _kernel_ids(reader: RankReader, pattern: re.Pattern[str]) -> list[int]:
+    return [number for number, name in reader.rows(_KERNELS) if name is not None and pattern.search(name)]
 
 
 def _listed(ids: Iterable[int]) -> str:
     return ", ".join(str(int(number)) for number in sorted(ids))
 
 
-def _agent_ids(session: Session, rank: int, text: str) -> list[int]:
+def _agent_ids(reader: RankReader, text: str) -> list[int]:
     found: list[int] = []
-    known = session.rows_in(rank, _AGENTS)
+    known = reader.rows(_AGENTS)
     for word in words(text):
         match = _AGENT.fullmatch(word)
         if not match:
@@ -184,29 +201,37 @@ def _of_agents(ids: list[int], part: Part) -> Iterator[tuple[str, str]]:
     yield "rocpd_memory_copy", f"dst_agent_id {among} OR src_agent_id {among}"
 
 
-def _of_categories(session: Session, rank: int, text: str) -> Iterator[tuple[str, str]]:
+def _of_categories(reader: RankReader, text: str) -> Iterator[tuple[str, str]]:
+    """What is wanted by domain or by category; what ran on a GPU has its domain from its table, damaged or not."""
     wanted = {spelled(word) for word in words(text)}
-    known = session.rows_in(rank, _CATEGORIES)
-    mine = [number for number, name in known if {spelled(name), domain_of(name)} & wanted]
-    chosen = f"event_id IN (SELECT id FROM {EVENTS} WHERE category_id IN ({_listed(mine)}))"
+    known = reader.rows(_CATEGORIES)
+    chosen = _of_events(number for number, name in known if {spelled(name), domain_of(name)} & wanted)
     if "OTHER" in wanted:
-        named = _listed(number for number, name in known if name)
-        chosen += f" OR event_id IS NULL OR event_id NOT IN (SELECT id FROM {EVENTS} WHERE category_id IN ({named}))"
-    for base in _BY_EVENT:
-        yield base, chosen
-    for base, domain in _BY_TABLE.items():
-        yield base, "1" if domain in wanted else _NOTHING
-    levels = {"MEMORY_ALLOCATIONS": "level IS NOT 'SCRATCH'", "SCRATCH_MEMORY": "level = 'SCRATCH'"}
-    kept = [condition for domain, condition in levels.items() if domain in wanted]
-    yield "rocpd_memory_allocate", " OR ".join(kept) or _NOTHING
+        chosen += f" OR event_id IS NULL OR NOT {_of_events(number for number, name in known if name)}"
+    yield from ((base, chosen) for base in _BY_EVENT)
+    named = [number for number, name in known if spelled(name) in wanted - set(_BY_TABLE)]
+    kept: dict[str, list[str]] = {base: [_of_events(named)] if named else [] for base, _ in _BY_TABLE.values()}
+    for domain, (base, condition) in _BY_TABLE.items():
+        kept[base] += [condition] if domain in wanted else []
+    yield from ((base, " OR ".join(conditions) or _NOTHING) for base, conditions in kept.items())
+
+
+def _of_events(categories: Iterable[int]) -> str:
+    return f"event_id IN (SELECT id FROM {EVENTS} WHERE category_id IN ({_listed(categories)}))"
 
 
 def categories(session: Session) -> list[tuple[str, str | None, int]]:
     """Give domain, event category and number of events of all ranks, sorted by domain and category."""
-    counts: dict[tuple[str, str | None], int] = {}
-    for rank in session.ranks:
-        for base in (*_BY_TABLE, "rocpd_memory_allocate", *_BY_EVENT):
-            for name, count in session.rows_in(rank.number, _LISTED.format(table=base)):
-                key = (_BY_TABLE.get(base) or domain_of(name), name)
-                counts[key] = counts.get(key, 0) + count
+    counts: Counter[tuple[str, str | None]] = Counter()
+    for _, own in session.each(_counted):
+        counts.update(own)
     return [(*key, counts[key]) for key in sorted(counts, key=lambda key: (key[0], key[1] or ""))]
+
+
+def _counted(reader: RankReader) -> dict[tuple[str, str | None], int]:
+    sources = [*((domain, *place) for domain, place in _BY_TABLE.items()), *((None, base, "1") for base in _BY_EVENT)]
+    counts: Counter[tuple[str, str | None]] = Counter()
+    for domain, base, condition in sources:
+        for name, count in reader.rows(_LISTED.format(table=base, condition=condition)):
+            counts[domain or domain_of(name), name] += count
+    return counts

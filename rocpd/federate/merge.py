@@ -34,7 +34,7 @@ _INDEX_NAME = re.compile(r"""(?<=INDEX )("(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^]]*\]
 
 
 def merge(session: Session, path: Path, force: bool = False, progress: Progress | None = None) -> None:
-    """Write all ranks of a session into one file.
+    """Write all ranks of a session into one file; of their rows those that window and filters let count.
 
     Args:
         session: what to merge; its inputs may be merged files themselves.
@@ -112,24 +112,26 @@ class _Copy:
         stored = _stored_texts(self._connection)
         for rank in self._session.ranks:
             if rank.opening == opening:
+                part = self._session.part(rank.number, "source")
                 for base in rank.tables:
-                    self._copy_table(base + rank.suffix, rank.suffix, stored)
+                    self._copy_table(base, part, stored)
         _tell_left_out(self._session, opening, stored)
         self._connection.execute("COMMIT")
         self._connection.execute("DETACH source")
 
-    def _copy_table(self, name: str, suffix: str, stored: _Texts) -> None:
+    def _copy_table(self, base: str, part: Part, stored: _Texts) -> None:
         """Create one table with its own text, copy its rows in steps, then its indexes."""
+        name = base + part.suffix
         (_, text), *indexes = stored[name]
         self._connection.execute(text)
         # Counted inside the transaction that copies: a file may still be growing.
-        count = self._connection.execute(f"SELECT COUNT(*) FROM source.{quote_name(name)}").get
-        for copied in _copy_rows(self._connection, name, count):
+        count = self._connection.execute(f"SELECT COUNT(*) FROM {part.rows(base)}").get
+        for copied in _copy_rows(self._connection, base, part, count):
             self._done += copied
             if self._progress:
                 self._progress(self._done, self._total)
         for index, text in indexes:
-            self._connection.execute(_renamed(text, index if index.endswith(suffix) else index + suffix))
+            self._connection.execute(_renamed(text, index if index.endswith(part.suffix) else index + part.suffix))
         self._counts[name] = count
 
 
@@ -162,12 +164,13 @@ def _renamed(text: str, name: str) -> str:
     return _INDEX_NAME.sub(lambda _match: quote_name(name), text, count=1)
 
 
-def _copy_rows(connection: apsw.Connection, name: str, count: int) -> Iterator[int]:
+def _copy_rows(connection: apsw.Connection, base: str, part: Part, count: int) -> Iterator[int]:
     """Copy the rows of a table in steps; give the rows of each."""
+    name, rows = base + part.suffix, part.rows(base)
     table = quote_name(name)
     items = ", ".join(quote_name(row[1]) for row in connection.execute(f"PRAGMA source.table_info({table})"))
-    copy = f"INSERT INTO main.{table} ({items}) SELECT {items} FROM source.{table}"
-    if count > _BATCH and _has_rowid(connection, name):
+    copy = f"INSERT INTO main.{table} ({items}) SELECT {items} FROM {rows}"
+    if count > _BATCH and rows == part.name(base) and _has_rowid(connection, name):
         for first, last in _row_ranges(connection, f"source.{table}"):
             connection.execute(f"{copy} WHERE rowid BETWEEN ? AND ?", (first, last))
             yield connection.changes()

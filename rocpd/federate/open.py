@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import socket
 import struct
 import tempfile
 import time
@@ -25,6 +26,8 @@ from rocpd.errors import InputError, OutputError
 BUSY_MS = 2000
 """How long a reader waits for a writer's lock [ms]."""
 
+_FLAGS = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+_STATEMENTS = 2  # kept by a connection: they hold memory, and few are asked twice
 _MAGIC = b"SQLite format 3\0"
 _SHM_IN_USE_BYTE = 128  # every connection with the -shm open holds a shared lock here (UNIX_SHM_DMS in os_unix.c)
 _COPY_BLOCK = 1 << 20
@@ -51,10 +54,20 @@ class Opening:
 
     def connect(self) -> apsw.Connection:
         """Open a connection of its own to this file; errors name the file."""
+        if self.copy and not self.copy.exists():
+            raise InputError(
+                f"{self.path}: recovered into a copy that is not on {socket.gethostname()}",
+                "set TMPDIR to a folder that all nodes share",
+            )
         with told_as_input_error(self.path):
-            connection = apsw.Connection(self.uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+            connection = apsw.Connection(self.uri, _FLAGS, statementcachesize=_STATEMENTS)
             connection.set_busy_timeout(BUSY_MS)
             return connection
+
+    @property
+    def size(self) -> int:
+        """Size of the file [bytes], 0 when it is gone."""
+        return _size(self.path)
 
     def discard(self) -> None:
         """Delete the recovered copy, if there is one."""

@@ -69,12 +69,13 @@ class _Split:
         if self._distinct is not None:
             groups["d0"] = self._distinct
         partials = {f"p{i}": item for i, item in enumerate(self._partials)}
-        names = (*groups, *partials) or ("p0",)
+        if not groups and not partials:
+            partials["p0"] = exp.Count(this=exp.Star())
+        merges = ("GROUP",) * len(groups) + tuple(_merge_name(partial) for partial in partials.values())
         looked_up = self._looked_up(groups)
-        if looked_up:
-            return Scatter("", names, (), self._with_names(groups, partials, looked_up), few=True)
-        text = self._grouped_text(groups, partials or {"p0": exp.Count(this=exp.Star())} if not groups else partials)
-        return Scatter("", names, (), text, few=True)
+        text = self._with_names(groups, partials, looked_up) if looked_up else self._grouped_text(groups, partials)
+        collated = any(partial.find(exp.Collate) for partial in self._partials)
+        return Scatter("", (*groups, *partials), (), text, few=True, merges=() if collated else merges)
 
     def _grouped_text(self, groups: Mapping[str, exp.Expr], partials: Mapping[str, exp.Expr], view: str = "") -> str:
         scattered = self._tree.copy()
@@ -105,9 +106,9 @@ class _Split:
             name: exp.column(exp.to_identifier(f"{looked_up[name]}__key")) if name in looked_up else item
             for name, item in groups.items()
         }
-        inner = self._grouped_text({**keyed, "r0": exp.column("rank")}, partials, keyed_name(view))
+        inner = self._grouped_text(keyed, partials, keyed_name(view))
         values = {
-            name: f"(SELECT value FROM {lookup_name(view, column)} WHERE rank = r0 AND id = {name}) AS {name}"
+            name: f"(SELECT value FROM {lookup_name(view, column)} WHERE id = {name}) AS {name}"
             for name, column in looked_up.items()
         }
         return f"SELECT {', '.join(values.get(name, name) for name in (*groups, *partials))} FROM ({inner})"
@@ -216,21 +217,12 @@ class _Split:
         if any(is_aggregate(inner) for inner in call.walk() if inner is not call):
             raise Unfaithful("an aggregate of an aggregate")
         if isinstance(call, exp.Avg):
-            total = self._partial(node, exp.Anonymous(this="TOTAL", expressions=[call.this.copy()]))
+            total = self._partial(node, self._total(node, call.this))
             count = self._partial(node, exp.Count(this=call.this.copy()))
             return f"(TOTAL({total}) / NULLIF(SUM({count}), 0))"
         if isinstance(call, exp.Count):
             return f"COALESCE(SUM({self._partial(node, call.copy())}), 0)"
-        name = (
-            "TOTAL"
-            if isinstance(call, exp.Anonymous)
-            else "MIN"
-            if isinstance(call, exp.Min)
-            else "MAX"
-            if isinstance(call, exp.Max)
-            else "SUM"
-        )
-        return f"{name}({self._partial(node, call.copy())})"
+        return f"{_merge_name(call)}({self._partial(node, call.copy())})"
 
     def _merge_distinct(self, node: exp.Expr, distinct: exp.Distinct) -> str:
         """count(DISTINCT x): ranks group by x too, so that every value of x is gathered."""
@@ -242,10 +234,19 @@ class _Split:
         self._distinct = value
         return "COUNT(DISTINCT d0)"
 
+    def _total(self, node: exp.Expr, value: exp.Expr) -> exp.Expr:
+        """What an average divides: the sum if the statement wants that too, else a total, which can't overflow."""
+        wanted = self._canonical_aggregate(_as(node, exp.Sum(this=value.copy())))
+        whole = [s.parent if isinstance(s.parent, exp.Filter) else s for s in self._tree.find_all(exp.Sum)]
+        if any(self._canonical_aggregate(found) == wanted for found in whole if found.find(exp.Column)):
+            return exp.Sum(this=value.copy())
+        return exp.Anonymous(this="TOTAL", expressions=[value.copy()])
+
     def _partial(self, node: exp.Expr, call: exp.Expr) -> str:
-        share = exp.Filter(this=call, expression=node.expression.copy()) if isinstance(node, exp.Filter) else call
-        self._partials.append(share)
-        return f"p{len(self._partials) - 1}"
+        share = _as(node, call)
+        if share not in self._partials:
+            self._partials.append(share)
+        return f"p{self._partials.index(share)}"
 
     def _order(self, term: exp.Ordered) -> str:
         expression, tail = split_collation(term)
@@ -255,3 +256,16 @@ class _Split:
         if index is not None:
             return f"{index + 1}{tail}"
         return f"{self._rewrite(expression)}{tail}"
+
+
+def _as(node: exp.Expr, call: exp.Expr) -> exp.Expr:
+    """Give `call` with the FILTER of `node`, if it has one."""
+    return exp.Filter(this=call, expression=node.expression.copy()) if isinstance(node, exp.Filter) else call
+
+
+def _merge_name(partial: exp.Expr) -> str:
+    """Give the aggregate that adds up an aggregate of ranks: counts are summed."""
+    call = partial.this if isinstance(partial, exp.Filter) else partial
+    if isinstance(call, exp.Anonymous):
+        return "TOTAL"
+    return "MIN" if isinstance(call, exp.Min) else "MAX" if isinstance(call, exp.Max) else "SUM"

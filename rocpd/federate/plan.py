@@ -7,19 +7,23 @@ when in doubt the statement runs attached. Never runs anything but empty stateme
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import apsw
 
 from rocpd.federate.lower import Lowered, Lowering, Sharded
+from rocpd.federate.request import create_table
 from rocpd.federate.sqltext import Unfaithful, name_parameters, read_select, text_of
-from rocpd.federate.steps import Plan, Strategy
+from rocpd.federate.steps import Plan, Scatter, Strategy
 from rocpd.schema.keyed import keyed_text, keyed_views
 from rocpd.schema.load import TABLES, VIEWS, view
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import Part, named, relations, select_text
 from rocpd.schema.versions import LATEST
 from rocpd.schema.write import create_table_text, create_view_text, tables_of
+
+_OWN = re.compile(r"\b(?:gathered_|keyed__|lookup__|rows_of_share|rocpd_p\d)", re.I)
 
 
 class Skeleton:
@@ -71,8 +75,7 @@ class Skeleton:
         connection.execute(f"CREATE TEMP TABLE probe AS {select}", _AnyParameter())
         types = tuple(row[0] for row in connection.execute("SELECT type FROM pragma_table_info('probe')"))
         connection.execute("DROP TABLE probe")
-        declared = ", ".join(f"{quote_name(column)} {kind}" for column, kind in zip(columns, types, strict=True))
-        connection.execute(f"CREATE TEMP TABLE {quote_name(table)} ({declared})")
+        create_table(connection, Scatter(table, tuple(columns), types, select), "TEMP ")
         return types
 
     def _prepare(self, sql: str) -> None:
@@ -83,10 +86,10 @@ class Skeleton:
                     self._create_tables(base)
                 self._connection.execute(create_view_text(name, select_text(name, self._parts), temporary=True))
         for name in keyed_views(sql):
-            if name not in self._done:
-                self._prepare(name.split("__")[1])
-                self._done.add(name)
-                self._connection.execute(create_view_text(name, keyed_text(name, self._parts), temporary=True))
+            self._prepare(name.split("__")[1])
+            text = create_view_text(name, keyed_text(name, self._parts[0], sql), temporary=True)
+            self._connection.execute(f"DROP VIEW IF EXISTS temp.{quote_name(name)}")
+            self._connection.execute(text)
 
     def _create_tables(self, base: str) -> None:
         if f"{base}_0" in self._done:
@@ -124,6 +127,8 @@ def plan(sql: str, parts: Sequence[Part], positional: int = 0) -> Plan:
         positional: how many positional parameters were given with it.
     """
     try:
+        if _OWN.search(sql):
+            raise Unfaithful("a name that plans use for themselves")
         named_sql, parameters = name_parameters(sql)
         if parameters != positional:
             raise Unfaithful("parameters and values differ in number")

@@ -12,6 +12,8 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import apsw
+
 from rocpd.federate.attach import guard
 from rocpd.federate.damage import blame
 from rocpd.federate.identify import Rank
@@ -20,7 +22,7 @@ from rocpd.federate.result import Cursor, Parameters
 from rocpd.federate.unify import Unifier
 from rocpd.schema.render import Part
 
-_MOST_IDLE = 512  # 0.6 MB each; opening a file again takes 2 ms
+_MOST_IDLE = 1024  # 0.4 MB each; opening a file again takes 1 ms
 _MOST_CACHED = 64  # of these keep their pages, up to 2 MB each
 _SHARE_OF_FILES = 4  # a quarter of the descriptors: temporary files and the rest of the process need some too
 
@@ -55,7 +57,7 @@ class ShareDatabase:
         self.share = share
         self.connection = share.opening.connect()
         guard(self.connection)
-        self._unifier = Unifier(self.connection, share.parts)
+        self._unifier = Unifier(self.connection, share.parts, keyed=True)
 
     def execute(
         self, sql: str, bindings: Parameters = None, parts: Sequence[Part] | None = None, exact: bool = False
@@ -67,9 +69,13 @@ class ShareDatabase:
         wanted = self.share.parts if parts is None else parts
         if self._unifier.parts != wanted:
             self._unifier.drop()
-            self._unifier = Unifier(self.connection, wanted)
+            self._unifier = Unifier(self.connection, wanted, keyed=True)
         self._unifier.prepare(sql)
         return Cursor(self.connection, sql, bindings, self._blame, exact)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close(True)
 
     def _blame(self, error: BaseException) -> None:
         blame([self.share.opening], error)
@@ -105,6 +111,7 @@ class Pool:
     def _take_back(self, database: ShareDatabase) -> None:
         with self._lock:
             if database not in self._busy:  # closed meanwhile
+                database.close()
                 return
             self._busy.discard(database)
             surplus = [self._idle.pop(database.share)] if database.share in self._idle else []
@@ -124,4 +131,7 @@ class Pool:
             self._busy.clear()
             self._idle.clear()
         for database in databases:
-            database.connection.close(True)
+            try:
+                database.close()
+            except apsw.ThreadingViolationError:  # a thread is at work on it, and will close it
+                database.connection.interrupt()

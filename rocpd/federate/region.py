@@ -6,16 +6,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rocpd.errors import RocpdError
+from rocpd.federate.align import IS_SOUND
 from rocpd.federate.filters import expression
 
 if TYPE_CHECKING:
+    from rocpd.federate.reader import RankReader
+    from rocpd.federate.result import Row
     from rocpd.federate.session import Session
 
 # Sums as reals: a damaged trace can pass 64 bits, and only the order counts.
-_KERNELS = """
+_KERNELS = f"""
 SELECT S.display_name, TOTAL(K."end" - K.start), MIN(K.start), MAX(K."end")
 FROM rocpd_kernel_dispatch K LEFT JOIN rocpd_info_kernel_symbol S ON S.id = K.kernel_id
-WHERE K.start > 0 AND K."end" >= K.start
+WHERE {IS_SOUND}
 GROUP BY K.kernel_id"""
 
 
@@ -27,7 +30,9 @@ def of_kernels(session: Session, text: str) -> tuple[int, int]:
         RocpdError: no kernel matches.
     """
     pattern = expression(text, "--window-kernel")
-    found = [times for name, _, *times in _kernels(session) if name is not None and pattern.search(name)]
+    found = [
+        times for name, _, *times in _kernels(session, filtered=False) if name is not None and pattern.search(name)
+    ]
     if not found:
         raise RocpdError(f"no kernel that ran matches {text}", "`rocpd summary kernels` lists them")
     return min(start for start, _ in found), max(end for _, end in found)
@@ -41,7 +46,7 @@ def hottest(session: Session) -> tuple[int, int]:
     """
     sums: dict[str | None, float] = {}
     times: dict[str | None, list[int]] = {}
-    for name, total, start, end in _kernels(session):
+    for name, total, start, end in _kernels(session, filtered=True):
         sums[name] = sums.get(name, 0.0) + total
         times.setdefault(name, []).extend((start, end))
     if not sums:
@@ -51,9 +56,17 @@ def hottest(session: Session) -> tuple[int, int]:
     return min(times[name]), max(times[name])
 
 
-def _kernels(session: Session) -> Iterator[tuple[str | None, float, int, int]]:
-    """Give name, time, first start and last end of the kernels of each rank."""
-    for rank in session.ranks:
+def _kernels(session: Session, *, filtered: bool) -> Iterator[tuple[str | None, float, int, int]]:
+    """Give name, time, first start and last end of the kernels of each rank; all of them, or those that count."""
+    for rank, rows in session.each(_filtered if filtered else _whole):
         offset = session.alignment.offsets.get(rank.number, 0)
-        for name, total, start, end in session.rows_in(rank.number, _KERNELS):
+        for name, total, start, end in rows:
             yield name, total, start + offset, end + offset
+
+
+def _filtered(reader: RankReader) -> list[Row]:
+    return reader.rows(_KERNELS)
+
+
+def _whole(reader: RankReader) -> list[Row]:
+    return reader.whole().rows(_KERNELS)

@@ -7,6 +7,8 @@ odd bytes written as `\\xNN`, the same in rows, Arrow and pandas.
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import itertools
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -25,23 +27,21 @@ Parameters: TypeAlias = Sequence[Value] | Mapping[str, Value] | None
 
 
 class Rows:
-    """Rows of a statement, streamed; the part of Python's DB-API that reading needs.
-
-    `description` is a tuple of 7-tuples with the column name first, or None when the statement gives no columns.
-    """
+    """Rows of a statement, streamed; the part of Python's DB-API that reading needs."""
 
     def __init__(self, columns: Sequence[str], rows: Iterator[Row]) -> None:
-        self._set_columns(columns)
+        self._names = columns
         self._rows = rows
 
-    def _set_columns(self, columns: Sequence[str]) -> None:
-        self.description: tuple[tuple[str, None, None, None, None, None, None], ...] | None
-        self.description = tuple((name, None, None, None, None, None, None) for name in columns) or None
+    @property
+    def description(self) -> tuple[tuple[str, None, None, None, None, None, None], ...] | None:
+        """One 7-tuple per column, its name first; None when the statement gives no columns."""
+        return tuple((name, None, None, None, None, None, None) for name in self._names) or None
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns, as SQLite gives them."""
-        return tuple(column[0] for column in self.description or ())
+        return tuple(self._names)
 
     def __iter__(self) -> Iterator[Row]:
         return self._rows
@@ -67,7 +67,10 @@ class Rows:
 
 
 class Cursor(Rows):
-    """Rows of one or more statements on a connection."""
+    """Rows of one or more statements on a connection.
+
+    Nothing in it refers back to it: what was given up half-read is closed at once, not by the garbage collector.
+    """
 
     def __init__(
         self,
@@ -77,32 +80,26 @@ class Cursor(Rows):
         blame: Callable[[BaseException], None] | None = None,
         exact: bool = False,
     ) -> None:
-        super().__init__((), self._stream())
-        self._exact = exact
-        self._connection = connection
-        self._blame = blame
-        self._sql = sql
-        self._parameters = parameters
+        names: list[str] = []
         self._cursor = connection.cursor()
-        self._cursor.exec_trace = self._note_columns
-        with told_as_query_error(self._blame):
+        self._cursor.exec_trace = functools.partial(_note_columns, names)
+        tolerant = None if exact else functools.partial(_tolerant, connection, sql, parameters, names)
+        super().__init__(names, _stream(self._cursor, tolerant, blame))
+        self._tolerant, self._blame = tolerant, blame
+        with told_as_query_error(blame):
             self._cursor.execute(sql, parameters)
 
-    def _note_columns(self, cursor: apsw.Cursor, _sql: str, _bindings: object) -> bool:
-        self._set_columns([column[0] for column in cursor.get_description()])
-        return True
-
-    def _stream(self) -> Iterator[Row]:
-        given = 0
+    def fetchall(self) -> list[Row]:
+        """Give all further rows; all at once when none was taken yet, which takes half of the time."""
+        rows = self._rows
+        if not isinstance(rows, Generator) or inspect.getgeneratorstate(rows) != inspect.GEN_CREATED:
+            return super().fetchall()
+        self._rows = iter(())
         with told_as_query_error(self._blame):
             try:
-                for row in self._cursor:
-                    yield row
-                    given += 1
+                return self._cursor.fetchall()
             except UnicodeDecodeError as error:
-                if self._exact:
-                    raise QueryError(f"text that is not UTF-8: {error}") from error
-                yield from self._tolerant(given)
+                return list(_again(self._tolerant, 0, error))
 
     def close(self) -> None:
         """End the statement; further rows are not given."""
@@ -110,19 +107,48 @@ class Cursor(Rows):
             self._rows.close()
         self._cursor.close(force=True)
 
-    def _tolerant(self, given: int) -> Iterator[Row]:
-        """Run the statement again, text as bytes, after the rows that were given: Python's str must be UTF-8."""
-        names = [f"c{i}" for i in range(len(self.columns))]
-        items = ", ".join(
-            f"typeof({n}), CASE typeof({n}) WHEN 'text' THEN CAST({n} AS BLOB) ELSE {n} END" for n in names
+
+def _note_columns(names: list[str], cursor: apsw.Cursor, _sql: str, _bindings: object) -> bool:
+    names[:] = [column[0] for column in cursor.get_description()]
+    return True
+
+
+def _stream(
+    cursor: apsw.Cursor,
+    tolerant: Callable[[int], Iterator[Row]] | None,
+    blame: Callable[[BaseException], None] | None,
+) -> Iterator[Row]:
+    """Give the rows of a cursor; `tolerant` gives those after the first n when text turns out not to be UTF-8."""
+    given = 0
+    with told_as_query_error(blame):
+        try:
+            for row in cursor:
+                yield row
+                given += 1
+        except UnicodeDecodeError as error:
+            yield from _again(tolerant, given, error)
+
+
+def _again(tolerant: Callable[[int], Iterator[Row]] | None, given: int, error: UnicodeDecodeError) -> Iterator[Row]:
+    """Give the rows after the first `given`, whatever their text; an error where it must be exact."""
+    if not tolerant:
+        raise QueryError(f"text that is not UTF-8: {error}") from error
+    return tolerant(given)
+
+
+def _tolerant(
+    connection: apsw.Connection, sql: str, parameters: Parameters, columns: Sequence[str], given: int
+) -> Iterator[Row]:
+    """Run a statement again, text as bytes, after the rows that were given: Python's str must be UTF-8."""
+    names = [f"c{i}" for i in range(len(columns))]
+    items = ", ".join(f"typeof({n}), CASE typeof({n}) WHEN 'text' THEN CAST({n} AS BLOB) ELSE {n} END" for n in names)
+    inner = sql.strip().rstrip(";")
+    again = f"WITH q({', '.join(names)}) AS (\n{inner}\n) SELECT {items} FROM q LIMIT -1 OFFSET {given}"
+    for row in connection.execute(again, parameters):
+        yield tuple(
+            value.decode("utf-8", "backslashreplace") if kind == "text" else value
+            for kind, value in zip(row[::2], row[1::2], strict=True)
         )
-        inner = self._sql.strip().rstrip(";")
-        sql = f"WITH q({', '.join(names)}) AS (\n{inner}\n) SELECT {items} FROM q LIMIT -1 OFFSET {given}"
-        for row in self._connection.execute(sql, self._parameters):
-            yield tuple(
-                value.decode("utf-8", "backslashreplace") if kind == "text" else value
-                for kind, value in zip(row[::2], row[1::2], strict=True)
-            )
 
 
 @contextlib.contextmanager

@@ -5,8 +5,10 @@ Never prints: what the user should be told goes to `tell` and stays in `notes`.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
@@ -16,21 +18,28 @@ import apsw
 
 from rocpd.errors import ClosedError, InputError, QueryError, RocpdError, UsageError
 from rocpd.federate import source
-from rocpd.federate.align import Align, Alignment, Domain, Span, align, domains, given, span_of
+from rocpd.federate.align import SPAN, Align, Alignment, Domain, Span, align, domains, given
 from rocpd.federate.attach import ATTACH_LIMIT, Attached, schemas_of
 from rocpd.federate.damage import blame, check
-from rocpd.federate.filters import EVENTS, Filters, keep, row_conditions
+from rocpd.federate.executor import Executor, Progress
+from rocpd.federate.filters import EVENTS, Filters, keep, row_conditions, unmatched
 from rocpd.federate.identify import Rank, distinct, identify, number
+from rocpd.federate.local import Local
 from rocpd.federate.open import Opening, plan
 from rocpd.federate.pool import Pool, Share, shares_of
+from rocpd.federate.reader import Answer, RankReader, RankTask, do
+from rocpd.federate.request import Request
 from rocpd.federate.result import Cursor, Parameters, Result, Row, Rows, told_as_query_error
 from rocpd.federate.spool import spooled
 from rocpd.federate.steps import Plan, Strategy
 from rocpd.federate.window import Interval, Window, conditions, cuts, owned, resolve
 from rocpd.schema.load import TABLES, VIEWS, table
+from rocpd.schema.quote import quote_name
 from rocpd.schema.render import Part, named, relations
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from rocpd.federate.copying import Copied
 
 Tell: TypeAlias = Callable[[str], None]
@@ -46,14 +55,17 @@ class Session:
         views: names of the readable views.
         notes: what was worth telling while opening.
         window: the part of the time line that counts, None for all of it.
+        executor: works on ranks in parallel.
         shares: the files, or blocks of ranks of a merged one, with their tables as an own connection names them.
         parts: each rank's tables as the attached connection names them.
     """
 
-    on_progress: Callable[[int, int], None] | None = None
+    on_progress: Progress | None = None
     """Called with (ranks done, ranks in all) while a statement runs rank by rank."""
 
-    def __init__(self, ranks: tuple[Rank, ...], how: Align, tell: Tell | None) -> None:
+    def __init__(
+        self, ranks: tuple[Rank, ...], how: Align, tell: Tell | None, executor: Executor | None = None
+    ) -> None:
         self.ranks = ranks
         self.views = VIEWS
         self.notes: list[str] = []
@@ -64,6 +76,8 @@ class Session:
         self._alignment: Alignment | None = None
         self._closed = False
         self._pool = Pool()
+        self._small: bool | None = None
+        self.executor: Executor = executor or Local(self._pool)
         self._whole: Attached | Copied | None = None
         further = _further(ranks)
         schemas = schemas_of(ranks)
@@ -73,8 +87,9 @@ class Session:
             dataclasses.replace(part, schema=schemas[rank.opening]) for rank, part in zip(ranks, own, strict=True)
         )
         self._plain = self.shares, self.parts
-        self._filters = Filters()
-        self._focus: dict[int | None, dict[str, str]] = {}
+        self._homes: dict[int, tuple[Share, Part]] = {}
+        self._places = {rank.number: place for place, rank in enumerate(ranks)}
+        self._focus: dict[int, dict[str, str]] = {}
 
     def restrict(self, window: Window) -> None:
         """Let only events in `window` count, in every table and view; errors as `window.resolve`.
@@ -96,7 +111,9 @@ class Session:
             RocpdError: nothing is left.
             UsageError: a filter that can't be read.
         """
-        self._filters = filters
+        self.shares, self.parts = self._plain
+        self._homes = {}
+        self._focus = {rank.number: own for rank, own in self.each(functools.partial(row_conditions, filters)) if own}
         self._apply()
         self._check_any(filtered=True)
 
@@ -114,21 +131,16 @@ class Session:
 
     def _apply(self) -> None:
         """Give each rank's tables the conditions of filters and window."""
-        plain_shares, plain_parts = self._plain
-        self.shares, self.parts = plain_shares, plain_parts
-        found = {part.rank: row_conditions(self, part, self._filters) for part in plain_parts} if self._filters else {}
-        self._focus = kept = {rank: own for rank, own in found.items() if own}
-        self.shares = tuple(
-            Share(share.opening, tuple(self._conditioned(part, kept.get(part.rank, {})) for part in share.parts))
-            for share in plain_shares
-        )
-        self.parts = tuple(self._conditioned(part, kept.get(part.rank, {})) for part in plain_parts)
+        shares, parts = self._plain
+        self.shares = tuple(Share(share.opening, tuple(map(self._conditioned, share.parts))) for share in shares)
+        self.parts = tuple(map(self._conditioned, parts))
         self._whole = None
+        self._homes = {}
 
-    def _conditioned(self, part: Part, kept: Mapping[str, str]) -> Part:
-        kept = {base: text.replace(EVENTS, part.name("rocpd_event")) for base, text in kept.items()}
+    def _conditioned(self, part: Part) -> Part:
+        kept = self._kept(part)
         if self.window is None:
-            return dataclasses.replace(part, only={**kept, **owned(part, kept)}) if kept else part
+            return _filtered(part, kept)
         offset = self.alignment.offsets.get(part.rank or 0, 0)
         only = conditions(part, self.window, offset)
         if kept:
@@ -137,13 +149,18 @@ class Session:
             only = both | owned(part, both)
         return dataclasses.replace(part, only=only, values=cuts(part, self.window, offset))
 
+    def _kept(self, part: Part) -> dict[str, str]:
+        """What filters let count of a rank, as a connection to its tables says it."""
+        own = self._focus.get(part.rank or 0, {})
+        return {base: text.replace(EVENTS, part.name("rocpd_event")) for base, text in own.items()}
+
     def _check_any(self, *, filtered: bool) -> None:
         """Refuse a selection without rows: in the tables that filters name, if any, else in all."""
         for share in self.shares:
             for part in share.parts:
-                named = self._focus.get(part.rank, {}) if self._focus else part.only
+                named = self._focus.get(part.rank or 0, {}) if self._focus else part.only
                 for base in named:
-                    if base in part.only and self.rows_in(part.rank or 0, f"SELECT 1 FROM {base} LIMIT 1"):
+                    if base in part.only and self.reader(part.rank or 0).rows(f"SELECT 1 FROM {base} LIMIT 1"):
                         return
         if self.window is None and not self._focus:
             return
@@ -173,7 +190,7 @@ class Session:
             sql: one or more statements; reads, and writes to temp tables and views.
             parameters: values for `?` or `:name`.
             strategy: `auto`, or force `rows`, `aggregates` or `attached`; the answer is the same.
-            threads: how many ranks are worked on at a time; 0: one per core.
+            threads: how many ranks are worked on at a time; 0: one per core. A cluster has its own.
 
         Raises:
             QueryError: SQLite refuses the statement, or it would write to a file.
@@ -210,10 +227,13 @@ class Session:
 
     def _is_small(self) -> bool:
         """Whether reading all files on one connection takes less time than planning."""
-        if len(self.shares) == 1:
-            return True
-        openings = {rank.opening for rank in self.ranks}
-        return len(openings) <= ATTACH_LIMIT and sum(o.path.stat().st_size for o in openings) < _SMALL_BYTES
+        if self.executor.is_remote:
+            return False
+        if self._small is None:
+            openings = {rank.opening for rank in self.ranks}
+            size = sum(opening.size for opening in openings)
+            self._small = len(self.shares) == 1 or (len(openings) <= ATTACH_LIMIT and size < _SMALL_BYTES)
+        return self._small
 
     def _run(self, chosen: Plan, sql: str, parameters: Parameters, threads: int) -> Iterator[Row]:
         from rocpd.federate.execute import Run
@@ -224,14 +244,16 @@ class Session:
             if isinstance(parameters, Mapping)
             else {f"{PARAMETER}{index}": value for index, value in enumerate(parameters or ())}
         )
+        executor = Local(self._pool, threads) if threads and not self.executor.is_remote else self.executor
         given = False
         try:
-            for row in Run(chosen, self.shares, self._pool, bindings, threads).rows(self.on_progress):
-                given = True
-                yield row
-        except QueryError:
+            for rows in Run(chosen, self.shares, executor, bindings).chunks(self.on_progress):
+                given = given or bool(rows)
+                yield from rows
+        except (apsw.Error, RocpdError) as error:
+            self._check_open()
             # What fails in parts may still be right as a whole; if not, the whole says so in SQLite's words.
-            if given:
+            if given or not isinstance(error, QueryError):
                 raise
             yield from self._attached(sql, parameters)
 
@@ -240,7 +262,7 @@ class Session:
         with told_as_query_error(self._blame):
             whole.prepare(sql)
         cursor = Cursor(whole.connection, sql, parameters, self._blame)
-        if not self._holds_a_writer_up(sql):
+        if not self._is_in_the_way(sql):
             return cursor
         columns = cursor.columns
         return Rows(columns, self._while_open(spooled(cursor, len(columns))))
@@ -249,54 +271,74 @@ class Session:
         self._check_open()
         yield from rows
 
-    def _holds_a_writer_up(self, sql: str) -> bool:
-        """Whether a statement, while it is being read, locks a file that is perhaps still written."""
+    def _is_in_the_way(self, sql: str) -> bool:
+        """Whether a statement, while it is being read, locks a file that is perhaps still written, or the copies."""
         is_one = ";" not in sql.strip().rstrip(";")
-        return is_one and any(rank.opening.is_live for rank in self.ranks) and bool(named(sql, self.tables))
+        held = self._is_copied() or any(rank.opening.is_live for rank in self.ranks)
+        return is_one and held and bool(named(sql, self.tables))
+
+    def _is_copied(self) -> bool:
+        return len({rank.opening for rank in self.ranks}) > ATTACH_LIMIT
 
     def _attach(self) -> Attached | Copied:
         """One connection that sees all ranks; made when a statement first needs it."""
         if self._whole is None:
-            if len({rank.opening for rank in self.ranks}) <= ATTACH_LIMIT:
-                self._whole = Attached(self.ranks, self.parts)
-            else:
+            if self._is_copied():
                 from rocpd.federate.copying import Copied
 
                 self._whole = Copied(self.shares, self.note)
+            else:
+                self._whole = Attached(self.ranks, self.parts)
         return self._whole
 
-    def rows_in(self, rank: int, select: str, parameters: Parameters = None) -> list[Row]:
-        """Run a SELECT in which every table and view is that of one rank; give all rows. Errors as for `execute`."""
+    def reader(self, rank: int) -> RankReader:
+        """Give what reads one rank, by its number."""
         self._check_open()
         share, part = self._home(rank)
-        with self._pool.lend(share) as database:
-            return database.execute(select, parameters, (part,)).fetchall()
+        return RankReader(self.ranks[self._places[rank]], part, lambda: self._pool.lend(share))
 
-    def stream_in(
-        self, rank: int, select: str, parameters: Parameters = None, size: int = 100_000
-    ) -> Iterator[list[Row]]:
-        """Run a SELECT as `rows_in` does; give its rows in lists of up to `size`, so that memory stays flat."""
+    def each(self, work: Callable[[RankReader], Answer]) -> Iterator[tuple[Rank, Answer]]:
+        """Do `work` for each rank, on all cores where that pays; give the answers in rank order.
+
+        Args:
+            work: a module-level function or a `functools.partial` of one; it and what it gives can be pickled.
+
+        Raises:
+            what `work` raises.
+        """
         self._check_open()
-        share, part = self._home(rank)
-        with self._pool.lend(share) as database:
-            cursor = database.execute(select, parameters, (part,))
-            while rows := cursor.fetchmany(size):
-                yield rows
+        tasks = [RankTask(rank, self.part(rank.number), work) for rank in self.ranks]
+        with contextlib.closing(self.executor.each(do, tasks, self.ranks)) as answers:
+            yield from zip(self.ranks, answers, strict=True)
 
     def count(self, rank: int, base: str, condition: str = "1") -> int:
-        """Give how many rows a table of a rank has, whatever the window; `condition` is SQL on its columns."""
-        self._check_open()
-        share, part = self._home(rank)
-        with told_as_query_error(self._blame), self._pool.lend(share) as database:
-            cursor = database.connection.execute(f"SELECT COUNT(*) FROM {part.name(base)} WHERE {condition}")
-            return cast("int", cursor.fetchall()[0][0])
+        """Give how many rows of a table of a rank count; `condition` is SQL on its columns."""
+        sql = f"SELECT COUNT(*) FROM {quote_name(base)} WHERE {condition}"
+        return cast("int", self.reader(rank).rows(sql)[0][0])
 
-    def part(self, rank: int) -> Part:
-        """Give a rank's tables as a connection to its own file names them, with what window and filters let count."""
-        return self._home(rank)[1]
+    def part(self, rank: int, schema: str | None = None) -> Part:
+        """Give a rank's tables, with what window and filters let count, as a connection names them.
+
+        Args:
+            rank: its number.
+            schema: the name under which the connection has the rank's file attached; None: it is its own file.
+        """
+        if schema is None:
+            return self._home(rank)[1]
+        return self._conditioned(self._plain_part(rank, schema))
+
+    def unwindowed(self, rank: int) -> Part:
+        """Give a rank's tables as `part` does, as filters alone let them count: what was before a window matters."""
+        part = self._plain_part(rank)
+        return _filtered(part, self._kept(part))
+
+    def _plain_part(self, rank: int, schema: str | None = None) -> Part:
+        return dataclasses.replace(self._plain[1][self._places[rank]], schema=schema)
 
     def _home(self, rank: int) -> tuple[Share, Part]:
-        return next((share, part) for share in self.shares for part in share.parts if part.rank == rank)
+        if not self._homes:
+            self._homes = {part.rank or 0: (share, part) for share in self.shares for part in share.parts}
+        return self._homes[rank]
 
     def sql(self, sql: str, parameters: Parameters = None) -> Result:
         """Run one statement; give a Result (rows, Arrow, pandas, text). Errors as for `execute`."""
@@ -325,13 +367,13 @@ class Session:
         """Rank number -> first start and last end of its events [ns, as recorded]; none for ranks without events."""
         self._check_open()
         if self._spans is None:
-            found = {}
-            for share in self.shares:
-                with told_as_query_error(self._blame), self._pool.lend(share) as database:
-                    for part in share.parts:
-                        found[part.rank or 0] = span_of(database.connection, part)
-                    database.connection.release_memory()  # 2 MB of pages per file, which would add up over ranks
-            self._spans = {rank: span for rank, span in found.items() if span}
+            shares = self._plain[0]
+            request = Request(SPAN, 2, {}, is_few=True)
+            rows = itertools.chain.from_iterable(self.executor.rows(request, shares, None))
+            parts = (part for share in shares for part in share.parts)
+            self._spans = {
+                part.rank or 0: Span(*row) for part, row in zip(parts, rows, strict=True) if row[0] is not None
+            }
         return self._spans
 
     @property
@@ -360,12 +402,16 @@ class Session:
     def close(self) -> None:
         """Close the files and delete recovered copies; closing twice is fine."""
         if not self._closed:
-            self._closed = True
+            self._let_go()
             self._pool.close()
             if self._whole:
                 self._whole.connection.close(True)
-            for rank in self.ranks:
-                rank.opening.discard()
+
+    def _let_go(self) -> None:
+        self._closed = True
+        self.executor.close()
+        for rank in self.ranks:
+            rank.opening.discard()
 
     def __enter__(self) -> Session:
         return self
@@ -379,10 +425,14 @@ class Session:
             self.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_closed"):
-            self.close()
+        # Connections close on their own: in a garbage collection apsw's close() never comes back while a cursor,
+        # garbage as well, is open.
+        if not getattr(self, "_closed", True):
+            self._let_go()
 
     def _blame(self, error: BaseException | None) -> None:
+        if isinstance(error, (apsw.ConnectionClosedError, apsw.CursorClosedError)):
+            self._check_open()
         blame((rank.opening for rank in self.ranks), error)
 
     def _check_open(self) -> None:
@@ -400,9 +450,13 @@ class SessionCursor(Rows):
     def execute(self, sql: str, parameters: Parameters = None) -> SessionCursor:
         """Run SQL, as `Session.execute`; the rows are then those of this cursor."""
         found = self._session.execute(sql, parameters)
-        self._set_columns(found.columns)
+        self._names = found.columns
         self._rows = iter(found)
         return self
+
+
+def _filtered(part: Part, kept: Mapping[str, str]) -> Part:
+    return dataclasses.replace(part, only={**kept, **owned(part, kept)}) if kept else part
 
 
 @functools.cache
@@ -422,13 +476,14 @@ def _further(ranks: Iterable[Rank]) -> dict[str, tuple[str, ...]]:
     return {base: tuple(columns.values()) for base, columns in found.items()}
 
 
-def connect(
+def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
     inputs: source.Input | Iterable[source.Input] | None = None,
     *,
     skip_bad: bool = False,
     align: str | Align = Align.AUTO,
     window: Window | None = None,
     filters: Filters | None = None,
+    client: Client | Executor | str | None = None,
     tell: Tell | None = None,
 ) -> Session:
     """Open rocpd files as one database.
@@ -440,6 +495,8 @@ def connect(
         align: `auto`, `none` or `start`: how ranks are laid on one time line where that matters.
         window: let only events in it count.
         filters: let only these ranks, hosts, agents, streams, categories or kernels count.
+        client: whose workers read the files: a `distributed.Client`, the address of a Dask scheduler, or a
+            `rocpd.federate.cluster.Cluster`, which has more to choose; None: the cores of this machine.
         tell: called with each line that is worth telling the user.
 
     Raises:
@@ -447,18 +504,20 @@ def connect(
         UsageError: a window or filter that makes no sense.
         RocpdError: nothing is left of the job.
     """
-    how = Align(align)
+    how, chosen = Align(align), filters or Filters()
     found = source.find(inputs, skip_bad=skip_bad)
     openings: list[Opening] = []
     try:
         pool, notes = _identify_all(found, skip_bad, openings)
         kept, doubles = distinct(pool)
-        session = Session(keep(number(kept), filters or Filters()), how, tell)
+        executor = _executor(client, tell) if client else None
+        ranks = number(kept)
+        session = Session(keep(ranks, chosen), how, tell, executor)
     except BaseException:
         for opening in openings:
             opening.discard()
         raise
-    for note in (*notes, *doubles):
+    for note in (*notes, *doubles, *unmatched(ranks, chosen)):
         session.note(note)
     used = {rank.opening for rank in session.ranks}
     for opening in openings:
@@ -473,6 +532,12 @@ def connect(
         session.close()
         raise
     return session
+
+
+def _executor(client: Client | Executor | str, tell: Tell | None) -> Executor:
+    from rocpd.federate.cluster import Cluster
+
+    return client if isinstance(client, Cluster) else Cluster(cast("Client | str", client), tell=tell)
 
 
 def _identify_all(found: source.Found, skip_bad: bool, openings: list[Opening]) -> tuple[list[Rank], list[str]]:

@@ -21,6 +21,8 @@ class Scatter:
     """Run `select` in every rank and gather its rows, in rank order, in `table` with `columns` of SQLite's `types`.
 
     `reads` are gathered tables that the statement joins; every rank gets a copy of them. `few`: a rank gives few rows.
+    `merges` says of each column how rows with equal groups add up: `GROUP`, `SUM`, `TOTAL`, `MIN`, `MAX`; empty when
+    they don't.
     """
 
     table: str
@@ -29,6 +31,7 @@ class Scatter:
     select: str
     reads: tuple[str, ...] = ()
     few: bool = False
+    merges: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

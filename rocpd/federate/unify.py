@@ -16,10 +16,14 @@ from rocpd.schema.write import create_view_text
 
 
 class Unifier:
-    """Creates views over `parts` on `connection` when statements first name them."""
+    """Creates views over `parts` on `connection` when statements first name them.
 
-    def __init__(self, connection: apsw.Connection, parts: Sequence[Part]) -> None:
+    `keyed`: those of `schema.keyed` too, which see the first part.
+    """
+
+    def __init__(self, connection: apsw.Connection, parts: Sequence[Part], *, keyed: bool = False) -> None:
         self._connection = connection
+        self._keyed = keyed
         self.parts = parts
         self.relations = relations(parts)
         self._done: set[str] = set()
@@ -30,10 +34,12 @@ class Unifier:
             if name not in self._done:
                 self._connection.execute(create_view_text(name, select_text(name, self.parts), temporary=True))
                 self._done.add(name)
-        for name in keyed_views(sql):
-            if name not in self._done:
-                self._connection.execute(create_view_text(name, keyed_text(name, self.parts), temporary=True))
-                self._done.add(name)
+        for name in keyed_views(sql) if self._keyed else ():
+            text = create_view_text(name, keyed_text(name, self.parts[0], sql), temporary=True)
+            if name in self._done:
+                self._connection.execute(f"DROP VIEW temp.{quote_name(name)}")
+            self._connection.execute(text)
+            self._done.add(name)
 
     def drop(self) -> None:
         """Drop the views that were created."""

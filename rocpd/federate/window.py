@@ -5,6 +5,7 @@ Resolves on the aligned time line and gives conditions in each rank's own clock.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -15,13 +16,17 @@ from rocpd.errors import RocpdError, UsageError
 from rocpd.schema.render import Part
 
 if TYPE_CHECKING:
+    from rocpd.federate.reader import RankReader
+    from rocpd.federate.result import Row
     from rocpd.federate.session import Session
 
 _POINT = re.compile(r"(?P<sign>[+-]?)(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>%|ns|us|µs|ms|s)?")
 _NS = {"ns": 1, "us": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 _SPANS = ("kernel_dispatch", "region", "memory_copy", "memory_allocate", "graph_launch")
 _OWNED = ("arg", "pmc_event")
-_MARKERS = 'SELECT name, start, "end" FROM markers WHERE start > 0 ORDER BY start'
+_MARKERS = """
+SELECT name, start, "end" FROM markers
+WHERE start BETWEEN 1 AND 9223372036854775807 AND typeof("end") = 'integer' ORDER BY start"""
 _FORMS = "such as 30%, 12.5ms or +5ms (from the start), -90ms (from the end), or nanoseconds"
 
 
@@ -217,13 +222,15 @@ def parse_point(point: str | int, whole: tuple[int, int]) -> int:
 def _marker_time(session: Session, wanted: str, *, at_start: bool) -> int:
     """Find a marker on all ranks that have it: its earliest start, or its latest end."""
     name, _, ordinal = wanted.rpartition("#") if re.search(r"#\d+$", wanted) else (wanted, "", "")
-    matches = _matcher(name)
+    _matcher(name)
+    pool = {rank.number: rows for rank, rows in session.each(functools.partial(_markers, wanted, name))}
+    if ordinal and any(row[0] == wanted for rows in pool.values() for row in rows):
+        # A marker's own text ends in #2.
+        name, ordinal = wanted, ""
+        pool = {number: [row for row in rows if row[0] == wanted] for number, rows in pool.items()}
     times: list[int] = []
-    for part in session.parts:
-        found = [row for row in session.rows_in(part.rank or 0, _MARKERS) if row[0] and matches(row[0])]
-        if not found:
-            continue
-        offset = session.alignment.offsets.get(part.rank or 0, 0)
+    for number, found in pool.items():
+        offset = session.alignment.offsets.get(number, 0)
         if len(found) > 1 and not ordinal:
             raise UsageError(f"{len(found)} markers match {wanted}: {_listed(found, offset)}", f"say which: '{name}#2'")
         index = int(ordinal) - 1 if ordinal else 0
@@ -232,6 +239,13 @@ def _marker_time(session: Session, wanted: str, *, at_start: bool) -> int:
     if not times:
         raise UsageError(f"no marker matches {wanted}", 'rocpd query "select name, start from markers" lists them')
     return min(times) if at_start else max(times)
+
+
+def _markers(wanted: str, name: str, reader: RankReader) -> list[Row]:
+    """Give the markers of a rank that are meant, whatever filters say: here they tell when, not what."""
+    matches = _matcher(name)
+    rows = reader.whole().rows(_MARKERS)
+    return [row for row in rows if row[0] and (row[0] == wanted or matches(row[0]))]
 
 
 def _matcher(name: str) -> Callable[[str], object]:

@@ -8,7 +8,7 @@
 Imports nothing heavy: a program may keep its ranges when nobody records it.
 """
 
-from rocpd.record.marks import mark, range
+from rocpd.record.marks import correlate, mark, range
 from rocpd.record.recorder import Recorder, Status
 
-__all__ = ["Recorder", "Status", "mark", "range"]
+__all__ = ["Recorder", "Status", "correlate", "mark", "range"]

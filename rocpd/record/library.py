@@ -104,6 +104,7 @@ def _open(kind: type[Library]) -> Library:
     text = [ctypes.c_char_p, ctypes.c_size_t]
     for name in ("rocpd_range_push", "rocpd_mark", "rocpd_name_thread"):
         getattr(library, name).argtypes = text
+    library.rocpd_correlate.argtypes = [ctypes.c_uint64]
     library.rocpd_status.argtypes = [ctypes.POINTER(CStatus)]
     library.rocpd_finalize.restype = None
     library.rocpd_name_thread.restype = None

@@ -29,12 +29,17 @@ def _no_pop() -> None:
     """Stand in for the recorder where there is none."""
 
 
+def _no_correlate(_id: int) -> None:
+    """Stand in for the recorder where there is none."""
+
+
 class Calls:
-    """The three functions that ranges and marks call; empty ones until a recorder is in the process."""
+    """The functions that ranges and marks call; empty ones until a recorder is in the process."""
 
     push: Push = staticmethod(_no_push)
     pop: Pop = staticmethod(_no_pop)
     mark: Push = staticmethod(_no_push)
+    correlate: Callable[[int], object] = staticmethod(_no_correlate)
 
 
 def connect() -> None:
@@ -43,6 +48,7 @@ def connect() -> None:
     Calls.push = recorder.rocpd_range_push
     Calls.pop = recorder.rocpd_range_pop
     Calls.mark = recorder.rocpd_mark
+    Calls.correlate = recorder.rocpd_correlate
 
 
 class range:  # noqa: N801 (used as a function)
@@ -93,6 +99,17 @@ def mark(name: str) -> None:
     """
     text = name.encode("utf-8", "surrogateescape")
     Calls.mark(text, len(text))
+
+
+def correlate(number: int) -> None:
+    """Put a number of the program's own on what the calling thread records from now on, and on GPU work it launches.
+
+    Args:
+        number: of a request, a training step …, 0 to 2^63 - 1; 0 is none. It is `corr_id` in the views.
+
+    >>> correlate(7)
+    """
+    Calls.correlate(number)
 
 
 if library.loaded() is not None:  # under `rocpd record`

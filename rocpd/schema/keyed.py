@@ -1,4 +1,4 @@
-"""Owns views that help grouping by name: the id that a name is looked up by, and the names by id, of each rank.
+"""Owns views that help grouping by name: the id that a name is looked up by, and the names by id, of one rank.
 
 Ids are local to a rank, sort faster than names of hundreds of characters, and need no join: 100,000 dispatches are
 grouped by kernel in a third of the time. A planner writes `keyed__kernels` and `lookup__kernels__name` into what ranks
@@ -10,16 +10,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rocpd.schema.load import VIEWS, view
 from rocpd.schema.quote import quote_name
-from rocpd.schema.render import Part, render, union_all
+from rocpd.schema.render import Part, render
 
 _NAME = re.compile(r"\bkeyed__\w+|\blookup__\w+")
 _SMALL = ("rocpd_string", "rocpd_info_")  # tables with fewer rows than there are events
-_RANK_PLACE = re.compile(r"\{\{rank(?:_host)?\}\}")
+_ITEM = re.compile(r'^    (.+) AS "(\w+)",?$', re.M)
+_JOIN = re.compile(r'^    LEFT JOIN "rocpd_\w+\{\{uuid\}\}" (\w+) ON \1\.id = .+$', re.M)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def keyed_name(name: str) -> str:
 
 
 def lookup_name(name: str, column: str) -> str:
-    """Name of the view that has the values of a looked up column: `rank`, `id`, `value`."""
+    """Name of the view that has the values of a looked up column: `id`, `value`."""
     return f"lookup__{name}__{column}"
 
 
@@ -64,27 +64,32 @@ def keyed_views(sql: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_NAME.findall(sql)))
 
 
-def keyed_text(name: str, parts: Sequence[Part]) -> str:
-    """Give the SELECT that defines one of these views over `parts`."""
+def keyed_text(name: str, part: Part, sql: str) -> str:
+    """Give the SELECT that defines one of these views over a rank, with the columns that `sql` names."""
     kind, _, rest = name.partition("__")
     base, _, column = rest.partition("__")
     if base not in VIEWS:
         raise ValueError(name)
-    texts = [_keyed(base, part) if kind == "keyed" else _values(base, column, part) for part in parts]
-    if len(texts) == 1:
-        texts.append(f"SELECT * FROM (\n{texts[0]}\n) WHERE 0")  # noqa: S608
-    return union_all(texts)
+    return _keyed(base, part, sql) if kind == "keyed" else _values(base, column, part)
 
 
-def _keyed(name: str, part: Part) -> str:
+def _keyed(name: str, part: Part, sql: str) -> str:
+    """The view with keys, without columns that are not named and joins that only those need: SQLite may keep them."""
     chosen = view(name)
-    keys = "".join(f', {found.key} AS "{column}__key"' for column, found in lookups(name).items())
-    text = _RANK_PLACE.sub(lambda place: f"{keys} {place[0]}", chosen.text)
-    return render(dataclasses.replace(chosen, text=text), part)
+    words = set(re.findall(r"\w+", sql.lower()))
+    items = {m[2]: m[0].rstrip(",") for m in _ITEM.finditer(chosen.text)}
+    items |= {f"{column}__key": f'    {found.key} AS "{column}__key"' for column, found in lookups(name).items()}
+    head = "SELECT\n" + ",\n".join(text for column, text in items.items() if column in words)
+    tail = chosen.text[chosen.text.index("\n    {{rank") :]
+    for join in reversed(list(_JOIN.finditer(tail))):
+        before, after = tail[: join.start()], tail[join.end() :]
+        if not re.search(rf"\b{join[1]}\.", head + after):
+            tail = before.rstrip("\n") + after
+    return render(dataclasses.replace(chosen, text=f"CREATE VIEW AS\n{head}{tail}"), part)
 
 
 def _values(name: str, column: str, part: Part) -> str:
     found = lookups(name)[column]
     if not {"id", found.column} <= set(part.tables.get(found.base, ())):
-        return f'SELECT {part.rank} AS "rank", NULL AS "id", NULL AS "value" WHERE 0'
-    return f'SELECT {part.rank} AS "rank", "id", {quote_name(found.column)} AS "value" FROM {part.rows(found.base)}'  # noqa: S608
+        return 'SELECT NULL AS "id", NULL AS "value" WHERE 0'
+    return f'SELECT "id", {quote_name(found.column)} AS "value" FROM {part.rows(found.base)}'  # noqa: S608

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeAlias, cast
 
@@ -40,9 +41,13 @@ def summary(session: Session, name: str, by: str | By | None = None, **options: 
         options: further fields of `rocpd.summary.options.Options`.
 
     Raises:
-        UsageError: an unknown name, or one that can't be divided so.
+        UsageError: an unknown name or option.
         RocpdError: the job lacks the data that it needs; the message says which.
     """
+    known = [field.name for field in fields(Options)]
+    for option in options:
+        if option not in known:
+            raise UsageError(f"no summary has an option {option}", f"one of {', '.join(known)}")
     chosen = Options(by=_by(by), **options)  # type: ignore[arg-type]
     for found in run(session, name, chosen):
         if found.name == name or name in others():
@@ -83,16 +88,11 @@ def run_analysis(reading: Reading, analysis: str, tables: frozenset[str]) -> Ite
 
     Raises:
         RocpdError: the job lacks the data for all of them.
-        UsageError: it can't be divided so.
     """
     if analysis not in SUMMARIES:
-        yield from cast("Function", others()[analysis].load())(reading)
+        yield from _other(others()[analysis])(reading)
         return
-    entry = SUMMARIES[analysis]
-    by = reading.by
-    if by and by not in entry.by:
-        raise UsageError(f"{analysis} can't be divided by {by}", f"--by {' or '.join(entry.by)}")
-    module, _, attribute = entry.place.partition(":")
+    module, _, attribute = SUMMARIES[analysis].place.partition(":")
     function = cast("Function", getattr(importlib.import_module(module), attribute))
     given = False
     for found in function(reading):
@@ -101,6 +101,18 @@ def run_analysis(reading: Reading, analysis: str, tables: frozenset[str]) -> Ite
             yield found
     if not given:
         raise RocpdError(f"{', '.join(sorted(tables))}: the selection holds nothing for it")
+
+
+def _other(point: EntryPoint) -> Function:
+    """Load an analysis of another package.
+
+    Raises:
+        RocpdError: that package is broken.
+    """
+    try:
+        return cast("Function", point.load())
+    except Exception as error:
+        raise RocpdError(f"{point.name}: {point.value} cannot be loaded: {type(error).__name__}: {error}") from error
 
 
 def _checked(name: str) -> str:

@@ -2,23 +2,25 @@
 
 Inclusive GPU time of a region is that of the operations that it launched, directly and through regions inside it:
 the sum of their durations. Trees of threads and ranks with equal paths are added up; --by rank keeps threads apart.
+--by agent or stream divides GPU time by where it was spent; CPU time, and what ran nowhere known, stand at NULL.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.federate.identify import Rank
-from rocpd.summary.calltree import Node, Range, grow
+from rocpd.federate.numbers import NULL
+from rocpd.summary.calltree import Flat, Node, flat, graft, grow, launching
 from rocpd.summary.ops import Names, Ops, read_ops, string_texts
-from rocpd.summary.options import By
-from rocpd.summary.read import NULL, columns, sound
-from rocpd.summary.reading import DIVISIONS, RANK, Key, Reading, order_of
+from rocpd.summary.options import LANES, By
+from rocpd.summary.read import columns, grouped, sound
+from rocpd.summary.reading import DIVISIONS, RANK, Key, RankReading, Reading, order_of
 from rocpd.summary.result import Field, Row, Summary, Table
-from rocpd.summary.spread import Ints
+from rocpd.summary.spread import Ints, total
 
 THREAD = Field("thread", "", "OS thread id, NULL where unknown")
 
@@ -31,19 +33,20 @@ TABLES = {
             Field("parent", "", "node that it runs in, NULL at the top", True),
             Field("depth", "", "how many regions are around it"),
             Field("name", "", "function or message of the marker"),
-            Field("calls", "", "regions with this path"),
+            Field("calls", "", "regions with this path; NULL, as CPU time, on an agent or stream"),
             Field("cpu_ns", "ns", "their time, regions inside included"),
             Field("cpu_self_ns", "ns", "their time outside of regions inside"),
             Field("gpu_ns", "ns", "operations that they launched, directly or through regions inside"),
             Field("gpu_self_ns", "ns", "operations that they launched themselves", True),
-            Field("percent", "%", "cpu_ns by that of all regions at the top"),
+            Field("percent", "%", "cpu_ns (on an agent or stream gpu_ns) by that of all regions at the top"),
         ),
     )
 }
 
 _REGIONS = """
-SELECT E.stack_id, R.start, R."end", R.id, R.tid, R.name_id, E.category_id FROM rocpd_region R
+SELECT R.id AS id, E.stack_id AS stack, R.start, R."end", R.tid AS thread, R.name_id AS name FROM rocpd_region R
 LEFT JOIN rocpd_event E ON E.id = R.event_id"""
+_COLUMNS = ("stack", "start", "end", "id", "thread", "name")
 _MESSAGES = """
 SELECT R.id, json_extract(E.extdata, '$.message') FROM rocpd_region R JOIN rocpd_event E ON E.id = R.event_id
 WHERE E.category_id IN (SELECT id FROM rocpd_string WHERE string GLOB 'MARKER_*' OR string GLOB 'rocm_marker*')
@@ -57,11 +60,16 @@ def calls(reading: Reading) -> Iterator[Summary]:
         RocpdError: there are no regions.
     """
     names, trees = grown(reading)
-    front = (RANK, THREAD) if reading.by is By.RANK else DIVISIONS[reading.by] if reading.by else ()
+    front = (RANK, THREAD) if reading.by is By.RANK else DIVISIONS[reading.by]
     rows: list[Row] = []
     for key in sorted(trees, key=order_of):
-        rows += _rows(key, trees[key], names)
+        rows += _rows(key, trees[key], names, is_lane(reading, key))
     yield Summary(TABLES["calls"], (*front, *TABLES["calls"].fields), rows, tree=True)
+
+
+def is_lane(reading: Reading, key: Key) -> bool:
+    """Whether a tree is that of an agent or stream: its times are those of what was launched there."""
+    return reading.by in LANES and key[-1] is not None
 
 
 def grown(reading: Reading) -> tuple[Names, dict[Key, Node]]:
@@ -70,62 +78,98 @@ def grown(reading: Reading) -> tuple[Names, dict[Key, Node]]:
     Raises:
         RocpdError: there are no regions.
     """
-    names, launched, found = Names(), Names(), 0
+    names = Names()
     trees: dict[Key, Node] = {}
     unlinked = operations = 0
-    for rank in reading.ranks():
-        ops = read_ops(reading, rank, launched, stacks=True)
-        lost, threads = _threads(reading, rank, names, ops)
-        unlinked, operations = unlinked + lost, operations + len(ops)
-        for thread, ranges in threads:
-            known = None if thread == NULL else thread
-            key = (rank.number, known) if reading.by is By.RANK else reading.key(rank)
-            grow(trees.setdefault(key, Node()), ranges)
-            found += len(ranges)
-    if not found:
+    for _, found in reading.each(_one):
+        unlinked, operations = unlinked + found.unlinked, operations + found.operations
+        codes = names.adopt(found.names)
+        for key, rows in found.trees.items():
+            graft(trees.setdefault(key, Node()), rows, codes)
+    if not trees:
         raise RocpdError("no regions in the selection")
     if unlinked:
         reading.session.note(f"calls: {unlinked} of {operations} operations were launched by no region that is there")
     return names, trees
 
 
-def _threads(reading: Reading, rank: Rank, names: Names, ops: Ops) -> tuple[int, list[tuple[int, list[Range]]]]:
-    """Give the sorted ranges of each thread of a rank, and how many operations belong to none."""
-    stack, start, end, row, thread, name, _ = columns(reading.session, rank.number, _REGIONS, 7)
+class _Rank(NamedTuple):
+    """What one rank gives: names, trees by division, operations, and how many of them no region launched."""
+
+    names: list[str | None]
+    trees: dict[Key, Flat]
+    operations: int
+    unlinked: int
+
+
+class _Regions(NamedTuple):
+    """The regions of one rank as columns, outer ones before those inside; `thread` and `stack` may be `NULL`."""
+
+    thread: Ints
+    start: Ints
+    end: Ints
+    name: Ints
+    stack: Ints
+
+
+def _one(mine: RankReading) -> _Rank:
+    """Grow the trees of one rank: of all regions, and by agent or stream of those that launched something there."""
+    names = Names()
+    regions = _regions(mine, names)
+    ops = read_ops(mine, Names(), stacks=True)
+    launcher = _launchers(regions, ops)
+    lane = np.where(launcher >= 0, ops.lane(mine.options.by), NULL)
+    lanes = [lane for lane in np.unique(lane).tolist() if lane != NULL] if mine.options.by in LANES else []
+    trees: dict[Key, Flat] = {}
+    for number in (NULL, *lanes):
+        own = np.flatnonzero((launcher >= 0) & (lane == number if lanes else True))
+        exact = np.int64 if total(ops.duration[own]) < 1 << 63 else object
+        gpu = np.zeros(len(regions.start), exact)
+        np.add.at(gpu, launcher[own], ops.duration[own])
+        for key, tree in _grown(mine, regions, gpu, number).items():
+            trees[key] = flat(tree) if number == NULL else launching(flat(tree))
+    return _Rank(names.texts, trees, len(ops), int((launcher < 0).sum()))
+
+
+def _grown(mine: RankReading, regions: _Regions, gpu: Ints, lane: int) -> dict[Key, Node]:
+    """Grow trees of all regions, each of which launched `gpu` ns."""
+    trees: dict[Key, Node] = {}
+    for thread, places in grouped([regions.thread]):
+        known = None if thread[0] == NULL else thread[0]
+        key = (mine.rank.number, known) if mine.options.by is By.RANK else mine.key(lane)
+        lists = (column[places].tolist() for column in (regions.start, regions.end, regions.name, gpu))
+        grow(trees.setdefault(key, Node()), zip(*lists, strict=True))
+    return trees
+
+
+def _regions(mine: RankReading, names: Names) -> _Regions:
+    stack, start, end, row, thread, name = columns(mine.reader, "rocpd_region", _REGIONS, _COLUMNS)
     good = sound(start, end)
-    reading.leave_out("regions", int((~good).sum()))
-    codes = names.translate(name, string_texts(reading.session, rank.number, name))
-    messages = {number: names.code(text) for number, text in reading.session.rows_in(rank.number, _MESSAGES)}
+    mine.left_out["regions"] += int((~good).sum())
+    codes = names.translate(name, string_texts(mine.reader, name))
+    messages = {number: names.code(text) for number, text in mine.reader.rows(_MESSAGES)}
     if messages:
         codes = np.array([messages.get(r, c) for r, c in zip(row.tolist(), codes.tolist(), strict=True)], np.int64)
     order = np.lexsort((row, stack, -np.where(good, end, 0), start))  # of equal ranges the lower id is outside
     order = order[good[order]]
-    gpu, lost = _gpu_of(stack, order, ops)
-    found = []
-    for tid in np.unique(thread[order]).tolist():
-        mine = order[thread[order] == tid]
-        lists = (column[mine].tolist() for column in (start, end, codes, gpu))
-        found.append((tid, list(zip(*lists, strict=True))))
-    return lost, found
+    return _Regions(*(column[order] for column in (thread, start, end, codes, stack)))
 
 
-def _gpu_of(stack: Ints, order: Ints, ops: Ops) -> tuple[Ints, int]:
-    """Add the durations of operations to the region that launched them; also count those without.
+def _launchers(regions: _Regions, ops: Ops) -> Ints:
+    """Give the place of the region that launched each operation, -1 where none did.
 
-    Of several regions with one correlation id the first in `order` counts, which is the outermost.
+    Of several regions with one correlation id the first one counts, which is the outermost.
     """
-    gpu = np.zeros(len(stack), np.int64)
-    order = order[stack[order] > 0]
-    order = order[np.argsort(stack[order], kind="stable")]
-    if not len(order):
-        return gpu, len(ops)
-    place = np.minimum(np.searchsorted(stack[order], ops.stack), len(order) - 1)
-    hit = (stack[order][place] == ops.stack) & (ops.stack != NULL)
-    np.add.at(gpu, order[place[hit]], ops.duration[hit])
-    return gpu, int((~hit).sum())
+    known = np.flatnonzero(regions.stack > 0)
+    known = known[np.argsort(regions.stack[known], kind="stable")]
+    if not len(known):
+        return np.full(len(ops), -1, np.int64)
+    place = np.minimum(np.searchsorted(regions.stack[known], ops.stack), len(known) - 1)
+    hit = (regions.stack[known][place] == ops.stack) & (ops.stack != NULL)
+    return np.where(hit, known[place], -1)
 
 
-def _rows(key: Key, tree: Node, names: Names) -> Iterator[Row]:
+def _rows(key: Key, tree: Node, names: Names, is_lane: bool) -> Iterator[Row]:
     whole = sum(node.cpu for node in tree.below.values())
     found = _from_the_top(tree, names)
     gpu = [node.gpu for _, _, _, node in found]
@@ -135,8 +179,8 @@ def _rows(key: Key, tree: Node, names: Names) -> Iterator[Row]:
             gpu[parent - 1] += gpu[place]
     for number, (parent, depth, name, node) in enumerate(found, 1):
         share = node.cpu * 100 / whole if whole else None
-        times = (node.cpu, node.own, gpu[number - 1], node.gpu)
-        yield (*key, number, parent, depth, names.texts[name], node.calls, *times, share)
+        cpu = (None, None, None) if is_lane else (node.calls, node.cpu, node.own)
+        yield (*key, number, parent, depth, names.texts[name], *cpu, gpu[number - 1], node.gpu, share)
 
 
 def _from_the_top(tree: Node, names: Names) -> list[tuple[int | None, int, int, Node]]:

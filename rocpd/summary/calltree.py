@@ -7,12 +7,16 @@ and two ranges of which neither contains the other stand side by side: each keep
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 Range: TypeAlias = tuple[int, int, int, int]
 """Start and end [ns], number of the name, time of the operations that it launched [ns]."""
+
+
+Flat: TypeAlias = list[tuple[int, int, int, int, int, int]]
+"""A tree as rows, each behind the one above it: place of that one (-1: none), name, and what a `Node` holds."""
 
 
 @dataclass(slots=True)
@@ -75,3 +79,41 @@ def grow(root: Node, ranges: Iterable[Range]) -> None:
             outer.covered = end
         if length:
             opened.append(_Open(node, end, start))
+
+
+def flat(root: Node) -> Flat:
+    """Give a tree as rows, which can be pickled however deep it is; children keep their order."""
+    found: Flat = []
+    waiting = [(-1, name, node) for name, node in reversed(root.below.items())]
+    while waiting:
+        above, name, node = waiting.pop()
+        found.append((above, name, node.calls, node.cpu, node.own, node.gpu))
+        waiting += [(len(found) - 1, name, below) for name, below in reversed(node.below.items())]
+    return found
+
+
+def graft(root: Node, rows: Flat, codes: Sequence[int]) -> None:
+    """Add a tree that became rows to another; `codes` gives the other's numbers for its names."""
+    places: list[Node] = []
+    for above, name, calls, cpu, own, gpu in rows:
+        node = (root if above < 0 else places[above]).child(codes[name])
+        node.calls += calls
+        node.cpu += cpu
+        node.own += own
+        node.gpu += gpu
+        places.append(node)
+
+
+def launching(rows: Flat) -> Flat:
+    """Give what of a tree launched operations, directly or below: times are then those of the operations."""
+    below = [gpu for *_, gpu in rows]
+    for place in reversed(range(len(rows))):
+        if rows[place][0] >= 0:
+            below[rows[place][0]] += below[place]
+    kept: Flat = []
+    places: dict[int, int] = {-1: -1}
+    for place, (above, name, _, _, _, gpu) in enumerate(rows):
+        if below[place]:
+            places[place] = len(kept)
+            kept.append((places[above], name, 0, below[place], gpu, gpu))
+    return kept

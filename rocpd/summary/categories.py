@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from rocpd.errors import RocpdError
 from rocpd.summary.kinds import is_communication, load
-from rocpd.summary.reading import PERCENT, STATISTICS, Key, Reading, order_of, statistics
+from rocpd.summary.reading import PERCENT, STATISTICS, Key, RankReading, Reading, order_of, statistics
 from rocpd.summary.result import Field, Row, Summary, Table
-from rocpd.summary.spread import Spread
-from rocpd.summary.survey import survey
+from rocpd.summary.spread import Spread, spreads_by_group
+from rocpd.summary.sums import merge
+from rocpd.summary.survey import Grouped, survey
 
 TABLES = {
     table.name: table
@@ -47,10 +48,9 @@ def categories(reading: Reading) -> Iterator[Summary]:
     """
     known = load(reading.options.categories)
     names: dict[Key, dict[str | None, Spread]] = {}
-    for rank in reading.ranks():
-        for events in survey(reading, rank, "kernels"):
-            own = names.setdefault(reading.key(rank, events.lane, events.lane), {})
-            own.setdefault(events.name, Spread()).add(events.durations, events.calls)
+    for _, own in reading.each(_one):
+        for key, spreads in own.items():
+            merge(names.setdefault(key, {}), spreads)
     if not names:
         raise RocpdError("no kernels in the selection")
     every = {name for own in names.values() for name in own}
@@ -69,12 +69,23 @@ def categories(reading: Reading) -> Iterator[Summary]:
     yield reading.summary(TABLES["unmatched"], missing)
 
 
+def _one(mine: RankReading) -> dict[Key, dict[str | None, Spread]]:
+    """Give the durations of the kernels of one rank, by division and name."""
+    found: dict[Key, dict[str | None, Spread]] = {}
+    for label, spread in survey(mine, "kernels", _spreads).items():
+        merge(found.setdefault(mine.key(label.lane), {}), {label.name: spread})
+    return found
+
+
+def _spreads(events: Grouped) -> list[Spread]:
+    return spreads_by_group(events.durations, events.first)
+
+
 def _rows(key: Key, groups: dict[str, list[tuple[str | None, Spread]]], whole: int) -> list[Row]:
-    merged = {}
+    merged: dict[str, Spread] = {}
     for category, members in groups.items():
-        merged[category] = Spread()
         for _, spread in members:
-            merged[category].merge(spread)
+            merge(merged, {category: spread})
     ordered = sorted(groups, key=lambda category: (-merged[category].moments.total, category))
     return [
         (

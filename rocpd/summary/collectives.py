@@ -1,130 +1,327 @@
 """Owns collectives: communication kernels matched across ranks, and who made whom wait.
 
-The n-th kernel of a name on one rank is the n-th of that name on every other. All ranks end a collective together,
-so the rank that spends least time in it came last, and what another spends beyond that it waited. Durations alone
-are compared: clocks of different machines need not agree.
+All ranks end a collective together, so the rank that spends least time in it came last, and what another spends
+beyond that it waited. Durations alone are compared: clocks of different machines need not agree.
+
+What is matched. Each agent runs the kernels of a communicator in the same order, so the n-th of a name on one agent is
+the n-th on every other, counted over the whole trace, whatever the window. The communicator is known where the calls
+name it by a word that all ranks share. An address means something in its own process only, and kernels whose calls were
+not traced have none: these go by stream. Their groups are inferred:
+
+1. Agents are of one group when they ran equally many kernels of the name, for communicators of equal size where it is
+   known. Of several communicators with equal numbers the i-th that an agent began with is the i-th of the others.
+2. On one clock they also have to run at the same time, in nine of ten collectives: a barrier has all of them inside.
+   This tells groups apart that do equally much. Ranks on different clocks are one group unless that shows several.
+3. A group that is larger than its communicator, or whose members don't all overlap, is not matched at all, nor is an
+   agent that is alone: how many kernels that concerns is told.
+
+Groups in step look like one where the size of their communicators is not known: what is taken for a group is told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from rocpd.summary.ops import Names, Ops
+from rocpd.federate.numbers import NULL
+from rocpd.summary.communicators import communicators
+from rocpd.summary.kinds import Categories, split
+from rocpd.summary.ops import Names, Ops, read_ops
+from rocpd.summary.options import By
+from rocpd.summary.read import grouped
+from rocpd.summary.reading import Key, RankReading, order_of
 from rocpd.summary.result import Row
 from rocpd.summary.spread import Ints
 
+_ADDRESS = re.compile(r"0[xX][0-9a-fA-F]+|\(nil\)|\(null\)")
+_TOLERANCE_NS = 10_000  # by which clocks of the agents of one machine differ
+_ENOUGH = 0.9  # of the collectives; the root of a broadcast may leave before others come
+_BLOCK = 1 << 22  # times in memory at once
+
 
 @dataclass(frozen=True)
-class Instance:
-    """One collective: its name and number within the name (from 0), ranks, durations [ns] in the same order."""
+class Channel:
+    """Communication kernels of one name that one agent ran for one communicator, in order.
+
+    Args:
+        name: kernel.
+        rank, agent: where they ran; `agent` may be `NULL`.
+        communicator: its name in all ranks; None where each rank has its own.
+        size: how many ranks the communicator has, None where unknown.
+        start, end: of all of them [ns of the rank's clock].
+        numbers: which of them count, being in the window and passing the filters.
+        durations: of these [ns].
+        streams: on which these ran.
+    """
 
     name: str | None
-    number: int
-    ranks: tuple[int, ...]
-    durations: tuple[int, ...]
+    rank: int
+    agent: int
+    communicator: str | None
+    size: int | None
+    start: Ints
+    end: Ints
+    numbers: Ints
+    durations: Ints
+    streams: Ints
 
-    @property
-    def straggler(self) -> int:
-        """The rank that came last: the one with the least time; of equals the lowest."""
-        return self.ranks[int(np.argmin(self.durations))]
-
-    @property
-    def waits(self) -> tuple[int, ...]:
-        """How long each rank waited [ns]."""
-        least = min(self.durations)
-        return tuple(duration - least for duration in self.durations)
+    def __len__(self) -> int:
+        return len(self.start)
 
 
-@dataclass
-class Collectives:
-    """Communication kernels of all ranks, collected rank by rank."""
+def channels(mine: RankReading, ops: Ops, names: Names, categories: Categories) -> list[Channel]:
+    """Give the communication kernels of a rank; `ops` are the operations that count."""
+    counted = split(ops, categories, names)["communication"]
+    if not len(counted):
+        return []
+    whole = _whole(mine, ops, names)
+    whole = whole.take(split(whole, categories, names)["communication"])
+    whole = whole.take(np.lexsort((whole.row, whole.start)))
+    named, sizes = communicators(_unrestricted(mine).reader, whole.row)
+    words = Names()
+    codes = np.array([words.code(named.get(row)) for row in whole.row.tolist()], np.int64)
+    streams = np.where(codes == words.code(None), whole.stream, NULL)
+    by_row = counted[np.argsort(ops.row[counted])]
+    found = []
+    for (name, agent, code, _), places in grouped([whole.name, whole.agent, codes, streams]):
+        own = whole.take(places)
+        at = np.minimum(np.searchsorted(ops.row[by_row], own.row), len(by_row) - 1)
+        numbers = np.flatnonzero(ops.row[by_row][at] == own.row)
+        word = words.texts[code]
+        found.append(
+            Channel(
+                names.texts[name],
+                mine.rank.number,
+                agent,
+                None if word is None or _ADDRESS.fullmatch(word) else word,
+                sizes.get(word) if word else None,
+                own.start,
+                own.end,
+                numbers,
+                ops.duration[by_row[at[numbers]]],
+                own.stream[numbers],
+            )
+        )
+    return found
 
-    found: dict[int, dict[int, Ints]] = field(default_factory=dict)
 
-    def add(self, rank: int, ops: Ops, places: Ints) -> None:
-        """Add the communication kernels of a rank: those at `places`, in the order in which they began."""
-        order = places[np.lexsort((ops.row[places], ops.start[places]))]
-        for name in np.unique(ops.name[order]).tolist():
-            mine = order[ops.name[order] == name]
-            self.found.setdefault(name, {})[rank] = ops.end[mine] - ops.start[mine]
+def _unrestricted(mine: RankReading) -> RankReading:
+    """Read the rank as if there were no window and no filter."""
+    reader = mine.reader
+    return RankReading(replace(reader, part=replace(reader.part, only={}, values={})), mine.options)
 
-    def instances(self, names: Names) -> Iterator[Instance]:
-        """Give every collective that two ranks or more took part in, by name and number."""
-        for code in sorted(self.found, key=lambda code: names.texts[code] or ""):
-            ranks = self.found[code]
-            for number in range(max(map(len, ranks.values()))):
-                there = {rank: int(own[number]) for rank, own in sorted(ranks.items()) if number < len(own)}
-                if len(there) > 1:
-                    yield Instance(names.texts[code], number, tuple(there), tuple(there.values()))
 
-    def uneven(self) -> int:
-        """Say how many names occur more often on some ranks than on others."""
-        return sum(len({len(own) for own in ranks.values()}) > 1 for ranks in self.found.values())
+def _whole(mine: RankReading, ops: Ops, names: Names) -> Ops:
+    return read_ops(_unrestricted(mine), names) if mine.reader.part.only else ops
+
+
+Group = tuple[Channel, ...]
+"""Channels of one communicator: the n-th kernels of all of them are one collective."""
+
+
+def match(found: Iterable[Channel], clocks: Mapping[int, int]) -> tuple[list[Group], int]:
+    """Put channels into groups; also give how many kernels that count are in none.
+
+    Args:
+        found: channels of all ranks.
+        clocks: rank -> number of its clock.
+    """
+    alike: dict[tuple[object, ...], list[Channel]] = {}
+    seen: Counter[tuple[object, ...]] = Counter()
+    every = sorted(found, key=lambda c: (c.rank, c.agent, int(c.start[0])))
+    for channel in every:
+        kind = (channel.name, len(channel), channel.communicator, channel.size)
+        ordinal = seen[channel.rank, channel.agent, kind]
+        seen[channel.rank, channel.agent, kind] += 1
+        alike.setdefault((kind, ordinal), []).append(channel)
+    groups = [group for members in alike.values() for group in _groups(members, clocks)]
+    matched = sum(len(member.numbers) for group in groups for member in group)
+    return groups, sum(len(channel.numbers) for channel in every) - matched
+
+
+def _groups(members: Sequence[Channel], clocks: Mapping[int, int]) -> Iterator[Group]:
+    """Tell apart the groups of channels with equally many kernels."""
+    size = members[0].size
+    by_clock: dict[int, list[Channel]] = {}
+    for member in members:
+        by_clock.setdefault(clocks.get(member.rank, -1), []).append(member)
+    parts = [part for own in by_clock.values() for part in _together(own)]
+    whole = len(parts) == len(by_clock) and sum(map(len, parts)) == len(members)
+    if whole or members[0].communicator is not None:
+        parts = [tuple(members)]
+    elif len(by_clock) > 1:  # which group of one machine belongs to which of another, nobody knows
+        parts = [part for part in parts if len(part) == size]
+    yield from (part for part in parts if len(part) > 1 and (size is None or len(part) <= size))
+
+
+def _together(members: Sequence[Channel]) -> list[Group]:
+    """Split channels of one clock by which run at the same time; without those that do so with some of a part only."""
+    start, end = (np.array([getattr(member, side) for member in members]) for side in ("start", "end"))
+    if _overlap(start.max(0), end.min(0)):
+        return [tuple(members)]
+    count = len(members)
+    near = np.eye(count, dtype=bool)
+    for a in range(count):
+        for b in range(a):
+            near[a, b] = near[b, a] = _overlap(np.maximum(start[a], start[b]), np.minimum(end[a], end[b]))
+    parts = Counter(tuple(np.flatnonzero(row).tolist()) for row in near)
+    return [tuple(members[place] for place in part) for part, times in sorted(parts.items()) if times == len(part)]
+
+
+def _overlap(latest: Ints, earliest: Ints) -> bool:
+    return bool((latest - earliest <= _TOLERANCE_NS).mean() >= _ENOUGH)
+
+
+class _Block(NamedTuple):
+    """Some collectives of a group: a row for each member, a column for each collective that two or more took part in.
+
+    Args:
+        numbers: which collectives.
+        times: how long each member was in it [ns], -1 where it did not count.
+        who: code of what the member counts for.
+        late: row of the member that came last: the one with the least time; of equals the first.
+    """
+
+    numbers: Ints
+    times: Ints
+    who: Ints
+    late: Ints
 
 
 @dataclass
 class Waiting:
-    """Who waits for whom, added up over collectives."""
+    """Who waits for whom in the collectives of all groups. Who that is, ranks, hosts, agents or streams, says `by`.
 
-    pairs: dict[tuple[int, int], list[int]] = field(default_factory=dict)
-    last: dict[int, int] = field(default_factory=dict)
-    caused: dict[int, int] = field(default_factory=dict)
-    own: dict[int, int] = field(default_factory=dict)
-    count: dict[int, int] = field(default_factory=dict)
+    Args:
+        by: what is compared.
+        hosts: rank -> its host.
+        rows: those of the table of collectives.
+        pairs: (who waits, for whom) -> in how many collectives, how long in all and at most [ns].
+        took_part: in how many collectives each was.
+        last: how often it came last.
+        caused: how long others waited for it [ns].
+        own: how long it waited for others [ns].
+    """
 
-    def add(self, instance: Instance) -> None:
-        """Add one collective; when nobody waited, nobody came last."""
-        waits = instance.waits
-        late = instance.straggler
-        for rank, wait in zip(instance.ranks, waits, strict=True):
-            self.count[rank] = self.count.get(rank, 0) + 1
-            self.own[rank] = self.own.get(rank, 0) + wait
-            if wait:
-                pair = self.pairs.setdefault((rank, late), [0, 0, 0])
-                pair[0] += 1
-                pair[1] += wait
-                pair[2] = max(pair[2], wait)
-        if any(waits):
-            self.last[late] = self.last.get(late, 0) + 1
-            self.caused[late] = self.caused.get(late, 0) + sum(waits)
+    by: By
+    hosts: Mapping[int, str | None]
+    rows: list[Row] = field(default_factory=list)
+    pairs: dict[tuple[Key, Key], tuple[int, int, int]] = field(default_factory=dict)
+    took_part: Counter[Key] = field(default_factory=Counter)
+    last: Counter[Key] = field(default_factory=Counter)
+    caused: Counter[Key] = field(default_factory=Counter)
+    own: Counter[Key] = field(default_factory=Counter)
+
+    def add(self, group: Group) -> None:
+        """Add the collectives of a group; when nobody waited, nobody came last."""
+        keys: dict[Key, int] = {}
+        who = [self._codes(member, keys) for member in group]
+        for block in _blocks(group, who):
+            self._add(group, block, list(keys))
+
+    def _codes(self, member: Channel, keys: dict[Key, int]) -> Ints:
+        """Number what each kernel of a member counts for."""
+        if self.by is not By.STREAM:
+            places: dict[By, Key] = {By.HOST: (self.hosts[member.rank],), By.AGENT: (member.rank, _known(member.agent))}
+            key = places.get(self.by, (member.rank,))
+            return np.full(len(member.numbers), keys.setdefault(key, len(keys)))
+        codes = {
+            stream: keys.setdefault((member.rank, _known(stream)), len(keys)) for stream in np.unique(member.streams)
+        }
+        return np.array([codes[stream] for stream in member.streams], np.int64)
+
+    def _add(self, group: Group, block: _Block, keys: Sequence[Key]) -> None:
+        there = block.times >= 0
+        columns = np.arange(len(block.numbers))
+        least, late = block.times[block.late, columns], block.who[block.late, columns]
+        waits = np.where(there, block.times - least, 0)
+        self._add_pairs(block.who, late, waits, keys)
+        for code, count in zip(*np.unique(late[waits.any(0)], return_counts=True), strict=True):
+            self.last[keys[code]] += int(count)
+        for code, count in zip(*np.unique(_distinct(block.who, there)[0], return_counts=True), strict=True):
+            self.took_part[keys[code]] += int(count)
+        ranks = np.array([member.rank for member in group])
+        by_rank = _distinct(np.broadcast_to(ranks[:, None], there.shape), there)
+        present = np.bincount(by_rank[1], minlength=len(columns))
+        among = listed(sorted(set(ranks.tolist())))
+        sums = (waits.sum(0), waits.max(0), least, block.times.max(0))
+        for number, own, code, *values in zip(block.numbers, present, late, *sums, strict=True):
+            times = (int(value) for value in values)
+            self.rows.append((group[0].name, int(number) + 1, among, int(own), *keys[code], *times))
+
+    def _add_pairs(self, who: Ints, late: Ints, waits: Ints, keys: Sequence[Key]) -> None:
+        row, column = np.nonzero(waits)
+        times = waits[row, column]
+        for (waiter, cause), places in grouped([who[row, column], late[column]]):
+            own, other, total = keys[waiter], keys[cause], int(times[places].sum())
+            count, before, most = self.pairs.get((own, other), (0, 0, 0))
+            count += len(np.unique(column[places]))
+            self.pairs[own, other] = count, before + total, max(most, int(times[places].max()))
+            self.own[own] += total
+            self.caused[other] += total
+
+    def collective_rows(self) -> list[Row]:
+        """Name, number, ranks that belong together, ranks that were in it, who came last, waits, shortest, longest."""
+        at = len(self.rows[0]) - 4 if self.rows else 0
+        return sorted(self.rows, key=lambda row: (-row[at], row[0] or "", row[1], row[2]))
 
     def straggler_rows(self) -> list[Row]:
-        """Rank, collectives, times last, its share, wait caused, own wait; who causes most comes first."""
+        """Who, collectives, times last, its share, wait caused, own wait; who causes most comes first."""
         rows = [
-            (
-                rank,
-                count,
-                self.last.get(rank, 0),
-                self.last.get(rank, 0) * 100 / count,
-                self.caused.get(rank, 0),
-                self.own[rank],
-            )
-            for rank, count in self.count.items()
+            (*key, count, self.last[key], self.last[key] * 100 / count, self.caused[key], self.own[key])
+            for key, count in self.took_part.items()
         ]
-        return sorted(rows, key=lambda row: (-row[4], row[0]))
+        return sorted(rows, key=lambda row: (-row[-2], order_of(row[:-5])))
 
     def pair_rows(self) -> list[Row]:
         """Who waits, for whom, in how many collectives, how long in all and at most; the longest comes first."""
-        rows: list[Row] = [(waiter, late, *pair) for (waiter, late), pair in self.pairs.items()]
-        return sorted(rows, key=lambda row: (-row[3], row[0], row[1]))
+        ordered = sorted(self.pairs.items(), key=lambda item: (-item[1][1], order_of(item[0][0]), order_of(item[0][1])))
+        return [(*waiter, *late, *pair) for (waiter, late), pair in ordered]
 
 
-def instance_rows(instances: Iterable[Instance]) -> list[Row]:
-    """Rows of the table of collectives; the one that cost most waiting comes first."""
-    rows = [
-        (
-            i.name,
-            i.number + 1,
-            len(i.ranks),
-            i.straggler,
-            sum(i.waits),
-            max(i.waits),
-            min(i.durations),
-            max(i.durations),
-        )
-        for i in instances
-    ]
-    return sorted(rows, key=lambda row: (-row[4], row[0] or "", row[1]))
+def _blocks(group: Group, who: Sequence[Ints]) -> Iterator[_Block]:
+    every = np.unique(np.concatenate([member.numbers for member in group]))
+    step = max(1, _BLOCK // len(group))
+    for low in range(0, len(every), step):
+        numbers = every[low : low + step]
+        times, codes = np.full((2, len(group), len(numbers)), -1, np.int64)
+        for row, (member, own) in enumerate(zip(group, who, strict=True)):
+            first, last = np.searchsorted(member.numbers, [numbers[0], numbers[-1] + 1])
+            at = np.searchsorted(numbers, member.numbers[first:last])
+            times[row, at], codes[row, at] = member.durations[first:last], own[first:last]
+        enough = np.flatnonzero((times >= 0).sum(0) > 1)
+        times, codes = times[:, enough], codes[:, enough]
+        late = np.where(times < 0, np.iinfo(np.int64).max, times).argmin(0)
+        yield _Block(numbers[enough], times, codes, late)
+
+
+def _distinct(codes: Ints, there: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """Give each code with each column in which it is there, once."""
+    row, column = np.nonzero(there)
+    pairs = np.unique(codes[row, column] * there.shape[1] + column)
+    return pairs // max(1, there.shape[1]), pairs % max(1, there.shape[1])
+
+
+def _known(number: int) -> int | None:
+    return None if number == NULL else int(number)
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """Write ascending numbers in short.
+
+    >>> listed([0, 1, 2, 5])
+    '0-2,5'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.federate.identify import Rank
+from rocpd.federate.numbers import number
 from rocpd.summary.ops import kernel_texts
-from rocpd.summary.read import NULL
-from rocpd.summary.reading import Key, Reading, order_of
+from rocpd.summary.options import By
+from rocpd.summary.read import word
+from rocpd.summary.reading import Key, RankReading, Reading, order_of
 from rocpd.summary.result import Field, Row, Summary, Table
+from rocpd.summary.sums import merge
 from rocpd.summary.survey import sql
 
 _KERNEL = Field("kernel", "", "kernel")
@@ -44,26 +46,38 @@ TABLES = {
 }
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Values:
     """Values of one kernel and counter. Sums of ranks are added exactly, in whatever order."""
 
-    count: int = 0
-    least: float = math.inf
-    most: float = -math.inf
-    sums: list[float] = field(default_factory=list)
+    count: int
+    least: float
+    most: float
+    sums: tuple[float, ...]
 
-    def add(self, values: list[float]) -> None:
-        self.count += len(values)
-        self.least = min(self.least, *values) if values else self.least
-        self.most = max(self.most, *values) if values else self.most
-        self.sums.append(math.fsum(values))
+    @staticmethod
+    def of(values: list[float]) -> _Values:
+        return _Values(len(values), min(values, default=math.inf), max(values, default=-math.inf), (_sum(values),))
+
+    def __add__(self, other: _Values) -> _Values:
+        count, sums = self.count + other.count, self.sums + other.sums
+        return _Values(count, min(self.least, other.least), max(self.most, other.most), sums)
 
     def row(self) -> Row:
         if not self.count:
             return (0, None, None, None, None)
-        total = math.fsum(self.sums)
+        total = _sum(self.sums)
+        if math.isnan(total):  # infinity less infinity: no number, NULL as in SQLite
+            return (self.count, self.least, None, self.most, None)
         return (self.count, self.least, total / self.count, self.most, total)
+
+
+def _sum(values: Sequence[float]) -> float:
+    """Add up exactly; not a number when both infinities are among the values."""
+    try:
+        return math.fsum(values)
+    except (ValueError, OverflowError):
+        return sum(values)
 
 
 _Cells = dict[tuple[str | None, str | None], _Values]
@@ -77,10 +91,11 @@ def counters(reading: Reading) -> Iterator[Summary]:
     """
     found: dict[Key, _Cells] = {}
     units: dict[str | None, str] = {}
-    for rank in reading.ranks():
-        for key, kernel, counter, unit, values in _read(reading, rank):
+    for _, (own, known) in reading.each(_one):
+        for key, cells in own.items():
+            merge(found.setdefault(key, {}), cells)
+        for counter, unit in known.items():
             units[counter] = unit or units.get(counter, "")
-            found.setdefault(key, {}).setdefault((kernel, counter), _Values()).add(values)
     if not found:
         raise RocpdError("no counter values of kernels in the selection", "rocprofv3 --pmc collects them")
     ordered = [(key, found[key]) for key in sorted(found, key=order_of)]
@@ -93,27 +108,31 @@ def counters(reading: Reading) -> Iterator[Summary]:
     yield _wide(reading, ordered, units)
 
 
-def _read(reading: Reading, rank: Rank) -> Iterator[tuple[Key, str | None, str | None, str | None, list[float]]]:
-    """Give the values of one rank by division, kernel and counter."""
-    values: dict[tuple[Key, int, str | None], list[float]] = {}
+def _one(mine: RankReading) -> tuple[dict[Key, _Cells], dict[str | None, str | None]]:
+    """Give the values of one rank by division, kernel and counter, and the units of its counters."""
+    values: dict[tuple[int, int, str | None], list[float]] = {}
     units: dict[str | None, str | None] = {}
-    for batch in reading.session.stream_in(rank.number, sql("counters")):
-        for kernel, counter, unit, agent, stream, value in batch:
-            key = reading.key(rank, NULL if agent is None else agent, NULL if stream is None else stream)
-            own = values.setdefault((key, NULL if kernel is None else kernel, counter), [])
+    by = mine.options.by
+    for batch in mine.reader.stream(sql("counters"), size=1000):
+        for kernel, name, kind, agent, stream, value in batch:
+            counter, unit = word(name), word(kind)
+            lane = agent if by is By.AGENT else stream if by is By.STREAM else None
+            own = values.setdefault((number(lane), number(kernel), counter), [])
             units[counter] = unit
             if value is not None:
                 own.append(value)
-    ids = np.array([number for _, number, _ in values], np.int64)
-    known = kernel_texts(reading.session, rank.number, reading.options.kernel_names, ids)
-    for (key, number, counter), own in values.items():
-        yield key, known.get(number), counter, units[counter], own
+    ids = np.array([kernel for _, kernel, _ in values], np.int64)
+    known = kernel_texts(mine.reader, mine.options.kernel_names, ids)
+    found: dict[Key, _Cells] = {}
+    for (lane, kernel, counter), own in values.items():
+        merge(found.setdefault(mine.key(lane), {}), {(known.get(kernel), counter): _Values.of(own)})
+    return found, units
 
 
 def _wide(reading: Reading, ordered: list[tuple[Key, _Cells]], units: dict[str | None, str]) -> Summary:
     names = sorted(units, key=lambda name: name or "")
     table = TABLES["counters-wide"]
-    more = tuple(Field(name or "?", "", f"mean{f' [{units[name]}]' if units[name] else ''}") for name in names)
+    more = tuple(Field(name or "?", units[name], "mean") for name in names)
     rows = []
     for key, cells in ordered:
         for kernel in sorted({kernel for kernel, _ in cells}, key=lambda name: name or ""):

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rocpd.federate.categories import domain_of
 from rocpd.federate.moments import Moments
-from rocpd.summary.reading import Progress, Reading
-from rocpd.summary.spread import moments_of
-from rocpd.summary.survey import KINDS, survey
+from rocpd.summary.reading import RankReading, Reading
+from rocpd.summary.spread import moments_by_group
+from rocpd.summary.survey import KINDS, Grouped, survey
 
 __all__ = ["Group", "domain_groups", "domain_of", "groups_by_domain"]
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(NamedTuple):
     """Statistics of the events of one rank with one category and name."""
 
     rank: int
@@ -25,34 +22,37 @@ class Group:
     moments: Moments
 
 
-def groups_by_domain(reading: Reading, progress: Progress | None = None) -> dict[str, list[Group]]:
-    """Read all groups of a session and sort them into domains, most time first.
+def groups_by_domain(reading: Reading) -> dict[str, list[Group]]:
+    """Read all groups of a session and sort them into domains, most time first."""
+    found: dict[str, list[list[Group]]] = {kind: [] for kind in KINDS}
+    for _, kinds in reading.each(_one):
+        for kind, groups in kinds.items():
+            found[kind].append(groups)
+    domains: dict[str, list[Group]] = {}
+    for kind, ranks in found.items():
+        groups = [group for own in ranks for group in own]
+        calls = sum(group.moments.calls for group in groups)
+        reading.note_unsound(kind, calls - sum(group.moments.timed for group in groups), calls)
+        for group in groups:
+            domains.setdefault(domain_of(group.category), []).append(group)
+    return dict(sorted(domains.items(), key=lambda item: (-sum(g.moments.total for g in item[1]), item[0])))
 
-    `progress` is called with (steps done, steps in all); a step is one kind of events of one rank.
-    """
-    found: dict[str, list[Group]] = {}
-    done = 0
-    ranks = reading.session.ranks
+
+def _one(mine: RankReading) -> dict[str, list[Group]]:
+    """Read the groups of one rank, by kind of events."""
+    found = {}
     for kind in KINDS:
-        groups: dict[tuple[int, str | None, str | None], Moments] = {}
-        for rank in ranks:
-            for events in survey(reading, rank, kind):
-                key = (rank.number, events.category, events.name)
-                groups[key] = groups.get(key, Moments()) + moments_of(events.durations, events.calls)
-            done += 1
-            if progress:
-                progress(done, len(KINDS) * len(ranks))
-        _note_unsound(reading, kind, groups.values())
-        for (number, category, name), moments in groups.items():
-            found.setdefault(domain_of(category), []).append(Group(number, category, name, moments))
-    return dict(sorted(found.items(), key=lambda item: (-sum(g.moments.total for g in item[1]), item[0])))
+        sums = survey(mine, kind, _moments)
+        found[kind] = [Group(mine.rank.number, label.category, label.name, own) for label, own in sums.items()]
+    return found
 
 
-def _note_unsound(reading: Reading, kind: str, groups: Iterable[Moments]) -> None:
-    whole = sum(groups, Moments())
-    reading.note_unsound(kind, whole.calls - whole.timed, whole.calls)
+def _moments(events: Grouped) -> list[Moments]:
+    return moments_by_group(events.durations, events.first)
 
 
 def domain_groups(found: dict[str, list[Group]]) -> list[Group]:
     """Give one group per rank and domain, named by the domain: moments are merged, never averages."""
-    return [dataclasses.replace(group, name=domain) for domain, groups in found.items() for group in groups]
+    return [
+        Group(group.rank, group.category, domain, group.moments) for domain, groups in found.items() for group in groups
+    ]

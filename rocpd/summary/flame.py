@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 
 from rocpd import __version__
-from rocpd.summary.calls import grown
+from rocpd.summary.calls import grown, is_lane
 from rocpd.summary.calltree import Node
 from rocpd.summary.ops import Names
-from rocpd.summary.options import By
+from rocpd.summary.options import LANES, By
 from rocpd.summary.reading import Key, Reading, order_of
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
@@ -17,6 +17,8 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 def folded(reading: Reading) -> Iterator[str]:
     """Give one line per path with CPU time of its own [ns], as flamegraph.pl and its kin read it.
+
+    Below an agent or stream it is the GPU time of what was launched there.
 
     Raises:
         RocpdError: there are no regions.
@@ -39,7 +41,9 @@ def speedscope(reading: Reading) -> Iterator[str]:
     profiles = []
     for key in sorted(trees, key=order_of):
         label = " ".join(_labels(reading, key)) or "all ranks"
-        profiles += [_profile(trees[key], f"{label}, {what}", what == "GPU") for what in ("CPU", "GPU")]
+        kinds = ("GPU",) if is_lane(reading, key) else ("CPU", "GPU")
+        found = [_profile(trees[key], f"{label}, {what}", what == "GPU") for what in kinds]
+        profiles += [profile for profile in found if profile["samples"]]
     frames = [{"name": "?" if text is None else text} for text in names.texts]
     yield json.dumps(
         {
@@ -77,7 +81,9 @@ def _paths(tree: Node) -> Iterator[tuple[list[int], Node]]:
 
 def _labels(reading: Reading, key: Key) -> list[str]:
     if reading.by is By.RANK:
-        return [f"rank {key[0]}", f"thread {key[1]}"]
+        return [f"rank {key[0]}", "unknown thread" if key[1] is None else f"thread {key[1]}"]
+    if reading.by in LANES:
+        return [f"rank {key[0]}", f"{reading.by} {key[1]}" if is_lane(reading, key) else "CPU"]
     return [str(part) for part in key]
 
 

@@ -6,22 +6,24 @@ A gap runs from the latest end of all earlier operations of the agent to the sta
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.federate.identify import Rank
+from rocpd.federate.numbers import NULL
 from rocpd.summary.intervals import Union, both, length, union
-from rocpd.summary.kinds import Classes
+from rocpd.summary.kinds import Categories, load, split
 from rocpd.summary.ops import Names, Ops, read_ops
 from rocpd.summary.options import By
-from rocpd.summary.read import NULL
-from rocpd.summary.reading import AGENT, DIVISIONS, RANK, Key, Reading, order_of
+from rocpd.summary.reading import AGENT, RANK, Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Row, Summary, Table
-from rocpd.summary.spread import Ints, Spread
+from rocpd.summary.spread import Ints, Spread, total
+from rocpd.summary.sums import Total, merge
 
 EDGES_US = (10, 20, 50, 100, 1000, 10000, 100000)
 """Upper edges of the gap histogram [us]; a gap on an edge counts below it."""
@@ -85,28 +87,35 @@ TABLES = {
 }
 
 
-@dataclass
-class _Sum:
-    """What is added up over agents; `gap` holds each gap."""
+@dataclass(frozen=True)
+class _Sum(Total):
+    """What is added up over agents: counts, times [ns], and each gap."""
 
-    operations: int = 0
-    span: int = 0
-    busy: int = 0
-    total: int = 0
-    compute: int = 0
-    communication: int = 0
-    copy: int = 0
-    working: int = 0
-    gap: Spread = field(default_factory=Spread)
-
-    def __iadd__(self, other: _Sum) -> _Sum:
-        for item in fields(self)[:-1]:
-            setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))
-        self.gap.merge(other.gap)
-        return self
+    operations: int
+    collectives: int
+    span: int
+    busy: int
+    total: int
+    compute: int
+    communication: int
+    copy: int
+    working: int
+    gap: Spread
 
 
-_Gap = tuple[int, int, int, int, int, int]  # length, -rank, -agent, -begin, before, after: the largest first
+class _Gap(NamedTuple):
+    """Time without operation [ns], and what ran before and after."""
+
+    length: int
+    rank: int
+    agent: int
+    begin: int
+    before: str | None
+    after: str | None
+
+    def order(self) -> tuple[int, int, int, int]:
+        """Sort the longest last, and of equal ones the first."""
+        return self.length, -self.rank, -self.agent, -self.begin
 
 
 def gpu_time(reading: Reading) -> Iterator[Summary]:
@@ -115,69 +124,57 @@ def gpu_time(reading: Reading) -> Iterator[Summary]:
     Raises:
         RocpdError: no operation with sound times.
     """
-    names = Names()
-    classes = Classes(reading.options.categories, names)
     sums: dict[Key, _Sum] = {}
     largest: list[_Gap] = []
-    for rank in reading.ranks():
-        for lane, ops in _lanes(reading, read_ops(reading, rank, names)):
-            key = _key(reading, rank, lane)
-            found, gaps = _one(ops, classes)
-            sums.setdefault(key, _Sum())
-            sums[key] += found
-            agent = int(ops.agent[0])
-            own = ((g, -rank.number, -agent, -at, before, after) for g, at, before, after in _top(gaps, reading))
-            largest = heapq.nlargest(reading.options.top, [*largest, *own])
+    for _, (own, gaps) in reading.each(partial(_one, categories=load(reading.options.categories))):
+        merge(sums, own)
+        largest = heapq.nlargest(reading.options.top, [*largest, *gaps], key=_Gap.order)
     if not sums:
         raise RocpdError("no kernels or copies in the selection")
-    if not classes.communicates:
+    if not any(found.collectives for found in sums.values()):
         reading.session.note("no communication kernels found")
-    front = DIVISIONS[reading.by or By.AGENT]
     ordered = [(key, sums[key]) for key in sorted(sums, key=order_of)]
-    yield _shaped("gpu-time", front, (_busy_row(*item) for item in ordered))
-    division = DIVISIONS[reading.by] if reading.by else ()
-    yield _shaped("gaps", division, (row for key, gap in _gap_sums(reading, ordered) for row in _histogram(key, gap)))
-    yield _shaped("largest-gaps", (), _largest_rows(reading, largest, names))
-    yield _shaped("overlap", front, (_overlap_row(*item) for item in ordered))
+    yield reading.summary(TABLES["gpu-time"], (_busy_row(*item) for item in ordered), By.AGENT)
+    gap_rows = (row for key, gap in _gap_sums(reading, ordered) for row in _histogram(key, gap))
+    yield reading.summary(TABLES["gaps"], gap_rows)
+    yield Summary(TABLES["largest-gaps"], TABLES["largest-gaps"].fields, _largest_rows(reading, largest))
+    yield reading.summary(TABLES["overlap"], (_overlap_row(*item) for item in ordered), By.AGENT)
 
 
-def _shaped(name: str, front: tuple[Field, ...], rows: Iterator[Row]) -> Summary:
-    return Summary(TABLES[name], (*front, *TABLES[name].fields), rows)
+def _one(mine: RankReading, categories: Categories) -> tuple[dict[Key, _Sum], list[_Gap]]:
+    """Add up the agents (by stream: the streams) of one rank; give its largest gaps too."""
+    names = Names()
+    sums: dict[Key, _Sum] = {}
+    largest: list[_Gap] = []
+    for lane, ops in read_ops(mine, names).lanes(mine.options.by):
+        gaps = gaps_of(ops)
+        key = key_of(mine.options.by or By.AGENT, mine.rank, lane)
+        merge(sums, {key: _sum(ops, split(ops, categories, names), gaps[0])})
+        most = np.argsort(-gaps[0], kind="stable")[: mine.options.top]
+        for length_, begin, *around in zip(*(column[most].tolist() for column in gaps), strict=True):
+            before, after = (names.texts[code] for code in around)
+            largest.append(_Gap(length_, mine.rank.number, int(ops.agent[0]), begin, before, after))
+    return sums, heapq.nlargest(mine.options.top, largest, key=_Gap.order)
 
 
-def _lanes(reading: Reading, ops: Ops) -> Iterator[tuple[int, Ops]]:
-    """Operations that can't run twice at a time as one agent sees it: by agent, by stream when asked."""
-    if reading.by is not By.STREAM:
-        yield from ops.agents()
-        return
-    for stream in np.unique(ops.stream).tolist():
-        yield stream, ops.take(np.flatnonzero(ops.stream == stream))
-
-
-def _key(reading: Reading, rank: Rank, lane: int) -> Key:
-    if reading.by is None:
-        return (rank.number, None if lane == NULL else lane)
-    return reading.key(rank, lane, lane)
-
-
-def _one(ops: Ops, classes: Classes) -> tuple[_Sum, tuple[Ints, Ints, Ints, Ints]]:
-    """Add up one agent; give its gaps too: length, begin, name before, name after."""
-    parts = {kind: _union(ops, places) for kind, places in classes.split(ops).items()}
-    compute, communication, copy = (parts[kind] for kind in ("compute", "communication", "copy"))
+def _sum(ops: Ops, places: Mapping[str, Ints], gaps: Ints) -> _Sum:
+    """Add up one agent."""
+    compute, communication, copy = (_union(ops, places[kind]) for kind in ("compute", "communication", "copy"))
     working = both(compute, communication)
-    gaps = gaps_of(ops)
-    found = _Sum(
+    gap = Spread()
+    gap.add(gaps)
+    return _Sum(
         operations=len(ops),
+        collectives=len(places["communication"]),
         span=int(ops.end.max() - ops.start.min()),
         busy=length(both(working, copy)),
-        total=int(ops.duration.sum()),
+        total=total(ops.duration),
         compute=length(compute),
         communication=length(communication),
         copy=length(copy),
         working=length(working),
+        gap=gap,
     )
-    found.gap.add(gaps[0])
-    return found, gaps
 
 
 def _union(ops: Ops, places: Ints) -> Union:
@@ -192,11 +189,6 @@ def gaps_of(ops: Ops) -> tuple[Ints, Ints, Ints, Ints]:
     places = np.flatnonzero(start[1:] > latest[:-1]) + 1
     last = np.maximum.accumulate(np.where(end == latest, np.arange(len(end)), 0))
     return start[places] - latest[places - 1], latest[places - 1], name[last[places - 1]], name[places]
-
-
-def _top(gaps: tuple[Ints, Ints, Ints, Ints], reading: Reading) -> Iterator[tuple[int, int, int, int]]:
-    most = np.argsort(-gaps[0], kind="stable")[: reading.options.top]
-    yield from zip(*(column[most].tolist() for column in gaps), strict=True)
 
 
 def _busy_row(key: Key, s: _Sum) -> Row:
@@ -216,22 +208,20 @@ def _overlap_row(key: Key, s: _Sum) -> Row:
 def _gap_sums(reading: Reading, ordered: list[tuple[Key, _Sum]]) -> list[tuple[Key, Spread]]:
     if reading.by is not None:
         return [(key, found.gap) for key, found in ordered]
-    whole = Spread()
-    for _, found in ordered:
-        whole.merge(found.gap)
-    return [((), whole)]
+    return [((), sum((found.gap for _, found in ordered), Spread()))]
 
 
 def _histogram(key: Key, gap: Spread) -> Iterator[Row]:
     values, counts = gap.distribution()
-    whole = int((values * counts).sum())
+    sums = (values.astype(object) * counts) if total(values) > 1 << 40 else values * counts
+    whole = int(sums.sum())
     edges = [edge * 1000 for edge in EDGES_US]
     cuts = [0, *np.searchsorted(values, edges, side="right").tolist(), len(values)]
     for low, high, label in zip(cuts[:-1], cuts[1:], _labels(), strict=True):
         count = int(counts[low:high].sum())
-        total = int((values[low:high] * counts[low:high]).sum())
+        length_ = int(sums[low:high].sum())
         longest = int(values[high - 1]) if high > low else None
-        yield (*key, label, count, total, longest, total * 100 / whole if whole else None)
+        yield (*key, label, count, length_, longest, length_ * 100 / whole if whole else None)
 
 
 def _labels() -> list[str]:
@@ -239,8 +229,7 @@ def _labels() -> list[str]:
     return [f"up to {texts[0]}", *(f"{a} to {b}" for a, b in pairwise(texts)), f"over {texts[-1]}"]
 
 
-def _largest_rows(reading: Reading, largest: list[_Gap], names: Names) -> Iterator[Row]:
-    for gap, rank, agent, at, before, after in sorted(largest, reverse=True):
-        begin = -at + reading.offset(-rank)
-        known = None if -agent == NULL else -agent
-        yield (-rank, known, begin, gap, names.texts[before], names.texts[after])
+def _largest_rows(reading: Reading, largest: list[_Gap]) -> Iterator[Row]:
+    for gap in largest:
+        agent = None if gap.agent == NULL else gap.agent
+        yield (gap.rank, agent, gap.begin + reading.offset(gap.rank), gap.length, gap.before, gap.after)

@@ -2,7 +2,8 @@
 
 The form is RAPTOR's: category -> list of expressions, searched in the name; of several that match the last in the
 file wins. Names that begin with `_` are RAPTOR's own: `_COMM` and `_Collective` are communication, `_Other` is what
-no expression matches, `_GPU_Idle` matches its rows of gaps, which are no kernels here.
+no expression matches, `_GPU_Idle` matches its rows of gaps, which are no kernels here. A file that says nothing of
+communication has it all the same, before its own categories: what overlaps and who waits hang on it.
 """
 
 from __future__ import annotations
@@ -58,15 +59,18 @@ def load(path: Path | str | None) -> Categories:
         UsageError: it cannot be read, has another form, or holds something that is no regular expression.
     """
     if path is None:
-        text = (files("rocpd.summary") / "data" / "categories.toml").read_text(encoding="utf-8")
-        return _compiled(tomllib.loads(text), "categories.toml")
+        return _compiled(_shipped(), "categories.toml")
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         found = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: no categories can be read: {error}", "a JSON or TOML file is wanted") from error
     return _compiled(found, str(path))
+
+
+def _shipped() -> dict[str, list[str]]:
+    return tomllib.loads((files("rocpd.summary") / "data" / "categories.toml").read_text(encoding="utf-8"))
 
 
 def _compiled(found: object, where: str) -> Categories:
@@ -85,24 +89,16 @@ def _compiled(found: object, where: str) -> Categories:
             raise UsageError(f"{where}: category {category}: not a regular expression: {error}") from error
     raptors = any(category.startswith("_") for category in patterns)
     kept = {category: own for category, own in patterns.items() if category not in _BUILT_IN}
+    if not any(map(is_communication, kept)):
+        own = tuple(re.compile(text) for text in _shipped()["communication"])
+        kept = {"_COMM" if raptors else "communication": own, **kept}
     return Categories(kept, "_Other" if raptors else "other")
 
 
-class Classes:
-    """Operations as compute, communication and copies: what overlap is about."""
-
-    def __init__(self, path: Path | None, names: Names) -> None:
-        self._categories = load(path)
-        self._names = names
-        self._is_communication: list[bool] = []
-        self.communicates = False
-
-    def split(self, ops: Ops) -> dict[str, Ints]:
-        """Give the places of compute kernels, communication kernels and copies."""
-        for name in self._names.texts[len(self._is_communication) :]:
-            self._is_communication.append(is_communication(self._categories.of(name)))
-        copies = ops.kind == COPY
-        talks = np.array(self._is_communication, bool)[ops.name] & ~copies if len(ops) else copies
-        self.communicates |= bool(talks.any())
-        wanted = {"compute": ~copies & ~talks, "communication": talks, "copy": copies}
-        return {kind: np.flatnonzero(mask) for kind, mask in wanted.items()}
+def split(ops: Ops, categories: Categories, names: Names) -> dict[str, Ints]:
+    """Give the places of compute kernels, communication kernels and copies: what overlap is about."""
+    copies = ops.kind == COPY
+    communicates = np.array([is_communication(categories.of(text)) for text in names.texts], bool)
+    talks = communicates[ops.name] & ~copies if len(ops) else copies
+    wanted = {"compute": ~copies & ~talks, "communication": talks, "copy": copies}
+    return {kind: np.flatnonzero(mask) for kind, mask in wanted.items()}

@@ -2,25 +2,30 @@
 
 The delay runs from the return of the call that launched an operation to its start; an operation that starts before
 its call returns has none. A GPU waits for the CPU while it is idle and its next operation has not been launched.
+Windows and filters say which operations count; calls are those of the whole trace: most operations at the begin of a
+window were launched before it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.federate.identify import Rank
-from rocpd.summary.links import Links, link
+from rocpd.federate.numbers import NULL
+from rocpd.summary.links import Links, link, started
 from rocpd.summary.ops import Names, Ops, read_ops
 from rocpd.summary.options import By
-from rocpd.summary.read import NULL, grouped
-from rocpd.summary.reading import DIVISIONS, Key, Reading, order_of
+from rocpd.summary.read import grouped
+from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Row, Summary, Table
-from rocpd.summary.spread import Ints, Spread
+from rocpd.summary.spread import Ints, Spread, total
 from rocpd.summary.steps import is_step, ranges
+from rocpd.summary.sums import Total, merge
 
 TABLES = {
     table.name: table
@@ -64,30 +69,28 @@ TABLES = {
 }
 
 
-@dataclass
-class _Sum:
-    operations: int = 0
-    launched: int = 0
-    launches: int = 0
-    steps: int = 0
-    api: int = 0
-    gpu: int = 0
-    span: int = 0
-    idle: int = 0
-    bound: int = 0
-    unknown: int = 0
-
-    def __iadd__(self, other: _Sum) -> _Sum:
-        for item in fields(self):
-            setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))
-        return self
+@dataclass(frozen=True)
+class _Sum(Total):
+    operations: int
+    launched: int
+    launches: int
+    steps: int
+    api: int
+    gpu: int
+    span: int
+    idle: int
+    bound: int
+    unknown: int
 
 
-@dataclass
-class _Delay:
-    spread: Spread = field(default_factory=Spread)
-    api: int = 0
-    gpu: int = 0
+@dataclass(frozen=True)
+class _Delay(Total):
+    spread: Spread
+    api: int
+    gpu: int
+
+
+_Delays = dict[Key, dict[str | None, _Delay]]  # division -> name -> delays
 
 
 def launch(reading: Reading) -> Iterator[Summary]:
@@ -96,70 +99,68 @@ def launch(reading: Reading) -> Iterator[Summary]:
     Raises:
         RocpdError: no operation, or none whose call was recorded.
     """
-    names = Names()
-    delays: dict[Key, dict[int, _Delay]] = {}
+    delays: _Delays = {}
     sums: dict[Key, _Sum] = {}
-    for rank in reading.ranks():
-        ops = read_ops(reading, rank, names, stacks=True)
-        links = link(reading, rank, ops)
-        _add_delays(reading, rank, (ops, links), delays)
-        _add_sums(reading, rank, (ops, links), sums)
+    for _, (named, own) in reading.each(partial(_one, step=is_step(reading.options.step_marker))):
+        for key, found in named.items():
+            merge(delays.setdefault(key, {}), found)
+        merge(sums, own)
     if not sums:
         raise RocpdError("no kernels or copies in the selection")
     if not delays:
         raise RocpdError("no operation has a call that launched it in the selection", "were API calls traced?")
-    yield reading.summary(TABLES["launch"], _delay_rows(delays, names))
-    front = DIVISIONS[reading.by or By.AGENT]
+    yield reading.summary(TABLES["launch"], _delay_rows(delays))
     rows = [(*key, *_sum_row(sums[key])) for key in sorted(sums, key=order_of)]
-    yield Summary(TABLES["bottleneck"], (*front, *TABLES["bottleneck"].fields), rows)
+    yield reading.summary(TABLES["bottleneck"], rows, By.AGENT)
 
 
-def _add_delays(reading: Reading, rank: Rank, found: tuple[Ops, Links], delays: dict[Key, dict[int, _Delay]]) -> None:
-    ops, links = found[0].take(found[1].linked), found[1]
-    delay = np.maximum(ops.start - links.end, 0)
+def _one(mine: RankReading, step: re.Pattern[str]) -> tuple[_Delays, dict[Key, _Sum]]:
+    """Give the delays of one rank, and how long its agents wait."""
+    names = Names()
+    ops = read_ops(mine, names, stacks=True)
+    links = link(mine.reader, ops)
+    steps = sum(bool(step.search(text)) for text, _, _ in ranges(mine.reader))
+    begun = started(mine, ops)[links.linked]
+    return _delays(mine, names, ops.take(links.linked), begun, links), _sums(mine, ops, links, steps)
+
+
+def _delays(mine: RankReading, names: Names, ops: Ops, begun: Ints, links: Links) -> _Delays:
+    found: _Delays = {}
+    delay = np.maximum(begun - links.end, 0)
     api = np.where(links.first, links.end - links.start, 0)
-    lane = _lane(reading, ops)
+    lane = ops.lane(mine.options.by)
     for (name, place), rows in grouped([ops.name, lane]):
-        own = delays.setdefault(reading.key(rank, place, place), {}).setdefault(name, _Delay())
-        own.spread.add(delay[rows])
-        own.api += int(api[rows].sum())
-        own.gpu += int(ops.duration[rows].sum())
+        spread = Spread()
+        spread.add(delay[rows])
+        own = _Delay(spread, total(api[rows]), total(ops.duration[rows]))
+        merge(found.setdefault(mine.key(place), {}), {names.texts[name]: own})
+    return found
 
 
-def _lane(reading: Reading, ops: Ops) -> Ints:
-    if reading.by is By.AGENT:
-        return ops.agent
-    return ops.stream if reading.by is By.STREAM else np.zeros(len(ops), np.int64)
-
-
-def _add_sums(reading: Reading, rank: Rank, found: tuple[Ops, Links], sums: dict[Key, _Sum]) -> None:
-    ops, links = found
+def _sums(mine: RankReading, ops: Ops, links: Links, steps: int) -> dict[Key, _Sum]:
     submitted = np.full(len(ops), NULL, np.int64)
     submitted[links.linked] = links.end
-    api = np.zeros(len(ops), np.int64)
+    api, calls = np.zeros((2, len(ops)), np.int64)
     api[links.linked] = np.where(links.first, links.end - links.start, 0)
-    calls = np.zeros(len(ops), np.int64)
     calls[links.linked] = links.first
-    pattern = is_step(reading.options.step_marker)
-    steps = sum(bool(pattern.search(text)) for text, _, _ in ranges(reading, rank))
-    lane = ops.stream if reading.by is By.STREAM else ops.agent
-    for (place,), rows in grouped([lane]):
-        key = (rank.number, None if place == NULL else place) if reading.by is None else reading.key(rank, place, place)
+    found: dict[Key, _Sum] = {}
+    for (place,), rows in grouped([ops.lane(mine.options.by)]):
         own = ops.take(rows)
         idle, bound, unknown = _waiting(own, submitted[rows])
-        sums.setdefault(key, _Sum())
-        sums[key] += _Sum(
+        added = _Sum(
             operations=len(own),
             launched=int((submitted[rows] != NULL).sum()),
             launches=int(calls[rows].sum()),
             steps=steps,
-            api=int(api[rows].sum()),
-            gpu=int(own.duration.sum()),
+            api=total(api[rows]),
+            gpu=total(own.duration),
             span=int(own.end.max() - own.start.min()),
             idle=idle,
             bound=bound,
             unknown=unknown,
         )
+        merge(found, {key_of(mine.options.by or By.AGENT, mine.rank, place): added})
+    return found
 
 
 def _waiting(ops: Ops, submitted: Ints) -> tuple[int, int, int]:
@@ -174,9 +175,9 @@ def _waiting(ops: Ops, submitted: Ints) -> tuple[int, int, int]:
     return int((end - begin).sum()), int(bound[bound > 0].sum()), unknown
 
 
-def _delay_rows(delays: dict[Key, dict[int, _Delay]], names: Names) -> Iterator[Row]:
+def _delay_rows(delays: _Delays) -> Iterator[Row]:
     for key in sorted(delays, key=order_of):
-        found = [(names.texts[name], own, own.spread.moments) for name, own in delays[key].items()]
+        found = [(name, own, own.spread.moments) for name, own in delays[key].items()]
         for name, own, m in sorted(found, key=lambda item: (-item[2].total, item[0] or "")):
             middle = (own.spread.quantile(0.5), own.spread.quantile(0.95))
             ratio = own.api / own.gpu if own.gpu else None

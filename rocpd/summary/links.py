@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rocpd.federate.identify import Rank
-from rocpd.summary.ops import Ops
-from rocpd.summary.read import NULL, columns, sound
-from rocpd.summary.reading import Reading
+from rocpd.federate.numbers import NULL
+from rocpd.federate.reader import RankReader
+from rocpd.summary.ops import Names, Ops, read_ops
+from rocpd.summary.read import columns, sound
+from rocpd.summary.reading import RankReading
 from rocpd.summary.spread import Ints
 
 _CALLS = """
-SELECT E.stack_id, R.start, R."end", R.id FROM rocpd_region R JOIN rocpd_event E ON E.id = R.event_id
+SELECT R.id AS id, E.stack_id AS stack, R.start, R."end" FROM rocpd_region R JOIN rocpd_event E ON E.id = R.event_id
 WHERE E.stack_id > 0"""
 
 
@@ -33,9 +34,9 @@ class Links:
     first: np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
-def link(reading: Reading, rank: Rank, ops: Ops) -> Links:
-    """Find the call of each operation; of several calls with one id the outermost counts."""
-    stack, start, end, row = columns(reading.session, rank.number, _CALLS, 4)
+def link(reader: RankReader, ops: Ops) -> Links:
+    """Find the call of each operation in the whole trace; of several calls with one id the outermost counts."""
+    stack, start, end, row = columns(reader.whole(), "rocpd_region", _CALLS, ("stack", "start", "end", "id"))
     good = sound(start, end)
     order = np.lexsort((row, -end, start, stack))
     order = order[good[order]]
@@ -51,6 +52,17 @@ def link(reading: Reading, rank: Rank, ops: Ops) -> Links:
     first = np.zeros(len(linked), bool)
     first[by_time[_changes(place[by_time])]] = True
     return Links(linked, start[place], end[place], first)
+
+
+def started(mine: RankReading, ops: Ops) -> Ints:
+    """Give when each operation began, also where its begin was cut off at the edge of a window."""
+    if not mine.reader.part.values:
+        return ops.start
+    whole = read_ops(RankReading(mine.reader.whole(), mine.options), Names())
+    codes = whole.row * 2 + whole.kind
+    order = np.argsort(codes)
+    found: Ints = whole.start[order][np.searchsorted(codes[order], ops.row * 2 + ops.kind)]
+    return found
 
 
 def _changes(values: Ints) -> Ints:

@@ -1,7 +1,8 @@
 """Owns how much memory is held: the peak of each agent and its course over time.
 
 An allocation counts from its start; a free ends the allocation of the same level and address in its rank, whatever
-size and agent the free itself names. REAL, VIRTUAL (reserved addresses) and SCRATCH memory are kept apart.
+size, agent and stream the free itself names. REAL, VIRTUAL (reserved addresses) and SCRATCH memory are kept apart.
+What ranks, hosts or streams hold is what their allocations hold together at a time, on the time line of all ranks.
 """
 
 from __future__ import annotations
@@ -9,10 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from rocpd.errors import RocpdError
-from rocpd.federate.identify import Rank
-from rocpd.summary.reading import AGENT, RANK, Reading, order_of
+from rocpd.federate.align import IS_SOUND
+from rocpd.federate.numbers import number
+from rocpd.summary.options import By
+from rocpd.summary.read import word
+from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Row, Summary, Table
+from rocpd.summary.spread import Ints, total
+from rocpd.summary.sums import merge
 
 _LEVEL = Field("level", "", "REAL, VIRTUAL or SCRATCH")
 
@@ -21,10 +29,8 @@ TABLES = {
     for table in (
         Table(
             "memory",
-            "Memory held per rank, agent and level.",
+            "Memory held by level: one row per rank, agent and level unless --by says otherwise.",
             (
-                RANK,
-                AGENT,
                 _LEVEL,
                 Field("allocations", "", "allocations", True),
                 Field("frees", "", "frees that found their allocation", True),
@@ -38,8 +44,6 @@ TABLES = {
             "memory-curve",
             "Most memory held in each slice of the time from first to last allocation.",
             (
-                RANK,
-                AGENT,
                 _LEVEL,
                 Field("at_ns", "ns", "begin of the slice, from the begin of the time line"),
                 Field("peak_bytes", "bytes", "most held in the slice"),
@@ -49,30 +53,48 @@ TABLES = {
 }
 
 _SQL = """
-SELECT agent_id, level, type, address, size, start FROM rocpd_memory_allocate
-WHERE start > 0 AND "end" >= start ORDER BY start, id"""
+SELECT {lane}, level, type, address, size, start FROM rocpd_memory_allocate
+WHERE {sound} ORDER BY start, id"""
 
 
 @dataclass
-class _Held:
-    """What one agent holds of one level; `course` lists (time, bytes held from then on)."""
+class _Events:
+    """What happens to the memory of one division and level of a rank, in order: when [ns], bytes more or less."""
 
     allocations: int = 0
     frees: int = 0
     unmatched: int = 0
-    now: int = 0
-    peak: int = 0
-    peak_at: int = 0
-    course: list[tuple[int, int]] = field(default_factory=list)
+    at: list[int] = field(default_factory=list)
+    change: list[int] = field(default_factory=list)
 
-    def change(self, at: int, size: int) -> None:
-        self.now += size
-        self.course.append((at, self.now))
-        if self.now > self.peak:
-            self.peak, self.peak_at = self.now, at
+    def add(self, at: int, change: int) -> None:
+        self.at.append(at)
+        self.change.append(change)
 
 
-_Key = tuple[int | None, str | None]
+@dataclass(frozen=True)
+class _Held:
+    """The same as columns, on the time line of all ranks; those of several ranks stand one behind the other."""
+
+    allocations: int
+    frees: int
+    unmatched: int
+    at: Ints
+    change: Ints
+
+    def __add__(self, other: _Held) -> _Held:
+        counts = (self.allocations + other.allocations, self.frees + other.frees, self.unmatched + other.unmatched)
+        return _Held(*counts, np.append(self.at, other.at), np.append(self.change, other.change))
+
+    def course(self) -> tuple[Ints, Ints]:
+        """Give the times of changes in order, and the bytes held from then on."""
+        order = np.argsort(self.at, kind="stable")
+        change = self.change[order]
+        # Damaged sizes can add up to more than 64 bits hold.
+        return self.at[order], np.cumsum(change if total(np.abs(change)) < 1 << 63 else change.astype(object))
+
+
+_Place = tuple[Key, str | None]  # division, level
 
 
 def memory(reading: Reading) -> Iterator[Summary]:
@@ -81,54 +103,59 @@ def memory(reading: Reading) -> Iterator[Summary]:
     Raises:
         RocpdError: no allocations.
     """
+    found: dict[_Place, _Held] = {}
+    for rank, places in reading.each(_one):
+        for place, e in places.items():
+            at = np.array(e.at, np.int64) + reading.offset(rank.number)
+            merge(found, {place: _Held(e.allocations, e.frees, e.unmatched, at, np.array(e.change, np.int64))})
+    if not found:
+        raise RocpdError("no memory allocations in the selection")
     rows: list[Row] = []
     curve: list[Row] = []
-    for rank in reading.ranks():
-        for (agent, level), held in _follow(reading, rank):
-            offset = reading.offset(rank.number)
-            peak_at = held.peak_at + offset if held.peak else None
-            counts = (held.allocations, held.frees, held.peak, peak_at, held.now, held.unmatched)
-            rows.append((rank.number, agent, level, *counts))
-            points = _slices(held.course, reading.options.bins)
-            curve += [(rank.number, agent, level, at + offset, size) for at, size in points]
-    if not rows:
-        raise RocpdError("no memory allocations in the selection")
-    yield Summary(TABLES["memory"], TABLES["memory"].fields, rows)
-    yield Summary(TABLES["memory-curve"], TABLES["memory-curve"].fields, curve)
+    for key, level in sorted(found, key=lambda place: order_of((*place[0], place[1]))):
+        held = found[key, level]
+        at, now = held.course()
+        most = max(0, *now.tolist()) if len(now) else 0
+        peak_at = int(at[np.argmax(now)]) if most else None
+        last = int(now[-1]) if len(now) else 0
+        rows.append((*key, level, held.allocations, held.frees, most, peak_at, last, held.unmatched))
+        curve += [(*key, level, *point) for point in _slices(at, now, reading.options.bins)]
+    yield reading.summary(TABLES["memory"], rows, By.AGENT)
+    yield reading.summary(TABLES["memory-curve"], curve, By.AGENT)
 
 
-def _follow(reading: Reading, rank: Rank) -> list[tuple[_Key, _Held]]:
-    held: dict[_Key, _Held] = {}
-    live: dict[tuple[str | None, int | None], tuple[int | None, int]] = {}
-    for batch in reading.session.stream_in(rank.number, _SQL):
-        for agent, level, kind, address, size, start in batch:
-            place = (level, address)
-            known = live.pop(place, None)
+def _one(mine: RankReading) -> dict[_Place, _Events]:
+    """Follow the memory of one rank."""
+    by = mine.options.by or By.AGENT
+    found: dict[_Place, _Events] = {}
+    live: dict[tuple[str | None, int | None], tuple[_Events, int]] = {}
+    select = _SQL.format(sound=IS_SOUND, lane="stream_id" if by is By.STREAM else "agent_id")
+    for rows in mine.reader.stream(select, size=1000):
+        for lane, level, kind, address, *numbers in rows:
+            level = word(level)
+            size, start = max(0, number(numbers[0])), number(numbers[1])
+            known = live.pop((level, address), None)
             if known:  # freed, or its address was given out again
-                held[known[0], level].change(start, -known[1])
+                known[0].add(start, -known[1])
+            key = key_of(by, mine.rank, number(lane))
             if kind in ("ALLOC", "REALLOC"):
-                mine = held.setdefault((agent, level), _Held())
-                mine.allocations += 1
-                live[place] = (agent, size or 0)
-                mine.change(start, size or 0)
+                own = found.setdefault((key, level), _Events())
+                own.allocations += 1
+                own.add(start, size)
+                live[level, address] = own, size
             elif known:
-                held[known[0], level].frees += 1
+                known[0].frees += 1
             else:
-                held.setdefault((agent, level), _Held()).unmatched += 1
-    return sorted(held.items(), key=lambda item: order_of(item[0]))
+                found.setdefault((key, level), _Events()).unmatched += 1
+    return found
 
 
-def _slices(course: list[tuple[int, int]], bins: int) -> Iterator[tuple[int, int]]:
+def _slices(at: Ints, now: Ints, bins: int) -> Iterator[tuple[int, int]]:
     """Give begin and largest value of each of up to `bins` equal slices; each change counts to its slice's end."""
-    if not course:
+    if not len(at):
         return
-    first, last = course[0][0], course[-1][0]
-    width = max(1, -(-(last - first + 1) // bins))
-    place, before = 0, 0
-    for begin in range(first, last + 1, width):
-        most = before
-        while place < len(course) and course[place][0] < begin + width:
-            before = course[place][1]
-            most = max(most, before)
-            place += 1
-        yield begin, most
+    width = max(1, -(-(int(at[-1] - at[0]) + 1) // bins))
+    begins = range(int(at[0]), int(at[-1]) + 1, width)
+    edges = [*np.searchsorted(at, np.array(begins)).tolist(), len(at)]
+    for begin, low, high in zip(begins, edges, edges[1:], strict=False):
+        yield begin, int(now[max(low - 1, 0) : high].max())

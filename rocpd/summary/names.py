@@ -18,9 +18,6 @@ GPU_DOMAINS = {
 }
 """Domains that are always summarised, with the name of their table; region domains are `<domain>_summary`."""
 
-EVERY = ("rank", "host", "agent", "stream")
-"""All that `--by` can divide a job into."""
-
 
 @dataclass(frozen=True)
 class Analysis:
@@ -30,13 +27,11 @@ class Analysis:
         place: module and function, as `rocpd.summary.totals:kernels`; it takes a `Reading` and gives Summaries.
         tables: names of the tables that it gives; the first is the analysis' own name.
         help: one line.
-        by: what `--by` may be.
     """
 
     place: str
     tables: tuple[str, ...]
     help: str
-    by: tuple[str, ...] = EVERY
 
 
 SUMMARIES: dict[str, Analysis] = {
@@ -49,7 +44,6 @@ SUMMARIES: dict[str, Analysis] = {
             "rocpd.summary.memory:memory",
             ("memory", "memory-curve"),
             "memory held: peak per agent, and its course over time",
-            ("rank", "agent"),
         ),
         Analysis("rocpd.summary.totals:scratch", ("scratch",), "scratch memory by operation"),
         Analysis("rocpd.summary.totals:api", ("api",), "API calls by domain and function"),
@@ -69,7 +63,6 @@ SUMMARIES: dict[str, Analysis] = {
             "rocpd.summary.ranks:ranks",
             ("ranks", "imbalance", "collectives", "stragglers", "waits", "steps", "phases", "heat"),
             "balance of ranks, who waits for whom in collectives, spread of steps, rank × time",
-            ("rank",),
         ),
         Analysis(
             "rocpd.summary.launch:launch",
@@ -80,14 +73,13 @@ SUMMARIES: dict[str, Analysis] = {
             "rocpd.summary.calls:calls",
             ("calls",),
             "tree of regions per thread with CPU time and the GPU time that they launched",
-            ("rank", "host"),
         ),
         Analysis(
             "rocpd.summary.counters:counters",
             ("counters", "counters-wide"),
             "hardware counters per kernel",
         ),
-        Analysis("rocpd.summary.op_trace:op_trace", ("op-trace",), "every GPU operation in order, with gaps", EVERY),
+        Analysis("rocpd.summary.op_trace:op_trace", ("op-trace",), "every GPU operation in order, with gaps"),
         Analysis(
             "rocpd.summary.variability:variability",
             ("variability", "variability-total"),

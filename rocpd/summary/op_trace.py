@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.summary.ops import KERNEL, Names, Ops, read_ops
+from rocpd.federate.identify import Rank
+from rocpd.federate.numbers import NULL
+from rocpd.summary.ops import Names, Ops, read_ops
 from rocpd.summary.options import By
-from rocpd.summary.read import NULL
-from rocpd.summary.reading import AGENT, RANK, Reading
+from rocpd.summary.reading import AGENT, RANK, RankReading, Reading
 from rocpd.summary.result import Field, Row, Summary, Table
+from rocpd.summary.spread import Ints
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 TABLES = {
     "op-trace": Table(
@@ -31,7 +40,32 @@ TABLES = {
     )
 }
 
-_ANY = "SELECT 1 FROM rocpd_kernel_dispatch UNION ALL SELECT 1 FROM rocpd_memory_copy LIMIT 1"
+_KINDS = ("kernel", "copy")  # by their numbers
+
+
+class Trace(NamedTuple):
+    """The operations of one rank, lane by lane (agent, or stream when that divides) in the order of their starts.
+
+    Args:
+        names: texts of `name`.
+        agent, stream: ids, `NULL` where unknown.
+        number: place in the lane, from 1.
+        gap: time since the latest end of all before it [ns], 0 while one still runs, `NULL` for the first.
+        start: as recorded [ns].
+        duration: [ns].
+        kind: 0 kernel, 1 copy.
+        name: number in `names`.
+    """
+
+    names: list[str | None]
+    agent: Ints
+    stream: Ints
+    number: Ints
+    gap: Ints
+    start: Ints
+    duration: Ints
+    kind: Ints
+    name: Ints
 
 
 def op_trace(reading: Reading) -> Iterator[Summary]:
@@ -40,29 +74,61 @@ def op_trace(reading: Reading) -> Iterator[Summary]:
     Raises:
         RocpdError: there are none.
     """
-    if not any(reading.session.rows_in(rank.number, _ANY) for rank in reading.session.ranks):
+    rows = _rows(reading)
+    first = next(rows, None)
+    if first is None:
         raise RocpdError("no kernels or copies in the selection")
-    yield Summary(TABLES["op-trace"], TABLES["op-trace"].fields, lambda: _rows(reading))
+    fresh = [chain([first], rows)]
+    table = TABLES["op-trace"]
+    if reading.by is By.STREAM:  # narrow terminals keep what divides
+        table = replace(table, fields=tuple(replace(f, minor=f.name in ("agent", "kind")) for f in table.fields))
+    again = lambda: fresh.pop() if fresh else _rows(reading)  # noqa: E731
+    yield Summary(table, table.fields, again, batches=partial(_batches, reading))
 
 
 def _rows(reading: Reading) -> Iterator[Row]:
-    for rank in reading.ranks():
-        names = Names()
-        ops = read_ops(reading, rank, names)
-        offset = reading.offset(rank.number) if len(ops) else 0
-        lane = ops.stream if reading.by is By.STREAM else ops.agent
-        for place in np.unique(lane).tolist():
-            yield from _lane_rows(rank.number, ops.take(np.flatnonzero(lane == place)), names, offset)
+    for rank, found in traces(reading):
+        lists = (column.tolist() for column in found[1:])
+        for agent, stream, number, gap, start, length, kind, name in zip(*lists, strict=True):
+            known = (None if agent == NULL else agent, None if stream == NULL else stream)
+            times = (None if gap == NULL else gap, start, length)
+            yield (rank.number, *known, number, *times, _KINDS[kind], found.names[name])
 
 
-def _lane_rows(rank: int, ops: Ops, names: Names, offset: int) -> Iterator[Row]:
-    order = np.lexsort((ops.row, ops.kind, ops.end, ops.start))
-    ops = ops.take(order)
-    latest = np.maximum.accumulate(ops.end)
-    gaps = [None, *np.maximum(ops.start[1:] - latest[:-1], 0).tolist()]
-    columns = (ops.agent, ops.stream, ops.start + offset, ops.duration, ops.kind, ops.name)
-    lists = (column.tolist() for column in columns)
-    for number, (gap, agent, stream, start, length, kind, name) in enumerate(zip(gaps, *lists, strict=True), 1):
-        known = (None if agent == NULL else agent, None if stream == NULL else stream)
-        what = "kernel" if kind == KERNEL else "copy"
-        yield (rank, *known, number, gap, start, length, what, names.texts[name])
+def traces(reading: Reading) -> Iterator[tuple[Rank, Trace]]:
+    """Give the operations of each rank that has some; starts count from the begin of the time line."""
+    for rank, found in reading.each(_one):
+        if len(found.start):
+            yield rank, found._replace(start=found.start + reading.offset(rank.number))
+
+
+def _batches(reading: Reading) -> pa.RecordBatchReader:
+    import pyarrow as pa
+
+    whole = dict.fromkeys(("rank", "agent", "stream", "number", "gap_ns", "start_ns", "duration_ns"), pa.int64())
+    schema = pa.schema({**whole, "kind": pa.string(), "name": pa.string()})
+
+    def read() -> Iterator[pa.RecordBatch]:
+        for rank, found in traces(reading):
+            numbers = [pa.array(column, mask=column == NULL) for column in found[1:-2]]
+            kind = pa.array(_KINDS).take(pa.array(found.kind))
+            name = pa.array(found.names, pa.string()).take(pa.array(found.name))
+            ranks = pa.array(np.full(len(kind), rank.number))
+            yield pa.record_batch([ranks, *numbers, kind, name], schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, read())
+
+
+def _one(mine: RankReading) -> Trace:
+    """Put the operations of one rank in order."""
+    names = Names()
+    ops = read_ops(mine, names)
+    lanes = [_lane(own) for _, own in ops.lanes(mine.options.by)] or [(np.empty(0, np.int64),) * 8]
+    return Trace(names.texts, *map(np.concatenate, zip(*lanes, strict=True)))
+
+
+def _lane(ops: Ops) -> tuple[Ints, ...]:
+    ops = ops.take(np.lexsort((ops.row, ops.kind, ops.end, ops.start)))
+    gaps = np.maximum(ops.start[1:] - np.maximum.accumulate(ops.end)[:-1], 0)
+    numbers = np.arange(1, len(ops) + 1)
+    return ops.agent, ops.stream, numbers, np.append(NULL, gaps), ops.start, ops.duration, ops.kind, ops.name

@@ -5,31 +5,32 @@ Memory: one rank at a time, about 80 bytes per operation. Rows without sound tim
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from rocpd.federate.identify import Rank
-from rocpd.federate.session import Session
-from rocpd.summary.options import KernelNames
-from rocpd.summary.read import NULL, columns, sound, texts
-from rocpd.summary.reading import Reading
+from rocpd.federate.numbers import NULL
+from rocpd.federate.reader import RankReader
+from rocpd.summary.options import By, KernelNames
+from rocpd.summary.read import columns, sound, texts, word
+from rocpd.summary.reading import RankReading
 from rocpd.summary.spread import Ints
 
 KERNEL, COPY = 0, 1
 
-_KERNELS = (
-    'SELECT K.id, K.start, K."end", K.agent_id, K.stream_id, K.kernel_id, {stack} FROM rocpd_kernel_dispatch K{event}'
-)
+_KERNELS = """
+SELECT K.id AS id, K.start, K."end", K.agent_id AS agent, K.stream_id AS stream, K.kernel_id AS name, {stack} AS stack
+FROM rocpd_kernel_dispatch K{event}"""
 # A copy belongs to the GPU that it reaches, else to the one that it leaves, else to where it goes.
 _COPIES = """
-SELECT M.id, M.start, M."end",
-    CASE WHEN D.type IS 'GPU' OR S.type IS NOT 'GPU' THEN M.dst_agent_id ELSE M.src_agent_id END,
-    M.stream_id, M.name_id, {stack}
+SELECT M.id AS id, M.start, M."end",
+    CASE WHEN D.type IS 'GPU' OR S.type IS NOT 'GPU' THEN M.dst_agent_id ELSE M.src_agent_id END AS agent,
+    M.stream_id AS stream, M.name_id AS name, {stack} AS stack
 FROM rocpd_memory_copy M
 LEFT JOIN rocpd_info_agent D ON D.id = M.dst_agent_id
 LEFT JOIN rocpd_info_agent S ON S.id = M.src_agent_id{event}"""
+_COLUMNS = ("id", "start", "end", "agent", "stream", "name", "stack")
 _SYMBOLS = {
     KernelNames.DISPLAY: "SELECT id, display_name FROM rocpd_info_kernel_symbol",
     KernelNames.MANGLED: "SELECT id, COALESCE(kernel_name, display_name) FROM rocpd_info_kernel_symbol",
@@ -42,7 +43,7 @@ _AMONG = " WHERE id IN (SELECT value FROM json_each(?))"
 
 
 class Names:
-    """Numbers for names, the same in all ranks."""
+    """Numbers for names, in the order in which they come. Each rank has its own, which the job's adopt."""
 
     def __init__(self) -> None:
         self.texts: list[str | None] = []
@@ -50,10 +51,15 @@ class Names:
 
     def code(self, text: str | None) -> int:
         """Give the number of a name; a new one gets the next."""
+        text = word(text)
         if text not in self._codes:
             self._codes[text] = len(self.texts)
             self.texts.append(text)
         return self._codes[text]
+
+    def adopt(self, texts: Iterable[str | None]) -> list[int]:
+        """Give the numbers of a rank's names, in the order of its own numbers."""
+        return [self.code(text) for text in texts]
 
     def translate(self, ids: Ints, known: dict[int, str | None]) -> Ints:
         """Turn ids of a rank into numbers; ids that lead nowhere have the name None."""
@@ -98,42 +104,48 @@ class Ops:
         """Give some of the operations, in the order of `places`."""
         return Ops(*(column[places] for column in self._all()))
 
-    def agents(self) -> Iterator[tuple[int, Ops]]:
-        """Give the operations of each agent."""
-        for agent in np.unique(self.agent).tolist():
-            yield agent, self.take(np.flatnonzero(self.agent == agent))
+    def lane(self, by: By | None) -> Ints:
+        """Give where each operation ran: its agent, or its stream when that is what divides."""
+        return self.stream if by is By.STREAM else self.agent
+
+    def lanes(self, by: By | None) -> Iterator[tuple[int, Ops]]:
+        """Give the operations of each agent, or of each stream when that is what divides."""
+        lane = self.lane(by)
+        for number in np.unique(lane).tolist():
+            yield number, self.take(np.flatnonzero(lane == number))
 
     def _all(self) -> tuple[Ints, ...]:
         return self.kind, self.row, self.start, self.end, self.agent, self.stream, self.name, self.stack
 
 
-def kernel_texts(session: Session, rank: int, names: KernelNames, ids: Ints) -> dict[int, str | None]:
+def kernel_texts(reader: RankReader, names: KernelNames, ids: Ints) -> dict[int, str | None]:
     """Give kernel id -> name."""
-    return texts(session, rank, _SYMBOLS[names] + _AMONG, np.unique(ids).tolist())
+    return texts(reader, _SYMBOLS[names] + _AMONG, np.unique(ids).tolist())
 
 
-def string_texts(session: Session, rank: int, ids: Ints) -> dict[int, str | None]:
+def string_texts(reader: RankReader, ids: Ints) -> dict[int, str | None]:
     """Give string id -> text."""
-    return texts(session, rank, _STRINGS + _AMONG, np.unique(ids).tolist())
+    return texts(reader, _STRINGS + _AMONG, np.unique(ids).tolist())
 
 
-def read_ops(reading: Reading, rank: Rank, names: Names, stacks: bool = False) -> Ops:
+def read_ops(mine: RankReading, names: Names, stacks: bool = False) -> Ops:
     """Read the operations of a rank; `stacks` also reads which call launched each."""
-    session = reading.session
-    kernels = _read(session, rank.number, _KERNELS, "K", stacks)
-    copies = _read(session, rank.number, _COPIES, "M", stacks)
-    known = kernel_texts(session, rank.number, reading.options.kernel_names, kernels[5])
-    kernels[5] = names.translate(kernels[5], known)
-    copies[5] = names.translate(copies[5], string_texts(session, rank.number, copies[5]))
+    reader = mine.reader
+    kernels = _read(reader, "rocpd_kernel_dispatch", _KERNELS, "K", stacks)
+    copies = _read(reader, "rocpd_memory_copy", _COPIES, "M", stacks)
+    kernels[5] = names.translate(kernels[5], kernel_texts(reader, mine.options.kernel_names, kernels[5]))
+    copies[5] = names.translate(copies[5], string_texts(reader, copies[5]))
     kind = np.repeat(np.array([KERNEL, COPY], np.int64), [len(kernels[0]), len(copies[0])])
     row, start, end, agent, stream, name, stack = (np.concatenate(pair) for pair in zip(kernels, copies, strict=True))
     whole = Ops(kind, row, start, end, agent, stream, name, stack)
     good = sound(start, end)
-    reading.leave_out("GPU operations", int((~good).sum()))
+    mine.left_out["GPU operations"] += int((~good).sum())
     order = np.lexsort((row, kind, end, start, agent))
     return whole.take(order[good[order]])
 
 
-def _read(session: Session, rank: int, select: str, alias: str, stacks: bool) -> list[Ints]:
+def _read(reader: RankReader, base: str, select: str, alias: str, stacks: bool) -> list[Ints]:
     event = f"\nLEFT JOIN rocpd_event E ON E.id = {alias}.event_id" if stacks else ""
-    return columns(session, rank, select.format(stack="E.stack_id" if stacks else str(NULL), event=event), 7)
+    chosen = select.format(stack="E.stack_id" if stacks else "NULL", event=event)
+    found = columns(reader, base, chosen, _COLUMNS if stacks else _COLUMNS[:-1])
+    return found if stacks else [*found, np.full(len(found[0]), NULL)]

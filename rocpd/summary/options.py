@@ -6,6 +6,8 @@ import enum
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocpd.errors import UsageError
+
 STEP_MARKER = r"(?i)(?<![a-z])(step|iteration|iter|batch|epoch)(?![a-z])"
 """Markers that name a step of the job, unless told otherwise."""
 
@@ -17,6 +19,10 @@ class By(enum.StrEnum):
     HOST = "host"
     AGENT = "agent"
     STREAM = "stream"
+
+
+LANES = (By.AGENT, By.STREAM)
+"""Divisions of a rank by where its operations run."""
 
 
 class KernelNames(enum.StrEnum):
@@ -48,3 +54,14 @@ class Options:
     sequence: int = 0
     bins: int = 50
     top: int = 20
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that make no sense.
+
+        Raises:
+            UsageError: one of them.
+        """
+        for name, least in (("sequence", 0), ("bins", 1), ("top", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                raise UsageError(f"{name} {value}: not a whole number from {least} on")

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from rocpd.errors import RocpdError
-from rocpd.federate.identify import Rank
-from rocpd.summary.collectives import Collectives, Waiting, instance_rows
-from rocpd.summary.intervals import Union, both, covered, length, union
-from rocpd.summary.kinds import Classes
+from rocpd.federate.numbers import NULL
+from rocpd.summary.collectives import Channel, Group, Waiting, channels, listed, match
+from rocpd.summary.intervals import both, covered, length, union
+from rocpd.summary.kinds import Categories, load, split
 from rocpd.summary.ops import Names, Ops, read_ops
-from rocpd.summary.reading import RANK, STATISTICS, Reading
-from rocpd.summary.result import Field, Row, Summary, Table
-from rocpd.summary.spread import Ints
-from rocpd.summary.steps import Steps, is_step
+from rocpd.summary.options import LANES, By
+from rocpd.summary.reading import DIVISIONS, STATISTICS, Key, RankReading, Reading, key_of, order_of
+from rocpd.summary.result import Field, Summary, Table
+from rocpd.summary.spread import Ints, total
+from rocpd.summary.steps import RankSteps, Steps, is_step, steps_of
+from rocpd.summary.sums import Total, merge
 
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+_FEW = 4  # groups that are named
 _MEASURES = ("span_ns", "busy_ns", "compute_ns", "communication_ns", "copy_ns")
 
 TABLES = {
@@ -25,9 +35,8 @@ TABLES = {
     for table in (
         Table(
             "ranks",
-            "Totals of each rank. Sums of durations; busy is the union over each agent, added up over agents.",
+            "Totals of each rank (host, agent, stream). Sums of durations; busy is the union over each agent.",
             (
-                RANK,
                 Field("hostname", "", "host name"),
                 Field("kernels", "", "dispatches"),
                 Field("copies", "", "copies", True),
@@ -36,30 +45,31 @@ TABLES = {
                 Field("compute_ns", "ns", "sum of kernels other than communication"),
                 Field("communication_ns", "ns", "sum of communication kernels, waiting included"),
                 Field("copy_ns", "ns", "sum of copies", True),
-                Field("compute_by_mean", "", "compute_ns by the mean of all ranks"),
+                Field("compute_by_mean", "", "compute_ns by the mean of all"),
             ),
         ),
         Table(
             "imbalance",
-            "How evenly ranks are loaded: largest by mean, 1 when all are equal.",
+            "How evenly ranks (or hosts, agents, streams) are loaded: largest by mean, 1 when all are equal.",
             (
                 Field("measure", "", "column of the table of ranks"),
-                Field("mean_ns", "ns", "mean over ranks"),
+                Field("mean_ns", "ns", "mean"),
                 Field("min_ns", "ns", "smallest", True),
-                Field("min_rank", "", "its rank"),
+                Field("min_rank", "", "its rank (--by host: min_hostname; agent, stream: the id behind)"),
                 Field("max_ns", "ns", "largest"),
-                Field("max_rank", "", "its rank"),
+                Field("max_rank", "", "its rank, or as above"),
                 Field("imbalance", "", "largest by mean"),
             ),
         ),
         Table(
             "collectives",
-            "Communication kernels matched across ranks by order and name; the costliest first.",
+            "Communication kernels matched across ranks, as said below; the costliest first.",
             (
                 Field("name", "", "kernel"),
-                Field("number", "", "which of this name, from 1", True),
-                Field("ranks", "", "ranks that took part", True),
-                Field("straggler", "", "rank that came last: the one with the least time in it"),
+                Field("number", "", "which of this name in its group, from 1", True),
+                Field("group", "", "ranks that belong together", True),
+                Field("ranks", "", "how many took part", True),
+                Field("straggler", "", "rank (or host; agent, stream: the id behind) that came last: least time in it"),
                 Field("wait_ns", "ns", "waiting of all ranks together"),
                 Field("max_wait_ns", "ns", "longest waiting of a rank"),
                 Field("min_ns", "ns", "time of the straggler: what the collective itself takes", True),
@@ -68,9 +78,8 @@ TABLES = {
         ),
         Table(
             "stragglers",
-            "Which ranks the others wait for.",
+            "Which ranks (or hosts, agents, streams) the others wait for.",
             (
-                RANK,
                 Field("collectives", "", "collectives that it took part in"),
                 Field("times_last", "", "how often it came last"),
                 Field("percent_last", "%", "share of its collectives"),
@@ -82,8 +91,8 @@ TABLES = {
             "waits",
             "Who waits for whom in collectives.",
             (
-                Field("waiter", "", "rank that waits"),
-                Field("late", "", "rank that came last"),
+                Field("waiter", "", "rank (or host; agent, stream: the id behind) that waits"),
+                Field("late", "", "who came last"),
                 Field("collectives", "", "in how many collectives"),
                 Field("wait_ns", "ns", "how long in all"),
                 Field("max_wait_ns", "ns", "how long at most"),
@@ -91,17 +100,17 @@ TABLES = {
         ),
         Table(
             "steps",
-            "Time of each step over all ranks, by marker; the longest first.",
+            "Time of each step over all ranks, by marker; the longest first. A host takes as long as its longest rank.",
             (
                 Field("step", "", "text of the marker"),
                 Field("number", "", "which of this text, from 1", True),
                 Field("at_ns", "ns", "begin on the first rank that has it, from the begin of the time line"),
-                Field("ranks", "", "ranks that have it", True),
-                Field("mean_ns", "ns", "mean over ranks"),
+                Field("ranks", "", "ranks (--by host: hosts) that have it", True),
+                Field("mean_ns", "ns", "mean over these"),
                 Field("min_ns", "ns", "shortest", True),
                 Field("max_ns", "ns", "longest"),
                 Field("spread_ns", "ns", "longest - shortest"),
-                Field("slowest_rank", "", "rank of the longest"),
+                Field("slowest_rank", "", "rank of the longest (--by host: slowest_hostname)"),
                 Field("over_median", "", "mean_ns by the median of all steps"),
             ),
         ),
@@ -110,20 +119,19 @@ TABLES = {
             "Markers whose texts differ in numbers only (# stands for them), over all ranks.",
             (
                 Field("phase", "", "text"),
-                Field("ranks", "", "ranks that have it", True),
+                Field("ranks", "", "ranks (--by host: hosts) that have it", True),
                 *STATISTICS,
-                Field("slowest_rank", "", "rank with most time in it"),
-                Field("imbalance", "", "time of that rank by the mean of all"),
+                Field("slowest_rank", "", "rank (--by host: slowest_hostname) with most time in it"),
+                Field("imbalance", "", "its time by the mean of all"),
             ),
         ),
         Table(
             "heat",
-            "Rank × time: what each rank does in each slice of the common time line.",
+            "Rank × time: what each does in each slice of the common time line; a host: the mean of its ranks.",
             (
-                RANK,
                 Field("at_ns", "ns", "begin of the slice, from the begin of the time line"),
                 Field("slice_ns", "ns", "its length"),
-                Field("busy_percent", "%", "time with any operation on any agent"),
+                Field("busy_percent", "%", "time with any operation"),
                 Field("compute_percent", "%", "time with compute"),
                 Field("communication_percent", "%", "time with communication"),
             ),
@@ -132,111 +140,220 @@ TABLES = {
 }
 
 
-@dataclass
-class _Found:
-    """What is collected rank by rank."""
+@dataclass(frozen=True)
+class _Span:
+    """First start and last end on the common time line [ns]; a span of nothing ends before it begins."""
 
-    names: Names
-    classes: Classes
-    steps: Steps
-    collectives: Collectives = field(default_factory=Collectives)
-    totals: list[Row] = field(default_factory=list)
-    heat: list[Row] = field(default_factory=list)
+    begin: int = 0
+    end: int = -1
+
+    def __add__(self, other: _Span) -> _Span:
+        spans = [span for span in (self, other) if span.begin <= span.end]
+        return _Span(min(s.begin for s in spans), max(s.end for s in spans)) if spans else self
+
+    def length(self) -> int:
+        return max(0, self.end - self.begin)
+
+
+@dataclass(frozen=True)
+class _Load(Total):
+    """What a rank, host, agent or stream did: counts and times [ns]."""
+
+    kernels: int
+    copies: int
+    span: _Span
+    busy: int
+    compute: int
+    communication: int
+    copy: int
+
+    def times(self) -> tuple[int, ...]:
+        """Give the values of `_MEASURES`."""
+        return self.span.length(), self.busy, self.compute, self.communication, self.copy
+
+
+class _Slices(NamedTuple):
+    """Equal slices of the time line: begin and width [ns], how many; rank -> what makes its times count so."""
+
+    begin: int
+    width: int
+    number: int
+    offsets: dict[int, int]
+
+
+class _Rank(NamedTuple):
+    """What one rank gives: loads and shares of each slice by division, communication kernels, steps."""
+
+    loads: dict[Key, _Load]
+    heat: dict[Key, Floats]
+    channels: list[Channel]
+    steps: RankSteps
 
 
 def ranks(reading: Reading) -> Iterator[Summary]:
-    """Compare ranks. Collectives and steps are left out, with a note, where the job has none.
+    """Compare ranks, or hosts, agents, streams. Collectives and steps are left out, with a note, where there are none.
 
     Raises:
         RocpdError: no operation and no marker.
     """
-    names = Names()
-    steps = Steps(is_step(reading.options.step_marker))
-    found = _Found(names, Classes(reading.options.categories, names), steps)
-    for rank in reading.ranks():
-        _one(reading, rank, found)
-    if not any(row[2] or row[3] for row in found.totals) and not steps.phases:
+    by = reading.by or By.RANK
+    categories, step = load(reading.options.categories), is_step(reading.options.step_marker)
+    slices = _slices(reading)
+    steps = Steps(By.HOST if by is By.HOST else By.RANK)
+    loads: dict[Key, _Load] = {}
+    heat: dict[Key, Floats] = {}
+    found: list[Channel] = []
+    for rank, own in reading.each(partial(_one, categories=categories, step=step, slices=slices)):
+        merge(loads, own.loads)
+        merge(heat, own.heat)
+        found += own.channels
+        steps.add(rank, own.steps, slices.offsets.get(rank.number, 0))
+    if not any(own.kernels or own.copies for own in loads.values()) and not steps.phases:
         raise RocpdError("no kernels, copies or markers in the selection")
-    yield _table("ranks", _with_means(found.totals))
-    yield _table("imbalance", list(_imbalance(found.totals)))
-    yield from _collectives(reading, found)
+    yield _ranks(reading, by, loads)
+    yield _imbalance(by, loads)
+    yield from _collectives(reading, by, found)
+    yield from _steps(reading, steps)
+    if heat:
+        yield _heat_table(reading, slices, heat)
+
+
+def _slices(reading: Reading) -> _Slices:
+    if not reading.session.time_range:
+        return _Slices(0, 1, reading.options.bins, {})
+    begin, end = reading.line()
+    width = max(1, -(-(end - begin) // reading.options.bins))
+    offsets = {rank.number: reading.offset(rank.number) for rank in reading.session.ranks}
+    return _Slices(begin, width, reading.options.bins, offsets)
+
+
+def _one(mine: RankReading, categories: Categories, step: re.Pattern[str], slices: _Slices) -> _Rank:
+    """Read what is compared of one rank."""
+    names, by = Names(), mine.options.by or By.RANK
+    ops = read_ops(mine, names)
+    lanes = ops.lanes(by) if by in LANES else [(NULL, ops)]
+    loads, heat = {}, {}
+    for lane, own in lanes:
+        key, places = key_of(by, mine.rank, lane), split(own, categories, names)
+        loads[key] = _load(own, places, slices.offsets.get(mine.rank.number, 0))
+        if len(own):
+            heat[key] = _heat(own, places, slices, mine.rank.number)
+    return _Rank(loads, heat, channels(mine, ops, names, categories), steps_of(mine.reader, step))
+
+
+def _load(ops: Ops, places: Mapping[str, Ints], offset: int) -> _Load:
+    sums = {kind: total(ops.duration[own]) for kind, own in places.items()}
+    copies = len(places["copy"])
+    return _Load(
+        kernels=len(ops) - copies,
+        copies=copies,
+        span=_Span(int(ops.start.min()) + offset, int(ops.end.max()) + offset) if len(ops) else _Span(),
+        busy=sum(length(union(own.start, own.end)) for _, own in ops.lanes(By.AGENT)),
+        compute=sums["compute"],
+        communication=sums["communication"],
+        copy=sums["copy"],
+    )
+
+
+def _heat(ops: Ops, places: Mapping[str, Ints], slices: _Slices, rank: int) -> Floats:
+    """Give the percentages of each slice in which something is busy, computes and communicates."""
+    edges = slices.begin + np.arange(slices.number + 1) * slices.width - slices.offsets[rank]
+    compute, communication, copy = (
+        union(ops.start[own], ops.end[own]) for own in (places[kind] for kind in ("compute", "communication", "copy"))
+    )
+    busy = both(both(compute, communication), copy)
+    inside = [np.diff(covered(part, edges)) * 100 / slices.width for part in (busy, compute, communication)]
+    return np.array(inside).T
+
+
+def _ranks(reading: Reading, by: By, loads: Mapping[Key, _Load]) -> Summary:
+    hosts = {rank.number: rank.hostname for rank in reading.session.ranks}
+    mean = sum(own.compute for own in loads.values()) / len(loads) if loads else 0
+    table = TABLES["ranks"]
+    rows = []
+    for key in sorted(loads, key=order_of):
+        own = loads[key]
+        front = key if by is By.HOST else (*key, hosts[cast("int", key[0])])
+        rows.append((*front, own.kernels, own.copies, *own.times(), own.compute / mean if mean else None))
+    fields = table.fields[1:] if by is By.HOST else table.fields
+    return Summary(table, (*DIVISIONS[by], *fields), rows)
+
+
+def _who(table: Table, by: By) -> tuple[Field, ...]:
+    """Give the fields of a table with those that name a rank turned into those that name what is compared."""
+    found: list[Field] = []
+    for item in table.fields:
+        prefix, _, rest = item.name.partition("_")
+        if item.name in ("straggler", "waiter", "late"):
+            found += [
+                replace(item, name=item.name if not n else f"{item.name}_{d.name}") for n, d in enumerate(DIVISIONS[by])
+            ]
+        elif rest == "rank":
+            found += [replace(item, name=f"{prefix}_{d.name}") for d in DIVISIONS[by]]
+        else:
+            found.append(item)
+    return tuple(found)
+
+
+def _imbalance(by: By, loads: Mapping[Key, _Load]) -> Summary:
+    rows = []
+    for place, measure in enumerate(_MEASURES):
+        values = {key: loads[key].times()[place] for key in sorted(loads, key=order_of)}
+        whole = sum(values.values())
+        if whole:
+            least, most = (choose(values, key=values.__getitem__) for choose in (min, max))
+            even = values[most] * len(values) / whole
+            rows.append((measure, whole / len(values), values[least], *least, values[most], *most, even))
+    return Summary(TABLES["imbalance"], _who(TABLES["imbalance"], by), rows)
+
+
+def _collectives(reading: Reading, by: By, found: list[Channel]) -> Iterator[Summary]:
+    session = reading.session
+    if not found:
+        session.note("no communication kernels found")
+        return
+    clocks = {rank: number for number, domain in enumerate(session.clock_domains) for rank in domain.ranks}
+    groups, lost = match(found, clocks)
+    _note_groups(reading, groups)
+    if lost and len(session.ranks) > 1:
+        every = sum(len(channel.numbers) for channel in found)
+        session.note(f"collectives: {lost} of {every} communication kernels could not be matched with those of others")
+    waiting = Waiting(by, {rank.number: rank.hostname for rank in session.ranks})
+    for group in groups:
+        waiting.add(group)
+    if not waiting.rows:
+        session.note("no collective that two ranks took part in")
+        return
+    yield Summary(TABLES["collectives"], _who(TABLES["collectives"], by), waiting.collective_rows())
+    yield Summary(TABLES["stragglers"], (*DIVISIONS[by], *TABLES["stragglers"].fields), waiting.straggler_rows())
+    yield Summary(TABLES["waits"], _who(TABLES["waits"], by), waiting.pair_rows())
+
+
+def _note_groups(reading: Reading, groups: Sequence[Group]) -> None:
+    """Say which ranks were taken for a group of which nobody says so; two can't be two groups."""
+    inferred = [group for group in groups if len(group) > 2 and group[0].communicator is None and not group[0].size]
+    words = sorted({listed(sorted({member.rank for member in group})) for group in inferred})
+    if words:
+        more = f" and {len(words) - _FEW} more" if len(words) > _FEW else ""
+        which = f"{'; '.join(words[:_FEW])}{more}"
+        reading.session.note(f"collectives: communicators unknown; groups run equally often at the same time: {which}")
+
+
+def _steps(reading: Reading, steps: Steps) -> Iterator[Summary]:
     if steps.steps:
-        yield _table("steps", steps.step_rows())
+        yield Summary(TABLES["steps"], _who(TABLES["steps"], steps.by), steps.step_rows())
     else:
         reading.session.note("no step markers found; --step-marker REGEX says which markers are steps")
     if steps.phases:
-        yield _table("phases", steps.phase_rows())
-    if found.heat:
-        yield _table("heat", found.heat)
+        yield Summary(TABLES["phases"], _who(TABLES["phases"], steps.by), steps.phase_rows())
 
 
-def _table(name: str, rows: list[Row]) -> Summary:
-    return Summary(TABLES[name], TABLES[name].fields, rows)
-
-
-def _one(reading: Reading, rank: Rank, found: _Found) -> None:
-    ops = read_ops(reading, rank, found.names)
-    places = found.classes.split(ops)
-    found.collectives.add(rank.number, ops, places["communication"])
-    found.steps.add(reading, rank)
-    sums = {kind: int(ops.duration[mine].sum()) for kind, mine in places.items()}
-    span = int(ops.end.max() - ops.start.min()) if len(ops) else 0
-    busy = sum(length(union(own.start, own.end)) for _, own in ops.agents())
-    copies = len(places["copy"])
-    times = (span, busy, sums["compute"], sums["communication"], sums["copy"])
-    found.totals.append((rank.number, rank.hostname, len(ops) - copies, copies, *times))
-    if len(ops):
-        found.heat += _heat(reading, rank, ops, places)
-
-
-def _with_means(totals: list[Row]) -> list[Row]:
-    mean = sum(row[6] for row in totals) / len(totals)
-    return [(*row, row[6] / mean if mean else None) for row in totals]
-
-
-def _imbalance(totals: list[Row]) -> Iterator[Row]:
-    for place, measure in enumerate(_MEASURES, 4):
-        values = {row[0]: row[place] for row in totals}
-        whole = sum(values.values())
-        if whole:
-            least = min(values, key=lambda rank: (values[rank], rank))
-            most = max(values, key=lambda rank: (values[rank], -rank))
-            mean = whole / len(values)
-            even = values[most] * len(values) / whole
-            yield measure, mean, values[least], least, values[most], most, even
-
-
-def _collectives(reading: Reading, found: _Found) -> Iterator[Summary]:
-    if not found.classes.communicates:
-        reading.session.note("no communication kernels found")
-        return
-    if found.collectives.uneven():
-        reading.session.note(
-            f"collectives: {found.collectives.uneven()} kernels occur more often on some ranks; matched from the first"
-        )
-    waiting, instances = Waiting(), []
-    for instance in found.collectives.instances(found.names):
-        waiting.add(instance)
-        instances.append(instance)
-    if not instances:
-        reading.session.note("no collective that two ranks took part in")
-        return
-    yield _table("collectives", instance_rows(instances))
-    yield _table("stragglers", waiting.straggler_rows())
-    yield _table("waits", waiting.pair_rows())
-
-
-def _heat(reading: Reading, rank: Rank, ops: Ops, places: dict[str, Ints]) -> Iterator[Row]:
-    begin, end = reading.line()
-    width = max(1, -(-(end - begin) // reading.options.bins))
-    edges = begin + np.arange(0, width * reading.options.bins + 1, width) - reading.offset(rank.number)
-    parts = {kind: union(ops.start[mine], ops.end[mine]) for kind, mine in places.items()}
-    compute, communication = parts["compute"], parts["communication"]
-    busy = both(both(compute, communication), parts["copy"])
-    shares = [_shares(part, edges, width) for part in (busy, compute, communication)]
-    for index, values in enumerate(zip(*shares, strict=True)):
-        yield (rank.number, begin + index * width, width, *values)
-
-
-def _shares(part: Union, edges: Ints, width: int) -> list[float]:
-    return [float(value) * 100 / width for value in np.diff(covered(part, edges))]
+def _heat_table(reading: Reading, slices: _Slices, heat: Mapping[Key, Floats]) -> Summary:
+    by = reading.by or By.RANK
+    members = Counter(key_of(by, rank) for rank in reading.session.ranks) if by is By.HOST else {}
+    rows = [
+        (*key, slices.begin + index * slices.width, slices.width, *shares)
+        for key in sorted(heat, key=order_of)
+        for index, shares in enumerate((heat[key] / members.get(key, 1)).tolist())
+    ]
+    return reading.summary(TABLES["heat"], rows, By.RANK)

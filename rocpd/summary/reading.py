@@ -1,18 +1,22 @@
-"""Owns what every analysis is given: the session, what was asked, how rows are divided, and progress.
+"""Owns what every analysis is given: the session, what was asked, work on each rank, how rows are divided.
 
 Also the columns that divisions put in front of a table, and those of a distribution.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 from rocpd.errors import RocpdError
 from rocpd.federate.identify import Rank
+from rocpd.federate.numbers import NULL
+from rocpd.federate.reader import Answer, RankReader
 from rocpd.federate.session import Session
 from rocpd.summary.options import By, Options
-from rocpd.summary.read import NULL
 from rocpd.summary.result import Field, Row, Summary, Table
 from rocpd.summary.spread import Spread
 
@@ -21,7 +25,8 @@ Key: TypeAlias = tuple[object, ...]
 
 RANK = Field("rank", "", "rank number")
 AGENT = Field("agent", "", "agent id in the rank's file; NULL for what belongs to no agent")
-DIVISIONS: dict[By, tuple[Field, ...]] = {
+DIVISIONS: dict[By | None, tuple[Field, ...]] = {
+    None: (),
     By.RANK: (RANK,),
     By.HOST: (Field("hostname", "", "host name"),),
     By.AGENT: (RANK, AGENT),
@@ -43,6 +48,42 @@ STATISTICS = (
 PERCENT = Field("percent", "%", "share of the total time of the table, with --by of its division")
 
 
+def key_of(by: By | None, rank: Rank, lane: int = NULL) -> Key:
+    """Give the values of a division's columns; `lane` is the agent or stream, where one of them divides."""
+    match by:
+        case By.RANK:
+            return (rank.number,)
+        case By.HOST:
+            return (rank.hostname,)
+        case By.AGENT | By.STREAM:
+            return (rank.number, None if lane == NULL else lane)
+    return ()
+
+
+@dataclass(frozen=True)
+class RankReading:
+    """What work on one rank is given, in whichever process it runs.
+
+    Args:
+        reader: reads the rank.
+        options: what was asked.
+        left_out: what of the rank -> how many of them were left out, having no sound times.
+    """
+
+    reader: RankReader
+    options: Options
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def rank(self) -> Rank:
+        """The rank."""
+        return self.reader.rank
+
+    def key(self, lane: int = NULL) -> Key:
+        """Give the values of the division's columns for events of an agent or stream."""
+        return key_of(self.options.by, self.rank, lane)
+
+
 class Reading:
     """What an analysis reads from and what was asked of it.
 
@@ -56,45 +97,31 @@ class Reading:
         self.session = session
         self.options = options or Options()
         self._progress = progress
-        self._left_out: dict[str, int] = {}
 
     @property
     def by(self) -> By | None:
         """What the job is divided into."""
         return self.options.by
 
-    def ranks(self) -> Iterable[Rank]:
-        """Give the ranks one after the other, and tell how far it is; at the end tell what was left out of them."""
-        ranks = self.session.ranks
-        for done, rank in enumerate(ranks, 1):
-            yield rank
+    def each(self, work: Callable[[RankReading], Answer]) -> Iterator[tuple[Rank, Answer]]:
+        """Do `work` on each rank and give the answers in rank order; tell progress, and what was left out.
+
+        Args:
+            work: a module-level function or a `functools.partial` of one; it and what it gives can be pickled.
+        """
+        left_out: Counter[str] = Counter()
+        answers = self.session.each(partial(_work, work=work, options=self.options))
+        for done, (rank, (answer, own)) in enumerate(answers, 1):
+            left_out += own
+            yield rank, answer
             if self._progress:
-                self._progress(done, len(ranks))
-        for what, count in self._left_out.items():
+                self._progress(done, len(self.session.ranks))
+        for what, count in left_out.items():
             self.session.note(f"{count} {what} without sound times left out (start 0, or end before start)")
-        self._left_out.clear()
 
-    def leave_out(self, what: str, count: int) -> None:
-        """Count rows of a rank that have no sound times; told once for all ranks."""
-        if count:
-            self._left_out[what] = self._left_out.get(what, 0) + count
-
-    def key(self, rank: Rank, agent: int = NULL, stream: int = NULL) -> Key:
-        """Give the values of the division's columns for an event."""
-        match self.by:
-            case By.RANK:
-                return (rank.number,)
-            case By.HOST:
-                return (rank.hostname,)
-            case By.AGENT:
-                return (rank.number, None if agent == NULL else agent)
-            case By.STREAM:
-                return (rank.number, None if stream == NULL else stream)
-        return ()
-
-    def summary(self, table: Table, rows: Iterable[Row], tree: bool = False) -> Summary:
-        """Put the division's columns in front of a table whose rows begin with them."""
-        return Summary(table, (*(DIVISIONS[self.by] if self.by else ()), *table.fields), rows, tree)
+    def summary(self, table: Table, rows: Iterable[Row], by: By | None = None) -> Summary:
+        """Put the columns of the division, or else of `by`, in front of a table whose rows begin with them."""
+        return Summary(table, (*DIVISIONS[self.by or by], *table.fields), rows)
 
     def origin(self) -> int:
         """Give the begin of the aligned time line [ns]; times in tables count from there."""
@@ -122,6 +149,11 @@ class Reading:
                 f"{what.replace('_', ' ')}: {unsound} of {calls} have no sound times (start 0, or end before"
                 " start): they count as calls, not as time"
             )
+
+
+def _work(reader: RankReader, work: Callable[[RankReading], Answer], options: Options) -> tuple[Answer, Counter[str]]:
+    mine = RankReading(reader, options)
+    return work(mine), mine.left_out
 
 
 def statistics(spread: Spread) -> Row:

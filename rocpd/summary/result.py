@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = tuple[Any, ...]
 
+_SHOWN_BY_INDENTING = ("node", "parent", "depth")  # columns of a tree
+
 
 @dataclass(frozen=True)
 class Field:
@@ -46,6 +48,7 @@ class Summary(Result):
         fields: all columns, those of the division (`--by`) in front.
         rows: all rows, or a function that reads them anew; then the session has to stay open.
         tree: whether column `depth` says how far a row's name is indented for people.
+        batches: gives all rows as record batches of one schema, for tables that may not fit into memory.
     """
 
     def __init__(
@@ -54,11 +57,13 @@ class Summary(Result):
         fields: Sequence[Field],
         rows: Iterable[Row] | Callable[[], Iterator[Row]],
         tree: bool = False,
+        batches: Callable[[], pyarrow.RecordBatchReader] | None = None,
     ) -> None:
         self.name = table.name
         self.doc = table.doc
         self.fields = tuple(fields)
         self.tree = tree
+        self._batches = batches
         names = tuple(field.name for field in fields)
         if callable(rows):
             read = rows
@@ -74,12 +79,26 @@ class Summary(Result):
 
     def arrow(self) -> pyarrow.Table:
         """Give all rows as a pyarrow Table; the metadata of each field holds its `unit` and `doc`."""
+        if self._batches:
+            return self.arrow_batches().read_all()
         found = super().arrow()
-        schema = found.schema
+        return found.cast(self._described(found.schema))
+
+    def arrow_batches(self) -> pyarrow.RecordBatchReader:
+        """Give the same in batches: where a table is read rank by rank, no more than one rank's is in memory."""
+        import pyarrow as pa
+
+        if not self._batches:
+            return self.arrow().to_reader()
+        found = self._batches()
+        schema = self._described(found.schema)
+        return pa.RecordBatchReader.from_batches(schema, (batch.cast(schema) for batch in found))
+
+    def _described(self, schema: pyarrow.Schema) -> pyarrow.Schema:
         for index, field in enumerate(self.fields):
             described = schema.field(index).with_metadata({"unit": field.unit, "doc": field.doc})
             schema = schema.set(index, described)
-        return found.cast(schema.with_metadata({"name": self.name, "doc": self.doc}))
+        return schema.with_metadata({"name": self.name, "doc": self.doc})
 
     def show(self, limit: int = 50) -> None:
         """Write up to `limit` rows (0: all) to standard output, with units that suit people."""
@@ -92,13 +111,17 @@ class Summary(Result):
         from rocpd.table.people import Column, write_people
 
         columns = [Column(field.name, field.unit, field.minor) for field in self.fields]
-        return write_people(columns, self._indented() if self.tree else iter(self), out, limit, width)
+        if not self.tree:
+            return write_people(columns, iter(self), out, limit, width)
+        kept = [column for column in columns if column.name not in _SHOWN_BY_INDENTING]
+        return write_people(kept, self._indented(), out, limit, width)
 
     def _indented(self) -> Iterator[Row]:
         depth, name = self.columns.index("depth"), self.columns.index("name")
+        kept = [place for place, column in enumerate(self.columns) if column not in _SHOWN_BY_INDENTING]
         for row in self:
             text = "· " * row[depth] + ("NULL" if row[name] is None else row[name])
-            yield (*row[:name], text, *row[name + 1 :])
+            yield tuple(text if place == name else row[place] for place in kept)
 
     def __repr__(self) -> str:
         return f"<rocpd.Summary {self.name} columns={list(self.columns)}>"

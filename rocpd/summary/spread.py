@@ -15,6 +15,7 @@ Ints = npt.NDArray[np.int64]
 _PENDING = 1 << 17  # values that are kept as they come before equal ones are counted together
 _HALF = 1 << 31
 _LOW = _HALF - 1
+_MOST = np.iinfo(np.int64).max
 
 
 class Spread:
@@ -24,36 +25,51 @@ class Spread:
         self.calls = 0
         self._values: Ints = np.empty(0, np.int64)
         self._counts: Ints = np.empty(0, np.int64)
-        self._pending: list[Ints] = []
+        self._pending: list[tuple[Ints, Ints]] = []
         self._waiting = 0
 
     def add(self, durations: Ints, calls: int | None = None) -> None:
         """Add sound durations; `calls` events in all when some had no sound times."""
         self.calls += len(durations) if calls is None else calls
-        if len(durations):
-            self._pending.append(durations)
-            self._waiting += len(durations)
-            if self._waiting > max(_PENDING, len(self._values)):
-                self._settle()
+        self._await(durations, np.ones(len(durations), np.int64))
 
-    def merge(self, other: Spread) -> None:
-        """Add what another group holds."""
-        self.calls += other.calls
-        values, counts = other.distribution()
+    def __add__(self, other: Spread) -> Spread:
+        found = Spread()
+        found.calls = self.calls + other.calls
+        found._values, found._counts, found._waiting = self._values, self._counts, self._waiting
+        found._pending = list(self._pending)
+        for values, counts in ((other._values, other._counts), *other._pending):
+            found._await(values, counts)
+        return found
+
+    def __getstate__(self) -> dict[str, object]:
+        """Give what is pickled: equal values once."""
         self._settle()
-        self._combine(np.concatenate([self._values, values]), np.concatenate([self._counts, counts]))
+        return self.__dict__
+
+    @property
+    def timed(self) -> int:
+        """How many events have a duration."""
+        return int(self._counts.sum()) + sum(int(counts.sum()) for _, counts in self._pending)
 
     def distribution(self) -> tuple[Ints, Ints]:
         """Give the distinct durations in order, and how often each occurs."""
         self._settle()
         return self._values, self._counts
 
+    def _await(self, values: Ints, counts: Ints) -> None:
+        if len(values):
+            self._pending.append((values, counts))
+            self._waiting += len(values)
+            if self._waiting > max(_PENDING, len(self._values)):
+                self._settle()
+
     def _settle(self) -> None:
         if self._pending:
-            values = np.concatenate([self._values, *self._pending])
-            ones = np.ones(self._waiting, np.int64)
+            pending = [(self._values, self._counts), *self._pending]
             self._pending, self._waiting = [], 0
-            self._combine(values, np.concatenate([self._counts, ones]))
+            values, counts = (np.concatenate(parts) for parts in zip(*pending, strict=True))
+            self._combine(values, counts)
 
     def _combine(self, values: Ints, counts: Ints) -> None:
         order = np.argsort(values, kind="stable")
@@ -94,6 +110,47 @@ def moments_of(durations: Ints, calls: int) -> Moments:
         return Moments(calls)
     total, squares = _sums(durations, None, len(durations))
     return Moments(calls, len(durations), total, int(durations.min()), int(durations.max()), squares)
+
+
+def spreads_by_group(durations: Ints, first: Ints) -> list[Spread]:
+    """Give the distributions of groups of events; arguments as for `moments_by_group`."""
+    found = []
+    for mine in np.split(durations, first[1:]):
+        found.append(Spread())
+        found[-1].add(mine[mine >= 0], len(mine))
+    return found
+
+
+def moments_by_group(durations: Ints, first: Ints) -> list[Moments]:
+    """Give the exact moments of groups of events, at least one each, which lie one behind the other.
+
+    Args:
+        durations: of each event [ns]; -1 without sound times.
+        first: where each group begins.
+    """
+    calls = np.diff(first, append=len(durations))
+    known = durations >= 0
+    times = np.where(known, durations, 0)
+    squares = times * times
+    sums = (np.add.reduceat(each, first).tolist() for each in (known, times, squares >> 31, squares & _LOW))
+    longest = np.maximum.reduceat(durations, first)
+    shortest = np.minimum.reduceat(np.where(known, durations, _MOST), first)
+    found = [
+        Moments(count, timed, total, least, most, (high << 31) + low) if timed else Moments(count)
+        for count, timed, total, high, low, least, most in zip(
+            calls.tolist(), *sums, shortest.tolist(), longest.tolist(), strict=True
+        )
+    ]
+    for group in np.flatnonzero(longest >= _HALF).tolist():  # its squares don't fit into 64 bits
+        mine = durations[first[group] : first[group] + calls[group]]
+        found[group] = moments_of(mine[mine >= 0], len(mine))
+    return found
+
+
+def total(values: Ints) -> int:
+    """Sum whole numbers, none below zero, without overflow: a damaged end makes a duration of 292 years."""
+    most = int(values.max(initial=0))
+    return int(values.sum()) if most * len(values) <= _MOST else sum(values.tolist())
 
 
 def _sums(values: Ints, counts: Ints | None, timed: int) -> tuple[int, int]:

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import re
 import statistics as middle
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
 
 from rocpd.errors import UsageError
 from rocpd.federate.identify import Rank
-from rocpd.summary.reading import Reading, statistics
+from rocpd.federate.numbers import number
+from rocpd.federate.reader import RankReader
+from rocpd.summary.options import By
+from rocpd.summary.read import word
+from rocpd.summary.reading import Key, key_of, order_of, statistics
 from rocpd.summary.result import Row
 from rocpd.summary.spread import Spread
+from rocpd.summary.sums import merge
 from rocpd.summary.survey import sql
 
 _DIGITS = re.compile(r"\d+")
@@ -29,67 +38,101 @@ def is_step(pattern: str) -> re.Pattern[str]:
         raise UsageError(f"--step-marker {pattern}: not a regular expression: {error}") from error
 
 
-def ranges(reading: Reading, rank: Rank) -> Iterator[tuple[str, int, int]]:
+def ranges(reader: RankReader) -> list[tuple[str, int, int]]:
     """Give text, start and end [ns] of the marker ranges of a rank in their order; marks without length are none."""
     found: list[tuple[str, int, int]] = []
-    for batch in reading.session.stream_in(rank.number, sql("markers")):
-        found += [(text, start, end) for text, _, start, end, *_ in batch if text and start and end and 0 < start < end]
-    yield from sorted(found, key=lambda marker: (marker[1], marker[2], marker[0]))
+    for rows in reader.stream(sql("markers"), size=1000):
+        times = ((word(text), number(start), number(end)) for text, start, end in rows)
+        found += [(text, start, end) for text, start, end in times if text and 0 < start < end]
+    return sorted(found, key=lambda marker: (marker[1], marker[2], marker[0]))
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Markers whose texts differ in numbers only: their durations, and the sum of these by division [ns]."""
+
+    spread: Spread
+    totals: Counter[Key]
+
+    def __add__(self, other: Phase) -> Phase:
+        return Phase(self.spread + other.spread, self.totals + other.totals)
+
+
+class RankSteps(NamedTuple):
+    """Steps and phases of one rank.
+
+    A step is one marker: the n-th of a text on one rank is the n-th of that text on every other.
+
+    Args:
+        steps: text and number within the text (from 1) -> start, duration [ns].
+        phases: text, with # for numbers -> durations [ns].
+    """
+
+    steps: dict[tuple[str, int], tuple[int, int]]
+    phases: dict[str, Spread]
+
+
+def steps_of(reader: RankReader, pattern: re.Pattern[str]) -> RankSteps:
+    """Read steps and phases of a rank."""
+    seen: Counter[str] = Counter()
+    steps: dict[tuple[str, int], tuple[int, int]] = {}
+    lengths: dict[str, list[int]] = {}
+    for text, start, end in ranges(reader):
+        lengths.setdefault(_DIGITS.sub("#", text), []).append(end - start)
+        if pattern.search(text):
+            seen[text] += 1
+            steps[text, seen[text]] = start, end - start
+    phases = {}
+    for family, own in lengths.items():
+        spread = Spread()
+        spread.add(np.array(own, np.int64))
+        phases[family] = spread
+    return RankSteps(steps, phases)
 
 
 @dataclass
 class Steps:
-    """Times of steps and phases of all ranks, collected rank by rank.
+    """Times of steps and phases by rank or host, where a step takes as long as on the rank that takes longest."""
 
-    A step is one marker: the n-th of a text on one rank is the n-th of that text on every other. A phase is all
-    markers whose texts differ in numbers only.
-    """
-
-    pattern: re.Pattern[str]
-    steps: dict[tuple[str, int], dict[int, int]] = field(default_factory=dict)
+    by: By
+    steps: dict[tuple[str, int], dict[Key, int]] = field(default_factory=dict)
     first: dict[tuple[str, int], int] = field(default_factory=dict)
-    phases: dict[str, tuple[Spread, dict[int, int]]] = field(default_factory=dict)
+    phases: dict[str, Phase] = field(default_factory=dict)
 
-    def add(self, reading: Reading, rank: Rank) -> None:
-        """Add the markers of a rank."""
-        import numpy as np
-
-        seen: dict[str, int] = {}
-        lengths: dict[str, list[int]] = {}
-        for text, start, end in ranges(reading, rank):
-            lengths.setdefault(_DIGITS.sub("#", text), []).append(end - start)
-            if self.pattern.search(text):
-                number = seen[text] = seen.get(text, 0) + 1
-                self.steps.setdefault((text, number), {})[rank.number] = end - start
-                self.first.setdefault((text, number), start + reading.offset(rank.number))
-        for family, own in lengths.items():
-            spread, totals = self.phases.setdefault(family, (Spread(), {}))
-            spread.add(np.array(own, np.int64))
-            totals[rank.number] = sum(own)
+    def add(self, rank: Rank, found: RankSteps, offset: int) -> None:
+        """Add those of a rank, whose times count from the begin of the time line with `offset` [ns]."""
+        key = key_of(self.by, rank)
+        for step, (start, length) in found.steps.items():
+            own = self.steps.setdefault(step, {})
+            own[key] = max(length, own.get(key, 0))
+            self.first.setdefault(step, start + offset)
+        for family, spread in found.phases.items():
+            merge(self.phases, {family: Phase(spread, Counter({key: spread.moments.total}))})
 
     def step_rows(self) -> list[Row]:
         """One row per step, the longest first; `over_median` compares with the median of all steps."""
         means = {key: sum(own.values()) / len(own) for key, own in self.steps.items()}
         typical = middle.median(means.values()) if means else 0
         rows = []
-        for (text, number), own in self.steps.items():
-            slowest = max(own, key=lambda rank: (own[rank], -rank))
+        for (text, nth), own in self.steps.items():
+            slowest = _slowest(own)
             least, most = min(own.values()), max(own.values())
-            mean = means[text, number]
+            mean = means[text, nth]
             over = mean / typical if typical else None
-            begin = self.first[text, number]
-            rows.append((text, number, begin, len(own), mean, least, most, most - least, slowest, over))
+            begin = self.first[text, nth]
+            rows.append((text, nth, begin, len(own), mean, least, most, most - least, *slowest, over))
         return sorted(rows, key=lambda row: (-row[4], row[2], row[0], row[1]))
 
     def phase_rows(self) -> list[Row]:
         """One row per phase, most time first; imbalance is the largest rank total by the mean of rank totals."""
         rows = []
-        for family, (spread, totals) in self.phases.items():
-            slowest = max(totals, key=lambda rank: (totals[rank], -rank))
-            imbalance = totals[slowest] * len(totals) / sum(totals.values())
-            rows.append((family, len(totals), *statistics(spread), slowest, imbalance))
+        for family, phase in self.phases.items():
+            totals, slowest = phase.totals, _slowest(phase.totals)
+            imbalance = totals[slowest] * len(totals) / totals.total()
+            rows.append((family, len(totals), *statistics(phase.spread), *slowest, imbalance))
         return sorted(rows, key=lambda row: (-row[3], row[0]))
 
-    def count(self, rank: int) -> int:
-        """Say how many steps a rank went through."""
-        return sum(rank in own for own in self.steps.values())
+
+def _slowest(times: Mapping[Key, int]) -> Key:
+    """Give whose time is longest; of equals the first."""
+    return max(sorted(times, key=order_of), key=times.__getitem__)

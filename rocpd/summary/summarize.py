@@ -41,7 +41,7 @@ def summarize(
     Only domains that have events get a table.
     """
     options = options or SummaryOptions()
-    found = groups_by_domain(Reading(session, Options(kernel_names=options.kernel_names)), progress)
+    found = groups_by_domain(Reading(session, Options(kernel_names=options.kernel_names), progress))
     regions = [name for name in found if name not in GPU_DOMAINS]
     if options.region_categories is not None:
         wanted = {name.upper() for name in options.region_categories}
@@ -52,6 +52,7 @@ def summarize(
         if options.by_rank:
             yield table_by_rank(name, found[domain], session)
     if options.domains and found:
-        yield table("domain_summary", domain_groups(found))
+        groups = domain_groups(found)
+        yield table("domain_summary", groups)
         if options.by_rank:
-            yield table_by_rank("domain_summary", domain_groups(found), session)
+            yield table_by_rank("domain_summary", groups, session)

@@ -6,48 +6,90 @@ Joins stay inside a rank; ranks are added up in Python. Reads batch by batch; ne
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.federate.identify import Rank
+from rocpd.federate.align import IS_SOUND
+from rocpd.federate.categories import domain_of
+from rocpd.federate.numbers import NULL
 from rocpd.schema.load import strip_comments
 from rocpd.summary.ops import Names, kernel_texts, string_texts
-from rocpd.summary.options import By
-from rocpd.summary.read import NULL, batches, grouped, sound
-from rocpd.summary.reading import Reading
-from rocpd.summary.result import Row
+from rocpd.summary.options import LANES
+from rocpd.summary.read import batches, coded, cut
+from rocpd.summary.reading import RankReading
 from rocpd.summary.spread import Ints
+from rocpd.summary.sums import Sum, merge
 
-KINDS = ("kernels", "memory_copies", "memory_allocations", "scratch_memory", "regions", "markers")
-"""Kinds of events; each has a `.sql` file that gives ids, start, end, agent, stream and size."""
-
-_FIXED = {"memory_copies": "MEMORY_COPIES", "kernels": "KERNELS"}
+_DURATION = f'CASE WHEN {IS_SOUND} THEN "end" - start ELSE -1 END'
 
 
 @dataclass(frozen=True)
-class Events:
-    """Events of one rank and batch with one category, name, agent or stream.
+class _Layout:
+    """What the `.sql` file of a kind gives besides `start` and `end`.
+
+    Args:
+        keys: columns by which events are counted.
+        base: table with these events, when the keys are ids; else they are texts.
+        has_lanes: whether there are columns `agent` and `stream`.
+        has_sizes: whether there is a column `size` [bytes].
+    """
+
+    keys: tuple[str, ...]
+    base: str | None = None
+    has_lanes: bool = True
+    has_sizes: bool = False
+
+
+_LAYOUTS = {
+    "kernels": _Layout(("name",), "rocpd_kernel_dispatch"),
+    "memory_copies": _Layout(("name",), "rocpd_memory_copy", has_sizes=True),
+    "memory_allocations": _Layout(("name", "detail"), has_sizes=True),
+    "scratch_memory": _Layout(("name", "detail"), has_sizes=True),
+    "regions": _Layout(("name", "category"), "rocpd_region", has_lanes=False),
+    "markers": _Layout(("name",), has_lanes=False),
+}
+
+KINDS = tuple(_LAYOUTS)
+"""Kinds of events; each has a `.sql` file."""
+
+
+class Label(NamedTuple):
+    """What events are counted by.
 
     Args:
         category: event category, or the kind's own (`KERNELS`).
         name: kernel, direction, operation, function or message.
         detail: level of an allocation, else None.
         lane: agent or stream id as `--by` asks, else `NULL`.
-        calls: events, those without sound times too.
-        durations: of events with sound times [ns].
-        size: bytes of events with sound times.
     """
 
     category: str | None
     name: str | None
     detail: str | None
     lane: int
-    calls: int
+
+    @property
+    def domain(self) -> str:
+        """The domain of the category."""
+        return domain_of(self.category)
+
+
+class Grouped(NamedTuple):
+    """Events that lie group by group.
+
+    Args:
+        durations: [ns]; -1 without sound times.
+        sizes: [bytes], None where the kind has none.
+        first: where each group begins.
+    """
+
     durations: Ints
-    size: int
+    sizes: Ints | None
+    first: Ints
 
 
 @functools.cache
@@ -56,33 +98,25 @@ def sql(name: str) -> str:
     return strip_comments((files("rocpd.summary") / "sql" / f"{name}.sql").read_text(encoding="utf-8"))
 
 
-def survey(reading: Reading, rank: Rank, kind: str) -> Iterator[Events]:
-    """Read the events of one of `KINDS` of one rank, grouped within each batch."""
-    if kind in ("kernels", "memory_copies", "regions"):
-        yield from _by_ids(reading, rank, kind)
-    else:
-        yield from _by_texts(reading, rank, kind)
+def survey(mine: RankReading, kind: str, add_up: Callable[[Grouped], Sequence[Sum]]) -> dict[Label, Sum]:
+    """Add the events of one of `KINDS` of one rank up by what they are counted by.
 
-
-def _by_ids(reading: Reading, rank: Rank, kind: str) -> Iterator[Events]:
-    """Names and categories are ids of the rank: looked up once per group, not once per row."""
-    lane_at = {By.AGENT: 4, By.STREAM: 5}.get(reading.by) if reading.by else None
-    for batch in batches(reading.session, rank.number, sql(kind)):
-        category, name, start, end = batch[:4]
-        lane = batch[lane_at] if lane_at and kind != "regions" else None
-        known = _names(reading, rank, kind, name)
-        categories = string_texts(reading.session, rank.number, category) if kind == "regions" else {}
-        keys = [category, name, *([] if lane is None else [lane])]
-        for key, events in _groups(keys, start, end, batch[6] if kind == "memory_copies" else None):
-            text = _FIXED.get(kind) or categories.get(key[0])
-            if kind != "regions" or not is_marker(text):
-                yield Events(text, known.get(key[1]), None, key[2] if lane is not None else NULL, *events)
-
-
-def _names(reading: Reading, rank: Rank, kind: str, ids: Ints) -> dict[int, str | None]:
-    if kind == "kernels":
-        return kernel_texts(reading.session, rank.number, reading.options.kernel_names, ids)
-    return string_texts(reading.session, rank.number, ids)
+    Args:
+        mine: what reads the rank.
+        kind: what to read.
+        add_up: gives the sum of each group of some events.
+    """
+    names = Names()
+    sums: dict[tuple[int, ...], Sum] = {}
+    for keys, durations, sizes in _batches(mine, kind, names):
+        groups = cut(keys)
+        own = Grouped(durations[groups.order], None if sizes is None else sizes[groups.order], groups.first)
+        merge(sums, dict(zip(groups.keys, add_up(own), strict=True)))
+    named: dict[Label, Sum] = {}
+    for label, total in zip(_labels(mine, kind, names, list(sums)), sums.values(), strict=True):
+        if kind != "regions" or not is_marker(label.category):
+            merge(named, {label: total})
+    return named
 
 
 def is_marker(category: str | None) -> bool:
@@ -90,32 +124,35 @@ def is_marker(category: str | None) -> bool:
     return category is not None and category.startswith(("MARKER_", "rocm_marker"))
 
 
-def _by_texts(reading: Reading, rank: Rank, kind: str) -> Iterator[Events]:
-    """Names are texts: numbered as they come."""
-    names = Names()
-    lane_at = {By.AGENT: 4, By.STREAM: 5}.get(reading.by) if reading.by else None
-    for rows in reading.session.stream_in(rank.number, sql(kind)):
-        codes = [np.array([names.code(row[at]) for row in rows], np.int64) for at in (0, 1)]
-        start, end, lane, size = (_integers(rows, at) for at in (2, 3, lane_at or 6, 6))
-        for key, events in _groups([*codes, *([lane] if lane_at else [])], start, end, size):
-            name, detail = names.texts[key[0]], names.texts[key[1]]
-            yield Events(kind.upper(), name, detail, key[2] if lane_at else NULL, *events)
+def _batches(mine: RankReading, kind: str, names: Names) -> Iterator[tuple[list[Ints], Ints, Ints | None]]:
+    """Give columns to count by, durations and sizes, some rows at a time; texts are numbered in `names`."""
+    layout, by = _LAYOUTS[kind], mine.options.by
+    keys = [*layout.keys, *([by.value] if layout.has_lanes and by in LANES else [])]
+    wanted = [*keys, "duration", *(["size"] if layout.has_sizes else [])]
+    every = f"SELECT *, {_DURATION} AS duration FROM ({sql(kind)})"  # noqa: S608
+    if layout.base:
+        found = batches(mine.reader, layout.base, every, wanted)
+    else:
+        found = coded(mine.reader, f"SELECT {', '.join(wanted)} FROM ({every})", len(layout.keys), names.code)  # noqa: S608
+    for columns in found:
+        durations, *sizes = columns[len(keys) :]
+        yield columns[: len(keys)], durations, sizes[0] if sizes else None
 
 
-def _integers(rows: Sequence[Row], at: int) -> Ints:
-    return np.array([row[at] if isinstance(row[at], int) else NULL for row in rows], np.int64)
-
-
-def _groups(
-    keys: Sequence[Ints], start: Ints, end: Ints, size: Ints | None
-) -> Iterator[tuple[tuple[int, ...], tuple[int, Ints, int]]]:
-    good = sound(start, end)
-    duration = np.where(good, end - np.where(good, start, end), -1)
-    for key, places in grouped(keys):
-        mine = duration[places]
-        timed = mine >= 0
-        bytes_ = 0
-        if size is not None:
-            sizes = size[places][timed]
-            bytes_ = int(sizes[sizes > 0].sum())
-        yield key, (len(places), mine[timed], bytes_)
+def _labels(mine: RankReading, kind: str, names: Names, keys: Sequence[tuple[int, ...]]) -> list[Label]:
+    """Say what each key stands for. Ids are looked up here: once per rank, not once per row."""
+    layout = _LAYOUTS[kind]
+    count = len(layout.keys)
+    ids = np.array([number for key in keys for number in key[:count]], np.int64)
+    if not layout.base:
+        known = dict(enumerate(names.texts))
+    elif kind == "kernels":
+        known = kernel_texts(mine.reader, mine.options.kernel_names, ids)
+    else:
+        known = string_texts(mine.reader, ids)
+    found = []
+    for key in keys:
+        name, more = known.get(key[0]), known.get(key[1]) if count > 1 else None
+        category, detail = (more, None) if kind == "regions" else (kind.upper(), more)
+        found.append(Label(category, name, detail, key[count] if len(key) > count else NULL))
+    return found

@@ -5,15 +5,18 @@ Every number is exact over all ranks, medians and percentiles too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.federate.categories import domain_of
-from rocpd.summary.reading import PERCENT, STATISTICS, Key, Reading, order_of, statistics
+from rocpd.summary.reading import PERCENT, STATISTICS, Key, RankReading, Reading, order_of, statistics
 from rocpd.summary.result import Field, Row, Summary, Table
-from rocpd.summary.spread import Spread
-from rocpd.summary.survey import KINDS, Events, survey
+from rocpd.summary.spread import Spread, spreads_by_group, total
+from rocpd.summary.sums import Total, merge
+from rocpd.summary.survey import KINDS, Grouped, survey
 
 _BYTES = Field("bytes", "bytes", "bytes of the events with sound times")
 _RATE = Field("gib_per_s", "GiB/s", "bytes by time, in 2^30 bytes per second")
@@ -48,76 +51,101 @@ TABLES = {
 }
 
 
-@dataclass
-class _Sum:
-    spread: Spread = field(default_factory=Spread)
-    size: int = 0
-
-    def add(self, events: Events) -> None:
-        self.spread.add(events.durations, events.calls)
-        self.size += events.size
+@dataclass(frozen=True)
+class _Sum(Total):
+    spread: Spread
+    size: int
 
 
-_Head = Callable[[Events], Key]
+_Sums = dict[Key, dict[Key, _Sum]]  # division -> what is counted by -> sum
 
 
 def kernels(reading: Reading) -> Iterator[Summary]:
     """Time by kernel."""
-    yield _by(reading, "kernels", ("kernels",), lambda e: (e.name,), "kernels")
+    yield _by(reading, "kernels", ("kernels",), ("name",), "kernels")
 
 
 def copies(reading: Reading) -> Iterator[Summary]:
     """Time, bytes and bandwidth by direction."""
-    yield _by(reading, "copies", ("memory_copies",), lambda e: (e.name,), "memory copies")
+    yield _by(reading, "copies", ("memory_copies",), ("name",), "memory copies")
 
 
 def allocations(reading: Reading) -> Iterator[Summary]:
     """Time and bytes by operation and level."""
-    yield _by(reading, "allocations", ("memory_allocations",), lambda e: (e.name, e.detail), "allocations")
+    yield _by(reading, "allocations", ("memory_allocations",), ("name", "detail"), "allocations")
 
 
 def scratch(reading: Reading) -> Iterator[Summary]:
     """Time and bytes of scratch memory by operation."""
-    yield _by(reading, "scratch", ("scratch_memory",), lambda e: (e.name,), "scratch memory")
+    yield _by(reading, "scratch", ("scratch_memory",), ("name",), "scratch memory")
 
 
 def api(reading: Reading) -> Iterator[Summary]:
     """Time by API domain and function."""
-    yield _by(reading, "api", ("regions",), lambda e: (domain_of(e.category), e.name), "API calls")
+    yield _by(reading, "api", ("regions",), ("domain", "name"), "API calls")
 
 
 def markers(reading: Reading) -> Iterator[Summary]:
     """Time by message."""
-    yield _by(reading, "markers", ("markers",), lambda e: (e.name,), "markers")
+    yield _by(reading, "markers", ("markers",), ("name",), "markers")
 
 
 def domains(reading: Reading) -> Iterator[Summary]:
     """Time by domain: moments of all events are merged, never averages."""
-    yield _by(reading, "domains", KINDS, lambda e: (domain_of(e.category),), "events")
+    yield _by(reading, "domains", KINDS, ("domain",), "events")
 
 
-def _by(reading: Reading, name: str, kinds: Iterable[str], head: _Head, what: str) -> Summary:
+def _by(reading: Reading, name: str, kinds: Sequence[str], head: Sequence[str], what: str) -> Summary:
     """Add the events of all ranks up by division and `head`.
 
     Raises:
         RocpdError: there are none.
     """
-    sums: dict[Key, dict[Key, _Sum]] = {}
-    counts = dict.fromkeys(kinds, (0, 0))
-    for rank in reading.ranks():
-        for kind in counts:
-            for events in survey(reading, rank, kind):
-                division = reading.key(rank, events.lane, events.lane)
-                sums.setdefault(division, {}).setdefault(head(events), _Sum()).add(events)
-                calls, timed = counts[kind]
-                counts[kind] = calls + events.calls, timed + len(events.durations)
+    sums: _Sums = {}
+    counts: dict[str, _Counts] = {}
+    for _, (own, counted) in reading.each(partial(_one, kinds=kinds, head=head)):
+        for division, heads in own.items():
+            merge(sums.setdefault(division, {}), heads)
+        merge(counts, counted)
     if not sums:
         raise RocpdError(f"no {what} in the selection")
-    for kind, (calls, timed) in counts.items():
-        reading.note_unsound(kind, calls - timed, calls)
-    extra = len(TABLES[name].fields) - len(STATISTICS) - len(next(iter(next(iter(sums.values()))))) - 1
+    for kind, found in counts.items():
+        reading.note_unsound(kind, found.calls - found.timed, found.calls)
+    extra = len(TABLES[name].fields) - len(STATISTICS) - len(head) - 1
     rows = (row for key in sorted(sums, key=order_of) for row in _rows(key, sums[key], extra))
     return reading.summary(TABLES[name], rows)
+
+
+@dataclass(frozen=True)
+class _Counts(Total):
+    calls: int
+    timed: int
+
+
+def _one(mine: RankReading, kinds: Sequence[str], head: Sequence[str]) -> tuple[_Sums, dict[str, _Counts]]:
+    """Add the events of one rank up; count them by kind."""
+    sums: _Sums = {}
+    counts = {}
+    for kind in kinds:
+        found = survey(mine, kind, _sums)
+        spreads = [own.spread for own in found.values()]
+        counts[kind] = _Counts(sum(spread.calls for spread in spreads), sum(spread.timed for spread in spreads))
+        for label, own in found.items():
+            key = tuple(getattr(label, column) for column in head)
+            merge(sums.setdefault(mine.key(label.lane), {}), {key: own})
+    return sums, counts
+
+
+def _sums(events: Grouped) -> list[_Sum]:
+    spreads = spreads_by_group(events.durations, events.first)
+    if events.sizes is None:
+        return [_Sum(spread, 0) for spread in spreads]
+    counted = np.where((events.durations >= 0) & (events.sizes > 0), events.sizes, 0)
+    if total(counted) >= 1 << 63:
+        sizes = [total(part) for part in np.split(counted, events.first[1:])]
+    else:
+        sizes = np.add.reduceat(counted, events.first).tolist()
+    return [_Sum(*pair) for pair in zip(spreads, sizes, strict=True)]
 
 
 def _rows(division: Key, sums: dict[Key, _Sum], extra: int) -> Iterator[Row]:
@@ -125,7 +153,7 @@ def _rows(division: Key, sums: dict[Key, _Sum], extra: int) -> Iterator[Row]:
     totals = {head: found.spread.moments.total for head, found in sums.items()}
     whole = sum(totals.values())
     for head in sorted(sums, key=lambda head: (-totals[head], order_of(head))):
-        total, size = totals[head], sums[head].size
-        rate = size / total * 1e9 / 2**30 if total else None
-        percent = total * 100 / whole if whole else None
+        time, size = totals[head], sums[head].size
+        rate = size / time * 1e9 / 2**30 if time else None
+        percent = time * 100 / whole if whole else None
         yield (*division, *head, *statistics(sums[head].spread), percent, *(size, rate)[:extra])

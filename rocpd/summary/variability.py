@@ -7,18 +7,19 @@ started before it on the same agent; the first ones of an agent have a shorter c
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.federate.identify import Rank
 from rocpd.summary.kinds import is_communication, load
-from rocpd.summary.ops import COPY, Names, Ops, read_ops
+from rocpd.summary.ops import COPY, Names, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.read import grouped
-from rocpd.summary.reading import STATISTICS, Key, Reading, order_of, statistics
+from rocpd.summary.reading import STATISTICS, Key, RankReading, Reading, order_of, statistics
 from rocpd.summary.result import Field, Row, Summary, Table
 from rocpd.summary.spread import Ints, Spread
+from rocpd.summary.sums import merge
 
 TABLES = {
     table.name: table
@@ -48,6 +49,7 @@ TABLES = {
 }
 
 _Context = tuple[int, ...]  # kind, name, names before it from the nearest on; -1 where an agent has none
+_Spreads = dict[Key, dict[_Context, Spread]]
 _KINDS = ("communication", "other kernels", "copies")
 
 
@@ -58,9 +60,12 @@ def variability(reading: Reading) -> Iterator[Summary]:
         RocpdError: there are no operations.
     """
     names = Names()
-    found: dict[Key, dict[_Context, Spread]] = {}
-    for rank in reading.ranks():
-        _add(reading, rank, read_ops(reading, rank, names), found)
+    found: _Spreads = {}
+    for _, (texts, own) in reading.each(_one):
+        codes = [*names.adopt(texts), -1]  # -1 stays what it is
+        for key, spreads in own.items():
+            translated = {(kind, *(codes[code] for code in some)): spread for (kind, *some), spread in spreads.items()}
+            merge(found.setdefault(key, {}), translated)
     if not found:
         raise RocpdError("no kernels or copies in the selection")
     categories = load(reading.options.categories)
@@ -81,18 +86,26 @@ def variability(reading: Reading) -> Iterator[Summary]:
                 over = sum(excess[context] for context in mine)
                 total = sum(sums[context].total for context in mine)
                 totals.append((*key, kind, total, over, over * 100 / whole if whole else None))
-    yield reading.summary(TABLES["variability"], rows)
+    table = TABLES["variability"]
+    if reading.options.sequence:  # then rows differ by it alone
+        table = replace(table, fields=tuple(replace(f, minor=f.minor and f.name != "after") for f in table.fields))
+    yield reading.summary(table, rows)
     yield reading.summary(TABLES["variability-total"], totals)
 
 
-def _add(reading: Reading, rank: Rank, ops: Ops, found: dict[Key, dict[_Context, Spread]]) -> None:
-    for agent, own in ops.agents():
-        columns = [own.kind, own.name, *_before(own.name, reading.options.sequence)]
-        by_stream = reading.by is By.STREAM
+def _one(mine: RankReading) -> tuple[list[str | None], _Spreads]:
+    """Give the names of one rank, and the durations of its operations by division and context."""
+    names = Names()
+    found: _Spreads = {}
+    by_stream = mine.options.by is By.STREAM
+    for agent, own in read_ops(mine, names).lanes(By.AGENT):
+        columns = [own.kind, own.name, *_before(own.name, mine.options.sequence)]
         for context, places in grouped([*columns, *([own.stream] if by_stream else [])]):
-            key = reading.key(rank, agent, context[-1])
-            chosen = context[:-1] if by_stream else context
-            found.setdefault(key, {}).setdefault(chosen, Spread()).add(own.duration[places])
+            lane, chosen = (context[-1], context[:-1]) if by_stream else (agent, context)
+            spread = Spread()
+            spread.add(own.duration[places])
+            merge(found.setdefault(mine.key(lane), {}), {chosen: spread})
+    return names.texts, found
 
 
 def _before(names: Ints, count: int) -> list[Ints]:

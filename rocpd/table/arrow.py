@@ -48,7 +48,8 @@ def _array(values: Sequence[Any]) -> pa.Array:
     if not kinds:
         return pa.nulls(len(values))
     if kinds == {int}:
-        return pa.array(values, pa.int64())
+        is_long = any(value is not None and not -(1 << 63) <= value < 1 << 63 for value in values)
+        return pa.array(values, pa.decimal128(38) if is_long else pa.int64())
     if kinds == {float} or (kinds == {int, float} and _exact_as_double(values)):
         return pa.array([None if v is None else float(v) for v in values], pa.float64())
     if kinds == {str}:

@@ -5,6 +5,7 @@ Never rounds: integers to the last digit, reals as the shortest text that reads 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 NULL = "NULL"
@@ -43,3 +44,40 @@ def shorten(text: str, width: int) -> str:
         return text[:width]
     tail = width // 2
     return text[: width - tail - 1] + "…" + text[-tail:]
+
+
+def shorten_apart(texts: Sequence[str], width: int) -> list[str]:
+    """Shorten texts so that different ones stay different: where both ends are alike, keep the place where they differ.
+
+    >>> shorten_apart(["void gemm<float, 128, true>(int)", "void gemm<float, 256, true>(int)"], 16)
+    ['void…128, true>…', 'void…256, true>…']
+    """
+    found = {text: shorten(text, width) for text in texts}
+    _part(sorted(found), width, found)
+    return [found[text] for text in texts]
+
+
+def _part(texts: Sequence[str], width: int, found: dict[str, str]) -> None:
+    """Give texts that were shortened alike another form, around the first place where they differ."""
+    alike: dict[str, list[str]] = {}
+    for text in texts:
+        alike.setdefault(found[text], []).append(text)
+    for group in alike.values():
+        if len(group) < 2 or width < 8:
+            continue
+        # Sorted, so the first and the last differ first.
+        pairs = enumerate(zip(group[0], group[-1], strict=False))
+        differ = next((place for place, (one, other) in pairs if one != other), len(group[0]))
+        for text in group:
+            found[text] = _around(text, differ, width)
+        if len({found[text] for text in group}) > 1:
+            _part(group, width, found)
+
+
+def _around(text: str, place: int, width: int) -> str:
+    head = width // 4
+    start = max(head, min(place, len(text) - (width - head - 1)))
+    room = width - head - 1
+    if start + room < len(text):
+        return f"{text[:head]}…{text[start : start + room - 1]}…"
+    return f"{text[:head]}…{text[start:]}"

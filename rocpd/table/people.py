@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TextIO
 
 from rocpd.table import Row
-from rocpd.table.cell import one_line, shorten
+from rocpd.table.cell import one_line, shorten_apart
 from rocpd.table.console import draw, fit, write_plain
 
 _SCALES = {
@@ -57,10 +57,11 @@ def write_people(
     shown = list(itertools.islice(rows, limit)) if limit else list(rows)
     more = bool(limit) and next(rows, None) is not None
     most = _LONGEST if width is None else width
-    cells = [
-        [shorten(readable(value, column.unit), most) for value, column in zip(row, columns, strict=True)]
-        for row in shown
+    texts = [
+        shorten_apart([readable(value, column.unit) for value in values], most)
+        for column, values in zip(columns, zip(*shown, strict=True) if shown else [()] * len(columns), strict=True)
     ]
+    cells = [list(row) for row in zip(*texts, strict=True)]
     names = [heading(column) for column in columns]
     right = [
         bool(column.unit) or all(value is None or isinstance(value, (int, float)) for value in values)
@@ -80,7 +81,8 @@ def _draw(names: list[str], cells: list[list[str]], right: list[bool], out: Text
     if widths is None:
         draw(names, cells, right, out, width)
         return
-    fitted = [[shorten(cell, most) for cell, most in zip(row, widths, strict=True)] for row in cells]
+    columns = zip(zip(*cells, strict=True), widths, strict=bool(cells))
+    fitted = [list(row) for row in zip(*(shorten_apart(texts, most) for texts, most in columns), strict=True)]
     write_plain(names, fitted, right, out)
 
 

@@ -1,6 +1,7 @@
 // Owns what a launch knows and its GPU work, which is told much later, does not: enclosing marker and HIP stream.
 //
-// The SDK carries one number from launch to record, the external correlation id. It is put together here.
+// The SDK carries two numbers from a launch to its record. The internal correlation id leads to the marker and stream
+// that are kept here; the external one is left to the user.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,11 @@ struct Launch {
     std::uint64_t stream = 0;  // id
 };
 
-// The text takes the low half, the stream the high one: ids of both are small and dense.
-constexpr int kTextBits = 32;
+// Keeps what the calling thread knows, for one record of `correlation`.
+void remember_launch(std::uint64_t correlation);
 
-inline std::uint64_t pack(const Launch& launch) { return launch.stream << kTextBits | launch.marker; }
-inline Launch unpack(std::uint64_t external) {
-    return {static_cast<rocpd_text_t>(external & 0xffffffffu), external >> kTextBits};
-}
+// Gives it for one record; a call that launched several is asked once for each.
+Launch take_launch(std::uint64_t correlation);
 
 // Of the calling thread.
 rocpd_text_t current_marker();

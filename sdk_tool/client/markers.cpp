@@ -1,5 +1,6 @@
 #include "markers.h"
 
+#include <cstdint>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -12,24 +13,90 @@
 namespace rocpd::client {
 namespace {
 
-struct Range {
-    rocpd_text_t text;
-    std::uint64_t start;
-    std::uint64_t id;      // correlation id
-    std::uint64_t parent;  // that of the enclosing range or call
-    std::uint32_t tid;
-};
-
 constexpr int kDeepest = 1024;
 
+struct Level {
+    rocpd_text_t text;
+    std::uint64_t range;  // the recorder's number
+};
+
 // Open ranges of this thread. Plain memory: made without allocation when the thread is.
-thread_local Range t_ranges[kDeepest];
+thread_local Level t_levels[kDeepest];
 thread_local int t_depth = 0;
 
-// Ranges that may end in another thread.
+rocpd_text_t text_of(const char* text) { return text != nullptr ? rocpd_text(text, std::strlen(text)) : 0; }
+
+rocpd_text_t thread_range() {
+    static const rocpd_text_t only = text_of("roctxThreadRangeA");
+    return only;
+}
+
+rocpd_text_t process_range() {
+    static const rocpd_text_t only = text_of("roctxProcessRangeA");
+    return only;
+}
+
+// Begins a range; the recorder ends it if nobody else does. Gives its number.
+std::uint64_t open(const rocprofiler_callback_tracing_record_t& event, const char* text, rocpd_text_t function) {
+    rocpd_range_t range{};
+    range.text = text;
+    range.text_size = text != nullptr ? std::strlen(text) : 0;
+    range.function = function;
+    range.stack_id = event.correlation_id.internal;
+    range.parent_stack_id = event.correlation_id.ancestor;
+    range.correlation_id = event.correlation_id.external.value;
+    range.of_thread = function == thread_range() ? 1 : 0;
+    return rocpd_range_open(&range);
+}
+
+void push(const rocprofiler_callback_tracing_record_t& event, const char* text) {
+    const std::uint64_t range = open(event, text, thread_range());
+    if (t_depth < kDeepest) t_levels[t_depth] = {text_of(text), range};
+    ++t_depth;
+}
+
+void pop() {
+    if (t_depth > 0 && --t_depth < kDeepest) rocpd_range_end(t_levels[t_depth].range);
+}
+
+void mark(const rocprofiler_callback_tracing_record_t& event, const char* text) {
+    static const rocpd_text_t category = text_of("MARKER_CORE_API");
+    static const rocpd_text_t function = text_of("roctxMarkA");
+    rocpd_region_t region{};
+    region.event.category = category;
+    region.event.tid = static_cast<std::uint32_t>(event.thread_id);
+    region.event.stack_id = event.correlation_id.internal;
+    region.event.parent_stack_id = event.correlation_id.ancestor;
+    region.event.correlation_id = event.correlation_id.external.value;
+    region.event.message = text;
+    region.event.message_size = text != nullptr ? std::strlen(text) : 0;
+    region.name = function;
+    region.start = region.end = rocpd_now();
+    rocpd_region(&region);
+}
+
+// One callback pair per range: entered when it begins, left when it ends. `user` is carried from one to the other.
+void on_range(const rocprofiler_callback_tracing_record_t& event, const char* text, rocprofiler_user_data_t& user) {
+    const bool enters = event.phase == ROCPROFILER_CALLBACK_PHASE_ENTER;
+    switch (event.operation) {
+        case ROCPROFILER_MARKER_CORE_RANGE_API_ID_roctxThreadRangeA: return enters ? push(event, text) : pop();
+        case ROCPROFILER_MARKER_CORE_RANGE_API_ID_roctxProcessRangeA:
+            if (enters)
+                user.value = open(event, text, process_range());
+            else
+                rocpd_range_end(user.value);
+            return;
+        case ROCPROFILER_MARKER_CORE_RANGE_API_ID_roctxMarkA:
+            if (enters) mark(event, text);
+            return;
+        default: return;
+    }
+}
+
+// Ranges that are told as calls and may end in another thread: roctx's number to the recorder's.
 struct Shared {
     std::mutex mutex;
-    std::unordered_map<std::uint64_t, Range> ranges;
+    std::unordered_map<std::uint64_t, std::uint64_t> ranges;
 };
 
 Shared& shared() {
@@ -37,82 +104,17 @@ Shared& shared() {
     return only;
 }
 
-rocpd_text_t text_of(const char* text) { return text != nullptr ? rocpd_text(text, std::strlen(text)) : 0; }
-
-rocpd_text_t name(const char* text) { return text_of(text); }
-
-void record(const Range& range, std::uint64_t end, rocpd_text_t category, rocpd_text_t function) {
-    rocpd_region_t region{};
-    region.event.category = category;
-    region.event.tid = range.tid;
-    region.event.stack_id = range.id;
-    region.event.parent_stack_id = range.parent;
-    region.event.message_text = range.text;
-    region.name = function;
-    region.start = range.start;
-    region.end = end;
-    rocpd_region(&region);
-}
-
-rocpd_text_t range_category() {
-    static const rocpd_text_t only = name("MARKER_CORE_RANGE_API");
-    return only;
-}
-
-Range range_of(const rocprofiler_callback_tracing_record_t& record, const char* text) {
-    return {text_of(text), rocpd_now(), record.correlation_id.internal, record.correlation_id.ancestor,
-            static_cast<std::uint32_t>(record.thread_id)};
-}
-
-void push(const rocprofiler_callback_tracing_record_t& record, const char* text) {
-    if (t_depth < kDeepest) t_ranges[t_depth] = range_of(record, text);
-    ++t_depth;
-}
-
-void pop() {
-    static const rocpd_text_t function = name("roctxThreadRangeA");
-    if (t_depth == 0 || --t_depth >= kDeepest) return;
-    record(t_ranges[t_depth], rocpd_now(), range_category(), function);
-}
-
-void begin(std::uint64_t id, const Range& range) {
+void begin(std::uint64_t id, std::uint64_t range) {
     const std::lock_guard<std::mutex> lock(shared().mutex);
     shared().ranges[id] = range;
 }
 
 void end(std::uint64_t id) {
-    static const rocpd_text_t function = name("roctxProcessRangeA");
-    Range range{};
-    {
-        const std::lock_guard<std::mutex> lock(shared().mutex);
-        const auto found = shared().ranges.find(id);
-        if (found == shared().ranges.end()) return;
-        range = found->second;
-        shared().ranges.erase(found);
-    }
-    record(range, rocpd_now(), range_category(), function);
-}
-
-void mark(const rocprofiler_callback_tracing_record_t& event, const char* text) {
-    static const rocpd_text_t category = name("MARKER_CORE_API");
-    static const rocpd_text_t function = name("roctxMarkA");
-    const Range range = range_of(event, text);
-    record(range, range.start, category, function);
-}
-
-// One callback pair per range: entered when it begins, left when it ends.
-void on_range(const rocprofiler_callback_tracing_record_t& event, const char* text) {
-    const bool enters = event.phase == ROCPROFILER_CALLBACK_PHASE_ENTER;
-    switch (event.operation) {
-        case ROCPROFILER_MARKER_CORE_RANGE_API_ID_roctxThreadRangeA: return enters ? push(event, text) : pop();
-        case ROCPROFILER_MARKER_CORE_RANGE_API_ID_roctxProcessRangeA:
-            return enters ? begin(event.correlation_id.internal, range_of(event, text))
-                          : end(event.correlation_id.internal);
-        case ROCPROFILER_MARKER_CORE_RANGE_API_ID_roctxMarkA:
-            if (enters) mark(event, text);
-            return;
-        default: return;
-    }
+    const std::lock_guard<std::mutex> lock(shared().mutex);
+    const auto found = shared().ranges.find(id);
+    if (found == shared().ranges.end()) return;
+    rocpd_range_end(found->second);
+    shared().ranges.erase(found);
 }
 
 // One callback pair per function call, as SDKs before the range API tell it.
@@ -125,7 +127,7 @@ void on_call(const rocprofiler_callback_tracing_record_t& event,
         case ROCPROFILER_MARKER_CORE_API_ID_roctxRangePushA: return enters ? push(event, text) : void();
         case ROCPROFILER_MARKER_CORE_API_ID_roctxRangePop: return enters ? pop() : void();
         case ROCPROFILER_MARKER_CORE_API_ID_roctxRangeStartA:
-            if (!enters) begin(data.retval.roctx_range_id_t_retval, range_of(event, text));
+            if (!enters) begin(data.retval.roctx_range_id_t_retval, open(event, text, process_range()));
             return;
         case ROCPROFILER_MARKER_CORE_API_ID_roctxRangeStop:
             if (enters) end(data.args.roctxRangeStop.id);
@@ -138,13 +140,13 @@ void on_call(const rocprofiler_callback_tracing_record_t& event,
 
 rocpd_text_t current_marker() {
     const int depth = t_depth < kDeepest ? t_depth : kDeepest;
-    return depth > 0 ? t_ranges[depth - 1].text : 0;
+    return depth > 0 ? t_levels[depth - 1].text : 0;
 }
 
-void on_marker(rocprofiler_callback_tracing_record_t event, rocprofiler_user_data_t*, void*) {
+void on_marker(rocprofiler_callback_tracing_record_t event, rocprofiler_user_data_t* user, void*) {
     const auto& data = *static_cast<const rocprofiler_callback_tracing_marker_api_data_t*>(event.payload);
     if (event.kind == ROCPROFILER_CALLBACK_TRACING_MARKER_CORE_RANGE_API)
-        on_range(event, data.args.roctxMarkA.message);
+        on_range(event, data.args.roctxMarkA.message, *user);
     else
         on_call(event, data);
 }

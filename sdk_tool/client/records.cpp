@@ -77,6 +77,22 @@ const Record& payload(const rocprofiler_record_header_t& header) {
     return *static_cast<const Record*>(header.payload);
 }
 
+// The parent of a call is the call it was made in, that of GPU work the call that launched it.
+std::uint64_t parent(const rocprofiler_correlation_id_t& id) { return id.ancestor; }
+std::uint64_t parent(const rocprofiler_async_correlation_id_t& id) { return id.internal; }
+
+// What a record says of its event.
+template <typename Record>
+rocpd_event_t called(const rocprofiler_record_header_t& header, const Record& r) {
+    rocpd_event_t event{};
+    event.category = names().category(header.kind);
+    event.tid = tid(r.thread_id);
+    event.stack_id = r.correlation_id.internal;
+    event.parent_stack_id = parent(r.correlation_id);
+    event.correlation_id = r.correlation_id.external.value;
+    return event;
+}
+
 struct Arguments {
     std::vector<rocpd_argument_t> list;
     std::vector<std::string> values;
@@ -99,11 +115,7 @@ bool has_arguments(std::uint32_t kind) {
 void on_call(const rocprofiler_record_header_t& header) {
     const auto& r = payload<rocprofiler_buffer_tracing_hip_api_record_t>(header);
     rocpd_region_t region{};
-    region.event.category = names().category(header.kind);
-    region.event.tid = tid(r.thread_id);
-    region.event.stack_id = r.correlation_id.internal;
-    region.event.parent_stack_id = r.correlation_id.ancestor;
-    region.event.correlation_id = r.correlation_id.external.value;
+    region.event = called(header, r);
     region.name = names().function(r.kind, r.operation);
     region.start = r.start_timestamp;
     region.end = r.end_timestamp;
@@ -123,11 +135,9 @@ void on_call(const rocprofiler_record_header_t& header) {
 void on_dispatch(const rocprofiler_record_header_t& header) {
     const auto& r = payload<rocprofiler_buffer_tracing_kernel_dispatch_record_t>(header);
     const rocprofiler_kernel_dispatch_info_t& info = r.dispatch_info;
-    const Launch launch = unpack(r.correlation_id.external.value);
+    const Launch launch = take_launch(r.correlation_id.internal);
     rocpd_dispatch_t d{};
-    d.event.category = names().category(header.kind);
-    d.event.tid = tid(r.thread_id);
-    d.event.stack_id = d.event.parent_stack_id = r.correlation_id.internal;
+    d.event = called(header, r);
     d.agent_id = agent_of(info.agent_id);
     d.kernel_id = static_cast<std::int64_t>(info.kernel_id);
     d.dispatch_id = static_cast<std::int64_t>(info.dispatch_id);
@@ -157,11 +167,9 @@ rocpd_text_t direction(rocprofiler_memory_copy_operation_t operation) {
 
 void on_copy(const rocprofiler_record_header_t& header) {
     const auto& r = payload<rocprofiler_buffer_tracing_memory_copy_record_t>(header);
-    const Launch launch = unpack(r.correlation_id.external.value);
+    const Launch launch = take_launch(r.correlation_id.internal);
     rocpd_copy_t c{};
-    c.event.category = names().category(header.kind);
-    c.event.tid = tid(r.thread_id);
-    c.event.stack_id = c.event.parent_stack_id = r.correlation_id.internal;
+    c.event = called(header, r);
     c.name = direction(r.operation);
     c.region_name = launch.marker;
     c.start = r.start_timestamp;
@@ -181,11 +189,7 @@ void on_copy(const rocprofiler_record_header_t& header) {
 void on_allocation(const rocprofiler_record_header_t& header) {
     const auto& r = payload<rocprofiler_buffer_tracing_memory_allocation_record_t>(header);
     rocpd_allocation_t a{};
-    a.event.category = names().category(header.kind);
-    a.event.tid = tid(r.thread_id);
-    a.event.stack_id = r.correlation_id.internal;
-    a.event.parent_stack_id = r.correlation_id.ancestor;
-    a.event.correlation_id = r.correlation_id.external.value;
+    a.event = called(header, r);
     const bool frees = r.operation == ROCPROFILER_MEMORY_ALLOCATION_FREE ||
                        r.operation == ROCPROFILER_MEMORY_ALLOCATION_VMEM_FREE;
     const bool is_virtual = r.operation == ROCPROFILER_MEMORY_ALLOCATION_VMEM_ALLOCATE ||
@@ -204,11 +208,7 @@ void on_allocation(const rocprofiler_record_header_t& header) {
 void on_scratch(const rocprofiler_record_header_t& header) {
     const auto& r = payload<rocprofiler_buffer_tracing_scratch_memory_record_t>(header);
     rocpd_allocation_t a{};
-    a.event.category = names().category(header.kind);
-    a.event.tid = tid(r.thread_id);
-    a.event.stack_id = r.correlation_id.internal;
-    a.event.parent_stack_id = r.correlation_id.ancestor;
-    a.event.correlation_id = r.correlation_id.external.value;
+    a.event = called(header, r);
     const std::string flags = std::to_string(static_cast<std::uint32_t>(r.flags));
     a.event.message = flags.data();
     a.event.message_size = flags.size();
@@ -236,13 +236,25 @@ void on_record(const rocprofiler_record_header_t& header) {
     }
 }
 
+// Our buffers are lossless; should the SDK drop all the same, the file says so. It counts up for each buffer.
+void note_dropped(rocprofiler_buffer_id_t buffer, std::uint64_t dropped) {
+    static std::mutex& mutex = *new std::mutex;
+    static auto& of_buffers = *new std::map<std::uint64_t, std::uint64_t>;
+    std::uint64_t sum = 0;
+    {
+        const std::lock_guard<std::mutex> lock(mutex);
+        of_buffers[buffer.handle] = dropped;
+        for (const auto& [handle, count] : of_buffers) sum += count;
+    }
+    rocpd_note("rocprofiler_dropped_records", std::to_string(sum).c_str());
+}
+
 }  // namespace
 
-void on_records(rocprofiler_context_id_t, rocprofiler_buffer_id_t, rocprofiler_record_header_t** headers,
+void on_records(rocprofiler_context_id_t, rocprofiler_buffer_id_t buffer, rocprofiler_record_header_t** headers,
                 std::size_t count, void*, std::uint64_t dropped) {
     for (std::size_t i = 0; i < count; ++i) on_record(*headers[i]);
-    // Our buffers are lossless; should the SDK drop all the same, the file says so.
-    if (dropped > 0) rocpd_note("rocprofiler_dropped_records", std::to_string(dropped).c_str());
+    if (dropped > 0) note_dropped(buffer, dropped);
 }
 
 }  // namespace rocpd::client

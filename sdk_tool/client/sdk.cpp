@@ -42,6 +42,8 @@ bool find_sdk() {
     ROCPD_FIND(query_buffer_tracing_kind_operation_name);
     ROCPD_FIND(iterate_buffer_tracing_record_args);
     ROCPD_FIND(configure_external_correlation_id_request_service);
+    ROCPD_FIND(push_external_correlation_id);
+    ROCPD_FIND(pop_external_correlation_id);
     ROCPD_FIND(query_available_agents);
     ROCPD_FIND(iterate_agent_supported_counters);
     ROCPD_FIND(query_counter_info);

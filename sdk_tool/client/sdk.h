@@ -43,6 +43,10 @@ struct Sdk {
     rocprofiler_status_t (*configure_external_correlation_id_request_service)(
         rocprofiler_context_id_t, const rocprofiler_external_correlation_id_request_kind_t*, std::size_t,
         rocprofiler_external_correlation_id_request_cb_t, void*);
+    rocprofiler_status_t (*push_external_correlation_id)(rocprofiler_context_id_t, rocprofiler_thread_id_t,
+                                                         rocprofiler_user_data_t);
+    rocprofiler_status_t (*pop_external_correlation_id)(rocprofiler_context_id_t, rocprofiler_thread_id_t,
+                                                        rocprofiler_user_data_t*);
     rocprofiler_status_t (*query_available_agents)(rocprofiler_agent_version_t, rocprofiler_query_available_agents_cb_t,
                                                    std::size_t, void*);
     rocprofiler_status_t (*iterate_agent_supported_counters)(rocprofiler_agent_id_t,

@@ -19,13 +19,8 @@ std::vector<std::string> words(const char* name) {
     return found;
 }
 
-}  // namespace
-
-Settings read_settings() {
-    Settings s;
-    s.counter_names = words("ROCPD_COUNTERS");
-    const std::vector<std::string> chosen = words("ROCPD_TRACE");
-    if (chosen.empty()) return s;
+void choose(Settings& s, const std::vector<std::string>& chosen) {
+    if (chosen.empty()) return;
     s.hip = s.hsa = s.marker = s.kernel = s.memcpy = s.alloc = s.scratch = s.rccl = s.counters = false;
     const std::vector<std::pair<std::string, bool*>> known = {
         {"hip", &s.hip},     {"hsa", &s.hsa},         {"marker", &s.marker}, {"kernel", &s.kernel},
@@ -39,6 +34,16 @@ Settings read_settings() {
         else
             std::fprintf(stderr, "rocpd: ROCPD_TRACE: %s is not known and left out\n", word.c_str());
     }
+}
+
+}  // namespace
+
+Settings read_settings() {
+    Settings s;
+    s.counter_names = words("ROCPD_COUNTERS");
+    choose(s, words("ROCPD_TRACE"));
+    // Whoever names counters wants them, and a value belongs to a dispatch.
+    if (!s.counter_names.empty()) s.counters = s.kernel = true;
     return s;
 }
 

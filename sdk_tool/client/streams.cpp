@@ -54,10 +54,11 @@ void on_stream(rocprofiler_callback_tracing_record_t event, rocprofiler_user_dat
 }
 
 void name_stream(const void* stream, const char* name) {
-    std::uint64_t id = 0;
+    std::uint64_t id = 0;  // no stream is the default one
     {
         const std::lock_guard<std::mutex> lock(known().mutex);
         const auto found = known().ids.find(stream);
+        if (found == known().ids.end() && stream != nullptr) return;  // not traced
         if (found != known().ids.end()) id = found->second;
     }
     rocpd_register_stream(static_cast<std::int64_t>(id), name);

@@ -1,9 +1,8 @@
 // Owns the client's life: rocprofiler-sdk finds rocprofiler_configure, has the contexts made, and says when it ends.
-#include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +12,7 @@
 #include "agents.h"
 #include "code_objects.h"
 #include "counters.h"
+#include "flusher.h"
 #include "launches.h"
 #include "markers.h"
 #include "records.h"
@@ -43,25 +43,6 @@ Client& client() {
 }
 
 bool good(rocprofiler_status_t status) { return status == ROCPROFILER_STATUS_SUCCESS; }
-
-void flush_buffers() {
-    if (!client().running.load() || client().pid != getpid()) return;
-    for (const rocprofiler_buffer_id_t buffer : client().buffers) g_sdk.flush_buffer(buffer);
-}
-
-// The SDK hands a buffer over when it is nearly full. Killed processes are to lose a second at most, so it is asked
-// twice in each of the recorder's intervals.
-void* flush_now_and_then(void*) {
-    pthread_setname_np(pthread_self(), "rocpd-flusher");
-    const char* text = std::getenv("ROCPD_FLUSH_MS");
-    const long ms = std::clamp(text != nullptr ? std::atol(text) : 1000L, 2L, 3600000L) / 2;
-    const timespec pause{ms / 1000, ms % 1000 * 1000000};
-    while (client().running.load()) {
-        nanosleep(&pause, nullptr);
-        flush_buffers();
-    }
-    return nullptr;
-}
 
 void callbacks(rocprofiler_context_id_t context, rocprofiler_callback_tracing_kind_t kind,
                rocprofiler_callback_tracing_cb_t callback, void* data = nullptr) {
@@ -103,11 +84,22 @@ void trace_calls(const Settings& s, rocprofiler_buffer_id_t buffer) {
     if (s.scratch) buffered(ROCPROFILER_BUFFER_TRACING_SCRATCH_MEMORY, buffer);
 }
 
-int remember_launch(rocprofiler_thread_id_t, rocprofiler_context_id_t,
-                    rocprofiler_external_correlation_id_request_kind_t, rocprofiler_tracing_operation_t, std::uint64_t,
-                    rocprofiler_user_data_t* external, void*) {
-    external->value = pack({current_marker(), current_stream()});
-    return 0;
+// Asked once for each dispatch and copy, in the thread that launches it. Gives no id of its own: the user's stays.
+int on_launch(rocprofiler_thread_id_t, rocprofiler_context_id_t, rocprofiler_external_correlation_id_request_kind_t,
+              rocprofiler_tracing_operation_t, std::uint64_t correlation, rocprofiler_user_data_t*, void*) {
+    remember_launch(correlation);
+    return 1;
+}
+
+// What rocpd_correlate was told becomes the SDK's external correlation id of the calling thread.
+void on_correlate(std::uint64_t id) {
+    static thread_local bool pushed = false;
+    const auto thread = static_cast<rocprofiler_thread_id_t>(syscall(SYS_gettid));
+    rocprofiler_user_data_t external{};
+    if (pushed) g_sdk.pop_external_correlation_id(client().main, thread, &external);
+    external.value = id;
+    pushed = id != 0;
+    if (pushed) g_sdk.push_external_correlation_id(client().main, thread, external);
 }
 
 void trace_gpu(const Settings& s, rocprofiler_buffer_id_t buffer) {
@@ -119,7 +111,7 @@ void trace_gpu(const Settings& s, rocprofiler_buffer_id_t buffer) {
         ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_KERNEL_DISPATCH,
         ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_MEMORY_COPY};
     if (g_sdk.configure_external_correlation_id_request_service != nullptr)
-        g_sdk.configure_external_correlation_id_request_service(client().main, kinds, 2, remember_launch, nullptr);
+        g_sdk.configure_external_correlation_id_request_service(client().main, kinds, 2, on_launch, nullptr);
 }
 
 void trace_markers() {
@@ -145,7 +137,6 @@ int initialize(rocprofiler_client_finalize_t, void*) {
     Client& c = client();
     c.pid = getpid();
     c.settings = read_settings();
-    rocpd_own_stack_ids_from(kOwnStackIds);
     register_agents();
     rocprofiler_buffer_id_t calls{}, work{};
     if (!good(g_sdk.create_context(&c.main)) || !good(g_sdk.create_context(&c.objects)) || !make_buffer(calls) ||
@@ -165,30 +156,34 @@ int initialize(rocprofiler_client_finalize_t, void*) {
     else
         rocpd_listen();
     c.running.store(true);
+    start_flusher(c.buffers);
     g_sdk.start_context(c.objects);
     // With recording off the context runs too: `rocpd control start` has to find streams and markers as they are.
     g_sdk.start_context(c.main);
-    rocpd_before_flush(flush_buffers);
-    pthread_t thread{};
-    if (pthread_create(&thread, nullptr, flush_now_and_then, nullptr) == 0) pthread_detach(thread);
+    rocpd_before_flush(hand_over);
+    if (g_sdk.push_external_correlation_id != nullptr && g_sdk.pop_external_correlation_id != nullptr)
+        rocpd_on_correlate(on_correlate);
     return 0;
 }
 
 void finalize(void*) {
     Client& c = client();
-    if (c.pid != getpid() || !c.running.load()) return;
+    if (c.pid != getpid() || !c.running.exchange(false)) return;
     g_sdk.stop_context(c.main);
     g_sdk.stop_context(c.objects);
-    flush_buffers();
-    c.running.store(false);
+    stop_flusher();
     rocpd_finalize();
 }
 
-// Said once for a program and everything that it starts.
-__attribute__((constructor)) void say_when_there_is_no_sdk() {
-    if (std::getenv("ROCPD_TOOL_TOLD") != nullptr || find_sdk() || sdk_is_installed()) return;
-    setenv("ROCPD_TOOL_TOLD", "1", 0);
-    std::fprintf(stderr, "rocpd: no rocprofiler-sdk on this machine; GPU work is not recorded\n");
+__attribute__((constructor)) void at_load() {
+    if (find_sdk() || sdk_is_installed()) {
+        // Before the first range, which may come long before the SDK has the client set itself up.
+        rocpd_own_stack_ids_from(kOwnStackIds);
+    } else if (std::getenv("ROCPD_TOOL_TOLD") == nullptr) {
+        // Said once for a program and everything that it starts.
+        setenv("ROCPD_TOOL_TOLD", "1", 0);
+        std::fprintf(stderr, "rocpd: no rocprofiler-sdk on this machine; GPU work is not recorded\n");
+    }
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <cstdarg>
+#include <cstddef>
 #include <cstdlib>
-#include <vector>
 
 #include "rocpd/recorder.h"
 
@@ -46,11 +46,22 @@ const Next& next() {
 
 __attribute__((constructor)) void look_up() { next(); }
 
-// Arguments of the execl family up to their null, which is in the result.
-std::vector<char*> collect(const char* first, va_list rest) {
-    std::vector<char*> all{const_cast<char*>(first)};
-    while (all.back() != nullptr) all.push_back(va_arg(rest, char*));
-    return all;
+// A list can be handed on by reference only inside of something.
+struct Rest {
+    va_list list;
+};
+
+// How many pointers the execl family was given, with the null that ends the arguments.
+std::size_t count(const char* first, Rest& rest) {
+    std::size_t number = 1;
+    for (const char* word = first; word != nullptr; ++number) word = va_arg(rest.list, const char*);
+    return number;
+}
+
+void collect(char** argv, const char* first, Rest& rest) {
+    char** place = argv;
+    *place = const_cast<char*>(first);
+    while (*place != nullptr) *++place = va_arg(rest.list, char*);
 }
 
 }  // namespace
@@ -89,29 +100,41 @@ ROCPD_EXPORT int fexecve(int descriptor, char* const* argv, char* const* envp) {
     return next().fexecve(descriptor, argv, envp);
 }
 
+// On the stack: these are called in children of vfork(), which share the parent's heap and never come back to free it.
+#define ROCPD_ARGV(COUNT) static_cast<char**>(__builtin_alloca((COUNT) * sizeof(char*)))
+
 ROCPD_EXPORT int execl(const char* path, const char* first, ...) {
-    va_list rest;
-    va_start(rest, first);
-    const std::vector<char*> argv = collect(first, rest);
-    va_end(rest);
-    return execve(path, argv.data(), environ);
+    Rest rest;
+    va_start(rest.list, first);
+    char** argv = ROCPD_ARGV(count(first, rest));
+    va_end(rest.list);
+    va_start(rest.list, first);
+    collect(argv, first, rest);
+    va_end(rest.list);
+    return execve(path, argv, environ);
 }
 
 ROCPD_EXPORT int execlp(const char* file, const char* first, ...) {
-    va_list rest;
-    va_start(rest, first);
-    const std::vector<char*> argv = collect(first, rest);
-    va_end(rest);
-    return execvpe(file, argv.data(), environ);
+    Rest rest;
+    va_start(rest.list, first);
+    char** argv = ROCPD_ARGV(count(first, rest));
+    va_end(rest.list);
+    va_start(rest.list, first);
+    collect(argv, first, rest);
+    va_end(rest.list);
+    return execvpe(file, argv, environ);
 }
 
 ROCPD_EXPORT int execle(const char* path, const char* first, ...) {
-    va_list rest;
-    va_start(rest, first);
-    const std::vector<char*> argv = collect(first, rest);
-    char* const* envp = va_arg(rest, char* const*);
-    va_end(rest);
-    return execve(path, argv.data(), envp);
+    Rest rest;
+    va_start(rest.list, first);
+    char** argv = ROCPD_ARGV(count(first, rest));
+    va_end(rest.list);
+    va_start(rest.list, first);
+    collect(argv, first, rest);
+    char* const* envp = va_arg(rest.list, char* const*);
+    va_end(rest.list);
+    return execve(path, argv, envp);
 }
 
 }  // extern "C"

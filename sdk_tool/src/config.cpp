@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -73,10 +74,18 @@ bool flag(const char* name, bool otherwise) {
            std::strcmp(value, "no") != 0;
 }
 
+std::mutex& config_mutex() {
+    static std::mutex& only = *new std::mutex;
+    return only;
+}
+
 const Config& config() {
     // Never destroyed: threads may still record while the process runs its destructors.
-    static const Config& only = *new Config(read());
-    return only;
+    static std::atomic<const Config*> only{nullptr};
+    if (const Config* known = only.load(std::memory_order_acquire)) return *known;
+    const std::lock_guard<std::mutex> lock(config_mutex());
+    if (only.load(std::memory_order_relaxed) == nullptr) only.store(new Config(read()), std::memory_order_release);
+    return *only.load(std::memory_order_relaxed);
 }
 
 }  // namespace rocpd

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <mutex>
 #include <string>
 
 namespace rocpd {
@@ -22,6 +23,9 @@ struct Config {
 constexpr std::size_t kSmallestRing = 256 << 10;
 
 const Config& config();
+
+// Held over fork(): a child must not find the settings half read by a thread that it does not have.
+std::mutex& config_mutex();
 
 // Whether the variable says yes; `otherwise` when it is not set.
 bool flag(const char* name, bool otherwise);

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -31,12 +32,15 @@ struct Listener {
     ino_t inode;
 };
 
-// The folder has to be ours alone: /tmp is everybody's.
-bool private_folder(const std::string& folder) {
-    if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return false;
+// Gives why the folder cannot be used, empty when it can: it has to be ours alone, /tmp is everybody's.
+std::string problem_with(const std::string& folder) {
+    if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return std::strerror(errno);
     struct stat facts {};
-    return lstat(folder.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() &&
-           (facts.st_mode & 0077) == 0;
+    if (lstat(folder.c_str(), &facts) != 0) return std::strerror(errno);
+    if (!S_ISDIR(facts.st_mode)) return "it is no folder";
+    if (facts.st_uid != geteuid()) return "it is somebody else's";
+    if ((facts.st_mode & 0077) != 0) return "its mode is not 0700";
+    return {};
 }
 
 // Containers that share /tmp may give two processes one pid; the pid namespace tells them apart.
@@ -47,10 +51,14 @@ std::string socket_path() {
            std::to_string(getpid()) + ".sock";
 }
 
+// Gives the listening socket, -1 with the reason in errno.
 int listen_at(const std::string& path) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    if (path.size() >= sizeof address.sun_path) return -1;
+    if (path.size() >= sizeof address.sun_path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
     std::memcpy(address.sun_path, path.c_str(), path.size());
     const int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (descriptor < 0) return -1;
@@ -59,7 +67,9 @@ int listen_at(const std::string& path) {
     if (bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
         chmod(path.c_str(), 0600) == 0 && listen(descriptor, 4) == 0)
         return descriptor;
+    const int error = errno;
     close(descriptor);
+    errno = error;
     return -1;
 }
 
@@ -135,12 +145,13 @@ void* control_thread(void* argument) {
 void start_control() {
     const std::string folder = config().control_folder;
     const std::string path = socket_path();
-    const int descriptor = private_folder(folder) ? listen_at(path) : -1;
+    std::string why = problem_with(folder);
+    const int descriptor = why.empty() ? listen_at(path) : -1;
     struct stat facts {};
     if (descriptor < 0 || fstat(descriptor, &facts) != 0) {
+        if (why.empty()) why = std::strerror(errno);
         if (descriptor >= 0) close(descriptor);
-        say("no control socket in " + folder + " (it has to be a folder of yours with mode 0700): " +
-            std::strerror(errno) + "; recording goes on");
+        say("no control socket in " + folder + ": " + why + "; recording goes on");
         return;
     }
     std::snprintf(g_path, sizeof g_path, "%s", path.c_str());

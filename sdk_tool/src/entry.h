@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
+#include <string_view>
 
 #include "ring.h"
 #include "rocpd/recorder.h"
@@ -10,31 +12,32 @@ namespace rocpd {
 
 enum Kind : std::uint16_t {
     kFiller = 0,
-    kPush,     // Head, text
-    kPop,      // Head
-    kBegin,    // Head, Numbered, text
-    kEnd,      // Head, Numbered
-    kMark,     // Head, text
-    kThread,   // Head, text: the thread's name
-    kRegion,   // Head, rocpd_region_t, message, then per argument: Argument, value
-    kDispatch, // Head, rocpd_dispatch_t, message
-    kCopy,     // Head, rocpd_copy_t, message
-    kAllocate, // Head, rocpd_allocation_t, message
-    kSample,   // Head, Value
-    kCounter,  // Head, Value
+    kPush,       // Head, text
+    kPop,        // Head
+    kBegin,      // Head, Begun, text
+    kEnd,        // Head, number of the range
+    kMark,       // Head, text
+    kThread,     // Head, text: the thread's name
+    kCorrelate,  // Head, number: external correlation id of the ranges and marks that follow
+    kRegion,     // Head, rocpd_region_t, message, then per argument: Argument, value
+    kDispatch,   // Head, rocpd_dispatch_t, message
+    kCopy,       // Head, rocpd_copy_t, message
+    kAllocate,   // Head, rocpd_allocation_t, message
+    kSample,     // Head, Value
+    kCounter,    // Head, Value
 };
 
 // A text longer than this is cut, and the cut is counted. It has to fit a quarter of the smallest ring.
 constexpr std::size_t kLongestText = 32768;
 
-struct Numbered {
-    std::uint64_t id;
+struct Begun {
+    std::uint64_t id;           // of the range
+    std::uint64_t stack_id;     // 0: the writer gives one, and the enclosing range's as parent
+    std::uint64_t parent;
+    std::uint64_t correlation;  // external
+    std::uint32_t function;     // text, 0: roctxProcessRangeA
+    std::uint32_t of_thread;    // 1: ends with its thread at the latest
     std::uint64_t text_size;
-};
-
-struct Text {
-    std::uint64_t size;
-    std::uint64_t reserved;
 };
 
 struct Argument {
@@ -49,5 +52,20 @@ struct Value {
     std::int64_t counter;
     double value;
 };
+
+// What follows the head of an entry.
+inline const char* behind(const Head& entry) { return reinterpret_cast<const char*>(&entry) + sizeof(Head); }
+
+template <typename T>
+T body(const Head& entry) {
+    T value;
+    std::memcpy(&value, behind(entry), sizeof value);
+    return value;
+}
+
+// Text that is all of an entry: `flags` holds how many bytes of padding follow it.
+inline std::string_view text_of(const Head& entry) {
+    return {behind(entry), entry.size - sizeof(Head) - entry.flags};
+}
 
 }  // namespace rocpd

@@ -3,7 +3,9 @@
 // They are kept for the life of the process: a forked child writes them into its own file again.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -49,8 +51,14 @@ inline constexpr Table kTrack{"rocpd_track", "id, name_id, nid, pid"};
 
 class Facts {
 public:
+    // Adds a row, in place of an earlier one with the same first column. A row that is there already adds nothing:
+    // programs name the same stream at each step.
     void add(const Table& table, std::vector<Cell> cells) {
+        if (&table == &kPmc) has_counters_.store(true, std::memory_order_release);
         const std::lock_guard<std::mutex> lock(mutex_);
+        const auto [known, fresh] = latest_.try_emplace({&table, key(cells.front())}, facts_.size());
+        if (!fresh && facts_[known->second].cells == cells) return;
+        known->second = facts_.size();
         facts_.push_back({&table, std::move(cells)});
     }
     std::vector<Fact> after(std::size_t known) {
@@ -58,11 +66,20 @@ public:
         if (known >= facts_.size()) return {};
         return {facts_.begin() + static_cast<std::ptrdiff_t>(known), facts_.end()};
     }
+    // Whether a counter was ever added.
+    bool has_counters() const { return has_counters_.load(std::memory_order_acquire); }
     std::mutex& mutex() { return mutex_; }
 
 private:
+    static std::string key(const Cell& first) {
+        const auto* id = std::get_if<std::int64_t>(&first);
+        return id != nullptr ? std::to_string(*id) : std::get<std::string>(first);
+    }
+
     std::mutex mutex_;
+    std::atomic<bool> has_counters_{false};
     std::vector<Fact> facts_;
+    std::map<std::pair<const Table*, std::string>, std::size_t> latest_;
 };
 
 }  // namespace rocpd

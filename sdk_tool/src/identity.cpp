@@ -24,7 +24,8 @@ constexpr std::array kRankVariables = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLUR
                                        "FLUX_TASK_RANK"};
 constexpr std::array kSizeVariables = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "PALS_SIZE",
                                        "FLUX_JOB_SIZE"};
-constexpr std::array kSecretWords = {"TOKEN", "PASSW", "SECRET", "KEY", "CREDENTIAL", "PRIVATE", "AUTH", "COOKIE"};
+constexpr std::array kSecretWords = {"TOKEN", "PASSW", "PASSPHRASE", "_PWD",    "SECRET",
+                                     "KEY",   "CREDENTIAL", "PRIVATE", "AUTH", "COOKIE"};
 
 std::string file_text(const char* path) {
     std::string text;
@@ -63,13 +64,15 @@ int first_number(const char* const* names, std::size_t count) {
     return -1;
 }
 
-// A password in a URL, as proxies are given: scheme://user:password@host.
+// A login in a URL, as proxies and repositories are given: scheme://user:password@host, scheme://token@host.
 bool holds_login(std::string_view value) {
     const auto scheme = value.find("://");
     if (scheme == std::string_view::npos) return false;
-    const auto at = value.find('@', scheme);
-    const auto colon = value.find(':', scheme + 3);
-    return at != std::string_view::npos && colon != std::string_view::npos && colon < at;
+    const std::string_view rest = value.substr(scheme + 3);
+    const auto at = rest.find('@');
+    if (at == std::string_view::npos) return false;
+    // A password may hold a slash, a token does not.
+    return rest.find(':') < at || rest.find('/') > at || holds_login(rest);
 }
 
 std::string environment_json(bool keep) {

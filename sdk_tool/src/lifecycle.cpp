@@ -2,8 +2,10 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <memory>
 #include <vector>
 
 #include "config.h"
@@ -38,9 +40,26 @@ void* write_thread(void* writer) {
     return nullptr;
 }
 
-// In this order everywhere: gate, threads, strings, facts, service.
-void before_fork() {
-    Writer* writer = service().writer;
+Writer* current_writer() {
+    const std::lock_guard<std::mutex> lock(service().mutex);
+    return service().writer;
+}
+
+// Whose gate is held; read and written while the other locks are held, too.
+Writer* g_held = nullptr;
+
+void unlock_all() {
+    Writer* writer = g_held;
+    config_mutex().unlock();
+    service().mutex.unlock();
+    facts().mutex().unlock();
+    texts().mutex().unlock();
+    ThreadBuffer::list_mutex().unlock();
+    if (writer != nullptr) writer->gate().unlock();
+}
+
+// In this order everywhere: gate, threads, strings, facts, service, settings.
+void lock_all(Writer* writer) {
     if (writer != nullptr) {
         writer->forks_waiting().fetch_add(1);
         writer->gate().lock();
@@ -50,40 +69,45 @@ void before_fork() {
     texts().mutex().lock();
     facts().mutex().lock();
     service().mutex.lock();
+    config_mutex().lock();
+    g_held = writer;
 }
 
-void unlock_all(Writer* writer) {
-    service().mutex.unlock();
-    facts().mutex().unlock();
-    texts().mutex().unlock();
-    ThreadBuffer::list_mutex().unlock();
-    if (writer != nullptr) writer->gate().unlock();
+void before_fork() {
+    for (;;) {
+        lock_all(current_writer());
+        if (service().writer == g_held) return;
+        unlock_all();  // another thread has just started recording: its writer may be at work
+    }
 }
 
-void after_fork_in_parent() { unlock_all(service().writer); }
+void after_fork_in_parent() { unlock_all(); }
 
 // The child has its own life: no writer, no buffers, the same texts and facts, a file of its own.
 void after_fork_in_child() {
     ThreadBuffer::forget_all();
-    unlock_all(service().writer);
     if (service().writer != nullptr) service().inherited.push_back(service().writer);
     service().writer = nullptr;
+    unlock_all();
     g_state.pid.store(getpid());
     if (g_state.phase.load() == Phase::kRunning) g_state.phase.store(Phase::kIdle);
     for (std::atomic<std::uint32_t>* word : {&g_state.wake, &g_state.asked, &g_state.done, &g_state.finished})
         word->store(0);
+    g_state.homeless.store(0);
     g_state.finish.store(false);
     forget_control();
+    forget_sampling();
     start_sampling();
 }
 
 __attribute__((constructor)) void at_load() {
-    // Made now, so that no lock or allocation is needed later in a handler.
+    // Made now: a handler must not allocate, and a forked child must not find a thing half made.
     service();
     texts();
     facts();
+    config_mutex();
+    ThreadBuffer::prepare();
     g_state.pid.store(getpid());
-    ThreadBuffer::list_mutex();
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     at_quick_exit([] { finish(10000); });
 }
@@ -138,8 +162,11 @@ bool start_service() {
     const Phase phase = g_state.phase.load(std::memory_order_acquire);
     if (phase != Phase::kIdle) return phase == Phase::kRunning;
     if (!is_owner()) return false;  // a child of vfork()
-    service().writer = new Writer(identify_process(config().keep_env));
-    g_state.phase.store(Phase::kRunning, std::memory_order_release);
+    auto writer = std::make_unique<Writer>(identify_process(config().keep_env));
+    Phase idle = Phase::kIdle;
+    // The process may have been told to end meanwhile.
+    if (!g_state.phase.compare_exchange_strong(idle, Phase::kRunning)) return false;
+    service().writer = writer.release();
     if (!start_detached(write_thread, service().writer)) {
         g_state.phase.store(Phase::kFailed, std::memory_order_release);
         // While a process ends, or runs another program, its other threads get no thread: no news to anybody.
@@ -181,6 +208,10 @@ void finish(unsigned ms) {
         const std::uint32_t now = g_state.progress.load();
         if (now != seen) waited = 0;
         seen = now;
+    }
+    if (g_state.phase.load() == Phase::kRunning) {
+        static constexpr char text[] = "rocpd: the file could not be closed in time; the last events are missing\n";
+        if (write(STDERR_FILENO, text, sizeof text - 1) < 0) return;
     }
     remove_control();
 }

@@ -19,6 +19,7 @@ namespace {
 constexpr std::int64_t kCpu = 900001;  // counter ids, out of the way of hardware counters
 constexpr std::int64_t kMemory = 900002;
 std::atomic<bool> g_registered{false};
+std::atomic<bool> g_running{false};  // the thread, in this process
 std::int64_t g_cpu_track = 0;
 std::int64_t g_memory_track = 0;
 
@@ -79,7 +80,9 @@ void* sample_thread(void*) {
 void start_sampling() {
     if (config().sample_hz <= 0 || !g_state.recording.load()) return;
     describe();
-    start_detached(sample_thread, nullptr);
+    if (!g_running.exchange(true) && !start_detached(sample_thread, nullptr)) g_running.store(false);
 }
+
+void forget_sampling() { g_running.store(false); }
 
 }  // namespace rocpd

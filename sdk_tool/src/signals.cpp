@@ -17,7 +17,6 @@ void ended_by(int number) {
     // The interrupted thread may hold a lock that the writer needs: wait only while the writer gets on.
     finish(1000);
     errno = saved;
-    if (number == SIGABRT) return;  // abort() goes on by itself
     signal(number, SIG_DFL);
     raise(number);  // delivered when this handler returns: the parent sees the true cause
 }

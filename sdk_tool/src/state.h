@@ -1,13 +1,12 @@
-// Owns the switches that every recorded event looks at, and the futex that wakes the writer.
+// Owns the switches that every recorded event looks at, and what wakes the writer.
 #pragma once
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
-#include <ctime>
+
+#include "futex.h"
 
 namespace rocpd {
 
@@ -21,26 +20,17 @@ enum class Phase : int {
 struct State {
     std::atomic<bool> recording{false};
     std::atomic<Phase> phase{Phase::kIdle};
-    std::atomic<pid_t> pid{0};             // whose memory this is; a child of vfork() shares it without owning it
-    std::atomic<std::uint32_t> wake{0};    // 1: the writer has something to do before its time
-    std::atomic<std::uint32_t> asked{0};   // flushes asked for
-    std::atomic<std::uint32_t> done{0};    // flushes done
-    std::atomic<bool> finish{false};       // asked to close the file
+    std::atomic<pid_t> pid{0};               // whose memory this is; a child of vfork() shares it without owning it
+    std::atomic<std::uint32_t> wake{0};      // 1: the writer has something to do before its time
+    std::atomic<std::uint32_t> asked{0};     // flushes asked for
+    std::atomic<std::uint32_t> done{0};      // flushes done
+    std::atomic<bool> finish{false};         // asked to close the file
     std::atomic<std::uint32_t> finished{0};
-    std::atomic<std::uint32_t> progress{0}; // counts up while the writer gets on
+    std::atomic<std::uint32_t> progress{0};  // counts up while the writer gets on
+    std::atomic<std::uint64_t> homeless{0};  // events that were lost because their thread got no buffer
 };
 
 extern State g_state;
-
-// Waits while *word is `value`, at most `ms`. Safe in a signal handler.
-inline void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t value, std::uint64_t ms) {
-    timespec limit{static_cast<time_t>(ms / 1000), static_cast<long>(ms % 1000) * 1000000};
-    syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, &limit, nullptr, 0);
-}
-
-inline void futex_wake(std::atomic<std::uint32_t>& word) {
-    syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 0x7fffffff, nullptr, nullptr, 0);
-}
 
 inline void wake_writer() {
     if (g_state.wake.exchange(1, std::memory_order_acq_rel) == 0) futex_wake(g_state.wake);

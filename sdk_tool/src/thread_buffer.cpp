@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "clock.h"
 #include "config.h"
@@ -46,13 +47,27 @@ ThreadBuffer::ThreadBuffer(std::uint32_t thread, Ring* ring)
     : tid(thread), began(now_ns()), reading(ring), writing_(ring) {}
 
 ThreadBuffer* ThreadBuffer::attach() {
+    // A signal handler that records while its thread comes here for the first time would wait for itself.
+    static thread_local bool attaching = false;
     const Phase phase = g_state.phase.load(std::memory_order_acquire);
-    if (phase == Phase::kClosed || phase == Phase::kFailed) return nullptr;
-    if (!start_service()) return nullptr;
+    if (attaching || phase == Phase::kClosed || phase == Phase::kFailed) return nullptr;
+    attaching = true;
+    ThreadBuffer* buffer = start_service() ? create() : nullptr;
+    attaching = false;
+    return buffer;
+}
+
+ThreadBuffer* ThreadBuffer::create() {
     if (!is_service_thread()) catch_interrupt();
     Ring* ring = Ring::create(kSmallestRing);
-    if (ring == nullptr) return nullptr;
-    auto* buffer = new ThreadBuffer(static_cast<std::uint32_t>(syscall(SYS_gettid)), ring);
+    auto* buffer = ring != nullptr
+                       ? new (std::nothrow) ThreadBuffer(static_cast<std::uint32_t>(syscall(SYS_gettid)), ring)
+                       : nullptr;
+    if (buffer == nullptr) {
+        if (ring != nullptr) Ring::destroy(ring);
+        if (g_state.recording.load(std::memory_order_relaxed)) g_state.homeless.fetch_add(1);
+        return nullptr;
+    }
     {
         const std::lock_guard<std::mutex> lock(list().mutex);
         list().buffers.push_back(buffer);
@@ -66,6 +81,11 @@ void ThreadBuffer::detach(void* buffer) {
     // A thread that records in a later destructor gets a new buffer, and comes here again.
     current_ = nullptr;
     static_cast<ThreadBuffer*>(buffer)->ended.store(true, std::memory_order_release);
+}
+
+void ThreadBuffer::prepare() {
+    list();
+    ending_key(&ThreadBuffer::detach);
 }
 
 void ThreadBuffer::forget_all() {
@@ -115,9 +135,11 @@ void ThreadBuffer::publish(std::size_t size) {
 }
 
 bool ThreadBuffer::grow(std::size_t size) {
+    const std::size_t limit = config().buffer_limit;
+    if (size > limit / 4) return false;
     std::size_t capacity = writing_->capacity() * 2;
     while (capacity < 4 * size) capacity *= 2;
-    if (capacity > config().buffer_limit) return false;
+    if (capacity > limit) return false;
     Ring* larger = Ring::create(capacity);
     if (larger == nullptr) return false;
     writing_->next.store(larger, std::memory_order_release);
@@ -147,31 +169,49 @@ char* ThreadBuffer::grow_or_wait(std::size_t size) {
     }
 }
 
+bool ThreadBuffer::send_correlation() {
+    constexpr std::size_t size = padded(sizeof(Head) + sizeof correlation_);
+    char* room = reserve(size);
+    if (room == nullptr) return false;
+    new (room) Head{size, kCorrelate, 0, 0};
+    std::memcpy(room + sizeof(Head), &correlation_, sizeof correlation_);
+    publish(size);
+    correlation_told_ = correlation_;
+    return true;
+}
+
+bool ThreadBuffer::record_push(std::string_view text) {
+    if (!tell_correlation()) return false;
+    const std::uint64_t time = now_ns();
+    text = cut(text);
+    const std::size_t size = padded(sizeof(Head) + text.size());
+    ++open_;  // before the room is taken: it keeps room for this range's end
+    char* room = reserve(size);
+    if (room == nullptr) {
+        --open_;
+        return false;
+    }
+    // The text's exact size: padding is less than 16 bytes.
+    const auto padding = static_cast<std::uint16_t>(size - sizeof(Head) - text.size());
+    new (room) Head{static_cast<std::uint32_t>(size), kPush, padding, time};
+    std::memcpy(room + sizeof(Head), text.data(), text.size());
+    publish(size);
+    return true;
+}
+
 bool ThreadBuffer::push(std::string_view text) {
     if (!enter()) return false;
     const std::uint32_t depth = depth_++;
+    const bool recording = g_state.recording.load(std::memory_order_relaxed);
     bool taken = false;
     if (depth < kDeepest) {
+        taken = recording && record_push(text);
         const std::uint64_t bit = std::uint64_t{1} << (depth % 64);
-        recorded_[depth / 64] &= ~bit;
-        if (g_state.recording.load(std::memory_order_relaxed)) {
-            const std::uint64_t time = now_ns();
-            const std::string_view kept = cut(text);
-            const std::size_t size = padded(sizeof(Head) + kept.size());
-            ++open_;  // before the room is taken: it keeps room for this range's end
-            if (char* room = reserve(size)) {
-                auto* head = new (room) Head{static_cast<std::uint32_t>(size), kPush, 0, time};
-                // The text's exact size: padding is less than 16 bytes.
-                head->flags = static_cast<std::uint16_t>(size - sizeof(Head) - kept.size());
-                std::memcpy(room + sizeof(Head), kept.data(), kept.size());
-                publish(size);
-                recorded_[depth / 64] |= bit;
-                taken = true;
-            } else {
-                --open_;
-            }
-        }
-    } else if (g_state.recording.load(std::memory_order_relaxed)) {
+        if (taken)
+            recorded_[depth / 64] |= bit;
+        else
+            recorded_[depth / 64] &= ~bit;
+    } else if (recording) {
         refuse();
     }
     leave();

@@ -10,18 +10,21 @@
 
 #include "entry.h"
 #include "ring.h"
+#include "timeline.h"
 
 namespace rocpd {
 
 constexpr std::uint32_t kDeepest = 4096;  // ranges inside ranges that are kept; deeper ones are counted as lost
 
-struct Timeline;  // what the writer knows of the thread
-
 class ThreadBuffer {
 public:
     // Gives the calling thread's buffer, made on first use; nullptr when nothing can be recorded any more.
     static ThreadBuffer* mine() { return current_ != nullptr ? current_ : attach(); }
+    // Gives it when the thread has recorded before, else nullptr.
+    static ThreadBuffer* existing() { return current_; }
 
+    // Makes what all threads share; called once, at load.
+    static void prepare();
     // In a forked child: the other threads are gone, and the parent's buffers belong to the parent.
     static void forget_all();
     static std::vector<ThreadBuffer*> all();
@@ -30,6 +33,10 @@ public:
 
     bool push(std::string_view text);
     bool pop();
+    // External correlation id of the ranges and marks that follow.
+    void correlate(std::uint64_t id) { correlation_ = id; }
+    // To be called before a range or mark is recorded; false when it cannot be told what they belong to.
+    bool tell_correlation() { return correlation_ == correlation_told_ || send_correlation(); }
 
     // Gives room for an entry, or nullptr when it is lost. Every non-null result is handed over with `publish`.
     char* reserve(std::size_t size);
@@ -62,17 +69,21 @@ public:
     std::atomic<std::uint64_t> cuts{0};
     std::atomic<std::uint64_t> waits{0};  // times the thread waited for the writer
     std::atomic<bool> ended{false};
-    Ring* reading;  // the writer's end
-    Timeline* timeline = nullptr;
+    // The writer's end.
+    Ring* reading;
+    Timeline timeline;
 
 private:
     ThreadBuffer(std::uint32_t thread, Ring* ring);
     ~ThreadBuffer() = default;
     void release();
     static ThreadBuffer* attach();
+    static ThreadBuffer* create();
     static void detach(void* buffer);
     char* grow_or_wait(std::size_t size);
     bool grow(std::size_t size);
+    bool send_correlation();
+    bool record_push(std::string_view text);
     std::size_t spare() const { return static_cast<std::size_t>(open_) * sizeof(Head); }
 
     // Initial-exec: one load instead of a call; a pointer fits what glibc keeps for libraries loaded late.
@@ -82,6 +93,8 @@ private:
     std::size_t since_check_ = 0;
     std::uint32_t depth_ = 0;
     std::uint32_t open_ = 0;  // recorded ranges that have not ended: room for their ends is kept free
+    std::uint64_t correlation_ = 0;
+    std::uint64_t correlation_told_ = 0;
     bool busy_ = false;
     std::uint64_t recorded_[kDeepest / 64] = {};  // per depth: whether its push was recorded
 };

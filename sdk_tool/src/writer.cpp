@@ -7,7 +7,6 @@
 #include "clock.h"
 #include "config.h"
 #include "say.h"
-#include "state.h"
 
 namespace rocpd {
 namespace {
@@ -30,29 +29,51 @@ void Writer::gated(Action action) {
     g_state.progress.fetch_add(1, std::memory_order_relaxed);
 }
 
+// Repeats `action` until it gives true: somebody else has locked the file. Recording threads meanwhile fill their
+// buffers, then wait or drop as they were told; fork() gets through. No progress is made: the end waits a while only.
+template <typename Action>
+void Writer::persist(Action action) {
+    bool done = false;
+    for (;;) {
+        while (forks_waiting_.load(std::memory_order_acquire) > 0) sched_yield();
+        {
+            const std::lock_guard<std::mutex> lock(gate_);
+            done = action();
+        }
+        if (done) break;
+        const timespec pause{0, 5000000};
+        nanosleep(&pause, nullptr);
+    }
+    g_state.progress.fetch_add(1, std::memory_order_relaxed);
+}
+
 void Writer::run() {
     try {
-        std::uint64_t due = next_tick(clock_ns(CLOCK_MONOTONIC));
-        for (;;) {
-            const std::uint64_t now = clock_ns(CLOCK_MONOTONIC);
-            if (now < due && !g_state.finish.load(std::memory_order_acquire))
-                futex_wait(g_state.wake, 0, (due - now) / 1000000 + 1);
-            // An exchange, not a store: whoever found 1 here and did not wake us has published before.
-            g_state.wake.exchange(0, std::memory_order_acq_rel);
-            const bool last = g_state.finish.load(std::memory_order_acquire);
-            const std::uint32_t asked = g_state.asked.load(std::memory_order_acquire);
-            const bool is_due = clock_ns(CLOCK_MONOTONIC) >= due;
-            const bool wanted = asked != g_state.done.load(std::memory_order_relaxed);
-            step();
-            if (is_due) due = next_tick(clock_ns(CLOCK_MONOTONIC));
-            if (wanted) {
-                g_state.done.store(asked, std::memory_order_release);
-                futex_wake(g_state.done);
-            }
-            if (last) return finish();
-        }
+        work();
     } catch (const std::exception& error) {
         fail(error.what());
+    }
+}
+
+void Writer::work() {
+    std::uint64_t due = next_tick(clock_ns(CLOCK_MONOTONIC));
+    for (;;) {
+        const std::uint64_t now = clock_ns(CLOCK_MONOTONIC);
+        if (now < due && !g_state.finish.load(std::memory_order_acquire))
+            futex_wait(g_state.wake, 0, (due - now) / 1000000 + 1);
+        // An exchange, not a store: whoever found 1 here and did not wake us has published before.
+        g_state.wake.exchange(0, std::memory_order_acq_rel);
+        const bool last = g_state.finish.load(std::memory_order_acquire);
+        const std::uint32_t asked = g_state.asked.load(std::memory_order_acquire);
+        const bool is_due = clock_ns(CLOCK_MONOTONIC) >= due;
+        const bool wanted = asked != g_state.done.load(std::memory_order_relaxed);
+        step();
+        if (is_due) due = next_tick(clock_ns(CLOCK_MONOTONIC));
+        if (wanted) {
+            g_state.done.store(asked, std::memory_order_release);
+            futex_wake(g_state.done);
+        }
+        if (last) return finish();
     }
 }
 
@@ -60,61 +81,66 @@ void Writer::run() {
 // program that closes our descriptor meanwhile does no harm.
 void Writer::step() {
     drain();
-    if (rows_ == nullptr) return;
-    gated([this] {
-        rows_->commit(losses());
-        publish_status();
-    });
-    committed_ = rows_->events();
+    if (rows_ != nullptr) commit();
 }
 
 // Writes what lies in the rings, with a commit whenever there is enough for one.
 void Writer::drain() {
-    // A thread that fills its ring as fast as it is emptied must not keep the others waiting. After so many bytes all is
-    // written that was there at the start: a ring and the smaller ones before it hold less.
-    const std::size_t enough = 2 * config().buffer_limit;
     gated([this] { threads_ = ThreadBuffer::all(); });
     for (ThreadBuffer* thread : threads_) {
         const bool ended = thread->ended.load(std::memory_order_acquire);
-        for (std::size_t bytes = 0, some = 1; some > 0 && bytes < enough; bytes += some) {
-            some = drain_some(*thread, kBatch);
-            if (rows_ == nullptr || rows_->events() - committed_ < kLargestCommit) continue;
-            gated([this] {
-                rows_->commit(losses());
-                publish_status();
-            });
-            committed_ = rows_->events();
-        }
-        if (!ended) continue;
-        gated([&] {
-            if (rows_ != nullptr && thread->timeline != nullptr) {
-                rows_->begin();
-                rows_->end_thread(*thread, now_ns());
-            }
-            of_ended_.lost += thread->lost.load();
-            of_ended_.cuts += thread->cuts.load();
-            of_ended_.waits += thread->waits.load();
-            ThreadBuffer::remove(thread);
-        });
+        drain_thread(*thread);
+        if (ended) remove(thread);
     }
+    if (rows_ != nullptr) gated([this] { rows_->drained(); });
+}
+
+void Writer::drain_thread(ThreadBuffer& thread) {
+    // A thread that fills its ring as fast as it is emptied must not keep the others waiting. After so many bytes all
+    // is written that was there at the start: a ring and the smaller ones before it hold less.
+    const std::size_t enough = 2 * config().buffer_limit;
+    for (std::size_t bytes = 0, some = 1; some > 0 && bytes < enough; bytes += some) {
+        some = drain_some(thread, kBatch);
+        if (rows_ != nullptr && rows_->events() - committed_ >= kLargestCommit) commit();
+    }
+}
+
+void Writer::remove(ThreadBuffer* thread) {
+    if (rows_ != nullptr) begin();
+    gated([&] {
+        if (rows_ != nullptr) rows_->end_thread(*thread, now_ns());
+        names_.erase(thread->tid);
+        of_ended_.lost += thread->lost.load();
+        of_ended_.cuts += thread->cuts.load();
+        of_ended_.waits += thread->waits.load();
+        ThreadBuffer::remove(thread);
+    });
 }
 
 // Writes up to `entries` and gives their size in bytes, 0 when the ring is empty.
 std::size_t Writer::drain_some(ThreadBuffer& thread, std::size_t entries) {
     std::size_t bytes = 0;
     if (thread.reading->front() == nullptr && thread.reading->next.load(std::memory_order_acquire) == nullptr) return 0;
+    if (rows_ != nullptr) begin();
     gated([&] {
-        if (rows_ == nullptr) open();
-        rows_->begin();
         for (std::size_t i = 0; i < entries; ++i) {
             const Head* entry = next_entry(thread);
             if (entry == nullptr) return;
             bytes += entry->size;
-            rows_->take(thread, *entry);
+            take(thread, *entry);
             thread.reading->pop(entry->size);
         }
     });
     return bytes;
+}
+
+void Writer::take(ThreadBuffer& thread, const Head& entry) {
+    if (rows_ == nullptr && entry.kind == kThread) {
+        names_[thread.tid] = text_of(entry);  // a name alone is nothing to make a file for
+        return;
+    }
+    if (rows_ == nullptr) open();
+    rows_->take(thread, entry);
 }
 
 // Gives the oldest entry of a thread, nullptr when there is none.
@@ -130,10 +156,26 @@ const Head* Writer::next_entry(ThreadBuffer& thread) {
     }
 }
 
-void Writer::open() { rows_ = std::make_unique<Rows>(identity_); }
+void Writer::open() {
+    rows_ = std::make_unique<Rows>(identity_);
+    for (ThreadBuffer* thread : threads_)
+        if (const auto name = names_.find(thread->tid); name != names_.end()) rows_->name_thread(*thread, name->second);
+    names_.clear();
+}
+
+void Writer::begin() {
+    persist([this] { return rows_->begin(); });
+}
+
+void Writer::commit() {
+    persist([this] { return rows_->commit(losses()); });
+    committed_ = rows_->events();
+    gated([this] { publish_status(); });
+}
 
 Losses Writer::losses() const {
     Losses sum = of_ended_;
+    sum.lost += g_state.homeless.load(std::memory_order_relaxed);
     for (const ThreadBuffer* thread : ThreadBuffer::all()) {
         sum.lost += thread->lost.load(std::memory_order_relaxed);
         sum.cuts += thread->cuts.load(std::memory_order_relaxed);
@@ -144,19 +186,15 @@ Losses Writer::losses() const {
 
 void Writer::finish() {
     if (rows_ != nullptr) {
-        gated([this] { rows_->close(ThreadBuffer::all(), losses()); });
-        Losses total;
-        gated([&] {
-            publish_status();
-            total = losses();
-        });
-        if (total.lost > 0)
-            say(rows_->path() + ": " + std::to_string(total.lost) + " events were lost: full buffers, or ranges too deep");
-        gated([this] { rows_.reset(); });
+        begin();
+        gated([this] { rows_->finish(ThreadBuffer::all()); });
+        commit();
+        gated([this] { rows_->close(); });
+        if (const std::uint64_t lost = status_lost_.load(); lost > 0)
+            say(rows_->path() + ": " + std::to_string(lost) +
+                " events were lost: full buffers, no memory, or ranges too deep");
     }
-    g_state.phase.store(Phase::kClosed, std::memory_order_release);
-    g_state.finished.store(1, std::memory_order_release);
-    futex_wake(g_state.finished);
+    end(Phase::kClosed);
 }
 
 void Writer::fail(const std::string& why) {
@@ -165,7 +203,13 @@ void Writer::fail(const std::string& why) {
     const std::string file = rows_ != nullptr ? rows_->path() : config().folder;
     say(file + ": " + why + "; nothing more is recorded" +
         (rows_ != nullptr ? ", " + std::to_string(status_written_.load()) + " events are in the file" : ""));
+    end(Phase::kFailed);
+}
+
+// Tells everybody who waits. The last thing that a writer does.
+void Writer::end(Phase phase) {
     gated([this] { rows_.reset(); });
+    g_state.phase.store(phase, std::memory_order_release);
     g_state.done.store(g_state.asked.load());
     futex_wake(g_state.done);
     g_state.finished.store(1, std::memory_order_release);
@@ -173,7 +217,6 @@ void Writer::fail(const std::string& why) {
 }
 
 void Writer::publish_status() {
-    if (rows_ == nullptr) return;
     status_written_.store(rows_->events(), std::memory_order_relaxed);
     status_lost_.store(losses().lost, std::memory_order_relaxed);
     if (!status_file_.empty()) return;

@@ -6,10 +6,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "identity.h"
 #include "rows.h"
+#include "state.h"
 
 namespace rocpd {
 
@@ -27,21 +29,31 @@ public:
     void status(std::string& file, std::uint64_t& written, std::uint64_t& lost);
 
 private:
+    void work();
     void step();
     void drain();
+    void drain_thread(ThreadBuffer& thread);
     std::size_t drain_some(ThreadBuffer& thread, std::size_t entries);
+    void take(ThreadBuffer& thread, const Head& entry);
+    void remove(ThreadBuffer* thread);
     static const Head* next_entry(ThreadBuffer& thread);
     void open();
+    void begin();
+    void commit();
     void finish();
+    void end(Phase phase);
     void fail(const std::string& why);
     Losses losses() const;
     void publish_status();
     template <typename Action>
     void gated(Action action);
+    template <typename Action>
+    void persist(Action action);
 
     const Identity identity_;
     std::unique_ptr<Rows> rows_;
     std::vector<ThreadBuffer*> threads_;  // a member: outside the gate nothing may be allocated or freed either
+    std::unordered_map<std::uint32_t, std::string> names_;  // of threads that were named before there was a file
     std::mutex gate_;
     std::atomic<int> forks_waiting_{0};
     Losses of_ended_;  // threads that are gone

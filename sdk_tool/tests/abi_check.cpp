@@ -2,6 +2,7 @@
 // Compiling is the test. The header set that the triton wheel carries is enough.
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include <rocprofiler-sdk/agent.h>
 #include <rocprofiler-sdk/buffer.h>
@@ -189,6 +190,16 @@ SAME_VALUE(ROCPROFILER_LIBRARY);
 SAME_VALUE(ROCPROFILER_HSA_LIBRARY);
 SAME_VALUE(ROCPROFILER_HIP_LIBRARY);
 SAME_VALUE(ROCPROFILER_MARKER_LIBRARY);
+
+// Functions are looked up at run time: nothing but this compares how they are called.
+#define CALLED_WITH(F, ...) static_assert(std::is_invocable_r_v<rocprofiler_status_t, decltype(F)*, __VA_ARGS__>, #F)
+CALLED_WITH(rocprofiler_push_external_correlation_id, rocprofiler_context_id_t, rocprofiler_thread_id_t,
+            rocprofiler_user_data_t);
+CALLED_WITH(rocprofiler_pop_external_correlation_id, rocprofiler_context_id_t, rocprofiler_thread_id_t,
+            rocprofiler_user_data_t*);
+static_assert(std::is_invocable_r_v<int, rocprofiler_external_correlation_id_request_cb_t, rocprofiler_thread_id_t,
+                                    rocprofiler_context_id_t, rocprofiler_external_correlation_id_request_kind_t,
+                                    rocprofiler_tracing_operation_t, std::uint64_t, rocprofiler_user_data_t*, void*>);
 
 // What only a full installation declares.
 #if __has_include(<rocprofiler-sdk/rocprofiler.h>)

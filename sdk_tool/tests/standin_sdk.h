@@ -15,9 +15,28 @@ bool start(std::uint32_t version = 10100);
 // now and then a mark, scratch memory, an RCCL and HSA call, and a range that another thread ends.
 void work(int rounds);
 
+// A range with one call that launches so many kernels.
+void graph(int kernels);
+
+// A range of the thread and one of the process that nobody ends.
+void leave_open();
+
+// A range that begins before a pause and ends in it.
+void across_pause();
+
+// As roctxNameOsThread and its kin; `operation` is one of rocprofiler_marker_name_api_id_t.
+void name(int operation, const char* text);
+void name_stream(const char* text, std::uint64_t stream);
+
 // As roctxProfilerPause and roctxProfilerResume.
 void pause();
 void resume();
+
+// Before start(): as SDKs that know ranges only by the calls that begin and end them, and calls without arguments.
+void tell_ranges_as_calls();
+
+// Has `handler` called in the middle of whatever puts a record into a buffer.
+void interrupt_puts(void (*handler)());
 
 // As the SDK at exit: hands over what is buffered and has the client finish. Safe to call twice.
 void finish();

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+import rocpd
 from rocpd.cli.options import Selection, selects
+from rocpd.errors import UsageError
 from rocpd.summary import analyse
 from rocpd.summary.names import SUMMARIES, TABLES
 from rocpd.summary.reading import Reading
@@ -87,7 +91,23 @@ def test_trees(cli: Cli, files: list[str]) -> None:
     page = json.loads(cli("summary", "calls", *files, "-f", "speedscope").out)
     assert [profile["weights"] for profile in page["profiles"]] == [[5], [10]]
     said = cli("summary", "kernels", *files, "-f", "folded")
-    assert (said.code, "is a form of the call tree" in said.err) == (2, True)
+    assert (said.code, "is a form of calls" in said.err) == (2, True)
+
+
+def test_traces_as_text(cli: Cli, files: list[str], tmp_path: Path) -> None:
+    said = cli("summary", "op-trace", files[0], "-f", "raptor")
+    assert (
+        said.out.splitlines()[1]
+        == "1.00000001       nan        0.000010        0.000020    0.0                           gemm"
+    )
+    assert cli("summary", "op-trace", files[0], "-f", "logduration", "-d", str(tmp_path), "-o", "job").code == 0
+    assert (tmp_path / "job_op-trace.log").read_text().splitlines()[1] == '"gemm",90,100,110'
+    for words, message in (
+        (("kernels", "-f", "raptor"), "is a form of op-trace"),
+        (("op-trace", "-f", "raptor", "--by", "stream"), "can't be divided"),
+    ):
+        said = cli("summary", *words, *files)
+        assert (said.code, message in said.err) == (2, True)
 
 
 def test_all_says_what_is_missing(cli: Cli, files: list[str]) -> None:
@@ -96,9 +116,9 @@ def test_all_says_what_is_missing(cli: Cli, files: list[str]) -> None:
     assert "rocpd: copies: no memory copies in the selection" in said.err
     assert "rocpd: counters: no counter values of kernels in the selection" in said.err
     assert "COPIES" not in said.out
-    by = cli("summary", "all", "--by", "stream", *files)
-    assert by.code == 0
-    assert "can't be divided by stream" in by.err
+    for by in ("rank", "host", "agent", "stream"):
+        divided = cli("summary", "all", "--by", by, *files)
+        assert (divided.code, "GPU-TIME" in divided.out, "CALLS" in divided.out) == (0, True, True)
 
 
 @pytest.mark.parametrize(
@@ -110,9 +130,15 @@ def test_all_says_what_is_missing(cli: Cli, files: list[str]) -> None:
         (["kernels", "--kernel", "nothing"], 1, "nothing is left: no event passes the filters"),
         (["kernels", "--rank", "9"], 1, "no rank is numbered 9"),
         (["--kernel", "nothing"], 1, "nothing is left"),
-        (["calls", "--by", "agent"], 2, "calls can't be divided by agent"),
         (["kernels", "--clip"], 2, "--clip needs a window"),
         (["-f", "parquet"], 2, "--format parquet is for named summaries"),
+        (["-f", "folded"], 2, "rocpd summary calls --format folded"),
+        (["kernls"], 2, "did you mean kernels?"),
+        (["kernels", "largest_gap"], 2, "did you mean largest-gaps?"),
+        (["something"], 2, "something: neither a summary nor a file"),
+        (["kernels", "gaps", "--sequence", "2"], 2, "--sequence concerns none of gpu-time, kernels"),
+        (["--step-marker", "x"], 2, "--step-marker concerns none of"),
+        (["kernels", "--domain-summary"], 2, "are for summaries without names"),
     ],
 )
 def test_errors(words: list[str], code: int, message: str, cli: Cli, files: list[str]) -> None:
@@ -158,6 +184,29 @@ def test_an_analysis_of_another_package(monkeypatch: pytest.MonkeyPatch, cli: Cl
     monkeypatch.setattr(analyse, "entry_points", lambda group: [Point] if group == "rocpd.summaries" else [])
     assert cli("summary", "ours", *files, "-f", "csv").out.split() == ["ranks", "2"]
     assert "from elsewhere:ours" in cli("summary", "--list").out
+
+
+def test_a_broken_analysis_of_another_package(monkeypatch: pytest.MonkeyPatch, cli: Cli, files: list[str]) -> None:
+    point = EntryPoint("ours", "nowhere:ours", "rocpd.summaries")
+    monkeypatch.setattr(analyse, "entry_points", lambda group: [point])
+    said = cli("summary", "ours", *files)
+    assert (said.code, "ours: nowhere:ours cannot be loaded: ModuleNotFoundError" in said.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bins": 0}, "bins 0: not a whole number from 1 on"),
+        ({"bins": -1}, "bins -1"),
+        ({"sequence": -2}, "sequence -2"),
+        ({"top": 1.5}, "top 1.5"),
+        ({"sequenz": 2}, "no summary has an option sequenz"),
+        ({"by": "day"}, "by day: unknown"),
+    ],
+)
+def test_options_that_make_no_sense(options: dict[str, Any], message: str, files: list[str]) -> None:
+    with rocpd.connect(files) as session, pytest.raises(UsageError, match=message):
+        rocpd.summary(session, "memory-curve", **options)
 
 
 def test_the_table_of_contents_is_true() -> None:

@@ -14,7 +14,7 @@ import pytest
 import rocpd
 from rocpd.convert import FORMATS
 from rocpd.convert.options import ConvertOptions
-from rocpd.convert.workers import each
+from rocpd.federate.workers import Workers
 from rocpd.simulate import JobOptions, simulate
 from tests.places import small_disk
 
@@ -118,17 +118,20 @@ def _die(number: int) -> int:
 
 
 def test_answers_come_in_order_and_errors_with_their_hint() -> None:
-    assert list(each(_square, range(7), 3)) == [n * n for n in range(7)]
-    answers = each(_square, [1, 2, 13, 4], 2)
+    workers = Workers(3)
+    assert list(workers.each(_square, range(7))) == [n * n for n in range(7)]
+    assert list(workers.each(_square, range(2))) == [0, 1]
+    answers = workers.each(_square, [1, 2, 13, 4])
     assert [next(answers), next(answers)] == [1, 4]
     with pytest.raises(rocpd.RocpdError, match="thirteen") as caught:
         next(answers)
     assert caught.value.hint == "take another"
+    workers.close()
 
 
 def test_a_worker_that_dies_is_told() -> None:
-    with pytest.raises(RuntimeError, match="ended with code 3"):
-        list(each(_die, [3, 3], 2))
+    with pytest.raises(rocpd.RocpdError, match="ended with code 3"):
+        list(Workers(2).each(_die, [3, 3]))
 
 
 def test_an_input_that_is_damaged_within_a_worker(files: Path, tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ import pytest
 
 import rocpd
 from rocpd.errors import InputError, QueryError
+from rocpd.schema.load import VIEWS, view
 from rocpd.schema.write import suffix_of
 from tests.build import TraceBuilder, guid_of
-from tests.conftest import state_of
+from tests.conftest import OpenJob, state_of
 
 TABLE = f'f0."rocpd_region{suffix_of(guid_of(0))}"'
 
@@ -169,3 +170,18 @@ def test_a_file_whose_pages_are_rubbish_is_named(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:4096] + b"\xaa" * (path.stat().st_size - 4096))
     with pytest.raises(InputError, match=r"a\.db: damaged"):
         rocpd.connect(path)
+
+
+@pytest.mark.parametrize("name", [name for name in VIEWS if "ORDER BY" in view(name).text])
+def test_a_statement_over_a_view_has_its_own_order(name: str, open_job: OpenJob) -> None:
+    """Whatever column of a view that has an order a statement groups and sorts by."""
+    ranks = [TraceBuilder(n) for n in range(2)]
+    for n in range(20):
+        ranks[n % 2].kernel(f"k{n % 5}", 100 * n, 100 * n + 7 * n, region=f"r{n % 3}")
+        ranks[n % 2].copy(100 * n, 100 * n + n, name=f"c{n % 3}").alloc(n, n + n, level=["REAL", "VIRTUAL"][n % 2])
+    session = open_job(*ranks)
+    for column in view(name).columns:
+        for order in ("ASC", "DESC"):
+            sql = f'SELECT "{column.name}", count(*) FROM {name} GROUP BY 1 ORDER BY 1 {order}'
+            values = [row[0] for row in session.execute(sql, strategy="attached") if row[0] is not None]
+            assert values == sorted(values, reverse=order == "DESC"), sql

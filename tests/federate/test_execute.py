@@ -16,10 +16,12 @@ import pytest
 
 import rocpd
 from rocpd.errors import InputError, QueryError
-from rocpd.federate import execute
+from rocpd.federate import local, pool, request
 from rocpd.federate import open as opening
 from rocpd.federate import session as session_module
+from rocpd.federate.copying import Copied
 from rocpd.federate.spool import spooled
+from rocpd.schema.render import Part
 from rocpd.schema.write import suffix_of
 from tests.build import TraceBuilder, guid_of
 
@@ -86,9 +88,11 @@ def test_the_number_of_threads_changes_nothing(sql: str, session: rocpd.Session)
 
 
 def test_a_rank_of_many_rows_is_streamed(session: rocpd.Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execute, "_MANY", 5)
-    monkeypatch.setattr(execute, "_CHUNK", 3)
-    assert len(session.execute("SELECT * FROM kernels").fetchall()) == 140
+    whole = session.execute("SELECT * FROM kernels").fetchall()
+    monkeypatch.setattr(local, "_FEW", 5)
+    monkeypatch.setattr(request, "_CHUNK", 3)
+    assert session.execute("SELECT * FROM kernels").fetchall() == whole
+    assert len(whole) == 140
 
 
 def test_progress_counts_ranks(session: rocpd.Session) -> None:
@@ -127,8 +131,9 @@ def test_a_file_that_is_damaged_after_opening(session: rocpd.Session) -> None:
         session.execute(BY_NAME).fetchall()
 
 
-def test_a_thousand_files(thousand: list[Path]) -> None:
+def test_a_thousand_files(thousand: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """More than SQLite attaches and more than are kept open: metadata only, connections closed."""
+    monkeypatch.setattr(pool, "_MOST_IDLE", 500)
     files_before = open_files()
     with rocpd.connect(thousand) as opened:
         assert open_files() == files_before
@@ -169,6 +174,32 @@ def test_only_what_a_statement_names_is_copied(thousand: list[Path]) -> None:
     ]
     assert "rocpd_kernel_dispatch" in notes[0]
     assert "rocpd_region" not in notes[0]
+
+
+def test_two_statements_at_a_time_over_copies(thousand: list[Path]) -> None:
+    with rocpd.connect(thousand[:130]) as opened:
+        rows = opened.execute("SELECT name, row_number() OVER (ORDER BY start, guid) FROM kernels")
+        next(rows)
+        assert opened.execute("SELECT median(duration) FROM regions").fetchall() == [(1,)]
+        assert opened.execute('SELECT median("end") FROM rocpd_kernel_dispatch').fetchall() == [(22.5,)]
+        assert len(list(rows)) == 259
+
+
+def test_a_copy_that_was_interrupted_is_made_again(thousand: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = Copied._copy_table
+    seen: list[str] = []
+
+    def stop(self: Copied, part: Part, base: str) -> None:
+        seen.append(base)
+        if len(seen) == 50:
+            raise KeyboardInterrupt
+        copy(self, part, base)
+
+    monkeypatch.setattr(Copied, "_copy_table", stop)
+    with rocpd.connect(thousand[:130]) as opened:
+        with pytest.raises(KeyboardInterrupt):
+            opened.execute("SELECT median(duration) FROM kernels")
+        assert opened.execute("SELECT median(duration) FROM kernels").fetchall() == [(7.5,)]
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])

@@ -155,3 +155,26 @@ def test_listing(session: rocpd.Session) -> None:
         ("OTHER", None, 3),
         ("SCRATCH_MEMORY", "SCRATCH_MEMORY", 3),
     ]
+
+
+def test_ranks_and_hosts_that_are_not_there_are_told(tmp_path: Path) -> None:
+    files = [TraceBuilder(n, host=f"node{n}").kernel("k", 1, 5).write(tmp_path / f"{n}.db") for n in range(2)]
+    with rocpd.connect(files, filters=rocpd.Filters(ranks="0-3,8,10-12", hosts="node0,node7")) as session:
+        assert [rank.number for rank in session.ranks] == [0]
+        assert session.notes == [
+            "--rank: no rank is numbered 8",
+            "--rank: no rank is numbered 10-12",
+            "--host: no rank ran on node7",
+        ]
+
+
+def test_text_where_a_time_belongs_is_no_time(tmp_path: Path) -> None:
+    trace = TraceBuilder().kernel("k", 100, 200).region("step", 90, 300, category="MARKER_CORE_API", message="step")
+    trace.kernel("k", 400, 500).kernel("other", 600, 700)
+    trace.sql("UPDATE rocpd_kernel_dispatch{uuid} SET \"end\" = 'never' WHERE start = 400")
+    trace.sql("UPDATE rocpd_kernel_dispatch{uuid} SET start = x'00ff' WHERE start = 600")
+    path = trace.write(tmp_path / "a.db")
+    with rocpd.connect([path], window=rocpd.Window(kernel="k|other")) as session:
+        assert session.time_range == (90, 300)
+        assert session.window
+        assert (session.window.start, session.window.end) == (100, 200)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import signal
+import sqlite3
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,10 @@ from rocpd.errors import InputError, OutputError
 from rocpd.federate import merge as merging
 from rocpd.federate.merge import merge
 from rocpd.schema.load import VIEWS
+from rocpd.schema.quote import quote_name
+from rocpd.schema.render import Part
 from rocpd.schema.write import Writer, suffix_of
+from rocpd.simulate import JobOptions, simulate
 from tests.build import TraceBuilder, guid_of
 from tests.conftest import Shell, state_of
 from tests.places import small_disk
@@ -244,9 +250,10 @@ def test_two_guids_with_one_suffix_are_refused(tmp_path: Path) -> None:
 def test_a_lost_row_is_noticed(pair: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy_rows = merging._copy_rows
 
-    def lossy(connection: apsw.Connection, name: str, count: int) -> Iterator[int]:
-        yield from copy_rows(connection, name, count)
-        connection.execute(f"DELETE FROM main.\"{name}\" WHERE rowid = 1 AND ? LIKE 'rocpd_region%'", (name,))
+    def lossy(connection: apsw.Connection, base: str, part: Part, count: int) -> Iterator[int]:
+        yield from copy_rows(connection, base, part, count)
+        if base == "rocpd_region":
+            connection.execute(f"DELETE FROM main.{quote_name(base + part.suffix)} WHERE rowid = 1")
 
     monkeypatch.setattr(merging, "_copy_rows", lossy)
     before = state_of(tmp_path)
@@ -299,12 +306,12 @@ import sys, time
 import rocpd.federate.merge as merging
 from rocpd.cli import run
 original = merging._copy_rows
-def slow(connection, name, count):
-    for copied in original(connection, name, count):
+def slow(connection, base, part, count):
+    for copied in original(connection, base, part, count):
         print("copying", flush=True)
         time.sleep(0.05)
         yield copied
-    if name.startswith("rocpd_region"):
+    if base == "rocpd_region":
         time.sleep(60)
 merging._copy_rows = slow
 sys.exit(run(["merge", sys.argv[1], "-o", sys.argv[2]]))
@@ -345,3 +352,35 @@ def test_full_disk(tmp_path: Path) -> None:
         with pytest.raises(OutputError, match=r"small/new/merged\.db: cannot be written: .*full"):
             merge(session, disk / "new" / "merged.db")
         assert list(disk.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("window", "filters"),
+    [
+        (rocpd.Window("30%", "90%"), None),
+        (rocpd.Window("30%", "90%", clip=True), None),
+        (None, rocpd.Filters(kernel="gemm|Cijk")),
+        (None, rocpd.Filters(ranks="1", categories="HIP,KERNELS")),
+        (rocpd.Window("30%"), rocpd.Filters(categories="KERNELS")),
+    ],
+)
+def test_what_counts_is_what_is_merged(
+    window: rocpd.Window | None, filters: rocpd.Filters | None, tmp_path: Path
+) -> None:
+    """A merged selection is the selection, in every table and view; its references lead somewhere."""
+    files = list(simulate(JobOptions(out=tmp_path / "job", ranks=2, events_per_rank=300)))
+    before = [state_of(file) for file in files]
+    with rocpd.connect(files, window=window, filters=filters) as session:
+        merge(session, tmp_path / "merged.db")
+        with rocpd.connect(tmp_path / "merged.db") as merged:
+            kernels = merged.execute("SELECT count(*) FROM kernels").fetchall()[0][0]
+            assert 0 < kernels < 200
+            for name in session.tables:
+                columns = [c for c in session.execute(f'SELECT * FROM "{name}" LIMIT 0').columns if c != "rank"]
+                sql = f"SELECT {', '.join(map(quote_name, columns))} FROM {name}"
+                wanted, found = (Counter(map(repr, s.execute(sql))) for s in (session, merged))
+                assert found == wanted, name
+    with contextlib.closing(sqlite3.connect(tmp_path / "merged.db")) as plain:
+        assert plain.execute("PRAGMA foreign_key_check").fetchall() == []
+        assert plain.execute("SELECT count(*) FROM kernels").fetchone() == (kernels,)
+    assert [state_of(file) for file in files] == before

@@ -103,6 +103,11 @@ ATTACHED = {
     "SELECT 1; SELECT 2": "not one SELECT",
     "CREATE TEMP TABLE t AS SELECT * FROM kernels": "not one SELECT",
     "not SQL at all": "",
+    "WITH gathered_0 AS (SELECT max(start) n FROM kernels) SELECT x, (SELECT count(*) FROM gathered_0)"
+    " FROM (SELECT count(*) x FROM regions)": "a name that plans use",
+    "SELECT 1 AS keyed__x": "a name that plans use",
+    "SELECT count(*) AS keyed__kernels FROM kernels": "a name that plans use",
+    "SELECT name AS lookup__kernels__x, 'lookup__kernels__y' FROM kernels": "a name that plans use",
 }  # fmt: skip
 
 
@@ -151,6 +156,12 @@ def test_what_runs_attached_and_why(sql: str, session: rocpd.Session) -> None:
     assert chosen.strategy is Strategy.ATTACHED
     assert ATTACHED[sql] in chosen.reason
     assert chosen.sql == sql
+
+
+def test_names_that_plans_use_are_anybodys(session: rocpd.Session) -> None:
+    for sql in (sql for sql, reason in ATTACHED.items() if reason == "a name that plans use"):
+        assert session.execute(sql).fetchall()
+    assert session.execute("SELECT 1 AS keyed__kernels").fetchall() == [(1,)]
 
 
 @pytest.mark.parametrize("name", VIEWS)
@@ -217,7 +228,7 @@ def test_names_are_looked_up_last(session: rocpd.Session) -> None:
     """A rank groups by the id, which is local to it, and gives the name; two ranks give one id to different names."""
     sql = "SELECT name, region, rank > 0, count(*), min(name) FROM kernels k WHERE k.name <> '' GROUP BY k.name, 2, 3"
     text = session.explain(sql).fetchall()[1][2]
-    assert "FROM lookup__kernels__name WHERE rank = r0 AND id = g0) AS g0" in text
+    assert "FROM lookup__kernels__name WHERE id = g0) AS g0" in text
     assert "name__key AS g0, region__key AS g1" in text
     agrees(session, sql)
     assert "lookup__" not in session.explain("SELECT stack_id, count(*) FROM kernels GROUP BY 1").fetchall()[1][2]
@@ -244,3 +255,12 @@ def test_the_command_explains_and_takes_a_strategy(cli: Cli, tmp_path: Path) -> 
         assert cli("query", sql, tmp_path, "--format", "csv", *words).out == "name,ns\ngemm,9\n"
     said = cli("query", sql, tmp_path, "--strategy", "rows")
     assert (said.code, "can't run by strategy rows" in said.err) == (2, True)
+
+
+def test_a_text_beside_a_count_is_compared_as_in_one_database(tmp_path: Path) -> None:
+    """A number that an aggregate gave has no affinity: beside a text it is taken for one."""
+    files = [TraceBuilder(n).kernel("5", 1, 5).kernel("5", 6, 9).write(tmp_path / f"{n}.db") for n in range(5)]
+    with rocpd.connect(files) as opened:
+        sql = "SELECT name, total_calls FROM top_kernels WHERE name > total_calls"
+        assert opened.execute(sql, strategy="attached").fetchall() == [("5", 10)]
+        assert opened.execute(sql, strategy="aggregates").fetchall() == [("5", 10)]

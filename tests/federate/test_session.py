@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import rocpd
-from rocpd.errors import ClosedError, InputError, QueryError, RocpdError
+from rocpd.errors import ClosedError, InputError, QueryError
+from rocpd.federate import local, request
 from rocpd.schema.load import TABLES, VIEWS
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
+
+SOURCE = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -103,9 +109,24 @@ def test_a_closed_session_says_so(session: rocpd.Session) -> None:
         with pytest.raises(ClosedError, match="the session is closed"):
             call()
     for rows in (result, cursor):
-        with pytest.raises(RocpdError):
+        with pytest.raises(ClosedError):
             list(rows)
     assert len(session.ranks) == 3
+
+
+@pytest.mark.parametrize("strategy", ["rows", "attached"])
+def test_rows_of_a_session_that_is_closed_meanwhile(
+    strategy: str, session: rocpd.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "_FEW", 0)
+    monkeypatch.setattr(request, "_CHUNK", 1)
+    for rank in session.ranks:
+        object.__setattr__(rank.opening, "is_live", False)  # else rows are read at once
+    rows = session.execute("SELECT * FROM kernels", strategy=strategy)
+    next(rows)
+    session.close()
+    with pytest.raises(ClosedError):
+        list(rows)
 
 
 def test_a_block_closes_its_session(tmp_path: Path) -> None:
@@ -118,6 +139,27 @@ def test_a_block_closes_its_session(tmp_path: Path) -> None:
         raise ZeroDivisionError
     with pytest.raises(ClosedError):
         session.execute("SELECT 1")
+
+
+@pytest.mark.parametrize("end", ["", "rows = session = None; gc.collect()", "session.me = session, rows; del rows"])
+@pytest.mark.parametrize("strategy", ["rows", "attached"])
+def test_a_session_that_is_forgotten_half_read(end: str, strategy: str, tmp_path: Path) -> None:
+    """A program that neither reads a result to its end nor closes anything ends all the same."""
+    for number in range(2):
+        path = TraceBuilder(number).kernel("gemm", 1, 5).kernel("relu", 2, 3).write(tmp_path / f"{number}.db")
+        os.utime(path, (1e9, 1e9))
+    program = f"""
+import gc, rocpd
+session = rocpd.connect({str(tmp_path)!r})
+rows = session.execute("SELECT * FROM kernels", strategy={strategy!r})
+next(rows)
+{end}
+gc.collect()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=SOURCE, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_a_forgotten_session_closes_itself(tmp_path: Path) -> None:

@@ -42,13 +42,17 @@ def test_everything_arrives(built: Build, tmp_path: Path) -> None:
     file = _only(tmp_path)
     n = THREADS * ROUNDS
     assert rows(file, "SELECT category, name, COUNT(*) FROM regions GROUP BY 1, 2 ORDER BY 1, 2") == [
+        ("HIP_COMPILER_API_EXT", "some_call", TENTHS),
         ("HIP_RUNTIME_API_EXT", "hipLaunchKernel", 2 * n),
         ("HIP_RUNTIME_API_EXT", "hipMemcpy", 2 * n),
-        ("HSA_CORE_API", "hsa_or_rccl_call", TENTHS),
+        ("HSA_AMD_EXT_API", "some_call", TENTHS),
+        ("HSA_CORE_API", "some_call", TENTHS),
+        ("HSA_FINALIZE_EXT_API", "some_call", TENTHS),
+        ("HSA_IMAGE_EXT_API", "some_call", TENTHS),
         ("MARKER_CORE_API", "roctxMarkA", TENTHS),
         ("MARKER_CORE_RANGE_API", "roctxProcessRangeA", TENTHS),
         ("MARKER_CORE_RANGE_API", "roctxThreadRangeA", n),
-        ("RCCL_API", "hsa_or_rccl_call", TENTHS),
+        ("RCCL_API", "some_call", TENTHS),
     ]
     assert rows(file, "SELECT name, stream, queue, agent_abs_index, COUNT(*) FROM kernels GROUP BY 1 ORDER BY 1") == [
         ("reduce", "Stream 1", "Queue 17", 2, n),
@@ -61,7 +65,7 @@ def test_everything_arrives(built: Build, tmp_path: Path) -> None:
     assert rows(file, "SELECT DISTINCT position, type, name, value FROM rocpd_arg ORDER BY 1") == [
         (0, "void*", "pointer", "0x1000"), (1, "size_t", "bytes", "4096"),
     ]  # fmt: skip
-    assert rows(file, "SELECT COUNT(*) FROM rocpd_arg") == [(8 * n,)]
+    assert rows(file, "SELECT COUNT(*) FROM rocpd_arg") == [(8 * n + 2 * TENTHS,)]
     # Two instances of each: 2 d + 1 and 2 d + 5 for dispatch d.
     dispatches = 2 * n
     total = dispatches * (dispatches + 1)
@@ -80,6 +84,102 @@ def test_flows_and_enclosing_markers(built: Build, tmp_path: Path) -> None:
     assert rows(file, linked) == [(2 * THREADS * ROUNDS, 2 * THREADS * ROUNDS)]
     copies = "SELECT COUNT(*) FROM memory_copies WHERE region_name GLOB 'step [012]'"
     assert rows(file, copies) == [(2 * THREADS * ROUNDS,)]
+
+
+def test_external_correlation_ids_are_the_users(built: Build, tmp_path: Path) -> None:
+    """An id that the program sets is on calls, markers and GPU work; markers and streams stay linked all the same."""
+    assert _client(built, tmp_path, "correlate", threads=0, rounds=5).returncode == CODE
+    file = _only(tmp_path)
+    expected = [(n, 2) for n in (0, 1001, 1002, 1003, 1004, 1005)]
+    for view in ("kernels", "memory_copies", "memory_allocations"):
+        counts = f"SELECT corr_id, COUNT(*) FROM {view} WHERE category != 'SCRATCH_MEMORY' GROUP BY 1 ORDER BY 1"
+        assert rows(file, counts) == expected, view
+    ranges = "SELECT corr_id, COUNT(*) FROM markers WHERE function = 'roctxThreadRangeA' GROUP BY 1 ORDER BY 1"
+    assert rows(file, ranges) == [(n, 1) for n, _ in expected]
+    placed = (
+        "SELECT DISTINCT name, stream, region GLOB 'step [012]', stack_id = parent_stack_id FROM kernels ORDER BY 1"
+    )
+    assert rows(file, placed) == [
+        ("reduce", "Stream 1", 1, 1), ("void gemm<float>(float*, float*)", "Default Stream", 1, 1),
+    ]  # fmt: skip
+    linked = (
+        "SELECT COUNT(*) FROM kernels K JOIN regions A ON A.stack_id = K.stack_id AND A.corr_id = K.corr_id "
+        "JOIN markers M ON M.stack_id = A.parent_stack_id AND M.name = K.region AND M.corr_id = K.corr_id"
+    )
+    assert rows(file, linked) == [(12,)]
+
+
+def test_one_call_that_launches_many_kernels(built: Build, tmp_path: Path) -> None:
+    assert _client(built, tmp_path, "graph", threads=0, rounds=20).returncode == CODE
+    sql = "SELECT stack_id, COUNT(*), MIN(region), MAX(region), MIN(stream), MAX(stream) FROM kernels GROUP BY 1"
+    found = [row[1:] for row in rows(_only(tmp_path), sql)]
+    assert found == [(20, "graph", "graph", "Stream 1", "Stream 1"), (1, "graph", "graph", "Stream 1", "Stream 1")]
+
+
+def test_stop_keeps_what_the_sdk_still_holds(built: Build, tmp_path: Path) -> None:
+    """Nothing is flushed but by the stop; what happens while recording is off never comes."""
+    assert _client(built, tmp_path, "stop", ROCPD_FLUSH_MS="60000").returncode == CODE
+    file = _only(tmp_path)
+    assert rows(file, "SELECT COUNT(*) FROM kernels") == [(2 * (THREADS * ROUNDS + 1),)]
+    assert rows(file, "SELECT COUNT(*) FROM markers WHERE name GLOB 'step *'") == [(THREADS * ROUNDS + 1,)]
+
+
+def test_ranges_that_nobody_ends(built: Build, tmp_path: Path) -> None:
+    assert _client(built, tmp_path, "open", threads=0).returncode == CODE
+    sql = "SELECT name, function, json_extract(extdata, '$.unfinished'), start <= \"end\" FROM markers M " \
+        "JOIN rocpd_event E ON E.id = M.event_id ORDER BY 1, 2, M.id"  # fmt: skip
+    assert rows(_only(tmp_path), sql) == [
+        ("across", "roctxThreadRangeA", None, 1),
+        ("open", "roctxThreadRangeA", 1, 1),
+        ("open", "roctxThreadRangeA", 1, 1),
+        ("open process range", "roctxProcessRangeA", 1, 1),
+        ("open process range", "roctxProcessRangeA", 1, 1),
+    ]
+
+
+def test_older_sdk(built: Build, tmp_path: Path) -> None:
+    assert _client(built, tmp_path, "calls").returncode == CODE
+    file = _only(tmp_path)
+    assert rows(file, "SELECT function, COUNT(*) FROM markers GROUP BY 1 ORDER BY 1") == [
+        ("roctxMarkA", TENTHS), ("roctxProcessRangeA", TENTHS), ("roctxThreadRangeA", THREADS * ROUNDS),
+    ]  # fmt: skip
+    unfinished = "SELECT COUNT(*) FROM rocpd_event WHERE json_extract(extdata, '$.unfinished')"
+    assert rows(file, unfinished) == [(0,)]
+    assert rows(file, "SELECT COUNT(*) FROM kernels WHERE region GLOB 'step [012]'") == [(2 * THREADS * ROUNDS,)]
+    calls = "SELECT DISTINCT category FROM regions WHERE category GLOB 'HIP*' ORDER BY 1"
+    assert rows(file, calls) == [("HIP_COMPILER_API",), ("HIP_RUNTIME_API",)]
+    assert rows(file, "SELECT COUNT(*) FROM rocpd_arg") == [(0,)]
+
+
+def test_names_that_the_program_gives(built: Build, tmp_path: Path) -> None:
+    assert _client(built, tmp_path, "names", threads=1, rounds=1).returncode == CODE
+    file = _only(tmp_path)
+    assert rows(file, "SELECT id, name FROM rocpd_info_stream ORDER BY 1") == [(0, "Default Stream"), (1, "compute")]
+    main = "SELECT name FROM rocpd_info_thread WHERE id = (SELECT pid FROM rocpd_info_process)"
+    assert rows(file, main) == [("main thread",)]
+    assert metadata(file)["hip_device_0"] == "first GPU"
+
+
+def test_exit_in_a_signal_handler_while_the_sdk_is_busy(built: Build, tmp_path: Path) -> None:
+    done = _client(built, tmp_path, "handler", threads=1, rounds=20)
+    assert done.returncode == CODE
+    _only(tmp_path)
+
+
+def test_ranges_from_before_the_sdk_have_stack_ids_of_their_own(built: Build, tmp_path: Path) -> None:
+    assert _client(built, tmp_path, "early", threads=1, rounds=50).returncode == CODE
+    shared = "SELECT COUNT(*) FROM markers E JOIN regions A ON A.stack_id = E.stack_id AND A.id != E.id " \
+        "WHERE E.name = 'early'"  # fmt: skip
+    file = _only(tmp_path)
+    assert rows(file, "SELECT COUNT(*) FROM markers WHERE name = 'early'") == [(100,)]
+    assert rows(file, shared) == [(0,)]
+
+
+@pytest.mark.parametrize("trace", ["counters", "hip"])
+def test_counters_come_with_their_dispatches(built: Build, tmp_path: Path, trace: str) -> None:
+    assert _client(built, tmp_path, ROCPD_TRACE=trace, ROCPD_COUNTERS="SQ_WAVES").returncode == CODE
+    found = rows(_only(tmp_path), "SELECT COUNT(*), COUNT(event_id) FROM rocpd_pmc_event")
+    assert found == [(2 * THREADS * ROUNDS, 2 * THREADS * ROUNDS)]
 
 
 def test_kernel_symbols_and_agents(built: Build, tmp_path: Path) -> None:
@@ -136,14 +236,20 @@ def test_machine_without_rocm_is_told_once(built: Build, tmp_path: Path) -> None
     assert "no rocprofiler-sdk on this machine" in done.stderr
 
 
-def test_client_under_thread_sanitizer(tmp_path: Path) -> None:
-    chosen = build("thread")
-    runtime = subprocess.run(["c++", "-print-file-name=libtsan.so"], capture_output=True, text=True, check=True)
-    preload = f"{runtime.stdout.strip()}:{chosen.lib / 'librocpd-tool.so'}"
-    options = "exitcode=99:halt_on_error=1"
-    done = _client(chosen, tmp_path, rounds=50, LD_PRELOAD=preload, TSAN_OPTIONS=options, ROCPD_FLUSH_MS="20")
-    assert done.returncode == CODE, done.stderr
-    assert metadata(_only(tmp_path))["recorder_lost_events"] == "0"
+@pytest.mark.parametrize(("sanitizer", "runtime"), [("thread", "libtsan.so"), ("address,undefined", "libasan.so")])
+def test_client_under_sanitizers(tmp_path: Path, sanitizer: str, runtime: str) -> None:
+    chosen = build(sanitizer)
+    place = subprocess.run(["c++", f"-print-file-name={runtime}"], capture_output=True, text=True, check=True)
+    preload = f"{place.stdout.strip()}:{chosen.lib / 'librocpd-tool.so'}"
+    for how in ("plain", "stop", "correlate", "open", "calls"):
+        folder = tmp_path / how
+        done = _client(
+            chosen, folder, how, rounds=30, LD_PRELOAD=preload, ROCPD_FLUSH_MS="20",
+            TSAN_OPTIONS="exitcode=99:halt_on_error=1", ASAN_OPTIONS="exitcode=99",
+            UBSAN_OPTIONS="halt_on_error=1:exitcode=99",
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (CODE, ""), how
+        assert metadata(_only(folder))["recorder_lost_events"] == "0"
 
 
 def _headers(folder: Path) -> Path:
@@ -192,14 +298,15 @@ def test_layout_check_notices_a_difference(tmp_path: Path) -> None:
     if shutil.which("c++") is None:
         pytest.skip("no C++ compiler")
     headers = _headers(tmp_path)
-    for folder in ("abi", "tests"):
-        (tmp_path / folder).mkdir()
+    shutil.copytree(SOURCE / "abi", tmp_path / "abi")
+    (tmp_path / "tests").mkdir()
     shutil.copy(SOURCE / "tests" / "abi_check.cpp", tmp_path / "tests")
-    text = (SOURCE / "abi" / "rocprofiler.h").read_text(encoding="utf-8")
+    file = tmp_path / "abi" / "sdk_buffers.h"
+    text = file.read_text(encoding="utf-8")
     moved = text.replace("    uint32_t private_segment_size;\n    uint32_t group_segment_size;\n",
                          "    uint32_t group_segment_size;\n    uint32_t private_segment_size;\n", 1)  # fmt: skip
     assert moved != text
-    (tmp_path / "abi" / "rocprofiler.h").write_text(moved, encoding="utf-8")
+    file.write_text(moved, encoding="utf-8")
     command = ["c++", "-std=c++17", "-fsyntax-only", "-D__HIP_PLATFORM_AMD__", "-isystem", str(headers)]
     done = subprocess.run([*command, str(tmp_path / "tests" / "abi_check.cpp")], capture_output=True, check=False)
     assert done.returncode != 0

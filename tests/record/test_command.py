@@ -93,6 +93,21 @@ def test_libraries_in_a_chosen_folder(built: Build, tmp_path: Path) -> None:
         assert library.find(library.ROCTX, environ).is_relative_to(environ["ROCPD_TOOL_DIR"])
 
 
+def test_installed_libraries(built: Build, tmp_path: Path) -> None:
+    """What `make install-tool` copies needs nothing of the checkout."""
+    install = ["cmake", "--install", str(built.folder), "--prefix", str(tmp_path / "prefix")]
+    subprocess.run(install, check=True, capture_output=True)
+    assert (tmp_path / "prefix" / "include" / "rocpd" / "recorder.h").is_file()
+    script = "from rocpd import record\nwith record.range('step'): pass"
+    done = cli(tmp_path, "record", "-o", "job", "--", sys.executable, "-c", script, ROCPD_TOOL_DIR="prefix")
+    assert done.returncode == 0
+    (file,) = databases(tmp_path / "job")
+    assert rows(file, "SELECT name FROM markers") == [("step",)]
+    library_path = tmp_path / "prefix" / "lib" / "rocpd" / "librocpd-roctx.so"
+    loaded = subprocess.run(["ldd", str(library_path)], capture_output=True, text=True, check=True)
+    assert str(built.folder) not in loaded.stdout
+
+
 def test_job_of_four_ranks(built: Build, tmp_path: Path) -> None:
     """Plain processes with the variables of Open MPI: merge, summary and a Perfetto trace take what they left."""
     program = [str(built.program("probe")), "threads", "2", "200"]

@@ -9,10 +9,11 @@ import tempfile
 import time
 from pathlib import Path
 
+import apsw
 import pytest
 
-from tests.record.build import SOURCE, Build
-from tests.record.runs import CODE, check_closed, check_sound, databases, environment, probe
+from tests.record.build import SOAK, SOURCE, Build
+from tests.record.runs import CODE, check_closed, check_sound, count, databases, environment, metadata, probe
 
 
 def _one_line(stderr: str) -> str:
@@ -118,20 +119,78 @@ def test_no_file_descriptors(built: Build, tmp_path: Path) -> None:
     assert "nothing more is recorded" in _one_line(done.stderr)
 
 
-def test_no_descriptors_for_the_control_socket(built: Build, tmp_path: Path) -> None:
-    env = {"ROCPD_CONTROL": "1", "ROCPD_CONTROL_DIR": str(tmp_path / "file")}
-    (tmp_path / "file").write_text("in the way")
+@pytest.mark.parametrize(("what", "why"), [("file", "it is no folder"), ("open folder", "its mode is not 0700")])
+def test_no_place_for_the_control_socket(built: Build, tmp_path: Path, what: str, why: str) -> None:
+    place = tmp_path / what
+    if what == "file":
+        place.write_text("in the way")
+    else:
+        place.mkdir()
+        place.chmod(0o755)
+    done = probe(built, tmp_path / "out", "burst", "1000", env={"ROCPD_CONTROL": "1", "ROCPD_CONTROL_DIR": str(place)})
+    assert done.returncode == CODE
+    assert _one_line(done.stderr) == f"rocpd: no control socket in {place}: {why}; recording goes on"
+
+
+def test_no_memory_for_a_thread(built: Build, tmp_path: Path) -> None:
+    assert probe(built, tmp_path / "out", "homeless").returncode == CODE
+    (file,) = databases(tmp_path / "out")
+    check_closed(file)
+    assert metadata(file)["recorder_lost_events"] == "10"
+
+
+def _asked(process: subprocess.Popen[str], line: str = "") -> str:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(line + "\n")
+    process.stdin.flush()
+    return process.stdout.readline().strip()
+
+
+def test_somebody_reads_the_file_for_long(built: Build, tmp_path: Path) -> None:
+    """The recorder waits for a reader, without holding up fork(), and goes on when it is gone."""
+    hold_s = 12.0 if SOAK else 1.0
+    process = subprocess.Popen(
+        [str(built.program("probe")), "forks-when-asked"], env=environment(tmp_path / "out", ROCPD_FLUSH_MS="20"),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    (path,) = (tmp_path / "out").glob("*.db")
+    reader = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    reader.execute("BEGIN")
+    assert reader.execute("SELECT COUNT(*) FROM rocpd_region").fetchall() == [(10,)]
+    assert int(_asked(process)) < 500
+    time.sleep(hold_s)
+    assert reader.execute("SELECT COUNT(*) FROM rocpd_region").fetchall() == [(10,)]
+    reader.execute("COMMIT")
+    reader.close()
+    _, stderr = process.communicate()
+    assert (process.returncode, stderr) == (CODE, "")
+    (file,) = databases(tmp_path / "out")
+    check_closed(file)
+    assert count(file) == 20
+
+
+def _shim(folder: Path, name: str) -> str:
+    """Compile a library that makes a system call fail, to be preloaded."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler")
+    library = folder / f"{name}.so"
+    subprocess.run(["cc", "-shared", "-fPIC", str(SOURCE / "tests" / f"{name}.c"), "-o", str(library)], check=True)
+    return str(library)
+
+
+def test_disk_that_refuses_in_the_end(built: Build, tmp_path: Path) -> None:
+    env = {"LD_PRELOAD": _shim(tmp_path, "no_sync")}
     done = probe(built, tmp_path / "out", "burst", "1000", env=env)
     assert done.returncode == CODE
-    assert "recording goes on" in _one_line(done.stderr)
+    assert "No space left on device" in _one_line(done.stderr)
 
 
 def test_file_system_without_locks(built: Build, tmp_path: Path) -> None:
-    if shutil.which("cc") is None:
-        pytest.skip("no C compiler")
-    library = tmp_path / "no_locks.so"
-    subprocess.run(["cc", "-shared", "-fPIC", str(SOURCE / "tests" / "no_locks.c"), "-o", str(library)], check=True)
-    done = probe(built, tmp_path / "out", "threads", "2", "100", env={"LD_PRELOAD": str(library)})
+    env = {"LD_PRELOAD": _shim(tmp_path, "no_locks")}
+    done = probe(built, tmp_path / "out", "threads", "2", "100", env=env)
     assert (done.returncode, done.stderr) == (CODE, "")
     (file,) = databases(tmp_path / "out")
     check_closed(file)

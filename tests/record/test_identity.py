@@ -87,9 +87,15 @@ def test_any_bytes_in_command_line_and_environment(built: Build, tmp_path: Path)
 def test_secrets_are_masked(built: Build, tmp_path: Path) -> None:
     secret = {
         "API_TOKEN": "t0p", "DB_PASSWORD": "t0p", "MY_SECRET": "t0p", "aws_access_key_id": "t0p",
-        "GIT_CREDENTIALS": "t0p", "HTTPS_PROXY": "http://me:t0p@proxy:3128",
+        "GIT_CREDENTIALS": "t0p", "HTTPS_PROXY": "http://me:t0p@proxy:3128", "BACKUP_PASSPHRASE": "t0p",
+        "MYSQL_PWD": "t0p", "ORIGIN": "https://t0p@host/repository", "MIRRORS": "https://host/a https://t0p@host/b",
     }  # fmt: skip
-    plain = {"OMP_NUM_THREADS": "4", "PATH_TO_DATA": "https://host/data"}
+    plain = {
+        "OMP_NUM_THREADS": "4",
+        "PATH_TO_DATA": "https://host/data",
+        "OLDPWD": "/home",
+        "PINNED": "https://host/a@v2",
+    }
     probe(built, tmp_path / "masked", "threads", "1", "2", env=secret | plain)
     (file,) = databases(tmp_path / "masked")
     environ = _process(file)[1]

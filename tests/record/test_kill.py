@@ -35,11 +35,23 @@ def _kill(process: subprocess.Popen[bytes]) -> int:
     return now
 
 
+def _grown(folder: Path, least: int) -> Path:
+    """Wait for the file of a process to have `least` bytes, and give it."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        for path in folder.glob("*.db"):
+            if path.stat().st_size >= least:
+                return path
+        time.sleep(0.01)
+    raise AssertionError("nothing was written for a minute")
+
+
 def _killed(built: Build, base: Path, seed: int) -> Iterator[tuple[Path, int]]:
     chance = random.Random(seed)
     started = [(folder, _start(built, folder)) for folder in (base / f"{seed}-{i}" for i in range(AT_ONCE))]
     for folder, process in started:
-        time.sleep(FLUSH_MS / 1000 + chance.random() * 0.5)
+        _grown(folder, 1)
+        time.sleep((0.5 + chance.random()) * FLUSH_MS / 1000)
         yield folder, _kill(process)
 
 
@@ -80,9 +92,9 @@ def test_killed_in_the_middle_of_writing(built: Build, tmp_path: Path, seed: int
     process = subprocess.Popen(
         [str(built.program("probe")), "burst", "1000000000"], env=environment(tmp_path / "out", ROCPD_FLUSH_MS="1")
     )
-    time.sleep(0.3 + random.Random(seed).random() * 0.4)
+    path = _grown(tmp_path / "out", 1 << 20)  # the tables alone take less
+    time.sleep(random.Random(seed).random() * 0.4)
     _kill(process)
-    (path,) = [path for path in (tmp_path / "out").iterdir() if path.suffix == ".db"]
     sql = "SELECT COUNT(*), MAX(id) - MIN(id) + 1, COUNT(event_id), MAX(event_id) FROM rocpd_region"
     with rocpd.connect([path]) as session:
         ((count, span, events, last),) = session.execute(sql).fetchall()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -34,6 +35,7 @@ def test_all_events_of_all_processes(built: Build, tmp_path: Path) -> None:
             assert rows(file, inner) == [(THREADS * EVENTS // 2,)]
     guids = [metadata(file)["guid"] for file in files]
     assert len(set(guids)) == PROCESSES
+    shutil.rmtree(folder)  # gigabytes in a long run, and pytest keeps the folders of three runs
 
 
 def test_full_buffers_block(built: Build, tmp_path: Path) -> None:

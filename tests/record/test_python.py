@@ -16,7 +16,7 @@ from rocpd.errors import InputError
 from rocpd.record.control import Action, control, socket_of
 from tests.record.build import Build
 from tests.record.cli import cli, cli_command
-from tests.record.runs import check_closed, count, databases, environment, rows
+from tests.record.runs import CODE, check_closed, count, databases, environment, probe, rows
 
 
 def _python(folder: Path, script: str, *wrap: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -45,6 +45,7 @@ def test_ranges_cost_nothing_and_work_without_a_recorder(tmp_path: Path) -> None
         def f(n):
             with record.range("g"):
                 record.mark("m")
+                record.correlate(n)
                 return n
         assert f(3) == 3
         """,
@@ -52,6 +53,25 @@ def test_ranges_cost_nothing_and_work_without_a_recorder(tmp_path: Path) -> None
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_number_of_the_programs_own(built: Build, tmp_path: Path) -> None:
+    done = _python(
+        tmp_path,
+        """
+        from rocpd import record
+        with record.Recorder("chosen"):
+            for step in (7, 2**64 - 1, 0):
+                record.correlate(step)
+                with record.range(f"step {step}"):
+                    pass
+        """,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    (file,) = databases(tmp_path / "chosen")
+    assert rows(file, "SELECT name, corr_id FROM markers ORDER BY start") == [
+        ("step 7", 7), (f"step {2**64 - 1}", -1), ("step 0", 0),
+    ]  # fmt: skip
 
 
 def test_recorder_nests_and_stops_too_often(built: Build, tmp_path: Path) -> None:
@@ -159,6 +179,14 @@ def test_samples_of_cpu_and_memory(built: Build, tmp_path: Path) -> None:
     sql = "SELECT MIN(e.value) > 100000 FROM rocpd_pmc_event e JOIN rocpd_info_pmc p ON p.id = e.pmc_id " \
         "WHERE p.name = 'process_resident_memory'"  # fmt: skip
     assert rows(file, sql) == [(1,)]
+
+
+def test_samples_keep_their_rate_however_often_recording_is_switched(built: Build, tmp_path: Path) -> None:
+    done = probe(built, tmp_path / "out", "toggles", "10", "1.0", env={"ROCPD_SAMPLE_HZ": "20"})
+    assert done.returncode == CODE
+    (file,) = databases(tmp_path / "out")
+    check_closed(file)
+    assert all(5 <= n <= 25 for _, n in rows(file, "SELECT name, COUNT(*) FROM samples GROUP BY name"))
 
 
 def _waiting(built: Build, folder: Path, **more: str) -> subprocess.Popen[str]:

@@ -22,6 +22,9 @@ _SCENARIOS = (
     ("ends", "exit"),
     ("ends", "_exit"),
     ("closes", "own"),
+    ("wrong",),
+    ("correlated",),
+    ("named", "and records"),
 )
 _OPTIONS = {
     "ASAN_OPTIONS": "exitcode=99:detect_leaks=1:abort_on_error=0",
@@ -29,6 +32,15 @@ _OPTIONS = {
     "TSAN_OPTIONS": "exitcode=99:halt_on_error=1",
     "ROCPD_FLUSH_MS": "20",
 }
+
+
+def test_fork_while_the_recorder_starts(tmp_path: Path) -> None:
+    """The parent must not open the writer's gate that it did not close; ThreadSanitizer notices. The child records
+    nothing, which it bears."""
+    chosen = build("thread")
+    for run in map(str, range(10)):
+        done = probe(chosen, tmp_path / run, "fork-first", env=_OPTIONS)
+        assert (done.returncode, done.stderr) == (7, "")
 
 
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocpd.summary.analyse import summary
 from rocpd.summary.calltree import Node, grow
 from rocpd.summary.flame import folded, speedscope
 from rocpd.summary.options import By, Options
 from rocpd.summary.reading import Reading
-from tests.build import TraceBuilder
+from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells
 
@@ -115,6 +117,48 @@ def test_folded_and_speedscope(open_job: OpenJob) -> None:
         (["main", "g", "h"], 7),
     ]
     assert (cpu["unit"], sum(cpu["weights"]), cpu["endValue"]) == ("nanoseconds", 100, 100)
+
+
+def test_a_tree_on_a_terminal(open_job: OpenJob) -> None:
+    """Indenting says what node, parent and depth say: the name has their room."""
+    out = io.StringIO()
+    summary(open_job(job()), "calls").write_people(out, width=60)
+    head, _, *rows = out.getvalue().splitlines()
+    assert head.split() == ["name", "calls", "cpu", "cpu_self", "gpu", "gpu_self", "percent"]
+    assert [row[:7].rstrip() for row in rows] == ["main", "· g", "· · h", "· f"]
+
+
+def test_profiles_without_samples_are_left_out(open_job: OpenJob) -> None:
+    session = open_job(
+        TraceBuilder().region("f", 1, 9, tid=None).region("g", 1, 9, stack=1).kernel("k", 10, 15, stack=1)
+    )
+    page = json.loads("".join(speedscope(Reading(session, Options(by=By.RANK)))))
+    assert [profile["name"] for profile in page["profiles"]] == [
+        "rank 0 unknown thread, CPU",
+        "rank 0 thread 16, CPU",
+        "rank 0 thread 16, GPU",
+    ]
+
+
+def test_gpu_time_by_agent_and_stream(open_job: OpenJob) -> None:
+    """g launches 7 ns through h, f 5 ns, and itself 3 ns on another agent and stream."""
+    session = open_job(job().kernel("k", 400, 403, stack=3, agent=GPU2, stream=9))
+    found = cells(session, "calls", "rank agent depth name calls cpu_ns gpu_ns gpu_self_ns percent", "agent")
+    assert found == [
+        (0, None, 0, "main", 1, 100, 0, 0, 100.0),
+        (0, None, 1, "g", 1, 50, 0, 0, 50.0),
+        (0, None, 2, "h", 1, 10, 0, 0, 10.0),
+        (0, None, 1, "f", 1, 30, 0, 0, 30.0),
+        (0, 1, 0, "main", None, None, 12, 0, 100.0),
+        (0, 1, 1, "g", None, None, 7, 0, 700 / 12),
+        (0, 1, 2, "h", None, None, 7, 7, 700 / 12),
+        (0, 1, 1, "f", None, None, 5, 5, 500 / 12),
+        (0, 2, 0, "main", None, None, 3, 0, 100.0),
+        (0, 2, 1, "g", None, None, 3, 3, 100.0),
+    ]
+    assert cells(session, "calls", "stream name gpu_ns", "stream")[-1] == (9, "g", 3)
+    lines = list(folded(Reading(session, Options(by=By.AGENT))))
+    assert (lines[0], lines[-1]) == ("rank 0;CPU;main 20\n", "rank 0;agent 2;main;g 3\n")
 
 
 def test_work_without_a_call_is_told(open_job: OpenJob) -> None:

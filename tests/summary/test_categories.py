@@ -32,6 +32,10 @@ from tests.summary.cells import cells
         "rcclGenericKernel",
         "mscclKernel_Sum_half_Simple",
         "void vllm::cross_device_reduce_1stage<__half, 8>",
+        "void ReduceKernel<512, 8, FuncSum<float>, float>(KernelArgs<float>)",  # NCCL 1
+        "BroadcastKernel<16, 0, FuncNull<char>, char>",
+        "void allreduce_fusion_kernel_oneshot_lamport",
+        "void deep_ep::intranode::dispatch<8>",
     ],
 )
 def test_communication_of_every_generation(name: str) -> None:
@@ -50,6 +54,13 @@ def test_communication_of_every_generation(name: str) -> None:
         ("void at::native::reduce_kernel<512, 1, ReduceOp>", "reduction"),
         ("__amd_rocclr_fillBufferAligned", "copy"),
         ("__amd_rocclr_copyBuffer", "copy"),
+        ("void small_gather_kernel", "copy"),
+        ("void small_reduce(float*)", "reduction"),
+        ("callToAllocate", "other"),
+        ("void ReduceKernel<float>(float*)", "reduction"),
+        ("hipMemcpyKernel", "copy"),
+        ("void vllm::rotary_embedding_kernel", "elementwise"),
+        ("fused_moe_kernel", "GEMM"),
         ("my_stencil", "other"),
         (None, "other"),
     ],
@@ -84,6 +95,15 @@ def test_raptors_file(tmp_path: Path, open_job: OpenJob) -> None:
     session = open_job(trace)
     assert cells(session, "categories", "category", categories=file) == ["_COMM"]
     assert session.notes == []
+
+
+def test_communication_is_known_whatever_the_file_says(tmp_path: Path) -> None:
+    """A file without such a category has it in front of its own; RAPTOR's name when the file is one of RAPTOR's."""
+    file = tmp_path / "categories.json"
+    file.write_text("\ufeff" + json.dumps({"mine": ["X$"]}), encoding="utf-8")  # as Windows' editors begin files
+    assert [load(file).of(name) for name in ("ncclDevKernel", "ncclX", "plain")] == ["communication", "mine", "other"]
+    file.write_text(json.dumps({"mine": ["X$"], "_GPU_Idle": ["^GAP "]}))
+    assert [load(file).of(name) for name in ("ncclDevKernel", "ncclX", "plain")] == ["_COMM", "mine", "_Other"]
 
 
 @pytest.mark.parametrize(

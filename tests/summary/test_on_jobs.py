@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -11,11 +12,14 @@ import pandas as pd
 import pytest
 
 import rocpd
+from rocpd.federate.identify import Rank
 from rocpd.federate.merge import merge
+from rocpd.federate.reader import RankReader, RankTask, do
 from rocpd.simulate import JobOptions, Plan, plan, simulate
 from rocpd.summary.analyse import run, summary
 from rocpd.summary.names import SUMMARIES
-from rocpd.summary.options import Options
+from rocpd.summary.options import By, Options
+from rocpd.summary.summarize import SummaryOptions, summarize
 from tests.summary.cells import cells
 
 SOUND = 'start > 0 AND "end" >= start'
@@ -176,11 +180,43 @@ def test_parts_of_the_whole(session: rocpd.Session) -> None:
     assert sum(cells(session, "categories", "total_ns")) == sum(cells(session, "kernels", "total_ns"))
 
 
-def everything(session: rocpd.Session) -> dict[str, Any]:
-    found = {}
+SUMS = {
+    "memory": "allocations frees held_bytes unmatched_frees",
+    "ranks": "kernels copies busy_ns compute_ns communication_ns copy_ns",
+    "calls": "gpu_self_ns",
+    "waits": "wait_ns",
+    "gpu-time": "operations sum_ns",
+    "op-trace": "duration_ns",
+    "launch": "launched delay_ns gpu_ns",
+    "categories": "calls total_ns",
+    "variability": "calls total_ns",
+    "counters": "dispatches",
+}
+"""What of a table adds up over any division to the whole."""
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_divisions_add_up_to_the_whole(name: str, session: rocpd.Session) -> None:
+    for column in SUMS[name].split():
+        whole = sum(cells(session, name, column))
+        for by in By:
+            if (name, column, by) != ("ranks", "busy_ns", By.STREAM):  # streams of an agent overlap
+                assert sum(cells(session, name, column, by)) == whole, (column, by)
+
+
+@pytest.mark.parametrize("by", By)
+def test_own_times_of_calls_stay_whole(by: By, session: rocpd.Session) -> None:
+    for column in ("calls", "cpu_self_ns"):
+        divided = (value for value in cells(session, "calls", column, by) if value is not None)
+        assert sum(divided) == sum(cells(session, "calls", column))
+
+
+def everything(session: rocpd.Session, by: By | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = {}
     for name in SUMMARIES:
-        for table in run(session, name, Options(sequence=1)):
+        for table in run(session, name, Options(by, sequence=1)):
             found[table.name] = (table.columns, table.fetchall())
+    found["amd"] = list(summarize(session, SummaryOptions(by_rank=True, domains=True)))
     return found
 
 
@@ -189,6 +225,22 @@ def test_any_split_gives_the_same(session: rocpd.Session, files: tuple[Path, ...
         merge(some, tmp_path / "merged.db")
     with rocpd.connect([files[2], tmp_path / "merged.db"]) as other:
         assert everything(other) == everything(session)
+
+
+@pytest.mark.parametrize("by", [None, *By])
+def test_work_can_be_sent_and_answers_come_back(
+    by: By | None, session: rocpd.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What runs in another process is all that a task holds, and nothing of it is lost on the way."""
+    here = everything(session, by)
+
+    def sent(self: rocpd.Session, work: Callable[[RankReader], object]) -> Iterator[tuple[Rank, object]]:
+        for rank in self.ranks:
+            task = pickle.loads(pickle.dumps(RankTask(rank, self.part(rank.number), work)))
+            yield rank, pickle.loads(pickle.dumps(do(task)))
+
+    monkeypatch.setattr(rocpd.Session, "each", sent)
+    assert everything(session, by) == here
 
 
 @pytest.mark.parametrize("name", ["kernels", "api", "gpu-time"])

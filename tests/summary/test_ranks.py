@@ -7,7 +7,7 @@ import pytest
 import rocpd
 from rocpd.errors import RocpdError
 from rocpd.summary.analyse import run
-from tests.build import TraceBuilder
+from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells
 
@@ -77,11 +77,70 @@ def test_the_heat_map_adds_up_to_busy_time(open_job: OpenJob) -> None:
         assert sum(share * width / 100 for number, width, share in found if number == rank) == pytest.approx(busy)
 
 
-def test_uneven_ranks_are_told(open_job: OpenJob) -> None:
-    one, two = TraceBuilder(0).kernel(NCCL, 10, 20).kernel(NCCL, 30, 40), TraceBuilder(1).kernel(NCCL, 10, 25)
-    session = open_job(one, two)
-    assert cells(session, "collectives", "number straggler wait_ns") == [(1, 0, 5)]
-    assert "collectives: 1 kernels occur more often on some ranks; matched from the first" in session.notes
+def test_hosts(open_job: OpenJob) -> None:
+    """Ranks 0 and 1 on one host: sums of their loads, waits between hosts and inside one, steps of the longest rank."""
+    ranks = job()
+    for trace in ranks[:2]:
+        trace.rows["rocpd_info_node"][0] |= {"hostname": "n0"}
+    session = open_job(*ranks)
+    assert cells(session, "ranks", "hostname kernels compute_ns communication_ns compute_by_mean", "host") == [
+        ("n0", 6, 270, 210, pytest.approx(270 / 195)),
+        ("n2", 3, 120, 90, pytest.approx(120 / 195)),
+    ]
+    assert cells(session, "imbalance", "measure min_hostname max_hostname", "host")[-1] == (
+        "communication_ns",
+        "n2",
+        "n0",
+    )
+    assert cells(session, "collectives", "ranks straggler wait_ns", "host") == [(3, "n0", 120), (3, "n2", 60)]
+    assert cells(session, "stragglers", "hostname collectives times_last caused_wait_ns own_wait_ns", "host") == [
+        ("n0", 2, 1, 120, 70 + 20 + 40),
+        ("n2", 2, 1, 60, 50),
+    ]
+    assert cells(session, "waits", "waiter late collectives wait_ns max_wait_ns", "host") == [
+        ("n0", "n0", 1, 70, 70),
+        ("n0", "n2", 1, 60, 40),
+        ("n2", "n0", 1, 50, 50),
+    ]
+    assert cells(session, "steps", "step ranks mean_ns slowest_hostname", "host") == [
+        ("step 2", 2, 215.0, "n2"),
+        ("step 1", 2, 201.5, "n2"),
+    ]
+    assert cells(session, "phases", "total_ns slowest_hostname", "host") == [(1233, "n0")]
+
+
+def test_agents_and_streams(open_job: OpenJob) -> None:
+    """One rank drives two GPUs, which wait for each other; one of them works on two streams."""
+    trace = TraceBuilder().kernel("a", 100, 200).kernel("a", 150, 180, agent=GPU2, stream=1)
+    trace.kernel(NCCL, 300, 400, stream=2).kernel(NCCL, 360, 400, agent=GPU2, stream=1)
+    session = open_job(trace)
+    assert cells(session, "ranks", "rank agent hostname span_ns busy_ns compute_ns", "agent") == [
+        (0, 1, "node0", 300, 200, 100),
+        (0, 2, "node0", 250, 70, 30),
+    ]
+    assert cells(session, "ranks", "stream compute_ns communication_ns", "stream") == [
+        (0, 100, 0),
+        (1, 30, 40),
+        (2, 0, 100),
+    ]
+    assert cells(session, "imbalance", "measure min_rank min_agent max_rank max_agent", "agent")[2] == (
+        "compute_ns",
+        0,
+        2,
+        0,
+        1,
+    )
+    assert cells(session, "collectives", "group ranks straggler straggler_agent wait_ns", "agent") == [
+        ("0", 1, 0, 2, 60)
+    ]
+    assert cells(session, "waits", "waiter waiter_stream late late_stream wait_ns", "stream") == [(0, 2, 0, 1, 60)]
+    found = cells(session, "heat", "agent busy_percent", "agent", bins=3)
+    assert found == [(1, 100.0), (1, 0.0), (1, 100.0), (2, 30.0), (2, 0.0), (2, 40.0)]
+
+
+def test_heat_of_a_host_is_the_mean_of_its_ranks(open_job: OpenJob) -> None:
+    session = open_job(TraceBuilder(0).kernel("a", 100, 200), TraceBuilder(1).region("f", 100, 200))
+    assert cells(session, "heat", "hostname busy_percent", "host", bins=2) == [("node0", 50.0), ("node0", 50.0)]
 
 
 def test_without_collectives_and_steps_it_says_so(open_job: OpenJob) -> None:

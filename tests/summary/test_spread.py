@@ -29,7 +29,7 @@ def test_any_split_gives_the_whole(values: list[int], cuts: list[int], by_mergin
         if by_merging:
             other = Spread()
             other.add(part)
-            spread.merge(other)
+            spread += other
         else:
             spread.add(part)
     assert spread.moments == sum(map(of_one, values), Moments())

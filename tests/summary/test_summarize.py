@@ -204,7 +204,7 @@ def test_progress_reaches_its_end(open_job: OpenJob) -> None:
     steps: list[tuple[int, int]] = []
     session = open_job(TraceBuilder(0).kernel("a", 1, 2), TraceBuilder(1).kernel("a", 1, 2))
     list(summarize(session, ALL, lambda done, total: steps.append((done, total))))
-    assert steps == [(i, 12) for i in range(1, 13)]
+    assert steps == [(1, 2), (2, 2)]
 
 
 def test_a_window_restricts_the_summary(open_job: OpenJob) -> None:

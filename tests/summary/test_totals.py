@@ -96,8 +96,6 @@ def test_what_cannot_be(open_job: OpenJob) -> None:
         summary(session, "kernel")
     with pytest.raises(UsageError, match="by node: unknown"):
         summary(session, "kernels", by="node")
-    with pytest.raises(UsageError, match="calls can't be divided by stream"):
-        summary(session, "calls", by="stream")
 
 
 def test_damaged_times_are_told(open_job: OpenJob) -> None:

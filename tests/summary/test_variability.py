@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rocpd.summary.analyse import summary
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells
@@ -46,3 +47,10 @@ def test_communication_is_told_apart(open_job: OpenJob) -> None:
 def test_longer_contexts_than_operations(open_job: OpenJob) -> None:
     session = open_job(TraceBuilder().kernel("a", 1, 2).kernel("b", 3, 5))
     assert cells(session, "variability", "name after", sequence=5) == [("a", ""), ("b", "a")]
+
+
+def test_narrow_terminals_keep_the_context(open_job: OpenJob) -> None:
+    session = open_job(job())
+    for sequence, kept in ((0, False), (1, True)):
+        found = summary(session, "variability", sequence=sequence)
+        assert {field.name: field.minor for field in found.fields}["after"] is not kept

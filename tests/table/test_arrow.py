@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Any
 
 import pandas as pd
@@ -83,3 +84,9 @@ def test_results_of_a_session(open_job: OpenJob) -> None:
         {"name": "relu", "duration": 1, "tid": None},
     ]
     assert [str(kind) for kind in result.df().dtypes][1:] == ["int64", "Int64"]
+
+
+def test_sums_above_64_bits_keep_every_digit() -> None:
+    table = to_arrow(("a",), [(2**63,), (None,), (-5,)])
+    assert table.column("a").to_pylist() == [Decimal(2**63), None, Decimal(-5)]
+    assert to_pandas(table)["a"].iloc[0] == 2**63

@@ -71,3 +71,21 @@ def test_rows_are_cut() -> None:
     text, cut = text_of(None, limit=1)
     assert cut == (True, ())
     assert len(text.splitlines()) == 3
+
+
+def test_names_that_differ_in_the_middle_stay_apart() -> None:
+    start, end = "void ck::kernel_gemm_xdl_cshuffle<ck::GridwiseGemm<", ">, true, false>(ck::Argument, ck::Argument)"
+    names = [f"{start}{middle}{end}" for middle in ("128, 64, 1", "128, 64, 2", "256, 64, 1", "256, 64, 1")]
+    for width in (40, 60, 80, None):
+        out = io.StringIO()
+        write_people([Column("name"), Column("total_ns", "ns")], iter((name, 5) for name in names), out, width=width)
+        lines = out.getvalue().splitlines()[2:]
+        assert len(set(lines)) == 3
+        assert lines[2] == lines[3]
+        assert width is None or max(map(len, lines)) <= width
+
+
+def test_a_table_without_rows_has_its_head() -> None:
+    out = io.StringIO()
+    write_people([Column("name"), Column("total_ns", "ns")], iter(()), out, width=40)
+    assert out.getvalue().split() == ["name", "total", "----", "-----"]

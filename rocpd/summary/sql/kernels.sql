@@ -1,3 +1,3 @@
--- Kernel dispatches of one rank: category and name as ids, times [ns], agent, stream.
-SELECT 0, kernel_id, start, "end", agent_id, stream_id
+-- Kernel dispatches of one rank: name as id, times [ns], agent, stream.
+SELECT id, kernel_id AS name, start, "end", agent_id AS agent, stream_id AS stream
 FROM rocpd_kernel_dispatch

@@ -3,9 +3,13 @@
  * There is one recorder per process. It writes nothing until the first event, then one file in the folder
  * ROCPD_OUTPUT_PATH. After fork() the child records into a file of its own.
  *
- * Times are nanoseconds of CLOCK_BOOTTIME (rocpd_now). Texts are UTF-8 and need no terminating zero. Functions that
- * return int give 0 when the event was taken and -1 when it was not: recording is off, the recorder has been closed,
- * or the event was lost to a full buffer (then it is counted in the file).
+ * Times are nanoseconds of CLOCK_BOOTTIME (rocpd_now), sizes are bytes. Texts with a size are UTF-8 and need no
+ * terminating zero; other texts are zero-terminated, and NULL is no text. What is not UTF-8 is stored as \xff. Texts
+ * over 32 KiB are cut, and the cut is counted in the file. All arguments are copied before a function returns.
+ *
+ * Functions that return int give 0 when the event was taken and -1 when it was not: recording is off, the recorder has
+ * been closed, or the event was lost to a full buffer (then it is counted in the file). All may be called from any
+ * thread. Recording an event takes no lock and allocates nothing but the thread's buffer at its first event.
  */
 #ifndef ROCPD_RECORDER_H
 #define ROCPD_RECORDER_H
@@ -24,115 +28,162 @@ typedef uint32_t rocpd_text_t;
 
 /* ---- switching ---- */
 
-ROCPD_API int rocpd_start(void);     /* record from now on; starting twice changes nothing */
-ROCPD_API int rocpd_stop(void);      /* pause; open ranges end when they end. Stopping too often changes nothing */
-ROCPD_API int rocpd_listen(void);    /* let `rocpd control` reach the process before its first event */
-ROCPD_API int rocpd_flush(void);     /* return when everything taken so far is in the file */
-ROCPD_API void rocpd_finalize(void); /* close the file; later events are not taken. Safe to call again, from any thread */
+/* Records from now on. Starting twice changes nothing. */
+ROCPD_API int rocpd_start(void);
+
+/* Pauses. Ranges that are open then end when they end; what begins while recording is off is not recorded. Stopping too
+ * often changes nothing. */
+ROCPD_API int rocpd_stop(void);
+
+/* Lets `rocpd control` reach the process before its first event. */
+ROCPD_API int rocpd_listen(void);
+
+/* Returns when everything taken so far is in the file: 0, or -1 when the file cannot be written. */
+ROCPD_API int rocpd_flush(void);
+
+/* Closes the file; later events are not taken. Safe to call again, from several threads at once, from exit handlers. */
+ROCPD_API void rocpd_finalize(void);
 
 typedef struct {
-    int recording;     /* 1: events are taken */
-    int failed;        /* 1: the file could not be written; the reason was told on stderr */
-    int closed;        /* 1: finalized */
-    uint64_t written;  /* events in the file */
-    uint64_t lost;     /* events that found no room */
-    char file[1024];   /* path, empty before the first flush */
+    int recording;    /* 1: events are taken */
+    int failed;       /* 1: the file could not be written; the reason was told on stderr */
+    int closed;       /* 1: finalized */
+    uint64_t written; /* events in the file */
+    uint64_t lost;    /* events that found no room */
+    char file[1024];  /* path, empty before the first flush */
 } rocpd_status_t;
 
+/* Tells how the recorder of this process stands, as of its last commit. */
 ROCPD_API void rocpd_status(rocpd_status_t* status);
 
-ROCPD_API uint64_t rocpd_now(void); /* [ns] */
+/* The recorder's clock [ns]. */
+ROCPD_API uint64_t rocpd_now(void);
 
 /* ---- ranges and marks of the calling thread ---- */
 
+/* Begins a range inside the thread's innermost open one. Every push needs its pop, whether it was taken or not. */
 ROCPD_API int rocpd_range_push(const char* text, size_t size);
+
+/* Ends the thread's innermost range. */
 ROCPD_API int rocpd_range_pop(void);
-ROCPD_API uint64_t rocpd_range_begin(const char* text, size_t size); /* may end in another thread */
+
+/* Begins a range that any thread may end. Gives its number for rocpd_range_end, 0 when it was not taken. */
+ROCPD_API uint64_t rocpd_range_begin(const char* text, size_t size);
+
+/* What a tool knows of a range that it was told of. Zeros leave it to the recorder. */
+typedef struct {
+    const char* text;
+    size_t text_size;         /* [bytes] */
+    rocpd_text_t function;    /* name of the region, such as roctxThreadRangeA */
+    uint64_t stack_id;        /* 0: the recorder gives one, and the enclosing range's as parent */
+    uint64_t parent_stack_id; /* of the enclosing range or call */
+    uint64_t correlation_id;  /* external; that of rocpd_correlate when the recorder gives the stack id */
+    int of_thread;            /* 1: belongs to the calling thread and ends with it at the latest */
+} rocpd_range_t;
+
+/* As rocpd_range_begin. */
+ROCPD_API uint64_t rocpd_range_open(const rocpd_range_t* range);
+
+/* Ends a range by its number. */
 ROCPD_API int rocpd_range_end(uint64_t id);
+
+/* Records a point in time. */
 ROCPD_API int rocpd_mark(const char* text, size_t size);
+
+/* Puts an external correlation id, such as the number of a request or a training step, on the ranges and marks that the
+ * calling thread records from now on and on the GPU work that it launches; 0 is none. */
+ROCPD_API int rocpd_correlate(uint64_t id);
+
+/* Names the calling thread; taken while recording is off, too. */
+ROCPD_API void rocpd_name_thread(const char* name, size_t size);
 
 /* ---- what events refer to; call before the first event that does ---- */
 
+/* Gives the number of a text. Takes a lock: ask once, ahead of events. */
 ROCPD_API rocpd_text_t rocpd_text(const char* text, size_t size);
 
-ROCPD_API void rocpd_name_thread(const char* name, size_t size); /* the calling thread */
-
 typedef struct {
-    int64_t id;             /* as events name it */
-    const char* type;       /* "CPU", "GPU" */
-    int64_t absolute_index; /* index of the hardware node */
-    int64_t logical_index;
-    int64_t type_index;
-    uint64_t uuid;
-    const char* name;
-    const char* model_name;
+    int64_t id;               /* as events name it */
+    const char* type;         /* "CPU", "GPU" or NULL */
+    int64_t absolute_index;   /* of the hardware node */
+    int64_t logical_index;    /* among the agents that the process sees */
+    int64_t type_index;       /* among those of its type */
+    uint64_t uuid;            /* hardware id */
+    const char* name;         /* architecture, such as gfx942 */
+    const char* model_name;   /* as the driver names it */
     const char* vendor_name;
-    const char* product_name;
-    const char* user_name;
-    const char* extdata; /* JSON object or NULL */
+    const char* product_name; /* such as AMD Instinct MI300X */
+    const char* user_name;    /* name for people */
+    const char* extdata;      /* JSON object or NULL */
 } rocpd_agent_t;
 
 typedef struct {
     int64_t id;
-    int64_t agent_id;
-    const char* uri;
-    uint64_t load_base;
-    uint64_t load_size;
-    uint64_t load_delta;
+    int64_t agent_id;         /* it was loaded for; -1: unknown */
+    const char* uri;          /* where it came from */
+    uint64_t load_base;       /* address */
+    uint64_t load_size;       /* [bytes] */
+    uint64_t load_delta;      /* loaded minus linked address [bytes] */
     const char* storage_type; /* "FILE", "MEMORY" or NULL */
-    const char* extdata;
+    const char* extdata;      /* JSON object or NULL */
 } rocpd_code_object_t;
 
 typedef struct {
     int64_t id;
     int64_t code_object_id;
-    const char* kernel_name;
-    const char* display_name;
-    uint64_t kernel_object;
-    uint32_t kernarg_segment_size;
-    uint32_t kernarg_segment_alignment;
-    uint32_t group_segment_size;
-    uint32_t private_segment_size;
-    uint32_t sgpr_count;
-    uint32_t arch_vgpr_count;
-    uint32_t accum_vgpr_count;
-    const char* extdata;
+    const char* kernel_name;            /* mangled */
+    const char* display_name;           /* name for people */
+    uint64_t kernel_object;             /* address of the kernel descriptor */
+    uint32_t kernarg_segment_size;      /* [bytes] */
+    uint32_t kernarg_segment_alignment; /* [bytes] */
+    uint32_t group_segment_size;        /* static LDS per work-group [bytes] */
+    uint32_t private_segment_size;      /* static scratch per work-item [bytes] */
+    uint32_t sgpr_count;                /* per wave */
+    uint32_t arch_vgpr_count;           /* per work-item */
+    uint32_t accum_vgpr_count;          /* per work-item */
+    const char* extdata;                /* JSON object or NULL */
 } rocpd_kernel_symbol_t;
 
 typedef struct {
     int64_t id;
-    int64_t agent_id; /* -1: none */
-    const char* target_arch;
+    int64_t agent_id;        /* -1: none */
+    const char* target_arch; /* "CPU", "GPU" or NULL */
     const char* name;
     const char* description;
-    const char* component;
-    const char* units;
+    const char* component;  /* software that reads it */
+    const char* units;      /* of its values, such as bytes */
     const char* value_type; /* "ABS", "ACCUM", "RELATIVE" or NULL */
-    const char* block;
-    const char* expression;
+    const char* block;      /* of the hardware */
+    const char* expression; /* of a derived counter */
     int is_constant;
     int is_derived;
 } rocpd_counter_t;
 
+/* A later registration of the same id takes the place of the earlier one. Events that name an id which nobody
+ * registered are kept, and it gets a plain name. */
 ROCPD_API void rocpd_register_agent(const rocpd_agent_t* agent);
 ROCPD_API void rocpd_register_queue(int64_t id, const char* name);
 ROCPD_API void rocpd_register_stream(int64_t id, const char* name);
 ROCPD_API void rocpd_register_code_object(const rocpd_code_object_t* object);
 ROCPD_API void rocpd_register_kernel_symbol(const rocpd_kernel_symbol_t* symbol);
 ROCPD_API void rocpd_register_counter(const rocpd_counter_t* counter);
-ROCPD_API int64_t rocpd_register_track(const char* name);  /* a time line of samples; gives its id */
-ROCPD_API void rocpd_note(const char* tag, const char* value); /* a row of rocpd_metadata */
+
+/* Makes a time line of samples and gives its id. */
+ROCPD_API int64_t rocpd_register_track(const char* name);
+
+/* Sets a tag of rocpd_metadata. The file's own tags (guid, uuid, schema_version…, recorder…) stay as they are. */
+ROCPD_API void rocpd_note(const char* tag, const char* value);
 
 /* ---- events ---- */
 
 typedef struct {
-    rocpd_text_t category;    /* such as HIP_RUNTIME_API */
-    uint32_t tid;             /* OS thread, 0: the calling one */
-    uint64_t stack_id;        /* internal correlation id: equal for a call and the GPU work it launched. 0: none */
-    uint64_t parent_stack_id; /* that of the enclosing call, 0: none */
-    uint64_t correlation_id;  /* external, set by the user */
-    const char* message;      /* stored as {"message": …}, or NULL */
-    size_t message_size;
+    rocpd_text_t category;     /* such as HIP_RUNTIME_API */
+    uint32_t tid;              /* OS thread, 0: the calling one */
+    uint64_t stack_id;         /* internal correlation id: equal for a call and the GPU work it launched. 0: none */
+    uint64_t parent_stack_id;  /* that of the enclosing call, 0: none; of GPU work its own stack_id */
+    uint64_t correlation_id;   /* external, set by the user */
+    const char* message;       /* stored as {"message": …}, or NULL */
+    size_t message_size;       /* [bytes] */
     rocpd_text_t message_text; /* a message that was handed in before, instead of `message` */
 } rocpd_event_t;
 
@@ -140,9 +191,10 @@ typedef struct {
     rocpd_text_t type;
     rocpd_text_t name;
     const char* value;
-    size_t value_size;
+    size_t value_size; /* [bytes] */
 } rocpd_argument_t;
 
+/* A call. */
 typedef struct {
     rocpd_event_t event;
     rocpd_text_t name; /* function */
@@ -152,6 +204,7 @@ typedef struct {
     size_t argument_count;
 } rocpd_region_t;
 
+/* A kernel's run. */
 typedef struct {
     rocpd_event_t event;
     int64_t agent_id;
@@ -159,8 +212,8 @@ typedef struct {
     int64_t dispatch_id;
     int64_t queue_id;
     int64_t stream_id;
-    uint64_t start;
-    uint64_t end;
+    uint64_t start;                /* [ns] */
+    uint64_t end;                  /* [ns] */
     uint32_t private_segment_size; /* [bytes] */
     uint32_t group_segment_size;   /* [bytes] */
     uint32_t workgroup_size[3];    /* work-items */
@@ -170,17 +223,17 @@ typedef struct {
 
 typedef struct {
     rocpd_event_t event;
-    rocpd_text_t name; /* direction, such as MEMORY_COPY_HOST_TO_DEVICE */
-    rocpd_text_t region_name;
-    uint64_t start;
-    uint64_t end;
-    int64_t dst_agent_id; /* -1: unknown */
-    int64_t src_agent_id; /* -1: unknown */
+    rocpd_text_t name;        /* direction, such as MEMORY_COPY_HOST_TO_DEVICE */
+    rocpd_text_t region_name; /* text of the enclosing marker */
+    uint64_t start;           /* [ns] */
+    uint64_t end;             /* [ns] */
+    int64_t dst_agent_id;     /* -1: unknown */
+    int64_t src_agent_id;     /* -1: unknown */
     uint64_t dst_address;
     uint64_t src_address;
-    uint64_t size;    /* [bytes] */
-    int64_t queue_id; /* -1: none */
-    int64_t stream_id;
+    uint64_t size;     /* [bytes] */
+    int64_t queue_id;  /* -1: none */
+    int64_t stream_id; /* -1: none */
 } rocpd_copy_t;
 
 typedef enum { ROCPD_ALLOC, ROCPD_FREE, ROCPD_REALLOC, ROCPD_RECLAIM } rocpd_allocation_type_t;
@@ -190,29 +243,36 @@ typedef struct {
     rocpd_event_t event; /* its message is stored as the text of {"flags": …} */
     rocpd_allocation_type_t type;
     rocpd_allocation_level_t level;
-    uint64_t start;
-    uint64_t end;
+    uint64_t start;   /* [ns] */
+    uint64_t end;     /* [ns] */
     int64_t agent_id; /* -1: unknown */
     uint64_t address;
-    uint64_t size;    /* [bytes] */
-    int64_t queue_id; /* -1: none */
-    int64_t stream_id;
+    uint64_t size;     /* [bytes] */
+    int64_t queue_id;  /* -1: none */
+    int64_t stream_id; /* -1: none */
 } rocpd_allocation_t;
 
 ROCPD_API int rocpd_region(const rocpd_region_t* region);
 ROCPD_API int rocpd_dispatch(const rocpd_dispatch_t* dispatch);
 ROCPD_API int rocpd_copy(const rocpd_copy_t* copy);
 ROCPD_API int rocpd_allocation(const rocpd_allocation_t* allocation);
-/* A point on a track; counter -1 has no value. */
+
+/* A point on a track at `time` [ns], in the counter's unit; counter -1 has no value. */
 ROCPD_API int rocpd_sample(int64_t track, uint64_t time, int64_t counter, double value);
+
 /* The value of a counter during a dispatch, which may come before or after the dispatch itself. */
 ROCPD_API int rocpd_counter_value(int64_t dispatch_id, int64_t counter, double value);
 
-/* Called, from the thread that flushes or finalizes, before that is done: a tool hands over what it still holds. Not
- * called when a signal ends the process. */
+/* ---- for tools that hold events back ---- */
+
+/* `hand_over` is called before a flush, a start, a stop and the end, by the thread that asks for it, which may be in a
+ * signal handler: it has to return soon whatever was interrupted. */
 ROCPD_API void rocpd_before_flush(void (*hand_over)(void));
 
-/* Stack ids that push, begin and mark give themselves start here; a tool that brings its own keeps below. */
+/* `correlate` is called by rocpd_correlate, in its thread. */
+ROCPD_API void rocpd_on_correlate(void (*correlate)(uint64_t id));
+
+/* Stack ids that the recorder gives start here; a tool that brings its own keeps below. */
 ROCPD_API void rocpd_own_stack_ids_from(uint64_t first);
 
 #ifdef __cplusplus

@@ -22,5 +22,5 @@ FROM
 GROUP BY
     V.name
 ORDER BY
-    SUM(V.duration) DESC,
+    +SUM(V.duration) DESC, -- without + SQLite 3.53 takes this for the order of a statement over the view
     V.name;

@@ -17,7 +17,7 @@ GROUP BY
     level,
     agent_name
 ORDER BY
-    SUM(duration) DESC,
+    +SUM(duration) DESC, -- without + SQLite 3.53 takes this for the order of a statement over the view
     type,
     level,
     agent_name;

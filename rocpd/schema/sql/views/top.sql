@@ -17,5 +17,5 @@ FROM
 GROUP BY
     name
 ORDER BY
-    SUM(duration) DESC,
+    +SUM(duration) DESC, -- without + SQLite 3.53 takes this for the order of a statement over the view
     name;

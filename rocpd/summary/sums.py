@@ -1,0 +1,33 @@
+"""Owns adding up what ranks give: sums that merge in any order, field by field and key by key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Protocol, Self, TypeVar
+
+
+class Addable(Protocol):
+    """What can be added up."""
+
+    def __add__(self, other: Self, /) -> Self:
+        """Add another of its kind; neither changes."""
+        ...
+
+
+Key = TypeVar("Key")
+Sum = TypeVar("Sum", bound=Addable)
+
+
+@dataclass(frozen=True)
+class Total:
+    """Base of sums whose fields are added up one by one."""
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*(getattr(self, item.name) + getattr(other, item.name) for item in fields(self)))
+
+
+def merge(whole: dict[Key, Sum], part: Mapping[Key, Sum]) -> None:
+    """Add the sums of a part to those of the whole, by key."""
+    for key, own in part.items():
+        whole[key] = whole[key] + own if key in whole else own

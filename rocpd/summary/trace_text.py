@@ -1,0 +1,88 @@
+"""Owns the list of operations as text, in the layouts of RAPTOR's trace and of logduration's log."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from rocpd.errors import RocpdError
+from rocpd.federate.numbers import NULL
+from rocpd.summary.links import link
+from rocpd.summary.op_trace import Trace, traces
+from rocpd.summary.ops import KERNEL, Names, read_ops
+from rocpd.summary.reading import RankReading, Reading
+from rocpd.summary.spread import Ints
+
+_RAPTOR_HEAD = "GPU.Seq_Id PreGap_us      Start_ms        End_ms     Dur_us Kernel\n"
+_LOG_HEAD = "kernel,dispatch,startNs,endNs\n"
+
+
+def raptor(reading: Reading) -> Iterator[str]:
+    """Give the operations of each agent as `raptor.py --op-trace` writes them, copies by their direction.
+
+    GPU is the agent id, times count from the begin of the time line. Where there are several ranks, each begins with
+    a line `# rank N, host`.
+
+    Raises:
+        RocpdError: there are none.
+    """
+    several = len(reading.session.ranks) > 1
+    empty = True
+    for rank, found in traces(reading):
+        yield f"# rank {rank.number}, {rank.hostname}\n{_RAPTOR_HEAD}" if several else _RAPTOR_HEAD
+        yield from _raptor_lines(found)
+        empty = False
+    if empty:
+        raise RocpdError("no kernels or copies in the selection")
+
+
+def _raptor_lines(found: Trace) -> Iterator[str]:
+    columns = (found.agent, found.number, found.gap, found.start, found.duration, found.name)
+    for agent, number, gap, start, length, name in zip(*(column.tolist() for column in columns), strict=True):
+        place = f"{-1 if agent == NULL else agent}.{number:08d} {math.nan if gap == NULL else gap / 1000:9.1f}"
+        times = f"{_milliseconds(start):>13} {_milliseconds(start + length):>13} {length / 1000:6.1f}"
+        yield f"{place} {times} {found.names[name] or '':>30}\n"
+
+
+def _milliseconds(time: int) -> str:
+    """Write ns as RAPTOR does.
+
+    >>> _milliseconds(10496683)
+    '      10.496683'
+    """
+    whole, rest = divmod(time, 1_000_000)
+    return f"{whole:8d}.{rest:06d}"
+
+
+def logduration(reading: Reading) -> Iterator[str]:
+    """Give the kernels of each rank in the order in which they ended, as logduration logs them.
+
+    Times are as recorded; that of the dispatch is when the call began that launched the kernel, and the kernel's own
+    start where that call is not known.
+
+    Raises:
+        RocpdError: there are none.
+    """
+    empty = True
+    for _, (names, columns) in reading.each(_kernels):
+        if empty and len(columns[0]):
+            yield _LOG_HEAD
+            empty = False
+        for name, dispatch, start, end in zip(*(column.tolist() for column in columns), strict=True):
+            yield f'"{names[name] or ""}",{dispatch},{start},{end}\n'
+    if empty:
+        raise RocpdError("no kernels in the selection")
+
+
+def _kernels(mine: RankReading) -> tuple[list[str | None], tuple[Ints, ...]]:
+    """Give the names of one rank, and name, dispatch, start and end of its kernels."""
+    names = Names()
+    ops = read_ops(mine, names, stacks=True)
+    ops = ops.take(np.flatnonzero(ops.kind == KERNEL))
+    links = link(mine.reader, ops)
+    dispatch = ops.start.copy()
+    dispatch[links.linked] = links.start
+    order = np.lexsort((ops.row, ops.start, ops.end))
+    return names.texts, tuple(column[order] for column in (ops.name, dispatch, ops.start, ops.end))

@@ -1,0 +1,99 @@
+#include "flusher.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+
+#include "../src/futex.h"
+
+namespace rocpd::client {
+namespace {
+
+constexpr int kPatience = 40;           // of 50 ms
+constexpr std::uint64_t kSliceMs = 50;
+
+struct Flusher {
+    std::vector<rocprofiler_buffer_id_t> buffers;
+    std::atomic<bool> running{false};
+    std::atomic<std::uint32_t> asked{0};
+    std::atomic<std::uint32_t> done{0};
+    std::atomic<std::uint32_t> ended{1};  // 0: the thread is there
+};
+
+Flusher& flusher() {
+    static Flusher& only = *new Flusher;
+    return only;
+}
+
+// The SDK hands a buffer over when it is nearly full. Killed processes are to lose a second at most, so it is asked
+// twice in each of the recorder's intervals.
+std::uint64_t interval_ms() {
+    const char* text = std::getenv("ROCPD_FLUSH_MS");
+    return static_cast<std::uint64_t>(std::clamp(text != nullptr ? std::atol(text) : 1000L, 2L, 3600000L) / 2);
+}
+
+void flush_all() {
+    for (const rocprofiler_buffer_id_t buffer : flusher().buffers) g_sdk.flush_buffer(buffer);
+}
+
+void* flush_now_and_then(void*) {
+    pthread_setname_np(pthread_self(), "rocpd-flusher");
+    Flusher& f = flusher();
+    const std::uint64_t interval = interval_ms();
+    while (f.running.load()) {
+        const std::uint32_t asked = f.asked.load();
+        if (asked == f.done.load()) futex_wait(f.asked, asked, interval);
+        const std::uint32_t ticket = f.asked.load();
+        if (f.running.load()) flush_all();
+        f.done.store(ticket);
+        futex_wake(f.done);
+    }
+    f.ended.store(1);
+    futex_wake(f.ended);
+    return nullptr;
+}
+
+}  // namespace
+
+void start_flusher(const std::vector<rocprofiler_buffer_id_t>& buffers) {
+    Flusher& f = flusher();
+    f.buffers = buffers;
+    f.running.store(true);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread{};
+    f.ended.store(0);
+    if (pthread_create(&thread, nullptr, flush_now_and_then, nullptr) == 0)
+        pthread_detach(thread);
+    else
+        f.ended.store(1);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void hand_over() {
+    Flusher& f = flusher();
+    if (!f.running.load()) return;
+    const std::uint32_t ticket = f.asked.fetch_add(1) + 1;
+    futex_wake(f.asked);
+    for (int slice = 0; slice < kPatience && f.running.load(); ++slice) {
+        const std::uint32_t done = f.done.load();
+        if (static_cast<std::int32_t>(done - ticket) >= 0) return;
+        futex_wait(f.done, done, kSliceMs);
+    }
+}
+
+void stop_flusher() {
+    Flusher& f = flusher();
+    if (!f.running.exchange(false)) return;
+    f.asked.fetch_add(1);
+    futex_wake(f.asked);
+    // What the thread is handing over right now is not to be lost.
+    for (int slice = 0; slice < kPatience && f.ended.load() == 0; ++slice) futex_wait(f.ended, 0, kSliceMs);
+    flush_all();
+}
+
+}  // namespace rocpd::client

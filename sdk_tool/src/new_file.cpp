@@ -1,0 +1,83 @@
+#include "new_file.h"
+
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "guid.h"
+#include "schema.h"
+#include "sqlite.h"
+
+namespace rocpd {
+namespace {
+
+std::string replaced(std::string text, const std::string& mark, const std::string& value) {
+    for (auto at = text.find(mark); at != std::string::npos; at = text.find(mark, at + value.size()))
+        text.replace(at, mark.size(), value);
+    return text;
+}
+
+void make_folder(const std::string& folder) {
+    for (std::size_t at = 1; at != std::string::npos;) {
+        at = folder.find('/', at + 1);
+        const std::string part = folder.substr(0, at);
+        if (mkdir(part.c_str(), 0777) != 0 && errno != EEXIST && errno != EISDIR && errno != EROFS)
+            fail("cannot make the folder " + part, std::strerror(errno));
+    }
+}
+
+void create_tables(sqlite3* connection, const std::string& guid) {
+    const std::string suffix = suffix_of(guid);
+    run(connection, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN");
+    for (const char* const* text = kSchema; *text != nullptr; ++text)
+        run(connection, replaced(replaced(*text, "{{uuid}}", suffix), "{{guid}}", guid));
+    run(connection, "INSERT INTO \"rocpd_metadata" + suffix + "\" (tag, value) VALUES ('schema_version', '" +
+                        kSchemaVersion + "'), ('uuid', '" + suffix + "'), ('guid', '" + guid + "'); COMMIT");
+}
+
+// Gives `source` the name `target` unless that exists. False: it exists.
+bool rename_to_free(const std::string& source, const std::string& target) {
+    if (link(source.c_str(), target.c_str()) == 0) {
+        unlink(source.c_str());
+        return true;
+    }
+    if (errno == EEXIST) return false;
+    // File systems without hard links: the name is claimed first, then replaced.
+    const int claimed = ::open(target.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    if (claimed < 0 && errno == EEXIST) return false;
+    if (claimed < 0) fail("cannot make " + target, std::strerror(errno));
+    ::close(claimed);
+    if (rename(source.c_str(), target.c_str()) != 0) fail("cannot make " + target, std::strerror(errno));
+    return true;
+}
+
+}  // namespace
+
+// The tables are made under a name that no glob for databases finds: a process that is killed meanwhile leaves no
+// half-made file for readers to stumble on, and the final name appears at once and only where it is free.
+std::string make_database(const std::string& folder, const std::string& stem, const std::string& guid) {
+    make_folder(folder);
+    const std::string partial = folder + "/.rocpd-" + guid + ".partial";
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXCLUSIVE;
+    sqlite3* connection = connect(partial, flags, "unix-none");  // nobody else knows the name
+    try {
+        create_tables(connection, guid);
+        sqlite3_close(connection);
+        connection = nullptr;
+        for (int copy = 1;; ++copy) {
+            const std::string path = folder + "/" + stem + (copy > 1 ? "-" + std::to_string(copy) : "") + ".db";
+            if (rename_to_free(partial, path)) return path;
+        }
+    } catch (...) {
+        sqlite3_close(connection);
+        unlink(partial.c_str());
+        throw;
+    }
+}
+
+}  // namespace rocpd

@@ -1,0 +1,56 @@
+// Owns ranges and marks: nesting, stack ids, ends that come before their begins, ranges that never end.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+
+#include "entry.h"
+#include "references.h"
+#include "tables.h"
+#include "thread_buffer.h"
+
+namespace rocpd {
+
+class Ranges {
+public:
+    Ranges(Tables& tables, References& references);
+
+    void push(ThreadBuffer& thread, const Head& entry);
+    void pop(ThreadBuffer& thread, const Head& entry);
+    void begin(ThreadBuffer& thread, const Head& entry);
+    void end(const Head& entry);
+    void mark(ThreadBuffer& thread, const Head& entry);
+    void name_thread(ThreadBuffer& thread, std::string_view name);
+
+    // Ends what a thread left open.
+    void end_thread(ThreadBuffer& thread, std::uint64_t time);
+    // Ends what nobody ended.
+    void end_all(std::uint64_t time);
+    // All rings have been emptied once more: ends without a begin that were read the last time are nobody's.
+    void forget_strays();
+
+private:
+    struct Stray {
+        std::uint64_t time;
+        unsigned round;
+    };
+
+    Timeline& timeline(ThreadBuffer& thread);
+    Open opened(ThreadBuffer& thread, const Timeline& line, std::uint64_t time);
+    void write(const Open& range, std::uint64_t end, std::uint32_t category, bool unfinished);
+
+    Tables& tables_;
+    References& references_;
+    std::unordered_map<std::uint64_t, Open> begun_;   // by number
+    std::unordered_map<std::uint64_t, Stray> ended_;  // ends that were read before their begin
+    unsigned round_ = 0;
+    std::string json_;
+    const std::uint32_t ranges_, core_, thread_range_, process_range_, mark_;  // texts
+};
+
+// Stack ids that ranges and marks get.
+extern std::atomic<std::uint64_t> g_next_stack;
+
+}  // namespace rocpd

@@ -1,0 +1,363 @@
+"""Progress is drawn on the terminal of stderr and nowhere else, and goes again; Ctrl-C ends every command cleanly.
+
+Bars appear after a second: here at once, so that small jobs show them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import io
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rocpd.cli import diagnostics
+from tests.build import TraceBuilder
+from tests.cli.test_process import environment
+
+RANKS = 4
+BAR = re.compile(r"\r(?P<label>[\w -]+?) (?P<bar>[━ ]{10,}) +\d+%")
+
+PROGRAM = """
+import sys
+import rocpd.cli.diagnostics as diagnostics
+import rocpd.federate.session as session
+diagnostics._PATIENCE_S = {patience}
+session._SMALL_BYTES = 0
+if {controlling}:
+    import fcntl, os, termios
+    os.setsid()
+    fcntl.ioctl(2, termios.TIOCSCTTY, 0)
+from rocpd.cli import run
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a command line ended with, and what its terminal got."""
+
+    code: int
+    out: str
+    err: str
+    terminal: str
+
+
+class Terminal:
+    """Runs one command line with a terminal for stderr, stdout or both; the others are pipes."""
+
+    def __init__(self, words: Sequence[str | Path], on: str = "err", columns: int = 100, patience: float = -1) -> None:
+        self._main, side = os.openpty()
+        fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        program = PROGRAM.format(patience=patience, controlling=on == "err")
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", program, *(os.fspath(word) for word in words)],
+            stdin=subprocess.DEVNULL,
+            stdout=side if on in ("out", "both") else subprocess.PIPE,
+            stderr=side if on in ("err", "both") else subprocess.PIPE,
+            env={name: value for name, value in environment().items() if name not in ("COLUMNS", "LINES")},
+        )
+        os.close(side)
+        self._got = b""
+
+    def read(self) -> bool:
+        """Take what the terminal got meanwhile; False when the command is over."""
+        try:
+            piece = os.read(self._main, 65536)
+        except OSError:  # Linux says so when the last writer is gone
+            return False
+        self._got += piece
+        return bool(piece)
+
+    @property
+    def got(self) -> str:
+        """What the terminal got so far."""
+        return self._got.decode("utf-8", "replace").replace("\r\n", "\n")
+
+    def press(self, keys: bytes) -> None:
+        """Type."""
+        os.write(self._main, keys)
+
+    def end(self) -> Seen:
+        """Wait for the end."""
+        while self.read():
+            pass
+        out, err = self.process.communicate(timeout=60)
+        os.close(self._main)
+        return Seen(self.process.returncode, (out or b"").decode(), (err or b"").decode(), self.got)
+
+
+def screen(text: str, columns: int) -> list[str]:
+    """Give the lines that a terminal shows in the end: a carriage return goes to the begin of the last line."""
+    lines, at = [""], 0
+    for char in text:
+        if char == "\n":
+            lines.append("")
+            at = 0
+        elif char == "\r":
+            at = 0
+        else:
+            if at == columns:
+                lines.append("")
+                at = 0
+            lines[-1] = lines[-1][:at].ljust(at) + char + lines[-1][at + 1 :]
+            at += 1
+    return [line.rstrip() for line in lines]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("job")
+    for number in range(RANKS):
+        trace = TraceBuilder(number, pid=100 + number).region("roctxRangePushA", 1, 90, message="step")
+        trace.region("hipLaunch", 5, 9, stack=1).kernel("gemm", 10, 20, stack=1).kernel("nccl", 30, 40, stack=1)
+        trace.region("hipCopy", 21, 26, stack=2).copy(21, 25, stack=2)
+        trace.write(folder / f"{number}.db")
+    return folder
+
+
+BY_NAME = "select name, count(*) from kernels group by 1"
+COMMANDS: dict[str, tuple[tuple[str, ...], bool]] = {
+    "query": (("query", BY_NAME, "-f", "csv"), True),
+    "summary": (("summary",), True),
+    "markers": (("summary", "markers", "-f", "csv"), True),
+    "ranks": (("summary", "ranks", "-f", "html"), True),
+    "calls": (("summary", "calls", "-f", "folded"), True),
+    "convert json": (("convert", "-f", "json", "-d", "out"), False),
+    "convert csv": (("convert", "-f", "csv", "--split", "rank", "-d", "out"), False),
+    "merge": (("merge", "-d", "out"), False),
+    "package": (("package", "-d", "out/x.rpdb", "--copy"), False),
+}
+"""Label of the bar: command line, and whether it writes rows to stdout."""
+
+
+def words_of(label: str, files: Path) -> tuple[str, ...]:
+    """Give the command line whose bar has this label; it writes to `out`."""
+    return (*COMMANDS[label][0], "-i", str(files))
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of outputs are short, so that what is told fits a line."""
+    monkeypatch.chdir(tmp_path)
+
+
+def is_clean(terminal: str, columns: int = 100) -> bool:
+    """Whether a terminal shows whole lines of ours in the end, and nothing else."""
+    *lines, last = screen(terminal, columns)
+    begins = [True, *(len(line) < columns for line in lines)]  # a long one goes on in the next line
+    return last == "" and all(line.startswith("rocpd: ") for line, begin in zip(lines, begins, strict=False) if begin)
+
+
+@pytest.mark.parametrize("label", COMMANDS)
+def test_a_bar_on_the_terminal_of_stderr(label: str, files: Path) -> None:
+    """It shows what is done, goes from the line when done, and leaves no trace in stdout."""
+    seen = Terminal(words_of(label, files)).end()
+    assert seen.code == 0, seen
+    bars = [match["label"] for match in BAR.finditer(seen.terminal)]
+    assert bars, seen.terminal
+    assert set(bars) == {label}
+    assert is_clean(seen.terminal), seen.terminal
+    assert bool(seen.out) == COMMANDS[label][1]
+    assert not {"\r", "━", "\x1b"} & set(seen.out)
+
+
+@pytest.mark.parametrize("label", ["query", "summary", "convert json"])
+def test_no_bar_where_stderr_is_no_terminal(label: str, files: Path) -> None:
+    """Whatever stdout is."""
+    seen = Terminal(words_of(label, files), on="out").end()
+    assert (seen.code, BAR.search(seen.terminal), "\r" in seen.terminal) == (0, None, False), seen
+    assert not {"\r", "━", "\x1b"} & set(seen.err), seen.err
+    assert bool(seen.terminal) == COMMANDS[label][1]
+
+
+def test_no_bar_for_what_is_quick(files: Path) -> None:
+    for label in ("query", "convert json"):
+        seen = Terminal(words_of(label, files), patience=1000).end()
+        assert (seen.code, "\r" in seen.terminal) == (0, False), seen
+
+
+def test_rows_on_the_same_terminal_come_on_a_clean_line(files: Path) -> None:
+    both = Terminal(words_of("query", files), on="both").end()
+    assert (both.code, bool(BAR.search(both.terminal))) == (0, True)
+    plain = Terminal(words_of("query", files)).end().out
+    assert screen(both.terminal, 100) == [*plain.splitlines(), ""]
+
+
+def test_tables_on_the_same_terminal_come_on_a_clean_line(files: Path) -> None:
+    both = Terminal(words_of("markers", files), on="both").end()
+    assert (both.code, bool(BAR.search(both.terminal))) == (0, True)
+    plain = Terminal(words_of("markers", files)).end().out
+    assert screen(both.terminal, 100) == [*plain.splitlines(), ""]
+
+
+def test_ranks_done_are_counted(files: Path) -> None:
+    """A quarter of the bar and of the ranks at the first; the speed is in ranks."""
+    seen = Terminal(words_of("query", files)).end()
+    first, _, _ = seen.terminal.lstrip("\r").partition("\r")
+    match = re.fullmatch(rf"query (━*)( *) {100 // RANKS}%  [\d,]+ ranks/s  [\d,]+ s left", first)
+    assert match is not None, first
+    assert len(match[1]) == (len(match[1]) + len(match[2])) // RANKS
+
+
+def test_what_is_said_meanwhile_stands_on_lines_of_its_own(files: Path) -> None:
+    seen = Terminal(("summary", "ranks", "-f", "csv", "-d", "out", "-i", files)).end()
+    assert (seen.code, bool(BAR.search(seen.terminal))) == (0, True)
+    assert seen.terminal.count("rocpd: wrote out/out_") > 3
+    assert is_clean(seen.terminal), seen.terminal
+
+
+@pytest.mark.parametrize("columns", [60, 36])
+def test_a_bar_fits_the_terminal_of_stderr(columns: int, files: Path) -> None:
+    """Not that of stdout, which is a pipe: a bar that is too long would leave its first part behind."""
+    seen = Terminal(words_of("query", files), columns=columns).end()
+    assert (seen.code, seen.terminal.startswith("\rquery ━")) == (0, True)
+    assert is_clean(seen.terminal, columns), seen.terminal
+
+
+# --- Ctrl-C
+
+
+MANY = 400_000
+GROW = """
+INSERT INTO rocpd_kernel_dispatch{{uuid}} ({columns}) SELECT {values} FROM rocpd_kernel_dispatch{{uuid}}, (
+    WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT {many}) SELECT n FROM n)
+"""
+ENDLESS = " ".join(
+    ("select count(*) from kernels a", *(f"join kernels {name} using (guid)" for name in "bcd"), "where a.id > 0")
+)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two ranks with so many dispatches that reading them takes seconds."""
+    folder = tmp_path_factory.mktemp("large")
+    for number in range(2):
+        trace = TraceBuilder(number, pid=100 + number).kernel("gemm", 10, 20).region("step", 1, 9, message="step 1")
+        row = dict.fromkeys(trace.rows["rocpd_kernel_dispatch"][0])
+        del row["id"]
+        times = {"start": "n * 1000", "end": "n * 1000 + (n * 7919) % 997 + 1", "dispatch_id": "n + 1"}
+        values = ", ".join(times.get(name, f'"{name}"') for name in row)
+        columns = ", ".join(f'"{name}"' for name in row)
+        trace.sql(GROW.format(columns=columns, values=values, many=MANY)).write(folder / f"{number}.db")
+    return folder
+
+
+LONG: dict[str, tuple[str, ...]] = {
+    "statement taken apart": ("query", ENDLESS, "-o", "q.csv", "-d", "out", "--strategy", "aggregates"),
+    "statement as a whole": ("query", ENDLESS, "-o", "q.csv", "-d", "out", "--strategy", "attached"),
+    "all summaries": ("summary", "all"),
+    "summary to a file": ("summary", "op-trace", "-f", "csv", "-d", "out"),
+    "convert": ("convert", "-f", "json", "-d", "out"),
+}
+
+
+@pytest.mark.parametrize("label", LONG)
+def test_ctrl_c(label: str, large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line, exit code 130; no file, no temporary file and no process is left, and inputs are as they were."""
+    temporary, out = tmp_path / "temporary", tmp_path / "out"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    before = sorted(path.name for path in large.iterdir())
+    command = [sys.executable, "-m", "rocpd", *LONG[label], "-i", str(large)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), start_new_session=True
+    )
+    has_begun = out.exists if "out" in LONG[label] else functools.partial(reads, process.pid, large)
+    wait_until(lambda: has_begun() or process.poll() is not None)
+    time.sleep(0.2)
+    below = children(process.pid)
+    assert process.poll() is None, process.communicate()
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130, said
+    assert said.splitlines()[-1] == "rocpd: interrupted; nothing partial is left"
+    assert [line for line in said.splitlines() if not line.startswith("rocpd: ")] == []
+    assert not out.exists()
+    assert list(temporary.iterdir()) == []
+    assert sorted(path.name for path in large.iterdir()) == before
+    wait_until(lambda: not any(map(runs, below)))
+
+
+def test_ctrl_c_on_a_terminal_that_shows_a_bar(large: Path, tmp_path: Path) -> None:
+    words = ("convert", "-f", "json", "-d", tmp_path / "out", "-i", large)
+    terminal = Terminal((*words, "-j", "1"))
+    while not BAR.search(terminal.got):
+        assert terminal.read(), terminal.got
+    terminal.press(b"\x03")
+    seen = terminal.end()
+    assert seen.code == 130, seen
+    *lines, told, last = screen(seen.terminal.replace("^C", ""), 100)
+    assert (told, last) == ("rocpd: interrupted; nothing partial is left", "")
+    assert [line for line in lines if not line.startswith("rocpd: ")] == []
+    assert not (tmp_path / "out").exists()
+
+
+def wait_until(done: Callable[[], object]) -> None:
+    until = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def reads(pid: int, folder: Path) -> bool:
+    """Whether a process, or one that it started, has a file of a folder open."""
+    for one in (pid, *children(pid)):
+        try:
+            if any(str(link.readlink()).startswith(str(folder)) for link in Path(f"/proc/{one}/fd").iterdir()):
+                return True
+        except OSError:  # it has closed something meanwhile, or is gone
+            continue
+    return False
+
+
+def children(pid: int) -> list[int]:
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(word) for word in path.read_text().split()] if path.exists() else []
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_bar_moves_while_one_step_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until somebody else writes to the terminal; then the next step draws it again."""
+
+    class Tty(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen_ = Tty()
+    monkeypatch.setattr(sys, "stderr", screen_)
+    monkeypatch.setattr(diagnostics, "_PATIENCE_S", -1.0)
+    with diagnostics.progress("convert") as report:
+        assert report
+        _wait_for(lambda: "convert" in screen_.getvalue() and "0%" in screen_.getvalue())
+        diagnostics.clear_bars()
+        length = len(screen_.getvalue())
+        time.sleep(1.2)  # nothing is drawn over what others write
+        assert len(screen_.getvalue()) == length
+        report(1, 2)
+        _wait_for(lambda: "50%" in screen_.getvalue())
+    assert screen_.getvalue().endswith("\r")
+
+
+def _wait_for(ready: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not ready():
+        assert time.monotonic() < end
+        time.sleep(0.02)

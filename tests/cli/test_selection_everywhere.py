@@ -1,0 +1,790 @@
+"""Windows and filters through every command: what counts is worked out here from a list of events, never by rocpd.
+
+A job is a list of `Event`s; `Spec` says in Python what a command line asks for. Jobs made by hand and real files, whose
+events are read with Python's own sqlite3 and pandas, go through the same few lines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import dataclasses
+import io
+import json
+import re
+import shutil
+import sqlite3
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pandas as pd
+import pytest
+
+from rocpd.schema.load import VIEWS, view
+from rocpd.simulate import JobOptions, simulate
+from tests.build import CPU, GPU, GPU2, TraceBuilder
+from tests.cli.conftest import Cli, assert_one_error
+
+MS = 1_000_000
+BASE = 5_000_000_000
+AWAY = 7_000_000_000
+"""How far the clock of the second host is off."""
+
+GPU_KINDS = ("kernels", "memory_copies", "memory_allocations", "graph_launches")
+STREAMED = GPU_KINDS[:3]
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event: times [ns] as recorded and on the common time line differ by `offset`.
+
+    Args:
+        kind: the view that shows it; markers, ranges and marks, are of kind `markers`.
+        name: kernel, direction, operation and level, function or message.
+        start, end: on the common time line [ns].
+        offset: what is added to them to get the recorded ones.
+        domain, category: what `--category` goes by.
+        agents, stream: where GPU work ran.
+        owns: names of its arguments and counters.
+    """
+
+    rank: int
+    kind: str
+    name: str | None
+    start: int
+    end: int
+    offset: int
+    domain: str
+    category: str | None
+    agents: frozenset[int] = frozenset()
+    stream: int | None = None
+    owns: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a command line asks for; None: everything. `wanted` are domains and categories, other names as options."""
+
+    start: int | None = None
+    end: int | None = None
+    inclusive: bool = True
+    clip: bool = False
+    ranks: frozenset[int] | None = None
+    agents: frozenset[int] | None = None
+    streams: frozenset[int] | None = None
+    wanted: frozenset[str] | None = None
+    kernel: str | None = None
+    exclude: str | None = None
+
+    def of(self, events: Iterable[Event]) -> list[Event]:
+        """Give the events that count, cut at the edges where that is asked for."""
+        found = [event for event in events if self._passes(event) and self._in_window(event)]
+        if not self.clip:
+            return found
+        low, high = self._edges
+        cut = [dataclasses.replace(e, start=max(e.start, int(low)), end=min(e.end, int(high))) for e in found]
+        return [event if event.kind == "samples" else short for event, short in zip(found, cut, strict=True)]
+
+    @property
+    def _edges(self) -> tuple[float, float]:
+        return -(10**18) if self.start is None else self.start, 10**18 if self.end is None else self.end
+
+    def _passes(self, event: Event) -> bool:
+        named = event.name is not None
+        kernel = event.kind == "kernels"
+        return (
+            (self.ranks is None or event.rank in self.ranks)
+            and (self.agents is None or event.kind not in GPU_KINDS or bool(event.agents & self.agents))
+            and (self.streams is None or event.kind not in STREAMED or event.stream in self.streams)
+            and (self.wanted is None or event.domain in self.wanted or event.category in self.wanted)
+            and (self.kernel is None or not kernel or (named and re.search(self.kernel, str(event.name)) is not None))
+            and (self.exclude is None or not (kernel and named and re.search(self.exclude, str(event.name))))
+        )
+
+    def _in_window(self, event: Event) -> bool:
+        low, high = self._edges
+        starts, ends = low <= event.start < high, low < event.end <= high
+        if event.start == event.end:
+            return starts
+        if self.clip:
+            return event.end > low and event.start < high
+        return starts or ends if self.inclusive else starts and ends
+
+
+Words: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Files and their events."""
+
+    folder: Path
+    events: tuple[Event, ...]
+
+
+# --- the job made by hand
+
+
+def build(number: int, shift: int, clock: int, host: str) -> tuple[TraceBuilder, list[Event]]:
+    """Fill one rank, and list its events: times in ms from the begin of the time line, moved by `shift` ms."""
+    trace = TraceBuilder(number, pid=100 + number, host=host)
+    events: list[Event] = []
+
+    def at(kind: str, name: str | None, start: float, end: float, *rest: Any, **more: Any) -> tuple[int, int]:
+        begin, finish = (int((time + shift) * MS) for time in (start, end))
+        events.append(Event(number, kind, name, BASE + begin, BASE + finish, clock, *rest, **more))
+        return BASE + begin + clock, BASE + finish + clock
+
+    hip = ("HIP", "HIP_RUNTIME_API_EXT")
+    trace.region("hipMalloc", *at("regions", "hipMalloc", 0, 20, *hip, owns=(("region_args", "size"),)))
+    trace.arg("size", "4096")
+    category = "HSA_CORE_API"
+    trace.region("hsa_init", *at("regions", "hsa_init", 1, 9, "HSA", category), category=category)
+    category = "RCCL_API"
+    trace.region("ncclAllReduce", *at("regions", "ncclAllReduce", 75, 210, "RCCL", category), category=category)
+    trace.region("sync", *at("regions", "sync", 340, 520, *hip))
+    trace.region("bare", *at("regions", "bare", 550, 560, "OTHER", None), event_id=None)
+    for name, start, end in (("step", 0, 300), ("forward", 10, 100), ("step", 300, 620), ("step #2", 640, 985)):
+        times = at("markers", name, start, end, "MARKERS", "MARKER_CORE_RANGE_API")
+        trace.region("roctxRangePushA", *times, message=name)
+    work: tuple[tuple[str | None, int, int, int, int], ...] = (
+        ("gemm_a", 30, 60, GPU, 0), ("nccl_ar", 80, 200, GPU2, 5), ("gemm_b<1>", 190, 350, GPU, 0),
+        ("relu", 400, 400, GPU, 5), (None, 500, 510, GPU, 0), ("gemm_a", 700, 750, GPU2, 5),
+    )  # fmt: skip
+    for kernel, start, end, agent, stream in work:
+        owns = (("pmc_events", "SQ_WAVES"),) if start == 30 else ()
+        place: dict[str, Any] = {"agents": frozenset({agent}), "stream": stream, "owns": owns}
+        times = at("kernels", kernel, start, end, "KERNELS", "KERNEL_DISPATCH", **place)
+        trace.kernel(kernel, *times, agent=agent, stream=stream)
+        if owns:
+            trace.counter("SQ_WAVES", 64.0)
+    for name, start, end, src, dst, stream in (
+        ("HOST_TO_DEVICE", 25, 28, CPU, GPU, 0),
+        ("DEVICE_TO_DEVICE", 360, 380, GPU, GPU2, 5),
+        ("DEVICE_TO_HOST", 760, 800, GPU2, CPU, 0),
+    ):
+        place = {"agents": frozenset({src, dst}), "stream": stream}
+        times = at("memory_copies", name, start, end, "MEMORY_COPIES", "MEMORY_COPY", **place)
+        trace.copy(*times, name=name, src=src, dst=dst, stream=stream)
+    for kind, level, start, end, agent, stream, domain in (
+        ("ALLOC", "REAL", 21, 22, GPU, 0, ("MEMORY_ALLOCATIONS", "MEMORY_ALLOCATION")),
+        ("ALLOC", "SCRATCH", 32, 33, GPU2, 5, ("SCRATCH_MEMORY", "SCRATCH_MEMORY")),
+        ("FREE", "REAL", 900, 901, GPU, 0, ("MEMORY_ALLOCATIONS", "MEMORY_ALLOCATION")),
+    ):
+        place = {"agents": frozenset({agent}), "stream": stream}
+        times = at("memory_allocations", f"{kind} {level}", start, end, *domain, **place)
+        trace.alloc(*times, kind=kind, level=level, agent=agent, stream=stream)
+    time, _ = at("markers", "here", 150, 150, "MARKERS", "MARKER_CORE_API")
+    trace.sample("roctxMarkA", time, message="here")
+    time, _ = at("samples", "GPU power", 410, 410, "SMI", "rocm_smi", owns=(("pmc_events", "watt"),))
+    trace.sample("GPU power", time, category="rocm_smi").counter("watt", 300.5)
+    trace.graph_launch(*at("graph_launches", "1", 600, 610, *hip, agents=frozenset({GPU})))
+    return trace, events
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Job:
+    """Three ranks with the same ids: two on one host, 2 ms apart, the third on another host with another clock.
+
+    The time line runs from 0 to 1000 ms: the third rank's last region ends it.
+    """
+    return make(tmp_path_factory.mktemp("made"))
+
+
+def make(folder: Path) -> Job:
+    """Write the job made by hand."""
+    events: list[Event] = []
+    for number, (shift, clock, host) in enumerate(((0, 0, "n0"), (2, 0, "n0"), (0, AWAY, "n1"))):
+        trace, own = build(number, shift, clock, host)
+        if number == 2:
+            last = Event(2, "regions", "last", BASE + 990 * MS, BASE + 1000 * MS, clock, "HIP", "HIP_RUNTIME_API_EXT")
+            trace.region("last", last.start + clock, last.end + clock)
+            own.append(last)
+        trace.write(folder / f"{number}.db")
+        events += own
+    return Job(folder, tuple(events))
+
+
+def ms(start: float | None = None, end: float | None = None, **more: Any) -> Spec:
+    """Give a window in ms from the begin of the time line."""
+    times = [None if time is None else BASE + round(time * MS) for time in (start, end)]
+    return Spec(times[0], times[1], **more)
+
+
+def some(*values: Any) -> frozenset[Any]:
+    """Give a set that can be a field of a `Spec`."""
+    return frozenset(values)
+
+
+TIMES: tuple[tuple[Words, Spec], ...] = (
+    (("--start", "30%"), ms(300)),
+    (("--end", "50.5%"), ms(None, 505)),
+    (("--start", "12.5ms"), ms(12.5)),
+    (("--start", ".12345s"), ms(123.45)),
+    (("--start", "+505ms"), ms(505)),
+    (("--start", "-90ms"), ms(910)),
+    (("--start=-0.995s", "--end=-240000us"), ms(5, 760)),
+    (("--start", str(BASE + 190 * MS), "--end", str(BASE + 350 * MS)), ms(190, 350)),
+    (("--start", str(BASE + 190 * MS + 1), "--end", str(BASE + 350 * MS - 1)), ms(190.000001, 349.999999)),
+    (("--start", "0%", "--end", "100%"), ms()),
+    (("--start", "400ms", "--end", "40.2%"), ms(400, 402)),
+)
+MARKERS: tuple[tuple[Words, Spec], ...] = (
+    (("--start-marker", "forward"), ms(10)),
+    (("--start-marker", "forward", "--end-marker", "forward"), ms(10, 102)),
+    (("--start-marker", "step#1", "--end-marker", "step#2"), ms(None, 622)),
+    (("--start-marker", "step#2", "--end-marker", "step#2"), ms(300, 622)),
+    (("--start-marker", "step #2"), ms(640)),
+    (("--start-marker", "/^step$/#2", "--end-marker", "/^step #/"), ms(300, 987)),
+    (("--start-marker", "/^f.*d$/", "--end", "20%"), ms(10, 200)),
+    (("--start-marker", "here"), ms(150)),
+    (("--start-marker", "forward", "--category", "KERNELS"), ms(10, wanted=some("KERNELS"))),
+    (("--end-marker", "step#2", "--category", "hip"), ms(None, 622, wanted=some("HIP"))),
+)
+KERNELS: tuple[tuple[Words, Spec], ...] = (
+    (("--window-kernel", "^gemm"), ms(30, 752)),
+    (("--window-kernel", "nccl", "--clip"), ms(80, 202, clip=True)),
+    (("--auto-roi",), ms(190, 352)),
+    (("--auto-roi", "--exclude-kernel", "gemm_b"), ms(80, 202, exclude="gemm_b")),
+    (("--auto-roi", "--agent", "GPU-1", "--clip"), ms(80, 202, agents=some(GPU2), clip=True)),
+)
+FORMS: tuple[tuple[Words, Spec], ...] = (
+    (("--start", "200ms", "--end", "405ms", "--inclusive", "False"), ms(200, 405, inclusive=False)),
+    (("--start", "200ms", "--end", "405ms", "--inclusive", "no"), ms(200, 405, inclusive=False)),
+    (("--start", "200ms", "--end", "405ms", "--inclusive", "TRUE"), ms(200, 405)),
+    (("--start", "200ms", "--end", "405ms", "--clip"), ms(200, 405, clip=True)),
+    (("--start", "355ms", "--end", "41%", "--clip"), ms(355, 410, clip=True)),
+    (("--end", "100ms", "--clip"), ms(None, 100, clip=True)),
+    (("--start", "890ms", "--clip"), ms(890, clip=True)),
+)
+FILTERS: tuple[tuple[Words, Spec], ...] = (
+    (("--rank", "0,2"), Spec(ranks=some(0, 2))),
+    (("--rank", "1-8"), Spec(ranks=some(1, 2))),
+    (("--host", "n1"), Spec(ranks=some(2))),
+    (("--host", "n0,elsewhere", "--rank", "1-2"), Spec(ranks=some(1))),
+    (("--agent", "2"), Spec(agents=some(GPU2))),
+    (("--agent", "GPU-0"), Spec(agents=some(GPU))),
+    (("--agent", "agent 1,gpu1"), Spec(agents=some(GPU, GPU2))),
+    (("--agent", "CPU-0"), Spec(agents=some(CPU))),
+    (("--stream", "0-4"), Spec(streams=some(0))),
+    (("--stream", "1-5,9"), Spec(streams=some(5))),
+    (("--category", "HIP,MARKER"), Spec(wanted=some("HIP", "MARKERS"))),
+    (("--category", "hip_runtime_api_ext"), Spec(wanted=some("HIP_RUNTIME_API_EXT"))),
+    (("--category", "kernels,MEMORY_COPY"), Spec(wanted=some("KERNELS", "MEMORY_COPIES"))),
+    (("--category", "scratch,SMI,OTHER"), Spec(wanted=some("SCRATCH_MEMORY", "SMI", "OTHER"))),
+    (("--category", "allocations,RCCL_API"), Spec(wanted=some("MEMORY_ALLOCATIONS", "RCCL_API"))),
+    (("--kernel", "^gemm"), Spec(kernel="^gemm")),
+    (("--kernel", "b<1>|relu"), Spec(kernel="b<1>|relu")),
+    (("--exclude-kernel", "gemm"), Spec(exclude="gemm")),
+    (("--kernel", "e", "--exclude-kernel", "_a$"), Spec(kernel="e", exclude="_a$")),
+)
+TOGETHER: tuple[tuple[Words, Spec], ...] = (
+    # Ranks that are left out are left out of the time line too: half of rank 1's own is at 497 ms.
+    (("--rank", "1", "--start", "50%"), ms(2 + 0.5 * 985, ranks=some(1))),
+    (("--host", "n1", "--end", str(BASE + AWAY + 100 * MS)), ms(None, 100, ranks=some(2))),
+    (
+        ("--rank", "0-1", "--agent", "GPU-1", "--stream", "5", "--kernel", "nccl", "--end", "150ms", "--clip"),
+        ms(None, 150, clip=True, ranks=some(0, 1), agents=some(GPU2), streams=some(5), kernel="nccl"),
+    ),
+    (
+        ("--category", "KERNELS,HIP", "--exclude-kernel", "nccl", "--start", "55ms", "--inclusive", "False"),
+        ms(55, inclusive=False, wanted=some("KERNELS", "HIP"), exclude="nccl"),
+    ),
+)
+CASES = (*TIMES, *MARKERS, *KERNELS, *FORMS, *FILTERS, *TOGETHER)
+
+
+def cases(first: int = 0, step: int = 1) -> pytest.MarkDecorator:
+    """Run a test for the cases, or for every second or third of them, beginning with `first`."""
+    chosen = CASES[first::step]
+    return pytest.mark.parametrize(("words", "spec"), chosen, ids=[" ".join(words) for words, _ in chosen])
+
+
+# --- what each command shows, and what it should show
+
+Rows: TypeAlias = "Counter[tuple[Any, ...]]"
+
+SHOWN = {
+    "kernels": "SELECT 'kernels', rank, name, start, \"end\" FROM kernels",
+    "memory_copies": "SELECT 'memory_copies', rank, name, start, \"end\" FROM memory_copies",
+    "memory_allocations": (
+        "SELECT 'memory_allocations', rank, (type || ' ') || level, start, \"end\" FROM memory_allocations"
+    ),
+    "regions": (
+        "SELECT 'regions', rank, name, start, \"end\" FROM regions"
+        " WHERE category IS NULL OR category NOT GLOB 'MARKER_*'"
+    ),
+    "markers": "SELECT 'markers', rank, name, start, \"end\" FROM markers",
+    "samples": "SELECT 'samples', rank, name, timestamp, timestamp FROM samples WHERE category NOT GLOB 'MARKER_*'",
+    "graph_launches": (
+        "SELECT 'graph_launches', rank, CAST(graph_exec_id AS TEXT), start, \"end\" FROM graph_launches"
+    ),
+    "region_args": "SELECT 'region_args', rank, name, NULL, NULL FROM region_args",
+    "pmc_events": "SELECT 'pmc_events', rank, counter_name, NULL, NULL FROM pmc_events",
+}
+ALL = " UNION ALL ".join(SHOWN.values())
+COLUMNS = ("kind", "rank", "name", "start", "end")
+
+
+def shown(events: Iterable[Event]) -> Rows:
+    """Give the rows of `ALL` for some events: times as recorded, then their arguments and counter values."""
+    found: Rows = Counter()
+    for event in events:
+        found[event.kind, event.rank, event.name, event.start + event.offset, event.end + event.offset] += 1
+        found.update((base, event.rank, name, None, None) for base, name in event.owns)
+    return found
+
+
+def queried(cli: Cli, words: Sequence[str | Path]) -> Rows:
+    """Ask for all rows with `rocpd query`."""
+    said = cli("query", ALL, "-f", "json", *words)
+    assert said.code == 0, said.err
+    return Counter(tuple(row.values()) for row in json.loads(said.out))
+
+
+@cases()
+def test_query(words: Words, spec: Spec, made: Job, cli: Cli) -> None:
+    assert queried(cli, [made.folder, *words]) == shown(spec.of(made.events))
+
+
+@cases(0, 3)
+def test_planned_query(words: Words, spec: Spec, made: Job, cli: Cli) -> None:
+    expected = shown(spec.of(made.events))
+    assert queried(cli, [made.folder, *words, "--strategy", "rows"]) == expected
+    counts = " UNION ALL ".join(f"SELECT COUNT(*) AS n FROM ({sql})" for sql in SHOWN.values())
+    found = cli("query", counts, made.folder, *words, "--strategy", "aggregates", "-f", "csv").out.split()[1:]
+    assert [int(n) for n in found] == [sum(n for row, n in expected.items() if row[0] == kind) for kind in SHOWN]
+
+
+@cases(1, 3)
+def test_shell(words: Words, spec: Spec, made: Job, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f".mode json\n{ALL};\n"))
+    said = cli("shell", made.folder, *words)
+    assert said.code == 0, said.err
+    assert Counter(tuple(row.values()) for row in json.loads(said.out)) == shown(spec.of(made.events))
+
+
+TABLES: dict[str, Callable[[Event], Words | None]] = {
+    "kernels": lambda e: (str(e.name),) if e.kind == "kernels" else None,
+    "copies": lambda e: (str(e.name),) if e.kind == "memory_copies" else None,
+    "allocations": lambda e: tuple(str(e.name).split()) if e.domain == "MEMORY_ALLOCATIONS" else None,
+    "scratch": lambda e: (str(e.name).split()[0],) if e.domain == "SCRATCH_MEMORY" else None,
+    "api": lambda e: (e.domain, str(e.name)) if e.kind == "regions" else None,
+    "markers": lambda e: (str(e.name),) if e.kind == "markers" else None,
+    "domains": lambda e: None if e.kind in ("samples", "graph_launches") else (e.domain,),
+}
+"""Tables of `rocpd summary`, and under which name an event counts in them."""
+
+Totals: TypeAlias = dict[str, dict[tuple[Any, ...], tuple[int, int]]]
+
+
+def totals(events: Sequence[Event]) -> Totals:
+    """Give calls and sum of durations by table, rank and name; only tables with rows."""
+    found: Totals = {}
+    for table, name_of in TABLES.items():
+        for event in events:
+            if (name := name_of(event)) is not None:
+                calls, total = found.setdefault(table, {}).get((event.rank, *name), (0, 0))
+                found[table][event.rank, *name] = (calls + 1, total + event.end - event.start)
+    return found
+
+
+@cases(1, 2)
+def test_summary(words: Words, spec: Spec, made: Job, cli: Cli) -> None:
+    expected = totals(spec.of(made.events))
+    said = cli("summary", *TABLES, "--by", "rank", "-f", "json", made.folder, *words)
+    assert (said.code, bool(expected)) == (0, True), said.err
+    found: Totals = {}
+    for table, rows in json.loads(said.out).items():
+        for row in rows:
+            values = [str(value) for value in row.values()]
+            names = values[1 : list(row).index("calls")]
+            found.setdefault(table, {})[row["rank"], *names] = (row["calls"], row["total_ns"])
+    assert found == expected
+
+
+@cases(0, 4)
+def test_summary_as_amd_has_it(words: Words, spec: Spec, made: Job, cli: Cli, tmp_path: Path) -> None:
+    expected = totals(spec.of(made.events))
+    said = cli("summary", "--summary-by-rank", "--domain-summary", "-f", "csv", "-d", tmp_path, made.folder, *words)
+    assert said.code == 0, said.err
+    found = {name: by_rank(tmp_path / f"out_{name}_summary_by_rank.csv") for name in ("domain", "kernels")}
+    assert found == {"domain": expected.get("domains", {}), "kernels": expected.get("kernels", {})}
+
+
+def by_rank(path: Path) -> dict[tuple[Any, ...], tuple[int, int]]:
+    """Read one of AMD's tables; the pid tells the rank, and a kernel without name has an empty cell."""
+    if not path.exists():
+        return {}
+    with path.open(newline="") as file:
+        return {
+            (int(row["ProcessID"]) - 100, row["Name"] or "None"): (int(row["Calls"]), int(row["DURATION (nsec)"]))
+            for row in csv.DictReader(file)
+        }
+
+
+# --- what can't be
+
+
+SEVERAL = "2 markers match step: #1 step at {} ns, #2 step at {} ns"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("--start-marker", "step"), 2, SEVERAL.format(BASE, BASE + 300 * MS)),
+        (("--end-marker", "step", "--rank", "1"), 2, SEVERAL.format(BASE + 2 * MS, BASE + 302 * MS)),
+        # Times of candidates are those of the common time line, which the rank alone has too.
+        (("--end-marker", "step", "--rank", "2"), 2, SEVERAL.format(BASE + AWAY, BASE + AWAY + 300 * MS)),
+        (("--start-marker", "/step/"), 2, "3 markers match /step/: #1 step at "),
+        (("--start-marker", "step#3"), 2, "no marker matches step#3"),
+        (("--start-marker", "step#0"), 2, "no marker matches step#0"),
+        (("--start-marker", "/(/"), 2, "/(/: not a regular expression"),
+        (("--start-marker", "forward", "--start", "1%"), 2, "--start and --start-marker say the same thing twice"),
+        (("--start", "101%"), 2, "101%: not a percentage"),
+        (("--start", "-5%"), 2, "-5%: not a percentage"),
+        (("--start", "5 parsecs"), 2, "5 parsecs: not a time"),
+        (("--start", "300ms", "--end", "30%"), 2, "the window ends before it starts"),
+        (("--start", "5"), 0, ""),
+        (("--end", "5"), 1, "the window lies outside the trace"),
+        (("--start", "+2s"), 1, "the window lies outside the trace"),
+        (("--inclusive", "maybe"), 2, "--inclusive maybe: neither True nor False"),
+        (("--clip",), 2, "--clip needs a window"),
+        (("--auto-roi", "--start", "1%"), 2, "give both sides of the window"),
+        (("--auto-roi", "--category", "HIP"), 1, "no kernel ran: there is no hottest region"),
+        (("--window-kernel", "["), 2, "--window-kernel [: not a regular expression"),
+        (("--kernel", "["), 2, "--kernel [: not a regular expression"),
+        (("--rank", "x"), 2, "--rank x: neither numbers nor ranges"),
+        (("--agent", "big"), 2, "--agent big: not an agent"),
+    ],
+)
+def test_what_cannot_be(words: Words, code: int, message: str, made: Job, cli: Cli, tmp_path: Path) -> None:
+    commands: tuple[tuple[str | Path, ...], ...] = (
+        ("query", "select 1", "-o", tmp_path / "out" / "x.csv"),
+        ("summary", "kernels", "-f", "csv", "-d", tmp_path / "out"),
+        ("convert", "-f", "json", "-d", tmp_path / "out"),
+    )
+    for command in commands:
+        said = cli(*command, made.folder, *words)
+        if code:
+            said = dataclasses.replace(said, err=re.sub(r"^rocpd: (?!error).*\n", "", said.err, flags=re.M))
+            assert_one_error(said, code, message)
+            assert list(tmp_path.iterdir()) == []
+        else:
+            assert said.code == 0, said.err
+
+
+NOTHING: tuple[Words, ...] = (
+    ("--kernel", "nothing"),
+    ("--category", "ROCDECODE"),
+    ("--agent", "9"),
+    ("--agent", "GPU-7"),
+    ("--stream", "77"),
+    ("--rank", "9"),
+    ("--host", "nowhere"),
+    ("--start", "988ms", "--end", "989ms"),
+    ("--start", "625ms", "--end", "630ms", "--inclusive", "False"),
+    ("--end", "5%", "--kernel", "relu"),
+)
+COMMANDS: tuple[Words, ...] = (
+    ("query", "select count(*) from regions"),
+    ("query", "select count(*) from regions", "-f", "csv", "-o", "q.csv", "-d", "OUT"),
+    ("summary",),
+    ("summary", "--list-categories"),
+    ("summary", "all"),
+    ("summary", "--domain-summary", "-f", "csv", "-d", "OUT"),
+    ("summary", "kernels", "-f", "parquet", "-d", "OUT"),
+    ("summary", "api", "gpu-time", "-f", "html", "-o", "page", "-d", "OUT"),
+    ("summary", "calls", "-f", "folded", "-d", "OUT"),
+    ("shell",),
+    *(("convert", "-f", form, "-d", "OUT") for form in ("csv", "pftrace", "otf2", "parquet", "arrow", "json")),
+    ("convert", "-f", "csv", "json", "--split", "rank", "--gzip", "-d", "OUT"),
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_nothing_left(command: Words, made: Job, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message, exit code 1, no row and no file, not even the folder for it."""
+    monkeypatch.chdir(tmp_path)
+    for words in NOTHING[COMMANDS.index(command) % 2 :: 2]:
+        monkeypatch.setattr(sys, "stdin", io.StringIO("select count(*) from regions;\n"))
+        said = cli(*command, "-i", made.folder, *words)
+        assert said.out == ""
+        said = dataclasses.replace(said, err=re.sub(r"^rocpd: (?!error).*\n", "", said.err, flags=re.M))
+        assert_one_error(said, 1)
+        assert re.search(r"nothing is left|no rank", said.err), said.err
+        assert list(tmp_path.iterdir()) == []
+
+
+# --- laws, on simulated jobs, damaged ones too
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["sound", "damaged"])
+def simulated(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("simulated")
+    simulate(JobOptions(folder, ranks=3, nodes=2, events_per_rank=300, seed=5, faults=bool(request.param)))
+    return folder
+
+
+def numbers(cli: Cli, folder: Path, sql: str, *words: str) -> list[int]:
+    """Run a statement of one row of numbers; nothing left is a row of zeros."""
+    said = cli("query", sql, folder, "-f", "json", "--align", "none", *words)
+    if said.code == 1 and "nothing is left" in said.err:
+        return [0] * sql.count(" AS ")
+    assert said.code == 0, said.err
+    return [int(value or 0) for value in json.loads(said.out)[0].values()]
+
+
+COUNTS = ", ".join(
+    f"(SELECT COUNT(*) FROM {name}) AS {name}"
+    for name in ("kernels", "memory_copies", "memory_allocations", "regions", "samples", "graph_launches")
+)
+
+
+@pytest.mark.parametrize("regex", ["Cijk_A", "nccl", "(?i)ELEMENTWISE", "k"])
+def test_kernels_that_match_and_those_that_do_not_are_all(regex: str, simulated: Path, cli: Cli) -> None:
+    """Dispatches whose kernel is unknown match nothing, so they are among those that do not."""
+    values = "(SELECT COUNT(*) FROM pmc_events WHERE dispatch_id IS NOT NULL) AS v"
+    sql = f"SELECT COUNT(*) AS n, TOTAL(duration) AS t, {values} FROM kernels"
+    whole = numbers(cli, simulated, sql)
+    one, other = (numbers(cli, simulated, sql, option, regex) for option in ("--kernel", "--exclude-kernel"))
+    assert one[0] * other[0] > 0
+    assert [a + b for a, b in zip(one, other, strict=True)] == whole
+    assert numbers(cli, simulated, sql, "--kernel", regex, "--exclude-kernel", regex)[0] == 0
+
+
+def test_ranks_and_hosts_split_the_job(simulated: Path, cli: Cli) -> None:
+    sql = f"SELECT {COUNTS}"
+    whole = numbers(cli, simulated, sql)
+    hosts = cli("info", simulated, "--only", "ranks", "-f", "csv").out
+    names = sorted({row["host"] for row in csv.DictReader(hosts.splitlines())})
+    assert len(names) == 2
+    for parts in ([("--rank", "0"), ("--rank", "1-2")], [("--host", name) for name in names]):
+        found = [numbers(cli, simulated, sql, *words) for words in parts]
+        assert [sum(column) for column in zip(*found, strict=True)] == whole
+
+
+def categories(cli: Cli, folder: Path, *words: str) -> dict[tuple[str, str], int]:
+    said = cli("summary", "--list-categories", folder, *words)
+    assert said.code == 0, said.err
+    lines = said.out.splitlines()[2:]
+    return {(domain, category): int(n) for domain, category, n in map(str.split, lines)}
+
+
+def test_what_is_listed_can_be_asked_for(simulated: Path, cli: Cli) -> None:
+    """`--category` with a domain or category of the list gives as many events as the list says, and no others."""
+    listed = categories(cli, simulated)
+    assert sum(listed.values()) == sum(numbers(cli, simulated, f"SELECT {COUNTS}"))
+    domains = [domain for domain, _ in listed]
+    for domain in set(domains):
+        mine = {key: n for key, n in listed.items() if key[0] == domain}
+        assert categories(cli, simulated, "--category", domain.lower()) == mine
+    calls = {key: n for key, n in listed.items() if key[0] in ("HIP", "HSA", "MARKERS")}
+    assert len(calls) > 4
+    for (domain, category), n in calls.items():
+        assert categories(cli, simulated, "--category", category) == {(domain, category): n}
+    assert categories(cli, simulated, "--category", ",".join(domains)) == listed
+
+
+def test_categories_of_other_tools(cli: Cli, tmp_path: Path) -> None:
+    """rocprofiler-systems calls its kernels `rocm_kernel_dispatch`: in the list, so it can be asked for."""
+    trace = TraceBuilder().kernel("k", 10, 20).kernel("other", 20, 30).region("f", 1, 2).alloc(3, 4)
+    trace.string("rocm_kernel_dispatch")
+    trace.sql(
+        "UPDATE rocpd_event{uuid} SET category_id = (SELECT id FROM rocpd_string{uuid} WHERE string LIKE 'rocm_%')"
+        " WHERE id = 1"
+    )
+    trace.write(tmp_path / "0.db")
+    listed = categories(cli, tmp_path)
+    assert listed["KERNELS", "rocm_kernel_dispatch"] == listed["KERNELS", "KERNEL_DISPATCH"] == 1
+    chosen = cli("query", "select name from kernels", tmp_path, "--category", "ROCM_kernel_dispatch", "-f", "csv")
+    assert chosen.out.split() == ["name", "k"]
+    assert len(categories(cli, tmp_path, "--category", "rocm_kernel_dispatch,HIP")) == 2
+
+
+def raw(folder: Path, copies: Path) -> dict[str, list[tuple[int, int]]]:
+    """Times of kernels and regions of all ranks, as Python's own sqlite3 reads copies of the files."""
+    shutil.copytree(folder, copies)  # a killed writer's journal would be played back
+    found: dict[str, list[tuple[int, int]]] = {"kernels": [], "regions": []}
+    for path in copies.glob("*.db"):
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            for view_name, base in (("kernels", "rocpd_kernel_dispatch_"), ("regions", "rocpd_region_")):
+                (table,) = (name for name in tables if name.startswith(base))
+                found[view_name] += connection.execute(f'SELECT start, "end" FROM "{table}"').fetchall()
+    return found
+
+
+def counted(cli: Cli, monkeypatch: pytest.MonkeyPatch, folder: Path, *words: str) -> dict[str, list[tuple[int, int]]]:
+    """Number and time of kernels and regions, as each command has them."""
+    sound = 'start > 0 AND "end" >= start'
+    sql = " UNION ALL ".join(
+        f"SELECT COUNT(*) AS n, SUM(duration) FILTER (WHERE {sound}) AS ns FROM {name}"
+        for name in ("kernels", "regions")
+    )
+    asked = cli("query", sql, folder, "-f", "json", *words)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f".mode json\n{sql};\n"))
+    typed = cli("shell", folder, *words)
+    summed = cli("summary", "kernels", "domains", "-f", "json", folder, *words)
+    assert [asked.code, typed.code, summed.code] == [0, 0, 0]
+    tables = json.loads(summed.out)
+    kernels = [(row["calls"], row["total_ns"]) for row in tables["kernels"]]
+    assert kernels_of_domains(tables["domains"]) == [(sum(n for n, _ in kernels), sum(ns for _, ns in kernels))]
+    return {
+        "query": [(row["n"], row["ns"]) for row in json.loads(asked.out)],
+        "shell": [(row["n"], row["ns"]) for row in json.loads(typed.out)],
+        "summary": kernels_of_domains(tables["domains"]),
+    }
+
+
+def kernels_of_domains(rows: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    return [(row["calls"], row["total_ns"]) for row in rows if row["domain"] == "KERNELS"]
+
+
+def test_adjoining_windows_are_the_whole(
+    simulated: Path, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An event that crosses the border counts on both sides, with `--inclusive False` on none; cut, nothing is lost."""
+    times = raw(simulated, tmp_path / "copies")
+    starts = sorted(start for start, _ in times["kernels"])
+    middle = starts[len(starts) // 2] + 1  # within a kernel
+    crossing = [sum(start < middle < end for start, end in times[name]) for name in ("kernels", "regions")]
+    assert min(crossing) > 0
+    plain = ("--align", "none")
+    whole = counted(cli, monkeypatch, simulated, *plain)
+    assert [n for n, _ in whole["query"]] == [len(times[name]) for name in ("kernels", "regions")]
+    for more, sign in (((), 1), (("--inclusive", "False"), -1), (("--clip",), 1)):
+        halves = [
+            counted(cli, monkeypatch, simulated, *plain, side, str(middle), *more) for side in ("--end", "--start")
+        ]
+        for command, rows in whole.items():
+            for i, (calls, time) in enumerate(rows):
+                assert sum(half[command][i][0] for half in halves) == calls + sign * crossing[i], (command, more)
+                if more == ("--clip",):
+                    assert sum(half[command][i][1] for half in halves) == time
+
+
+def test_cut_events_lie_within_the_window_in_every_view(simulated: Path, cli: Cli) -> None:
+    """Times that are not sound, start 0 or end before start, stay as they are."""
+    low, high = numbers(
+        cli, simulated, "SELECT MIN(start) + 5000000 AS low, MIN(start) + 9000000 AS high FROM regions WHERE start > 0"
+    )
+    timed = [name for name in VIEWS if {"start", "end"} <= {column.name.lower() for column in view(name).columns}]
+    views = [name for name in timed if name != "processes"]
+    assert len(views) > 8
+    outside = f'start > 0 AND "end" >= start AND (start < {low} OR "end" > {high})'
+    sql = ", ".join(
+        f"(SELECT COUNT(*) FROM {name} WHERE {outside}) AS o{i}, (SELECT COUNT(*) FROM {name}) AS n{i}"
+        for i, name in enumerate(views)
+    )
+    window = ("--start", str(low), "--end", str(high), "--clip")
+    found = numbers(cli, simulated, f"SELECT {sql}", *window)
+    assert dict(zip(views, found[::2], strict=True)) == dict.fromkeys(views, 0)
+    assert sum(n > 0 for n in found[1::2]) > 4
+    assert (
+        numbers(cli, simulated, "SELECT MAX(WallTime) AS w FROM busy WHERE WallTime < 1e12", *window)[0] <= high - low
+    )
+
+
+# --- real files: events read with sqlite3 and pandas
+
+
+def real_job(files: Sequence[Path]) -> Job:
+    """List the kernels and regions of some real files; each ran on a machine of its own and so starts the time line."""
+    found: list[tuple[Any, ...]] = []
+    for path in files:
+        with contextlib.closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as connection:
+            names = pd.read_sql("SELECT name FROM sqlite_master WHERE type = 'table'", connection)["name"]
+            suffix = next(name.removeprefix("rocpd_region") for name in names if name.startswith("rocpd_region_"))
+
+            def table(base: str) -> pd.DataFrame:
+                return pd.read_sql(f'SELECT * FROM "rocpd_{base}{suffix}"', connection, index_col="id")  # noqa: B023
+
+            strings = table("string")["string"]
+            host, pid = table("info_node")["hostname"].iloc[0], table("info_process")["pid"].iloc[0]
+            dispatches, regions = table("kernel_dispatch"), table("region")
+            kernels = dispatches.join(table("info_kernel_symbol")["display_name"].rename("name"), on="kernel_id")
+            regions = regions.join(strings.rename("name"), on="name_id").join(
+                table("event")["category_id"], on="event_id"
+            )
+            regions["category"] = regions["category_id"].map(strings)
+            found.append((host, int(pid), suffix, kernels, regions))
+    found.sort(key=lambda one: one[:3])
+    starts = [min(kernels["start"].min(), regions["start"].min()) for *_, kernels, regions in found]
+    events: list[Event] = []
+    for number, (*_, kernels, regions) in enumerate(found):
+        offset = int(starts[number] - min(starts))
+        for row in kernels.itertuples():
+            place = (int(row.start) - offset, int(row.end) - offset, offset)
+            ran = (frozenset({int(row.agent_id)}), int(row.stream_id))
+            events.append(Event(number, "kernels", row.name, *place, "KERNELS", "KERNEL_DISPATCH", *ran))
+        for row in regions.itertuples():
+            place = (int(row.start) - offset, int(row.end) - offset, offset)
+            events.append(Event(number, "regions", row.name, *place, "HIP", row.category))
+    return Job(files[0].parent, tuple(events))
+
+
+def windows_of(job: Job) -> list[tuple[Words, Spec]]:
+    """What is asked of real files; times are worked out from the events."""
+    first, last = min(e.start for e in job.events), max(e.end for e in job.events)
+    kernels = pd.DataFrame([(e.name, e.start, e.end, e.end - e.start) for e in job.events if e.kind == "kernels"])
+    kernels.columns = pd.Index(["name", "start", "end", "time"])
+    hot = kernels[kernels["name"] == kernels.groupby("name")["time"].sum().idxmax()]
+    fills = kernels[kernels["name"].str.contains("fillBuffer")]
+    part = first + round((last - first) * 3 / 10)
+    own = [e for e in job.events if e.rank == 1]
+    middle = min(e.start for e in own) + round((max(e.end for e in own) - min(e.start for e in own)) / 2)
+    return [
+        ((), Spec()),
+        (("--start", "30%", "--clip"), Spec(part, clip=True)),
+        (("--start", "30%", "--end", "-2ms", "--inclusive", "False"), Spec(part, last - 2 * MS, inclusive=False)),
+        (("--auto-roi",), Spec(int(hot["start"].min()), int(hot["end"].max()))),
+        (("--window-kernel", "fillBuffer"), Spec(int(fills["start"].min()), int(fills["end"].max()))),
+        (("--exclude-kernel", "fillBuffer", "--rank", "0"), Spec(exclude="fillBuffer", ranks=some(0))),
+        (("--rank", "1", "--end", "50%"), Spec(end=middle, ranks=some(1))),
+        (("--category", "HIP_COMPILER_API_EXT"), Spec(wanted=some("HIP_COMPILER_API_EXT"))),
+        (("--agent", "GPU-0", "--category", "KERNELS"), Spec(wanted=some("KERNELS"), agents=some(2))),
+    ]
+
+
+def test_real_files(real_files: tuple[Path, ...], cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = real_files[:2]
+    job = real_job(files)
+    assert Counter(e.kind for e in job.events) == {"kernels": 602, "regions": 1248}
+    for words, spec in windows_of(job):
+        chosen = spec.of(job.events)
+        expected = Counter((e.kind, e.rank, e.name, e.start + e.offset, e.end + e.offset) for e in chosen)
+        sql = f"{SHOWN['kernels']} UNION ALL {SHOWN['regions']}"
+        said = cli("query", sql, *files, *words, "-f", "json")
+        assert Counter(tuple(row.values()) for row in json.loads(said.out)) == expected, words
+        monkeypatch.setattr(sys, "stdin", io.StringIO(f".mode json\n{sql};\n"))
+        assert Counter(tuple(row.values()) for row in json.loads(cli("shell", *files, *words).out)) == expected, words
+        said = cli("summary", "kernels", "api", "domains", "--by", "rank", "-f", "json", *files, *words)
+        tables = json.loads(said.out)
+        for table, rows in totals(chosen).items():
+            calls = {
+                (row["rank"], str(row["domain" if table == "domains" else "name"])): row["calls"]
+                for row in tables[table]
+            }
+            assert calls == {(key[0], key[-1]): count for key, (count, _) in rows.items()}, (words, table)
+            assert sum(row["total_ns"] for row in tables[table]) == sum(total for _, total in rows.values())
+
+
+def test_a_kernel_gives_the_window_whatever_the_filters(made: Job, cli: Cli) -> None:
+    """Filters say what counts, the kernels of --window-kernel only when."""
+    words = ("query", "SELECT count(*) FROM regions", made.folder, "--window-kernel", "gemm", "--format", "csv")
+    found = cli(*words, "--category", "HIP")
+    assert found.code == 0, found.err
+    assert int(found.out.split()[-1]) <= int(cli(*words).out.split()[-1])
+
+
+def test_info_counts_the_selection(made: Job, cli: Cli) -> None:
+    words = ("info", made.folder, "--only", "tables", "--format", "csv")
+    whole, some = (dict(line.split(",") for line in cli(*words, *more).out.split()) for more in ((), ("--rank", "0")))
+    assert 0 < int(some["rocpd_kernel_dispatch"]) < int(whole["rocpd_kernel_dispatch"])
+    none = dict(line.split(",") for line in cli(*words, "--category", "HIP").out.split())
+    assert int(none["rocpd_kernel_dispatch"]) == 0 < int(none["rocpd_region"])

@@ -1,0 +1,253 @@
+"""Ranks read by the workers of a real Dask cluster: two processes, one of which may be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import distributed
+import pytest
+
+import rocpd
+from rocpd.convert import FORMATS
+from rocpd.convert.options import ConvertOptions
+from rocpd.errors import ClosedError, InputError, RocpdError, UsageError
+from rocpd.federate import cluster as cluster_module
+from rocpd.federate.cluster import Cluster
+from rocpd.simulate import JobOptions, simulate
+from rocpd.summary.summarize import SummaryOptions, summarize
+from tests.build import TraceBuilder
+
+connect_to: Any = distributed.Client
+SOURCE = Path(__file__).parents[2]
+STATEMENTS = [
+    "SELECT * FROM top_kernels",
+    "SELECT name, count(*), sum(duration), avg(duration), min(name), max(start) FROM kernels GROUP BY name",
+    "SELECT rank, name, avg(duration / 3.0), sum(duration * 0.1), total(start) FROM kernels GROUP BY 1, 2 ORDER BY 2",
+    'SELECT count(*), count(DISTINCT name), sum(duration), min(start), max("end") FROM regions',
+    "SELECT rank, id, name, start FROM kernels WHERE duration > 1000",
+    "SELECT name, start FROM kernels ORDER BY start DESC LIMIT 7",
+    "SELECT median(duration) FROM kernels",
+]
+ENDLESS = (
+    "SELECT count(*) FROM kernels a JOIN kernels b ON a.guid = b.guid JOIN kernels c ON a.guid = c.guid"
+    " WHERE a.id + b.id + c.id < 0"
+)
+
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[distributed.LocalCluster]:
+    start: Any = distributed.LocalCluster
+    with start(n_workers=2, threads_per_worker=1, dashboard_address=":0") as started:
+        yield started
+
+
+@pytest.fixture
+def client(local: distributed.LocalCluster) -> Iterator[distributed.Client]:
+    with connect_to(local, set_as_default=False) as connected:
+        connected.wait_for_workers(2, timeout=60)
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    out = tmp_path_factory.mktemp("cluster")
+    return list(simulate(JobOptions(out=out, ranks=9, nodes=3, events_per_rank=400, faults=True)))
+
+
+@pytest.fixture
+def many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small jobs are cut into as many tasks, and as deep a tree, as large ones."""
+    monkeypatch.setattr(cluster_module, "_LEAST_BYTES", 1)
+    monkeypatch.setattr(cluster_module, "_FAN_IN", 2)
+
+
+@pytest.mark.usefixtures("many_tasks")
+@pytest.mark.parametrize("sql", STATEMENTS)
+def test_a_cluster_changes_no_answer(sql: str, files: list[Path], client: distributed.Client) -> None:
+    with rocpd.connect(files) as here, rocpd.connect(files, client=client) as there:
+        wanted = here.execute(sql, strategy=there.explain(sql).fetchall()[0][1])
+        found = there.execute(sql)
+        assert found.columns == wanted.columns
+        assert list(map(repr, found)) == list(map(repr, wanted))
+
+
+def test_ranks_are_batched(files: list[Path], client: distributed.Client) -> None:
+    with rocpd.connect(files, client=client) as session:
+        seen: list[tuple[int, int]] = []
+        session.on_progress = lambda done, total: seen.append((done, total))
+        assert session.execute("SELECT count(*) FROM kernels").fetchall()[0][0] > 0
+    assert 1 <= len(seen) < 9
+    assert seen[-1] == (9, 9)
+
+
+@pytest.mark.usefixtures("many_tasks")
+@pytest.mark.parametrize("sql", [STATEMENTS[1], STATEMENTS[4]])
+def test_a_worker_that_is_killed_in_mid_query(sql: str, files: list[Path], local: distributed.LocalCluster) -> None:
+    """What it had done is done again by others."""
+    with rocpd.connect(files) as here:
+        wanted = here.execute(sql).fetchall()
+    with connect_to(local, set_as_default=False) as client, rocpd.connect(files, client=client) as session:
+        client.wait_for_workers(2, timeout=60)
+        killed: list[int] = []
+
+        def kill(done: int, total: int) -> None:
+            if not killed and done < total:
+                killed.append(next(iter(client.run(os.getpid).values())))
+                os.kill(killed[0], signal.SIGKILL)
+
+        session.on_progress = kill
+        assert session.execute(sql).fetchall() == wanted
+        assert killed
+
+
+@pytest.mark.usefixtures("many_tasks")
+def test_summaries_and_converters_are_the_same(files: list[Path], client: distributed.Client, tmp_path: Path) -> None:
+    with rocpd.connect(files) as here, rocpd.connect(files, client=client) as there:
+        wanted, found = (list(summarize(session, SummaryOptions(by_rank=True))) for session in (here, there))
+        assert [(table.name, list(table.rows)) for table in found] == [(t.name, list(t.rows)) for t in wanted]
+        for name in ("kernels", "gpu-time", "ranks", "calls"):
+            assert list(rocpd.summary(there, name)) == list(rocpd.summary(here, name))
+        for session, folder in ((here, "here"), (there, "there")):
+            FORMATS["pftrace"].write(session, ConvertOptions(tmp_path / folder))
+            FORMATS["csv"].write(session, ConvertOptions(tmp_path / folder))
+    names = sorted(path.name for path in (tmp_path / "here").iterdir())
+    assert len(names) > 3
+    for name in names:
+        assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes(), name
+
+
+def test_files_are_read_on_their_hosts(client: distributed.Client, tmp_path: Path) -> None:
+    host = socket.gethostname()
+    one = TraceBuilder(1, host=host).kernel("gemm", 1, 5).write(tmp_path / "1.db")
+    (tmp_path / f"{host}.site.org").mkdir()
+    two = TraceBuilder(2, host="login1").kernel("gemm", 1, 5).write(tmp_path / f"{host}.site.org" / "2.db")
+    with rocpd.connect([one, two], client=Cluster(client, local_hosts=True)) as session:
+        assert session.execute("SELECT sum(duration) FROM kernels").fetchall() == [(8,)]
+    three = TraceBuilder(3, host="elsewhere7").kernel("gemm", 1, 5).write(tmp_path / "3.db")
+    with (
+        rocpd.connect([one, three], client=Cluster(client, local_hosts=True)) as session,
+        pytest.raises(UsageError, match=r"3\.db: no worker on its host \(elsewhere7\)"),
+    ):
+        session.execute("SELECT sum(duration) FROM kernels").fetchall()
+
+
+def test_what_is_wrong_on_a_worker_is_told_as_here(client: distributed.Client, tmp_path: Path) -> None:
+    files = [TraceBuilder(n).kernel("gemm", 1, 5).write(tmp_path / f"{n}.db") for n in range(3)]
+    with rocpd.connect(files, client=client) as session:
+        files[1].unlink()
+        with pytest.raises(InputError, match=r"1\.db: cannot be opened") as caught:
+            session.execute("SELECT sum(duration) FROM kernels").fetchall()
+    assert caught.value.hint == "check its permissions"
+
+
+def test_a_cluster_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(cluster_module, "_DIAL_S", 0.2)
+    with pytest.raises(UsageError, match="no scheduler at tcp:"):
+        Cluster("tcp://127.0.0.1:9")
+    with pytest.raises(UsageError, match=r"no scheduler at .*none\.json"):
+        Cluster(str(tmp_path / "none.json"))
+
+
+def test_a_client_that_is_closed_or_cannot_wait(files: list[Path], local: distributed.LocalCluster) -> None:
+    async def in_a_loop() -> None:
+        async with connect_to(local.scheduler_address, set_as_default=False, asynchronous=True) as client:
+            rocpd.connect(files, client=client)
+
+    with pytest.raises(UsageError, match="no client that can wait"):
+        asyncio.run(in_a_loop())
+    early = connect_to(local, set_as_default=False)
+    session = rocpd.connect(files, client=early)
+    early.close()
+    with pytest.raises(UsageError, match="the client of the cluster is closed"):
+        rocpd.connect(files, client=early)
+    with pytest.raises(RocpdError, match="the client of the cluster was closed"):
+        session.execute(STATEMENTS[1]).fetchall()
+    with pytest.raises(RocpdError, match="the client of the cluster was closed"):
+        rocpd.summary(session, "kernels").fetchall()
+    session.close()
+
+
+def test_a_session_that_is_closed_while_its_rows_are_read(files: list[Path], local: distributed.LocalCluster) -> None:
+    session = rocpd.connect(files, client=local.scheduler_address)
+    rows = session.execute("SELECT * FROM kernels")
+    session.close()
+    with pytest.raises(ClosedError):
+        list(rows)
+
+
+def test_workers_with_another_version(client: distributed.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rocpd, "__version__", "99.0")
+    with pytest.raises(UsageError, match=r"workers have another rocpd than 99\.0: \d"):
+        Cluster(client)
+
+
+def test_the_commands_take_a_scheduler(files: list[Path], local: distributed.LocalCluster, tmp_path: Path) -> None:
+    address = local.scheduler_address
+    plain = _rocpd("query", STATEMENTS[1], *files, "-f", "csv", env={})
+    assert plain.stdout.count("\n") > 3
+    option = _rocpd("query", STATEMENTS[1], *files, "-f", "csv", "--scheduler", address, env={})
+    variable = _rocpd("query", STATEMENTS[1], *files, "-f", "csv", env={"DASK_SCHEDULER_ADDRESS": address})
+    assert plain.stdout == option.stdout == variable.stdout
+    summary = _rocpd("summary", "kernels", *files, "-f", "csv", "--scheduler", address, env={})
+    assert summary.stdout == _rocpd("summary", "kernels", *files, "-f", "csv", env={}).stdout
+    _rocpd("convert", "-f", "json", "-d", tmp_path, *files, "--scheduler", address, "--local-hosts", env={}, code=2)
+    _rocpd("convert", "-f", "json", "-d", tmp_path, *files, "--scheduler", address, env={})
+    assert (tmp_path / "out.json").stat().st_size > 1000
+
+
+def test_ctrl_c_ends_the_tasks_too(local: distributed.LocalCluster, tmp_path: Path) -> None:
+    files = list(simulate(JobOptions(out=tmp_path, ranks=2, events_per_rank=60_000)))
+    command = [
+        sys.executable,
+        "-m",
+        "rocpd",
+        "query",
+        ENDLESS,
+        *map(str, files),
+        "--scheduler",
+        local.scheduler_address,
+    ]
+    with (
+        subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=_env({}), start_new_session=True) as process,
+        connect_to(local, set_as_default=False) as client,
+    ):
+        _until(lambda: any(client.processing().values()))
+        time.sleep(0.5)  # the statement runs
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) != 0
+        assert process.stderr
+        assert "Traceback" not in process.stderr.read()
+        _until(lambda: not any(client.processing().values()))
+        _until(lambda: not any(client.run(_busy).values()))  # Dask itself would let it run on
+
+
+def _busy(dask_worker: distributed.Worker) -> bool:
+    return bool(dask_worker.active_threads)
+
+
+def _until(ready: Callable[[], bool], limit: float = 30) -> None:
+    end = time.monotonic() + limit
+    while not ready():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def _env(more: dict[str, str]) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ROCPD_", "DASK_"))}
+    return kept | {"PYTHONPATH": str(SOURCE)} | more
+
+
+def _rocpd(*words: object, env: dict[str, str], code: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rocpd", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, env=_env(env), timeout=120, check=False)
+    assert done.returncode == code, done.stderr
+    return done

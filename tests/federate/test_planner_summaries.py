@@ -1,0 +1,150 @@
+"""What the documents ask, what views give and what summaries read, over damaged jobs: taken apart and as a whole."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from rocpd.errors import QueryError, UsageError
+from rocpd.federate import session as session_module
+from rocpd.federate.plan import plan
+from rocpd.federate.steps import Strategy
+from rocpd.schema.load import TABLES, VIEWS, strip_comments, view
+from tests.properties.test_plan import Answer, bags_differ, damaged, simulated
+
+ROOT = Path(__file__).parents[2]
+SUMMARY = ROOT / "rocpd" / "summary"
+
+JOBS = {"simulated": simulated, "damaged": damaged}
+
+
+@pytest.fixture(scope="module", params=JOBS)
+def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[rocpd.Session]:
+    """Damaged jobs, one of them behind filters and a window that cuts; nothing is so small that it is not planned."""
+    files = JOBS[request.param](tmp_path_factory.mktemp("job"))
+    restricted = request.param == "simulated"
+    filters = rocpd.Filters(ranks="0,2-7", exclude_kernel="elementwise", agents="GPU-0,GPU-1") if restricted else None
+    window = rocpd.Window("1%", "99%", clip=True) if restricted else None
+    with pytest.MonkeyPatch.context() as monkeypatch, rocpd.connect(files, filters=filters, window=window) as opened:
+        monkeypatch.setattr(session_module, "_SMALL_BYTES", 0)
+        yield opened
+
+
+def answer(session: rocpd.Session, sql: str, strategy: str) -> Answer:
+    """Columns and rows, or that SQLite refused."""
+    try:
+        rows = session.execute(sql, strategy=strategy)
+        return rows.columns, rows.fetchall()
+    except QueryError as error:
+        return f"refused: {error}"
+
+
+def agrees(session: rocpd.Session, sql: str, strategy: str = "auto") -> int:
+    """Check columns, rows and types of a statement taken apart against the whole; give the number of rows."""
+    expected, found = answer(session, sql, "attached"), answer(session, sql, strategy)
+    assert not isinstance(expected, str), expected
+    assert not isinstance(found, str), found
+    assert found[0] == expected[0]
+    assert bags_differ(expected[1], found[1]) is None, sql
+    assert len(found[1]) == len(expected[1])
+    return len(expected[1])
+
+
+# --- documents
+
+
+def documented() -> dict[str, str]:
+    """Every statement that stands in a page, between double quotes, with the page."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    found: dict[str, str] = {}
+    for page in pages:
+        for sql in re.findall(r'"((?:select|with)\b[^"]*)"', page.read_text(encoding="utf-8"), re.I):
+            found.setdefault(sql, page.name)
+    return {sql: page for sql, page in found.items() if " slow" not in sql}  # a temp view of the script before it
+
+
+def test_statements_of_the_documents(session: rocpd.Session) -> None:
+    statements = documented()
+    assert {"README.md", "recipes.md", "simulate.md", "tour.md", "convert.md"} <= set(statements.values())
+    rows = 0
+    for sql in statements:
+        chosen = plan(sql, session.parts)
+        if re.search(r"\bfrom\b", sql, re.I):
+            assert chosen.strategy is not Strategy.ATTACHED, (sql, chosen.reason)
+        whole = re.sub(r"\s+limit\s+\d+\s*$", "", sql, flags=re.I)  # what is cut off is not always told by the order
+        rows += agrees(session, whole)
+        if whole != sql:
+            expected, found = answer(session, sql, "attached"), answer(session, sql, "auto")
+            assert (len(found[1]), found[0]) == (len(expected[1]), expected[0])
+    assert rows > len(statements)
+
+
+# --- views
+
+
+def grouped(session: rocpd.Session, name: str) -> str:
+    """Every kind of aggregate of every column of a view, by its name or first column."""
+    columns = [
+        f'"{column}"' for column in session.execute(f"SELECT * FROM {name} LIMIT 0", strategy="attached").columns
+    ]
+    lowered = [column.lower() for column in columns]
+    key = columns[lowered.index('"name"') if '"name"' in lowered else 0]
+    calls = ", ".join(f"count({c}), min({c}), max({c}), total({c}), avg({c})" for c in columns)
+    return f"SELECT {key}, count(*), {calls} FROM {name} GROUP BY {key}"
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_and_aggregates_of_them(name: str, session: rocpd.Session) -> None:
+    kind = Strategy.ROWS if view(name).is_rows else Strategy.AGGREGATES
+    rows = agrees(session, f"SELECT * FROM {name}", kind)
+    assert rows > 0 or (name in ("graph_launches", "stream_args") and session.window is None), "nothing to compare"
+    agrees(session, grouped(session, name))
+    agrees(session, f"SELECT count(*) FROM {name}", "aggregates")
+    with pytest.raises(UsageError, match="can't run by strategy"):
+        session.execute(f"SELECT count(*) FROM {name}", strategy="rows")
+
+
+def test_tables_and_aggregates_of_them(session: rocpd.Session) -> None:
+    for name in TABLES:
+        rows = agrees(session, f"SELECT * FROM {name}", "rows")
+        found = agrees(session, grouped(session, name))
+        assert (found > 0) == (rows > 0)
+
+
+# --- what summaries read
+
+
+def read_by_summaries() -> dict[str, str]:
+    """The `.sql` files of summaries, and the statements that stand in their modules and need no values."""
+    found = {path.name: strip_comments(path.read_text(encoding="utf-8")) for path in SUMMARY.glob("sql/*.sql")}
+    for path in sorted(SUMMARY.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+            if re.match(r"\s*SELECT\s", text) and "FROM" in text and not re.search(r"[?{}]", text):
+                found[f"{path.name}: {text.strip()[:60]}"] = text
+    return found
+
+
+def of_one_rank(sql: str, guid: str) -> str:
+    """The same statement over the whole job, every table and view in it held to one rank."""
+    return re.sub(r"\b(FROM|JOIN)(\s+)(\w+)", rf"\1\2(SELECT * FROM \3 WHERE guid = '{guid}')", sql)
+
+
+@pytest.mark.parametrize("name", read_by_summaries())
+def test_what_summaries_read_of_a_rank(name: str, session: rocpd.Session) -> None:
+    sql = read_by_summaries()[name]
+    rows = 0
+    for rank in session.ranks:
+        expected = session.execute(of_one_rank(sql, rank.guid), strategy="attached").fetchall()
+        found = session.reader(rank.number).rows(sql)
+        assert session.reader(rank.number).rows(sql) == found
+        assert [row for few in session.reader(rank.number).stream(sql, size=7) for row in few] == found
+        assert bags_differ(expected, found) is None
+        assert len(found) == len(expected)
+        rows += len(found)
+    assert rows > 0 or not name.endswith(".sql"), "nothing to compare"

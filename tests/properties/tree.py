@@ -1,0 +1,53 @@
+"""An executor that does what a cluster does, in this process: batches, requests that were sent, sums as a tree."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import pickle
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any
+
+from rocpd.federate.executor import Answer, Progress, Task
+from rocpd.federate.identify import Rank
+from rocpd.federate.pool import Share, ShareDatabase
+from rocpd.federate.reduce import reduced
+from rocpd.federate.request import Request
+from rocpd.federate.result import Row
+
+
+class Tree:
+    """Two shares per batch, two partial results per sum."""
+
+    is_remote = True
+
+    def rows(self, request: Request, shares: Sequence[Share], progress: Progress | None) -> Iterator[list[Row]]:
+        """As `Executor.rows`."""
+        level = [_batch(sent(request), shares[i : i + 2]) for i in range(0, len(shares), 2)]
+        while request.merges and len(level) > 1:
+            pairs = [level[i : i + 2] for i in range(0, len(level), 2)]
+            level = [reduced(itertools.chain.from_iterable(pair), request.merges) for pair in pairs]
+        yield from level
+
+    def each(
+        self, work: Callable[[Task], Answer], tasks: Sequence[Task], ranks: Sequence[Rank]
+    ) -> Generator[Answer, None, None]:
+        """As `Executor.each`."""
+        for task in tasks:
+            yield sent(sent(work)(sent(task)))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _batch(request: Request, shares: Sequence[Share]) -> list[Row]:
+    rows: list[Row] = []
+    for share in sent(list(shares)):
+        with contextlib.closing(ShareDatabase(share)) as database:
+            rows += request.all(database)
+    return reduced(rows, request.merges)
+
+
+def sent(value: Any) -> Any:
+    """Give what arrives at another process."""
+    return pickle.loads(pickle.dumps(value))

@@ -1,0 +1,167 @@
+"""Which communication kernels belong together, worked out by hand for jobs with groups of ranks."""
+
+from __future__ import annotations
+
+import pytest
+
+import rocpd
+from tests.build import STREAM, TraceBuilder
+from tests.conftest import OpenJob
+from tests.summary.cells import cells
+
+NCCL = "ncclDevKernel_Generic_1"
+LOST = "collectives: {} of {} communication kernels could not be matched with those of others"
+
+
+class Member(TraceBuilder):
+    """A rank that runs collectives, each launched by a call that names its communicator; all run for 10 ms."""
+
+    def __init__(self, number: int, host: str = "node0") -> None:
+        super().__init__(number, host=host)
+        self.region("main", 1, 10_000_000, tid=99)
+
+    def collective(self, start: int, end: int, communicator: str | None = None, stream: int = STREAM) -> Member:
+        launch = start - 10
+        self.region("ncclAllReduce", launch, launch + 8, category="RCCL_API")
+        if communicator is not None:
+            self.arg("comm", communicator, type="ncclComm_t").arg("count", "4", type="unsigned long")
+        self.region("hipExtLaunchKernel", launch + 2, launch + 6, stack=launch)
+        return self.kernel(NCCL, start, end, stack=launch, stream=stream)
+
+    def init(self, communicator: str, ranks: int) -> Member:
+        self.region("ncclCommInitRank", 1, 5, category="RCCL_API")
+        return self.arg("newcomm", communicator).arg("nranks", str(ranks), type="int")
+
+
+def groups(session: rocpd.Session) -> list[tuple[object, ...]]:
+    return sorted(cells(session, "collectives", "group number straggler wait_ns"))
+
+
+def test_a_communicator_that_all_ranks_know(open_job: OpenJob) -> None:
+    """Pairs 0, 1 and 2, 3 do equally much at the same time; by number alone all four would be one collective."""
+    session = open_job(
+        Member(0).collective(100, 150, "east").collective(200, 250, "east"),
+        Member(1).collective(120, 150, "east").collective(210, 250, "east"),
+        Member(2).collective(101, 151, "west").collective(230, 251, "west"),
+        Member(3).collective(141, 151, "west").collective(201, 251, "west"),
+    )
+    assert groups(session) == [("0-1", 1, 1, 20), ("0-1", 2, 1, 10), ("2-3", 1, 3, 40), ("2-3", 2, 2, 29)]
+    assert session.notes == []
+
+
+@pytest.mark.parametrize("communicator", [None, "0x7f01"], ids=["untraced", "address"])
+def test_disjoint_groups_are_told_apart_by_time(communicator: str | None, open_job: OpenJob) -> None:
+    """Equal numbers, but the pairs run one after the other. The same address stands for different communicators."""
+    pairs = [(0, 0), (0, 20), (1_000_000, 0), (1_000_000, 40)]
+    ranks = [
+        Member(n).collective(100 + at + late, 150 + at, communicator).collective(300 + at, 350 + at, communicator)
+        for n, (at, late) in enumerate(pairs)
+    ]
+    session = open_job(*ranks)
+    assert groups(session) == [("0-1", 1, 1, 20), ("0-1", 2, 0, 0), ("2-3", 1, 3, 40), ("2-3", 2, 2, 0)]
+
+
+def test_disjoint_groups_are_told_apart_by_number(open_job: OpenJob) -> None:
+    """Ranks 0 and 2 run two, ranks 1 and 3 one."""
+    ranks = [Member(n).collective(100, 150) for n in range(4)]
+    for n in (0, 2):
+        ranks[n].collective(300, 350 + n)
+    session = open_job(*ranks)
+    assert groups(session) == [("0,2", 1, 0, 0), ("0,2", 2, 0, 2), ("1,3", 1, 1, 0)]
+
+
+def test_overlapping_groups(open_job: OpenJob) -> None:
+    """Tensor groups 0, 1 and 2, 3 on one stream, data groups 0, 2 and 1, 3 on another: each rank is in two."""
+    ranks = []
+    for n in range(4):
+        pair, half = 1_000_000 * (n // 2), 1_000_000 * (n % 2)
+        member = Member(n).collective(100 + pair + n, 200 + pair, stream=1).collective(300 + pair, 400 + pair, stream=1)
+        ranks.append(member.collective(5_000_000 + half + 10 * n, 5_000_100 + half, stream=2))
+    session = open_job(*ranks)
+    assert groups(session) == [
+        ("0,2", 1, 2, 20),
+        ("0-1", 1, 1, 1),
+        ("0-1", 2, 0, 0),
+        ("1,3", 1, 3, 20),
+        ("2-3", 1, 3, 1),
+        ("2-3", 2, 2, 0),
+    ]
+    assert not any("could not be matched" in note for note in session.notes)
+
+
+def test_overlapping_groups_of_equal_numbers(open_job: OpenJob) -> None:
+    """Which communicator is which says the order in which a rank begins with them."""
+    ranks = []
+    for n in range(4):
+        pair, half = 1_000_000 * (n // 2), 1_000_000 * (n % 2)
+        first = Member(n).collective(100 + pair, 200 + pair, f"0x{n}1")
+        ranks.append(first.collective(5_000_000 + half, 5_000_100 + half, f"0x{n}2"))
+    assert [group for group, *_ in groups(open_job(*ranks))] == ["0,2", "0-1", "1,3", "2-3"]
+
+
+def test_what_cannot_be_told_apart_is_not_mixed(open_job: OpenJob) -> None:
+    """Pairs in step on one clock: four ranks where a communicator has two. Nothing is matched, and it is said."""
+    ranks = [Member(n).init("0x1", 2).collective(100, 150, "0x1") for n in range(4)]
+    session = open_job(*ranks)
+    with pytest.raises(rocpd.RocpdError):
+        cells(session, "collectives", "group")
+    assert LOST.format(4, 4) in session.notes
+
+
+def test_what_is_taken_for_a_group_is_told(open_job: OpenJob) -> None:
+    """The same pairs without communicators: nothing shows that they are two groups, so the user is told of one."""
+    session = open_job(*(Member(n).collective(100, 150) for n in range(4)))
+    assert [group for group, *_ in groups(session)] == ["0-3"]
+    told = "collectives: communicators unknown; groups run equally often at the same time: 0-3"
+    assert session.notes == [told]
+
+
+def test_a_group_that_not_all_belong_to_is_not_mixed(open_job: OpenJob) -> None:
+    """0 runs with 1 and 1 with 2, but 0 not with 2: that is no collective."""
+    session = open_job(*(Member(n).collective(100 + 60_000 * n, 90_100 + 60_000 * n) for n in range(3)))
+    with pytest.raises(rocpd.RocpdError):
+        cells(session, "collectives", "group")
+    assert LOST.format(3, 3) in session.notes
+
+
+def test_a_rank_that_lost_some(open_job: OpenJob) -> None:
+    session = open_job(
+        Member(0).collective(100, 150).collective(300, 350),
+        Member(1).collective(120, 150).collective(300, 350),
+        Member(2).collective(310, 350),
+    )
+    assert groups(session) == [("0-1", 1, 1, 20), ("0-1", 2, 0, 0)]
+    assert LOST.format(1, 5) in session.notes
+
+
+def test_clocks_that_do_not_compare(open_job: OpenJob) -> None:
+    """On two machines equal numbers are all there is, unless one of them shows several groups."""
+    apart = [Member(n, host=f"n{n}").collective(100 + 10**9 * n, 150 + 10**9 * n) for n in range(3)]
+    assert [group for group, *_ in groups(open_job(*apart))] == ["0-2"]
+    twice = [Member(n, host=f"n{n // 2}").collective(100 + 10**6 * (n % 2), 150 + 10**6 * (n % 2)) for n in range(4)]
+    session = open_job(*twice)
+    with pytest.raises(rocpd.RocpdError):
+        cells(session, "collectives", "group")
+    assert LOST.format(4, 4) in session.notes
+
+
+def test_a_group_call_launches_at_its_end(open_job: OpenJob) -> None:
+    """Both calls of the group name the communicator of the kernel that its end launches."""
+    ranks = []
+    for n, name in enumerate(("east", "west", "east", "west")):
+        trace = Member(n).region("ncclGroupStart", 10, 12, category="RCCL_API")
+        trace.region("ncclAllReduce", 13, 15, category="RCCL_API").arg("comm", name)
+        trace.region("ncclAllReduce", 16, 18, category="RCCL_API").arg("comm", name)
+        trace.region("ncclGroupEnd", 20, 40, category="RCCL_API").region("hipLaunchKernel", 22, 30, stack=7)
+        ranks.append(trace.kernel(NCCL, 50, 60 + n, stack=7))
+    assert [group for group, *_ in groups(open_job(*ranks))] == ["0,2", "1,3"]
+
+
+def test_a_window_does_not_shift_numbers(open_job: OpenJob) -> None:
+    """The window begins inside the second collective of rank 0 and before that of rank 1: it is the second of both."""
+    session = open_job(
+        Member(0).collective(100, 150).collective(200, 290).collective(300, 390),
+        Member(1).collective(100, 150).collective(280, 290).collective(310, 390),
+    )
+    session.restrict(rocpd.Window(260, 400, inclusive=False))
+    assert cells(session, "collectives", "number ranks straggler wait_ns") == [(3, 2, 1, 10)]

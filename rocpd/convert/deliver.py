@@ -18,6 +18,7 @@ from typing import BinaryIO, TypeVar, cast
 from rocpd.convert import Progress
 from rocpd.convert.job import RankJob, jobs
 from rocpd.convert.options import ConvertOptions, Split
+from rocpd.federate.keep import Keeper
 from rocpd.federate.local import Local
 from rocpd.federate.pool import Pool
 from rocpd.federate.session import Session
@@ -72,7 +73,8 @@ def run(
 
     The caller removes what `work` wrote, or it goes with `folder`; and it closes the generator before that.
     """
-    counts = [job.rows() for job in ranks] if progress else [0] * len(ranks)
+    with contextlib.closing(Keeper()) as keeper:
+        counts = [keeper.do(RankJob.rows, job) if progress else 0 for job in ranks]
     parts = [Part(job, folder.absolute() / str(number)) for number, job in enumerate(ranks)]
     done = 0
     with contextlib.ExitStack() as stack:

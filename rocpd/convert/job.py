@@ -14,8 +14,8 @@ import apsw
 
 from rocpd.convert.options import ConvertOptions
 from rocpd.convert.read import Tables, total_rows
-from rocpd.federate.attach import let_signals_in
 from rocpd.federate.identify import Rank
+from rocpd.federate.keep import lent
 from rocpd.federate.open import told_as_input_error
 from rocpd.federate.session import Session
 from rocpd.federate.window import Interval
@@ -52,16 +52,13 @@ class RankJob:
     @contextlib.contextmanager
     def open(self) -> Iterator[Tables]:
         """Open the rank's file and give its tables; errors name the file."""
-        connection = self.rank.opening.connect()
-        try:
-            let_signals_in(connection)
-            yield Tables(connection, self.part, self.interval, self.whole)
-        except apsw.Error:
-            # No other error: what the caller writes meanwhile may fail too, and that is not the input's fault.
-            with told_as_input_error(self.rank.opening.path):
-                raise
-        finally:
-            connection.close()
+        with lent(self.rank.opening, self.part) as database:
+            try:
+                yield Tables(database.connection, self.part, self.interval, self.whole)
+            except apsw.Error:
+                # No other error: what the caller writes meanwhile may fail too, and that is not the input's fault.
+                with told_as_input_error(self.rank.opening.path):
+                    raise
 
     def rows(self) -> int:
         """Count the events of the rank."""

@@ -11,7 +11,7 @@ import itertools
 import pickle
 import socket
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ import rocpd
 from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.executor import Answer, Progress, Task, in_order
 from rocpd.federate.identify import Rank
+from rocpd.federate.keep import Keeper
 from rocpd.federate.pool import Share, ShareDatabase
 from rocpd.federate.reduce import reduced
 from rocpd.federate.request import Request
@@ -147,7 +148,8 @@ class Cluster:
     ) -> Generator[Answer, None, None]:
         """As `Executor.each`."""
         with self._told():
-            places = [_Place(rank.opening.size, self._workers(rank.opening.path, rank.hostname)) for rank in ranks]
+            sizes = {file: file.size // count for file, count in Counter(rank.opening for rank in ranks).items()}
+            places = [_Place(sizes[rank.opening], self._workers(rank.opening.path, rank.hostname)) for rank in ranks]
             batches = self._batches(tasks, places)
             with contextlib.closing(self._in_order(_each, work, batches)) as answers:
                 for found in answers:
@@ -285,7 +287,8 @@ def _together(parts: Iterable[bytes], merges: Sequence[str]) -> bytes:
 def _each(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> bytes:
     """On a worker: do some tasks."""
     stopped = _cancelled()
-    return pickle.dumps([work(task) for task in tasks if not stopped()])
+    with contextlib.closing(Keeper()) as keeper:
+        return pickle.dumps([keeper.do(work, task) for task in tasks if not stopped()])
 
 
 def _cancelled() -> Callable[[], bool]:

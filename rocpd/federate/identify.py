@@ -170,14 +170,19 @@ def _check_views(
     opening: Opening, tables: Mapping[str, Sequence[str]], views: Mapping[str, str], suffixes: Sequence[str]
 ) -> None:
     """A stored view that names a missing suffixed table tells of a table that was lost."""
-    text = "\n".join(views.values())
-    for suffix in suffixes:
-        for base in sorted(_bases(text.replace(suffix, _MARK))):
-            if base + suffix not in tables:
-                view = next(name for name, sql in views.items() if base + suffix in sql)
-                raise InputError(
-                    f"{opening.path}: damaged: view {view} names a missing table, {base + suffix}", _SKIP_HINT
-                )
+    lost = sorted(_named_tables("\n".join(views.values()), suffixes) - tables.keys())
+    if lost:
+        view = next(name for name, sql in views.items() if lost[0] in sql)
+        raise InputError(f"{opening.path}: damaged: view {view} names a missing table, {lost[0]}", _SKIP_HINT)
+
+
+def _named_tables(text: str, suffixes: Sequence[str]) -> set[str]:
+    """Give the tables of these suffixes that SQL names, in one pass: a merged file has long views of many ranks."""
+    if len(suffixes) == 1:
+        return {base + suffixes[0] for base in _bases(text.replace(suffixes[0], _MARK))}
+    known = frozenset(suffixes)
+    named = set(re.findall(r"\brocpd_\w+", text))
+    return {name for name in named if (split := split_suffix(name, known)) and split[1] in known}
 
 
 @functools.lru_cache(maxsize=8)
@@ -187,12 +192,10 @@ def _bases(text: str) -> frozenset[str]:
 
 
 def _owned(tables: Mapping[str, tuple[str, ...]], suffixes: Sequence[str]) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Give suffix -> base name -> columns. A suffix that looks like a UUID is found without trying all of them."""
+    """Give suffix -> base name -> columns."""
     owned: dict[str, dict[str, tuple[str, ...]]] = {suffix: {} for suffix in suffixes}
     for name, columns in tables.items():
-        split = split_suffix(name)
-        if split is None or split[1] not in owned:
-            split = split_suffix(name, suffixes)
+        split = split_suffix(name, owned)
         if split and split[1] in owned:
             owned[split[1]][split[0]] = columns
     return owned

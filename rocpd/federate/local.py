@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from rocpd.federate.executor import Answer, Progress, Task, in_order
 from rocpd.federate.identify import Rank
+from rocpd.federate.keep import Keeper
 from rocpd.federate.pool import Pool, Share
 from rocpd.federate.request import Request
 from rocpd.federate.result import Row
@@ -79,7 +80,9 @@ class Local:
         """Give `work(task)` for each task, in order; as `Executor.each`."""
         count = self._count(len(tasks), ranks)
         if count == 1:
-            yield from map(work, tasks)
+            with contextlib.closing(Keeper()) as keeper:
+                for task in tasks:
+                    yield keeper.do(work, task)
             return
         if not self._workers or self._workers.count != count:
             self.close()

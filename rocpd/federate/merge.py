@@ -101,21 +101,23 @@ class _Copy:
 
     def run(self) -> dict[str, int]:
         """Copy everything; give table -> rows that its source holds."""
-        for opening in dict.fromkeys(rank.opening for rank in self._session.ranks):
+        files: dict[Opening, list[Rank]] = {}
+        for rank in self._session.ranks:
+            files.setdefault(rank.opening, []).append(rank)
+        for opening, ranks in files.items():
             with told_as_input_error(opening.path), _told_as_output_error(self._path):
-                self._copy_file(opening)
+                self._copy_file(opening, ranks)
         return self._counts
 
-    def _copy_file(self, opening: Opening) -> None:
+    def _copy_file(self, opening: Opening, ranks: list[Rank]) -> None:
         self._connection.execute("ATTACH ? AS source", (opening.uri,))
         self._connection.execute("BEGIN")
         stored = _stored_texts(self._connection)
-        for rank in self._session.ranks:
-            if rank.opening == opening:
-                part = self._session.part(rank.number, "source")
-                for base in rank.tables:
-                    self._copy_table(base, part, stored)
-        _tell_left_out(self._session, opening, stored)
+        for rank in ranks:
+            part = self._session.part(rank.number, "source")
+            for base in rank.tables:
+                self._copy_table(base, part, stored)
+        self._tell_left_out(opening, {rank.suffix for rank in ranks}, stored)
         self._connection.execute("COMMIT")
         self._connection.execute("DETACH source")
 
@@ -133,6 +135,11 @@ class _Copy:
         for index, text in indexes:
             self._connection.execute(_renamed(text, index if index.endswith(part.suffix) else index + part.suffix))
         self._counts[name] = count
+
+    def _tell_left_out(self, opening: Opening, suffixes: set[str], stored: _Texts) -> None:
+        left = sorted(name for name in stored if not name.startswith("sqlite_") and not split_suffix(name, suffixes))
+        if left:
+            self._session.note(f"{opening.path}: not merged, no table of a rank: {', '.join(left)}")
 
 
 def _check_suffixes(session: Session) -> None:
@@ -193,13 +200,6 @@ def _row_ranges(connection: apsw.Connection, table: str) -> Iterator[tuple[int, 
         found: list[Any] = [row[0] for row in connection.execute(sql, (first, _BATCH - 1))]
         yield first, found[0] if found else top
         first = found[1] if len(found) == 2 else None
-
-
-def _tell_left_out(session: Session, opening: Opening, stored: _Texts) -> None:
-    suffixes = {rank.suffix for rank in session.ranks if rank.opening == opening}
-    left = sorted(name for name in stored if not name.startswith("sqlite_") and not split_suffix(name, suffixes))
-    if left:
-        session.note(f"{opening.path}: not merged, no table of a rank: {', '.join(left)}")
 
 
 def _store_views(connection: apsw.Connection, session: Session) -> None:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from rocpd.federate.identify import Rank
-from rocpd.federate.pool import Share, ShareDatabase
+from rocpd.federate.keep import lent
+from rocpd.federate.pool import ShareDatabase
 from rocpd.federate.result import Parameters, Row
 from rocpd.schema.render import Part
 
@@ -67,9 +68,6 @@ class RankTask(Generic[Answer]):
 
 
 def do(task: RankTask[Answer]) -> Answer:
-    """Open the file of a task's rank, do the work, close it; errors name the file."""
-    database = ShareDatabase(Share(task.rank.opening, (task.part,)))
-    try:
+    """Do the work of a task on its rank's file; errors name the file."""
+    with lent(task.rank.opening, task.part) as database:
         return task.work(RankReader(task.rank, task.part, lambda: contextlib.nullcontext(database)))
-    finally:
-        database.connection.close(True)

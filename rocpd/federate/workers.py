@@ -24,6 +24,7 @@ from typing import Any
 
 from rocpd.errors import RocpdError
 from rocpd.federate.executor import Answer, Task, in_order
+from rocpd.federate.keep import Keeper
 
 _SERVE = """
 import pickle, sys
@@ -138,12 +139,13 @@ def serve(parent: int) -> None:
     tasks = sys.stdin.buffer
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)  # what a library prints must not get between the answers
+        keeper = Keeper()
         while True:
             try:
                 work, task = pickle.load(tasks)
             except EOFError:
                 return
-            pickle.dump(_answer(work, task), answers)
+            pickle.dump(_answer(keeper, work, task), answers)
             answers.flush()
 
 
@@ -153,9 +155,9 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _answer(work: Callable[[Any], Any], task: object) -> tuple[bool, Any]:
+def _answer(keeper: Keeper, work: Callable[[Any], Any], task: object) -> tuple[bool, Any]:
     try:
-        return True, work(task)
+        return True, keeper.do(work, task)
     except Exception as error:  # noqa: BLE001 (it is raised in the parent)
         try:
             pickle.loads(pickle.dumps(error))

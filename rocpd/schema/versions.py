@@ -21,15 +21,17 @@ def split_suffix(table: str, suffixes: Collection[str] = ()) -> tuple[str, str] 
 
     Args:
         table: name of a real table.
-        suffixes: suffixes named by a file's metadata; they need not look like a UUID.
+        suffixes: suffixes named by a file's metadata; they need not look like a UUID. A set, where there are many.
 
     Returns:
         base name and suffix, or None for a table without suffix.
     """
+    match = _SUFFIXED.match(table)
+    if match and match[2] in suffixes:
+        return match[1], match[2]
     for suffix in suffixes:
         if suffix and table.endswith(suffix) and table.startswith("rocpd_"):
             return table[: -len(suffix)], suffix
-    match = _SUFFIXED.match(table)
     return (match[1], match[2]) if match else None
 
 

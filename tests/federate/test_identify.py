@@ -21,6 +21,7 @@ from tests.build import TraceBuilder, guid_of
 from tests.conftest import REAL, OpenJob
 
 UUID = suffix_of(guid_of(0))
+OTHER = suffix_of(guid_of(9))
 
 
 def merged(path: Path, *builders: TraceBuilder) -> Path:
@@ -237,12 +238,19 @@ def fact(tag: str, value: str) -> str:
             "metadata names the suffix _lost, but no table has it",
         ),
         (
-            (META, REGION, fact("uuid", UUID), fact("uuid", suffix_of(guid_of(9)))),
-            f"metadata names the suffix {suffix_of(guid_of(9))}, but no table has it",
+            (META, REGION, fact("uuid", UUID), fact("uuid", OTHER)),
+            f"metadata names the suffix {OTHER}, but no table has it",
         ),
         (
             (META, REGION, fact("uuid", UUID), f"CREATE VIEW regions AS SELECT * FROM rocpd_event{UUID}"),
             f"damaged: view regions names a missing table, rocpd_event{UUID}",
+        ),
+        (
+            (
+                *(META, REGION, fact("uuid", UUID), fact("uuid", OTHER), f"CREATE TABLE rocpd_event{OTHER} (id)"),
+                f"CREATE VIEW events AS SELECT id FROM rocpd_event{OTHER} UNION ALL SELECT id FROM rocpd_event{UUID}",
+            ),
+            f"damaged: view events names a missing table, rocpd_event{UUID}",
         ),
         (("CREATE TABLE songs (id)",), "a SQLite file, but not a rocpd database"),
         (("PRAGMA user_version = 1",), "a SQLite file, but not a rocpd database"),

@@ -1,0 +1,112 @@
+"""The one file that whoever works through ranks keeps open."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+import rocpd
+from rocpd.federate.keep import Keeper, lent
+from rocpd.federate.merge import merge
+from rocpd.federate.open import Opening
+from rocpd.federate.reader import RankReader
+from rocpd.federate.session import Session
+from tests.build import TraceBuilder
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    return [TraceBuilder(n, pid=n).kernel("gemm", 10, 20 + n).write(tmp_path / f"{n}.db") for n in range(3)]
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The files that are opened, in order."""
+    seen: list[Path] = []
+    connect = Opening.connect
+
+    def noted(opening: Opening) -> apsw.Connection:
+        seen.append(opening.path)
+        return connect(opening)
+
+    monkeypatch.setattr(Opening, "connect", noted)
+    return seen
+
+
+def _connection(session: Session, rank: int) -> apsw.Connection:
+    with lent(session.ranks[rank].opening, session.part(rank)) as database:
+        database.connection.execute("SELECT 1").fetchall()
+        return database.connection
+
+
+def test_ranks_of_a_merged_file_are_read_through_one_connection(
+    files: list[Path], opened: list[Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "merged.db"
+    with rocpd.connect(files) as session:
+        merge(session, out)
+    with rocpd.connect(out) as session:
+        opened.clear()
+        assert [durations for _, durations in session.each(_durations)] == [[10], [11], [12]]
+        assert opened == [out]
+
+
+def _durations(reader: RankReader) -> list[int]:
+    return [duration for (duration,) in reader.rows("SELECT duration FROM kernels")]
+
+
+def test_a_file_is_kept_until_another_is_read(files: list[Path]) -> None:
+    with rocpd.connect(files) as session:
+        keeper = Keeper()
+        first, again, other = (keeper.do(functools.partial(_connection, session), rank) for rank in (0, 0, 1))
+        assert first is again
+        with pytest.raises(apsw.ConnectionClosedError):
+            first.execute("SELECT 1")
+        other.execute("SELECT 1").fetchall()
+        keeper.close()
+        keeper.close()
+        with pytest.raises(apsw.ConnectionClosedError):
+            other.execute("SELECT 1")
+
+
+def test_nothing_is_kept_outside_of_tasks(files: list[Path]) -> None:
+    with rocpd.connect(files) as session, pytest.raises(apsw.ConnectionClosedError):
+        _connection(session, 0).execute("SELECT 1")
+
+
+def test_nothing_is_kept_after_an_error_or_in_the_middle_of_a_statement(files: list[Path]) -> None:
+    with rocpd.connect(files) as session:
+        keeper = Keeper()
+        left: list[Iterator[object]] = []
+
+        def fails(_: int) -> None:
+            with lent(session.ranks[0].opening, session.part(0)):
+                raise KeyError
+
+        def leaves(_: int) -> None:
+            with lent(session.ranks[0].opening, session.part(0)) as database:
+                left.append(iter(database.connection.execute("SELECT 1 FROM sqlite_master")))
+                next(left[0])
+
+        with pytest.raises(KeyError):
+            keeper.do(fails, 0)
+        assert keeper.take(session.ranks[0].opening) is None
+        keeper.do(leaves, 0)
+        assert keeper.take(session.ranks[0].opening) is None
+
+
+def test_two_at_a_time_have_connections_of_their_own(files: list[Path]) -> None:
+    with rocpd.connect(files) as session:
+        keeper = Keeper()
+
+        def both(_: int) -> bool:
+            where = session.ranks[0].opening, session.part(0)
+            with lent(*where) as one, lent(*where) as two:
+                return one is two
+
+        assert not keeper.do(both, 0)
+        keeper.close()

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,7 +26,7 @@ from rocpd.schema.versions import split_suffix
 from rocpd.schema.write import create_view_text
 
 Progress: TypeAlias = Callable[[int, int], None]
-_Texts: TypeAlias = dict[str, list[tuple[str, str]]]
+_Texts: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 
 _FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 _BATCH = 65536  # row ids copied per step: progress moves, memory stays flat
@@ -53,7 +54,10 @@ def merge(session: Session, path: Path, force: bool = False, progress: Progress 
         try:
             with _told_as_output_error(path):
                 _set_up(connection)
-                counts = _Copy(connection, session, path, progress).run()
+                files = _files(session)
+                stored = {file: _stored(file) for file in files}
+                _create_tables(connection, files, stored)
+                counts = _Copy(connection, session, path, progress).run(files, stored)
                 _store_views(connection, session)
                 _verify(connection, counts, path)
         except apsw.Error as error:
@@ -87,6 +91,72 @@ def _told_as_output_error(path: Path) -> Iterator[None]:
         raise OutputError(f"{path}: cannot be written: {error}") from error
 
 
+def _files(session: Session) -> dict[Opening, list[Rank]]:
+    """Give file -> its ranks."""
+    files: dict[Opening, list[Rank]] = {}
+    for rank in session.ranks:
+        files.setdefault(rank.opening, []).append(rank)
+    return files
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """What a file says of its tables.
+
+    Args:
+        texts: table -> (name, text) of the table itself, then of its indexes.
+        odd: tables that are perhaps more than rows in order of their ids: of other keys, or virtual.
+    """
+
+    texts: _Texts
+    odd: frozenset[str]
+
+
+def _stored(opening: Opening) -> _Stored:
+    texts: dict[str, list[tuple[str, str]]] = {}
+    with told_as_input_error(opening.path), contextlib.closing(opening.connect()) as connection:
+        select = "SELECT tbl_name, name, sql FROM sqlite_master WHERE type = ? AND sql IS NOT NULL"
+        for kind in ("table", "index"):
+            for table, name, text in connection.execute(select, (kind,)):
+                texts.setdefault(table, []).append((name, text))
+        odd = """SELECT tbl_name FROM sqlite_master WHERE type = 'index' AND sql IS NULL UNION
+            SELECT name FROM sqlite_master WHERE type = 'table' AND (rootpage = 0 OR sql LIKE '%WITHOUT%ROWID%')"""
+        return _Stored(texts, frozenset(name for (name,) in connection.execute(odd)))
+
+
+def _create_tables(
+    connection: apsw.Connection, files: Mapping[Opening, Sequence[Rank]], stored: Mapping[Opening, _Stored]
+) -> None:
+    """Create all tables, each with its own text.
+
+    For each new table SQLite reads the texts of all others, which takes a minute for 400 ranks. So they are created
+    with short texts, and get their own ones afterwards, as https://sqlite.org/lang_altertable.html#otheralter shows.
+    """
+    texts = {
+        base + rank.suffix: stored[opening].texts[base + rank.suffix][0][1]
+        for opening, ranks in files.items()
+        for rank in ranks
+        for base in rank.tables
+    }
+    odd = frozenset().union(*(of_file.odd for of_file in stored.values()))
+    connection.execute("BEGIN")
+    if any("sqlite_sequence" in of_file.texts for of_file in stored.values()):  # it comes with the first such table
+        connection.execute("CREATE TABLE counted (id INTEGER PRIMARY KEY AUTOINCREMENT); DROP TABLE counted")
+    for name in texts:
+        if name not in odd:
+            connection.execute(f"CREATE TABLE {quote_name(name)} (id INTEGER PRIMARY KEY)")
+    for name, text in texts.items():
+        if name in odd:
+            connection.execute(text)
+    rows = connection.execute("SELECT rowid, name FROM sqlite_master WHERE type = 'table'").fetchall()
+    connection.pragma("writable_schema", True)
+    connection.executemany(
+        "UPDATE sqlite_master SET sql = ? WHERE rowid = ?", [(texts[name], row) for row, name in rows if name in texts]
+    )
+    connection.execute("COMMIT")
+    connection.pragma("writable_schema", "RESET")  # reads the texts
+
+
 class _Copy:
     """Copies the tables of all ranks, file by file: attaching a file of many ranks once per rank takes minutes."""
 
@@ -99,33 +169,27 @@ class _Copy:
         self._total = sum(session.count(rank.number, base) for rank in session.ranks for base in rank.tables)
         self._counts: dict[str, int] = {}
 
-    def run(self) -> dict[str, int]:
+    def run(self, files: Mapping[Opening, Sequence[Rank]], stored: Mapping[Opening, _Stored]) -> dict[str, int]:
         """Copy everything; give table -> rows that its source holds."""
-        files: dict[Opening, list[Rank]] = {}
-        for rank in self._session.ranks:
-            files.setdefault(rank.opening, []).append(rank)
         for opening, ranks in files.items():
             with told_as_input_error(opening.path), _told_as_output_error(self._path):
-                self._copy_file(opening, ranks)
+                self._copy_file(opening, ranks, stored[opening].texts)
         return self._counts
 
-    def _copy_file(self, opening: Opening, ranks: list[Rank]) -> None:
+    def _copy_file(self, opening: Opening, ranks: Sequence[Rank], texts: _Texts) -> None:
         self._connection.execute("ATTACH ? AS source", (opening.uri,))
         self._connection.execute("BEGIN")
-        stored = _stored_texts(self._connection)
         for rank in ranks:
             part = self._session.part(rank.number, "source")
             for base in rank.tables:
-                self._copy_table(base, part, stored)
-        self._tell_left_out(opening, {rank.suffix for rank in ranks}, stored)
+                self._copy_table(base, part, texts[base + rank.suffix][1:])
+        self._tell_left_out(opening, {rank.suffix for rank in ranks}, texts)
         self._connection.execute("COMMIT")
         self._connection.execute("DETACH source")
 
-    def _copy_table(self, base: str, part: Part, stored: _Texts) -> None:
-        """Create one table with its own text, copy its rows in steps, then its indexes."""
+    def _copy_table(self, base: str, part: Part, indexes: Iterable[tuple[str, str]]) -> None:
+        """Copy the rows of one table in steps, then create its indexes."""
         name = base + part.suffix
-        (_, text), *indexes = stored[name]
-        self._connection.execute(text)
         # Counted inside the transaction that copies: a file may still be growing.
         count = self._connection.execute(f"SELECT COUNT(*) FROM {part.rows(base)}").get
         for copied in _copy_rows(self._connection, base, part, count):
@@ -136,8 +200,8 @@ class _Copy:
             self._connection.execute(_renamed(text, index if index.endswith(part.suffix) else index + part.suffix))
         self._counts[name] = count
 
-    def _tell_left_out(self, opening: Opening, suffixes: set[str], stored: _Texts) -> None:
-        left = sorted(name for name in stored if not name.startswith("sqlite_") and not split_suffix(name, suffixes))
+    def _tell_left_out(self, opening: Opening, suffixes: set[str], texts: _Texts) -> None:
+        left = sorted(name for name in texts if not name.startswith("sqlite_") and not split_suffix(name, suffixes))
         if left:
             self._session.note(f"{opening.path}: not merged, no table of a rank: {', '.join(left)}")
 
@@ -150,16 +214,6 @@ def _check_suffixes(session: Session) -> None:
             raise InputError(
                 f"{rank.opening.path}: its table suffix is also used in {other.opening.path}, by another GUID"
             )
-
-
-def _stored_texts(connection: apsw.Connection) -> _Texts:
-    """Give table -> (name, text) of the table itself, then of its indexes."""
-    found: _Texts = {}
-    sql = "SELECT tbl_name, name, sql FROM source.sqlite_master WHERE type = ? AND sql IS NOT NULL"
-    for kind in ("table", "index"):
-        for table, name, text in connection.execute(sql, (kind,)):
-            found.setdefault(table, []).append((name, text))
-    return found
 
 
 def _renamed(text: str, name: str) -> str:

@@ -206,6 +206,37 @@ def test_six_hundred_ranks_in_one_file(tmp_path: Path, sqlite3_shell: Shell) -> 
         assert session.sql("SELECT pid, duration FROM kernels WHERE rank = 599").fetchall() == [(699, 609)]
 
 
+def test_tables_of_every_kind_keep_their_own_text(tmp_path: Path, sqlite3_shell: Shell) -> None:
+    """Tables get their texts after they were created: SQLite's own shell reads and checks them, and can go on."""
+    kinds = {
+        "counted": "(id INTEGER PRIMARY KEY AUTOINCREMENT, v TEXT DEFAULT 'none')",
+        "keyless": "(a, b /* without: rowid */)",
+        "unique": "(a INTEGER, b TEXT UNIQUE)",
+        "keyed": "(a TEXT PRIMARY KEY, b REAL) WITHOUT ROWID",
+        "late": "(a INTEGER, id INTEGER PRIMARY KEY)",
+        "strict": "(a INTEGER, b TEXT) STRICT",
+        "made": "(a INTEGER, b INTEGER AS (a + 1) STORED, c AS (a * 2))",
+    }
+    files = []
+    for number in range(2):
+        built = trace(number)
+        for kind, columns in kinds.items():
+            built = built.sql(f'CREATE TABLE "rocpd_{kind}{{uuid}}" {columns}')
+            column = "v" if kind == "counted" else "a"
+            built = built.sql(f'INSERT INTO "rocpd_{kind}{{uuid}}" ({column}) VALUES (7), (8)')
+        files.append(built.write(tmp_path / f"{number}.db"))
+    out = merged(tmp_path, *files)
+    assert sqlite3_shell(out, "PRAGMA integrity_check; PRAGMA foreign_key_check") == "ok"
+    texts = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name LIKE 'rocpd%'"
+    sources = [row for file in files for row in apsw.Connection(str(file)).execute(texts).fetchall()]
+    connection = apsw.Connection(str(out))
+    assert sorted(connection.execute(texts).fetchall()) == sorted(sources)
+    counted = f'"rocpd_counted{SUFFIX[1]}"'
+    connection.execute(f"DELETE FROM {counted}; INSERT INTO {counted} DEFAULT VALUES")
+    assert connection.execute(f"SELECT * FROM {counted}").fetchall() == [(3, "none")]
+    assert connection.execute(f'SELECT * FROM "rocpd_made{SUFFIX[0]}"').fetchall() == [(7, 8, 14), (8, 9, 16)]
+
+
 def test_far_apart_ids_and_many_rows_are_copied_in_steps(tmp_path: Path) -> None:
     """More rows than a step takes, with gaps larger than a step, negative ids, and the largest id there is."""
     rows = 70_000

@@ -37,6 +37,8 @@ demo: $(VENV)/.installed  ## a small 4-rank job: merge with summary, query, Perf
 	@echo "A Perfetto trace:   $(DEMO)/out.pftrace (open it at https://ui.perfetto.dev)"
 	@echo "The command:        $(BIN)/rocpd --help"
 
+# Hundreds of commands are started: each would compile the package anew.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed-test  ## all tests
 	$(BIN)/python -m pytest -n auto --dist worksteal
 

@@ -55,7 +55,7 @@ def merge(session: Session, path: Path, force: bool = False, progress: Progress 
             with _told_as_output_error(path):
                 _set_up(connection)
                 files = _files(session)
-                stored = {file: _stored(file) for file in files}
+                stored = {file: _stored(session, ranks[0]) for file, ranks in files.items()}
                 _create_tables(connection, files, stored)
                 counts = _Copy(connection, session, path, progress).run(files, stored)
                 _store_views(connection, session)
@@ -112,9 +112,11 @@ class _Stored:
     odd: frozenset[str]
 
 
-def _stored(opening: Opening) -> _Stored:
+def _stored(session: Session, rank: Rank) -> _Stored:
+    """Read what the file of a rank says, on the connection that counts its rows too."""
     texts: dict[str, list[tuple[str, str]]] = {}
-    with told_as_input_error(opening.path), contextlib.closing(opening.connect()) as connection:
+    with told_as_input_error(rank.opening.path), session.reader(rank.number).lend() as database:
+        connection = database.connection
         select = "SELECT tbl_name, name, sql FROM sqlite_master WHERE type = ? AND sql IS NOT NULL"
         for kind in ("table", "index"):
             for table, name, text in connection.execute(select, (kind,)):

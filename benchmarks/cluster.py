@@ -17,8 +17,8 @@ from benchmarks.measure import job, medians
 from benchmarks.results import table, write_section
 from rocpd.convert import FORMATS
 from rocpd.convert.options import ConvertOptions
-from rocpd.federate.local import Local
-from rocpd.federate.pool import Pool
+from rocpd.federate.run.local import Local
+from rocpd.federate.run.pool import Pool
 from rocpd.federate.session import Session
 
 RANKS, EVENTS = 16, 300_000

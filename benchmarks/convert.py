@@ -14,10 +14,10 @@ from typing import Any
 import rocpd
 from benchmarks.measure import job, medians, seconds
 from rocpd.convert import FORMATS
-from rocpd.convert.collect import collect
-from rocpd.convert.context import Damage
-from rocpd.convert.deliver import Part
-from rocpd.convert.job import RankJob, jobs
+from rocpd.convert.deliver.job import RankJob, jobs
+from rocpd.convert.deliver.parts import Part
+from rocpd.convert.gather.collect import collect
+from rocpd.convert.gather.context import Damage
 from rocpd.convert.options import ConvertOptions
 from rocpd.schema.quote import quote_name
 
@@ -134,7 +134,7 @@ def _wheel_loop(folder: Path, found: tuple[RankJob, ...]) -> None:
     """Write the same events through the classes of the otf2 wheel."""
     import otf2
 
-    from rocpd.convert.otf2_rank import ENTER, trace
+    from rocpd.convert.formats.otf2_rank import ENTER, trace
 
     shutil.rmtree(folder, ignore_errors=True)
     with otf2.writer.open(str(folder), timer_resolution=1_000_000_000) as archive:
@@ -164,8 +164,8 @@ def _per_slice(one: RankJob) -> tuple[float, float]:
     import numpy as np
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
 
-    from rocpd.convert.packets import Encoder, in_time_order
-    from rocpd.convert.pftrace import packets
+    from rocpd.convert.formats.packets import Encoder, in_time_order
+    from rocpd.convert.formats.pftrace import packets
 
     events = collect(one, Damage())
     count = sum(len(slices) for slices in events.slices)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import rocpd
 from benchmarks.measure import job, medians, seconds
 from rocpd.federate.session import Session
-from rocpd.summary.analyse import run as analyse
-from rocpd.summary.names import SUMMARIES
+from rocpd.summary.registry import SUMMARIES
+from rocpd.summary.run import run as analyse
 from rocpd.summary.summarize import SummaryOptions, summarize
 
 RANKS = (2, 16)

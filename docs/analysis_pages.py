@@ -34,7 +34,7 @@ analysis gives one table or more; named by the analysis come all of them, named 
 
 def analysis_page(name: str) -> str:
     """Give docs/analyses/<name>.md: the head from the code, then the example as it stands."""
-    from rocpd.summary.names import SUMMARIES
+    from rocpd.summary.registry import SUMMARIES
 
     analysis = SUMMARIES[name]
     tables = importlib.import_module(analysis.place.partition(":")[0]).TABLES
@@ -49,7 +49,7 @@ def analysis_page(name: str) -> str:
 
 def contents_page() -> str:
     """Give docs/analyses.md: all analyses, and what holds for each."""
-    from rocpd.summary.names import SUMMARIES
+    from rocpd.summary.registry import SUMMARIES
 
     parts = [_ABOUT, "\n| analysis | what it says | tables |\n|---|---|---|\n"]
     for name, analysis in SUMMARIES.items():
@@ -60,7 +60,7 @@ def contents_page() -> str:
 
 def analysis_pages() -> dict[str, Callable[[], str]]:
     """Give path -> what writes it."""
-    from rocpd.summary.names import SUMMARIES
+    from rocpd.summary.registry import SUMMARIES
 
     pages = {f"docs/analyses/{name}.md": functools.partial(analysis_page, name) for name in SUMMARIES}
     return {"docs/analyses.md": contents_page, **pages}

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rocpd.errors import InputError, OutputError, QueryError, RocpdError, UsageError
-    from rocpd.federate.filters import Filters
     from rocpd.federate.result import Result
+    from rocpd.federate.select.filters import Filters
+    from rocpd.federate.select.window import Window
     from rocpd.federate.session import Session, connect
-    from rocpd.federate.window import Window
-    from rocpd.summary.analyse import summary
+    from rocpd.summary.run import summary
 
 __version__ = "0.1.0"
 
@@ -40,8 +40,8 @@ _HOMES = {
     "connect": "rocpd.federate.session",
     "Session": "rocpd.federate.session",
     "Result": "rocpd.federate.result",
-    "Window": "rocpd.federate.window",
-    "Filters": "rocpd.federate.filters",
+    "Window": "rocpd.federate.select.window",
+    "Filters": "rocpd.federate.select.filters",
     "RocpdError": "rocpd.errors",
     "InputError": "rocpd.errors",
     "OutputError": "rocpd.errors",

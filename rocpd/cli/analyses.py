@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 from rocpd.cli.diagnostics import clear_bars, progress, tell, wrote
 from rocpd.cli.emit import TableFormat, target
 from rocpd.errors import RocpdError, UsageError
-from rocpd.summary.names import SUMMARIES, TABLES
+from rocpd.summary.registry import SUMMARIES, TABLES
 
 if TYPE_CHECKING:
     from rocpd.federate.session import Session
@@ -113,7 +113,7 @@ def hint_for(form: SummaryFormat) -> str:
 
 def listing() -> Iterator[tuple[str, str, str]]:
     """Give (name, tables beside the one of that name, what it says) of every analysis."""
-    from rocpd.summary.analyse import others
+    from rocpd.summary.run import others
 
     for name, analysis in SUMMARIES.items():
         yield name, " ".join(analysis.tables[1:]), analysis.help
@@ -160,8 +160,8 @@ def deliver(
 
 def _run(session: Session, wanted: Sequence[str], options: Options) -> Iterator[Summary]:
     """Run one analysis after the other; a table that was given is written before the next is computed."""
-    from rocpd.summary.analyse import planned, run_analysis
     from rocpd.summary.reading import Reading
+    from rocpd.summary.run import planned, run_analysis
 
     given, missing = 0, []
     plan = planned(wanted)

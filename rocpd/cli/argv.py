@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 
 from rocpd.convert import ALIASES, FORMATS
-from rocpd.summary.names import REGION_DOMAINS
+from rocpd.summary.registry import REGION_DOMAINS
 
 _INPUT = ("-i", "--input")
 _FORMATS = (*FORMATS, *ALIASES)

@@ -16,10 +16,10 @@ import typer
 from rocpd.errors import UsageError
 
 if TYPE_CHECKING:
-    from rocpd.federate.cluster import Cluster
-    from rocpd.federate.filters import Filters
+    from rocpd.federate.run.cluster import Cluster
+    from rocpd.federate.select.filters import Filters
+    from rocpd.federate.select.window import Window
     from rocpd.federate.session import Session
-    from rocpd.federate.window import Window
 
 
 class AlignChoice(StrEnum):
@@ -206,7 +206,7 @@ class Selection:
         Raises:
             UsageError: `--clip` without a window, or an `--inclusive` that is no truth value.
         """
-        from rocpd.federate.window import Window
+        from rocpd.federate.select.window import Window
 
         sides = (self.start, self.end, self.start_marker, self.end_marker)
         asked = Window(*sides, _truth(self.inclusive), self.window_kernel, self.auto_roi, self.clip)
@@ -216,7 +216,7 @@ class Selection:
 
     def filters(self) -> Filters | None:
         """Give the filters that were asked for, None when none was."""
-        from rocpd.federate.filters import Filters
+        from rocpd.federate.select.filters import Filters
 
         names = (self.rank, self.host, self.agent, self.stream, self.category, self.kernel, self.exclude_kernel)
         return Filters(*names) or None
@@ -263,7 +263,7 @@ def cluster(scheduler: str | None, local_hosts: bool) -> Cluster | None:
             raise UsageError("--local-hosts needs a cluster", "--scheduler tcp://host:port")
         return None
     from rocpd.cli.diagnostics import tell
-    from rocpd.federate.cluster import Cluster
+    from rocpd.federate.run.cluster import Cluster
 
     return Cluster(scheduler, local_hosts, tell)
 

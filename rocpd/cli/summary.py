@@ -14,7 +14,7 @@ from rocpd.cli.analyses import SummaryFormat, check_names, check_options, delive
 from rocpd.cli.diagnostics import progress, tell
 from rocpd.cli.emit import TableFormat, emit, target
 from rocpd.errors import RocpdError, UsageError
-from rocpd.summary.names import TOTALS
+from rocpd.summary.registry import TOTALS
 
 if TYPE_CHECKING:
     from rocpd.federate.session import Session
@@ -110,8 +110,8 @@ def summary(
         return
     if mangled and truncate:
         raise UsageError("--mangled-kernels and --truncate-kernels contradict each other")
-    from rocpd.summary.analyse import others
     from rocpd.summary.options import STEP_MARKER, By, KernelNames, Options
+    from rocpd.summary.run import others
 
     named, rest = names_first(options.inputs(paths, inputs), others())
     check_names(rest, others())
@@ -142,7 +142,7 @@ def _write(columns: Sequence[str], rows: Iterable[tuple[Any, ...]], limit: int) 
 
 
 def _list_categories(session: Session) -> None:
-    from rocpd.federate.filters import categories
+    from rocpd.federate.select.filters import categories
 
     _write(("domain", "category", "events"), categories(session), limit=0)
 

@@ -65,12 +65,14 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
     {
         entry.name: entry
         for entry in (
-            Format("csv", "one CSV file per kind of event, as rocprofv3 writes them", "rocpd.convert.csv:write"),
-            Format("pftrace", "a trace for the Perfetto UI and trace_processor", "rocpd.convert.pftrace:write"),
-            Format("otf2", "an OTF2 archive for Vampir, Cube and otf2-print", "rocpd.convert.otf2:write"),
-            Format("parquet", "a folder of Parquet files per view and rank", "rocpd.convert.parquet:write"),
-            Format("arrow", "one view as an Arrow file or stream", "rocpd.convert.arrow:write"),
-            Format("json", "Chrome trace events, for chrome://tracing and others", "rocpd.convert.json:write"),
+            Format(
+                "csv", "one CSV file per kind of event, as rocprofv3 writes them", "rocpd.convert.formats.csv:write"
+            ),
+            Format("pftrace", "a trace for the Perfetto UI and trace_processor", "rocpd.convert.formats.pftrace:write"),
+            Format("otf2", "an OTF2 archive for Vampir, Cube and otf2-print", "rocpd.convert.formats.otf2:write"),
+            Format("parquet", "a folder of Parquet files per view and rank", "rocpd.convert.formats.parquet:write"),
+            Format("arrow", "one view as an Arrow file or stream", "rocpd.convert.formats.arrow:write"),
+            Format("json", "Chrome trace events, for chrome://tracing and others", "rocpd.convert.formats.json:write"),
         )
     }
 )

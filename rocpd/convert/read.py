@@ -19,7 +19,7 @@ import numpy as np
 
 from rocpd.convert.model import NULL, Flags, Floats, Ints
 from rocpd.federate.result import Cursor
-from rocpd.federate.window import Interval
+from rocpd.federate.select.window import Interval
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import Part
 

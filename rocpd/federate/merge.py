@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 import apsw
 
 from rocpd.errors import InputError, OutputError
-from rocpd.federate.attach import let_signals_in
-from rocpd.federate.identify import Rank
-from rocpd.federate.open import Opening, told_as_input_error
+from rocpd.federate.open.guard import let_signals_in
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.open.opening import Opening, told_as_input_error
 from rocpd.federate.session import Session
 from rocpd.output import complete_or_nothing
 from rocpd.schema.quote import quote_name

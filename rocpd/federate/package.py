@@ -17,8 +17,8 @@ from typing import TypeAlias
 import apsw
 
 from rocpd.errors import InputError, OutputError
-from rocpd.federate.identify import identify
-from rocpd.federate.open import Opening, plan, told_as_input_error
+from rocpd.federate.open.identify import identify
+from rocpd.federate.open.opening import Opening, plan, told_as_input_error
 from rocpd.federate.session import Session
 from rocpd.output import complete_or_nothing, folder_complete_or_nothing, told_as_output_error
 

@@ -17,22 +17,22 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 import apsw
 
 from rocpd.errors import ClosedError, InputError, QueryError, RocpdError, UsageError
-from rocpd.federate import source
-from rocpd.federate.align import SPAN, Align, Alignment, Domain, Span, align, domains, given
-from rocpd.federate.attach import ATTACH_LIMIT, Attached, schemas_of
-from rocpd.federate.damage import blame, check
-from rocpd.federate.executor import Executor, Progress
-from rocpd.federate.filters import EVENTS, Filters, keep, row_conditions, unmatched
-from rocpd.federate.identify import Rank, distinct, identify, number
-from rocpd.federate.local import Local
-from rocpd.federate.open import Opening, plan
-from rocpd.federate.pool import Pool, Share, shares_of
-from rocpd.federate.reader import Answer, RankReader, RankTask, do
-from rocpd.federate.request import Request
+from rocpd.federate.open import source
+from rocpd.federate.open.damage import blame, check
+from rocpd.federate.open.identify import Rank, distinct, identify, number
+from rocpd.federate.open.opening import Opening, plan
+from rocpd.federate.plan.steps import Plan, Strategy
 from rocpd.federate.result import Cursor, Parameters, Result, Row, Rows, told_as_query_error
-from rocpd.federate.spool import spooled
-from rocpd.federate.steps import Plan, Strategy
-from rocpd.federate.window import Interval, Window, conditions, cuts, owned, resolve
+from rocpd.federate.run.attach import ATTACH_LIMIT, Attached, schemas_of
+from rocpd.federate.run.executor import Executor, Progress
+from rocpd.federate.run.local import Local
+from rocpd.federate.run.pool import Pool, Share, shares_of
+from rocpd.federate.run.rank_reader import Answer, RankReader, RankTask, do
+from rocpd.federate.run.request import Request
+from rocpd.federate.run.spool import spooled
+from rocpd.federate.select.align import SPAN, Align, Alignment, Domain, Span, align, domains, given
+from rocpd.federate.select.filters import EVENTS, Filters, keep, row_conditions, unmatched
+from rocpd.federate.select.window import Interval, Window, conditions, cuts, owned, resolve
 from rocpd.schema.load import TABLES, VIEWS, table
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import Part, named, relations
@@ -40,7 +40,7 @@ from rocpd.schema.render import Part, named, relations
 if TYPE_CHECKING:
     from distributed import Client
 
-    from rocpd.federate.copying import Copied
+    from rocpd.federate.run.copying import Copied
 
 Tell: TypeAlias = Callable[[str], None]
 
@@ -219,7 +219,7 @@ class Session:
         return Result(lambda: Rows(("step", "where", "sql"), chosen.rows(len(self.ranks), small)))
 
     def _plan(self, sql: str, parameters: Parameters) -> Plan:
-        from rocpd.federate.plan import plan as make_plan
+        from rocpd.federate.plan.planner import plan as make_plan
 
         return make_plan(
             sql, self.parts, 0 if parameters is None or isinstance(parameters, Mapping) else len(parameters)
@@ -236,8 +236,8 @@ class Session:
         return self._small
 
     def _run(self, chosen: Plan, sql: str, parameters: Parameters, threads: int) -> Iterator[Row]:
-        from rocpd.federate.execute import Run
-        from rocpd.federate.sqltext import PARAMETER
+        from rocpd.federate.plan.sqltext import PARAMETER
+        from rocpd.federate.run.execute import Run
 
         bindings = (
             parameters
@@ -284,7 +284,7 @@ class Session:
         """One connection that sees all ranks; made when a statement first needs it."""
         if self._whole is None:
             if self._is_copied():
-                from rocpd.federate.copying import Copied
+                from rocpd.federate.run.copying import Copied
 
                 self._whole = Copied(self.shares, self.note)
             else:
@@ -496,7 +496,7 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
         window: let only events in it count.
         filters: let only these ranks, hosts, agents, streams, categories or kernels count.
         client: whose workers read the files: a `distributed.Client`, the address of a Dask scheduler, or a
-            `rocpd.federate.cluster.Cluster`, which has more to choose; None: the cores of this machine.
+            `rocpd.federate.run.cluster.Cluster`, which has more to choose; None: the cores of this machine.
         tell: called with each line that is worth telling the user.
 
     Raises:
@@ -535,7 +535,7 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
 
 
 def _executor(client: Client | Executor | str, tell: Tell | None) -> Executor:
-    from rocpd.federate.cluster import Cluster
+    from rocpd.federate.run.cluster import Cluster
 
     return client if isinstance(client, Cluster) else Cluster(cast("Client | str", client), tell=tell)
 

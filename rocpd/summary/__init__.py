@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 class _Callable(types.ModuleType):
     def __call__(self, *args: object, **options: object) -> Summary:
-        from rocpd.summary.analyse import summary
+        from rocpd.summary.run import summary
 
         return summary(*args, **options)  # type: ignore[arg-type]
 

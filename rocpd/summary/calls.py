@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.federate.numbers import NULL
+from rocpd.read.numbers import NULL
 from rocpd.summary.calltree import Flat, Node, flat, graft, grow, launching
 from rocpd.summary.ops import Names, Ops, read_ops, string_texts
 from rocpd.summary.options import LANES, By

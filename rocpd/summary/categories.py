@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocpd.errors import RocpdError
-from rocpd.summary.kinds import is_communication, load
+from rocpd.summary.kernel_categories import is_communication, load
 from rocpd.summary.reading import PERCENT, STATISTICS, Key, RankReading, Reading, order_of, statistics
 from rocpd.summary.result import Field, Row, Summary, Table
 from rocpd.summary.spread import Spread, spreads_by_group

@@ -29,9 +29,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rocpd.federate.numbers import NULL
+from rocpd.read.numbers import NULL
 from rocpd.summary.communicators import communicators
-from rocpd.summary.kinds import Categories, split
+from rocpd.summary.kernel_categories import Categories, split
 from rocpd.summary.ops import Names, Ops, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.read import grouped

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from rocpd.federate.reader import RankReader
+from rocpd.federate.run.rank_reader import RankReader
 from rocpd.summary.spread import Ints
 
 _ARGS = """

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.federate.numbers import number
+from rocpd.read.numbers import number
 from rocpd.summary.ops import kernel_texts
 from rocpd.summary.options import By
 from rocpd.summary.read import word

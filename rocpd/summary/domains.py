@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rocpd.federate.categories import domain_of
-from rocpd.federate.moments import Moments
 from rocpd.summary.reading import RankReading, Reading
 from rocpd.summary.spread import moments_by_group
 from rocpd.summary.survey import KINDS, Grouped, survey
+from rocpd.trace.categories import domain_of
+from rocpd.trace.moments import Moments
 
 __all__ = ["Group", "domain_groups", "domain_of", "groups_by_domain"]
 

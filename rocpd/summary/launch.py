@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.federate.numbers import NULL
+from rocpd.read.numbers import NULL
 from rocpd.summary.links import Links, link, started
 from rocpd.summary.ops import Names, Ops, read_ops
 from rocpd.summary.options import By

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rocpd.federate.numbers import NULL
-from rocpd.federate.reader import RankReader
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.read.numbers import NULL
 from rocpd.summary.ops import Names, Ops, read_ops
 from rocpd.summary.read import columns, sound
 from rocpd.summary.reading import RankReading

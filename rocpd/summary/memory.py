@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.federate.align import IS_SOUND
-from rocpd.federate.numbers import number
+from rocpd.federate.select.align import IS_SOUND
+from rocpd.read.numbers import number
 from rocpd.summary.options import By
 from rocpd.summary.read import word
 from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of

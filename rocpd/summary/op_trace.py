@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.federate.identify import Rank
-from rocpd.federate.numbers import NULL
+from rocpd.federate.open.identify import Rank
+from rocpd.read.numbers import NULL
 from rocpd.summary.ops import Names, Ops, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.reading import AGENT, RANK, RankReading, Reading

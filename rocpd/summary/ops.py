@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rocpd.federate.numbers import NULL
-from rocpd.federate.reader import RankReader
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.read.numbers import NULL
 from rocpd.summary.options import By, KernelNames
 from rocpd.summary.read import columns, sound, texts, word
 from rocpd.summary.reading import RankReading

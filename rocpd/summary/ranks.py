@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rocpd.errors import RocpdError
-from rocpd.federate.numbers import NULL
+from rocpd.read.numbers import NULL
 from rocpd.summary.collectives import Channel, Group, Waiting, channels, listed, match
 from rocpd.summary.intervals import both, covered, length, union
-from rocpd.summary.kinds import Categories, load, split
+from rocpd.summary.kernel_categories import Categories, load, split
 from rocpd.summary.ops import Names, Ops, read_ops
 from rocpd.summary.options import LANES, By
 from rocpd.summary.reading import DIVISIONS, STATISTICS, Key, RankReading, Reading, key_of, order_of

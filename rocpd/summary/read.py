@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rocpd.federate.numbers import NULL, number, numbers
-from rocpd.federate.reader import RankReader
 from rocpd.federate.result import Row
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.read.numbers import NULL, number, numbers
 from rocpd.summary.spread import Ints
 
 _PIECE = 1 << 9  # rows alive as Python objects: few stay in the cache and call no garbage collector
@@ -20,7 +20,7 @@ _SHORT = 1 << 16  # below this numpy sorts ten times faster
 
 
 def batches(reader: RankReader, base: str, select: str, names: Sequence[str]) -> Iterator[list[Ints]]:
-    """Give columns of whole numbers, many rows at a time; arguments as for `rocpd.federate.numbers.numbers`."""
+    """Give columns of whole numbers, many rows at a time; arguments as for `rocpd.read.numbers.numbers`."""
     return _joined(numbers(reader, base, select, names))
 
 

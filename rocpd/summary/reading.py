@@ -12,10 +12,10 @@ from functools import partial
 from typing import TypeAlias
 
 from rocpd.errors import RocpdError
-from rocpd.federate.identify import Rank
-from rocpd.federate.numbers import NULL
-from rocpd.federate.reader import Answer, RankReader
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.run.rank_reader import Answer, RankReader
 from rocpd.federate.session import Session
+from rocpd.read.numbers import NULL
 from rocpd.summary.options import By, Options
 from rocpd.summary.result import Field, Row, Summary, Table
 from rocpd.summary.spread import Spread

@@ -11,7 +11,7 @@ from rocpd.federate.result import Result, Rows
 if TYPE_CHECKING:
     import pyarrow
 
-    from rocpd.table.people import Cut
+    from rocpd.table.human import Cut
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -107,8 +107,8 @@ class Summary(Result):
         self.write_people(sys.stdout, limit)
 
     def write_people(self, out: TextIO, limit: int = 0, width: int | None = None) -> Cut:
-        """Write the table for people, as `rocpd.table.people.write_people`; names of a tree are indented."""
-        from rocpd.table.people import Column, write_people
+        """Write the table for people, as `rocpd.table.human.write_people`; names of a tree are indented."""
+        from rocpd.table.human import Column, write_people
 
         columns = [Column(field.name, field.unit, field.minor) for field in self.fields]
         if not self.tree:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rocpd.federate.moments import Moments
+from rocpd.trace.moments import Moments
 
 Ints = npt.NDArray[np.int64]
 

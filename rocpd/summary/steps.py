@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.errors import UsageError
-from rocpd.federate.identify import Rank
-from rocpd.federate.numbers import number
-from rocpd.federate.reader import RankReader
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.read.numbers import number
 from rocpd.summary.options import By
 from rocpd.summary.read import word
 from rocpd.summary.reading import Key, key_of, order_of, statistics

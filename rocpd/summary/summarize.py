@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from rocpd.federate.session import Session
 from rocpd.summary.domains import domain_groups, groups_by_domain
-from rocpd.summary.names import GPU_DOMAINS
 from rocpd.summary.options import KernelNames, Options
 from rocpd.summary.reading import Progress, Reading
+from rocpd.summary.registry import GPU_DOMAINS
 from rocpd.summary.tables import SummaryTable, table, table_by_rank
 
 

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.federate.align import IS_SOUND
-from rocpd.federate.categories import domain_of
-from rocpd.federate.numbers import NULL
+from rocpd.federate.select.align import IS_SOUND
+from rocpd.read.numbers import NULL
 from rocpd.schema.load import strip_comments
 from rocpd.summary.ops import Names, kernel_texts, string_texts
 from rocpd.summary.options import LANES
@@ -23,6 +22,7 @@ from rocpd.summary.read import batches, coded, cut
 from rocpd.summary.reading import RankReading
 from rocpd.summary.spread import Ints
 from rocpd.summary.sums import Sum, merge
+from rocpd.trace.categories import domain_of
 
 _DURATION = f'CASE WHEN {IS_SOUND} THEN "end" - start ELSE -1 END'
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from rocpd.federate.identify import Rank
-from rocpd.federate.moments import Moments
+from rocpd.federate.open.identify import Rank
 from rocpd.federate.session import Session
 from rocpd.summary.domains import Group
+from rocpd.trace.moments import Moments
 
 COLUMNS = (
     "Name",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.federate.numbers import NULL
+from rocpd.read.numbers import NULL
 from rocpd.summary.links import link
 from rocpd.summary.op_trace import Trace, traces
 from rocpd.summary.ops import KERNEL, Names, read_ops

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.summary.kinds import is_communication, load
+from rocpd.summary.kernel_categories import is_communication, load
 from rocpd.summary.ops import COPY, Names, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.read import grouped

@@ -14,9 +14,9 @@ import pytest
 import rocpd
 from rocpd.cli.options import Selection, selects
 from rocpd.errors import UsageError
-from rocpd.summary import analyse
-from rocpd.summary.names import SUMMARIES, TABLES
+from rocpd.summary import run as analyse
 from rocpd.summary.reading import Reading
+from rocpd.summary.registry import SUMMARIES, TABLES
 from rocpd.summary.result import Field, Summary, Table
 from tests.build import TraceBuilder
 from tests.cli.conftest import Cli

@@ -15,8 +15,8 @@ import pytest
 
 import rocpd
 from rocpd.errors import InputError
-from rocpd.federate import attach
-from rocpd.federate import open as opening
+from rocpd.federate.open import opening
+from rocpd.federate.run import attach
 from rocpd.schema.write import suffix_of
 from tests.build import TraceBuilder, guid_of
 from tests.cli.conftest import Cli, Said, assert_one_error

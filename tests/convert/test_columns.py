@@ -14,9 +14,9 @@ import pytest
 
 import rocpd
 from rocpd.convert import FORMATS
-from rocpd.convert.job import jobs
+from rocpd.convert.deliver.job import jobs
+from rocpd.convert.formats.tables import VIEWS, known_views, record_batches, schema_of
 from rocpd.convert.options import ConvertOptions
-from rocpd.convert.tables import VIEWS, known_views, record_batches, schema_of
 from rocpd.simulate import JobOptions, simulate
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.convert import protobuf as pb
-from rocpd.convert.lanes import spread
+from rocpd.convert.formats import protobuf as pb
+from rocpd.convert.gather.lanes import spread
 from rocpd.convert.model import NULL, Ragged, Track, Tracks, relabel
 from tests.pftrace_frames import count_packets
 

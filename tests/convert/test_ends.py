@@ -14,7 +14,7 @@ import pytest
 import rocpd
 from rocpd.convert import FORMATS
 from rocpd.convert.options import ConvertOptions
-from rocpd.federate.workers import Workers
+from rocpd.federate.run.workers import Workers
 from rocpd.simulate import JobOptions, simulate
 from tests.places import small_disk
 

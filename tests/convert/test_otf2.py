@@ -178,7 +178,7 @@ def test_one_archive_per_node(open_job: OpenJob, tmp_path: Path) -> None:
 
 def test_a_hint_without_the_wheel(open_job: OpenJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "_otf2", None)
-    monkeypatch.delitem(sys.modules, "rocpd.convert.otf2_archive", raising=False)
+    monkeypatch.delitem(sys.modules, "rocpd.convert.formats.otf2_archive", raising=False)
     session = open_job(TraceBuilder().kernel("k", BASE, BASE + 1))
 
     with pytest.raises(rocpd.UsageError, match="otf2 package is not installed") as caught:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocpd.convert.tables import known_views
+from rocpd.convert.formats.tables import known_views
 from rocpd.convert.views import Item, Kind, Lookup, shape
 from rocpd.schema.load import view
 

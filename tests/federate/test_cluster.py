@@ -20,8 +20,8 @@ import rocpd
 from rocpd.convert import FORMATS
 from rocpd.convert.options import ConvertOptions
 from rocpd.errors import ClosedError, InputError, RocpdError, UsageError
-from rocpd.federate import cluster as cluster_module
-from rocpd.federate.cluster import Cluster
+from rocpd.federate.run import cluster as cluster_module
+from rocpd.federate.run.cluster import Cluster
 from rocpd.simulate import JobOptions, simulate
 from rocpd.summary.summarize import SummaryOptions, summarize
 from tests.build import TraceBuilder

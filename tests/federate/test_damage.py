@@ -9,8 +9,8 @@ import pytest
 
 import rocpd
 from rocpd.errors import InputError, QueryError
-from rocpd.federate.damage import check
-from rocpd.federate.open import plan
+from rocpd.federate.open.damage import check
+from rocpd.federate.open.opening import plan
 from rocpd.schema.write import suffix_of
 from tests.build import TraceBuilder, guid_of
 

@@ -16,11 +16,11 @@ import pytest
 
 import rocpd
 from rocpd.errors import InputError, QueryError
-from rocpd.federate import local, pool, request
-from rocpd.federate import open as opening
 from rocpd.federate import session as session_module
-from rocpd.federate.copying import Copied
-from rocpd.federate.spool import spooled
+from rocpd.federate.open import opening
+from rocpd.federate.run import local, pool, request
+from rocpd.federate.run.copying import Copied
+from rocpd.federate.run.spool import spooled
 from rocpd.schema.render import Part
 from rocpd.schema.write import suffix_of
 from tests.build import TraceBuilder, guid_of

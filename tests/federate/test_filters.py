@@ -9,7 +9,7 @@ import pytest
 
 import rocpd
 from rocpd.errors import Exit, RocpdError, UsageError
-from rocpd.federate.filters import categories
+from rocpd.federate.select.filters import categories
 from tests.build import CPU, GPU, GPU2, TraceBuilder
 
 

@@ -12,8 +12,8 @@ import pytest
 
 import rocpd
 from rocpd.errors import InputError
-from rocpd.federate.identify import MPI_VARIABLES, distinct, identify, number
-from rocpd.federate.open import plan
+from rocpd.federate.open.identify import MPI_VARIABLES, distinct, identify, number
+from rocpd.federate.open.opening import plan
 from rocpd.schema.load import VIEWS
 from rocpd.schema.versions import VERSIONS
 from rocpd.schema.write import Writer, suffix_of

@@ -10,10 +10,10 @@ import apsw
 import pytest
 
 import rocpd
-from rocpd.federate.keep import Keeper, lent
 from rocpd.federate.merge import merge
-from rocpd.federate.open import Opening
-from rocpd.federate.reader import RankReader
+from rocpd.federate.open.opening import Opening
+from rocpd.federate.run.connection_cache import Keeper, lent
+from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.session import Session
 from tests.build import TraceBuilder
 

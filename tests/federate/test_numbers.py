@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import rocpd
-from rocpd.federate import numbers as module
-from rocpd.federate.numbers import NULL, numbers
+from rocpd.read import numbers as module
+from rocpd.read.numbers import NULL, numbers
 from tests.build import TraceBuilder
 
 SELECT = "SELECT id, start, stream_id, grid_size_x FROM rocpd_kernel_dispatch"

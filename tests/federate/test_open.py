@@ -15,7 +15,7 @@ import pytest
 
 import rocpd
 from rocpd.errors import InputError
-from rocpd.federate.open import plan, uri_of
+from rocpd.federate.open.opening import plan, uri_of
 from rocpd.schema.write import suffix_of
 from tests.build import TraceBuilder, guid_of
 from tests.conftest import state_of

@@ -11,8 +11,8 @@ import pytest
 import rocpd
 from rocpd.errors import UsageError
 from rocpd.federate import session as session_module
-from rocpd.federate.plan import plan
-from rocpd.federate.steps import Strategy
+from rocpd.federate.plan.planner import plan
+from rocpd.federate.plan.steps import Strategy
 from rocpd.schema.load import VIEWS, view
 from tests.build import TraceBuilder
 from tests.cli.conftest import Cli, cli  # noqa: F401 (a fixture)

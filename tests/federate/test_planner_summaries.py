@@ -12,8 +12,8 @@ import pytest
 import rocpd
 from rocpd.errors import QueryError, UsageError
 from rocpd.federate import session as session_module
-from rocpd.federate.plan import plan
-from rocpd.federate.steps import Strategy
+from rocpd.federate.plan.planner import plan
+from rocpd.federate.plan.steps import Strategy
 from rocpd.schema.load import TABLES, VIEWS, strip_comments, view
 from tests.properties.test_plan import Answer, bags_differ, damaged, simulated
 

@@ -12,7 +12,7 @@ import pytest
 
 import rocpd
 from rocpd.errors import ClosedError, InputError, QueryError
-from rocpd.federate import local, request
+from rocpd.federate.run import local, request
 from rocpd.schema.load import TABLES, VIEWS
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rocpd.errors import InputError
-from rocpd.federate.source import Found, find
+from rocpd.federate.open.source import Found, find
 
 
 def lay(folder: Path, *names: str) -> Path:

@@ -18,7 +18,7 @@ import rocpd
 from rocpd.errors import QueryError
 from rocpd.federate import session as session_module
 from rocpd.federate.merge import merge
-from rocpd.federate.steps import Plan, Strategy
+from rocpd.federate.plan.steps import Plan, Strategy
 from rocpd.simulate import JobOptions, simulate
 from tests.build import CPU, GPU, GPU2, TraceBuilder
 from tests.properties.statements import BASES, EVENTS, FOREIGN, OTHERS, SUMMARIES, Statement, statements

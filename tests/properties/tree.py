@@ -8,12 +8,12 @@ import pickle
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
-from rocpd.federate.executor import Answer, Progress, Task
-from rocpd.federate.identify import Rank
-from rocpd.federate.pool import Share, ShareDatabase
-from rocpd.federate.reduce import reduced
-from rocpd.federate.request import Request
+from rocpd.federate.open.identify import Rank
 from rocpd.federate.result import Row
+from rocpd.federate.run.executor import Answer, Progress, Task
+from rocpd.federate.run.pool import Share, ShareDatabase
+from rocpd.federate.run.reduce import reduced
+from rocpd.federate.run.request import Request
 
 
 class Tree:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import apsw
 
-from rocpd.federate.open import uri_of
+from rocpd.federate.open.opening import uri_of
 from rocpd.schema.load import VIEWS, view
 from rocpd.schema.quote import quote_name
 

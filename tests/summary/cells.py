@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import rocpd
-from rocpd.summary.analyse import summary
+from rocpd.summary.run import summary
 
 
 def cells(session: rocpd.Session, name: str, columns: str, by: str | None = None, **options: Any) -> list[Any]:

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.summary.analyse import summary
 from rocpd.summary.calltree import Node, grow
 from rocpd.summary.flame import folded, speedscope
 from rocpd.summary.options import By, Options
 from rocpd.summary.reading import Reading
+from rocpd.summary.run import summary
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells

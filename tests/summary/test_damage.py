@@ -9,8 +9,8 @@ import numpy as np
 
 from rocpd.errors import RocpdError
 from rocpd.summary.flame import folded
-from rocpd.summary.names import TABLES
 from rocpd.summary.reading import Reading
+from rocpd.summary.registry import TABLES
 from rocpd.summary.spread import total
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob

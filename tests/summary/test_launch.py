@@ -6,7 +6,7 @@ import pytest
 
 import rocpd
 from rocpd.errors import RocpdError
-from rocpd.summary.analyse import summary
+from rocpd.summary.run import summary
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.federate.moments import Moments, of_one
+from rocpd.trace.moments import Moments, of_one
 
 DURATIONS = st.lists(st.none() | st.integers(0, 2**63 - 1), max_size=40)
 

@@ -12,13 +12,13 @@ import pandas as pd
 import pytest
 
 import rocpd
-from rocpd.federate.identify import Rank
 from rocpd.federate.merge import merge
-from rocpd.federate.reader import RankReader, RankTask, do
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.run.rank_reader import RankReader, RankTask, do
 from rocpd.simulate import JobOptions, Plan, plan, simulate
-from rocpd.summary.analyse import run, summary
-from rocpd.summary.names import SUMMARIES
 from rocpd.summary.options import By, Options
+from rocpd.summary.registry import SUMMARIES
+from rocpd.summary.run import run, summary
 from rocpd.summary.summarize import SummaryOptions, summarize
 from tests.summary.cells import cells
 

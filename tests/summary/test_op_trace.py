@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rocpd.errors import RocpdError
-from rocpd.summary.analyse import summary
 from rocpd.summary.reading import Reading
+from rocpd.summary.run import summary
 from rocpd.summary.trace_text import logduration, raptor
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob

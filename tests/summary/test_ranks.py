@@ -6,7 +6,7 @@ import pytest
 
 import rocpd
 from rocpd.errors import RocpdError
-from rocpd.summary.analyse import run
+from rocpd.summary.run import run
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.summary.analyse import run
-from rocpd.summary.names import SUMMARIES
 from rocpd.summary.options import Options
+from rocpd.summary.registry import SUMMARIES
+from rocpd.summary.run import run
 from tests.summary.cells import cells
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.federate.moments import Moments, of_one
 from rocpd.summary.spread import Spread, moments_of
+from rocpd.trace.moments import Moments, of_one
 
 VALUES = st.lists(st.integers(0, 2**40), min_size=1, max_size=60)
 CUTS = st.lists(st.integers(0, 60), max_size=5)

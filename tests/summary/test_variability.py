@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocpd.summary.analyse import summary
+from rocpd.summary.run import summary
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from rocpd.table.people import Column, readable, write_people
+from rocpd.table.human import Column, readable, write_people
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""One task per rank, and their parts put together into outputs."""

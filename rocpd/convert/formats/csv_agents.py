@@ -1,0 +1,76 @@
+"""Owns agent_info.csv: one line per agent and rank, its columns taken from the hardware description of the agent.
+
+Values are what the file holds: numbers bare, text quoted, objects as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rocpd.convert.read import Tables
+from rocpd.federate.open.identify import Rank
+
+_COLUMNS = (
+    "Node_Id", "Logical_Node_Id", "Agent_Type", "Cpu_Cores_Count", "Simd_Count", "Cpu_Core_Id_Base", "Simd_Id_Base",
+    "Max_Waves_Per_Simd", "Lds_Size_In_Kb", "Gds_Size_In_Kb", "Num_Gws", "Wave_Front_Size", "Num_Xcc", "Cu_Count",
+    "Array_Count", "Num_Shader_Banks", "Simd_Arrays_Per_Engine", "Cu_Per_Simd_Array", "Simd_Per_Cu",
+    "Max_Slots_Scratch_Cu", "Gfx_Target_Version", "Vendor_Id", "Device_Id", "Location_Id", "Domain",
+    "Drm_Render_Minor", "Num_Sdma_Engines", "Num_Sdma_Xgmi_Engines", "Num_Sdma_Queues_Per_Engine", "Num_Cp_Queues",
+    "Max_Engine_Clk_Ccompute", "Max_Engine_Clk_Fcompute", "Sdma_Fw_Version", "Fw_Version", "Capability",
+    "Cu_Per_Engine", "Max_Waves_Per_Cu", "Family_Id", "Workgroup_Max_Size", "Grid_Max_Size", "Local_Mem_Size",
+    "Hive_Id", "Gpu_Id", "Workgroup_Max_Dim_X", "Workgroup_Max_Dim_Y", "Workgroup_Max_Dim_Z", "Grid_Max_Dim_X",
+    "Grid_Max_Dim_Y", "Grid_Max_Dim_Z", "Name", "Vendor_Name", "Product_Name", "Model_Name",
+)  # fmt: skip
+_OF_ROW = {
+    "node_id": "absolute_index",
+    "logical_node_id": "logical_index",
+    "agent_type": "type",
+    "name": "name",
+    "vendor_name": "vendor_name",
+    "product_name": "product_name",
+    "model_name": "model_name",
+}
+"""Columns that the agent's row has as well, for descriptions without them; the row's type is a word, not a number."""
+
+
+def agent_lines(rank: Rank, tables: Tables) -> list[str]:
+    """Give the header and a line per agent of a rank, in order of id."""
+    lines = [_line(("Guid", *_COLUMNS))]
+    columns = tuple(dict.fromkeys(_OF_ROW.values()))
+    for extdata, *values in tables.rows("rocpd_info_agent", ("extdata", *columns), "ORDER BY T.id"):
+        row = dict(zip(columns, values, strict=True))
+        described = _described(extdata)
+        lines.append(_line((rank.guid, *(_value(described, row, name.lower()) for name in _COLUMNS))))
+    return lines
+
+
+def _described(extdata: object) -> dict[str, Any]:
+    try:
+        found = json.loads(extdata) if isinstance(extdata, (str, bytes)) else None
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _value(described: dict[str, Any], row: dict[str, Any], name: str) -> object:
+    if "_max_dim_" in name:
+        of = described.get(name[:-2])
+        return of.get(name[-1]) if isinstance(of, dict) else None
+    value = described.get(name)
+    return row[_OF_ROW[name]] if value is None and name in _OF_ROW else value
+
+
+def _line(values: tuple[object, ...]) -> str:
+    return ",".join(map(_cell, values)) + "\n"
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, (int, float)):
+        return repr(value)
+    text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    return '"' + text.replace('"', '""') + '"'

@@ -1,0 +1,123 @@
+"""Owns how the cells of rocprofv3's CSV files are made from the columns of a view.
+
+A cell function gives one Arrow column: numbers are written bare, texts quoted, NULL of a number is nothing, NULL of a
+text is `""`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rocpd.convert.cells import plain
+from rocpd.convert.columns import Rows
+from rocpd.convert.formats import markers
+from rocpd.convert.options import AgentIndex, ConvertOptions
+
+Cell: TypeAlias = Callable[[Rows, ConvertOptions], pa.Array]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A cell that is a number; in a damaged file it may be a text."""
+
+    column: str
+
+    def __call__(self, rows: Rows, _: ConvertOptions) -> pa.Array:
+        return rows.column(self.column)
+
+
+def text(column: str, before: str = "") -> Cell:
+    """A text, with `before` in front of it."""
+
+    def cell(rows: Rows, _: ConvertOptions) -> pa.Array:
+        found = rows.column(column)
+        return _filled(_each(found, lambda value: before + value) if before else found)
+
+    return cell
+
+
+def agent(prefix: str = "") -> Cell:
+    """`"Agent 2"`, or `"GPU 0"` for the index within a type; an empty text where the agent is unknown."""
+
+    def cell(rows: Rows, options: ConvertOptions) -> pa.Array:
+        how = options.agent_index_value
+        short = {AgentIndex.ABSOLUTE: "abs", AgentIndex.RELATIVE: "log", AgentIndex.TYPE_RELATIVE: "type"}[how]
+        index = pc.cast(rows.column(f"{prefix}agent_{short}_index"), pa.string())
+        by_type = how is AgentIndex.TYPE_RELATIVE
+        word = plain(rows.column(f"{prefix}agent_type")) if by_type else pa.scalar("Agent")
+        return _filled(pc.binary_join_element_wise(word, index, " "))
+
+    return cell
+
+
+def kernel(region: str, name: str) -> Cell:
+    """The kernel, or with `kernel_rename` the text of the enclosing marker where there is one."""
+
+    def cell(rows: Rows, options: ConvertOptions) -> pa.Array:
+        if not options.kernel_rename:
+            return text(name)(rows, options)
+        marked = plain(rows.column(region))
+        return _filled(pc.if_else(pc.equal(_filled(marked), ""), plain(rows.column(name)), marked))
+
+    return cell
+
+
+def message(rows: Rows, _: ConvertOptions) -> pa.Array:
+    """The message of a marker, else its function."""
+    return _filled(markers.messages(rows))
+
+
+def operation(rows: Rows, _: ConvertOptions) -> pa.Array:
+    """`MEMORY_ALLOCATION_ALLOCATE`, `MEMORY_ALLOCATION_VMEM_FREE` …"""
+    levels, types = rows.column("level").to_pylist(), rows.column("type").to_pylist()
+    return pa.array(
+        [_operation(level, "ALLOCATE" if kind == "ALLOC" else kind) for level, kind in zip(levels, types, strict=True)],
+        pa.string(),
+    )
+
+
+def _operation(level: str | None, kind: str | None) -> str:
+    return "" if kind is None else f"MEMORY_ALLOCATION_{'VMEM_' if level == 'VIRTUAL' else ''}{kind}"
+
+
+def address(rows: Rows, _: ConvertOptions) -> pa.Array:
+    """16 hexadecimal digits, an empty text where there is none."""
+    values = rows.column("address").to_pylist()
+    shown = ("" if v is None else f"0x{v & (1 << 64) - 1:016x}" if isinstance(v, int) else v for v in values)
+    return pa.array(list(shown), pa.string())
+
+
+def lines(columns: Sequence[pa.Array], numbers: Sequence[bool]) -> bytes:
+    """Give lines when some column that should hold numbers holds texts: those are quoted, numbers bare.
+
+    Slow; for damaged files.
+    """
+    cells = [map(_bare if bare else _quoted, column.to_pylist()) for column, bare in zip(columns, numbers, strict=True)]
+    return "".join(f"{','.join(row)}\n" for row in zip(*cells, strict=True)).encode("utf-8", "backslashreplace")
+
+
+def _bare(value: object) -> str:
+    shown = "" if value is None else str(value)
+    return shown if isinstance(value, float) or not shown.lstrip("-").strip("0123456789") else _quoted(shown)
+
+
+def _quoted(value: object) -> str:
+    return '"' + str(value).replace('"', '""') + '"'
+
+
+def _each(column: pa.Array, change: Callable[[str], str]) -> pa.Array:
+    if isinstance(column, pa.DictionaryArray):
+        values = _each(column.dictionary, change)
+        return pa.DictionaryArray.from_arrays(column.indices, values)
+    return pa.array([None if v is None else change(v) for v in column.to_pylist()], pa.string())
+
+
+def _filled(column: pa.Array) -> pa.Array:
+    if isinstance(column, pa.DictionaryArray) and not column.null_count:
+        return column
+    return pc.fill_null(plain(column), "")

@@ -1,0 +1,60 @@
+"""Owns the statistics files of rocprofv3: `kernel_stats`, `hip_api_stats` … and `domain_stats`, over all ranks.
+
+Sums are exact integers; only averages, shares and deviations round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from rocpd.convert.cells import plain
+from rocpd.convert.model import NULL, Ints
+from rocpd.trace.moments import Moments
+
+HEADER = '"Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev"\n'
+
+Groups = dict[str, Moments]
+"""Statistics by name."""
+
+
+def group(names: pa.Array, start: Ints, end: Ints) -> Groups:
+    """Give the statistics of durations by name; rows without sound times count as calls, not as time."""
+    encoded = plain(names).dictionary_encode()
+    number = encoded.indices.to_numpy(zero_copy_only=False)
+    sound = (start > 0) & (end >= start) & (start != NULL)
+    found: Groups = {}
+    for i, name in enumerate(encoded.dictionary.to_pylist()):
+        mine = number == i
+        durations = (end - start)[mine & sound].tolist()
+        calls = int(np.count_nonzero(mine))
+        if not durations:
+            found[name] = Moments(calls)
+            continue
+        squares = sum(d * d for d in durations)
+        found[name] = Moments(calls, len(durations), sum(durations), min(durations), max(durations), squares)
+    return found
+
+
+def add(whole: Groups, part: Mapping[str, Moments]) -> None:
+    """Add the statistics of a rank to `whole`."""
+    for name, moments in part.items():
+        whole[name] = whole.get(name, Moments()) + moments
+
+
+def together(groups: Groups) -> Moments:
+    """Give the statistics of all names together."""
+    return sum(groups.values(), Moments())
+
+
+def lines(groups: Mapping[str, Moments]) -> Iterable[str]:
+    """Give the lines of one file, most time first; shares are of the time in the file."""
+    yield HEADER
+    total = sum(m.total for m in groups.values())
+    for name, m in sorted(groups.items(), key=lambda item: (-item[1].total, item[0])):
+        share = m.total * 100 / total if total else None
+        numbers = (m.calls, m.total, m.mean, share, m.shortest, m.longest, m.deviation)
+        cells = ("" if value is None else repr(value) for value in numbers)
+        yield f'"{name.replace(chr(34), chr(34) * 2)}",{",".join(cells)}\n'

@@ -1,0 +1,214 @@
+"""Owns Chrome trace events: one JSON object, an event per line, ranks one after the other.
+
+The format is Google's "Trace Event Format" (object form): X slices, i instants, C counters, M names, s and f flows. Its
+times are microseconds; they are written with three decimals, so no nanosecond is lost. Each track is a thread of its
+rank; threads keep the OS's id.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rocpd.convert import Progress
+from rocpd.convert.deliver.parts import Frame, Part, concatenate, opened
+from rocpd.convert.gather.collect import collect
+from rocpd.convert.gather.context import Damage
+from rocpd.convert.model import Annotation, Counters, Instants, Ints, RankEvents, Slices
+from rocpd.convert.options import ConvertOptions
+from rocpd.federate.session import Session
+
+_FRAME = Frame(".json", b'{"displayTimeUnit":"ns","traceEvents":[\n', b",\n", b"\n]}\n")
+_OWN_TIDS = 1 << 23
+"""Above Linux's largest tid: where the ids of tracks that are no threads lie."""
+_BATCH = 1 << 13
+"""Events made at once."""
+
+
+def write(session: Session, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
+    """Write `<name>.json`; see `rocpd.convert.Format.write`."""
+    options = options.plain()
+    paths, told = concatenate(_part, session, _FRAME, options, progress)
+    for line in Damage.together(told).lines():
+        session.note(line)
+    return paths
+
+
+def _part(part: Part) -> Damage:
+    damage = Damage()
+    events = collect(part.job, damage)
+    with opened(part.path, part.job.options) as file:
+        between = b""
+        for lines in _Lines(events, part.job.pid, part.job.place).all():
+            if lines:
+                file.write(between + ",\n".join(lines).encode("utf-8", "replace"))
+                between = b",\n"
+    return damage
+
+
+class _Lines:
+    """The events of one rank as JSON texts."""
+
+    def __init__(self, events: RankEvents, pid: int, place: int) -> None:
+        self._events = events
+        self._pid = pid
+        self._place = place
+        self._names = list(map(_quoted, events.names.all))
+        self._categories = list(map(_quoted, events.categories.all))
+        self._strings = list(map(_quoted, events.strings.all))
+        self._tids = [
+            track.tid if track.tid is not None else _OWN_TIDS + index for index, track in enumerate(events.tracks.all)
+        ]
+
+        self._late = _late(events.slices)
+
+    def all(self) -> Iterator[list[str]]:
+        """Give the texts of all events, some thousand at a time."""
+        yield list(self._metadata())
+        for slices in self._events.slices:
+            for rows in _batches(slices.start):
+                yield self._slices(slices, rows)
+        for instants in self._events.instants:
+            for rows in _batches(instants.time):
+                yield self._instants(instants, rows)
+        for counters in self._events.counters:
+            for first in range(0, len(counters), _BATCH):
+                yield self._counters(counters, slice(first, first + _BATCH))
+
+    def _metadata(self) -> Iterator[str]:
+        head = f'{{"ph":"M","pid":{self._pid}'
+        yield f'{head},"name":"process_name","args":{{"name":{_quoted(self._events.label)}}}}}'
+        yield f'{head},"name":"process_sort_index","args":{{"sort_index":{self._place}}}}}'
+        for index, track in enumerate(self._events.tracks.all):
+            if track.unit is None:
+                place = f'{head},"tid":{self._tids[index]}'
+                yield f'{place},"name":"thread_name","args":{{"name":{_quoted(track.name)}}}}}'
+                yield f'{place},"name":"thread_sort_index","args":{{"sort_index":{index}}}}}'
+
+    def _slices(self, slices: Slices, rows: Ints) -> list[str]:
+        starts = [_micro(t) for t in slices.start[rows].tolist()]
+        columns = zip(
+            starts,
+            [_micro(t) for t in (slices.end - slices.start)[rows].tolist()],
+            [self._names[i] for i in slices.name[rows].tolist()],
+            [self._categories[i] for i in slices.category[rows].tolist()],
+            [self._tids[i] for i in slices.track[rows].tolist()],
+            self._arguments(slices, rows),
+            strict=True,
+        )
+        pid = self._pid
+        lines = [
+            f'{{"ph":"X","pid":{pid},"tid":{tid},"ts":{start},"dur":{lasts},"name":{name},"cat":{category},"args":{{{more}}}}}'
+            for start, lasts, name, category, tid, more in columns
+        ]
+        return lines + self._flows(slices, rows, starts)
+
+    def _flows(self, slices: Slices, rows: Ints, starts: Sequence[str]) -> list[str]:
+        """Give the ends of flows: they bind to the slice that begins at their time on their track."""
+        flows = slices.flows
+        if flows is None:
+            return []
+        calls = slices is self._events.slices[0]
+        lines = []
+        for row, start in zip(rows.tolist(), starts, strict=True):
+            for flow in flows.values[flows.first[row] : flows.first[row + 1]].tolist():
+                tid = self._tids[int(slices.track[row])]
+                kind = '"s"' if calls != (flow in self._late) else '"f","bp":"e"'
+                place = f'"pid":{self._pid},"tid":{tid},"ts":{start}'
+                lines.append(f'{{"ph":{kind},{place},"id":{flow},"name":"launch","cat":"launch"}}')
+        return lines
+
+    def _instants(self, instants: Instants, rows: Ints) -> list[str]:
+        columns = zip(
+            instants.time[rows].tolist(),
+            instants.name[rows].tolist(),
+            instants.category[rows].tolist(),
+            instants.track[rows].tolist(),
+            self._annotations(instants.annotations, rows),
+            strict=True,
+        )
+        return [
+            f'{{"ph":"i","s":"t","pid":{self._pid},"tid":{self._tids[track]},"ts":{_micro(time)}'
+            f',"name":{self._names[name]},"cat":{self._categories[category]},"args":{{{more}}}}}'
+            for time, name, category, track, more in columns
+        ]
+
+    def _counters(self, counters: Counters, rows: slice) -> list[str]:
+        tracks = self._events.tracks.all
+        values = zip(
+            counters.time[rows].tolist(), counters.track[rows].tolist(), counters.value[rows].tolist(), strict=True
+        )
+        return [
+            f'{{"ph":"C","pid":{self._pid},"ts":{_micro(time)},"name":{_quoted(tracks[track].name)}'
+            f',"args":{{{_quoted(tracks[track].unit or "value")}:{_real(value)}}}}}'
+            for time, track, value in values
+        ]
+
+    def _arguments(self, slices: Slices, rows: Ints) -> list[str]:
+        texts = self._annotations(slices.annotations, rows)
+        if slices.arguments is None:
+            return texts
+        names, values = slices.arguments
+        for place, row in enumerate(rows.tolist()):
+            span = slice(int(names.first[row]), int(names.first[row + 1]))
+            pairs = zip(names.values[span].tolist(), values.values[span].tolist(), strict=True)
+            more = [f"{self._names[name]}:{self._strings[value]}" for name, value in pairs]
+            texts[place] = ",".join(filter(None, (texts[place], *more)))
+        return texts
+
+    def _annotations(self, annotations: Sequence[Annotation], rows: Ints) -> list[str]:
+        columns = []
+        for annotation in annotations:
+            name = _quoted(annotation.name)
+            values: list[Any] = annotation.values[rows].tolist()
+            if annotation.text:
+                cells = [f"{name}:{self._strings[int(value)]}" for value in values]
+            elif annotation.values.dtype == np.float64:
+                cells = [f"{name}:{_real(value)}" for value in values]
+            else:
+                cells = [f"{name}:{value}" for value in values]
+            if annotation.present is not None:
+                there = annotation.present[rows].tolist()
+                cells = [cell if present else "" for cell, present in zip(cells, there, strict=True)]
+            columns.append(cells)
+        return [",".join(filter(None, cells)) for cells in zip(*columns, strict=True)] if columns else [""] * len(rows)
+
+
+def _late(slices: Sequence[Slices]) -> frozenset[int]:
+    """Give the flows whose call starts after what it launched (damaged times): the format wants the earlier first."""
+    ends = [(each.flows.values, np.repeat(each.start, each.flows.counts)) for each in slices if each.flows]
+    if not ends:
+        return frozenset()
+    (calls, called), *work = ends
+    ids, times = (np.concatenate([pair[i] for pair in work]) for i in (0, 1))
+    a, b = np.argsort(calls), np.argsort(ids)
+    return frozenset(calls[a][called[a] > times[b]].tolist())
+
+
+def _batches(times: Ints) -> Iterator[Ints]:
+    """Give row numbers in order of time, outer slices first as they come, some thousand at a time."""
+    order = np.argsort(times, kind="stable")
+    for first in range(0, len(order), _BATCH):
+        yield order[first : first + _BATCH]
+
+
+def _micro(ns: int) -> str:
+    """Give nanoseconds as microseconds, exactly.
+
+    >>> _micro(1071040000000007), _micro(12)
+    ('1071040000000.007', '0.012')
+    """
+    return f"{ns // 1000}.{ns % 1000:03d}"
+
+
+def _real(value: float) -> str:
+    """JSON knows neither infinity nor NaN."""
+    return repr(value) if value - value == 0 else "null"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,60 @@
+"""Owns the OTF2 archive of a job: `<name>_otf2/<name>.otf2` and what belongs to it.
+
+System tree: node > process (one per rank) > location: threads, agent streams, and one location per metric. Kernels,
+copies, calls and markers are regions that are entered and left; counters and memory held are metrics. Times are
+nanoseconds of the common time line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from rocpd.convert import Progress
+from rocpd.convert.deliver.job import jobs
+from rocpd.convert.deliver.parts import outputs, run
+from rocpd.convert.formats.otf2_rank import trace
+from rocpd.convert.gather.context import Damage
+from rocpd.convert.options import ConvertOptions
+from rocpd.errors import UsageError
+from rocpd.federate.session import Session
+from rocpd.output import folder_complete_or_nothing
+
+
+def write(session: Session, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
+    """Write the folder `<name>_otf2`; see `rocpd.convert.Format.write`.
+
+    Raises:
+        UsageError: the `otf2` wheel is not installed.
+    """
+    try:
+        from rocpd.convert.formats.otf2_archive import Archive
+    except ImportError as error:
+        raise UsageError("otf2: the otf2 package is not installed", "pip install 'rocpd[otf2]'") from error
+    places = outputs(jobs(session, options), options.split)
+    damage: list[Damage] = []
+    written = []
+    with contextlib.ExitStack() as stack:
+        folders = [
+            stack.enter_context(folder_complete_or_nothing(options.path(f"{place.infix}_otf2"), options.force))
+            for place in places
+        ]
+        everything = [job for place in places for job in place.jobs]
+        results = run(trace, everything, options.folder, session, progress)
+        stack.callback(results.close)
+        for place, folder in zip(places, folders, strict=True):
+            name = f"{options.name}{place.infix}"
+            archive = Archive(folder, name)
+            stack.callback(archive.abandon)
+            for _ in place.jobs:
+                _, found = next(results)
+                archive.add(found)
+                damage.append(found.damage)
+                del found  # before the next rank comes
+            archive.close()
+            written.append(options.path(f"{place.infix}_otf2") / f"{name}.otf2")
+        for _ in results:  # the last progress
+            pass
+    for line in Damage.together(damage).lines():
+        session.note(line)
+    return tuple(written)

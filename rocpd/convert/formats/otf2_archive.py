@@ -1,0 +1,225 @@
+"""Owns an OTF2 archive being written: events of locations as they come, definitions once, in order, at the end.
+
+Calls the C library of the `otf2` wheel through its module `_otf2` (functions and constants are those of the OTF2 3 C
+API); events go through ctypes directly: the wheel's classes take ten times as long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import _otf2
+
+from rocpd.convert.formats.otf2_rank import ENTER, Meter, Place, RankTrace, Region
+from rocpd.errors import OutputError
+
+_CHUNK = 1 << 20
+"""Bytes of events, or of definitions, that the library holds before it writes them; 4 MiB for definitions."""
+_NS_PER_S = 1_000_000_000
+_NO_STRING, _NO_NODE, _NO_GROUP = (
+    _otf2.UNDEFINED_STRING,
+    _otf2.UNDEFINED_SYSTEM_TREE_NODE,
+    _otf2.UNDEFINED_LOCATION_GROUP,
+)
+
+
+class Archive:
+    """An archive in `folder`: `<name>.otf2`, `<name>.def` and `<name>/`."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._handle = _otf2.Archive_Open(
+            str(folder), name, _otf2.FILEMODE_WRITE, _CHUNK, 4 * _CHUNK, _otf2.SUBSTRATE_POSIX, _otf2.COMPRESSION_NONE
+        )
+        # The library keeps pointers to these callbacks: they must live as long as the archive.
+        self._callbacks = _otf2.FlushCallbacks(pre_flush=lambda *_: _otf2.FLUSH, post_flush=None)
+        _otf2.Archive_SetFlushCallbacks(self._handle, self._callbacks, None)
+        _otf2.Archive_SetSerialCollectiveCallbacks(self._handle)
+        _otf2.Archive_SetCreator(self._handle, "rocpd")
+        _otf2.Archive_OpenDefFiles(self._handle)
+        _otf2.Archive_OpenEvtFiles(self._handle)
+        self._definitions = Definitions()
+        self._first: int | None = None
+        self._last = 0
+        self._enter = _function("Enter", ctypes.c_uint32)
+        self._leave = _function("Leave", ctypes.c_uint32)
+        self._metric = _function(
+            "Metric", ctypes.c_uint32, ctypes.c_uint8, ctypes.POINTER(ctypes.c_uint8), ctypes.POINTER(ctypes.c_double)
+        )
+
+    def add(self, trace: RankTrace) -> None:
+        """Write the events of a rank and note its definitions."""
+        with _told_as_output_error():
+            self._add(trace)
+
+    def _add(self, trace: RankTrace) -> None:
+        definitions = self._definitions
+        group = definitions.process(trace)
+        regions = [definitions.region(region) for region in trace.regions]
+        for place in trace.places:
+            kind = _otf2.LOCATION_TYPE_CPU_THREAD if place.thread else _otf2.LOCATION_TYPE_ACCELERATOR_STREAM
+            location = definitions.location(place.name, kind, place.events, group)
+            self._write(location, lambda writer: self._place(writer, place, regions))  # noqa: B023
+            self._span(place.time)
+        for meter in trace.meters:
+            location = definitions.location(meter.name, _otf2.LOCATION_TYPE_METRIC, len(meter.time), group)
+            metric = definitions.metric(meter, location)
+            self._write(location, lambda writer: self._meter(writer, meter, metric))  # noqa: B023
+            self._span(meter.time)
+
+    def close(self) -> None:
+        """Write the definitions and end the archive."""
+        with _told_as_output_error():
+            self._close()
+
+    def _close(self) -> None:
+        _otf2.Archive_CloseEvtFiles(self._handle)
+        _otf2.Archive_CloseDefFiles(self._handle)
+        writer = _otf2.Archive_GetGlobalDefWriter(self._handle)
+        first = self._first or 0
+        length = self._last - first + 1 if self._first is not None else 0
+        _otf2.GlobalDefWriter_WriteClockProperties(writer, _NS_PER_S, first, length, _otf2.UNDEFINED_TIMESTAMP)
+        self._definitions.write(writer)
+        _otf2.Archive_CloseGlobalDefWriter(self._handle, writer)
+        handle, self._handle = self._handle, None
+        _otf2.Archive_Close(handle)
+
+    def abandon(self) -> None:
+        """Close the archive as it is, nobody wants it; twice is fine."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            with contextlib.suppress(_otf2.ErrorCodes.Error):
+                _otf2.Archive_Close(handle)
+
+    def _span(self, time: Any) -> None:
+        if len(time):
+            first = int(time[0])
+            self._first = first if self._first is None else min(self._first, first)
+            self._last = max(self._last, int(time[-1]))
+
+    def _write(self, location: int, fill: Callable[[ctypes.c_void_p], None]) -> None:
+        # Readers look for a file of local definitions beside each file of events.
+        local = _otf2.Archive_GetDefWriter(self._handle, location)
+        writer = _otf2.Archive_GetEvtWriter(self._handle, location)
+        fill(ctypes.cast(writer, ctypes.c_void_p))
+        _otf2.Archive_CloseDefWriter(self._handle, local)
+        _otf2.Archive_CloseEvtWriter(self._handle, writer)
+
+    def _place(self, writer: ctypes.c_void_p, place: Place, regions: list[int]) -> None:
+        enter, leave = self._enter, self._leave
+        wrong = 0
+        for time, what, region in zip(place.time.tolist(), place.what.tolist(), place.region.tolist(), strict=True):
+            number = regions[region]
+            if what:
+                wrong |= enter(writer, None, time, number)
+            if what != ENTER:
+                wrong |= leave(writer, None, time, number)
+        _check(wrong)
+
+    def _meter(self, writer: ctypes.c_void_p, meter: Meter, metric: int) -> None:
+        kind = (ctypes.c_uint8 * 1)(_otf2.TYPE_DOUBLE.value)
+        value = (ctypes.c_double * 1)()
+        write = self._metric
+        wrong = 0
+        for time, number in zip(meter.time.tolist(), meter.value.tolist(), strict=True):
+            value[0] = number
+            wrong |= write(writer, None, time, metric, 1, kind, value)
+        _check(wrong)
+
+
+class Definitions:
+    """The definitions of an archive, each once, numbered from 0."""
+
+    def __init__(self) -> None:
+        self._strings: dict[str, int] = {"": 0}
+        self._nodes: dict[tuple[str | None, str | None], int] = {}
+        self._groups: list[tuple[int, int]] = []
+        self._locations: list[tuple[int, Any, int, int]] = []
+        self._regions: dict[Region, int] = {}
+        self._members: dict[tuple[str, str], int] = {}
+        self._metrics: list[tuple[int, int]] = []
+
+    def process(self, trace: RankTrace) -> int:
+        """Give the location group of a rank, below the node it ran on."""
+        rank = trace.job.job.rank
+        node = self._nodes.setdefault((rank.hostname, rank.machine_id), len(self._nodes) + 1)
+        self._groups.append((self._string(rank.label), node))
+        return len(self._groups) - 1
+
+    def location(self, name: str, kind: Any, events: int, group: int) -> int:
+        """Give a new location."""
+        self._locations.append((self._string(name), kind, events, group))
+        return len(self._locations) - 1
+
+    def region(self, region: Region) -> int:
+        """Give the number of a region."""
+        return self._regions.setdefault(region, len(self._regions))
+
+    def metric(self, meter: Meter, location: int) -> int:
+        """Give the metric of a location; locations share what they measure."""
+        member = self._members.setdefault((meter.name, meter.unit), len(self._members))
+        self._metrics.append((member, location))
+        return len(self._metrics) - 1
+
+    def _string(self, text: str) -> int:
+        return self._strings.setdefault(text.replace("\0", "\\0"), len(self._strings))
+
+    def write(self, writer: Any) -> None:
+        """Write all, what is referred to first."""
+        hosts = [self._string(host or "?") for host, _ in self._nodes]
+        job, machine, node = self._string("job"), self._string("machine"), self._string("node")
+        regions = [(self._string(region.name), region) for region in self._regions]
+        members = [(self._string(name), self._string(unit)) for name, unit in self._members]
+        for text, number in self._strings.items():
+            _otf2.GlobalDefWriter_WriteString(writer, number, text)
+        _otf2.GlobalDefWriter_WriteSystemTreeNode(writer, 0, job, machine, _NO_NODE)
+        for number, host in enumerate(hosts, start=1):
+            _otf2.GlobalDefWriter_WriteSystemTreeNode(writer, number, host, node, 0)
+            domain = _otf2.SYSTEM_TREE_DOMAIN_SHARED_MEMORY
+            _otf2.GlobalDefWriter_WriteSystemTreeNodeDomain(writer, number, domain)
+        for number, (name, parent) in enumerate(self._groups):
+            kind = _otf2.LOCATION_GROUP_TYPE_PROCESS
+            _otf2.GlobalDefWriter_WriteLocationGroup(writer, number, name, kind, parent, _NO_GROUP)
+        for number, (name, kind, events, group) in enumerate(self._locations):
+            _otf2.GlobalDefWriter_WriteLocation(writer, number, name, kind, events, group)
+        for number, (name, region) in enumerate(regions):
+            role, paradigm = (
+                getattr(_otf2, f"{prefix}_{name}")
+                for prefix, name in (("REGION_ROLE", region.role), ("PARADIGM", region.paradigm))
+            )
+            _otf2.GlobalDefWriter_WriteRegion(
+                writer, number, name, name, 0, role, paradigm, _otf2.REGION_FLAG_NONE, _NO_STRING, 0, 0
+            )
+        for number, (name, unit) in enumerate(members):
+            _otf2.GlobalDefWriter_WriteMetricMember(
+                writer, number, name, 0, _otf2.METRIC_TYPE_OTHER, _otf2.METRIC_ABSOLUTE_NEXT, _otf2.TYPE_DOUBLE,
+                _otf2.BASE_DECIMAL, 0, unit,
+            )  # fmt: skip
+        for number, (member, location) in enumerate(self._metrics):
+            kind = _otf2.METRIC_ASYNCHRONOUS
+            _otf2.GlobalDefWriter_WriteMetricClass(writer, number, [member], kind, _otf2.RECORDER_KIND_ABSTRACT)
+            _otf2.GlobalDefWriter_WriteMetricClassRecorder(writer, number, location)
+
+
+def _function(name: str, *arguments: Any) -> Callable[..., int]:
+    """Give OTF2_EvtWriter_<name>; its own object, since the wheel sets other argument types on its."""
+    function: Any = _otf2.Config.conf.lib[f"OTF2_EvtWriter_{name}"]
+    function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, *arguments]
+    function.restype = ctypes.c_int
+    return function  # type: ignore[no-any-return]
+
+
+@contextlib.contextmanager
+def _told_as_output_error() -> Iterator[None]:
+    try:
+        yield
+    except _otf2.ErrorCodes.Error as error:
+        raise OutputError(f"OTF2: cannot be written: {error}", "is the disk full?") from error
+
+
+def _check(code: int) -> None:
+    if code:
+        raise OutputError(f"OTF2: events cannot be written (error {code})", "is the disk full?")

@@ -1,0 +1,214 @@
+"""Owns the packets of one rank: every event as units of bytes with a time and a rank among equal times.
+
+See `order` for what comes first at one time. Field numbers are those of perfetto's
+protos/perfetto/trace/{trace_packet,track_event/track_event}.proto.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from rocpd.convert.formats import protobuf as pb
+from rocpd.convert.formats.order import instant_ties, nesting, ties
+from rocpd.convert.model import Annotation, Counters, Instants, Ints, Ragged, RankEvents, Slices, Texts
+
+PACKET, TIMESTAMP, SEQUENCE, FLAGS, EVENT = 1, 8, 10, 13, 11
+TYPE, TRACK, NAME, CATEGORY, ANNOTATION, FLOW, DOUBLE = 9, 11, 10, 3, 4, 47, 44
+BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
+NEEDS_STATE = 2
+"""SequenceFlags.SEQ_NEEDS_INCREMENTAL_STATE"""
+
+_CHUNK = 1 << 14
+"""Units encoded at once: their bytes stay within the processor's cache."""
+
+
+@dataclass(frozen=True)
+class Units:
+    """Pieces of one kind: `encode` gives the bytes of some of them, each one row, all equally long."""
+
+    time: Ints
+    tie: Ints
+    encode: Callable[[Ints], pb.Bytes]
+
+
+class Encoder:
+    """Turns the events of one rank into bytes.
+
+    Args:
+        events: the rank.
+        sequence: trusted_packet_sequence_id of its packets.
+        uuids: uuid of each track, by index.
+
+    Attributes:
+        annotations: names of annotations; the interning id of each text is its number + 1.
+    """
+
+    def __init__(self, events: RankEvents, sequence: int, uuids: Ints) -> None:
+        self._events = events
+        self._head = pb.number(SEQUENCE, sequence) + pb.number(FLAGS, NEEDS_STATE)
+        self._uuids = uuids
+        self.annotations = Texts()
+        batches: list[Slices | Instants] = [*events.slices, *events.instants]
+        for annotation in (a for batch in batches for a in batch.annotations):
+            self.annotations.number(annotation.name)
+        self._arguments = np.zeros(len(events.names.all), np.int64)
+        for slices in events.slices:
+            for name in np.unique(slices.arguments[0].values).tolist() if slices.arguments else ():
+                self._arguments[name] = self.annotations.number(events.names.all[name])
+        self._nests = nesting(events.tracks.all)
+
+    def units(self) -> list[Units]:
+        """Give all units of the rank."""
+        found: list[Units] = []
+        for slices in self._events.slices:
+            found += self._of_slices(slices)
+        for instants in self._events.instants:
+            found += self._of_instants(instants)
+        found += [self._of_counters(counters) for counters in self._events.counters]
+        return [units for units in found if len(units.time)]
+
+    def _packet(self, kind: int, time: Ints, track: Ints, more: Sequence[pb.Part] = ()) -> list[pb.Part]:
+        event = [pb.number(TYPE, kind), *pb.numbers(TRACK, self._uuids[track]), *more]
+        return pb.message(PACKET, [*pb.numbers(TIMESTAMP, time), self._head, *pb.message(EVENT, event)])
+
+    def _of_slices(self, slices: Slices) -> Iterator[Units]:
+        at = ties(slices, self._nests)
+        rows = np.flatnonzero(at.lasting)
+        yield Units(slices.end[rows], at.end[rows], partial(self._ends, slices, rows))
+        for shape in _shapes(slices):
+            mine = shape[at.lasting[shape]]
+            yield Units(slices.start[mine], at.begin[mine], partial(self._begins, slices, mine))
+            mine = shape[~at.lasting[shape]]
+            yield Units(slices.start[mine], at.begin[mine], partial(self._marks, slices, mine))
+
+    def _begins(self, slices: Slices, mine: Ints, chosen: Ints) -> pb.Bytes:
+        rows = mine[chosen]
+        return pb.rows(self._begin(slices, rows), len(rows))
+
+    def _ends(self, slices: Slices, mine: Ints, chosen: Ints) -> pb.Bytes:
+        rows = mine[chosen]
+        return pb.rows(self._packet(END, slices.end[rows], slices.track[rows]), len(rows))
+
+    def _marks(self, slices: Slices, mine: Ints, chosen: Ints) -> pb.Bytes:
+        rows = mine[chosen]
+        end = self._packet(END, slices.end[rows], slices.track[rows])
+        return pb.rows([*self._begin(slices, rows), *end], len(rows))
+
+    def _begin(self, slices: Slices, rows: Ints) -> list[pb.Part]:
+        more = [
+            *pb.numbers(NAME, slices.name[rows] + 1),
+            *pb.numbers(CATEGORY, slices.category[rows] + 1),
+            *self._annotations(slices.annotations, rows),
+        ]
+        if slices.arguments:
+            names, values = (_take(column, rows) for column in slices.arguments)
+            for name, value in zip(names, values, strict=True):
+                more += pb.message(ANNOTATION, [*pb.numbers(1, self._arguments[name] + 1), *pb.numbers(17, value + 1)])
+        if slices.flows:
+            for ids in _take(slices.flows, rows):
+                more += pb.fixed(FLOW, ids)
+        return self._packet(BEGIN, slices.start[rows], slices.track[rows], more)
+
+    def _annotations(self, annotations: Sequence[Annotation], rows: Ints) -> list[pb.Part]:
+        more: list[pb.Part] = []
+        for annotation in annotations:
+            if annotation.present is not None and not annotation.present[rows[0]]:
+                continue
+            name = pb.number(1, self.annotations.number(annotation.name) + 1)
+            more += pb.message(ANNOTATION, [name, *_value(annotation, rows)])
+        return more
+
+    def _of_instants(self, instants: Instants) -> Iterator[Units]:
+        tie = instant_ties(len(instants))
+        for shape in _groups(len(instants), [a.present for a in instants.annotations]):
+            yield Units(instants.time[shape], tie[shape], partial(self._points, instants, shape))
+
+    def _points(self, instants: Instants, mine: Ints, chosen: Ints) -> pb.Bytes:
+        rows = mine[chosen]
+        more = [
+            *pb.numbers(NAME, instants.name[rows] + 1),
+            *pb.numbers(CATEGORY, instants.category[rows] + 1),
+            *self._annotations(instants.annotations, rows),
+        ]
+        return pb.rows(self._packet(INSTANT, instants.time[rows], instants.track[rows], more), len(rows))
+
+    def _of_counters(self, counters: Counters) -> Units:
+        def encode(i: Ints) -> pb.Bytes:
+            value = pb.fixed(DOUBLE, counters.value[i])
+            return pb.rows(self._packet(COUNTER, counters.time[i], counters.track[i], value), len(i))
+
+        return Units(counters.time, np.arange(len(counters), dtype=np.int64), encode)
+
+
+def in_time_order(units: Sequence[Units]) -> Iterator[memoryview]:
+    """Give the bytes of all units in order of time and tie, some thousand units at a time."""
+    if not units:
+        return
+    group = np.repeat(np.arange(len(units), dtype=np.int16), [len(u.time) for u in units])
+    row = np.concatenate([np.arange(len(u.time)) for u in units])
+    order = np.lexsort((np.concatenate([u.tie for u in units]), np.concatenate([u.time for u in units])))
+    for first in range(0, len(order), _CHUNK):
+        chunk = order[first : first + _CHUNK]
+        yield _chunk(units, group[chunk], row[chunk])
+
+
+def _chunk(units: Sequence[Units], group: np.ndarray, row: Ints) -> memoryview:
+    size = np.empty(len(group), np.int64)
+    pieces = []
+    for number in np.flatnonzero(np.bincount(group)).tolist():
+        places = np.flatnonzero(group == number)
+        matrix = units[number].encode(row[places])
+        size[places] = matrix.shape[1]
+        pieces.append((places, matrix))
+    offsets = np.zeros(len(group) + 1, np.int64)
+    np.cumsum(size, out=offsets[1:])
+    buffer = np.empty(int(offsets[-1]), np.uint8)
+    for places, matrix in pieces:
+        width = matrix.shape[1]
+        # One unaligned record per unit: numpy copies each row to its place at once.
+        record = np.dtype((np.void, width))
+        target = np.ndarray((len(buffer) - width + 1,), record, buffer, strides=(1,))
+        target[offsets[places]] = matrix.view(record).ravel()
+    return buffer.data
+
+
+def _value(annotation: Annotation, rows: Ints) -> list[pb.Part]:
+    values = annotation.values[rows]
+    if annotation.text:
+        return pb.numbers(17, values.astype(np.int64, copy=False) + 1)
+    if values.dtype == np.float64:
+        return pb.fixed(5, values)
+    return pb.numbers(4, values.astype(np.int64, copy=False))
+
+
+def _take(column: Ragged, rows: Ints) -> list[Ints]:
+    """Give the first, second … value of each row; all of `rows` have equally many."""
+    first = column.first[rows]
+    count = int(column.first[rows[0] + 1] - first[0]) if len(rows) else 0
+    return [column.values[first + i] for i in range(count)]
+
+
+def _shapes(slices: Slices) -> list[Ints]:
+    """Group rows whose begin has the same fields: the same annotations, as many arguments and flows."""
+    marks: list[np.ndarray | None] = [annotation.present for annotation in slices.annotations]
+    marks += [slices.arguments[0].counts] if slices.arguments else []
+    marks += [slices.flows.counts] if slices.flows else []
+    return _groups(len(slices), marks)
+
+
+def _groups(count: int, marks: Sequence[np.ndarray | None]) -> list[Ints]:
+    key = np.zeros(count, np.int64)
+    for mark in marks:
+        if mark is not None and count:
+            spread = int(mark.max()) + 1
+            key = key * spread + mark
+            if key.max() >= 1 << 31:
+                key = np.unique(key, return_inverse=True)[1]
+    if not count:
+        return []
+    order = np.argsort(key, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(key[order])) + 1)

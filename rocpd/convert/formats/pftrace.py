@@ -1,0 +1,114 @@
+"""Owns the Perfetto trace of a job: process, thread, agent and counter tracks, interned names, one sequence per rank.
+
+Writes packets straight to the file, so nothing is dropped, whatever the size. Field numbers are those of perfetto's
+protos/perfetto/trace/{trace_packet,interned_data/interned_data,track_event/track_descriptor}.proto.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from rocpd.convert import Progress
+from rocpd.convert.deliver.parts import Frame, Part, concatenate, opened
+from rocpd.convert.formats import protobuf as pb
+from rocpd.convert.formats.packets import FLAGS, NEEDS_STATE, PACKET, SEQUENCE, Encoder, in_time_order
+from rocpd.convert.gather.collect import collect
+from rocpd.convert.gather.context import Damage
+from rocpd.convert.model import Ints, RankEvents, Track
+from rocpd.convert.options import ConvertOptions
+from rocpd.federate.session import Session
+
+_INTERNED, _DESCRIPTOR, _DEFAULTS = 12, 60, 59
+_STATE_CLEARED = 1
+_BOOTTIME = 6
+"""BuiltinClock.BUILTIN_CLOCK_BOOTTIME, trace_processor's own time line: nanoseconds are taken as given."""
+_CATEGORIES, _NAMES, _ANNOTATIONS, _STRINGS = 1, 2, 3, 29
+_EXPLICIT = 3
+"""TrackDescriptor.ChildTracksOrdering.EXPLICIT"""
+_NEVER_MERGED = 2
+"""TrackDescriptor.SiblingMergeBehavior.NONE: tracks of equal name stay apart."""
+_BATCH = 1000
+"""Interned texts per packet."""
+
+
+def write(session: Session, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
+    """Write `<name>.pftrace`; see `rocpd.convert.Format.write`."""
+    options = options.plain()
+    paths, told = concatenate(_part, session, Frame(".pftrace"), options, progress)
+    for line in Damage.together(told).lines():
+        session.note(line)
+    return paths
+
+
+def _part(part: Part) -> Damage:
+    damage = Damage()
+    job = part.job
+    events = collect(job, damage)
+    with opened(part.path, job.options) as file:
+        for data in packets(events, job.place, job.pid):
+            file.write(data)
+    return damage
+
+
+def packets(events: RankEvents, sequence: int, pid: int) -> Iterator[bytes | memoryview]:
+    """Give the bytes of one rank: descriptors and texts, then its events in order of time.
+
+    Args:
+        events: the rank.
+        sequence: number of the rank in the file, from 1.
+        pid: pid of the process in the trace, distinct in the file.
+    """
+    uuids = (sequence << 32) + 1 + np.arange(len(events.tracks.all), dtype=np.int64)
+    encoder = Encoder(events, sequence, uuids)
+    defaults = pb.text(_DEFAULTS, pb.number(58, _BOOTTIME))
+    yield _packet(sequence, _STATE_CLEARED, defaults)
+    yield from (
+        _packet(sequence, NEEDS_STATE, pb.text(_DESCRIPTOR, d)) for d in _descriptors(events, sequence, pid, uuids)
+    )
+    yield from _interned(sequence, _CATEGORIES, events.categories.all)
+    yield from _interned(sequence, _NAMES, events.names.all)
+    yield from _interned(sequence, _STRINGS, events.strings.all)
+    yield from _interned(sequence, _ANNOTATIONS, encoder.annotations.all)
+    yield from in_time_order(encoder.units())
+
+
+def _packet(sequence: int, flags: int, content: bytes) -> bytes:
+    return pb.text(PACKET, pb.number(SEQUENCE, sequence) + pb.number(FLAGS, flags) + content)
+
+
+def _interned(sequence: int, field: int, texts: Sequence[str]) -> Iterator[bytes]:
+    """Give packets of InternedData: iid = place + 1, then the text (name and str are both field 2)."""
+    for first in range(0, len(texts), _BATCH):
+        entries = (
+            pb.text(field, pb.number(1, first + i) + pb.text(2, value))
+            for i, value in enumerate(texts[first : first + _BATCH], start=1)
+        )
+        yield _packet(sequence, NEEDS_STATE, pb.text(_INTERNED, b"".join(entries)))
+
+
+def _descriptors(events: RankEvents, sequence: int, pid: int, uuids: Ints) -> Iterator[bytes]:
+    process = sequence << 32
+    yield pb.number(1, process) + pb.text(3, pb.number(1, pid) + pb.text(6, events.label)) + pb.number(11, _EXPLICIT)
+    tracks = events.tracks.all
+    order = {
+        index: place
+        for place, index in enumerate(sorted(range(len(tracks)), key=lambda i: (tracks[i].base, tracks[i].lane)))
+    }
+    for index, track in enumerate(tracks):
+        parent = process if track.parent is None else int(uuids[track.parent])
+        yield _descriptor(track, int(uuids[index]), parent, pid) + pb.number(12, order[index])
+
+
+def _descriptor(track: Track, uuid: int, parent: int, pid: int) -> bytes:
+    head = pb.number(1, uuid)
+    if track.tid is not None:
+        thread = pb.number(1, pid) + pb.number(2, track.tid & 0xFFFFFFFFFFFFFFFF) + pb.text(5, track.name)
+        return head + pb.text(4, thread)
+    head += pb.text(2, track.name) + pb.number(5, parent) + pb.number(15, _NEVER_MERGED)
+    if track.unit is None:
+        return head
+    unit = pb.number(3, 3) if track.unit == "bytes" else pb.text(6, track.unit) if track.unit else b""
+    return head + pb.text(8, unit)

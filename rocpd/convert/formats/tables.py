@@ -1,0 +1,97 @@
+"""Owns which readable views make up a trace in columns, and their rows as Arrow batches of one fixed schema.
+
+The same schema for every rank, whatever its rows hold: only so do the files of ranks read as one table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from rocpd.convert.columns import Reader, field
+from rocpd.convert.formats import markers
+from rocpd.convert.read import Tables
+from rocpd.convert.views import Item, Kind, shape
+from rocpd.errors import UsageError
+from rocpd.federate.open.identify import Rank
+from rocpd.schema.load import VIEWS as ALL_VIEWS
+from rocpd.schema.load import view as view_of
+
+VIEWS = (
+    "processes",
+    "threads",
+    "code_objects",
+    "kernel_symbols",
+    "pmc_info",
+    "kernels",
+    "regions",
+    "samples",
+    "markers",
+    "memory_copies",
+    "memory_allocations",
+    "graph_launches",
+    "events_args",
+    "pmc_events",
+)
+"""The views that are written when none are named: each event once, markers by their message in addition."""
+
+_HOST = Item("hostname", Kind.TEXT, "", "host of the rank", "")
+
+
+def known_views() -> tuple[str, ...]:
+    """Give the views that can be written: those of rows."""
+    return tuple(name for name in ALL_VIEWS if view_of(name).per_rank or name == "markers")
+
+
+def check_views(views: tuple[str, ...]) -> None:
+    """Refuse views that cannot be written.
+
+    Raises:
+        UsageError: naming one.
+    """
+    known = known_views()
+    for name in views:
+        if name not in known:
+            raise UsageError(f"view {name}: cannot be written as columns", f"one of {', '.join(known)}")
+
+
+def schema_of(view: str) -> pa.Schema:
+    """Give the columns of a view with their types, units and meanings: those of SQL without `rank`."""
+    items = markers.items() if view == "markers" else shape(view).items
+    fields = [field(item) for item in items]
+    if not any(item.name == "hostname" for item in items):
+        fields.append(field(_HOST).with_type(pa.dictionary(pa.int32(), pa.string())))
+    return pa.schema(fields, metadata={"rocpd.view": view, "rocpd.doc": view_of(view).doc})
+
+
+def record_batches(tables: Tables, view: str, rank: Rank, lost: Counter[str]) -> Iterator[pa.RecordBatch]:
+    """Give the rows of a view of one rank in row order.
+
+    Args:
+        lost: gets the number of cells that are no numbers where numbers belong, by column.
+    """
+    schema = schema_of(view)
+    for columns, count in _columns(tables, view, rank.guid, lost):
+        if "hostname" not in columns:
+            index = pa.array([0 if rank.hostname is not None else None], pa.int32()).take(pa.array([0] * count))
+            columns["hostname"] = pa.DictionaryArray.from_arrays(index, pa.array([rank.hostname or ""], pa.string()))
+        yield pa.RecordBatch.from_arrays(
+            [_as(columns[name], schema.field(name).type) for name in schema.names], schema=schema
+        )
+
+
+def _columns(tables: Tables, view: str, guid: str, lost: Counter[str]) -> Iterator[tuple[dict[str, pa.Array], int]]:
+    if view == "markers":
+        for columns in markers.batches(tables, guid):
+            yield columns, len(columns["id"])
+        return
+    reader = Reader(tables, view, guid)
+    for rows in reader.batches():
+        yield {name: rows.column(name) for name in reader.columns}, rows.count
+    lost.update({f"{view}.{column}": count for column, count in reader.lost.items()})
+
+
+def _as(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    return column if column.type == kind else column.cast(kind)

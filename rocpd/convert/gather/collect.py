@@ -1,0 +1,40 @@
+"""Owns putting the event model of one rank together. Never writes, never looks at two ranks."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from rocpd.convert.deliver.job import RankJob
+from rocpd.convert.gather import cpu, gpu, memory, pmc
+from rocpd.convert.gather.context import Context, Damage
+from rocpd.convert.gather.flows import connect
+from rocpd.convert.model import RankEvents
+
+
+def collect(job: RankJob, damage: Damage) -> RankEvents:
+    """Give the events of one rank, on the common time line; what cannot be shown is counted in `damage`."""
+    events = RankEvents(job.rank.number, job.rank.label, job.rank.pid)
+    with job.open() as tables:
+        _gather(Context(tables, events, job.options, job.offset, damage))
+    return events
+
+
+def _gather(context: Context) -> None:
+    events = context.events
+    dispatches = gpu.dispatches(context)
+    copies = gpu.copies(context)
+    read = pmc.values(context)
+    found = pmc.of_dispatches(read, dispatches)
+    kernels = dispatches.slices
+    if context.options.annotate_pmc:
+        more = pmc.as_annotations(read, found, len(kernels))
+        kernels = dataclasses.replace(kernels, annotations=(*kernels.annotations, *more))
+    calls, (kernels, copies) = connect(events.rank, cpu.regions(context), (kernels, copies))
+    held, sums = memory.allocations(context)
+    events.slices = [calls, kernels, copies, gpu.graph_launches(context), held]
+    events.instants = [cpu.samples(context, read.events)]
+    events.counters = [
+        *pmc.dispatch_counters(context, read, found, dispatches),
+        *pmc.sample_counters(context, read, dispatches),
+        sums,
+    ]

@@ -1,0 +1,134 @@
+"""Owns what happened on CPU threads: API calls, marker ranges and marks, samples.
+
+Never looks at GPU work; `flows` links calls to what they launched.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rocpd.convert.gather.context import Context
+from rocpd.convert.gather.lanes import spread
+from rocpd.convert.model import NULL, Annotation, Instants, Ints, Ragged, Slices, Track, lookup, optional, relabel
+from rocpd.convert.read import json_value
+
+_MARKERS = "C.string GLOB 'MARKER_*' OR C.string GLOB 'rocm_marker*'"
+
+
+def regions(context: Context) -> Slices:
+    """Gather regions on their threads; markers by their message."""
+    with_events = context.options.annotate_args or _has_markers(context)
+    wanted = ["tid", "start", "end", "name_id", *(["event_id"] if with_events else [])]
+    rows = context.sound(context.tables.events("rocpd_region", wanted), "regions")
+    names = context.names(rows["name_id"], context.strings)
+    if with_events:
+        marker = f"T.category_id IN (SELECT C.id FROM {context.tables.name('rocpd_string')} C WHERE {_MARKERS})"
+        names = _by_message(context, names, rows["event_id"], marker)
+    track = spread(context.events.tracks, relabel(rows["tid"], context.thread), rows["start"], rows["end"])
+    return Slices(
+        track,
+        rows["start"],
+        rows["end"],
+        names,
+        context.categories(rows["category_id"], "region"),
+        rows["stack_id"],
+        (optional("stack_id", rows["stack_id"]),),
+        arguments=_arguments(context, rows["event_id"]) if context.options.annotate_args else None,
+    )
+
+
+def samples(context: Context, values: frozenset[int]) -> Instants:
+    """Gather samples as instants: marks on their thread by message, others on the track they were taken on.
+
+    Args:
+        values: ids of events that carry counter values; their samples are counters (see `pmc`) and left out here.
+    """
+    rows = context.tables.events("rocpd_sample", ("track_id", "timestamp", "event_id"))
+    if values and len(rows["event_id"]):
+        keep = ~np.isin(rows["event_id"], np.fromiter(values, np.int64))
+        rows = {name: column[keep] for name, column in rows.items()}
+    rows = context.sound(rows | {"start": rows["timestamp"]}, "samples")
+    tracks = sample_tracks(context)
+    marks = relabel(rows["category_id"], lambda i: is_marker(context.strings.get(i, "")))
+    track = np.zeros(len(marks), np.int64)
+    for chosen, place in ((marks == 1, _mark_track), (marks == 0, sample_track)):
+        track[chosen] = relabel(rows["track_id"][chosen], lambda i: place(context, tracks, i))  # noqa: B023
+    names = context.names(rows["track_id"], {i: name for i, (name, _) in tracks.items()})
+    annotations: tuple[Annotation, ...] = ()
+    if len(names):
+        of_samples = f"T.id IN (SELECT event_id FROM {context.tables.name('rocpd_sample')})"
+        names = _by_message(context, names, rows["event_id"], of_samples)
+        annotations = _stacks(context, rows["event_id"], of_samples)
+    return Instants(track, rows["start"], names, context.categories(rows["category_id"], "sample"), annotations)
+
+
+def is_marker(category: str) -> bool:
+    """Whether events of this category are markers of the user."""
+    return category.startswith(("MARKER_", "rocm_marker"))
+
+
+def sample_tracks(context: Context) -> dict[int, tuple[str, int | None]]:
+    """Give id -> (name, id of its thread or None) of rocpd_track."""
+    rows = context.tables.rows("rocpd_track", ("id", "name_id", "tid"))
+    return {i: (context.strings.get(name) or f"track {i}", tid) for i, name, tid in rows}
+
+
+def sample_track(context: Context, tracks: dict[int, tuple[str, int | None]], number: int) -> int:
+    """Give the track of samples by its id in rocpd_track; `track ?` when it is unknown."""
+    name, _ = tracks.get(number, ("track ?", None))
+    return context.events.tracks.index(("sample", number if number in tracks else None), lambda: Track(name))
+
+
+def _mark_track(context: Context, tracks: dict[int, tuple[str, int | None]], number: int) -> int:
+    thread = tracks.get(number, ("", None))[1]
+    return context.thread(thread) if thread is not None else sample_track(context, tracks, number)
+
+
+def _has_markers(context: Context) -> bool:
+    return any(map(is_marker, context.strings.values()))
+
+
+def _by_message(context: Context, names: Ints, events: Ints, where: str) -> Ints:
+    """Replace names by the message of the event where it has one; `where` chooses the events to look at."""
+    texts = context.tables.event_texts("extdata", where)
+    messages = {event: json_value(text, "message") for event, text in texts.items()}
+    number = context.events.names.number
+    known = {event: number(message) for event, message in messages.items() if message is not None}
+    found = lookup(known, events)
+    return np.where(found == NULL, names, found)
+
+
+def _stacks(context: Context, events: Ints, where: str) -> tuple[Annotation, ...]:
+    number = context.events.strings.number
+    annotations = []
+    for column in ("call_stack", "line_info"):
+        texts = {event: number(text) for event, text in context.tables.event_texts(column, where).items()}
+        if texts:
+            found = lookup(texts, events)
+            annotations.append(Annotation(column, np.maximum(found, 0), text=True, present=found != NULL))
+    return tuple(annotations)
+
+
+def _arguments(context: Context, events: Ints) -> tuple[Ragged, Ragged]:
+    """Give names and values of the arguments of calls, in order of position."""
+    order = np.argsort(events, kind="stable")
+    ids, rows, names, values = events[order], [], [], []
+    table = context.tables.rows("rocpd_arg", ("event_id", "name", "value"), "ORDER BY T.event_id, T.position, T.id")
+    for event, name, value in table:
+        if event is not None and value is not None:
+            rows.append(event)
+            names.append(context.events.names.number(str(name)))
+            values.append(context.events.strings.number(str(value)))
+    wanted = np.array(rows, np.int64)
+    place = np.searchsorted(ids, wanted)
+    known = (
+        (place < len(ids)) & (ids[np.minimum(place, len(ids) - 1)] == wanted)
+        if len(ids)
+        else np.zeros(len(wanted), bool)
+    )
+    row = order[place[known]]
+    count = len(events)
+    return (
+        Ragged.of(row, np.array(names, np.int64)[known], count),
+        Ragged.of(row, np.array(values, np.int64)[known], count),
+    )

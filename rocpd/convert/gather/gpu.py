@@ -1,0 +1,150 @@
+"""Owns what happened on agents: kernel dispatches, memory copies and graph launches on a track per agent and stream.
+
+Never looks at CPU threads; `flows` links dispatches and copies to the calls that launched them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from rocpd.convert.gather.context import Context
+from rocpd.convert.gather.lanes import spread
+from rocpd.convert.model import NULL, Annotation, Ints, Slices, Track, optional, relabel
+from rocpd.convert.read import Columns
+
+_DISPATCH = (
+    "dispatch_id", "queue_id", "stream_id", "grid_size_x", "grid_size_y", "grid_size_z",
+    "workgroup_size_x", "workgroup_size_y", "workgroup_size_z", "group_segment_size", "private_segment_size",
+)  # fmt: skip
+_SHOWN = {
+    "group_segment_size": "lds_size",
+    "private_segment_size": "scratch_size",
+    **{f"{what}_size_{axis}": f"{what}_{axis}" for what in ("grid", "workgroup") for axis in "xyz"},
+}
+_REGISTERS = {"arch_vgpr_count": "vgpr_count", "accum_vgpr_count": "accum_vgpr_count", "sgpr_count": "sgpr_count"}
+
+
+@dataclass(frozen=True)
+class Dispatches:
+    """Kernel dispatches as slices, and the agent and event of each, for its counters."""
+
+    slices: Slices
+    agent: Ints
+    event: Ints
+
+
+def dispatches(context: Context) -> Dispatches:
+    """Gather kernel dispatches."""
+    columns = ("agent_id", "kernel_id", "start", "end", "region_name_id", "event_id", *_DISPATCH)
+    rows = context.sound(context.tables.events("rocpd_kernel_dispatch", columns), "kernel dispatches")
+    slices = Slices(
+        _tracks(context, rows, "agent_id", ""),
+        rows["start"],
+        rows["end"],
+        _kernel_names(context, rows),
+        context.categories(rows["category_id"], "kernel"),
+        rows["stack_id"],
+        (
+            *(optional(_SHOWN.get(name, name), rows[name]) for name in _DISPATCH),
+            *_registers(context, rows["kernel_id"]),
+            optional("stack_id", rows["stack_id"]),
+        ),
+    )
+    return Dispatches(slices, rows["agent_id"], rows["event_id"])
+
+
+def copies(context: Context) -> Slices:
+    """Gather memory copies on a track per destination agent and stream, with bytes and bandwidth [GB/s, 10^9 bytes]."""
+    columns = ("name_id", "start", "end", "dst_agent_id", "src_agent_id", "size", "queue_id", "stream_id")
+    rows = context.sound(context.tables.events("rocpd_memory_copy", columns), "memory copies")
+    duration = rows["end"] - rows["start"]
+    measured = (duration > 0) & (rows["size"] != NULL)
+    number = context.events.strings.number
+    agents = {
+        name: relabel(rows[name], lambda i: number(context.agent(i))) for name in ("dst_agent_id", "src_agent_id")
+    }
+    return Slices(
+        _tracks(context, rows, "dst_agent_id", " · copies"),
+        rows["start"],
+        rows["end"],
+        context.names(rows["name_id"], context.strings),
+        context.categories(rows["category_id"], "copy"),
+        rows["stack_id"],
+        (
+            optional("bytes", rows["size"]),
+            Annotation(
+                "gb_per_s", rows["size"] / np.maximum(duration, 1), present=None if measured.all() else measured
+            ),
+            Annotation("source", agents["src_agent_id"], text=True),
+            Annotation("destination", agents["dst_agent_id"], text=True),
+            optional("queue_id", rows["queue_id"]),
+            optional("stream_id", rows["stream_id"]),
+            optional("stack_id", rows["stack_id"]),
+        ),
+    )
+
+
+def graph_launches(context: Context) -> Slices:
+    """Gather launches of executable graphs on a track per agent and queue."""
+    columns = ("agent_id", "queue_id", "start", "end", "graph_exec_id", "kernel_dispatch_count")
+    rows = context.sound(context.tables.events("rocpd_graph_launch", columns), "graph launches")
+    number = context.events.names.number
+    rows = rows | {"stream_id": rows["queue_id"]}
+    return Slices(
+        _tracks(context, rows, "agent_id", " · graphs", "queue"),
+        rows["start"],
+        rows["end"],
+        relabel(rows["graph_exec_id"], lambda i: number(f"graph {'?' if i == NULL else i}")),
+        context.categories(rows["category_id"], "graph"),
+        rows["stack_id"],
+        (optional("kernel_dispatch_count", rows["kernel_dispatch_count"]), optional("stack_id", rows["stack_id"])),
+    )
+
+
+def _tracks(context: Context, rows: Columns, agent_column: str, ending: str, by: str | None = None) -> Ints:
+    """Give the track of each row: one per agent and stream, or queue when the user groups by queue."""
+    by = by or ("queue" if context.options.group_by_queue else "stream")
+    agents, lines = rows[agent_column], rows[f"{by}_id"]
+    track = np.zeros(len(agents), np.int64)
+    for agent, line in sorted(set(zip(*_changes(agents, lines), strict=True))):
+        title = f"{context.agent(agent)} · {by} {'?' if line == NULL else line}{ending}"
+        index = context.events.tracks.index((title, agent, line), partial(Track, title))
+        track[(agents == agent) & (lines == line)] = index
+    return spread(context.events.tracks, track, rows["start"], rows["end"])
+
+
+def _changes(first: Ints, second: Ints) -> tuple[list[int], list[int]]:
+    """Give both columns where they differ from the row before: few rows, with every pair that occurs."""
+    change = np.ones(len(first), bool)
+    change[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+    return first[change].tolist(), second[change].tolist()
+
+
+def _kernel_names(context: Context, rows: Columns) -> Ints:
+    texts = {
+        number: display or name or f"kernel {number}"
+        for number, display, name in context.tables.rows(
+            "rocpd_info_kernel_symbol", ("id", "display_name", "kernel_name")
+        )
+    }
+    number = context.events.names.number
+    names = relabel(
+        rows["kernel_id"], lambda i: number(texts.get(i, "kernel ?" if i == NULL else f"kernel ? (id {i})"))
+    )
+    if context.options.kernel_rename:
+        known = context.strings
+        marked = relabel(rows["region_name_id"], lambda i: number(known[i]) if known.get(i) else NULL)
+        names = np.where(marked == NULL, names, marked)
+    return names
+
+
+def _registers(context: Context, kernels: Ints) -> tuple[Annotation, ...]:
+    rows = context.tables.integers("rocpd_info_kernel_symbol", ("id", *_REGISTERS))
+    result = []
+    for column, shown in _REGISTERS.items():
+        counts = dict(zip(rows["id"].tolist(), rows[column].tolist(), strict=True))
+        result.append(optional(shown, relabel(kernels, lambda i: counts.get(i, NULL))))  # noqa: B023
+    return tuple(result)

@@ -1,0 +1,114 @@
+"""Owns memory: allocations and frees as slices, and how much is held per agent and level as a counter.
+
+Never guesses the size of a free whose allocation is not in the trace; those are counted and told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from rocpd.convert.gather.context import Context, Damage
+from rocpd.convert.gather.lanes import spread
+from rocpd.convert.model import NULL, Annotation, Counters, Slices, Track, optional, relabel
+from rocpd.convert.read import Columns, Tables
+from rocpd.federate.select.window import Interval
+
+_COLUMNS = ("agent_id", "start", "end", "address", "size", "queue_id")
+_TYPES = ("ALLOC", "FREE", "REALLOC", "RECLAIM")
+_LEVELS = ("REAL", "VIRTUAL", "SCRATCH")
+
+
+def allocations(context: Context) -> tuple[Slices, Counters]:
+    """Gather allocations and frees, and the running sums [bytes] of what is held when each has ended."""
+    rows = _read(context, context.tables, context.damage)
+    # What is held within a window was partly allocated before it.
+    whole = _read(context, context.tables.whole(), Damage()) if context.tables.interval else rows
+    text = context.events.strings.all
+    tracks = context.events.tracks
+    scratch = relabel(rows["level"], lambda i: text[i] == "SCRATCH")
+    track = np.zeros(len(scratch), np.int64)
+    for flag, word in ((0, "memory"), (1, "scratch")):
+        chosen = scratch == flag
+        track[chosen] = relabel(
+            rows["agent_id"][chosen],
+            lambda i: tracks.index((word, i), lambda: Track(f"{context.agent(i)} · {word}")),  # noqa: B023
+        )
+    names = relabel(rows["type"] * len(text) + rows["level"], lambda i: _name(context, *divmod(i, len(text))))
+    slices = Slices(
+        spread(tracks, track, rows["start"], rows["end"]),
+        rows["start"],
+        rows["end"],
+        names,
+        context.categories(rows["category_id"], "memory"),
+        rows["stack_id"],
+        (
+            optional("bytes", rows["size"]),
+            optional("address", rows["address"]),
+            Annotation("type", rows["type"], text=True),
+            Annotation("level", rows["level"], text=True),
+            optional("queue_id", rows["queue_id"]),
+            optional("stack_id", rows["stack_id"]),
+        ),
+    )
+    return slices, _within(_held(context, whole), context.tables.interval)
+
+
+def _read(context: Context, tables: Tables, damage: Damage) -> Columns:
+    rows = tables.events("rocpd_memory_allocate", _COLUMNS)
+    kinds = list(tables.rows("rocpd_memory_allocate", ("type", "level"), "ORDER BY T.id"))
+    number = context.events.strings.number
+    types = np.array([number(str(kind or "?")) for kind, _ in kinds], np.int64)
+    levels = np.array([number(str(level or "?")) for _, level in kinds], np.int64)
+    return context.sound(rows | {"type": types, "level": levels}, "memory allocations", damage)
+
+
+def _within(counters: Counters, interval: Interval | None) -> Counters:
+    if interval is None:
+        return counters
+    low = NULL if interval.start is None else interval.start
+    keep = (counters.time >= low) & ((interval.end is None) | (counters.time < (interval.end or 0)))
+    return Counters(counters.track[keep], counters.time[keep], counters.value[keep])
+
+
+def _name(context: Context, kind: int, level: int) -> int:
+    text = context.events.strings.all
+    return context.events.names.number(f"{text[kind]} {text[level]}")
+
+
+def _held(context: Context, rows: Columns) -> Counters:
+    """Sum up, in order of ends: a free takes back what its address (scratch: its agent and queue) got."""
+    text = context.events.strings.all
+    live: dict[Hashable, tuple[int, int]] = {}
+    held: dict[int, int] = {}
+    points: list[tuple[int, int, int]] = []
+    unknown = 0
+    order = np.argsort(rows["end"], kind="stable")
+    columns = (
+        rows[name][order].tolist() for name in ("end", "type", "level", "agent_id", "address", "size", "queue_id")
+    )
+    for time, kind, level, agent, address, size, queue in zip(*columns, strict=True):
+        key: Hashable = address if address not in (NULL, 0) and text[level] != "SCRATCH" else (agent, queue, level)
+        track, before = live.pop(key, (None, 0))
+        if text[kind] in ("ALLOC", "REALLOC"):
+            if track is not None:
+                held[track] -= before
+                points.append((track, time, held[track]))
+            track = _counter(context, agent, text[level])
+            live[key] = (track, max(size, 0))
+            held[track] = held.get(track, 0) + max(size, 0)
+        elif track is None:
+            unknown += 1
+            continue
+        else:
+            held[track] -= before
+        points.append((track, time, held[track]))
+    context.damage.add(Damage.UNKNOWN_FREE, "frees", unknown)
+    table = np.array(points, np.int64).reshape(-1, 3).T
+    return Counters(table[0], table[1], table[2].astype(np.float64))
+
+
+def _counter(context: Context, agent: int, level: str) -> int:
+    name = f"{context.agent(agent)} · memory {level} held"
+    return context.events.tracks.index(("held", agent, level), lambda: Track(name, unit="bytes"))

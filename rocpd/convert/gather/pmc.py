@@ -1,0 +1,147 @@
+"""Owns counter values: those of dispatches as counter tracks per agent and counter, those of samples on their track.
+
+A dispatch shows its own value only, from its start to its end. Never shows streamed (SPM) values as a dispatch's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rocpd.convert.gather.context import Context, Damage
+from rocpd.convert.gather.cpu import sample_tracks
+from rocpd.convert.gather.gpu import Dispatches
+from rocpd.convert.model import NULL, Annotation, Counters, Floats, Ints, Texts, Track, relabel
+
+
+@dataclass(frozen=True)
+class Values:
+    """Counter values: event id, number of the counter in `names`, value. `units` goes with `names`."""
+
+    event: Ints
+    counter: Ints
+    value: Floats
+    names: Texts
+    units: dict[int, str]
+
+    @property
+    def events(self) -> frozenset[int]:
+        """Ids of the events that have values."""
+        return frozenset(np.unique(self.event).tolist())
+
+
+def values(context: Context) -> Values:
+    """Read the counter values of a rank, streamed ones left out."""
+    names, units, known = Texts(), dict[int, str](), dict[int, int]()
+    for number, name, symbol, unit in context.tables.rows("rocpd_info_pmc", ("id", "name", "symbol", "units")):
+        known[number] = names.number(str(name or symbol or f"counter {number}"))
+        units.setdefault(known[number], str(unit or ""))
+    plain = "WHERE T.sample_id IS NULL" if context.tables.has("rocpd_pmc_event", "sample_id") else ""
+    read = context.tables.integers("rocpd_pmc_event", ("event_id", "pmc_id"), plain)
+    value, sound = context.tables.reals("rocpd_pmc_event", "value", plain)
+    keep = sound & (read["event_id"] != NULL)
+    context.damage.add(Damage.NO_VALUE, "values", len(keep) - int(np.count_nonzero(keep)))
+    counter = relabel(read["pmc_id"][keep], lambda i: known[i] if i in known else names.number(f"counter {i}"))
+    return Values(read["event_id"][keep], counter, value[keep], names, units)
+
+
+@dataclass(frozen=True)
+class DispatchValues:
+    """Sums over instances: the row of the dispatch, the number of the counter, the value."""
+
+    row: Ints
+    counter: Ints
+    value: Floats
+
+
+def of_dispatches(read: Values, dispatches: Dispatches) -> DispatchValues:
+    """Give each dispatch its values, summed over the instances of a counter."""
+    row, known = _match(read.event, dispatches.event)
+    count = max(1, len(read.names.all))
+    keys, place = np.unique(row[known] * count + read.counter[known], return_inverse=True)
+    sums = np.bincount(place, weights=read.value[known], minlength=len(keys))
+    return DispatchValues(keys // count, keys % count, sums.astype(np.float64, copy=False))
+
+
+def dispatch_counters(context: Context, read: Values, found: DispatchValues, dispatches: Dispatches) -> list[Counters]:
+    """Give a counter track per agent and counter: the value of a dispatch from its start, 0 from its end."""
+    agents = dispatches.agent[found.row]
+    start, end = dispatches.slices.start[found.row], dispatches.slices.end[found.row]
+    result = []
+    for agent, counter in sorted(set(zip(agents.tolist(), found.counter.tolist(), strict=True))):
+        name = f"{context.agent(agent)} · {read.names.all[counter]}"
+        unit = read.units.get(counter, "")
+        track = context.events.tracks.index(("pmc", agent, counter), lambda: Track(name, unit=unit))  # noqa: B023
+        rows = np.flatnonzero((agents == agent) & (found.counter == counter))
+        rows = rows[np.lexsort((end[rows], start[rows]))]
+        time, value = _steps(start[rows], end[rows], found.value[rows])
+        result.append(Counters(np.full(len(time), track), time, value))
+    return result
+
+
+def as_annotations(read: Values, found: DispatchValues, count: int) -> tuple[Annotation, ...]:
+    """Give the values as annotations of `count` dispatches, one per counter."""
+    result = []
+    for counter in np.unique(found.counter).tolist():
+        rows = found.counter == counter
+        value, present = np.zeros(count), np.zeros(count, bool)
+        value[found.row[rows]], present[found.row[rows]] = found.value[rows], True
+        result.append(Annotation(read.names.all[counter], value, present=None if present.all() else present))
+    return tuple(result)
+
+
+def sample_counters(context: Context, read: Values, dispatches: Dispatches) -> list[Counters]:
+    """Give the values of samples as counters on their tracks; values of no event that is shown are counted."""
+    rows = context.tables.events("rocpd_sample", ("track_id", "timestamp", "event_id"))
+    _, of_dispatch = _match(read.event, dispatches.event)
+    place, of_sample = _match(read.event, rows["event_id"])
+    lost = int(np.count_nonzero(~of_dispatch & ~of_sample))
+    context.damage.add(Damage.NO_EVENT, "values", lost)
+    chosen = place[of_sample]
+    found = {"start": rows["timestamp"][chosen], "track": rows["track_id"][chosen], "counter": read.counter[of_sample]}
+    found["row"] = np.flatnonzero(of_sample)
+    found = context.sound(found, "samples")
+    tracks = sample_tracks(context)
+    result = []
+    for track_id, counter in sorted(set(zip(found["track"].tolist(), found["counter"].tolist(), strict=True))):
+        base, name = tracks.get(track_id, ("track ?", None))[0], read.names.all[counter]
+        title = name if base == name else f"{base} · {name}"
+        unit = read.units.get(counter, "")
+        track = context.events.tracks.index(("pmc", "sample", track_id, counter), lambda: Track(title, unit=unit))  # noqa: B023
+        mine = np.flatnonzero((found["track"] == track_id) & (found["counter"] == counter))
+        mine = mine[np.argsort(found["start"][mine], kind="stable")]
+        result.append(Counters(np.full(len(mine), track), found["start"][mine], read.value[found["row"][mine]]))
+    return result
+
+
+def _match(wanted: Ints, events: Ints) -> tuple[Ints, np.ndarray]:
+    """Give the row of `events` that holds each of `wanted`, and whether there is one."""
+    if not len(events):
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), bool)
+    order = np.argsort(events, kind="stable")
+    place = np.minimum(np.searchsorted(events[order], wanted), len(events) - 1)
+    rows = order[place]
+    return rows, events[rows] == wanted
+
+
+def _steps(start: Ints, end: Ints, value: Floats) -> tuple[Ints, Floats]:
+    """Turn intervals, sorted by start, into steps; where dispatches overlap the one that started last is shown."""
+    if np.all(start[1:] >= np.maximum.accumulate(end)[:-1]):
+        return np.stack([start, end], 1).ravel(), np.stack([value, np.zeros(len(value))], 1).ravel()
+    steps: list[tuple[int, float]] = []
+    running: list[tuple[int, float]] = []
+
+    def finish(until: int | None) -> None:
+        while running and (until is None or min(running)[0] <= until):
+            first = min(range(len(running)), key=lambda i: running[i][0])
+            time, _ = running.pop(first)
+            if first == len(running):
+                steps.append((time, running[-1][1] if running else 0.0))
+
+    for s, e, v in zip(start.tolist(), end.tolist(), value.tolist(), strict=True):
+        finish(s)
+        running.append((e, v))
+        steps.append((s, v))
+    finish(None)
+    return np.array([time for time, _ in steps], np.int64), np.array([v for _, v in steps], np.float64)

@@ -1,0 +1,44 @@
+"""Owns telling which file is damaged: SQLite's error in the middle of a statement on many files doesn't say.
+
+Reads whole files (measured: 0.9 GB/s), so only after an error, or when damaged files are to be left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import apsw
+
+from rocpd.federate.open.guard import let_signals_in
+from rocpd.federate.open.opening import Opening, told_as_input_error
+
+UNREADABLE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.BusyError, apsw.CantOpenError, apsw.ProtocolError)
+"""What SQLite raises when the fault is a file's and not the statement's."""
+
+
+def check(opening: Opening) -> None:
+    """Read a whole file.
+
+    Raises:
+        InputError: a page is damaged or cannot be read. Rows that break a constraint are no damage.
+    """
+    connection = opening.connect()
+    try:
+        let_signals_in(connection)
+        with told_as_input_error(opening.path):
+            verdict = str(connection.execute("PRAGMA quick_check(1)").get)
+            if verdict.startswith("***"):  # `*** in database main ***`, then what it is
+                raise apsw.CorruptError(verdict.splitlines()[-1])
+    finally:
+        connection.close()
+
+
+def blame(openings: Iterable[Opening], error: BaseException | None) -> None:
+    """When `error` says that a file cannot be read, find out which, and raise that; else do nothing.
+
+    Raises:
+        InputError: naming the file.
+    """
+    if isinstance(error, UNREADABLE):
+        for opening in dict.fromkeys(openings):
+            check(opening)

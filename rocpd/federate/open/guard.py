@@ -1,0 +1,79 @@
+"""Owns the rule that SQL writes nowhere but temp, and that Ctrl-C stops a long statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import apsw
+
+_ALLOWED = {
+    apsw.SQLITE_SELECT,
+    apsw.SQLITE_READ,
+    apsw.SQLITE_RECURSIVE,
+    apsw.SQLITE_TRANSACTION,
+    apsw.SQLITE_SAVEPOINT,
+}
+_TEMP_ONLY = {
+    apsw.SQLITE_CREATE_TEMP_INDEX,
+    apsw.SQLITE_CREATE_TEMP_TABLE,
+    apsw.SQLITE_CREATE_TEMP_TRIGGER,
+    apsw.SQLITE_CREATE_TEMP_VIEW,
+    apsw.SQLITE_DROP_TEMP_INDEX,
+    apsw.SQLITE_DROP_TEMP_TABLE,
+    apsw.SQLITE_DROP_TEMP_TRIGGER,
+    apsw.SQLITE_DROP_TEMP_VIEW,
+}
+_TEMP_BY_DATABASE = {
+    apsw.SQLITE_INSERT,
+    apsw.SQLITE_UPDATE,
+    apsw.SQLITE_DELETE,
+    apsw.SQLITE_ALTER_TABLE,
+    apsw.SQLITE_ANALYZE,
+    apsw.SQLITE_REINDEX,
+    apsw.SQLITE_CREATE_VTABLE,
+    apsw.SQLITE_DROP_VTABLE,
+}
+_PRAGMAS_WITH_ARGUMENT = {
+    "foreign_key_check", "foreign_key_list", "index_info", "index_list", "index_xinfo", "integrity_check",
+    "quick_check", "table_info", "table_list", "table_xinfo",
+}  # fmt: skip
+_PRAGMAS_READ = _PRAGMAS_WITH_ARGUMENT | {
+    "application_id", "collation_list", "compile_options", "data_version", "database_list", "encoding",
+    "freelist_count", "function_list", "journal_mode", "module_list", "page_count", "page_size", "pragma_list",
+    "schema_version", "temp_store", "user_version",
+}  # fmt: skip
+
+
+_STEPS_BETWEEN_SIGNALS = 200_000  # of SQLite's virtual machine: a few milliseconds
+
+
+def guard(connection: apsw.Connection) -> None:
+    """Let SQL on a connection write nowhere but temp, and let Ctrl-C stop it."""
+    connection.authorizer = _authorize
+    let_signals_in(connection)
+
+
+def let_signals_in(connection: apsw.Connection) -> None:
+    """Let Ctrl-C stop a long statement: Python handles signals only when SQLite calls back into it."""
+    stop_when(connection)
+
+
+def stop_when(connection: apsw.Connection, stopped: Callable[[], bool] = lambda: False) -> None:
+    """Stop statements on a connection once `stopped` says so, and let signals in."""
+    connection.set_progress_handler(stopped, _STEPS_BETWEEN_SIGNALS)
+
+
+def _authorize(action: int, first: str | None, second: str | None, database: str | None, _trigger: str | None) -> int:
+    """SQLite's authorizer (https://sqlite.org/c3ref/set_authorizer.html): raw files are evidence."""
+    if action in _ALLOWED or action in _TEMP_ONLY:
+        return apsw.SQLITE_OK
+    if action in _TEMP_BY_DATABASE:
+        # ALTER TABLE names the database first, everything else third.
+        where = first if action == apsw.SQLITE_ALTER_TABLE else database
+        return apsw.SQLITE_OK if where == "temp" else apsw.SQLITE_DENY
+    if action == apsw.SQLITE_FUNCTION:
+        return apsw.SQLITE_DENY if (second or "").lower() == "load_extension" else apsw.SQLITE_OK
+    if action == apsw.SQLITE_PRAGMA:
+        known = _PRAGMAS_READ if second is None else _PRAGMAS_WITH_ARGUMENT
+        return apsw.SQLITE_OK if (first or "").lower() in known else apsw.SQLITE_DENY
+    return apsw.SQLITE_DENY

@@ -1,0 +1,271 @@
+"""Owns what is in a file: its GUIDs, tables and columns, and who wrote them; and how ranks are numbered.
+
+Reads metadata only, never events. Goes by what a file holds, not by what its version should have.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from rocpd.errors import InputError
+from rocpd.federate.open.opening import Opening, told_as_input_error
+from rocpd.schema.load import TABLES
+from rocpd.schema.quote import quote_name
+from rocpd.schema.versions import as_tuple, declared_version, foreign_kind, split_suffix
+
+MPI_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "PALS_RANKID", "FLUX_TASK_RANK")
+"""Environment variables that hold a process's MPI rank, in order of preference."""
+
+_MPI_EXTDATA = ("mpi_rank", "MPI_RANK")
+_SKIP_HINT = "--skip-bad leaves it out"
+_MARK = "\0"
+_MOST_SHAPES = 1000
+_SHAPES: dict[str, tuple[str, ...]] = {}  # text of CREATE TABLE without suffix -> columns
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One process of the job: the rows of one GUID in one file.
+
+    Args:
+        number: 0-based rank number, unique in a session.
+        guid: identity of the rank.
+        suffix: suffix of its tables.
+        opening: the file, and how it is opened.
+        tables: base name -> columns that the file really has.
+        version: schema version that the file declares, as `3.0.1`.
+        hostname, machine_id, pid, command: of the process; None where the file does not say.
+        mpi_rank: MPI rank that the process knew, or None.
+    """
+
+    number: int
+    guid: str
+    suffix: str
+    opening: Opening
+    tables: Mapping[str, tuple[str, ...]]
+    version: str
+    hostname: str | None = None
+    machine_id: str | None = None
+    pid: int | None = None
+    command: str | None = None
+    mpi_rank: int | None = None
+
+    @property
+    def label(self) -> str:
+        """`rank 3 · host · command (pid)`, for people."""
+        name = self.command.split()[0] if self.command and self.command.split() else "?"
+        return f"rank {self.number} · {self.hostname or '?'} · {name} ({'?' if self.pid is None else self.pid})"
+
+
+def identify(opening: Opening) -> tuple[Rank, ...]:
+    """Read which ranks a file holds; their numbers are all 0 until `number` gives them.
+
+    Raises:
+        InputError: no rocpd database of schema 3, or a damaged one; the message names the file and what it is.
+    """
+    connection = opening.connect()
+    try:
+        with told_as_input_error(opening.path):
+            tables, views = _catalogue(connection)
+            metadata = _metadata(connection, tables)
+            suffixes = _suffixes(opening, tables, metadata)
+            _check_views(opening, tables, views, suffixes)
+            owned = _owned(tables, suffixes)
+            for suffix in suffixes:
+                if not owned[suffix]:
+                    raise InputError(
+                        f"{opening.path}: metadata names the suffix {suffix}, but no table has it", _SKIP_HINT
+                    )
+            return tuple(_rank(connection, opening, suffix, owned[suffix], metadata) for suffix in suffixes)
+    except apsw.Error as error:
+        raise InputError(f"{opening.path}: cannot be read: {error}", _SKIP_HINT) from error
+    finally:
+        connection.close()
+
+
+def number(ranks: Iterable[Rank]) -> tuple[Rank, ...]:
+    """Number ranks: by MPI rank when every process has a distinct one, else by (hostname, pid, GUID)."""
+    pool = list(ranks)
+    mpi = [rank.mpi_rank for rank in pool]
+    if pool and None not in mpi and len(set(mpi)) == len(mpi):
+        numbered = [dataclasses.replace(rank, number=rank.mpi_rank or 0) for rank in pool]
+        return tuple(sorted(numbered, key=lambda rank: rank.number))
+    pool.sort(key=lambda rank: (rank.hostname or "", rank.pid if rank.pid is not None else -1, rank.guid))
+    return tuple(dataclasses.replace(rank, number=index) for index, rank in enumerate(pool))
+
+
+def distinct(ranks: Iterable[Rank]) -> tuple[tuple[Rank, ...], tuple[str, ...]]:
+    """Drop ranks whose GUID was seen before; give what is left and a note for each one dropped."""
+    seen: dict[str, Rank] = {}
+    notes = []
+    for rank in ranks:
+        first = seen.setdefault(rank.guid, rank)
+        if first is not rank:
+            notes.append(f"{rank.opening.path}: GUID {rank.guid} counts once, it is also in {first.opening.path}")
+    return tuple(seen.values()), tuple(notes)
+
+
+def _catalogue(connection: apsw.Connection) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+    """Give table -> columns, and view -> text."""
+    entries: list[Any] = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+    views = {name: sql or "" for kind, name, sql in entries if kind == "view"}
+    tables: dict[str, tuple[str, ...]] = {}
+    for name, sql in ((name, sql or "") for kind, name, sql in entries if kind == "table"):
+        suffix = (split_suffix(name) or (name, ""))[1]
+        # The files of a job have the same tables but for the suffix: asking SQLite once for each takes half the time.
+        shape = sql.replace(suffix, "").replace(suffix[1:].replace("_", "-"), "") if suffix else ""
+        columns = _SHAPES.get(shape) if shape else None
+        if columns is None:
+            columns = tuple(row[1] for row in connection.execute(f"PRAGMA table_info({quote_name(name)})"))
+            if shape and len(_SHAPES) < _MOST_SHAPES:
+                _SHAPES[shape] = columns
+        tables[name] = columns
+    return tables, views
+
+
+def _metadata(connection: apsw.Connection, tables: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
+    names = [name for name in tables if name == "rocpd_metadata" or name.startswith("rocpd_metadata_")]
+    return {
+        name: [
+            (str(tag), str(value)) for tag, value in connection.execute(f"SELECT tag, value FROM {quote_name(name)}")
+        ]
+        for name in names
+    }
+
+
+def _suffixes(
+    opening: Opening, tables: Mapping[str, Sequence[str]], metadata: Mapping[str, list[tuple[str, str]]]
+) -> tuple[str, ...]:
+    path = opening.path
+    kind = foreign_kind(tables)
+    if kind:
+        raise InputError(f"{path}: is {kind}, not a rocpd database of schema 3", _SKIP_HINT)
+    if not any(name.startswith("rocpd_") for name in tables):
+        raise InputError(f"{path}: a SQLite file, but not a rocpd database (no rocpd_ tables)", _SKIP_HINT)
+    for rows in metadata.values():
+        version = declared_version(rows)
+        if as_tuple(version)[0] != 3:
+            raise InputError(f"{path}: rocpd schema {version} is not supported, only 3.x is", "update rocpd")
+    plain = [name for name in tables if name in TABLES and name != "rocpd_metadata"]
+    if plain:
+        raise InputError(f"{path}: table {plain[0]} has no UUID suffix: no rocpd database of schema 3", _SKIP_HINT)
+    named = tuple(dict.fromkeys(value for rows in metadata.values() for tag, value in rows if tag == "uuid"))
+    seen = {split[1] for split in map(split_suffix, tables) if split}
+    if strays := sorted(seen - set(named)):
+        raise InputError(f"{path}: metadata without uuid for the tables *{strays[0]}", _SKIP_HINT)
+    if not named:
+        raise InputError(f"{path}: metadata without uuid", _SKIP_HINT)
+    return named
+
+
+def _check_views(
+    opening: Opening, tables: Mapping[str, Sequence[str]], views: Mapping[str, str], suffixes: Sequence[str]
+) -> None:
+    """A stored view that names a missing suffixed table tells of a table that was lost."""
+    lost = sorted(_named_tables("\n".join(views.values()), suffixes) - tables.keys())
+    if lost:
+        view = next(name for name, sql in views.items() if lost[0] in sql)
+        raise InputError(f"{opening.path}: damaged: view {view} names a missing table, {lost[0]}", _SKIP_HINT)
+
+
+def _named_tables(text: str, suffixes: Sequence[str]) -> set[str]:
+    """Give the tables of these suffixes that SQL names, in one pass: a merged file has long views of many ranks."""
+    if len(suffixes) == 1:
+        return {base + suffixes[0] for base in _bases(text.replace(suffixes[0], _MARK))}
+    known = frozenset(suffixes)
+    named = set(re.findall(r"\brocpd_\w+", text))
+    return {name for name in named if (split := split_suffix(name, known)) and split[1] in known}
+
+
+@functools.lru_cache(maxsize=8)
+def _bases(text: str) -> frozenset[str]:
+    """Words before a suffix, which stands as a mark; the views of most files differ in nothing else."""
+    return frozenset(re.findall(rf"\b(rocpd_\w+?){_MARK}(?!\w)", text))
+
+
+def _owned(tables: Mapping[str, tuple[str, ...]], suffixes: Sequence[str]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Give suffix -> base name -> columns."""
+    owned: dict[str, dict[str, tuple[str, ...]]] = {suffix: {} for suffix in suffixes}
+    for name, columns in tables.items():
+        split = split_suffix(name, owned)
+        if split and split[1] in owned:
+            owned[split[1]][split[0]] = columns
+    return owned
+
+
+def _rank(
+    connection: apsw.Connection,
+    opening: Opening,
+    suffix: str,
+    own: Mapping[str, tuple[str, ...]],
+    metadata: Mapping[str, list[tuple[str, str]]],
+) -> Rank:
+    rows = metadata.get("rocpd_metadata" + suffix) or [row for rows in metadata.values() for row in rows]
+    guids = [value for tag, value in rows if tag == "guid"]
+    guid = next((g for g in guids if "_" + g.replace("-", "_") == suffix), None)
+    process = _first_row(
+        connection, own, "rocpd_info_process", suffix, ("nid", "pid", "command", "environment", "extdata")
+    )
+    node = _first_row(connection, own, "rocpd_info_node", suffix, ("hostname", "machine_id"), process["nid"])
+    return Rank(
+        number=0,
+        guid=guid or (guids[0] if len(guids) == 1 else suffix.lstrip("_").replace("_", "-")),
+        suffix=suffix,
+        opening=opening,
+        tables=own,
+        version=declared_version(rows),
+        hostname=_text(node["hostname"]),
+        machine_id=_text(node["machine_id"]),
+        pid=process["pid"] if isinstance(process["pid"], int) else None,
+        command=_text(process["command"]),
+        mpi_rank=_mpi_rank(process["environment"], process["extdata"]),
+    )
+
+
+def _first_row(
+    connection: apsw.Connection,
+    tables: Mapping[str, tuple[str, ...]],
+    base: str,
+    suffix: str,
+    columns: Sequence[str],
+    row_id: object = None,
+) -> dict[str, Any]:
+    """Read one row: the one with `row_id`, else the first. Text comes as bytes, missing columns as None."""
+    have = tables.get(base, ())
+    wanted = [column for column in columns if column in have]
+    empty = dict.fromkeys(columns)
+    if not wanted or "id" not in have:
+        return empty
+    items = ", ".join(
+        f"CASE typeof({q}) WHEN 'text' THEN CAST({q} AS BLOB) ELSE {q} END" for q in map(quote_name, wanted)
+    )
+    sql = f"SELECT {items} FROM {quote_name(base + suffix)} ORDER BY id IS NOT ?, id LIMIT 1"
+    row = connection.execute(sql, (row_id,)).fetchone()
+    return empty | dict(zip(wanted, row, strict=True)) if row else empty
+
+
+def _text(value: object) -> str | None:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return None if value is None else str(value)
+
+
+def _mpi_rank(environment: object, extdata: object) -> int | None:
+    for source, keys in ((extdata, _MPI_EXTDATA), (environment, MPI_VARIABLES)):
+        try:
+            values = json.loads(_text(source) or "{}")
+        except ValueError:
+            continue
+        if isinstance(values, dict):
+            for key in keys:
+                if re.fullmatch(r"\d+", str(values.get(key, ""))):
+                    return int(values[key])
+    return None

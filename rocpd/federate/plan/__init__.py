@@ -1,0 +1,1 @@
+"""How a statement runs over many ranks. Never runs one."""

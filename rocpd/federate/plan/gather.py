@@ -1,0 +1,159 @@
+"""Owns ordering, limiting and distinct rows over all ranks: every rank gives its share with the keys beside it.
+
+The gathered rows are in rank order, so that equal keys keep the order in which SQLite would meet them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from rocpd.federate.plan.scope import Scope
+from rocpd.federate.plan.sqltext import Unfaithful, text_of
+from rocpd.federate.plan.steps import Scatter
+from rocpd.schema.quote import quote_name
+
+_FEW = 1000  # rows of a rank that are no burden to a thread
+
+
+@dataclass(frozen=True)
+class Sorting:
+    """The clauses of a SELECT that see all ranks at once."""
+
+    order: tuple[exp.Ordered, ...] = ()
+    limit: exp.Expr | None = None
+    offset: exp.Expr | None = None
+    distinct: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.order or self.limit is not None or self.distinct)
+
+    @classmethod
+    def take(cls, tree: exp.Select) -> Sorting:
+        """Take the clauses out of a SELECT."""
+        order = tree.args.get("order")
+        terms = tuple(order.expressions) if order else ()
+        for term in terms:
+            # SQLite has NULLs first in ascending order; sqlglot only prints what differs from that.
+            if bool(term.args.get("nulls_first")) == bool(term.args.get("desc")):
+                raise Unfaithful("NULLS FIRST or LAST")
+        limit, offset = tree.args.get("limit"), tree.args.get("offset")
+        found = cls(
+            terms,
+            limit.expression if limit else None,
+            offset.expression if offset else None,
+            bool(tree.args.get("distinct")),
+        )
+        for key in ("order", "limit", "offset", "distinct"):
+            tree.set(key, None)
+        return found
+
+    @property
+    def tail(self) -> str:
+        """LIMIT and OFFSET as text."""
+        text = f" LIMIT {text_of(self.limit)}" if self.limit is not None else ""
+        return text + (f" OFFSET {text_of(self.offset)}" if self.offset is not None else "")
+
+    @property
+    def share(self) -> int | None:
+        """How many rows of each rank can matter, None when that is not known beforehand."""
+        numbers = []
+        for value in (self.limit, self.offset):
+            if value is None:
+                numbers.append(0)
+            elif isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit():
+                numbers.append(int(value.name))
+            else:
+                return None
+        return sum(numbers) if self.limit is not None else None
+
+
+def split_collation(term: exp.Ordered) -> tuple[exp.Expr, str]:
+    """Give the expression of an ORDER BY term, and what follows it: collation and direction."""
+    tail = " DESC" if term.args.get("desc") else ""
+    if isinstance(term.this, exp.Collate):
+        return term.this.this, f" COLLATE {text_of(term.this.expression)}{tail}"
+    return term.this, tail
+
+
+def output_index(expression: exp.Expr, tree: exp.Select) -> int | None:
+    """Which result column an ORDER BY or GROUP BY term means: by number, or by alias."""
+    if isinstance(expression, exp.Literal) and not expression.is_string:
+        return int(expression.name) - 1 if expression.name.isdigit() else None
+    if isinstance(expression, exp.Column) and not expression.table:
+        for kind in (exp.Alias, exp.Column):
+            for index, item in enumerate(tree.expressions):
+                if isinstance(item, kind) and item.alias_or_name.lower() == expression.name.lower():
+                    return index
+    return None
+
+
+def sorted_select(tree: exp.Select, sorting: Sorting, columns: Sequence[str], scope: Scope) -> tuple[Scatter, str]:
+    """Give what every rank runs, and the SELECT over the gathered rows.
+
+    Args:
+        tree: the SELECT without the clauses of `sorting`.
+        sorting: those clauses.
+        columns: names of the result columns.
+        scope: what names mean in it.
+    """
+    starred = any(
+        isinstance(item, exp.Star) or (isinstance(item, exp.Column) and item.name == "*") for item in tree.expressions
+    )
+    keys: list[str] = []
+    hidden: list[exp.Expr] = []
+    for term in sorting.order:
+        expression, tail = split_collation(term)
+        index = output_index(expression, tree)
+        if index is not None and isinstance(expression, exp.Literal) and starred and index >= len(columns):
+            raise Unfaithful("ORDER BY a column that is not there")
+        if index is not None and (not starred or isinstance(expression, exp.Literal)):
+            keys.append(f"c{index}{tail}")
+            continue
+        _check_inputs(expression, scope)
+        keys.append(f"o{len(hidden)}{tail}")
+        hidden.append(expression)
+    if hidden and sorting.distinct:
+        raise Unfaithful("DISTINCT rows ordered by what is not among them")
+    scattered = tree.copy()
+    for number, expression in enumerate(hidden):
+        scattered.append("expressions", exp.alias_(expression.copy(), f"o{number}"))
+    if sorting.distinct:
+        scattered.set("distinct", exp.Distinct())
+    text = text_of(scattered)
+    order = ", ".join(keys)
+    share = sorting.share
+    if share is not None:
+        text += _order_by_position(keys, len(columns)) + f" LIMIT {share}"
+    names = (*(f"c{i}" for i in range(len(columns))), *(f"o{i}" for i in range(len(hidden))))
+    items = ", ".join(f"c{i} AS {quote_name(name)}" for i, name in enumerate(columns))
+    unique = "DISTINCT " if sorting.distinct else ""
+    ordered = (
+        f" ORDER BY {order}" + ("" if sorting.distinct else ", rowid")
+        if order
+        else ""
+        if sorting.distinct
+        else " ORDER BY rowid"
+    )
+    few = share is not None and share <= _FEW
+    return Scatter("", names, (), text, few=few), f"SELECT {unique}{items} FROM {{{{gathered}}}}{ordered}{sorting.tail}"
+
+
+def _order_by_position(keys: Sequence[str], width: int) -> str:
+    """ORDER BY for a rank: its result columns have no generic names, so keys are positions."""
+    terms = []
+    for key in keys:
+        name, _, tail = key.partition(" ")
+        position = int(name[1:]) + 1 + (width if name[0] == "o" else 0)
+        terms.append(f"{position} {tail}".strip())
+    return f" ORDER BY {', '.join(terms)}" if terms else ""
+
+
+def _check_inputs(expression: exp.Expr, scope: Scope) -> None:
+    """A hidden key is computed from columns of the FROM: an alias counts first when it is the whole term."""
+    whole = isinstance(expression, exp.Column) and not expression.table
+    for column in expression.find_all(exp.Column):
+        if scope.source(column) is None or (whole and column.name.lower() in scope.aliases):
+            raise Unfaithful("ORDER BY an expression of aliases")

@@ -1,0 +1,37 @@
+"""Owns the tables that rows of ranks are gathered in: how they are created, filled and dropped."""
+
+from __future__ import annotations
+
+import apsw
+
+from rocpd.federate.plan.steps import Combine, Scatter
+from rocpd.schema.quote import quote_name
+
+
+def create_table(connection: apsw.Connection, step: Scatter | Combine, kind: str = "") -> None:
+    """Create the table of a step; for what stands for a subquery also the view by whose name statements know it.
+
+    SQLite gives a column without a type BLOB affinity, the expression that it stands for had none: so it is `+column`.
+    """
+    pairs = list(zip(map(quote_name, step.columns), step.types, strict=True))
+    rows = quote_name(_table_of(step))
+    items = ", ".join(column if affinity else f"+{column} AS {column}" for column, affinity in pairs)
+    connection.execute(f"CREATE {kind}TABLE {rows} ({', '.join(' '.join(pair) for pair in pairs)})")
+    if isinstance(step, Combine):
+        connection.execute(f"CREATE {kind}VIEW {quote_name(step.table)} AS SELECT {items} FROM {rows}")
+
+
+def drop_table(connection: apsw.Connection, step: Scatter | Combine) -> None:
+    """Drop what `create_table` made in temp."""
+    if isinstance(step, Combine):
+        connection.execute(f"DROP VIEW temp.{quote_name(step.table)}")
+    connection.execute(f"DROP TABLE temp.{quote_name(_table_of(step))}")
+
+
+def insert_text(step: Scatter | Combine) -> str:
+    """Give the statement that fills the table of a step."""
+    return f"INSERT INTO {quote_name(_table_of(step))} VALUES ({', '.join('?' * len(step.columns))})"
+
+
+def _table_of(step: Scatter | Combine) -> str:
+    return f"{step.table}__rows" if isinstance(step, Combine) else step.table

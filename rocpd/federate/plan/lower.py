@@ -1,0 +1,319 @@
+"""Owns taking a SELECT apart: which parts every rank can answer alone, and what must be gathered first.
+
+Works from the inside out. What a FROM names is either sharded (every rank has its rows, and the whole is their
+union) or gathered (one small table, a copy of which every rank can join). Raises `Unfaithful` on anything else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from sqlglot import exp
+
+from rocpd.federate.plan import vocabulary
+from rocpd.federate.plan.gather import Sorting, sorted_select
+from rocpd.federate.plan.partial import partial_select
+from rocpd.federate.plan.scope import KEYS, Scope, Source
+from rocpd.federate.plan.sqltext import Unfaithful, read_select, text_of
+from rocpd.federate.plan.steps import Combine, Scatter
+from rocpd.schema.load import TABLES, VIEWS, view
+from rocpd.schema.render import aggregate_text
+
+
+class Catalogue(Protocol):
+    """What lowering needs to know of the job: the columns of relations and statements.
+
+    `further` lists the columns beyond the contract, whose types are not known.
+    """
+
+    relations: tuple[str, ...]
+    further: Mapping[str, tuple[str, ...]]
+
+    def columns(self, sql: str) -> tuple[str, ...]:
+        """Give the result columns of a statement."""
+
+    def add(self, table: str, columns: Sequence[str], select: str) -> tuple[str, ...]:
+        """Make a gathered table known; give the types of its columns."""
+
+
+@dataclass(frozen=True)
+class Sharded:
+    """A query whose answer is the union of the ranks' answers.
+
+    `reads` are gathered tables that it joins; `keys` which of its columns tell ranks apart.
+    """
+
+    tree: exp.Select
+    reads: frozenset[str]
+    keys: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """A table that a step makes."""
+
+    table: str
+
+
+Lowered: TypeAlias = Sharded | Gathered
+
+
+class Lowering:
+    """Collects the steps of one statement."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.steps: list[Scatter | Combine] = []
+        self._catalogue = catalogue
+        self._views: dict[str, Lowered] = {}
+        self._odd = frozenset(column.lower() for columns in catalogue.further.values() for column in columns)
+
+    def lower(self, node: exp.Expr, around: Mapping[str, Lowered]) -> Lowered:
+        """Take a query apart: a SELECT, or several of them with UNION ALL.
+
+        Args:
+            node: the query; it is not changed.
+            around: CTEs that it can name.
+
+        Raises:
+            Unfaithful: it can't be taken apart; the text says why.
+        """
+        if isinstance(node, exp.Select):
+            return self._select(node.copy(), around)
+        if not isinstance(node, exp.Union) or set(_given(node)) - {"this", "expression"}:
+            raise Unfaithful("a compound that is more than UNION ALL")
+        left, right = (self.lower(side, around) for side in (node.this, node.expression))
+        if isinstance(left, Sharded) and isinstance(right, Sharded):
+            return self._union(left, right)
+        one, two = (side.table if isinstance(side, Gathered) else self._keep(side) for side in (left, right))
+        return self._combine(f'SELECT * FROM "{one}" UNION ALL SELECT * FROM "{two}"')
+
+    def _select(self, tree: exp.Select, around: Mapping[str, Lowered]) -> Lowered:
+        known = self._ctes(tree, around)
+        reads: set[str] = set()
+        sources = self._sources(tree, known, reads)
+        if not any(source.sharded for source in sources):
+            return self._combine_all(tree, known)
+        vocabulary.check(tree)
+        scope = Scope(tree, sources)
+        scope.check_names(vocabulary.expressions(tree), self._odd)
+        _check_joins(tree, scope)
+        aggregated = vocabulary.is_aggregated(tree)
+        local_windows = scope.windows_stay_in_ranks(vocabulary.windows(tree))
+        local_groups = scope.groups_stay_in_ranks(tree)
+        sorting = Sorting.take(tree)
+        if aggregated and not (local_groups and local_windows):
+            self._refuse_odd(tree)
+            return self._gather(partial_select(tree, sorting, scope.inputs), reads)
+        if not local_windows:
+            raise Unfaithful("a window over all ranks")
+        columns = self._catalogue.columns(text_of(tree))
+        if not sorting:
+            return Sharded(tree, frozenset(reads), scope.output_keys(tree, columns))
+        return self._gather(sorted_select(tree, sorting, columns, scope), reads)
+
+    def _union(self, left: Sharded, right: Sharded) -> Sharded:
+        names = [[c.lower() for c in self._catalogue.columns(text_of(side.tree))] for side in (left, right)]
+        keys = {
+            mine: left.keys[mine]
+            for mine, theirs in zip(*names, strict=False)
+            if mine in left.keys and left.keys[mine] == right.keys.get(theirs)
+        }
+        both = exp.Union(this=left.tree, expression=right.tree, distinct=False)
+        return Sharded(
+            exp.Select(expressions=[exp.Star()]).from_(exp.Subquery(this=both)), left.reads | right.reads, keys
+        )
+
+    def _refuse_odd(self, tree: exp.Expr) -> None:
+        """SQLite would compare such a column by the type that the files declare, which a plan does not know."""
+        for column in tree.find_all(exp.Column):
+            if column.name.lower() in self._odd:
+                raise Unfaithful(f"{column.name}, a column outside of the contract, is gathered")
+
+    def _keep(self, side: Sharded) -> str:
+        """Gather the rows of a query as they are."""
+        select = text_of(side.tree)
+        return self._scatter(Scatter("", self._catalogue.columns(select), (), select), side.reads)
+
+    def _gather(self, pair: tuple[Scatter, str], reads: set[str]) -> Gathered:
+        scatter, select = pair
+        return self._combine(select.replace("{{gathered}}", self._scatter(scatter, reads)))
+
+    def _scatter(self, scatter: Scatter, reads: Iterable[str]) -> str:
+        name = self._name()
+        types = self._catalogue.add(name, scatter.columns, scatter.select)
+        self.steps.append(dataclasses.replace(scatter, table=name, types=types, reads=tuple(sorted(reads))))
+        return name
+
+    def _combine(self, select: str) -> Gathered:
+        columns = self._catalogue.columns(select)
+        name = self._name()
+        # Of two columns with one name the second is called otherwise in a subquery: nothing may name it.
+        distinct = len({column.lower() for column in columns}) == len(columns)
+        kept = columns if distinct else tuple(f"column {i}" for i in range(len(columns)))
+        self.steps.append(Combine(name, kept, self._catalogue.add(name, kept, select), select))
+        return Gathered(name)
+
+    def _combine_all(self, tree: exp.Select, known: Mapping[str, Lowered]) -> Gathered:
+        """Everything that the SELECT names is gathered: it runs as it is, over the gathered tables."""
+        vocabulary.check_functions(tree)
+        self._refuse_odd(tree)
+        for node in list(tree.find_all(exp.Table)):
+            name = node.name.lower()
+            if name in self._gathered_names():
+                continue
+            lowered = known.get(name) or self._view(name)
+            if not isinstance(lowered, Gathered):
+                raise Unfaithful(f"{node.name} inside an expression")
+            node.replace(_table(lowered.table, node.alias or node.name))
+        return self._combine(text_of(tree))
+
+    def _gathered_names(self) -> set[str]:
+        return {step.table for step in self.steps}
+
+    def _name(self) -> str:
+        return f"gathered_{len(self.steps)}"
+
+    def _ctes(self, tree: exp.Select, around: Mapping[str, Lowered]) -> dict[str, Lowered]:
+        known = dict(around)
+        clause = tree.args.get("with_")
+        if clause is None:
+            return known
+        if clause.args.get("recursive"):
+            raise Unfaithful("a recursive WITH")
+        for cte in clause.expressions:
+            if cte.args["alias"].args.get("columns") or set(_given(cte)) - {"this", "alias"}:
+                raise Unfaithful("a WITH that is more than name AS (SELECT …)")
+            known[cte.alias.lower()] = self.lower(cte.this, known)
+        tree.set("with_", None)
+        return known
+
+    def _sources(self, tree: exp.Select, known: Mapping[str, Lowered], reads: set[str]) -> list[Source]:
+        """Put in the place of everything in the FROM what every rank or the gathering database can select from."""
+        start = tree.args.get("from_")
+        if start is None:
+            raise Unfaithful("no FROM")
+        found = [self._source(start.this, known, reads)]
+        for join in tree.args.get("joins") or []:
+            source = self._source(join.this, known, reads)
+            found.append(dataclasses.replace(source, optional=bool(join.args.get("side"))))
+        if len({source.alias for source in found}) < len(found):
+            raise Unfaithful("two sources with one name, or without")
+        return found
+
+    def _source(self, node: exp.Expr, known: Mapping[str, Lowered], reads: set[str]) -> Source:
+        if set(_given(node)) - {"this", "alias"} or (node.args.get("alias") and node.args["alias"].args.get("columns")):
+            raise Unfaithful("a FROM with more than tables, subqueries and aliases")
+        alias = node.alias or ("" if isinstance(node, exp.Subquery) else node.name)
+        if isinstance(node, exp.Subquery):
+            lowered = self.lower(node.this, known)
+        elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+            name = node.name.lower()
+            if name not in known and self._is_sharded(name):
+                return self._sharded_source(name, alias)
+            found = known.get(name) or self._view(name)
+            if found is None:
+                raise Unfaithful(f"{node.name} is no table or view of the job")
+            lowered = found
+        else:
+            raise Unfaithful("a FROM with more than tables and subqueries")
+        if isinstance(lowered, Gathered):
+            reads.add(lowered.table)
+            node.replace(_table(lowered.table, alias))
+            return Source(alias.lower(), self._columns_of(f'SELECT * FROM "{lowered.table}"'), sharded=False)
+        reads |= lowered.reads
+        identifier = exp.TableAlias(this=exp.to_identifier(alias, quoted=True)) if alias else None
+        node.replace(exp.Subquery(this=lowered.tree.copy(), alias=identifier))
+        return Source(alias.lower(), self._columns_of(text_of(lowered.tree)), sharded=True, keys=lowered.keys)
+
+    def _is_sharded(self, name: str) -> bool:
+        return name in {known.lower() for known in self._catalogue.relations} and not _is_aggregate(name)
+
+    def _sharded_source(self, name: str, alias: str) -> Source:
+        columns = self._columns_of(f'SELECT * FROM "{name}"')
+        keys = {key: key for key in KEYS if key in columns and (name in TABLES or name in VIEWS)}
+        return Source(alias.lower(), columns, sharded=True, keys=keys)
+
+    def _view(self, name: str) -> Lowered | None:
+        """Take a view apart that is written over other views, such as top_kernels."""
+        if name not in VIEWS or not _is_aggregate(name):
+            return None
+        if name not in self._views:
+            self._views[name] = self.lower(read_select(aggregate_text(name)), {})
+        return self._views[name]
+
+    def _columns_of(self, sql: str) -> frozenset[str]:
+        return frozenset(column.lower() for column in self._catalogue.columns(sql))
+
+
+def _is_aggregate(name: str) -> bool:
+    return name in VIEWS and not view(name).is_rows
+
+
+def _table(name: str, alias: str) -> exp.Table:
+    return exp.Table(
+        this=exp.to_identifier(name),
+        alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)) if alias else None,
+    )
+
+
+def _given(node: exp.Expr) -> Iterator[str]:
+    return (key for key, value in node.args.items() if value)
+
+
+def _check_joins(tree: exp.Select, scope: Scope) -> None:
+    """Sharded things join only inside a rank, gathered ones may be joined everywhere but not kept without a partner."""
+    first, *others = scope.sources
+    linked = {first.alias} if first.sharded else set()
+    before = [first]
+    where = tree.args.get("where")
+    for join, source in zip(tree.args.get("joins") or [], others, strict=True):
+        side = (join.args.get("side") or "").upper()
+        kind = (join.args.get("kind") or "").upper()
+        if side not in ("", "LEFT") or join.args.get("method") or kind not in ("", "CROSS", "INNER", "OUTER"):
+            raise Unfaithful(f"a {side or join.args.get('method') or kind} join")
+        if source.sharded:
+            if side == "LEFT" and not linked:
+                raise Unfaithful("a LEFT JOIN of ranks to what is gathered")
+            conditions = list(_conjuncts(join.args.get("on")))
+            if not side and where is not None:
+                conditions += _conjuncts(where.this)
+            local = _is_local(conditions, scope, source.alias, linked)
+            if linked and not local and not _uses_key(join, source, before):
+                raise Unfaithful("a join across ranks: no guid = guid")
+            linked.add(source.alias)
+        before.append(source)
+
+
+def _conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
+    if isinstance(condition, exp.And):
+        yield from _conjuncts(condition.left)
+        yield from _conjuncts(condition.right)
+    elif isinstance(condition, exp.Paren):
+        yield from _conjuncts(condition.this)
+    elif condition is not None:
+        yield condition
+
+
+def _is_local(conditions: Iterable[exp.Expr], scope: Scope, alias: str, linked: set[str]) -> bool:
+    """Whether a condition sets a key of the new source equal to the same key of one that is joined already."""
+    for condition in conditions:
+        if isinstance(condition, exp.EQ):
+            one, two = scope.key(condition.left), scope.key(condition.right)
+            if one and two and one[1] == two[1]:
+                owners = {one[0], two[0]}
+                if alias in owners and owners - {alias} and owners - {alias} <= linked:
+                    return True
+    return False
+
+
+def _uses_key(join: exp.Join, source: Source, before: Sequence[Source]) -> bool:
+    """USING compares with the first source that has the column."""
+    for column in join.args.get("using") or []:
+        name = column.name.lower()
+        first = next((other for other in before if name in other.columns), None)
+        if first and first.sharded and name in source.keys and first.keys.get(name) == source.keys[name]:
+            return True
+    return False

@@ -1,0 +1,305 @@
+"""Owns work on a Dask cluster: batches of ranks as tasks, tried again when a worker is lost, answers in rank order.
+
+Workers open the files for themselves and need this package. Never sends a file, and never starts a cluster.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import pickle
+import socket
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import rocpd
+from rocpd.errors import RocpdError, UsageError
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.result import Row
+from rocpd.federate.run.connection_cache import Keeper
+from rocpd.federate.run.executor import Answer, Progress, Task, in_order
+from rocpd.federate.run.pool import Share, ShareDatabase
+from rocpd.federate.run.reduce import reduced
+from rocpd.federate.run.request import Request
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+Item = TypeVar("Item")
+
+_TASKS_PER_THREAD = 4  # so that all end at about the same time
+_LEAST_BYTES, _MOST_BYTES = 4 << 20, 256 << 20  # of a task: a scheduler handles some thousand tasks a second
+_FAN_IN = 16  # partial results that are added up at a time
+_DIAL_S = 10
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a file can be read: its size [bytes], and the workers, none for any."""
+
+    size: int
+    workers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """What one task does, on which workers."""
+
+    items: list[Any]
+    workers: tuple[str, ...]
+
+
+def dial(address: str) -> Client:
+    """Connect to a scheduler.
+
+    Args:
+        address: `tcp://host:port`, or the scheduler's JSON file.
+
+    Raises:
+        UsageError: nobody answers there, or `distributed` is not installed.
+    """
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise UsageError("a cluster needs the package distributed", "pip install 'rocpd[dask]'") from error
+    end = time.monotonic() + _DIAL_S
+    while address.endswith(".json") and not Path(address).exists():  # the scheduler may just be starting
+        if time.monotonic() > end:
+            raise UsageError(f"no scheduler at {address}: no such file", "`dask scheduler --scheduler-file` writes it")
+        time.sleep(0.1)
+    where = {"scheduler_file": address} if address.endswith(".json") else {"address": address}
+    try:
+        return Client(**where, timeout=_DIAL_S, set_as_default=False)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(f"no scheduler at {address}: {error}", "start one with `dask scheduler`") from error
+
+
+class Cluster:
+    """Workers of a Dask scheduler.
+
+    Args:
+        client: a `distributed.Client`, or the address of a scheduler as for `dial`.
+        local_hosts: a file is read by a worker on the host that its path or its metadata names.
+        tell: called with what the user should know.
+
+    Raises:
+        UsageError: no scheduler there; workers without this package, or with another version of it; a client that is
+            closed, or works in an event loop.
+    """
+
+    is_remote = True
+
+    def __init__(
+        self, client: Client | str, local_hosts: bool = False, tell: Callable[[str], None] | None = None
+    ) -> None:
+        self._owned = isinstance(client, str)
+        self._client: Any = dial(client) if isinstance(client, str) else client
+        if getattr(self._client, "asynchronous", True):
+            raise UsageError(f"no client that can wait: {client!r}", "distributed.Client(…, asynchronous=False)")
+        if self._client.status != "running":
+            raise UsageError(f"the client of the cluster is {self._client.status}", "make a new one")
+        versions: Any = self._client.get_versions(packages=["rocpd"])
+        versions = versions["workers"]
+        others = {found["packages"].get("rocpd") for found in versions.values()} - {rocpd.__version__}
+        if others:
+            told = ", ".join(sorted(str(version) for version in others)).replace("None", "none")
+            raise UsageError(f"workers have another rocpd than {rocpd.__version__}: {told}", "install it on all nodes")
+        if not versions and tell:
+            tell(f"{self._client.scheduler_info()['address']} has no workers yet: waiting for them")
+        self._hosts: dict[str, list[str]] | None = {} if local_hosts else None
+
+    def rows(self, request: Request, shares: Sequence[Share], progress: Progress | None) -> Iterator[list[Row]]:
+        """As `Executor.rows`; partial aggregates are added up on the way, as a tree."""
+        with self._told():
+            yield from (
+                self._merged(request, shares, progress) if request.merges else self._streamed(request, shares, progress)
+            )
+
+    def _streamed(self, request: Request, shares: Sequence[Share], progress: Progress | None) -> Iterator[list[Row]]:
+        batches = self._batches_of(shares)
+        done = 0
+        for rows, batch in zip(self._in_order(_rows, request, batches), batches, strict=True):
+            yield rows
+            done += len(batch.items)
+            if progress:
+                progress(done, len(shares))
+
+    def _merged(self, request: Request, shares: Sequence[Share], progress: Progress | None) -> Iterator[list[Row]]:
+        batches = self._batches_of(shares)
+        with self._futures() as futures:
+            for batch in batches:
+                futures.append(self._submit(_rows, request, batch))
+            self._watch(list(futures), batches, progress)
+            level = list(futures)
+            while len(level) > _FAN_IN:
+                groups = [level[i : i + _FAN_IN] for i in range(0, len(level), _FAN_IN)]
+                level = [self._client.submit(_together, group, request.merges, pure=False) for group in groups]
+                futures += level
+            for future in level:
+                yield pickle.loads(future.result())
+
+    def each(
+        self, work: Callable[[Task], Answer], tasks: Sequence[Task], ranks: Sequence[Rank]
+    ) -> Generator[Answer, None, None]:
+        """As `Executor.each`."""
+        with self._told():
+            sizes = {file: file.size // count for file, count in Counter(rank.opening for rank in ranks).items()}
+            places = [_Place(sizes[rank.opening], self._workers(rank.opening.path, rank.hostname)) for rank in ranks]
+            batches = self._batches(tasks, places)
+            with contextlib.closing(self._in_order(_each, work, batches)) as answers:
+                for found in answers:
+                    yield from found
+
+    def close(self) -> None:
+        """Close the client if it is our own."""
+        if self._owned:
+            self._client.close()
+
+    def _in_order(self, work: Callable[..., bytes], what: object, batches: Sequence[_Batch]) -> Generator[Any]:
+        """Give what `work` gives of each batch; few more batches than the cluster has threads are under way."""
+        submit = functools.partial(self._submit, work, what)
+        with self._futures() as futures:
+            for answer in in_order(submit, batches, 2 * max(1, self._threads()), futures):
+                yield pickle.loads(answer)
+
+    def _submit(self, work: Callable[..., object], what: object, batch: _Batch) -> Future[Any]:
+        return cast(
+            "Future[Any]", self._client.submit(work, what, batch.items, workers=batch.workers or None, pure=False)
+        )
+
+    @contextlib.contextmanager
+    def _futures(self) -> Iterator[deque[Future[Any]]]:
+        """Tasks that nobody wants any more when the block ends: Ctrl-C, an error, an abandoned result."""
+        futures: deque[Future[Any]] = deque()
+        try:
+            yield futures
+        finally:
+            if futures:
+                with contextlib.suppress(Exception):  # the scheduler may be gone
+                    self._client.cancel(list(futures), force=True)
+
+    def _watch(self, futures: Sequence[Future[Any]], batches: Sequence[_Batch], progress: Progress | None) -> None:
+        from distributed import as_completed
+
+        total = sum(len(batch.items) for batch in batches)
+        sizes = {future.key: len(batch.items) for future, batch in zip(futures, batches, strict=True)}
+        done = 0
+        for future in as_completed(futures, loop=self._client.loop):  # type: ignore[no-untyped-call]
+            if future.status != "finished":
+                future.result()
+            done += sizes[future.key]
+            if progress:
+                progress(done, total)
+
+    def _threads(self) -> int:
+        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        return sum(worker["nthreads"] for worker in workers)
+
+    def _batches(self, items: Sequence[Item], places: Sequence[_Place]) -> list[_Batch]:
+        """Put neighbours of one place together, so that all tasks read about as much."""
+        whole = sum(place.size for place in places)
+        most = min(max(whole // (_TASKS_PER_THREAD * max(1, self._threads())), _LEAST_BYTES), _MOST_BYTES)
+        batches: list[_Batch] = []
+        size = 0
+        for item, place in zip(items, places, strict=True):
+            if not batches or batches[-1].workers != place.workers or size + place.size > most:
+                batches.append(_Batch([], place.workers))
+                size = 0
+            batches[-1].items.append(item)
+            size += place.size
+        return batches
+
+    def _batches_of(self, shares: Sequence[Share]) -> list[_Batch]:
+        workers = (self._workers(share.opening.path, share.parts[0].hostname) for share in shares)
+        return self._batches(
+            shares, [_Place(share.opening.size, own) for share, own in zip(shares, workers, strict=True)]
+        )
+
+    def _workers(self, path: Path, hostname: str | None) -> tuple[str, ...]:
+        """Addresses of the workers on a file's host; none: any may read it."""
+        if self._hosts is None:
+            return ()
+        if not self._hosts:
+            for address, host in self._client.run(socket.gethostname).items():
+                self._hosts.setdefault(_short(host), []).append(address)
+        for name in (*reversed(Path(path).absolute().parts), hostname or ""):
+            if _short(name) in self._hosts:
+                return tuple(self._hosts[_short(name)])
+        raise UsageError(
+            f"{path}: no worker on its host ({hostname or 'unknown'})",
+            f"workers run on {', '.join(sorted(self._hosts)) or 'no host'}",
+        )
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """What goes wrong with the cluster itself becomes an error of ours."""
+        from concurrent.futures import CancelledError
+
+        from distributed import KilledWorker
+        from distributed.comm.core import CommClosedError
+
+        try:
+            yield
+        except RocpdError:
+            raise
+        except KilledWorker as error:
+            raise RocpdError(
+                f"workers died while they read ranks: {error}",
+                "give them more memory, or have fewer threads per worker",
+            ) from error
+        except ModuleNotFoundError as error:
+            raise UsageError(f"a worker lacks a package: {error}", "install rocpd on all nodes") from error
+        except (CancelledError, CommClosedError, TimeoutError) as error:
+            raise RocpdError(f"the cluster gave up: {error}", "is the scheduler still running?") from error
+        except Exception as error:
+            if self._client.status == "running":
+                raise
+            raise RocpdError("the client of the cluster was closed", "open a new session") from error
+
+
+def _short(host: str) -> str:
+    return host.split(".")[0].lower()
+
+
+# What tasks give is pickled here: Dask would look at every value of a list to see whether it knows better.
+
+
+def _rows(request: Request, shares: Iterable[Share]) -> bytes:
+    """On a worker: run a statement in some shares."""
+    stopped = _cancelled()
+    rows: list[Row] = []
+    for share in shares:
+        with contextlib.closing(ShareDatabase(share)) as database:
+            rows += request.all(database, stopped)
+    return pickle.dumps(reduced(rows, request.merges))
+
+
+def _together(parts: Iterable[bytes], merges: Sequence[str]) -> bytes:
+    """On a worker: add partial aggregates up."""
+    return pickle.dumps(reduced(itertools.chain.from_iterable(map(pickle.loads, parts)), merges))
+
+
+def _each(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> bytes:
+    """On a worker: do some tasks."""
+    stopped = _cancelled()
+    with contextlib.closing(Keeper()) as keeper:
+        return pickle.dumps([keeper.do(work, task) for task in tasks if not stopped()])
+
+
+def _cancelled() -> Callable[[], bool]:
+    """Give what says whether the task that runs in this thread is not wanted any more: Dask lets it run on."""
+    from distributed import get_worker
+    from distributed.worker import thread_state  # type: ignore[attr-defined]
+
+    tasks, key = get_worker().state.tasks, thread_state.key
+
+    def stopped() -> bool:
+        state = tasks.get(key)
+        return state is None or state.state == "cancelled"
+
+    return stopped

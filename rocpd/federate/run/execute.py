@@ -1,0 +1,80 @@
+"""Owns running a plan: statements in every share by an executor, gathered in order, then combined.
+
+The result does not depend on the executor: what it gives is put together in the order of the shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import apsw
+
+from rocpd.federate.open.guard import stop_when
+from rocpd.federate.plan.gathered import create_table, insert_text
+from rocpd.federate.plan.steps import Combine, Plan, Scatter, Strategy
+from rocpd.federate.result import Cursor, Row
+from rocpd.federate.run.executor import Executor, Progress
+from rocpd.federate.run.pool import Share
+from rocpd.federate.run.request import Bindings, Request, in_chunks
+from rocpd.schema.quote import quote_name
+
+
+class Run:
+    """One plan being run over `shares`."""
+
+    def __init__(self, plan: Plan, shares: Sequence[Share], executor: Executor, bindings: Bindings) -> None:
+        self._plan = plan
+        self._shares = shares
+        self._executor = executor
+        self._bindings = bindings
+        self._gathered = apsw.Connection("")  # a temporary file that SQLite deletes, spilled to when it grows
+        stop_when(self._gathered)
+        self._kept: dict[str, Scatter | Combine] = {}
+
+    def chunks(self, progress: Progress | None = None) -> Iterator[list[Row]]:
+        """Give the rows of the result, some at a time.
+
+        Args:
+            progress: called with (ranks done, ranks in all).
+
+        Raises:
+            QueryError: SQLite refuses something; the statement may still run attached.
+            InputError: a file cannot be opened or is damaged.
+        """
+        try:
+            for step in self._plan.steps:
+                if isinstance(step, Scatter):
+                    self._keep(step, self._scattered(step, progress))
+                else:
+                    self._keep(step, [self._combined(step.select, exact=True)])
+            if self._plan.strategy is Strategy.ROWS:
+                final = Request(
+                    self._plan.final, len(self._plan.columns), self._bindings, lent=self._lent(self._plan.reads)
+                )
+                yield from self._executor.rows(final, self._shares, progress)
+            else:
+                yield from in_chunks(self._combined(self._plan.final))
+        finally:
+            self._gathered.close(True)
+
+    def _scattered(self, step: Scatter, progress: Progress | None) -> Iterator[list[Row]]:
+        request = Request(
+            step.select, len(step.columns), self._bindings, step.few, True, self._lent(step.reads), step.merges
+        )
+        return self._executor.rows(request, self._shares, progress)
+
+    def _lent(self, tables: Iterable[str]) -> tuple[tuple[Scatter | Combine, tuple[Row, ...]], ...]:
+        """Give gathered tables with their rows, for a statement that joins them in every rank."""
+        return tuple(
+            (self._kept[table], tuple(self._combined(f"SELECT * FROM {quote_name(table)}"))) for table in tables
+        )
+
+    def _combined(self, select: str, exact: bool = False) -> Cursor:
+        return Cursor(self._gathered, select, self._bindings, exact=exact)
+
+    def _keep(self, step: Scatter | Combine, chunks: Iterable[Iterable[Row]]) -> None:
+        self._kept[step.table] = step
+        create_table(self._gathered, step)
+        with self._gathered:
+            for rows in chunks:
+                self._gathered.executemany(insert_text(step), rows)

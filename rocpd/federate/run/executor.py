@@ -1,0 +1,83 @@
+"""Owns what an executor is: whoever has many cores, of this machine or of a cluster, and works on ranks in parallel.
+
+The answers never depend on the executor: they come, and are put together, in rank order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.result import Row
+from rocpd.federate.run.pool import Share
+from rocpd.federate.run.request import Request
+
+Task = TypeVar("Task")
+Answer = TypeVar("Answer")
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with (done, of all)."""
+
+
+class Executor(Protocol):
+    """Works on ranks in parallel.
+
+    Attributes:
+        is_remote: work is done on other machines, which open the files for themselves.
+    """
+
+    is_remote: bool
+
+    def rows(self, request: Request, shares: Sequence[Share], progress: Progress | None) -> Iterator[list[Row]]:
+        """Run a statement in every share; give the rows in order of shares, or fewer rows that merge to the same.
+
+        Raises:
+            QueryError: SQLite refuses the statement; it may still run attached.
+            InputError: a file cannot be read.
+        """
+        ...
+
+    def each(
+        self, work: Callable[[Task], Answer], tasks: Sequence[Task], ranks: Sequence[Rank]
+    ) -> Generator[Answer, None, None]:
+        """Give `work(task)` for each task, in order, not many ahead of whoever takes them.
+
+        Args:
+            work: a module-level function or a `functools.partial` of one.
+            tasks: values that can be pickled; so can the answers.
+            ranks: the rank that each task is about.
+
+        Raises:
+            what `work` raises.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of what was started for this session; twice is fine."""
+        ...
+
+
+def in_order(
+    submit: Callable[[Task], Any], tasks: Iterable[Task], most: int, running: deque[Any]
+) -> Generator[Any, None, None]:
+    """Give the results of tasks in their order, not many ahead of whoever takes them.
+
+    Args:
+        submit: starts a task and gives its future.
+        tasks: what to do.
+        most: how many are under way, or wait to be taken.
+        running: holds their futures, the one that is waited for too.
+    """
+    for task in tasks:
+        running.append(submit(task))
+        if len(running) >= most:
+            yield _first(running)
+    while running:
+        yield _first(running)
+
+
+def _first(running: deque[Any]) -> Any:
+    result = running[0].result()
+    running.popleft()
+    return result

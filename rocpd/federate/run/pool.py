@@ -1,0 +1,137 @@
+"""Owns connections to shares of a job: opened when first needed, kept for the next statement, few at a time.
+
+A share is one file, or some ranks of a merged one. A connection has one borrower at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from rocpd.federate.open.damage import blame
+from rocpd.federate.open.guard import guard
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.open.opening import Opening
+from rocpd.federate.result import Cursor, Parameters
+from rocpd.federate.run.unify import Unifier
+from rocpd.schema.render import Part
+
+_MOST_IDLE = 1024  # 0.4 MB each; opening a file again takes 1 ms
+_MOST_CACHED = 64  # of these keep their pages, up to 2 MB each
+_SHARE_OF_FILES = 4  # a quarter of the descriptors: temporary files and the rest of the process need some too
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """What one statement of a plan runs on: some ranks of one file, and their tables as its connection names them.
+
+    A share is equal to itself alone, which makes it a key.
+    """
+
+    opening: Opening
+    parts: tuple[Part, ...]
+
+
+def shares_of(ranks: Sequence[Rank], parts: Sequence[Part], most: int) -> tuple[Share, ...]:
+    """Give one share per file; the ranks of a merged file are dealt to up to `most` shares, in blocks."""
+    files: dict[Opening, list[Part]] = {}
+    for rank, part in zip(ranks, parts, strict=True):
+        files.setdefault(rank.opening, []).append(part)
+    shares = []
+    for opening, own in files.items():
+        block = -(-len(own) // most)
+        shares += [Share(opening, tuple(own[i : i + block])) for i in range(0, len(own), block)]
+    return tuple(shares)
+
+
+class ShareDatabase:
+    """A connection to one share: its tables and views are those of the share's ranks, or of one of them."""
+
+    def __init__(self, share: Share) -> None:
+        self.share = share
+        self.connection = share.opening.connect()
+        guard(self.connection)
+        self._unifier = Unifier(self.connection, share.parts, keyed=True)
+
+    def execute(
+        self, sql: str, bindings: Parameters = None, parts: Sequence[Part] | None = None, exact: bool = False
+    ) -> Cursor:
+        """Run a statement on `parts` (all ranks of the share unless told); errors as for `Session.execute`.
+
+        `exact`: text that is not UTF-8 is an error.
+        """
+        wanted = self.share.parts if parts is None else parts
+        if self._unifier.parts != wanted:
+            self._unifier.drop()
+            self._unifier = Unifier(self.connection, wanted, keyed=True)
+        self._unifier.prepare(sql)
+        return Cursor(self.connection, sql, bindings, self._blame, exact)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close(True)
+
+    def _blame(self, error: BaseException) -> None:
+        blame([self.share.opening], error)
+
+
+class Pool:
+    """Connections by share; idle ones are kept up to a limit."""
+
+    def __init__(self) -> None:
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._most = max(4, min(_MOST_IDLE, soft // _SHARE_OF_FILES))
+        self._idle: OrderedDict[Share, ShareDatabase] = OrderedDict()
+        self._busy: set[ShareDatabase] = set()
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def lend(self, share: Share) -> Iterator[ShareDatabase]:
+        """Lend a share's database for the length of a block.
+
+        Raises:
+            InputError: the file cannot be opened.
+        """
+        with self._lock:
+            found = self._idle.pop(share, None)
+        database = found or ShareDatabase(share)
+        with self._lock:
+            self._busy.add(database)
+        try:
+            yield database
+        finally:
+            self._take_back(database)
+
+    def _take_back(self, database: ShareDatabase) -> None:
+        with self._lock:
+            if database not in self._busy:  # closed meanwhile
+                database.close()
+                return
+            self._busy.discard(database)
+            surplus = [self._idle.pop(database.share)] if database.share in self._idle else []
+            self._idle[database.share] = database
+            if len(self._idle) > _MOST_CACHED:
+                database.connection.release_memory()
+            if len(self._idle) > self._most:
+                # Statements go through the shares in turn: of those that were used longest ago most come next.
+                surplus.append(self._idle.pop(list(self._idle)[-2]))
+        for old in surplus:
+            old.connection.close()
+
+    def close(self) -> None:
+        """Close everything."""
+        with self._lock:
+            databases = [*self._busy, *self._idle.values()]
+            self._busy.clear()
+            self._idle.clear()
+        for database in databases:
+            try:
+                database.close()
+            except apsw.ThreadingViolationError:  # a thread is at work on it, and will close it
+                database.connection.interrupt()

@@ -1,0 +1,73 @@
+"""Owns reading one rank: every table and view is that of the rank alone, as window and filters let its rows count.
+
+What runs on a reader is the same in this process and in others, which open the rank's file for themselves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.result import Parameters, Row
+from rocpd.federate.run.connection_cache import lent
+from rocpd.federate.run.pool import ShareDatabase
+from rocpd.schema.render import Part
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class RankReader:
+    """Reads one rank.
+
+    Args:
+        rank: the rank.
+        part: its tables as a connection to its own file names them.
+        lend: lends a connection to that file.
+    """
+
+    rank: Rank
+    part: Part
+    lend: Callable[[], AbstractContextManager[ShareDatabase]]
+
+    def whole(self) -> RankReader:
+        """Give a reader of all rows, whatever window and filters."""
+        return dataclasses.replace(self, part=dataclasses.replace(self.part, only={}, values={}))
+
+    def rows(self, select: str, parameters: Parameters = None) -> list[Row]:
+        """Run a SELECT and give all rows; errors as for `Session.execute`."""
+        with self.lend() as database:
+            return database.execute(select, parameters, (self.part,)).fetchall()
+
+    def stream(self, select: str, parameters: Parameters = None, size: int = 100_000) -> Iterator[list[Row]]:
+        """Run a SELECT and give its rows in lists of up to `size`, so that memory stays flat."""
+        with self.lend() as database:
+            cursor = database.execute(select, parameters, (self.part,))
+            while rows := cursor.fetchmany(size):
+                yield rows
+
+
+@dataclass(frozen=True)
+class RankTask(Generic[Answer]):
+    """Work on one rank, as a value that can be sent to another process.
+
+    Args:
+        rank: the rank.
+        part: its tables as a connection to its own file names them.
+        work: a module-level function, or a `functools.partial` of one.
+    """
+
+    rank: Rank
+    part: Part
+    work: Callable[[RankReader], Answer]
+
+
+def do(task: RankTask[Answer]) -> Answer:
+    """Do the work of a task on its rank's file; errors name the file."""
+    with lent(task.rank.opening, task.part) as database:
+        return task.work(RankReader(task.rank, task.part, lambda: contextlib.nullcontext(database)))

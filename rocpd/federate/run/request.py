@@ -1,0 +1,113 @@
+"""Owns what every share of a job runs for one step of a plan, wherever it runs.
+
+A request is a value that can be sent to another process. It borrows a connection and leaves nothing behind on it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from rocpd.federate.open.guard import stop_when
+from rocpd.federate.open.opening import told_as_input_error
+from rocpd.federate.plan.gathered import create_table, drop_table, insert_text
+from rocpd.federate.plan.steps import Combine, Scatter
+from rocpd.federate.result import Cursor, Row
+from rocpd.federate.run.pool import ShareDatabase
+from rocpd.federate.run.spool import spooled
+
+Bindings: TypeAlias = Mapping[str, Any]
+Stopped: TypeAlias = Callable[[], bool]
+
+_CHUNK = 10_000  # rows handed over at a time
+_KEPT = "rows_of_share"
+
+
+@dataclass(frozen=True)
+class Request:
+    """A SELECT for every rank.
+
+    Args:
+        select: the statement; it sees one rank.
+        width: columns of its result.
+        bindings: values of its parameters.
+        is_few: a rank gives few rows for what it reads.
+        exact: text that Python can't hold as it is, is an error, not written otherwise.
+        lent: gathered tables that it joins, with their rows.
+        merges: how rows of equal groups add up, as `Scatter.merges`.
+    """
+
+    select: str
+    width: int
+    bindings: Bindings
+    is_few: bool = False
+    exact: bool = False
+    lent: tuple[tuple[Scatter | Combine, tuple[Row, ...]], ...] = ()
+    merges: tuple[str, ...] = ()
+
+    def chunks(self, database: ShareDatabase, stopped: Stopped = lambda: False) -> Iterator[list[Row]]:
+        """Give the rows of a share, its ranks one after the other, as they come.
+
+        Raises:
+            QueryError: SQLite refuses the statement; it may still run attached.
+            InputError: the file cannot be read.
+        """
+        kept: list[Iterator[Row]] = []
+        with self._running(database, stopped):
+            for part in database.share.parts:
+                with contextlib.closing(database.execute(self.select, self.bindings, (part,), self.exact)) as cursor:
+                    if database.share.opening.is_live:
+                        kept.append(spooled(cursor, self.width))
+                    else:
+                        yield from in_chunks(cursor)
+        for rows in kept:
+            yield from in_chunks(rows)
+
+    def all(self, database: ShareDatabase, stopped: Stopped = lambda: False) -> list[Row]:
+        """Give all rows of a share; errors as for `chunks`."""
+        return [row for rows in self.chunks(database, stopped) for row in rows]
+
+    def few(self, database: ShareDatabase, most: int, stopped: Stopped = lambda: False) -> list[Row] | None:
+        """Give all rows of a share, or None when they are more than `most`; errors as for `chunks`.
+
+        SQLite collects them on its own: rows that go to Python one by one make threads wait for each other.
+        """
+        columns = ", ".join(f"c{i}" for i in range(self.width))
+        connection = database.connection
+        with self._running(database, stopped):
+            connection.execute(f"CREATE TEMP TABLE {_KEPT} ({columns})")  # without types: values stay as they are
+            try:
+                for part in database.share.parts:
+                    insert = f"INSERT INTO temp.{_KEPT} SELECT * FROM (\n{self.select}\n) LIMIT {most + 1}"
+                    database.execute(insert, self.bindings, (part,), self.exact).close()
+                select = f"SELECT {columns} FROM temp.{_KEPT} LIMIT {most + 1}"
+                with contextlib.closing(Cursor(connection, select, exact=self.exact)) as cursor:
+                    rows = cursor.fetchall()
+            finally:
+                connection.execute(f"DROP TABLE temp.{_KEPT}")
+        return rows if len(rows) <= most else None
+
+    @contextlib.contextmanager
+    def _running(self, database: ShareDatabase, stopped: Stopped) -> Iterator[None]:
+        """For the length of a block: have gathered tables beside those of the rank, let `stopped` end statements."""
+        connection = database.connection
+        with told_as_input_error(database.share.opening.path):
+            for step, rows in self.lent:
+                create_table(connection, step, "TEMP ")
+                connection.executemany(insert_text(step), rows)
+            stop_when(connection, stopped)
+            try:
+                yield
+            finally:
+                stop_when(connection)
+                for step, _ in self.lent:
+                    drop_table(connection, step)
+
+
+def in_chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    """Give rows some thousand at a time."""
+    while chunk := list(itertools.islice(rows, _CHUNK)):
+        yield chunk

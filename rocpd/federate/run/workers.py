@@ -1,0 +1,166 @@
+"""Owns a few processes that do tasks in Python: results in order, nothing left when they end early.
+
+Processes, because threads take turns at Python. They are plain children that run `serve`, no `multiprocessing`: that
+would run the user's main module again. A child ends when its parent is gone. Linux could tell it (PR_SET_PDEATHSIG),
+but goes by the thread that started it, which may end long before a session does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
+from typing import Any
+
+from rocpd.errors import RocpdError
+from rocpd.federate.run.connection_cache import Keeper
+from rocpd.federate.run.executor import Answer, Task, in_order
+
+_SERVE = """
+import pickle, sys
+try:
+    parent, sys.path[:] = pickle.load(sys.stdin.buffer)
+except EOFError:  # the parent has changed its mind
+    sys.exit()
+from rocpd.federate.run.workers import serve
+serve(parent)
+"""
+_LOOK_S = 0.2  # how often a child looks whether its parent is alive
+
+
+class Workers:
+    """`count` processes, started when first needed and kept for the next tasks."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._children: list[_Child] = []
+
+    @staticmethod
+    def possible() -> bool:
+        """Whether there is a Python to start; embedded ones may not know theirs."""
+        return bool(sys.executable)
+
+    def each(self, work: Callable[[Task], Answer], tasks: Sequence[Task]) -> Generator[Answer, None, None]:
+        """Give `work(task)` for each task, in order; at most `count + 1` are under way or wait to be taken.
+
+        Raises:
+            what `work` raises.
+        """
+        if not all(child.is_alive() for child in self._children):
+            self.close()
+        self._children = self._children or [_Child() for _ in range(self.count)]
+        free = SimpleQueue[_Child]()
+        for child in self._children:
+            free.put(child)
+
+        def run(task: Task) -> Answer:
+            child = free.get()
+            try:
+                answer: Answer = child.run(work, task)
+                return answer
+            finally:
+                free.put(child)
+
+        threads = ThreadPoolExecutor(self.count, "rocpd-workers")
+        try:
+            yield from in_order(lambda task: threads.submit(run, task), tasks, self.count + 1, deque())
+        except BaseException:
+            self.close()  # what they still do is not wanted any more
+            raise
+        finally:
+            threads.shutdown(cancel_futures=True)
+
+    def close(self) -> None:
+        """End the processes at once; twice is fine."""
+        for child in self._children:
+            child.kill()
+        self._children = []
+
+
+class _Child:
+    """A process that runs `serve`."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _SERVE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"},  # its own keeps 100 MB unused
+            process_group=0,  # Ctrl-C is for the parent, which then ends its children
+        )
+        self._send((os.getpid(), sys.path))
+
+    def is_alive(self) -> bool:
+        """Whether it can take tasks; somebody else may have killed it."""
+        return self._process.poll() is None
+
+    def run(self, work: Callable[[Task], Answer], task: Task) -> Answer:
+        """Let the child do `work(task)`."""
+        assert self._process.stdout
+        try:
+            self._send((work, task))
+            good, answer = pickle.load(self._process.stdout)
+        except (EOFError, BrokenPipeError, pickle.UnpicklingError):
+            code = self._process.wait()
+            hint = "out of memory? fewer processes (--jobs) need less" if code == -signal.SIGKILL else None
+            raise RocpdError(f"a worker process ended with code {code}", hint) from None
+        if good:
+            return answer  # type: ignore[no-any-return]
+        raise answer
+
+    def kill(self) -> None:
+        """End the child at once; twice is fine."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+    def _send(self, value: object) -> None:
+        assert self._process.stdin
+        pickle.dump(value, self._process.stdin)
+        self._process.stdin.flush()
+
+
+def serve(parent: int) -> None:
+    """Do tasks from stdin, answer on stdout, until stdin ends or the process `parent` is gone."""
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    tasks = sys.stdin.buffer
+    with os.fdopen(os.dup(1), "wb") as answers:
+        os.dup2(2, 1)  # what a library prints must not get between the answers
+        keeper = Keeper()
+        while True:
+            try:
+                work, task = pickle.load(tasks)
+            except EOFError:
+                return
+            pickle.dump(_answer(keeper, work, task), answers)
+            answers.flush()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_LOOK_S)
+    os._exit(1)
+
+
+def _answer(keeper: Keeper, work: Callable[[Any], Any], task: object) -> tuple[bool, Any]:
+    try:
+        return True, keeper.do(work, task)
+    except Exception as error:  # noqa: BLE001 (it is raised in the parent)
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:  # noqa: BLE001 (some errors cannot be sent)
+            return False, RuntimeError("".join(traceback.format_exception(error)))
+        return False, error

@@ -1,0 +1,1 @@
+"""What of a job counts: windows, filters, and the common time line."""

@@ -1,0 +1,126 @@
+"""Owns clock domains: which ranks share a clock, and how different clocks are laid on one time line.
+
+Timestamps in SQL stay as recorded; only windows, summaries over time and exports shift them. Never estimates drift.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rocpd.errors import UsageError
+from rocpd.federate.open.identify import Rank
+
+_TIMED = (
+    "rocpd_kernel_dispatch",
+    "rocpd_region",
+    "rocpd_memory_copy",
+    "rocpd_memory_allocate",
+    "rocpd_graph_launch",
+)
+
+
+class Align(enum.StrEnum):
+    """How ranks are laid on one time line."""
+
+    AUTO = "auto"
+    NONE = "none"
+    START = "start"
+
+
+@dataclass(frozen=True)
+class Span:
+    """First start and last end of the sound events of a rank [ns of its own clock]."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Ranks of one machine whose spans overlap: their timestamps compare. `start` and `end` in ns."""
+
+    machine_id: str | None
+    ranks: tuple[int, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """What to add to the timestamps of each rank, and what was done in words (None: nothing)."""
+
+    offsets: Mapping[int, int]
+    note: str | None = None
+
+
+_LAST = (1 << 63) - 1
+IS_SOUND = f'start BETWEEN 1 AND {_LAST} AND "end" BETWEEN start AND {_LAST}'
+"""Condition on events with sound times; a text or blob is above every number, so it has an upper end."""
+
+SPAN = (
+    "SELECT MIN(first), MAX(last) FROM ("
+    + " UNION ALL ".join(
+        [f'SELECT MIN(start) AS first, MAX("end") AS last FROM {base} WHERE {IS_SOUND}' for base in _TIMED]
+        + [f"SELECT MIN(timestamp), MAX(timestamp) FROM rocpd_sample WHERE timestamp BETWEEN 1 AND {_LAST}"]
+    )
+    + ")"
+)
+"""SELECT of the span of a rank; rows with start 0 or end before start do not count; NULLs without events."""
+
+
+def domains(ranks: Sequence[Rank], spans: Mapping[int, Span]) -> tuple[Domain, ...]:
+    """Group ranks into clock domains: one machine, spans that overlap (touching counts), ordered by start.
+
+    A rank whose machine is unknown, is a domain of its own; a rank without events belongs to none.
+    """
+    found: list[Domain] = []
+    for rank in sorted((r for r in ranks if r.number in spans), key=lambda r: (spans[r.number].start, r.number)):
+        span = spans[rank.number]
+        last = next((d for d in reversed(found) if d.machine_id == rank.machine_id), None)
+        if last and rank.machine_id is not None and span.start <= last.end:
+            grown = Domain(last.machine_id, (*last.ranks, rank.number), last.start, max(last.end, span.end))
+            found[found.index(last)] = grown
+        else:
+            found.append(Domain(rank.machine_id, (rank.number,), span.start, span.end))
+    return tuple(found)
+
+
+def align(how: Align, found: Sequence[Domain], spans: Mapping[int, Span]) -> Alignment:
+    """Give the offset of each rank [ns].
+
+    `auto` lays the starts of the domains on the earliest of them and keeps offsets within a domain; `start` does so
+    with every rank; `none` keeps what was recorded.
+    """
+    zero = dict.fromkeys(spans, 0)
+    if how is Align.NONE or len(spans) < 2 or (how is Align.AUTO and len(found) < 2):
+        return Alignment(zero)
+    base = min(span.start for span in spans.values())
+    if how is Align.START:
+        offsets = {number: base - span.start for number, span in spans.items()}
+        return Alignment(
+            offsets, f"time: every one of {len(spans)} ranks starts at its own first event (--align start)"
+        )
+    offsets = {number: base - domain.start for domain in found for number in domain.ranks}
+    return Alignment(
+        offsets,
+        f"time: {len(found)} clock domains, their starts laid on each other; --align none keeps times as recorded",
+    )
+
+
+def given(shifts: Mapping[str, int], ranks: Sequence[Rank]) -> Alignment:
+    """Lay clocks on each other as the user says: times of each host in `shifts` are moved by so many ns, others stay.
+
+    Raises:
+        UsageError: a host that no rank ran on.
+    """
+    hosts = {rank.hostname for rank in ranks}
+    for host in shifts:
+        if host not in hosts:
+            known = ", ".join(sorted(str(name) for name in hosts))
+            raise UsageError(f"clock offset for {host}: no rank ran there", f"hosts: {known}")
+    told = ", ".join(f"{host} {shift:+d} ns" for host, shift in shifts.items())
+    return Alignment(
+        {rank.number: shifts.get(rank.hostname or "", 0) for rank in ranks}, f"time: clocks moved as given ({told})"
+    )

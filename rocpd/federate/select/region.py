@@ -1,0 +1,72 @@
+"""Owns windows that kernels give: from the first start to the last end of some kernels, over all ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rocpd.errors import RocpdError
+from rocpd.federate.select.align import IS_SOUND
+from rocpd.federate.select.filters import expression
+
+if TYPE_CHECKING:
+    from rocpd.federate.result import Row
+    from rocpd.federate.run.rank_reader import RankReader
+    from rocpd.federate.session import Session
+
+# Sums as reals: a damaged trace can pass 64 bits, and only the order counts.
+_KERNELS = f"""
+SELECT S.display_name, TOTAL(K."end" - K.start), MIN(K.start), MAX(K."end")
+FROM rocpd_kernel_dispatch K LEFT JOIN rocpd_info_kernel_symbol S ON S.id = K.kernel_id
+WHERE {IS_SOUND}
+GROUP BY K.kernel_id"""
+
+
+def of_kernels(session: Session, text: str) -> tuple[int, int]:
+    """Give the region of all kernels whose name matches, on the aligned time line [ns].
+
+    Raises:
+        UsageError: not a regular expression.
+        RocpdError: no kernel matches.
+    """
+    pattern = expression(text, "--window-kernel")
+    found = [
+        times for name, _, *times in _kernels(session, filtered=False) if name is not None and pattern.search(name)
+    ]
+    if not found:
+        raise RocpdError(f"no kernel that ran matches {text}", "`rocpd summary kernels` lists them")
+    return min(start for start, _ in found), max(end for _, end in found)
+
+
+def hottest(session: Session) -> tuple[int, int]:
+    """Give the region of the kernel that takes most time over all ranks, on the aligned time line [ns], and tell it.
+
+    Raises:
+        RocpdError: no kernel ran.
+    """
+    sums: dict[str | None, float] = {}
+    times: dict[str | None, list[int]] = {}
+    for name, total, start, end in _kernels(session, filtered=True):
+        sums[name] = sums.get(name, 0.0) + total
+        times.setdefault(name, []).extend((start, end))
+    if not sums:
+        raise RocpdError("no kernel ran: there is no hottest region")
+    name = max(sums, key=lambda name: (sums[name], name or ""))
+    session.note(f"hottest region: first to last {name}")
+    return min(times[name]), max(times[name])
+
+
+def _kernels(session: Session, *, filtered: bool) -> Iterator[tuple[str | None, float, int, int]]:
+    """Give name, time, first start and last end of the kernels of each rank; all of them, or those that count."""
+    for rank, rows in session.each(_filtered if filtered else _whole):
+        offset = session.alignment.offsets.get(rank.number, 0)
+        for name, total, start, end in rows:
+            yield name, total, start + offset, end + offset
+
+
+def _filtered(reader: RankReader) -> list[Row]:
+    return reader.rows(_KERNELS)
+
+
+def _whole(reader: RankReader) -> list[Row]:
+    return reader.whole().rows(_KERNELS)

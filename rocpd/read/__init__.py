@@ -1,0 +1,1 @@
+"""One way to read the columns of a rank."""

@@ -81,7 +81,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
 ALIASES: Mapping[str, str] = MappingProxyType({"perfetto": "pftrace"})
 
 
-def formats() -> dict[str, Format]:
+def known_formats() -> dict[str, Format]:
     """Give FORMATS and those that installed packages add; a name of ours cannot be replaced."""
     import importlib.metadata
 
@@ -98,7 +98,7 @@ def find(name: str) -> Format:
     Raises:
         UsageError: no such format.
     """
-    known = formats()
+    known = known_formats()
     word = name.lower()
     entry = known.get(name) or known.get(ALIASES.get(word, word))
     if entry is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.convert import FORMATS, find, formats
+from rocpd.convert import FORMATS, find, known_formats
 from rocpd.convert.options import ConvertOptions
 
 
@@ -32,8 +32,8 @@ def test_a_third_party_adds_a_format_but_replaces_none(monkeypatch: pytest.Monke
     ]
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points)
 
-    assert list(formats()) == [*FORMATS, "mine"]
-    assert formats()["csv"] is FORMATS["csv"]
+    assert list(known_formats()) == [*FORMATS, "mine"]
+    assert known_formats()["csv"] is FORMATS["csv"]
     with pytest.raises(rocpd.UsageError, match="format mine"):
         find("mine").write(None, ConvertOptions(Path()))  # type: ignore[arg-type]
 

@@ -6,7 +6,6 @@ Results come in the order of the shares or ranks, whatever was done first.
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -15,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.result import Row
 from rocpd.federate.run.connection_cache import Keeper
+from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.executor import Answer, Progress, Task, in_order
 from rocpd.federate.run.pool import Pool, Share
 from rocpd.federate.run.request import Request
@@ -38,7 +38,7 @@ class Local:
 
     def __init__(self, pool: Pool, threads: int = 0, processes: int | None = None) -> None:
         self._pool = pool
-        self._threads = threads or os.cpu_count() or 1
+        self._threads = threads or usable_cores()
         self._processes = processes
         self._workers: Workers | None = None
 
@@ -93,7 +93,7 @@ class Local:
         wanted = self._processes
         if wanted is None:
             size = sum(opening.size for opening in {rank.opening for rank in ranks})
-            wanted = min(len(os.sched_getaffinity(0)), _MOST_PROCESSES) if size >= _ENOUGH_BYTES else 1
+            wanted = min(usable_cores(), _MOST_PROCESSES) if size >= _ENOUGH_BYTES else 1
         return max(1, min(tasks, wanted)) if Workers.possible() else 1
 
     def close(self) -> None:

@@ -1,0 +1,66 @@
+"""Owns how many cores this process may use: its CPU affinity (taskset, Slurm) and the CPU quotas of its cgroups."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+_PROCESS = Path("/proc/self")
+
+
+def usable_cores(process: Path = _PROCESS) -> int:
+    """Return the number of threads that can run at the same time, at least 1.
+
+    A quota of one and a half cores counts as two: one thread would leave half a core idle.
+
+    Args:
+        process: folder with the process's `cgroup` and `mountinfo`, as proc(5) describes them.
+    """
+    return max(1, math.ceil(min([len(os.sched_getaffinity(0)), *_quotas(process)])))
+
+
+def _quotas(process: Path) -> Iterator[float]:
+    """Yield the CPU quota of each cgroup that holds the process, in cores; nothing where none is set."""
+    try:
+        groups = [line.split(":", 2) for line in (process / "cgroup").read_text().splitlines()]
+        mounts = [line.split() for line in (process / "mountinfo").read_text().splitlines()]
+    except OSError:
+        return
+    for _, controllers, group in groups:
+        for root, mount in _cpu_mounts(mounts, is_v2=not controllers) if _may_limit(controllers) else ():
+            for folder in _group_and_parents(Path(mount), group, root):
+                yield from _quota(folder, is_v2=not controllers)
+
+
+def _may_limit(controllers: str) -> bool:
+    """Whether a cgroup with these controllers can hold a CPU quota: version 2 names none."""
+    return not controllers or "cpu" in controllers.split(",")
+
+
+def _cpu_mounts(mounts: list[list[str]], is_v2: bool) -> Iterator[tuple[str, str]]:
+    """Yield root and mount point of each hierarchy that may hold quotas; fields after `-`: type, source, options."""
+    for fields in mounts:
+        kind, _, options = fields[fields.index("-") + 1 :][:3]
+        if kind == "cgroup2" if is_v2 else kind == "cgroup" and "cpu" in options.split(","):
+            yield fields[3], fields[4].replace("\\040", " ")
+
+
+def _group_and_parents(mount: Path, group: str, root: str) -> Iterator[Path]:
+    """Yield the folder of a cgroup and those above it, up to the mount point: a quota holds for all below it."""
+    path = PurePosixPath(group)
+    inside = path.relative_to(root) if path.is_relative_to(root) and ".." not in path.parts else PurePosixPath()
+    yield mount / inside
+    yield from (mount / parent for parent in inside.parents)
+
+
+def _quota(folder: Path, is_v2: bool) -> Iterator[float]:
+    """Yield the quota that a cgroup sets, if any: time per period, both in microseconds."""
+    names = ("cpu.max",) if is_v2 else ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+    try:
+        quota, period = (field for name in names for field in (folder / name).read_text().split())
+    except OSError:  # the root has no quota, or the controller is off
+        return
+    if quota not in {"max", "-1"}:
+        yield int(quota) / int(period)

@@ -11,7 +11,7 @@ from benchmarks.measure import job, medians, seconds
 from rocpd.federate.session import Session
 from rocpd.schema.load import view
 from rocpd.schema.quote import quote_name
-from rocpd.schema.render import Part, select_text
+from rocpd.schema.render import RankTables, select_text
 
 RANKS = (1, 2, 4, 8, 16, 64)
 AGGREGATE = "select count(*), sum(duration) from kernels"
@@ -64,7 +64,7 @@ class JoinOfUnions:
             self._connection.execute(f"ATTACH ? AS f{index}", (opening.uri,))
         for base in {place for place, _, _ in view("kernels").places}:
             self._create(base, select_text(base, session.parts))
-        one = Part("", dict(session.parts[0].tables))
+        one = RankTables("", dict(session.parts[0].tables))
         text = select_text("kernels", [one])
         for _, alias, _ in view("kernels").places[1:]:
             owner = "E" if alias == "C" else "K"

@@ -21,7 +21,7 @@ from rocpd.convert.model import NULL, Flags, Floats, Ints
 from rocpd.federate.result import Cursor
 from rocpd.federate.select.window import Interval
 from rocpd.schema.quote import quote_name
-from rocpd.schema.render import Part
+from rocpd.schema.render import RankTables
 
 Columns = dict[str, Ints]
 
@@ -47,7 +47,11 @@ class Tables:
     """
 
     def __init__(
-        self, connection: apsw.Connection, part: Part, interval: Interval | None = None, whole: Part | None = None
+        self,
+        connection: apsw.Connection,
+        part: RankTables,
+        interval: Interval | None = None,
+        whole: RankTables | None = None,
     ) -> None:
         self.connection = connection
         self.part = part

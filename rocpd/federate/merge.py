@@ -21,7 +21,7 @@ from rocpd.federate.open.opening import Opening, told_as_input_error
 from rocpd.federate.session import Session
 from rocpd.output import complete_or_nothing
 from rocpd.schema.quote import quote_name
-from rocpd.schema.render import Part, relations, select_text
+from rocpd.schema.render import RankTables, relations, select_text
 from rocpd.schema.versions import split_suffix
 from rocpd.schema.write import create_view_text
 
@@ -189,7 +189,7 @@ class _Copy:
         self._connection.execute("COMMIT")
         self._connection.execute("DETACH source")
 
-    def _copy_table(self, base: str, part: Part, indexes: Iterable[tuple[str, str]]) -> None:
+    def _copy_table(self, base: str, part: RankTables, indexes: Iterable[tuple[str, str]]) -> None:
         """Copy the rows of one table in steps, then create its indexes."""
         name = base + part.suffix
         # Counted inside the transaction that copies: a file may still be growing.
@@ -227,7 +227,7 @@ def _renamed(text: str, name: str) -> str:
     return _INDEX_NAME.sub(lambda _match: quote_name(name), text, count=1)
 
 
-def _copy_rows(connection: apsw.Connection, base: str, part: Part, count: int) -> Iterator[int]:
+def _copy_rows(connection: apsw.Connection, base: str, part: RankTables, count: int) -> Iterator[int]:
     """Copy the rows of a table in steps; give the rows of each."""
     name, rows = base + part.suffix, part.rows(base)
     table = quote_name(name)
@@ -259,7 +259,7 @@ def _row_ranges(connection: apsw.Connection, table: str) -> Iterator[tuple[int, 
 
 
 def _store_views(connection: apsw.Connection, session: Session) -> None:
-    parts = tuple(Part(r.suffix, r.tables, None, r.number, r.hostname) for r in session.ranks)
+    parts = tuple(RankTables(r.suffix, r.tables, None, r.number, r.hostname) for r in session.ranks)
     connection.execute("BEGIN")
     for relation in relations(parts):
         connection.execute(create_view_text(relation, select_text(relation, parts)))

@@ -35,7 +35,7 @@ from rocpd.federate.select.filters import EVENTS, Filters, keep, row_conditions,
 from rocpd.federate.select.window import Interval, Window, conditions, cuts, owned, resolve
 from rocpd.schema.load import TABLES, VIEWS, table
 from rocpd.schema.quote import quote_name
-from rocpd.schema.render import Part, named, relations
+from rocpd.schema.render import RankTables, named, relations
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -81,13 +81,13 @@ class Session:
         self._whole: Attached | Copied | None = None
         further = _further(ranks)
         schemas = schemas_of(ranks)
-        own = tuple(Part(rank.suffix, rank.tables, None, rank.number, rank.hostname, further) for rank in ranks)
+        own = tuple(RankTables(rank.suffix, rank.tables, None, rank.number, rank.hostname, further) for rank in ranks)
         self.shares = shares_of(ranks, own, os.cpu_count() or 1)
         self.parts = tuple(
             dataclasses.replace(part, schema=schemas[rank.opening]) for rank, part in zip(ranks, own, strict=True)
         )
         self._plain = self.shares, self.parts
-        self._homes: dict[int, tuple[Share, Part]] = {}
+        self._homes: dict[int, tuple[Share, RankTables]] = {}
         self._places = {rank.number: place for place, rank in enumerate(ranks)}
         self._focus: dict[int, dict[str, str]] = {}
 
@@ -137,7 +137,7 @@ class Session:
         self._whole = None
         self._homes = {}
 
-    def _conditioned(self, part: Part) -> Part:
+    def _conditioned(self, part: RankTables) -> RankTables:
         kept = self._kept(part)
         if self.window is None:
             return _filtered(part, kept)
@@ -149,7 +149,7 @@ class Session:
             only = both | owned(part, both)
         return dataclasses.replace(part, only=only, values=cuts(part, self.window, offset))
 
-    def _kept(self, part: Part) -> dict[str, str]:
+    def _kept(self, part: RankTables) -> dict[str, str]:
         """What filters let count of a rank, as a connection to its tables says it."""
         own = self._focus.get(part.rank or 0, {})
         return {base: text.replace(EVENTS, part.name("rocpd_event")) for base, text in own.items()}
@@ -316,7 +316,7 @@ class Session:
         sql = f"SELECT COUNT(*) FROM {quote_name(base)} WHERE {condition}"
         return cast("int", self.reader(rank).rows(sql)[0][0])
 
-    def part(self, rank: int, schema: str | None = None) -> Part:
+    def part(self, rank: int, schema: str | None = None) -> RankTables:
         """Give a rank's tables, with what window and filters let count, as a connection names them.
 
         Args:
@@ -327,15 +327,15 @@ class Session:
             return self._home(rank)[1]
         return self._conditioned(self._plain_part(rank, schema))
 
-    def unwindowed(self, rank: int) -> Part:
+    def unwindowed(self, rank: int) -> RankTables:
         """Give a rank's tables as `part` does, as filters alone let them count: what was before a window matters."""
         part = self._plain_part(rank)
         return _filtered(part, self._kept(part))
 
-    def _plain_part(self, rank: int, schema: str | None = None) -> Part:
+    def _plain_part(self, rank: int, schema: str | None = None) -> RankTables:
         return dataclasses.replace(self._plain[1][self._places[rank]], schema=schema)
 
-    def _home(self, rank: int) -> tuple[Share, Part]:
+    def _home(self, rank: int) -> tuple[Share, RankTables]:
         if not self._homes:
             self._homes = {part.rank or 0: (share, part) for share in self.shares for part in share.parts}
         return self._homes[rank]
@@ -455,7 +455,7 @@ class SessionCursor(Rows):
         return self
 
 
-def _filtered(part: Part, kept: Mapping[str, str]) -> Part:
+def _filtered(part: RankTables, kept: Mapping[str, str]) -> RankTables:
     return dataclasses.replace(part, only={**kept, **owned(part, kept)}) if kept else part
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from rocpd.schema.load import VIEWS, view
 from rocpd.schema.quote import quote_name
-from rocpd.schema.render import Part, render
+from rocpd.schema.render import RankTables, render
 
 _NAME = re.compile(r"\bkeyed__\w+|\blookup__\w+")
 _SMALL = ("rocpd_string", "rocpd_info_")  # tables with fewer rows than there are events
@@ -64,7 +64,7 @@ def keyed_views(sql: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_NAME.findall(sql)))
 
 
-def keyed_text(name: str, part: Part, sql: str) -> str:
+def keyed_text(name: str, part: RankTables, sql: str) -> str:
     """Give the SELECT that defines one of these views over a rank, with the columns that `sql` names."""
     kind, _, rest = name.partition("__")
     base, _, column = rest.partition("__")
@@ -73,7 +73,7 @@ def keyed_text(name: str, part: Part, sql: str) -> str:
     return _keyed(base, part, sql) if kind == "keyed" else _values(base, column, part)
 
 
-def _keyed(name: str, part: Part, sql: str) -> str:
+def _keyed(name: str, part: RankTables, sql: str) -> str:
     """The view with keys, without columns that are not named and joins that only those need: SQLite may keep them."""
     chosen = view(name)
     words = set(re.findall(r"\w+", sql.lower()))
@@ -88,7 +88,7 @@ def _keyed(name: str, part: Part, sql: str) -> str:
     return render(dataclasses.replace(chosen, text=f"CREATE VIEW AS\n{head}{tail}"), part)
 
 
-def _values(name: str, column: str, part: Part) -> str:
+def _values(name: str, column: str, part: RankTables) -> str:
     found = lookups(name)[column]
     if not {"id", found.column} <= set(part.tables.get(found.base, ())):
         return 'SELECT NULL AS "id", NULL AS "value" WHERE 0'

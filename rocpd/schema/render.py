@@ -20,7 +20,7 @@ _TABLE_PLACE = re.compile(r'"(rocpd_\w+)\{\{uuid\}\}"\s+(\w+)')
 
 
 @dataclass(frozen=True)
-class Part:
+class RankTables:
     """The tables of one rank as a statement can name them.
 
     Args:
@@ -56,7 +56,7 @@ class Part:
         return f"(SELECT {cut}* FROM {self.name(base)} WHERE {self.only.get(base, '1')})"
 
 
-def relations(parts: Sequence[Part]) -> tuple[str, ...]:
+def relations(parts: Sequence[RankTables]) -> tuple[str, ...]:
     """Names of everything that can be selected from: base tables of the contract and of the files, views."""
     extra = {base for part in parts for base in part.tables} - set(TABLES)
     return (*TABLES, *sorted(extra), *VIEWS)
@@ -75,7 +75,7 @@ def named(sql: str, known: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in known if name in wanted)
 
 
-def select_text(relation: str, parts: Sequence[Part]) -> str:
+def select_text(relation: str, parts: Sequence[RankTables]) -> str:
     """Give the SELECT that defines a base table or readable view over `parts`.
 
     Base tables get the columns of the contract and every further column that any file has, NULL where a file
@@ -93,7 +93,7 @@ def select_text(relation: str, parts: Sequence[Part]) -> str:
     present = [part for part in parts if chosen.places[0][0] in part.tables]
     template = _definition(chosen.text)
     if not present:
-        nothing = Part("", {}, rank=0 if with_rank else None)
+        nothing = RankTables("", {}, rank=0 if with_rank else None)
         return _per_rank(chosen, template, nothing)
     selects = [_per_rank(chosen, template, part) for part in present]
     if len(selects) == 1 and with_rank:
@@ -101,7 +101,7 @@ def select_text(relation: str, parts: Sequence[Part]) -> str:
     return union_all(selects)
 
 
-def render(chosen: View, part: Part) -> str:
+def render(chosen: View, part: RankTables) -> str:
     """Give the SELECT of a view, as written or with other columns, over the tables of one rank that has its rows."""
     return _per_rank(chosen, _definition(chosen.text), part)
 
@@ -118,7 +118,7 @@ def _definition(text: str) -> str:
     return text.split(" AS\n", 1)[1].rstrip(";\n ")
 
 
-def _base(relation: str, parts: Sequence[Part]) -> str:
+def _base(relation: str, parts: Sequence[RankTables]) -> str:
     columns = [c.name for c in table(relation).columns] if relation in TABLES else []
     seen = {c.lower() for c in columns}
     for part in parts:
@@ -137,7 +137,7 @@ def _base(relation: str, parts: Sequence[Part]) -> str:
     return union_all(selects)
 
 
-def _per_rank(chosen: View, template: str, part: Part) -> str:
+def _per_rank(chosen: View, template: str, part: RankTables) -> str:
     used = {(place, alias): columns for place, alias, columns in chosen.places}
 
     def place(match: re.Match[str]) -> str:
@@ -153,7 +153,7 @@ def _per_rank(chosen: View, template: str, part: Part) -> str:
     return _TABLE_PLACE.sub(place, text)
 
 
-def _reference(part: Part, base: str, used: Sequence[str]) -> str:
+def _reference(part: RankTables, base: str, used: Sequence[str]) -> str:
     """Name a rank's table; wrap it only when the file lacks a column that the view reads."""
     have = {column.lower() for column in part.tables.get(base, ())}
     missing = [f"NULL AS {quote_name(column)}" for column in used if column.lower() not in have]

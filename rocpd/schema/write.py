@@ -17,7 +17,7 @@ from rocpd.errors import OutputError, UsageError
 from rocpd.output import complete_or_nothing
 from rocpd.schema.load import TABLES, VIEWS, Table, table
 from rocpd.schema.quote import quote_name, quote_text
-from rocpd.schema.render import Part, select_text
+from rocpd.schema.render import RankTables, select_text
 from rocpd.schema.versions import LATEST, VERSIONS, as_tuple
 
 
@@ -99,7 +99,7 @@ class Writer:
 
     def create_views(self) -> None:
         """Store the plain views (`rocpd_region` …) and the readable ones, as AMD's files have them."""
-        part = Part(self.suffix, self.tables)
+        part = RankTables(self.suffix, self.tables)
         for name in self.tables:
             self.connection.execute(create_view_text(name, f"SELECT * FROM {quote_name(name + self.suffix)}"))
         for name in VIEWS:

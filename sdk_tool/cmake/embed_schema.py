@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from rocpd.schema.load import TABLES, VIEWS, Column, Table, strip_comments, table
-from rocpd.schema.render import Part, select_text
+from rocpd.schema.render import RankTables, select_text
 
 VERSION = "3.0.0"
 """What rocprofv3 of ROCm 7.1 writes, so that every reader of its files reads these."""
@@ -36,7 +36,7 @@ def table_text(name: str) -> str:
 def statements() -> list[str]:
     """Give all statements: tables, plain views, readable views."""
     names = [name for name in TABLES if is_in(table(name))]
-    part = Part(SUFFIX, {name: tuple(c.name for c in table(name).columns if is_in(c)) for name in names})
+    part = RankTables(SUFFIX, {name: tuple(c.name for c in table(name).columns if is_in(c)) for name in names})
     plain = [f'CREATE VIEW "{name}" AS\nSELECT * FROM "{name}{SUFFIX}";' for name in names]
     views = [f'CREATE VIEW "{name}" AS\n{select_text(name, [part])};' for name in VIEWS]
     return [*map(table_text, names), *plain, *views]

@@ -21,7 +21,7 @@ from rocpd.federate.open import opening
 from rocpd.federate.run import local, pool, request
 from rocpd.federate.run.copying import Copied
 from rocpd.federate.run.spool import spooled
-from rocpd.schema.render import Part
+from rocpd.schema.render import RankTables
 from rocpd.schema.write import suffix_of
 from tests.build import TraceBuilder, guid_of
 
@@ -189,7 +189,7 @@ def test_a_copy_that_was_interrupted_is_made_again(thousand: list[Path], monkeyp
     copy = Copied._copy_table
     seen: list[str] = []
 
-    def stop(self: Copied, part: Part, base: str) -> None:
+    def stop(self: Copied, part: RankTables, base: str) -> None:
         seen.append(base)
         if len(seen) == 50:
             raise KeyboardInterrupt

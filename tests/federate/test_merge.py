@@ -22,7 +22,7 @@ from rocpd.federate import merge as merging
 from rocpd.federate.merge import merge
 from rocpd.schema.load import VIEWS
 from rocpd.schema.quote import quote_name
-from rocpd.schema.render import Part
+from rocpd.schema.render import RankTables
 from rocpd.schema.write import Writer, suffix_of
 from rocpd.simulate import JobOptions, simulate
 from tests.build import TraceBuilder, guid_of
@@ -281,7 +281,7 @@ def test_two_guids_with_one_suffix_are_refused(tmp_path: Path) -> None:
 def test_a_lost_row_is_noticed(pair: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy_rows = merging._copy_rows
 
-    def lossy(connection: apsw.Connection, base: str, part: Part, count: int) -> Iterator[int]:
+    def lossy(connection: apsw.Connection, base: str, part: RankTables, count: int) -> Iterator[int]:
         yield from copy_rows(connection, base, part, count)
         if base == "rocpd_region":
             connection.execute(f"DELETE FROM main.{quote_name(base + part.suffix)} WHERE rowid = 1")

@@ -10,7 +10,7 @@ import pytest
 import rocpd
 from rocpd.schema.load import TABLES, VIEWS, view
 from rocpd.schema.quote import quote_name
-from rocpd.schema.render import Part, named, relations, select_text
+from rocpd.schema.render import RankTables, named, relations, select_text
 from rocpd.schema.versions import LATEST
 from rocpd.schema.write import Writer, create_table_text, create_view_text, suffix_of, tables_of
 from tests.build import TraceBuilder, guid_of
@@ -21,7 +21,7 @@ KEPT = ("rocpd_string", "rocpd_info_node", "rocpd_info_process", "rocpd_info_ker
 TIMED = ("rocpd_region", "rocpd_kernel_dispatch")
 """Few tables per rank: SQLite reads its whole catalogue again for every table it creates."""
 
-PART = Part(suffix_of(guid_of(0)), tables_of(LATEST), "f0", 0, "node0")
+PART = RankTables(suffix_of(guid_of(0)), tables_of(LATEST), "f0", 0, "node0")
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_only_what_a_statement_names_is_created(sql: str, expected: tuple[str, .
 
 
 def test_relations_are_tables_then_what_files_add_then_views() -> None:
-    part = Part("_x", {**tables_of(LATEST), "rocpd_added": ("id",)})
+    part = RankTables("_x", {**tables_of(LATEST), "rocpd_added": ("id",)})
     assert relations([part]) == (*TABLES, "rocpd_added", *VIEWS)
 
 
@@ -50,17 +50,17 @@ def test_rank_and_hostname_come_last(name: str) -> None:
     documented = [column.name for column in view(name).columns]
     assert ', 0 AS "rank"' in text
     assert (", 'node0' AS \"hostname\"" in text) == ("hostname" not in documented)
-    assert '"rank"' not in select_text(name, [Part(PART.suffix, PART.tables)])
+    assert '"rank"' not in select_text(name, [RankTables(PART.suffix, PART.tables)])
 
 
 def test_a_hostname_with_quotes_is_text() -> None:
-    part = Part("_x", tables_of(LATEST), None, 3, 'it\'s "odd"')
+    part = RankTables("_x", tables_of(LATEST), None, 3, 'it\'s "odd"')
     assert ', 3 AS "rank", \'it\'\'s "odd"\' AS "hostname"' in select_text("kernels", [part])
 
 
 def test_columns_that_a_file_lacks_are_null_and_those_it_adds_are_carried() -> None:
-    old = Part("_a", {"rocpd_sample": ("id", "guid", "track_id", "timestamp")})
-    new = Part("_b", {"rocpd_sample": ("ID", "guid", "track_id", "timestamp", "event_id", "extdata", "colour")})
+    old = RankTables("_a", {"rocpd_sample": ("id", "guid", "track_id", "timestamp")})
+    new = RankTables("_b", {"rocpd_sample": ("ID", "guid", "track_id", "timestamp", "event_id", "extdata", "colour")})
     assert select_text("rocpd_sample", [old, new]) == (
         'SELECT "id", "guid", "track_id", "timestamp", NULL AS "event_id", NULL AS "extdata", NULL AS "colour"'
         ' FROM "rocpd_sample_a"\nUNION ALL\n'
@@ -71,7 +71,7 @@ def test_columns_that_a_file_lacks_are_null_and_those_it_adds_are_carried() -> N
 def test_a_table_that_no_file_has_is_empty_with_its_columns() -> None:
     connection = apsw.Connection(":memory:")
     for name in (*TABLES, *VIEWS):
-        connection.execute(create_view_text(name, select_text(name, [Part("_x", {}, None, 0, "h")])))
+        connection.execute(create_view_text(name, select_text(name, [RankTables("_x", {}, None, 0, "h")])))
     for name in VIEWS:
         assert connection.execute(f"SELECT * FROM {name}").fetchall() == []
         columns = [row[0] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (name,))]
@@ -99,7 +99,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
         trace.write_into(writer)
         facts = [("uuid", writer.suffix), ("guid", writer.guid)]
         connection.executemany("INSERT INTO rocpd_metadata (tag, value) VALUES (?, ?)", facts)
-        parts.append(Part(writer.suffix, tables, None, number, "node0"))
+        parts.append(RankTables(writer.suffix, tables, None, number, "node0"))
     for name in (*TABLES[1:], *VIEWS):
         connection.execute(create_view_text(name, select_text(name, parts)))
     connection.execute("COMMIT")
@@ -138,7 +138,7 @@ def test_summaries_work_above_a_hundred_ranks_of_ten_tables_each(tmp_path: Path)
     """SQLite 3.54 counts tables under a WITH clause and refuses the thousandth: ours have no WITH."""
     path = TraceBuilder().kernel("gemm", 1, 4).copy(5, 9).write(tmp_path / "a.db")
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-    parts = [Part(PART.suffix, PART.tables, "main", rank, "h") for rank in range(110)]
+    parts = [RankTables(PART.suffix, PART.tables, "main", rank, "h") for rank in range(110)]
     for name in ("kernels", "memory_copies"):
         connection.execute(create_view_text(name, select_text(name, parts), temporary=True))
     for name in ("kernel_summary", "kernel_summary_region", "memory_copy_summary"):
@@ -147,4 +147,6 @@ def test_summaries_work_above_a_hundred_ranks_of_ten_tables_each(tmp_path: Path)
 
 
 def test_names_are_quoted_once() -> None:
-    assert Part('_x"y', {}, "f1").name("rocpd_arg") == quote_name("f1", 'rocpd_arg_x"y') == '"f1"."rocpd_arg_x""y"'
+    assert (
+        RankTables('_x"y', {}, "f1").name("rocpd_arg") == quote_name("f1", 'rocpd_arg_x"y') == '"f1"."rocpd_arg_x""y"'
+    )

@@ -19,7 +19,7 @@ from rocpd.federate.open.opening import told_as_input_error
 from rocpd.federate.run.connection_cache import lent
 from rocpd.federate.select.window import Interval
 from rocpd.federate.session import Session
-from rocpd.schema.render import Part
+from rocpd.schema.render import RankTables
 
 _OWN_PIDS = 1 << 23
 """Above Linux's largest pid (2^22): where the pids lie that stand in for ones that clash."""
@@ -41,8 +41,8 @@ class RankJob:
     """
 
     rank: Rank
-    part: Part
-    whole: Part
+    part: RankTables
+    whole: RankTables
     interval: Interval | None
     offset: int
     place: int

@@ -16,12 +16,12 @@ from rocpd.federate.plan.lower import Lowered, Lowering, Sharded
 from rocpd.federate.plan.skeleton import Skeleton
 from rocpd.federate.plan.sqltext import Unfaithful, name_parameters, read_select, text_of
 from rocpd.federate.plan.steps import Plan, Strategy
-from rocpd.schema.render import Part
+from rocpd.schema.render import RankTables
 
 _OWN = re.compile(r"\b(?:gathered_|keyed__|lookup__|rows_of_share|rocpd_p\d)", re.I)
 
 
-def plan(sql: str, parts: Sequence[Part], positional: int = 0) -> Plan:
+def plan(sql: str, parts: Sequence[RankTables], positional: int = 0) -> Plan:
     """Decide how `sql` runs over `parts`.
 
     Args:

@@ -11,7 +11,7 @@ from rocpd.federate.plan.steps import Scatter
 from rocpd.schema.keyed import keyed_text, keyed_views
 from rocpd.schema.load import TABLES, VIEWS, view
 from rocpd.schema.quote import quote_name
-from rocpd.schema.render import Part, named, relations, select_text
+from rocpd.schema.render import RankTables, named, relations, select_text
 from rocpd.schema.versions import LATEST
 from rocpd.schema.write import create_table_text, create_view_text, tables_of
 
@@ -22,12 +22,12 @@ class Skeleton:
     It holds two ranks, so that base tables and views are the compounds that they are in a job.
     """
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[RankTables]) -> None:
         further = parts[0].further if parts else {}
         tables = {base: (*columns, *further.get(base, ())) for base, columns in tables_of(LATEST).items()}
         self.further: Mapping[str, tuple[str, ...]] = {base: names for base, names in further.items() if names}
         tables |= {base: columns for base, columns in self.further.items() if base not in tables}
-        self._parts = [Part(f"_{i}", tables, rank=i, hostname="", further=further) for i in range(2)]
+        self._parts = [RankTables(f"_{i}", tables, rank=i, hostname="", further=further) for i in range(2)]
         self.relations = relations(self._parts)
         self._connection = apsw.Connection(":memory:")
         self._done: set[str] = set()

@@ -13,7 +13,7 @@ from rocpd.federate.open.guard import guard
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import BUSY_MS, Opening, told_as_input_error
 from rocpd.federate.run.unify import Unifier
-from rocpd.schema.render import Part
+from rocpd.schema.render import RankTables
 
 ATTACH_LIMIT = apsw.Connection(":memory:").limit(apsw.SQLITE_LIMIT_ATTACHED)
 """How many files this SQLite can attach to one connection."""
@@ -27,7 +27,7 @@ def schemas_of(ranks: Iterable[Rank]) -> dict[Opening, str]:
 class Attached:
     """One in-memory connection with the files of all ranks attached read-only."""
 
-    def __init__(self, ranks: Sequence[Rank], parts: Sequence[Part]) -> None:
+    def __init__(self, ranks: Sequence[Rank], parts: Sequence[RankTables]) -> None:
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
         self.connection = apsw.Connection(":memory:", flags=flags)
         try:

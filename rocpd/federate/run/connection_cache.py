@@ -15,7 +15,7 @@ import apsw
 from rocpd.federate.open.opening import Opening
 from rocpd.federate.run.executor import Answer, Task
 from rocpd.federate.run.pool import Share, ShareDatabase
-from rocpd.schema.render import Part
+from rocpd.schema.render import RankTables
 
 _HERE = threading.local()  # keeper: whose task this thread does
 
@@ -56,7 +56,7 @@ class Keeper:
 
 
 @contextlib.contextmanager
-def lent(opening: Opening, part: Part) -> Iterator[ShareDatabase]:
+def lent(opening: Opening, part: RankTables) -> Iterator[ShareDatabase]:
     """Lend a connection to a file for the length of a block.
 
     Args:

@@ -17,7 +17,7 @@ from rocpd.federate.run.pool import Share
 from rocpd.federate.run.unify import Unifier
 from rocpd.schema.load import VIEWS, view
 from rocpd.schema.quote import quote_name
-from rocpd.schema.render import Part, named
+from rocpd.schema.render import RankTables, named
 
 
 class Copied:
@@ -91,7 +91,7 @@ class Copied:
         finally:
             guard(connection)
 
-    def _copy_table(self, part: Part, base: str) -> None:
+    def _copy_table(self, part: RankTables, base: str) -> None:
         if base not in part.tables:
             return
         name = quote_name(base + part.suffix)

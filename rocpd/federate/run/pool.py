@@ -20,7 +20,7 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import Opening
 from rocpd.federate.result import Cursor, Parameters
 from rocpd.federate.run.unify import Unifier
-from rocpd.schema.render import Part
+from rocpd.schema.render import RankTables
 
 _MOST_IDLE = 1024  # 0.4 MB each; opening a file again takes 1 ms
 _MOST_CACHED = 64  # of these keep their pages, up to 2 MB each
@@ -35,12 +35,12 @@ class Share:
     """
 
     opening: Opening
-    parts: tuple[Part, ...]
+    parts: tuple[RankTables, ...]
 
 
-def shares_of(ranks: Sequence[Rank], parts: Sequence[Part], most: int) -> tuple[Share, ...]:
+def shares_of(ranks: Sequence[Rank], parts: Sequence[RankTables], most: int) -> tuple[Share, ...]:
     """Give one share per file; the ranks of a merged file are dealt to up to `most` shares, in blocks."""
-    files: dict[Opening, list[Part]] = {}
+    files: dict[Opening, list[RankTables]] = {}
     for rank, part in zip(ranks, parts, strict=True):
         files.setdefault(rank.opening, []).append(part)
     shares = []
@@ -60,7 +60,7 @@ class ShareDatabase:
         self._unifier = Unifier(self.connection, share.parts, keyed=True)
 
     def execute(
-        self, sql: str, bindings: Parameters = None, parts: Sequence[Part] | None = None, exact: bool = False
+        self, sql: str, bindings: Parameters = None, parts: Sequence[RankTables] | None = None, exact: bool = False
     ) -> Cursor:
         """Run a statement on `parts` (all ranks of the share unless told); errors as for `Session.execute`.
 

@@ -16,7 +16,7 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.result import Parameters, Row
 from rocpd.federate.run.connection_cache import lent
 from rocpd.federate.run.pool import ShareDatabase
-from rocpd.schema.render import Part
+from rocpd.schema.render import RankTables
 
 Answer = TypeVar("Answer")
 
@@ -32,7 +32,7 @@ class RankReader:
     """
 
     rank: Rank
-    part: Part
+    part: RankTables
     lend: Callable[[], AbstractContextManager[ShareDatabase]]
 
     def whole(self) -> RankReader:
@@ -63,7 +63,7 @@ class RankTask(Generic[Answer]):
     """
 
     rank: Rank
-    part: Part
+    part: RankTables
     work: Callable[[RankReader], Answer]
 
 

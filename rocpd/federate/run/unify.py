@@ -11,7 +11,7 @@ import apsw
 
 from rocpd.schema.keyed import keyed_text, keyed_views
 from rocpd.schema.quote import quote_name
-from rocpd.schema.render import Part, named, relations, select_text
+from rocpd.schema.render import RankTables, named, relations, select_text
 from rocpd.schema.write import create_view_text
 
 
@@ -21,7 +21,7 @@ class Unifier:
     `keyed`: those of `schema.keyed` too, which see the first part.
     """
 
-    def __init__(self, connection: apsw.Connection, parts: Sequence[Part], *, keyed: bool = False) -> None:
+    def __init__(self, connection: apsw.Connection, parts: Sequence[RankTables], *, keyed: bool = False) -> None:
         self._connection = connection
         self._keyed = keyed
         self.parts = parts

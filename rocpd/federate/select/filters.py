@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.open.identify import Rank
-from rocpd.schema.render import Part
+from rocpd.schema.render import RankTables
 from rocpd.trace.categories import domain_of, spelled
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def _agent_ids(reader: RankReader, text: str) -> list[int]:
     return found
 
 
-def _of_agents(ids: list[int], part: Part) -> Iterator[tuple[str, str]]:
+def _of_agents(ids: list[int], part: RankTables) -> Iterator[tuple[str, str]]:
     among = f"IN ({_listed(ids)})"
     for base in ("rocpd_kernel_dispatch", "rocpd_memory_allocate", "rocpd_graph_launch"):
         if "agent_id" in part.tables.get(base, ()):

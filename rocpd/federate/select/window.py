@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from rocpd.errors import RocpdError, UsageError
-from rocpd.schema.render import Part
+from rocpd.schema.render import RankTables
 
 if TYPE_CHECKING:
     from rocpd.federate.result import Row
@@ -104,7 +104,7 @@ def _sides(session: Session, window: Window, whole: tuple[int, int]) -> tuple[in
     return hottest(session) if window.kernel is None else of_kernels(session, window.kernel)
 
 
-def conditions(part: Part, interval: Interval, offset: int) -> dict[str, str]:
+def conditions(part: RankTables, interval: Interval, offset: int) -> dict[str, str]:
     """Give the conditions that keep the rows of one rank that lie in `interval`.
 
     Starts count in [start, end), ends in (start, end], so that adjoining windows share an event only when it crosses
@@ -126,7 +126,7 @@ def conditions(part: Part, interval: Interval, offset: int) -> dict[str, str]:
     return found | owned(part, found)
 
 
-def owned(part: Part, found: Mapping[str, str]) -> dict[str, str]:
+def owned(part: RankTables, found: Mapping[str, str]) -> dict[str, str]:
     """Give the conditions of arguments and counter values, which go with their event."""
     bases = [f"rocpd_{name}" for name in (*_SPANS, "sample")]
     owners = [
@@ -140,7 +140,7 @@ def owned(part: Part, found: Mapping[str, str]) -> dict[str, str]:
     return {f"rocpd_{name}": among for name in _OWNED if "event_id" in part.tables.get(f"rocpd_{name}", ())}
 
 
-def cuts(part: Part, interval: Interval, offset: int) -> dict[str, dict[str, str]]:
+def cuts(part: RankTables, interval: Interval, offset: int) -> dict[str, dict[str, str]]:
     """Give base table -> column -> expression that cuts events at the edges of `interval`; nothing unless it clips.
 
     Times that are not sound (start 0, end before start) stay as they are.

@@ -1,17 +1,21 @@
-"""Fixtures that many tests share: real files, built jobs opened as one session, the sqlite3 shell."""
+"""Fixtures that many tests share: real files, built jobs opened as one session, command lines, the sqlite3 shell."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 import pytest
 
 import rocpd
+from rocpd.cli import run
 from tests.build import TraceBuilder
 
 REAL = Path(__file__).parent.parent.parent / "shared" / "data" / "rocprofv3"
@@ -19,6 +23,18 @@ REAL = Path(__file__).parent.parent.parent / "shared" / "data" / "rocprofv3"
 OpenJob: TypeAlias = Callable[..., rocpd.Session]
 Shell: TypeAlias = Callable[[Path, str], str]
 State: TypeAlias = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command line ended with."""
+
+    code: int
+    out: str
+    err: str
+
+
+Cli: TypeAlias = Callable[..., Said]
 
 
 @pytest.fixture(scope="session")
@@ -47,6 +63,22 @@ def open_job(tmp_path: Path) -> Iterator[OpenJob]:
         session.close()
 
 
+@pytest.fixture
+def cli(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Cli]:
+    """Run a command line in this process, without what the environment of the tests says."""
+    for name in ("ROCPD_INPUT", "ROCPD_OUTPUT_NAME", "ROCPD_OUTPUT_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    before = signal.getsignal(signal.SIGTERM)
+
+    def run_it(*words: str | Path) -> Said:
+        capfd.readouterr()
+        code = run([os.fspath(word) for word in words])
+        return Said(code, *capfd.readouterr())
+
+    yield run_it
+    signal.signal(signal.SIGTERM, before)
+
+
 @pytest.fixture(scope="session")
 def sqlite3_shell() -> Shell:
     """Run SQL on a file in SQLite's own shell (often an older SQLite than ours); gives its output."""
@@ -54,13 +86,13 @@ def sqlite3_shell() -> Shell:
     if shell is None:
         pytest.skip("no sqlite3 shell on this machine")
 
-    def run(path: Path, sql: str) -> str:
+    def run_sql(path: Path, sql: str) -> str:
         command = [shell, "-readonly", "-batch", str(path), sql]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout.strip()
 
-    return run
+    return run_sql
 
 
 def state_of(folder: Path) -> State:

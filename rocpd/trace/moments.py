@@ -54,10 +54,3 @@ class Moments:
             return None
         numerator = self.timed * self.squares - self.total * self.total
         return math.sqrt(numerator / (self.timed * (self.timed - 1)))
-
-
-def of_one(duration: int | None) -> Moments:
-    """Give the moments of a single event of `duration` ns."""
-    if duration is None:
-        return Moments(1)
-    return Moments(1, 1, duration, duration, duration, duration * duration)

@@ -1,48 +1,16 @@
-"""Fixtures that run command lines: inside this process, or as users do."""
+"""Fixtures of command lines: as users run them, and a small job to run them on."""
 
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 
-from rocpd.cli import run
 from tests.build import TraceBuilder
-
-
-@dataclass(frozen=True)
-class Said:
-    """What a command line ended with."""
-
-    code: int
-    out: str
-    err: str
-
-
-Cli: TypeAlias = Callable[..., Said]
-
-
-@pytest.fixture
-def cli(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Cli]:
-    """Run a command line in this process, without what the environment of the tests says."""
-    for name in ("ROCPD_INPUT", "ROCPD_OUTPUT_NAME", "ROCPD_OUTPUT_PATH"):
-        monkeypatch.delenv(name, raising=False)
-    before = signal.getsignal(signal.SIGTERM)
-
-    def run_it(*words: str | Path) -> Said:
-        capfd.readouterr()
-        code = run([os.fspath(word) for word in words])
-        return Said(code, *capfd.readouterr())
-
-    yield run_it
-    signal.signal(signal.SIGTERM, before)
+from tests.conftest import Cli, Said
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from rocpd.summary.reading import Reading
 from rocpd.summary.registry import SUMMARIES, TABLES
 from rocpd.summary.result import Field, Summary, Table
 from tests.build import TraceBuilder
-from tests.cli.conftest import Cli
+from tests.conftest import Cli
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from rocpd.federate.open import opening
 from rocpd.federate.run import attach
 from rocpd.schema.write import suffix_of
 from tests.build import TraceBuilder, guid_of
-from tests.cli.conftest import Cli, Said, assert_one_error
-from tests.conftest import state_of
+from tests.cli.conftest import assert_one_error
+from tests.conftest import Cli, Said, state_of
 from tests.federate.writers import EXCLUSIVE, writer
 from tests.places import fill, small_disk
 

@@ -12,8 +12,8 @@ import pytest
 
 from rocpd import __version__
 from tests.build import TraceBuilder
-from tests.cli.conftest import Cli, Said, assert_one_error
-from tests.conftest import state_of
+from tests.cli.conftest import assert_one_error
+from tests.conftest import Cli, Said, state_of
 
 COUNT = "select count(*) as n, sum(duration) as ns from kernels"
 ALL_FOUR = Said(0, "n,ns\n4,100\n", "")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rocpd.cli import COMMANDS
-from tests.cli.conftest import Cli, Said
+from tests.conftest import Cli, Said
 
 ROCPD = [sys.executable, "-m", "rocpd"]
 NAMES = [command.__name__ for command in COMMANDS]

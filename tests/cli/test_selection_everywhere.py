@@ -27,7 +27,8 @@ import pytest
 from rocpd.schema.load import VIEWS, view
 from rocpd.simulate import JobOptions, simulate
 from tests.build import CPU, GPU, GPU2, TraceBuilder
-from tests.cli.conftest import Cli, assert_one_error
+from tests.cli.conftest import assert_one_error
+from tests.conftest import Cli
 
 MS = 1_000_000
 BASE = 5_000_000_000

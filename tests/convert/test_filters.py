@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from rocpd.simulate import JobOptions, simulate
-from tests.cli.conftest import Cli, cli  # noqa: F401 (a fixture)
 from tests.cli.test_selection_everywhere import (
     BASE,
     FILTERS,
@@ -34,6 +33,7 @@ from tests.cli.test_selection_everywhere import (
     real_job,
     windows_of,
 )
+from tests.conftest import Cli
 from tests.convert.conftest import read_csv
 from tests.perfetto_engine import Engine
 from tests.pftrace_frames import count_packets
@@ -171,7 +171,7 @@ def expected(form: str, job: Job, spec: Spec) -> Items:
     return found
 
 
-def converted(cli: Cli, form: str, folder: Path, *words: str | Path) -> tuple[Items, Points]:  # noqa: F811
+def converted(cli: Cli, form: str, folder: Path, *words: str | Path) -> tuple[Items, Points]:
     """Convert and read back."""
     if form == "otf2":
         pytest.importorskip("otf2", reason="the otf2 wheel is not installed")
@@ -187,13 +187,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Job:
 
 @pytest.mark.parametrize("form", READERS)
 @pytest.mark.parametrize(("words", "spec"), CHOSEN, ids=[" ".join(words) for words, _ in CHOSEN])
-def test_what_is_written(form: str, words: Words, spec: Spec, made: Job, tmp_path: Path, cli: Cli) -> None:  # noqa: F811
+def test_what_is_written(form: str, words: Words, spec: Spec, made: Job, tmp_path: Path, cli: Cli) -> None:
     items, _ = converted(cli, form, tmp_path / "out", made.folder, *words)
     assert items == expected(form, made, spec)
 
 
 @pytest.mark.parametrize("form", READERS)
-def test_outputs_of_their_own_hold_the_selection_too(form: str, made: Job, tmp_path: Path, cli: Cli) -> None:  # noqa: F811
+def test_outputs_of_their_own_hold_the_selection_too(form: str, made: Job, tmp_path: Path, cli: Cli) -> None:
     """`-j 2`: the conditions reach the other processes."""
     words = ("--exclude-kernel", "gemm_a", "--start", "20%", "--end", "60%", "--clip")
     spec = Spec(BASE + 200 * MS, BASE + 600 * MS, clip=True, exclude="gemm_a")
@@ -229,7 +229,7 @@ PARTS: dict[str, tuple[Words, tuple[Words, ...]]] = {
 
 
 @pytest.mark.parametrize("form", READERS)
-def test_parts_add_up_to_the_whole(form: str, simulated: Path, tmp_path: Path, cli: Cli) -> None:  # noqa: F811
+def test_parts_add_up_to_the_whole(form: str, simulated: Path, tmp_path: Path, cli: Cli) -> None:
     for name, (whole, parts) in PARTS.items():
         folders = (tmp_path / f"{name}{number}" for number in range(9))
         both = [
@@ -241,7 +241,7 @@ def test_parts_add_up_to_the_whole(form: str, simulated: Path, tmp_path: Path, c
 
 
 @pytest.mark.parametrize("form", READERS)
-def test_nothing_outside_of_a_window_that_cuts(form: str, simulated: Path, tmp_path: Path, cli: Cli) -> None:  # noqa: F811
+def test_nothing_outside_of_a_window_that_cuts(form: str, simulated: Path, tmp_path: Path, cli: Cli) -> None:
     """Neither an event nor a counter value, nor an end of a flow. Tables keep unsound times as they are."""
     times = 'min((start + "end") / 2), max((start + "end") / 2)'
     sql = f'select {times} from counters_collection where start > 0 and "end" > start group by rank order by rank'
@@ -257,7 +257,7 @@ def test_nothing_outside_of_a_window_that_cuts(form: str, simulated: Path, tmp_p
     assert points or form == "arrow"
 
 
-def test_real_files(real_files: tuple[Path, ...], tmp_path: Path, cli: Cli) -> None:  # noqa: F811
+def test_real_files(real_files: tuple[Path, ...], tmp_path: Path, cli: Cli) -> None:
     files = real_files[3:5]
     job = real_job(files)
     forms = [form for form in READERS if form != "otf2"]
@@ -292,7 +292,7 @@ def test_memory_held_is_that_of_the_selection(
     held: set[str],
     made: Job,
     tmp_path: Path,
-    cli: Cli,  # noqa: F811
+    cli: Cli,
 ) -> None:
     assert cli("convert", "-f", "json", "-d", tmp_path, made.folder, *words).code == 0
     text = (tmp_path / "out.json").read_text()

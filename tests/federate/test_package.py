@@ -15,8 +15,7 @@ from rocpd.errors import InputError, OutputError
 from rocpd.federate import package as package_module
 from rocpd.federate.package import Files, package
 from tests.build import TraceBuilder
-from tests.cli.conftest import Cli, cli  # noqa: F401 (a fixture)
-from tests.conftest import state_of
+from tests.conftest import Cli, state_of
 from tests.federate.writers import HALF_DONE, LIVE_WAL, killed_writer, writer
 
 COUNT = "SELECT count(*) FROM kernels"
@@ -165,7 +164,7 @@ def test_a_file_in_use_is_copied_but_not_moved(nodes: list[Path], tmp_path: Path
     assert not (tmp_path / "moved.rpdb").exists()
 
 
-def test_the_command(cli: Cli, nodes: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_the_command(cli: Cli, nodes: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     said = cli("package", "node0", "node1", "-d", "job")
     assert (said.code, said.out) == (0, "")

@@ -15,7 +15,7 @@ from rocpd.federate.plan.planner import plan
 from rocpd.federate.plan.steps import Strategy
 from rocpd.schema.load import VIEWS, view
 from tests.build import TraceBuilder
-from tests.cli.conftest import Cli, cli  # noqa: F401 (a fixture)
+from tests.conftest import Cli
 
 ROOT = Path(__file__).parents[2]
 KEY = "r.guid = k.guid AND r.stack_id = k.stack_id"
@@ -242,7 +242,7 @@ def test_a_strategy_that_cannot_be_is_refused(session: rocpd.Session) -> None:
         session.execute("SELECT median(start) FROM kernels", strategy="aggregates")
 
 
-def test_the_command_explains_and_takes_a_strategy(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
+def test_the_command_explains_and_takes_a_strategy(cli: Cli, tmp_path: Path) -> None:
     for n in range(2):
         TraceBuilder(n).kernel("gemm", 1, 5 + n).write(tmp_path / f"{n}.db")
     sql = "SELECT name, sum(duration) AS ns FROM kernels GROUP BY name"

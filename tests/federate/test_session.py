@@ -116,12 +116,14 @@ def test_a_closed_session_says_so(session: rocpd.Session) -> None:
 
 @pytest.mark.parametrize("strategy", ["rows", "attached"])
 def test_rows_of_a_session_that_is_closed_meanwhile(
-    strategy: str, session: rocpd.Session, monkeypatch: pytest.MonkeyPatch
+    strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local, "_FEW", 0)
     monkeypatch.setattr(request, "_CHUNK", 1)
-    for rank in session.ranks:
-        object.__setattr__(rank.opening, "is_live", False)  # else rows are read at once
+    for number in range(3):
+        path = TraceBuilder(number).kernel("gemm", 10, 20 + number).write(tmp_path / f"{number}.db")
+        os.utime(path, (1e9, 1e9))  # rows of a file that is perhaps still written are read at once
+    session = rocpd.connect(tmp_path)
     rows = session.execute("SELECT * FROM kernels", strategy=strategy)
     next(rows)
     session.close()

@@ -14,13 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.trace.moments import Moments, of_one
+from rocpd.trace.moments import Moments
+from tests.summary.exact import moments_one_by_one
 
 DURATIONS = st.lists(st.none() | st.integers(0, 2**63 - 1), max_size=40)
-
-
-def moments_of(durations: list[int | None]) -> Moments:
-    return reduce(add, map(of_one, durations), Moments())
 
 
 @given(DURATIONS, st.lists(st.integers(0, 40), max_size=6), st.randoms(use_true_random=False))
@@ -28,14 +25,14 @@ def test_any_split_in_any_order_gives_the_whole(
     durations: list[int | None], cuts: list[int], shuffler: random.Random
 ) -> None:
     edges = [0, *sorted(min(cut, len(durations)) for cut in cuts), len(durations)]
-    parts = [moments_of(durations[a:b]) for a, b in itertools.pairwise(edges)]
+    parts = [moments_one_by_one(durations[a:b]) for a, b in itertools.pairwise(edges)]
     shuffler.shuffle(parts)
-    assert reduce(add, parts, Moments()) == moments_of(durations)
+    assert reduce(add, parts, Moments()) == moments_one_by_one(durations)
 
 
 @given(DURATIONS)
 def test_against_exact_fractions(durations: list[int | None]) -> None:
-    found, known = moments_of(durations), [d for d in durations if d is not None]
+    found, known = moments_one_by_one(durations), [d for d in durations if d is not None]
     assert (found.calls, found.timed, found.total) == (len(durations), len(known), sum(known))
     assert (found.shortest, found.longest) == ((min(known), max(known)) if known else (None, None))
     assert found.mean == (float(Fraction(sum(known), len(known))) if known else None)
@@ -49,15 +46,15 @@ def test_against_exact_fractions(durations: list[int | None]) -> None:
 
 @given(st.lists(st.integers(0, 10**15), min_size=2, max_size=40))
 def test_against_the_standard_library(durations: list[int]) -> None:
-    assert moments_of(list(durations)).deviation == pytest.approx(statistics.stdev(durations), rel=1e-12)
+    assert moments_one_by_one(durations).deviation == pytest.approx(statistics.stdev(durations), rel=1e-12)
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(2, 50))
 def test_equal_durations_do_not_spread(duration: int, calls: int) -> None:
-    assert moments_of([duration] * calls).deviation == 0.0
+    assert moments_one_by_one([duration] * calls).deviation == 0.0
 
 
 def test_a_small_spread_on_large_values_is_not_lost() -> None:
     """A sum of squares in doubles would give 0 or nonsense here."""
     large = 10**18
-    assert moments_of([large, large + 1, large + 2]).deviation == 1.0
+    assert moments_one_by_one([large, large + 1, large + 2]).deviation == 1.0

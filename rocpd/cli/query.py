@@ -17,8 +17,8 @@ from rocpd.cli.emit import TableFormat, emit, target
 from rocpd.errors import UsageError
 
 if TYPE_CHECKING:
-    from rocpd.federate.result import Row
     from rocpd.federate.session import Session
+    from rocpd.types import Row
 
 
 @options.selects

@@ -13,13 +13,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from rocpd.errors import UsageError
+from rocpd.types import Progress
 
 if TYPE_CHECKING:
     from rocpd.convert.options import ConvertOptions
     from rocpd.federate.session import Session
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with rows done and rows in total."""
 
 Write: TypeAlias = "Callable[[Session, ConvertOptions, Progress | None], tuple[Path, ...]]"
 

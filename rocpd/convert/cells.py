@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rocpd.convert.model import NULL, Ints
 from rocpd.convert.views import Kind
+from rocpd.types import NULL, Ints
 
 TYPES = {Kind.INTEGER: pa.int64(), Kind.REAL: pa.float64(), Kind.TEXT: pa.string()}
 

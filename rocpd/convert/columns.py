@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from rocpd.convert.cells import TYPES, Small, array, documents, from_ints
-from rocpd.convert.model import NULL, Flags, Ints
 from rocpd.convert.read import Tables
 from rocpd.convert.views import Item, Kind, Lookup, Shape, shape
 from rocpd.schema.render import render
+from rocpd.types import NULL, Flags, Ints
 
 BATCH = 1 << 17
 """Rows of a batch, and of a row group in Parquet."""

@@ -7,17 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Ints: TypeAlias = npt.NDArray[np.int64]
-Floats: TypeAlias = npt.NDArray[np.float64]
-Flags: TypeAlias = npt.NDArray[np.bool_]
-
-NULL = -(2**63)
-"""Stands for SQL NULL in integer columns."""
+from rocpd.types import NULL, Flags, Floats, Ints
 
 
 @dataclass(frozen=True)

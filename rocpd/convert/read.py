@@ -17,11 +17,11 @@ from typing import Any
 import apsw
 import numpy as np
 
-from rocpd.convert.model import NULL, Flags, Floats, Ints
 from rocpd.federate.result import Cursor
 from rocpd.federate.select.window import Interval
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables
+from rocpd.types import NULL, Flags, Floats, Ints
 
 Columns = dict[str, Ints]
 

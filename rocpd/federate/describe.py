@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 from rocpd.federate.session import Session
 from rocpd.schema.load import TABLES
-
-Row: TypeAlias = tuple[Any, ...]
+from rocpd.types import Row
 
 _TIMED = ("rocpd_kernel_dispatch", "rocpd_region", "rocpd_memory_copy", "rocpd_memory_allocate", "rocpd_graph_launch")
 

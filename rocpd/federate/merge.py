@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -24,8 +24,8 @@ from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables, relations, select_text
 from rocpd.schema.versions import split_suffix
 from rocpd.schema.write import create_view_text
+from rocpd.types import Progress
 
-Progress: TypeAlias = Callable[[int, int], None]
 _Texts: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 
 _FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI

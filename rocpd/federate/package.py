@@ -10,9 +10,8 @@ import contextlib
 import enum
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 import apsw
 
@@ -21,8 +20,7 @@ from rocpd.federate.open.identify import identify
 from rocpd.federate.open.opening import Opening, plan, told_as_input_error
 from rocpd.federate.session import Session
 from rocpd.output import complete_or_nothing, folder_complete_or_nothing, told_as_output_error
-
-Progress: TypeAlias = Callable[[int, int], None]
+from rocpd.types import Progress
 
 INDEX = "index.yaml"
 _BESIDE = ("-journal", "-wal")

@@ -10,20 +10,17 @@ import contextlib
 import functools
 import inspect
 import itertools
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import apsw
 
 from rocpd.errors import QueryError
+from rocpd.types import Parameters, Row
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
-
-Value: TypeAlias = int | float | str | bytes | None
-Row: TypeAlias = tuple[Any, ...]
-Parameters: TypeAlias = Sequence[Value] | Mapping[str, Value] | None
 
 
 class Rows:

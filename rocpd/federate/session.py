@@ -22,12 +22,12 @@ from rocpd.federate.open.damage import blame, check
 from rocpd.federate.open.identify import Rank, distinct, identify, number
 from rocpd.federate.open.opening import Opening, plan
 from rocpd.federate.plan.steps import Plan, Strategy
-from rocpd.federate.result import Cursor, Parameters, Result, Row, Rows, told_as_query_error
+from rocpd.federate.result import Cursor, Result, Rows, told_as_query_error
 from rocpd.federate.run.attach import ATTACH_LIMIT, Attached, schemas_of
-from rocpd.federate.run.executor import Executor, Progress
+from rocpd.federate.run.executor import Executor
 from rocpd.federate.run.local import Local
 from rocpd.federate.run.pool import Pool, Share, shares_of
-from rocpd.federate.run.rank_reader import Answer, RankReader, RankTask, do
+from rocpd.federate.run.rank_reader import RankReader, RankTask, do
 from rocpd.federate.run.request import Request
 from rocpd.federate.run.spool import spooled
 from rocpd.federate.select.align import SPAN, Align, Alignment, Domain, Span, align, domains, given
@@ -36,6 +36,7 @@ from rocpd.federate.select.window import Interval, Window, conditions, cuts, own
 from rocpd.schema.load import TABLES, VIEWS, table
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables, named, relations
+from rocpd.types import Answer, Parameters, Progress, Row
 
 if TYPE_CHECKING:
     from distributed import Client

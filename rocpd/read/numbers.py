@@ -9,22 +9,15 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
 
 import apsw
 import numpy as np
-import numpy.typing as npt
 
 from rocpd.errors import QueryError
-from rocpd.federate.result import Parameters, Row
 from rocpd.federate.run.pool import ShareDatabase
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.quote import quote_name
-
-Ints: TypeAlias = npt.NDArray[np.int64]
-
-NULL = -(1 << 62)
-"""Stands for NULL, and for text where a number belongs; no id, time or size is that small."""
+from rocpd.types import NULL, Ints, Parameters, Row
 
 SIZE = 8192
 """Rows of a batch: their texts stay in the cache."""

@@ -9,15 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from rocpd.schema.versions import VERSIONS
 from rocpd.simulate import layout
 from rocpd.simulate.options import JobOptions, check
 from rocpd.simulate.template import Template
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from rocpd.types import Floats, Ints
 
 STRAGGLER_FACTOR = 1.35
 SLOW_FACTOR = 1.9

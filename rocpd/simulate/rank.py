@@ -10,11 +10,12 @@ from rocpd.schema.write import Writer, create
 from rocpd.simulate import faults, layout
 from rocpd.simulate.columns import TemplateColumns
 from rocpd.simulate.identity import Identity, Process, write_identity
-from rocpd.simulate.plan import Ints, Plan, RankPlace
+from rocpd.simulate.plan import Plan, RankPlace
 from rocpd.simulate.profiles import PROFILE_TABLE
 from rocpd.simulate.stamp import Batch, Stamp
 from rocpd.simulate.symbols import write_symbols
 from rocpd.simulate.template import Template
+from rocpd.types import Ints
 
 _EXIT_ROOM = 90_000_000  # from the end of the last step to the end of the process [ns]
 

@@ -15,7 +15,8 @@ import numpy as np
 from rocpd.schema.write import Writer
 from rocpd.simulate.columns import KINDS, Points, TemplateColumns
 from rocpd.simulate.identity import Identity
-from rocpd.simulate.plan import Floats, Ints, NodeClock
+from rocpd.simulate.plan import NodeClock
+from rocpd.types import Floats, Ints
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.read.numbers import NULL
 from rocpd.summary.calltree import Flat, Node, flat, graft, grow, launching
 from rocpd.summary.ops import Names, Ops, read_ops, string_texts
 from rocpd.summary.options import LANES, By
 from rocpd.summary.read import columns, grouped, sound
 from rocpd.summary.reading import DIVISIONS, RANK, Key, RankReading, Reading, order_of
-from rocpd.summary.result import Field, Row, Summary, Table
-from rocpd.summary.spread import Ints, total
+from rocpd.summary.result import Field, Summary, Table
+from rocpd.summary.spread import total
+from rocpd.types import NULL, Ints, Row
 
 THREAD = Field("thread", "", "OS thread id, NULL where unknown")
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from rocpd.errors import RocpdError
 from rocpd.summary.kernel_categories import is_communication, load
 from rocpd.summary.reading import PERCENT, STATISTICS, Key, RankReading, Reading, order_of, statistics
-from rocpd.summary.result import Field, Row, Summary, Table
+from rocpd.summary.result import Field, Summary, Table
 from rocpd.summary.spread import Spread, spreads_by_group
 from rocpd.summary.sums import merge
 from rocpd.summary.survey import Grouped, survey
+from rocpd.types import Row
 
 TABLES = {
     table.name: table

@@ -29,15 +29,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rocpd.read.numbers import NULL
 from rocpd.summary.communicators import communicators
 from rocpd.summary.kernel_categories import Categories, split
 from rocpd.summary.ops import Names, Ops, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.read import grouped
 from rocpd.summary.reading import Key, RankReading, order_of
-from rocpd.summary.result import Row
-from rocpd.summary.spread import Ints
+from rocpd.types import NULL, Ints, Row
 
 _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]+|\(nil\)|\(null\)")
 _TOLERANCE_NS = 10_000  # by which clocks of the agents of one machine differ

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.summary.spread import Ints
+from rocpd.types import Ints
 
 _ARGS = """
 SELECT event_id, name, value FROM rocpd_arg

@@ -14,9 +14,10 @@ from rocpd.summary.ops import kernel_texts
 from rocpd.summary.options import By
 from rocpd.summary.read import word
 from rocpd.summary.reading import Key, RankReading, Reading, order_of
-from rocpd.summary.result import Field, Row, Summary, Table
+from rocpd.summary.result import Field, Summary, Table
 from rocpd.summary.sums import merge
 from rocpd.summary.survey import sql
+from rocpd.types import Row
 
 _KERNEL = Field("kernel", "", "kernel")
 

@@ -15,15 +15,15 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.read.numbers import NULL
 from rocpd.summary.intervals import Union, both, length, union
 from rocpd.summary.kernel_categories import Categories, load, split
 from rocpd.summary.ops import Names, Ops, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.reading import AGENT, RANK, Key, RankReading, Reading, key_of, order_of
-from rocpd.summary.result import Field, Row, Summary, Table
-from rocpd.summary.spread import Ints, Spread, total
+from rocpd.summary.result import Field, Summary, Table
+from rocpd.summary.spread import Spread, total
 from rocpd.summary.sums import Total, merge
+from rocpd.types import NULL, Ints, Row
 
 EDGES_US = (10, 20, 50, 100, 1000, 10000, 100000)
 """Upper edges of the gap histogram [us]; a gap on an edge counts below it."""

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rocpd.summary.spread import Ints
+from rocpd.types import Ints
 
 Union: TypeAlias = tuple[Ints, Ints]
 

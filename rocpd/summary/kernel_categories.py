@@ -19,7 +19,7 @@ import numpy as np
 
 from rocpd.errors import UsageError
 from rocpd.summary.ops import COPY, Names, Ops
-from rocpd.summary.spread import Ints
+from rocpd.types import Ints
 
 COMMUNICATION = frozenset({"communication", "comm", "collective", "collectives", "rccl", "nccl"})
 """Names of categories that are communication, in small letters and without leading `_`."""

@@ -16,16 +16,16 @@ from functools import partial
 import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.read.numbers import NULL
 from rocpd.summary.links import Links, link, started
 from rocpd.summary.ops import Names, Ops, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.read import grouped
 from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
-from rocpd.summary.result import Field, Row, Summary, Table
-from rocpd.summary.spread import Ints, Spread, total
+from rocpd.summary.result import Field, Summary, Table
+from rocpd.summary.spread import Spread, total
 from rocpd.summary.steps import is_step, ranges
 from rocpd.summary.sums import Total, merge
+from rocpd.types import NULL, Ints, Row
 
 TABLES = {
     table.name: table

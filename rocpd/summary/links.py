@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.read.numbers import NULL
 from rocpd.summary.ops import Names, Ops, read_ops
 from rocpd.summary.read import columns, sound
 from rocpd.summary.reading import RankReading
-from rocpd.summary.spread import Ints
+from rocpd.types import NULL, Ints
 
 _CALLS = """
 SELECT R.id AS id, E.stack_id AS stack, R.start, R."end" FROM rocpd_region R JOIN rocpd_event E ON E.id = R.event_id

@@ -18,9 +18,10 @@ from rocpd.read.numbers import number
 from rocpd.summary.options import By
 from rocpd.summary.read import word
 from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
-from rocpd.summary.result import Field, Row, Summary, Table
-from rocpd.summary.spread import Ints, total
+from rocpd.summary.result import Field, Summary, Table
+from rocpd.summary.spread import total
 from rocpd.summary.sums import merge
+from rocpd.types import Ints, Row
 
 _LEVEL = Field("level", "", "REAL, VIRTUAL or SCRATCH")
 

@@ -12,12 +12,11 @@ import numpy as np
 
 from rocpd.errors import RocpdError
 from rocpd.federate.open.identify import Rank
-from rocpd.read.numbers import NULL
 from rocpd.summary.ops import Names, Ops, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.reading import AGENT, RANK, RankReading, Reading
-from rocpd.summary.result import Field, Row, Summary, Table
-from rocpd.summary.spread import Ints
+from rocpd.summary.result import Field, Summary, Table
+from rocpd.types import NULL, Ints, Row
 
 if TYPE_CHECKING:
     import pyarrow as pa

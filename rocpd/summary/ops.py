@@ -11,11 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.read.numbers import NULL
 from rocpd.summary.options import By, KernelNames
 from rocpd.summary.read import columns, sound, texts, word
 from rocpd.summary.reading import RankReading
-from rocpd.summary.spread import Ints
+from rocpd.types import NULL, Ints
 
 KERNEL, COPY = 0, 1
 

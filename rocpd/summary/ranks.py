@@ -7,13 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from rocpd.errors import RocpdError
-from rocpd.read.numbers import NULL
 from rocpd.summary.collectives import Channel, Group, Waiting, channels, listed, match
 from rocpd.summary.intervals import both, covered, length, union
 from rocpd.summary.kernel_categories import Categories, load, split
@@ -21,11 +19,10 @@ from rocpd.summary.ops import Names, Ops, read_ops
 from rocpd.summary.options import LANES, By
 from rocpd.summary.reading import DIVISIONS, STATISTICS, Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, Table
-from rocpd.summary.spread import Ints, total
+from rocpd.summary.spread import total
 from rocpd.summary.steps import RankSteps, Steps, is_step, steps_of
 from rocpd.summary.sums import Total, merge
-
-Floats: TypeAlias = npt.NDArray[np.float64]
+from rocpd.types import NULL, Floats, Ints
 
 _FEW = 4  # groups that are named
 _MEASURES = ("span_ns", "busy_ns", "compute_ns", "communication_ns", "copy_ns")

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rocpd.federate.result import Row
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.read.numbers import NULL, number, numbers
-from rocpd.summary.spread import Ints
+from rocpd.read.numbers import number, numbers
+from rocpd.types import NULL, Ints, Row
 
 _PIECE = 1 << 9  # rows alive as Python objects: few stay in the cache and call no garbage collector
 _BATCH = 1 << 17  # rows: a few megabytes, and numpy's overhead per call vanishes

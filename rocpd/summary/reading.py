@@ -13,14 +13,13 @@ from typing import TypeAlias
 
 from rocpd.errors import RocpdError
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.rank_reader import Answer, RankReader
+from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.session import Session
-from rocpd.read.numbers import NULL
 from rocpd.summary.options import By, Options
-from rocpd.summary.result import Field, Row, Summary, Table
+from rocpd.summary.result import Field, Summary, Table
 from rocpd.summary.spread import Spread
+from rocpd.types import NULL, Answer, Progress, Row
 
-Progress: TypeAlias = Callable[[int, int], None]
 Key: TypeAlias = tuple[object, ...]
 
 RANK = Field("rank", "", "rank number")

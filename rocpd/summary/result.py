@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+from typing import TYPE_CHECKING, TextIO
 
 from rocpd.federate.result import Result, Rows
+from rocpd.types import Row
 
 if TYPE_CHECKING:
     import pyarrow
 
     from rocpd.table.human import Cut
 
-Row: TypeAlias = tuple[Any, ...]
 
 _SHOWN_BY_INDENTING = ("node", "parent", "depth")  # columns of a tree
 

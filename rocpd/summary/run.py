@@ -16,9 +16,10 @@ from typing import TypeAlias, cast
 from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.session import Session
 from rocpd.summary.options import By, Options
-from rocpd.summary.reading import Progress, Reading
+from rocpd.summary.reading import Reading
 from rocpd.summary.registry import SUMMARIES, TABLES
 from rocpd.summary.result import Summary
+from rocpd.types import Progress
 
 GROUP = "rocpd.summaries"
 """Entry point group of analyses of other packages."""

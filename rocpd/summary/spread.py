@@ -6,11 +6,9 @@ Medians and percentiles can't be merged from those of parts, so the values thems
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from rocpd.trace.moments import Moments
-
-Ints = npt.NDArray[np.int64]
+from rocpd.types import Ints
 
 _PENDING = 1 << 17  # values that are kept as they come before equal ones are counted together
 _HALF = 1 << 31

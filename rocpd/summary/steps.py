@@ -18,10 +18,10 @@ from rocpd.read.numbers import number
 from rocpd.summary.options import By
 from rocpd.summary.read import word
 from rocpd.summary.reading import Key, key_of, order_of, statistics
-from rocpd.summary.result import Row
 from rocpd.summary.spread import Spread
 from rocpd.summary.sums import merge
 from rocpd.summary.survey import sql
+from rocpd.types import Row
 
 _DIGITS = re.compile(r"\d+")
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from rocpd.federate.session import Session
 from rocpd.summary.domains import domain_groups, groups_by_domain
 from rocpd.summary.options import KernelNames, Options
-from rocpd.summary.reading import Progress, Reading
+from rocpd.summary.reading import Reading
 from rocpd.summary.registry import GPU_DOMAINS
 from rocpd.summary.tables import SummaryTable, table, table_by_rank
+from rocpd.types import Progress
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.federate.select.align import IS_SOUND
-from rocpd.read.numbers import NULL
 from rocpd.schema.load import strip_comments
 from rocpd.summary.ops import Names, kernel_texts, string_texts
 from rocpd.summary.options import LANES
 from rocpd.summary.read import batches, coded, cut
 from rocpd.summary.reading import RankReading
-from rocpd.summary.spread import Ints
 from rocpd.summary.sums import Sum, merge
 from rocpd.trace.categories import domain_of
+from rocpd.types import NULL, Ints
 
 _DURATION = f'CASE WHEN {IS_SOUND} THEN "end" - start ELSE -1 END'
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.session import Session
 from rocpd.summary.domains import Group
 from rocpd.trace.moments import Moments
+from rocpd.types import Row
 
 COLUMNS = (
     "Name",
@@ -25,8 +25,6 @@ COLUMNS = (
 
 BY_RANK = ("ProcessID", "Hostname")
 """Columns in front of a summary by rank."""
-
-Row: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ import numpy as np
 
 from rocpd.errors import RocpdError
 from rocpd.summary.reading import PERCENT, STATISTICS, Key, RankReading, Reading, order_of, statistics
-from rocpd.summary.result import Field, Row, Summary, Table
+from rocpd.summary.result import Field, Summary, Table
 from rocpd.summary.spread import Spread, spreads_by_group, total
 from rocpd.summary.sums import Total, merge
 from rocpd.summary.survey import KINDS, Grouped, survey
+from rocpd.types import Row
 
 _BYTES = Field("bytes", "bytes", "bytes of the events with sound times")
 _RATE = Field("gib_per_s", "GiB/s", "bytes by time, in 2^30 bytes per second")

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.read.numbers import NULL
 from rocpd.summary.links import link
 from rocpd.summary.op_trace import Trace, traces
 from rocpd.summary.ops import KERNEL, Names, read_ops
 from rocpd.summary.reading import RankReading, Reading
-from rocpd.summary.spread import Ints
+from rocpd.types import NULL, Ints
 
 _RAPTOR_HEAD = "GPU.Seq_Id PreGap_us      Start_ms        End_ms     Dur_us Kernel\n"
 _LOG_HEAD = "kernel,dispatch,startNs,endNs\n"

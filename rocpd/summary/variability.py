@@ -17,9 +17,10 @@ from rocpd.summary.ops import COPY, Names, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.read import grouped
 from rocpd.summary.reading import STATISTICS, Key, RankReading, Reading, order_of, statistics
-from rocpd.summary.result import Field, Row, Summary, Table
-from rocpd.summary.spread import Ints, Spread
+from rocpd.summary.result import Field, Summary, Table
+from rocpd.summary.spread import Spread
 from rocpd.summary.sums import merge
+from rocpd.types import Ints, Row
 
 TABLES = {
     table.name: table

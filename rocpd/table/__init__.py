@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TextIO, TypeAlias
+from typing import TextIO, TypeAlias
 
-Row: TypeAlias = tuple[Any, ...]
+from rocpd.types import Row
+
 Writer: TypeAlias = Callable[[Sequence[str], Iterator[Row], TextIO], None]
 
 TABLE_FORMATS: dict[str, tuple[str, str]] = {

@@ -9,8 +9,8 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
-from rocpd.table import Row
 from rocpd.table.cell import one_line, shorten
+from rocpd.types import Row
 
 SHORTEST = 24
 """Cells are not cut below this to make a table fit."""

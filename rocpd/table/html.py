@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TextIO
 
-from rocpd.table import Row
 from rocpd.table.cell import one_line
+from rocpd.types import Row
 
 _HEAD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>rocpd</title><style>

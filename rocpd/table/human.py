@@ -9,9 +9,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TextIO
 
-from rocpd.table import Row
 from rocpd.table.cell import one_line, shorten_apart
 from rocpd.table.console import draw, fit, write_plain
+from rocpd.types import Row
 
 _SCALES = {
     "ns": (("ns", 1), ("us", 1e3), ("ms", 1e6), ("s", 1e9)),

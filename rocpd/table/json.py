@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
-from rocpd.table import Row
 from rocpd.table.cell import plain
+from rocpd.types import Row
 
 
 def write_json(columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> None:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-from rocpd.table import Row
 from rocpd.table.cell import one_line
+from rocpd.types import Row
 
 _ENTITY = re.compile(r"&(?=#?\w+;)")
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from rocpd.convert.formats import protobuf as pb
 from rocpd.convert.gather.lanes import spread
-from rocpd.convert.model import NULL, Ragged, Track, Tracks, relabel
+from rocpd.convert.model import Ragged, Track, Tracks, relabel
+from rocpd.types import NULL
 from tests.pftrace_frames import count_packets
 
 

@@ -9,7 +9,8 @@ import pytest
 
 import rocpd
 from rocpd.read import numbers as module
-from rocpd.read.numbers import NULL, numbers
+from rocpd.read.numbers import numbers
+from rocpd.types import NULL
 from tests.build import TraceBuilder
 
 SELECT = "SELECT id, start, stream_id, grid_size_x FROM rocpd_kernel_dispatch"

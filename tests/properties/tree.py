@@ -9,11 +9,11 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.result import Row
-from rocpd.federate.run.executor import Answer, Progress, Task
+from rocpd.federate.run.executor import Task
 from rocpd.federate.run.pool import Share, ShareDatabase
 from rocpd.federate.run.reduce import reduced
 from rocpd.federate.run.request import Request
+from rocpd.types import Answer, Progress, Row
 
 
 class Tree:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocpd.summary.intervals import both, covered, length, union
-from rocpd.summary.spread import Ints
+from rocpd.types import Ints
 
 SPANS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)), max_size=12)
 

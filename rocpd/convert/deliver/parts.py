@@ -13,9 +13,8 @@ import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TypeVar, cast
+from typing import BinaryIO, cast
 
-from rocpd.convert import Progress
 from rocpd.convert.deliver.job import RankJob, jobs
 from rocpd.convert.options import ConvertOptions, Split
 from rocpd.federate.run.connection_cache import Keeper
@@ -23,11 +22,10 @@ from rocpd.federate.run.local import Local
 from rocpd.federate.run.pool import Pool
 from rocpd.federate.session import Session
 from rocpd.output import complete_or_nothing, told_as_output_error
+from rocpd.types import Answer, Progress
 
 _LEVEL = 5
 """gzip level: 6 takes half as long again and saves 2 %."""
-
-Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)

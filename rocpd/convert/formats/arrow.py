@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from rocpd.convert import Progress
 from rocpd.convert.cells import plain
 from rocpd.convert.deliver.job import jobs
 from rocpd.convert.deliver.parts import Part, run, workplace
@@ -22,6 +21,7 @@ from rocpd.convert.options import ConvertOptions
 from rocpd.errors import UsageError
 from rocpd.federate.session import Session
 from rocpd.output import complete_or_nothing
+from rocpd.types import Progress
 
 _DEFAULT = "kernels"
 

@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from rocpd.convert import Progress
 from rocpd.convert.cells import plain
 from rocpd.convert.columns import Reader, Rows
 from rocpd.convert.deliver.job import RankJob, jobs
@@ -27,11 +26,11 @@ from rocpd.convert.formats.csv_agents import agent_lines
 from rocpd.convert.formats.csv_cells import Number, lines
 from rocpd.convert.formats.csv_files import FILES, CsvFile
 from rocpd.convert.formats.csv_stats import Groups
-from rocpd.convert.model import Ints
 from rocpd.convert.options import ConvertOptions
 from rocpd.convert.read import Tables
 from rocpd.federate.session import Session
 from rocpd.output import check_free, complete_or_nothing
+from rocpd.types import Ints, Progress
 
 _LINES = 1 << 14
 """Lines made at once."""

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from rocpd.convert.cells import plain
-from rocpd.convert.model import NULL, Ints
 from rocpd.trace.moments import Moments
+from rocpd.types import NULL, Ints
 
 HEADER = '"Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev"\n'
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from rocpd.convert import Progress
 from rocpd.convert.deliver.parts import Frame, Part, concatenate, opened
 from rocpd.convert.gather.collect import collect
 from rocpd.convert.gather.context import Damage
-from rocpd.convert.model import Annotation, Counters, Instants, Ints, RankEvents, Slices
+from rocpd.convert.model import Annotation, Counters, Instants, RankEvents, Slices
 from rocpd.convert.options import ConvertOptions
 from rocpd.federate.session import Session
+from rocpd.types import Ints, Progress
 
 _FRAME = Frame(".json", b'{"displayTimeUnit":"ns","traceEvents":[\n', b",\n", b"\n]}\n")
 _OWN_TIDS = 1 << 23

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rocpd.convert.model import Flags, Ints, Slices, Track
+from rocpd.convert.model import Slices, Track
+from rocpd.types import Flags, Ints
 
 _ENDS, _MARKS_FLAT, _BEGINS, _MARKS = (phase << 56 for phase in range(4))
 

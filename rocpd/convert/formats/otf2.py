@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from rocpd.convert import Progress
 from rocpd.convert.deliver.job import jobs
 from rocpd.convert.deliver.parts import outputs, run
 from rocpd.convert.formats.otf2_rank import trace
@@ -19,6 +18,7 @@ from rocpd.convert.options import ConvertOptions
 from rocpd.errors import UsageError
 from rocpd.federate.session import Session
 from rocpd.output import folder_complete_or_nothing
+from rocpd.types import Progress
 
 
 def write(session: Session, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:

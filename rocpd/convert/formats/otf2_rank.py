@@ -14,7 +14,8 @@ from rocpd.convert.deliver.parts import Part
 from rocpd.convert.formats.order import instant_ties, nesting, ties
 from rocpd.convert.gather.collect import collect
 from rocpd.convert.gather.context import Damage
-from rocpd.convert.model import Counters, Floats, Ints, RankEvents
+from rocpd.convert.model import Counters, RankEvents
+from rocpd.types import Floats, Ints
 
 LEAVE, ENTER, BOTH = 0, 1, 2
 """What happens to a region: BOTH is a region without length."""

@@ -14,7 +14,8 @@ import numpy as np
 
 from rocpd.convert.formats import protobuf as pb
 from rocpd.convert.formats.order import instant_ties, nesting, ties
-from rocpd.convert.model import Annotation, Counters, Instants, Ints, Ragged, RankEvents, Slices, Texts
+from rocpd.convert.model import Annotation, Counters, Instants, Ragged, RankEvents, Slices, Texts
+from rocpd.types import Ints
 
 PACKET, TIMESTAMP, SEQUENCE, FLAGS, EVENT = 1, 8, 10, 13, 11
 TYPE, TRACK, NAME, CATEGORY, ANNOTATION, FLOW, DOUBLE = 9, 11, 10, 3, 4, 47, 44

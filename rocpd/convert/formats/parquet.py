@@ -14,13 +14,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rocpd.convert import Progress
 from rocpd.convert.deliver.job import RankJob, jobs
 from rocpd.convert.deliver.parts import Part, run
 from rocpd.convert.formats.tables import VIEWS, check_views, record_batches, schema_of
 from rocpd.convert.options import ConvertOptions
 from rocpd.federate.session import Session
 from rocpd.output import folder_complete_or_nothing
+from rocpd.types import Progress
 
 
 def write(session: Session, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:

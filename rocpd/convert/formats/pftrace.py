@@ -11,15 +11,15 @@ from pathlib import Path
 
 import numpy as np
 
-from rocpd.convert import Progress
 from rocpd.convert.deliver.parts import Frame, Part, concatenate, opened
 from rocpd.convert.formats import protobuf as pb
 from rocpd.convert.formats.packets import FLAGS, NEEDS_STATE, PACKET, SEQUENCE, Encoder, in_time_order
 from rocpd.convert.gather.collect import collect
 from rocpd.convert.gather.context import Damage
-from rocpd.convert.model import Ints, RankEvents, Track
+from rocpd.convert.model import RankEvents, Track
 from rocpd.convert.options import ConvertOptions
 from rocpd.federate.session import Session
+from rocpd.types import Ints, Progress
 
 _INTERNED, _DESCRIPTOR, _DEFAULTS = 12, 60, 59
 _STATE_CLEARED = 1

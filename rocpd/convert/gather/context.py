@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from rocpd.convert.model import NULL, Flags, Ints, RankEvents, Track, relabel
+from rocpd.convert.model import RankEvents, Track, relabel
 from rocpd.convert.options import AgentIndex, ConvertOptions
 from rocpd.convert.read import Columns, Tables, select
+from rocpd.types import NULL, Flags, Ints
 
 
 class Damage:

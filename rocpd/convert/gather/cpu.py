@@ -9,8 +9,9 @@ import numpy as np
 
 from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.lanes import spread
-from rocpd.convert.model import NULL, Annotation, Instants, Ints, Ragged, Slices, Track, lookup, optional, relabel
+from rocpd.convert.model import Annotation, Instants, Ragged, Slices, Track, lookup, optional, relabel
 from rocpd.convert.read import json_value
+from rocpd.types import NULL, Ints
 
 _MARKERS = "C.string GLOB 'MARKER_*' OR C.string GLOB 'rocm_marker*'"
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rocpd.convert.model import NULL, Ragged, Slices
+from rocpd.convert.model import Ragged, Slices
+from rocpd.types import NULL
 
 
 def connect(rank: int, calls: Slices, work: Sequence[Slices]) -> tuple[Slices, list[Slices]]:

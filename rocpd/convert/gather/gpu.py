@@ -12,8 +12,9 @@ import numpy as np
 
 from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.lanes import spread
-from rocpd.convert.model import NULL, Annotation, Ints, Slices, Track, optional, relabel
+from rocpd.convert.model import Annotation, Slices, Track, optional, relabel
 from rocpd.convert.read import Columns
+from rocpd.types import NULL, Ints
 
 _DISPATCH = (
     "dispatch_id", "queue_id", "stream_id", "grid_size_x", "grid_size_y", "grid_size_z",

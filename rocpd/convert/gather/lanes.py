@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rocpd.convert.model import Ints, Tracks
+from rocpd.convert.model import Tracks
+from rocpd.types import Ints
 
 
 def spread(tracks: Tracks, track: Ints, start: Ints, end: Ints) -> Ints:

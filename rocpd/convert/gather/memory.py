@@ -11,9 +11,10 @@ import numpy as np
 
 from rocpd.convert.gather.context import Context, Damage
 from rocpd.convert.gather.lanes import spread
-from rocpd.convert.model import NULL, Annotation, Counters, Slices, Track, optional, relabel
+from rocpd.convert.model import Annotation, Counters, Slices, Track, optional, relabel
 from rocpd.convert.read import Columns, Tables
 from rocpd.federate.select.window import Interval
+from rocpd.types import NULL
 
 _COLUMNS = ("agent_id", "start", "end", "address", "size", "queue_id")
 _TYPES = ("ALLOC", "FREE", "REALLOC", "RECLAIM")

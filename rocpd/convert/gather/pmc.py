@@ -12,7 +12,8 @@ import numpy as np
 from rocpd.convert.gather.context import Context, Damage
 from rocpd.convert.gather.cpu import sample_tracks
 from rocpd.convert.gather.gpu import Dispatches
-from rocpd.convert.model import NULL, Annotation, Counters, Floats, Ints, Texts, Track, relabel
+from rocpd.convert.model import Annotation, Counters, Texts, Track, relabel
+from rocpd.types import NULL, Floats, Ints
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import rocpd
 from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.result import Row
 from rocpd.federate.run.connection_cache import Keeper
-from rocpd.federate.run.executor import Answer, Progress, Task, in_order
+from rocpd.federate.run.executor import Task, in_order
 from rocpd.federate.run.pool import Share, ShareDatabase
 from rocpd.federate.run.reduce import reduced
 from rocpd.federate.run.request import Request
+from rocpd.types import Answer, Progress, Row
 
 if TYPE_CHECKING:
     from distributed import Client, Future

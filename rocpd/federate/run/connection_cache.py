@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 import apsw
 
 from rocpd.federate.open.opening import Opening
-from rocpd.federate.run.executor import Answer, Task
+from rocpd.federate.run.executor import Task
 from rocpd.federate.run.pool import Share, ShareDatabase
 from rocpd.schema.render import RankTables
+from rocpd.types import Answer
 
 _HERE = threading.local()  # keeper: whose task this thread does
 

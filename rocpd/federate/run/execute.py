@@ -12,11 +12,12 @@ import apsw
 from rocpd.federate.open.guard import stop_when
 from rocpd.federate.plan.gathered import create_table, insert_text
 from rocpd.federate.plan.steps import Combine, Plan, Scatter, Strategy
-from rocpd.federate.result import Cursor, Row
-from rocpd.federate.run.executor import Executor, Progress
+from rocpd.federate.result import Cursor
+from rocpd.federate.run.executor import Executor
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.request import Bindings, Request, in_chunks
 from rocpd.schema.quote import quote_name
+from rocpd.types import Progress, Row
 
 
 class Run:

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.result import Row
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.request import Request
+from rocpd.types import Answer, Progress, Row
 
 Task = TypeVar("Task")
-Answer = TypeVar("Answer")
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with (done, of all)."""
 
 
 class Executor(Protocol):

@@ -12,13 +12,13 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.result import Row
 from rocpd.federate.run.connection_cache import Keeper
 from rocpd.federate.run.cores import usable_cores
-from rocpd.federate.run.executor import Answer, Progress, Task, in_order
+from rocpd.federate.run.executor import Task, in_order
 from rocpd.federate.run.pool import Pool, Share
 from rocpd.federate.run.request import Request
 from rocpd.federate.run.workers import Workers
+from rocpd.types import Answer, Progress, Row
 
 _FEW = 10_000  # rows of a share; with more, threads only get in each other's way (measured: 1.5 times slower)
 _MOST_PROCESSES = 8  # each holds one rank's columns

@@ -18,9 +18,10 @@ from rocpd.federate.open.damage import blame
 from rocpd.federate.open.guard import guard
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import Opening
-from rocpd.federate.result import Cursor, Parameters
+from rocpd.federate.result import Cursor
 from rocpd.federate.run.unify import Unifier
 from rocpd.schema.render import RankTables
+from rocpd.types import Parameters
 
 _MOST_IDLE = 1024  # 0.4 MB each; opening a file again takes 1 ms
 _MOST_CACHED = 64  # of these keep their pages, up to 2 MB each

@@ -10,15 +10,13 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic
 
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.result import Parameters, Row
 from rocpd.federate.run.connection_cache import lent
 from rocpd.federate.run.pool import ShareDatabase
 from rocpd.schema.render import RankTables
-
-Answer = TypeVar("Answer")
+from rocpd.types import Answer, Parameters, Row
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ from rocpd.federate.open.guard import stop_when
 from rocpd.federate.open.opening import told_as_input_error
 from rocpd.federate.plan.gathered import create_table, drop_table, insert_text
 from rocpd.federate.plan.steps import Combine, Scatter
-from rocpd.federate.result import Cursor, Row
+from rocpd.federate.result import Cursor
 from rocpd.federate.run.pool import ShareDatabase
 from rocpd.federate.run.spool import spooled
+from rocpd.types import Row
 
 Bindings: TypeAlias = Mapping[str, Any]
 Stopped: TypeAlias = Callable[[], bool]

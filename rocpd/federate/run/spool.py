@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
 
 import apsw
 
-Row: TypeAlias = tuple[Any, ...]
+from rocpd.types import Row
 
 _IN_MEMORY = 50_000  # rows
 

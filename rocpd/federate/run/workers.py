@@ -24,7 +24,8 @@ from typing import Any
 
 from rocpd.errors import RocpdError
 from rocpd.federate.run.connection_cache import Keeper
-from rocpd.federate.run.executor import Answer, Task, in_order
+from rocpd.federate.run.executor import Task, in_order
+from rocpd.types import Answer
 
 _SERVE = """
 import pickle, sys

@@ -10,9 +10,9 @@ from rocpd.federate.select.align import IS_SOUND
 from rocpd.federate.select.filters import expression
 
 if TYPE_CHECKING:
-    from rocpd.federate.result import Row
     from rocpd.federate.run.rank_reader import RankReader
     from rocpd.federate.session import Session
+    from rocpd.types import Row
 
 # Sums as reals: a damaged trace can pass 64 bits, and only the order counts.
 _KERNELS = f"""

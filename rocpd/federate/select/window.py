@@ -16,9 +16,9 @@ from rocpd.errors import RocpdError, UsageError
 from rocpd.schema.render import RankTables
 
 if TYPE_CHECKING:
-    from rocpd.federate.result import Row
     from rocpd.federate.run.rank_reader import RankReader
     from rocpd.federate.session import Session
+    from rocpd.types import Row
 
 _POINT = re.compile(r"(?P<sign>[+-]?)(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>%|ns|us|µs|ms|s)?")
 _NS = {"ns": 1, "us": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}

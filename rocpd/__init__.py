@@ -1,8 +1,12 @@
 """rocpd makes the profile databases of a GPU job answer as one.
 
 >>> import rocpd
->>> with rocpd.connect(["rank0.db", "rank1.db"]) as s:          # doctest: +SKIP
-...     s.sql("select * from top_kernels").show()
+>>> with rocpd.connect(["rank0.db", "rank1.db"]) as s:
+...     s.sql("select rank, count(*) as kernels, sum(duration) as ns from kernels group by rank").show()
+rank  kernels  ns
+----  -------  --
+   0        1  10
+   1        1  20
 
 Names are imported when first used, so that `import rocpd` is quick.
 """

@@ -55,6 +55,13 @@ def test_ranges_cost_nothing_and_work_without_a_recorder(tmp_path: Path) -> None
     assert not (tmp_path / "out").exists()
 
 
+def test_the_example_of_the_package(built: Build, tmp_path: Path) -> None:
+    done = _python(tmp_path, "import doctest, rocpd.record; assert doctest.testmod(rocpd.record) == (0, 2)")
+    assert (done.returncode, done.stdout) == (0, "")
+    (file,) = databases(tmp_path / "out")
+    assert rows(file, "SELECT name FROM markers") == [("step",)]
+
+
 def test_a_number_of_the_programs_own(built: Build, tmp_path: Path) -> None:
     done = _python(
         tmp_path,

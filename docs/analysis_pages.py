@@ -10,7 +10,15 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent / "analyses"
 
 EXAMPLE = "\n## Example\n"
-"""Where the part of a page begins that people write; what is above comes from the code."""
+"""Where the part of a page starts that people write; what is above comes from the code."""
+
+_NEW_EXAMPLE = """
+```console
+$ rocpd simulate -o job --ranks 4 --nodes 2 --steps 4 --seed 7
+$ rocpd summary {name} job
+```
+"""
+"""The example of a new page; `python -m tests.docs.console PAGE` runs it and adds what the commands print."""
 
 _ABOUT = """# Analyses
 
@@ -33,7 +41,7 @@ analysis gives one table or more; named by the analysis come all of them, named 
 
 
 def analysis_page(name: str) -> str:
-    """Give docs/analyses/<name>.md: the head from the code, then the example as it stands."""
+    """Return docs/analyses/<name>.md: the head from the code, then the example as it stands."""
     from rocpd.summary.registry import SUMMARIES
 
     analysis = SUMMARIES[name]
@@ -43,12 +51,12 @@ def analysis_page(name: str) -> str:
         parts.append(f"\n## Table `{table.name}`\n\n{table.doc}\n\n| column | unit | meaning |\n|---|---|---|\n")
         parts += [f"| {field.name} | {field.unit} | {field.doc} |\n" for field in table.fields]
     path = FOLDER / f"{name}.md"
-    kept = path.read_text(encoding="utf-8").partition(EXAMPLE)[2] if path.exists() else "\n"
-    return "".join([*parts, EXAMPLE, kept])
+    written = path.read_text(encoding="utf-8").partition(EXAMPLE)[2] if path.exists() else ""
+    return "".join([*parts, EXAMPLE, written or _NEW_EXAMPLE.format(name=name)])
 
 
 def contents_page() -> str:
-    """Give docs/analyses.md: all analyses, and what holds for each."""
+    """Return docs/analyses.md: all analyses, and what holds for each."""
     from rocpd.summary.registry import SUMMARIES
 
     parts = [_ABOUT, "\n| analysis | what it says | tables |\n|---|---|---|\n"]
@@ -59,7 +67,7 @@ def contents_page() -> str:
 
 
 def analysis_pages() -> dict[str, Callable[[], str]]:
-    """Give path -> what writes it."""
+    """Return path -> the function that writes the page."""
     from rocpd.summary.registry import SUMMARIES
 
     pages = {f"docs/analyses/{name}.md": functools.partial(analysis_page, name) for name in SUMMARIES}

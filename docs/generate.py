@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def cli_page() -> str:
-    """Give docs/cli.md: the help of every command, as the terminal shows it at 100 columns."""
+    """Return docs/cli.md: the help of every command, as the terminal shows it at 100 columns."""
     from rocpd.cli import COMMANDS
 
     parts = ["# Command line\n\nThis page is generated from the commands.\n"]
@@ -34,7 +34,7 @@ def _help(*command: str) -> str:
 
 
 def tables_page() -> str:
-    """Give schema/tables.md: every table with its columns, types, units and the version that added them."""
+    """Return schema/tables.md: every table with its columns, types, units and the version that added them."""
     from rocpd.schema.load import TABLES, table
 
     parts = [
@@ -53,7 +53,7 @@ def tables_page() -> str:
 
 
 def views_page() -> str:
-    """Give schema/views.md: every readable view with its columns and units."""
+    """Return schema/views.md: every readable view with its columns and units."""
     from rocpd.schema.load import VIEWS, view
 
     parts = [
@@ -68,7 +68,7 @@ def views_page() -> str:
 
 
 def ddl_page(version: str) -> str:
-    """Give the DDL of one schema version, as the writer makes it, with UUID and GUID in place of real ones."""
+    """Return the DDL of one schema version, as the writer makes it, with UUID and GUID in place of real ones."""
     from rocpd.schema.write import create_table_text, tables_of
 
     head = f"-- The tables of schema {version}, generated from rocpd/schema/sql/tables.\n"
@@ -76,7 +76,7 @@ def ddl_page(version: str) -> str:
 
 
 def relations_picture() -> str:
-    """Give schema/relations.svg: which table refers to which."""
+    """Return schema/relations.svg: which table refers to which."""
     from docs.picture import relations_svg
 
     return relations_svg()

@@ -23,7 +23,7 @@ _REFERENCE = re.compile(r'FOREIGN KEY \("(\w+)"\) REFERENCES "rocpd_(\w+)\{\{uui
 
 
 def relations_svg() -> str:
-    """Give the picture: one box per table, a line from each foreign key to the table it names."""
+    """Return the picture: one box per table, a line from each foreign key to the table it names."""
     places = _places()
     width = max(x for x, _ in places.values()) + _WIDTH + _MARGIN
     height = max(y for _, y in places.values()) + _HEIGHT + _MARGIN + 24

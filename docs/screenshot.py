@@ -33,7 +33,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
     trace = Path()
 
     def translate_path(self, path: str) -> str:
-        """Give the file of a request."""
+        """Return the file that a request names."""
         plain = path.partition("?")[0]
         return str(self.trace) if plain == "/local.trace" else super().translate_path(plain)
 
@@ -43,7 +43,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         super().end_headers()
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def shoot(trace: Path, picture: Path, window: tuple[int, int] | None = None) -> None:

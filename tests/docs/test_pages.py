@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rocpd.summary.registry import SUMMARIES
 from tests.docs.console import ROOT, run, steps
 
 PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if steps(page)]
@@ -25,6 +26,18 @@ def test_commands_show_what_they_give(page: Path, tmp_path: Path) -> None:
 def test_reference_pages_are_current() -> None:
     done = subprocess.run([sys.executable, "-m", "docs.generate", "--check"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_every_analysis_has_an_example(name: str) -> None:
+    """A console block of its page runs the analysis or one of its tables, and so is compared above."""
+    shown = {name, *SUMMARIES[name].tables}
+    commands = [step.command.split() for step in steps(ROOT / "docs" / "analyses" / f"{name}.md")]
+    assert [words for words in commands if words[:2] == ["rocpd", "summary"] and shown & set(words[2:])]
+
+
+def test_every_page_of_an_analysis_has_its_analysis() -> None:
+    assert {page.stem for page in (ROOT / "docs" / "analyses").iterdir()} == SUMMARIES.keys()
 
 
 def test_every_command_is_in_the_readme() -> None:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from rocpd.federate.session import Session
 from rocpd.schema.load import TABLES
+from rocpd.trace.tables import SPANS
+from rocpd.trace.times import VALID_START, VALID_TIMES
 from rocpd.types import Row
-
-_TIMED = ("rocpd_kernel_dispatch", "rocpd_region", "rocpd_memory_copy", "rocpd_memory_allocate", "rocpd_graph_launch")
 
 
 @dataclass(frozen=True)
@@ -82,13 +82,13 @@ def _tables(session: Session) -> Iterator[Row]:
 def _odd(session: Session) -> Iterator[Row]:
     for rank in session.ranks:
         if rank.number not in session.spans:
-            yield rank.number, "no events with sound times"
-        for base in _TIMED:
+            yield rank.number, "no events with valid timestamps"
+        for base in SPANS:
             if {"start", "end"} <= set(rank.tables.get(base, ())):
-                count = session.count(rank.number, base, '"start" IS NULL OR "start" <= 0')
+                count = session.count(rank.number, base, f"({VALID_START}) IS NOT 1")
                 if count:
                     yield rank.number, f"{base}: {count} rows without a start"
-                count = session.count(rank.number, base, '"start" > 0 AND ("end" IS NULL OR "end" < "start")')
+                count = session.count(rank.number, base, f"{VALID_START} AND ({VALID_TIMES}) IS NOT 1")
                 if count:
                     yield rank.number, f"{base}: {count} rows end before they start, or never"
         unknown = sorted(set(rank.tables) - set(TABLES))

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.federate.select.align import IS_SOUND
 from rocpd.read.numbers import number
 from rocpd.summary.options import By
 from rocpd.summary.read import word
@@ -21,6 +20,7 @@ from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, Table
 from rocpd.summary.spread import total
 from rocpd.summary.sums import merge
+from rocpd.trace.times import VALID_TIMES
 from rocpd.types import Ints, Row
 
 _LEVEL = Field("level", "", "REAL, VIRTUAL or SCRATCH")
@@ -55,7 +55,7 @@ TABLES = {
 
 _SQL = """
 SELECT {lane}, level, type, address, size, start FROM rocpd_memory_allocate
-WHERE {sound} ORDER BY start, id"""
+WHERE {valid} ORDER BY start, id"""
 
 
 @dataclass
@@ -130,7 +130,7 @@ def _one(mine: RankReading) -> dict[_Place, _Events]:
     by = mine.options.by or By.AGENT
     found: dict[_Place, _Events] = {}
     live: dict[tuple[str | None, int | None], tuple[_Events, int]] = {}
-    select = _SQL.format(sound=IS_SOUND, lane="stream_id" if by is By.STREAM else "agent_id")
+    select = _SQL.format(valid=VALID_TIMES, lane="stream_id" if by is By.STREAM else "agent_id")
     for rows in mine.reader.stream(select, size=1000):
         for lane, level, kind, address, *numbers in rows:
             level = word(level)

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.federate.select.align import IS_SOUND
 from rocpd.schema.load import strip_comments
 from rocpd.summary.ops import Names, kernel_texts, string_texts
 from rocpd.summary.options import LANES
@@ -21,9 +20,11 @@ from rocpd.summary.read import batches, coded, cut
 from rocpd.summary.reading import RankReading
 from rocpd.summary.sums import Sum, merge
 from rocpd.trace.categories import domain_of
+from rocpd.trace.markers import is_marker
+from rocpd.trace.times import VALID_TIMES
 from rocpd.types import NULL, Ints
 
-_DURATION = f'CASE WHEN {IS_SOUND} THEN "end" - start ELSE -1 END'
+_DURATION = f'CASE WHEN {VALID_TIMES} THEN "end" - start ELSE -1 END'
 
 
 @dataclass(frozen=True)
@@ -116,11 +117,6 @@ def survey(mine: RankReading, kind: str, add_up: Callable[[Grouped], Sequence[Su
         if kind != "regions" or not is_marker(label.category):
             merge(named, {label: total})
     return named
-
-
-def is_marker(category: str | None) -> bool:
-    """Whether a category is one of markers, which are counted by message."""
-    return category is not None and category.startswith(("MARKER_", "rocm_marker"))
 
 
 def _batches(mine: RankReading, kind: str, names: Names) -> Iterator[tuple[list[Ints], Ints, Ints | None]]:

@@ -26,10 +26,10 @@ def domain_of(category: str | None) -> str:
     return _RENAMED.get(first, first)
 
 
-def spelled(word: str) -> str:
+def normalized(word: str) -> str:
     """Give a domain or category as it is compared: in capitals, domains in their usual form.
 
-    >>> spelled("marker"), spelled("HIP_RUNTIME_API"), spelled("memory_copy")
+    >>> normalized("marker"), normalized("HIP_RUNTIME_API"), normalized("memory_copy")
     ('MARKERS', 'HIP_RUNTIME_API', 'MEMORY_COPIES')
     """
     upper = word.upper()

@@ -163,12 +163,13 @@ def build(number: int, shift: int, clock: int, host: str) -> tuple[TraceBuilder,
         trace.kernel(kernel, *times, agent=agent, stream=stream)
         if owns:
             trace.counter("SQ_WAVES", 64.0)
-    for name, start, end, src, dst, stream in (
-        ("HOST_TO_DEVICE", 25, 28, CPU, GPU, 0),
-        ("DEVICE_TO_DEVICE", 360, 380, GPU, GPU2, 5),
-        ("DEVICE_TO_HOST", 760, 800, GPU2, CPU, 0),
+    for name, start, end, src, dst, agent, stream in (
+        ("HOST_TO_DEVICE", 25, 28, CPU, GPU, GPU, 0),
+        ("DEVICE_TO_DEVICE", 360, 380, GPU, GPU2, GPU2, 5),
+        ("DEVICE_TO_HOST", 760, 800, GPU2, CPU, GPU2, 0),
+        ("HOST_TO_HOST", 802, 810, CPU, CPU, CPU, 0),
     ):
-        place = {"agents": frozenset({src, dst}), "stream": stream}
+        place = {"agents": frozenset({agent}), "stream": stream}
         times = at("memory_copies", name, start, end, "MEMORY_COPIES", "MEMORY_COPY", **place)
         trace.copy(*times, name=name, src=src, dst=dst, stream=stream)
     for kind, level, start, end, agent, stream, domain in (

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rocpd.convert.formats.csv_cells import Cell, Number, address, agent, kernel, message, operation, text
+from rocpd.trace.markers import MARKER_PREFIXES
 
 Column: TypeAlias = tuple[str, Cell]
 """Header and cells."""
@@ -191,7 +192,7 @@ FILES: tuple[CsvFile, ...] = (
     _KERNELS,
     _calls("hip", "HIP_"),
     _calls("hsa", "HSA_"),
-    _calls("marker", "MARKER_", "rocm_marker"),
+    _calls("marker", *MARKER_PREFIXES),
     _calls("rccl", "RCCL_"),
     _calls("rocdecode", "ROCDECODE_"),
     _calls("rocjpeg", "ROCJPEG_"),

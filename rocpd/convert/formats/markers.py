@@ -15,9 +15,7 @@ from rocpd.convert.columns import Reader, Rows
 from rocpd.convert.read import Tables, json_value
 from rocpd.convert.views import Item, shape
 from rocpd.schema.load import view
-
-PATTERNS = ("MARKER_*", "rocm_marker*")
-"""Categories of markers, as GLOB patterns."""
+from rocpd.trace.markers import marker_categories
 
 SOURCES = ("regions", "sample_regions")
 """Views whose rows are looked through, in order."""
@@ -44,9 +42,7 @@ def reader(tables: Tables, source: str, guid: str) -> Reader:
     """Give a reader of the markers among `regions` or `sample_regions`."""
     if "rocpd_string" not in tables.part.tables:
         return Reader(tables, source, guid, where="0")
-    chosen = " OR ".join(f"string GLOB '{pattern}'" for pattern in PATTERNS)
-    where = f"E.category_id IN (SELECT id FROM {tables.name('rocpd_string')} WHERE {chosen})"
-    return Reader(tables, source, guid, where=where)
+    return Reader(tables, source, guid, where=f"E.category_id IN ({marker_categories(tables.name('rocpd_string'))})")
 
 
 def messages(rows: Rows) -> pa.Array:

@@ -11,9 +11,8 @@ from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.model import Annotation, Instants, Ragged, Slices, Track, lookup, optional, relabel
 from rocpd.convert.read import json_value
+from rocpd.trace.markers import is_marker, marker_categories
 from rocpd.types import NULL, Ints
-
-_MARKERS = "C.string GLOB 'MARKER_*' OR C.string GLOB 'rocm_marker*'"
 
 
 def regions(context: Context) -> Slices:
@@ -23,8 +22,8 @@ def regions(context: Context) -> Slices:
     rows = context.sound(context.tables.events("rocpd_region", wanted), "regions")
     names = context.names(rows["name_id"], context.strings)
     if with_events:
-        marker = f"T.category_id IN (SELECT C.id FROM {context.tables.name('rocpd_string')} C WHERE {_MARKERS})"
-        names = _by_message(context, names, rows["event_id"], marker)
+        markers = f"T.category_id IN ({marker_categories(context.tables.name('rocpd_string'))})"
+        names = _by_message(context, names, rows["event_id"], markers)
     track = spread(context.events.tracks, relabel(rows["tid"], context.thread), rows["start"], rows["end"])
     return Slices(
         track,
@@ -61,11 +60,6 @@ def samples(context: Context, values: frozenset[int]) -> Instants:
         names = _by_message(context, names, rows["event_id"], of_samples)
         annotations = _stacks(context, rows["event_id"], of_samples)
     return Instants(track, rows["start"], names, context.categories(rows["category_id"], "sample"), annotations)
-
-
-def is_marker(category: str) -> bool:
-    """Whether events of this category are markers of the user."""
-    return category.startswith(("MARKER_", "rocm_marker"))
 
 
 def sample_tracks(context: Context) -> dict[int, tuple[str, int | None]]:

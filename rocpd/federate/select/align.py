@@ -11,14 +11,8 @@ from dataclasses import dataclass
 
 from rocpd.errors import UsageError
 from rocpd.federate.open.identify import Rank
-
-_TIMED = (
-    "rocpd_kernel_dispatch",
-    "rocpd_region",
-    "rocpd_memory_copy",
-    "rocpd_memory_allocate",
-    "rocpd_graph_launch",
-)
+from rocpd.trace.tables import POINTS, SPANS
+from rocpd.trace.times import VALID_POINT, VALID_TIMES
 
 
 class Align(enum.StrEnum):
@@ -31,7 +25,7 @@ class Align(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Span:
-    """First start and last end of the sound events of a rank [ns of its own clock]."""
+    """First start and last end of the events of a rank with valid times [ns of its own clock]."""
 
     start: int
     end: int
@@ -55,19 +49,15 @@ class Alignment:
     note: str | None = None
 
 
-_LAST = (1 << 63) - 1
-IS_SOUND = f'start BETWEEN 1 AND {_LAST} AND "end" BETWEEN start AND {_LAST}'
-"""Condition on events with sound times; a text or blob is above every number, so it has an upper end."""
-
 SPAN = (
     "SELECT MIN(first), MAX(last) FROM ("
     + " UNION ALL ".join(
-        [f'SELECT MIN(start) AS first, MAX("end") AS last FROM {base} WHERE {IS_SOUND}' for base in _TIMED]
-        + [f"SELECT MIN(timestamp), MAX(timestamp) FROM rocpd_sample WHERE timestamp BETWEEN 1 AND {_LAST}"]
+        [f'SELECT MIN(start) AS first, MAX("end") AS last FROM {base} WHERE {VALID_TIMES}' for base in SPANS]
+        + [f'SELECT MIN("timestamp"), MAX("timestamp") FROM {base} WHERE {VALID_POINT}' for base in POINTS]
     )
     + ")"
 )
-"""SELECT of the span of a rank; rows with start 0 or end before start do not count; NULLs without events."""
+"""SELECT of the span of a rank: first start, last end of its events with valid times; NULLs without events."""
 
 
 def domains(ranks: Sequence[Rank], spans: Mapping[int, Span]) -> tuple[Domain, ...]:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.open.identify import Rank
-from rocpd.schema.render import RankTables
-from rocpd.trace.categories import domain_of, spelled
+from rocpd.trace.agents import GPUS, copy_agent_sql
+from rocpd.trace.categories import domain_of, normalized
+from rocpd.trace.tables import CATEGORY_TABLES, DOMAIN_TABLES, ON_AGENTS, ON_STREAMS
 
 if TYPE_CHECKING:
     from rocpd.federate.run.rank_reader import RankReader
@@ -29,14 +30,6 @@ _CATEGORIES = "SELECT id, string FROM rocpd_string WHERE id IN (SELECT DISTINCT 
 _LISTED = """
 SELECT C.string, COUNT(*) FROM {table} T LEFT JOIN rocpd_event E ON E.id = T.event_id
 LEFT JOIN rocpd_string C ON C.id = E.category_id WHERE {condition} GROUP BY 1"""
-_BY_EVENT = ("rocpd_region", "rocpd_sample", "rocpd_graph_launch")
-_BY_TABLE = {
-    "KERNELS": ("rocpd_kernel_dispatch", "1"),
-    "MEMORY_COPIES": ("rocpd_memory_copy", "1"),
-    "MEMORY_ALLOCATIONS": ("rocpd_memory_allocate", "level IS NOT 'SCRATCH'"),
-    "SCRATCH_MEMORY": ("rocpd_memory_allocate", "level = 'SCRATCH'"),
-}
-_STREAMED = ("rocpd_kernel_dispatch", "rocpd_memory_copy", "rocpd_memory_allocate")
 _NOTHING = "0"
 
 EVENTS = "{events}"
@@ -155,11 +148,11 @@ def row_conditions(filters: Filters, reader: RankReader) -> dict[str, str]:
 
 def _all(filters: Filters, reader: RankReader) -> Iterator[tuple[str, str]]:
     if filters.agents is not None:
-        yield from _of_agents(_agent_ids(reader, filters.agents), reader.part)
+        yield from _of_agents(_agent_ids(reader, filters.agents), reader)
     if filters.streams is not None:
         some = numbers(filters.streams, "--stream")
         chosen = " OR ".join(f"stream_id BETWEEN {one.start} AND {one.stop - 1}" for one in some)
-        yield from ((base, chosen) for base in _STREAMED)
+        yield from ((base, chosen) for base in ON_STREAMS)
     if filters.categories is not None:
         yield from _of_categories(reader, filters.categories)
     if filters.kernel is not None:
@@ -193,25 +186,26 @@ def _agent_ids(reader: RankReader, text: str) -> list[int]:
     return found
 
 
-def _of_agents(ids: list[int], part: RankTables) -> Iterator[tuple[str, str]]:
+def _of_agents(ids: list[int], reader: RankReader) -> Iterator[tuple[str, str]]:
     among = f"IN ({_listed(ids)})"
-    for base in ("rocpd_kernel_dispatch", "rocpd_memory_allocate", "rocpd_graph_launch"):
-        if "agent_id" in part.tables.get(base, ()):
+    for base in ON_AGENTS:
+        if "agent_id" in reader.part.tables.get(base, ()):
             yield base, f"agent_id {among}"
-    yield "rocpd_memory_copy", f"dst_agent_id {among} OR src_agent_id {among}"
+    gpus = _listed(number for (number,) in reader.rows(GPUS))
+    yield "rocpd_memory_copy", f"{copy_agent_sql(gpus)} {among}"
 
 
 def _of_categories(reader: RankReader, text: str) -> Iterator[tuple[str, str]]:
     """What is wanted by domain or by category; what ran on a GPU has its domain from its table, damaged or not."""
-    wanted = {spelled(word) for word in words(text)}
+    wanted = {normalized(word) for word in words(text)}
     known = reader.rows(_CATEGORIES)
-    chosen = _of_events(number for number, name in known if {spelled(name), domain_of(name)} & wanted)
+    chosen = _of_events(number for number, name in known if {normalized(name), domain_of(name)} & wanted)
     if "OTHER" in wanted:
         chosen += f" OR event_id IS NULL OR NOT {_of_events(number for number, name in known if name)}"
-    yield from ((base, chosen) for base in _BY_EVENT)
-    named = [number for number, name in known if spelled(name) in wanted - set(_BY_TABLE)]
-    kept: dict[str, list[str]] = {base: [_of_events(named)] if named else [] for base, _ in _BY_TABLE.values()}
-    for domain, (base, condition) in _BY_TABLE.items():
+    yield from ((base, chosen) for base in CATEGORY_TABLES)
+    named = [number for number, name in known if normalized(name) in wanted - set(DOMAIN_TABLES)]
+    kept: dict[str, list[str]] = {base: [_of_events(named)] if named else [] for base, _ in DOMAIN_TABLES.values()}
+    for domain, (base, condition) in DOMAIN_TABLES.items():
         kept[base] += [condition] if domain in wanted else []
     yield from ((base, " OR ".join(conditions) or _NOTHING) for base, conditions in kept.items())
 
@@ -229,7 +223,10 @@ def categories(session: Session) -> list[tuple[str, str | None, int]]:
 
 
 def _counted(reader: RankReader) -> dict[tuple[str, str | None], int]:
-    sources = [*((domain, *place) for domain, place in _BY_TABLE.items()), *((None, base, "1") for base in _BY_EVENT)]
+    sources = [
+        *((domain, *source) for domain, source in DOMAIN_TABLES.items()),
+        *((None, base, "1") for base in CATEGORY_TABLES),
+    ]
     counts: Counter[tuple[str, str | None]] = Counter()
     for domain, base, condition in sources:
         for name, count in reader.rows(_LISTED.format(table=base, condition=condition)):

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rocpd.errors import RocpdError
-from rocpd.federate.select.align import IS_SOUND
 from rocpd.federate.select.filters import expression
+from rocpd.trace.times import VALID_TIMES
 
 if TYPE_CHECKING:
     from rocpd.federate.run.rank_reader import RankReader
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _KERNELS = f"""
 SELECT S.display_name, TOTAL(K."end" - K.start), MIN(K.start), MAX(K."end")
 FROM rocpd_kernel_dispatch K LEFT JOIN rocpd_info_kernel_symbol S ON S.id = K.kernel_id
-WHERE {IS_SOUND}
+WHERE {VALID_TIMES}
 GROUP BY K.kernel_id"""
 
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from rocpd.errors import RocpdError, UsageError
 from rocpd.schema.render import RankTables
+from rocpd.trace.tables import BELONGING, EVENTS, SPANS
+from rocpd.trace.times import VALID_TIMES
 
 if TYPE_CHECKING:
     from rocpd.federate.run.rank_reader import RankReader
@@ -22,11 +24,7 @@ if TYPE_CHECKING:
 
 _POINT = re.compile(r"(?P<sign>[+-]?)(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>%|ns|us|µs|ms|s)?")
 _NS = {"ns": 1, "us": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}
-_SPANS = ("kernel_dispatch", "region", "memory_copy", "memory_allocate", "graph_launch")
-_OWNED = ("arg", "pmc_event")
-_MARKERS = """
-SELECT name, start, "end" FROM markers
-WHERE start BETWEEN 1 AND 9223372036854775807 AND typeof("end") = 'integer' ORDER BY start"""
+_MARKERS = f'SELECT name, start, "end" FROM markers WHERE {VALID_TIMES} ORDER BY start'
 _FORMS = "such as 30%, 12.5ms or +5ms (from the start), -90ms (from the end), or nanoseconds"
 
 
@@ -118,7 +116,7 @@ def conditions(part: RankTables, interval: Interval, offset: int) -> dict[str, s
     low = None if interval.start is None else interval.start - offset
     high = None if interval.end is None else interval.end - offset
     found = {}
-    for base in (f"rocpd_{name}" for name in _SPANS):
+    for base in SPANS:
         if {"start", "end"} <= set(part.tables.get(base, ())):
             found[base] = _overlap(low, high) if interval.clip else _span_condition(low, high, interval.inclusive)
     if "timestamp" in part.tables.get("rocpd_sample", ()):
@@ -128,35 +126,32 @@ def conditions(part: RankTables, interval: Interval, offset: int) -> dict[str, s
 
 def owned(part: RankTables, found: Mapping[str, str]) -> dict[str, str]:
     """Give the conditions of arguments and counter values, which go with their event."""
-    bases = [f"rocpd_{name}" for name in (*_SPANS, "sample")]
     owners = [
         f"SELECT event_id FROM {part.name(base)} WHERE {found.get(base, '1')}"
-        for base in bases
+        for base in EVENTS
         if "event_id" in part.tables.get(base, ())
     ]
     if not owners:
         return {}
     among = f"event_id IN ({' UNION ALL '.join(owners)})"
-    return {f"rocpd_{name}": among for name in _OWNED if "event_id" in part.tables.get(f"rocpd_{name}", ())}
+    return {base: among for base in BELONGING if "event_id" in part.tables.get(base, ())}
 
 
 def cuts(part: RankTables, interval: Interval, offset: int) -> dict[str, dict[str, str]]:
     """Give base table -> column -> expression that cuts events at the edges of `interval`; nothing unless it clips.
 
-    Times that are not sound (start 0, end before start) stay as they are.
+    Invalid times (start 0, end before start) stay as they are.
     """
     if not interval.clip:
         return {}
     texts = {"start": '"start"', "end": '"end"'}
-    good = '"start" > 0 AND "end" >= "start"'
     if interval.start is not None:
         low = interval.start - offset
-        texts["start"] = f'CASE WHEN {good} THEN MAX("start", {low}) ELSE "start" END'
+        texts["start"] = f'CASE WHEN {VALID_TIMES} THEN MAX("start", {low}) ELSE "start" END'
     if interval.end is not None:
         high = interval.end - offset
-        texts["end"] = f'CASE WHEN {good} THEN MIN("end", {high}) ELSE "end" END'
-    bases = [f"rocpd_{name}" for name in _SPANS]
-    return {base: texts for base in bases if {"start", "end"} <= set(part.tables.get(base, ()))}
+        texts["end"] = f'CASE WHEN {VALID_TIMES} THEN MIN("end", {high}) ELSE "end" END'
+    return {base: texts for base in SPANS if {"start", "end"} <= set(part.tables.get(base, ()))}
 
 
 def _overlap(low: int | None, high: int | None) -> str:

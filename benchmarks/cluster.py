@@ -17,9 +17,7 @@ from benchmarks.measure import job, medians
 from benchmarks.results import table, write_section
 from rocpd.convert import FORMATS
 from rocpd.convert.options import ConvertOptions
-from rocpd.federate.run.local import Local
-from rocpd.federate.run.pool import Pool
-from rocpd.federate.session import Session
+from rocpd.session import Session
 
 RANKS, EVENTS = 16, 300_000
 HEAVY = "SELECT name, rank, count(*), sum(duration), avg(grid_x * 1.0) FROM kernels GROUP BY name, rank"
@@ -33,10 +31,9 @@ def run() -> None:
         tempfile.TemporaryDirectory() as folder,
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,  # type: ignore[no-untyped-call]
         Client(cluster, set_as_default=False) as client,  # type: ignore[no-untyped-call]
-        rocpd.connect(files) as serial,
+        rocpd.connect(files, jobs=1) as serial,
         rocpd.connect(files, client=client) as spread,
     ):
-        serial.executor = Local(Pool(), threads=1, processes=1)
         works: dict[str, Callable[[Session], object]] = {
             "20 statements": lambda s: [s.execute(HEAVY).fetchall() for _ in range(20)],
             "16 summaries gpu-time": lambda s: [rocpd.summary(s, "gpu-time").fetchall() for _ in range(16)],

@@ -70,24 +70,29 @@ USED: dict[str, dict[str, tuple[str, ...]]] = {
 def run() -> None:
     """Print the time of each format as a multiple of a bare scan, and the other bars of converters."""
     files = job(RANKS, EVENTS)
-    with tempfile.TemporaryDirectory() as folder, rocpd.connect(files) as session:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        rocpd.connect(files) as session,
+        rocpd.connect(files, jobs=1) as alone,
+    ):
         options = ConvertOptions(Path(folder), force=True)
         found = jobs(session, options)
-        _against_scans(session, options, found)
+        _against_scans(session, alone, options, found)
         _against_libraries(session, options, found)
     _per_rank()
     _memory()
 
 
-def _against_scans(session: rocpd.Session, options: ConvertOptions, found: Iterable[RankJob]) -> None:
+def _against_scans(
+    session: rocpd.Session, alone: rocpd.Session, options: ConvertOptions, found: Iterable[RankJob]
+) -> None:
     print(f"{RANKS} ranks of {EVENTS} dispatches and regions; bar: 3 x scan")
     print(f"{'format':10} {'seconds':>8} {'one core':>9} {'scan':>8} {'x scan':>8}")
-    alone = ConvertOptions(options.folder, force=True, processes=1)
     for name, columns in USED.items():
         times = medians(
             {
                 "all": _writer(name, session, options),
-                "one": _writer(name, session, alone),
+                "one": _writer(name, alone, options),
                 "scan": partial(_scan, found, columns),
             },
             runs=3,

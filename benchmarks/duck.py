@@ -10,7 +10,7 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-from rocpd.federate.session import Session
+from rocpd.session import Session
 
 VERSION = "1.5.5"
 

@@ -8,10 +8,10 @@ import apsw
 
 import rocpd
 from benchmarks.measure import job, medians, seconds
-from rocpd.federate.session import Session
 from rocpd.schema.load import view
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables, select_text
+from rocpd.session import Session
 
 RANKS = (1, 2, 4, 8, 16, 64)
 AGGREGATE = "select count(*), sum(duration) from kernels"

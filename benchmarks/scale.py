@@ -13,7 +13,7 @@ from benchmarks.duck import open_duck
 from benchmarks.federation import JoinOfUnions
 from benchmarks.measure import job, medians, seconds
 from benchmarks.results import table, write_section
-from rocpd.federate.session import Session
+from rocpd.session import Session
 from rocpd.summary.summarize import SummaryOptions, summarize
 
 RANKS = 16

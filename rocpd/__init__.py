@@ -15,15 +15,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rocpd.version import __version__
+
 if TYPE_CHECKING:
     from rocpd.errors import InputError, OutputError, QueryError, RocpdError, UsageError
     from rocpd.federate.result import Result
     from rocpd.federate.select.filters import Filters
     from rocpd.federate.select.window import Window
-    from rocpd.federate.session import Session, connect
+    from rocpd.session import Session, connect
     from rocpd.summary.run import summary
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Filters",
@@ -41,8 +41,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "connect": "rocpd.federate.session",
-    "Session": "rocpd.federate.session",
+    "connect": "rocpd.session",
+    "Session": "rocpd.session",
     "Result": "rocpd.federate.result",
     "Window": "rocpd.federate.select.window",
     "Filters": "rocpd.federate.select.filters",

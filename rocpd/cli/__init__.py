@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import typer
 
-from rocpd import __version__
 from rocpd.cli import (
     control,
     convert,
@@ -30,6 +29,7 @@ from rocpd.cli import (
 )
 from rocpd.cli.argv import drop_no_effect, rewrite
 from rocpd.errors import Exit
+from rocpd.version import __version__
 
 COMMANDS = (
     query.query,

@@ -18,7 +18,7 @@ from rocpd.errors import RocpdError, UsageError
 from rocpd.summary.registry import SUMMARIES, TABLES
 
 if TYPE_CHECKING:
-    from rocpd.federate.session import Session
+    from rocpd.session import Session
     from rocpd.summary.options import Options
     from rocpd.summary.result import Summary
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -10,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rocpd.cli import options
-from rocpd.cli.diagnostics import progress, tell, wrote
+from rocpd.cli.diagnostics import progress, wrote
 from rocpd.convert import ALIASES, FORMATS
 from rocpd.errors import UsageError
 
 if TYPE_CHECKING:
-    from rocpd.federate.session import Session
+    from rocpd.session import Session
 
 
 class AgentNames(StrEnum):
@@ -113,7 +112,6 @@ def convert(
     """
     from rocpd.convert import find
     from rocpd.convert.options import AgentIndex, ConvertOptions, Split
-    from rocpd.federate.session import connect
 
     if not formats:
         raise UsageError("no output format given", f"-f {' | '.join(FORMATS)}")
@@ -132,25 +130,10 @@ def convert(
         stats=stats,
         views=tuple(views or ()),
         stream=arrow_stream,
-        processes=jobs,
     ).plain()
-    window, filters = selection.window(), selection.filters()
     shifts = _shifts(clock_offset or ())
-    with contextlib.ExitStack() as stack:
-        session = stack.enter_context(
-            connect(
-                options.inputs(paths, inputs),
-                skip_bad=skip_bad,
-                align=align.value,
-                filters=filters,
-                client=options.cluster(scheduler, local_hosts),
-                tell=tell,
-            )
-        )
-        if shifts:
-            session.lay(shifts)
-        if window:
-            session.restrict(window)
+    client = options.cluster(scheduler, local_hosts)
+    with selection.connect(options.inputs(paths, inputs), align, skip_bad, client, jobs, shifts) as session:
         for word, entry in wanted.items():
             with progress(f"convert {word}", size=lambda: _bytes(session)) as report:
                 written = entry.write(session, chosen, report)

@@ -42,7 +42,7 @@ def merge(
     rocpd merge job/ -o step7 --start-marker "step 7" --end-marker "step 7" --rank 0-3
     """
     from rocpd.federate.merge import merge as write_merged
-    from rocpd.federate.session import connect
+    from rocpd.session import connect
     from rocpd.summary.summarize import SummaryOptions
 
     target = output_path(name, folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rocpd.federate.run.cluster import Cluster
     from rocpd.federate.select.filters import Filters
     from rocpd.federate.select.window import Window
-    from rocpd.federate.session import Session
+    from rocpd.session import Session
 
 
 class AlignChoice(StrEnum):
@@ -190,14 +190,30 @@ class Selection:
         str | None, typer.Option("--exclude-kernel", metavar="REGEX", show_default=False, help="No such kernels.")
     ] = None
 
-    def connect(self, inputs: list[str], align: AlignChoice, skip_bad: bool, client: Cluster | None = None) -> Session:
+    def connect(
+        self,
+        inputs: list[str],
+        align: AlignChoice,
+        skip_bad: bool,
+        client: Cluster | None = None,
+        jobs: int | None = None,
+        clock_offsets: Mapping[str, int] | None = None,
+    ) -> Session:
         """Open inputs; what was not asked for does not count. Errors as `rocpd.connect`, `window` and `filters`."""
         from rocpd.cli.diagnostics import tell
-        from rocpd.federate.session import connect
+        from rocpd.session import connect
 
         window, filters = self.window(), self.filters()
         return connect(
-            inputs, skip_bad=skip_bad, align=align.value, window=window, filters=filters, client=client, tell=tell
+            inputs,
+            skip_bad=skip_bad,
+            align=align.value,
+            clock_offsets=clock_offsets,
+            window=window,
+            filters=filters,
+            client=client,
+            jobs=jobs,
+            on_note=tell,
         )
 
     def window(self) -> Window | None:

@@ -39,7 +39,7 @@ def package(
     """
     from rocpd.federate.package import Files
     from rocpd.federate.package import package as write_package
-    from rocpd.federate.session import connect
+    from rocpd.session import connect
 
     if copy and consolidate:
         raise UsageError("--copy and --consolidate are two different things", "give one of them")
@@ -48,7 +48,7 @@ def package(
     files = Files.COPY if copy else Files.MOVE if consolidate else Files.STAY
     target = folder if folder.suffix == ".rpdb" else folder.with_name(folder.name + ".rpdb")
     with (
-        connect(options.inputs(paths, inputs), skip_bad=skip_bad, tell=tell) as session,
+        connect(options.inputs(paths, inputs), skip_bad=skip_bad, on_note=tell) as session,
         progress("package", "files") as report,
     ):
         listed = write_package(session, target, files, force, report)

@@ -17,7 +17,6 @@ from rocpd.cli.emit import TableFormat, emit, target
 from rocpd.errors import UsageError
 
 if TYPE_CHECKING:
-    from rocpd.federate.session import Session
     from rocpd.types import Row
 
 
@@ -71,44 +70,48 @@ def query(
     chosen = form or _form_of(file)
     with (
         selection.connect(
-            [*(inputs or []), *paths], align, skip_bad, options.cluster(scheduler, local_hosts)
+            [*(inputs or []), *paths], align, skip_bad, options.cluster(scheduler, local_hosts), threads or None
         ) as session,
         target(file, force) as out,
     ):
         results = 0
         for statement in [*_statements(first), *_statements(text)]:
-            cursor = (
-                session.explain(statement)
-                if explain
-                else session.execute(statement, strategy=strategy, threads=threads)
-            )
-            with _progress(session, cursor, out) as rows:
-                if not cursor.columns:
+            with _Bar(out) as bar:
+                rows = (
+                    session.explain(statement)
+                    if explain
+                    else session.execute(statement, strategy=strategy, on_progress=bar.on_progress)
+                )
+                if not rows.columns:
                     list(rows)
                     continue
                 _part_from_last(results, out, chosen)
                 results += 1
-                if emit(cursor.columns, rows, out, chosen, limit):
+                if emit(rows.columns, bar.until_first(rows), out, chosen, limit):
                     out.flush()
                     tell(f"cut at {limit} rows; --limit 0 shows all, --format csv streams them")
 
 
-@contextlib.contextmanager
-def _progress(session: Session, rows: Iterable[Row], out: TextIO) -> Iterator[Iterator[Row]]:
-    """Give the rows; ranks done are shown until the first row goes to the same terminal."""
-    with contextlib.ExitStack() as shown:
-        report = shown.enter_context(progress("query", "ranks"))
-        session.on_progress = report and (lambda done, total: report(done, total) if session.on_progress else None)
+class _Bar(contextlib.ExitStack):
+    """A bar of the ranks that are done, shown until the first row goes to the same terminal."""
 
-        def given() -> Iterator[Row]:
-            for row in rows:
-                if session.on_progress and out.isatty():
-                    session.on_progress = None
-                    shown.close()
-                yield row
+    def __init__(self, out: TextIO) -> None:
+        super().__init__()
+        self._is_terminal = out.isatty()
+        self._report = self.enter_context(progress("query", "ranks"))
 
-        yield given()
-        session.on_progress = None
+    def on_progress(self, done: int, total: int) -> None:
+        """Draw how many ranks are done."""
+        if self._report:
+            self._report(done, total)
+
+    def until_first(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Yield `rows`; the bar goes before the first one."""
+        for row in rows:
+            if self._report and self._is_terminal:
+                self._report = None
+                self.close()
+            yield row
 
 
 def _part_from_last(results: int, out: TextIO, form: TableFormat) -> None:

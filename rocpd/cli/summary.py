@@ -17,7 +17,7 @@ from rocpd.errors import RocpdError, UsageError
 from rocpd.summary.registry import TOTALS
 
 if TYPE_CHECKING:
-    from rocpd.federate.session import Session
+    from rocpd.session import Session
     from rocpd.summary.options import KernelNames
     from rocpd.summary.summarize import SummaryOptions
     from rocpd.summary.tables import SummaryTable
@@ -144,7 +144,7 @@ def _write(columns: Sequence[str], rows: Iterable[tuple[Any, ...]], limit: int) 
 def _list_categories(session: Session) -> None:
     from rocpd.federate.select.filters import categories
 
-    _write(("domain", "category", "events"), categories(session), limit=0)
+    _write(("domain", "category", "events"), categories(session.map_ranks), limit=0)
 
 
 def _prefix(name: str | None, folder: Path | None, *, always: bool) -> str | None:

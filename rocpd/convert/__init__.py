@@ -17,9 +17,10 @@ from rocpd.types import Progress
 
 if TYPE_CHECKING:
     from rocpd.convert.options import ConvertOptions
-    from rocpd.federate.session import Session
+    from rocpd.federate.federation import Federation
 
-Write: TypeAlias = "Callable[[Session, ConvertOptions, Progress | None], tuple[Path, ...]]"
+
+Write: TypeAlias = "Callable[[Federation, ConvertOptions, Progress | None], tuple[Path, ...]]"
 
 ENTRY_POINTS = "rocpd.formats"
 """Entry point group; each one names a function (session, options, progress) -> paths written."""
@@ -39,7 +40,7 @@ class Format:
     doc: str
     home: str
 
-    def write(self, session: Session, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
+    def write(self, session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
         """Write all ranks of `session`; give the paths written.
 
         Args:

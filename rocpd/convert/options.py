@@ -45,7 +45,6 @@ class ConvertOptions:
         stats: csv also writes the statistics files of rocprofv3.
         views: readable views to write: parquet (none: those that make up a trace), arrow (one, default kernels).
         stream: arrow writes the streaming format instead of a file.
-        processes: how many processes work on ranks; None: as many as pay.
     """
 
     folder: Path
@@ -61,7 +60,6 @@ class ConvertOptions:
     stats: bool = False
     views: tuple[str, ...] = ()
     stream: bool = False
-    processes: int | None = None
 
     def path(self, ending: str) -> Path:
         """Give the path of one output: folder, base name and `ending`, such as `.pftrace`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rocpd.federate.session import Session
+from rocpd.federate.federation import Federation
 from rocpd.schema.load import TABLES
 from rocpd.trace.tables import SPANS
 from rocpd.trace.times import VALID_START, VALID_TIMES
@@ -24,7 +24,7 @@ class Section:
     rows: tuple[Row, ...]
 
 
-def describe(session: Session) -> tuple[Section, ...]:
+def describe(session: Federation) -> tuple[Section, ...]:
     """Give all sections: ranks, agents, tables, odd.
 
     `ranks`: one row per process, `mb` its file's size in megabytes, `span_s` first start to last end in seconds,
@@ -43,7 +43,7 @@ def describe(session: Session) -> tuple[Section, ...]:
     )
 
 
-def _ranks(session: Session) -> Iterator[Row]:
+def _ranks(session: Federation) -> Iterator[Row]:
     domain = {rank: index for index, found in enumerate(session.clock_domains) for rank in found.ranks}
     for rank in session.ranks:
         span = session.spans.get(rank.number)
@@ -60,7 +60,7 @@ def _ranks(session: Session) -> Iterator[Row]:
         )
 
 
-def _agents(session: Session) -> Iterator[Row]:
+def _agents(session: Federation) -> Iterator[Row]:
     sql = "SELECT type, name, product_name, COUNT(*) FROM rocpd_info_agent GROUP BY 1, 2, 3"
     counts: dict[Row, int] = {}
     for rank in session.ranks:
@@ -71,7 +71,7 @@ def _agents(session: Session) -> Iterator[Row]:
         yield (*key, count)
 
 
-def _tables(session: Session) -> Iterator[Row]:
+def _tables(session: Federation) -> Iterator[Row]:
     names = dict.fromkeys((*TABLES, *(base for rank in session.ranks for base in sorted(rank.tables))))
     for base in names:
         counts = [session.count(rank.number, base) for rank in session.ranks if base in rank.tables]
@@ -79,7 +79,7 @@ def _tables(session: Session) -> Iterator[Row]:
             yield base, sum(counts)
 
 
-def _odd(session: Session) -> Iterator[Row]:
+def _odd(session: Federation) -> Iterator[Row]:
     for rank in session.ranks:
         if rank.number not in session.spans:
             yield rank.number, "no events with valid timestamps"
@@ -97,7 +97,7 @@ def _odd(session: Session) -> Iterator[Row]:
     yield from _doubles(session)
 
 
-def _doubles(session: Session) -> Iterator[Row]:
+def _doubles(session: Federation) -> Iterator[Row]:
     """One pid of one host at one time is one process: two GUIDs for it are two recordings of the same run."""
     ranks = [rank for rank in session.ranks if rank.number in session.spans]
     for index, rank in enumerate(ranks):

@@ -15,10 +15,10 @@ from typing import Any, TypeAlias
 import apsw
 
 from rocpd.errors import InputError, OutputError
+from rocpd.federate.federation import Federation
 from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import Opening, told_as_input_error
-from rocpd.federate.session import Session
 from rocpd.output import complete_or_nothing
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables, relations, select_text
@@ -34,7 +34,7 @@ _WRITE_FAILED = {apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_I
 _INDEX_NAME = re.compile(r"""(?<=INDEX )("(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^]]*\]|'(?:[^']|'')*'|[^\s(]+)""")
 
 
-def merge(session: Session, path: Path, force: bool = False, progress: Progress | None = None) -> None:
+def merge(session: Federation, path: Path, force: bool = False, progress: Progress | None = None) -> None:
     """Write all ranks of a session into one file; of their rows those that window and filters let count.
 
     Args:
@@ -91,7 +91,7 @@ def _told_as_output_error(path: Path) -> Iterator[None]:
         raise OutputError(f"{path}: cannot be written: {error}") from error
 
 
-def _files(session: Session) -> dict[Opening, list[Rank]]:
+def _files(session: Federation) -> dict[Opening, list[Rank]]:
     """Give file -> its ranks."""
     files: dict[Opening, list[Rank]] = {}
     for rank in session.ranks:
@@ -112,7 +112,7 @@ class _Stored:
     odd: frozenset[str]
 
 
-def _stored(session: Session, rank: Rank) -> _Stored:
+def _stored(session: Federation, rank: Rank) -> _Stored:
     """Read what the file of a rank says, on the connection that counts its rows too."""
     texts: dict[str, list[tuple[str, str]]] = {}
     with told_as_input_error(rank.opening.path), session.reader(rank.number).lend() as database:
@@ -162,7 +162,7 @@ def _create_tables(
 class _Copy:
     """Copies the tables of all ranks, file by file: attaching a file of many ranks once per rank takes minutes."""
 
-    def __init__(self, connection: apsw.Connection, session: Session, path: Path, progress: Progress | None) -> None:
+    def __init__(self, connection: apsw.Connection, session: Federation, path: Path, progress: Progress | None) -> None:
         self._connection = connection
         self._session = session
         self._path = path
@@ -182,7 +182,7 @@ class _Copy:
         self._connection.execute("ATTACH ? AS source", (opening.uri,))
         self._connection.execute("BEGIN")
         for rank in ranks:
-            part = self._session.part(rank.number, "source")
+            part = self._session.rank_tables(rank.number, "source")
             for base in rank.tables:
                 self._copy_table(base, part, texts[base + rank.suffix][1:])
         self._tell_left_out(opening, {rank.suffix for rank in ranks}, texts)
@@ -208,7 +208,7 @@ class _Copy:
             self._session.note(f"{opening.path}: not merged, no table of a rank: {', '.join(left)}")
 
 
-def _check_suffixes(session: Session) -> None:
+def _check_suffixes(session: Federation) -> None:
     seen: dict[str, Rank] = {}
     for rank in session.ranks:
         other = seen.setdefault(rank.suffix, rank)
@@ -258,7 +258,7 @@ def _row_ranges(connection: apsw.Connection, table: str) -> Iterator[tuple[int, 
         first = found[1] if len(found) == 2 else None
 
 
-def _store_views(connection: apsw.Connection, session: Session) -> None:
+def _store_views(connection: apsw.Connection, session: Federation) -> None:
     parts = tuple(RankTables(r.suffix, r.tables, None, r.number, r.hostname) for r in session.ranks)
     connection.execute("BEGIN")
     for relation in relations(parts):

@@ -16,9 +16,9 @@ from pathlib import Path
 import apsw
 
 from rocpd.errors import InputError, OutputError
+from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import identify
 from rocpd.federate.open.opening import Opening, plan, told_as_input_error
-from rocpd.federate.session import Session
 from rocpd.output import complete_or_nothing, folder_complete_or_nothing, told_as_output_error
 from rocpd.types import Progress
 
@@ -36,7 +36,7 @@ class Files(enum.StrEnum):
 
 
 def package(
-    session: Session, folder: Path, files: Files = Files.STAY, force: bool = False, progress: Progress | None = None
+    session: Federation, folder: Path, files: Files = Files.STAY, force: bool = False, progress: Progress | None = None
 ) -> Mapping[Path, Path]:
     """Make a package of all files of a session.
 

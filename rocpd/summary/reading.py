@@ -12,9 +12,9 @@ from functools import partial
 from typing import TypeAlias
 
 from rocpd.errors import RocpdError
+from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.federate.session import Session
 from rocpd.summary.options import By, Options
 from rocpd.summary.result import Field, Summary, Table
 from rocpd.summary.spread import Spread
@@ -92,7 +92,7 @@ class Reading:
         progress: called with (ranks read, ranks in all).
     """
 
-    def __init__(self, session: Session, options: Options | None = None, progress: Progress | None = None) -> None:
+    def __init__(self, session: Federation, options: Options | None = None, progress: Progress | None = None) -> None:
         self.session = session
         self.options = options or Options()
         self._progress = progress
@@ -109,7 +109,7 @@ class Reading:
             work: a module-level function or a `functools.partial` of one; it and what it gives can be pickled.
         """
         left_out: Counter[str] = Counter()
-        answers = self.session.each(partial(_work, work=work, options=self.options))
+        answers = self.session.map_ranks(partial(_work, work=work, options=self.options))
         for done, (rank, (answer, own)) in enumerate(answers, 1):
             left_out += own
             yield rank, answer

@@ -14,7 +14,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TypeAlias, cast
 
 from rocpd.errors import RocpdError, UsageError
-from rocpd.federate.session import Session
+from rocpd.federate.federation import Federation
 from rocpd.summary.options import By, Options
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import SUMMARIES, TABLES
@@ -32,7 +32,7 @@ def others() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=GROUP) if point.name not in TABLES}
 
 
-def summary(session: Session, name: str, by: str | By | None = None, **options: object) -> Summary:
+def summary(session: Federation, name: str, by: str | By | None = None, **options: object) -> Summary:
     """Give one table, such as `kernels`, `gaps` or `stragglers`.
 
     Args:
@@ -57,7 +57,7 @@ def summary(session: Session, name: str, by: str | By | None = None, **options: 
 
 
 def run(
-    session: Session, name: str, options: Options | None = None, progress: Progress | None = None
+    session: Federation, name: str, options: Options | None = None, progress: Progress | None = None
 ) -> Iterator[Summary]:
     """Run the analysis that `name` is or belongs to; give all its tables, or the one that was named."""
     for analysis, tables in planned([name]).items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from rocpd.federate.session import Session
+from rocpd.federate.federation import Federation
 from rocpd.summary.domains import domain_groups, groups_by_domain
 from rocpd.summary.options import KernelNames, Options
 from rocpd.summary.reading import Reading
@@ -35,7 +35,7 @@ class SummaryOptions:
 
 
 def summarize(
-    session: Session, options: SummaryOptions | None = None, progress: Progress | None = None
+    session: Federation, options: SummaryOptions | None = None, progress: Progress | None = None
 ) -> Iterator[SummaryTable]:
     """Give the summary tables of a session: kernels first, then copies, allocations, scratch, API domains, markers.
 

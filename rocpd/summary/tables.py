@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.session import Session
 from rocpd.summary.domains import Group
 from rocpd.trace.moments import Moments
 from rocpd.types import Row
@@ -41,7 +41,7 @@ def table(name: str, groups: Iterable[Group]) -> SummaryTable:
     return SummaryTable(name, COLUMNS, tuple(_rows(groups)))
 
 
-def table_by_rank(name: str, groups: Iterable[Group], session: Session) -> SummaryTable:
+def table_by_rank(name: str, groups: Iterable[Group], session: Federation) -> SummaryTable:
     """One block per rank; percentages are of that rank's total time.
 
     A `Rank` column is added behind only where process and host do not tell the ranks apart.

@@ -15,8 +15,7 @@ import pytest
 
 import rocpd
 from rocpd.errors import InputError
-from rocpd.federate.open import opening
-from rocpd.federate.run import attach
+from rocpd.federate import limits
 from rocpd.schema.write import suffix_of
 from tests.build import TraceBuilder, guid_of
 from tests.cli.conftest import assert_one_error
@@ -191,8 +190,7 @@ def test_verbose_shows_where(cli: Cli) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_locked_by_a_writer(command: str, cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (opening, attach):
-        monkeypatch.setattr(module, "BUSY_MS", 30)
+    monkeypatch.setattr(limits, "DEFAULT", limits.Limits(busy_ms=30))
     path = good(folder / "a.db")
     with writer(path, EXCLUSIVE, f"rocpd_string{SUFFIX}"):
         before = state_of(folder)
@@ -203,8 +201,7 @@ def test_locked_by_a_writer(command: str, cli: Cli, folder: Path, monkeypatch: p
 
 def test_locked_in_the_middle(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A profiler takes its lock after the files were opened."""
-    for module in (opening, attach):
-        monkeypatch.setattr(module, "BUSY_MS", 30)
+    monkeypatch.setattr(limits, "DEFAULT", limits.Limits(busy_ms=30))
     one, two = good(folder / "1.db", 1), good(folder / "2.db", 2)
     with rocpd.connect([one, two]) as session:
         assert session.sql("SELECT count(*) FROM regions").fetchall() == [(802,)]

@@ -180,7 +180,7 @@ def test_python_m_and_script_are_the_same(process: Cli, job: Path) -> None:
 
 def test_a_bug_is_told_in_one_line(job: Path) -> None:
     program = (
-        "import sys, rocpd.federate.session as s\n"
+        "import sys, rocpd.session as s\n"
         "s.connect = lambda *a, **k: 1 / 0\n"
         "from rocpd.cli import run\n"
         "sys.exit(run(['info', '.', *sys.argv[1:]]))"

@@ -32,9 +32,9 @@ BAR = re.compile(r"\r(?P<label>[\w -]+?) (?P<bar>[━ ]{10,}) +\d+%")
 PROGRAM = """
 import sys
 import rocpd.cli.diagnostics as diagnostics
-import rocpd.federate.session as session
+from rocpd.federate import limits
 diagnostics._PATIENCE_S = {patience}
-session._SMALL_BYTES = 0
+limits.DEFAULT = limits.Limits(small_bytes=0)
 if {controlling}:
     import fcntl, os, termios
     os.setsid()

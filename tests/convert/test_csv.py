@@ -144,8 +144,7 @@ def test_calls_without_a_file_are_told(open_job: OpenJob, tmp_path: Path) -> Non
 
 
 def test_a_window_leaves_rows_out_without_a_word(open_job: OpenJob, tmp_path: Path) -> None:
-    session = open_job(TraceBuilder().region("early", 1, 2).region("late", 100, 200))
-    session.restrict(rocpd.Window(start="50%"))
+    session = open_job(TraceBuilder().region("early", 1, 2).region("late", 100, 200)).within(rocpd.Window(start="50%"))
 
     (path, _) = FORMATS["csv"].write(session, ConvertOptions(tmp_path / "out"))
 

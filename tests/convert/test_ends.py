@@ -100,8 +100,8 @@ def _runs(pid: int) -> bool:
 def test_a_full_disk_leaves_nothing(files: Path, tmp_path: Path, form: str, processes: int) -> None:
     if form == "otf2":
         pytest.importorskip("otf2", reason="the otf2 wheel is not installed")
-    with small_disk(tmp_path / "disk", "1m") as disk, rocpd.connect(files) as session:
-        options = ConvertOptions(disk / "out", processes=processes)
+    with small_disk(tmp_path / "disk", "1m") as disk, rocpd.connect(files, jobs=processes) as session:
+        options = ConvertOptions(disk / "out")
         with pytest.raises(rocpd.OutputError):
             FORMATS[form].write(session, options)
         assert not (disk / "out").exists()
@@ -143,8 +143,10 @@ def test_an_input_that_is_damaged_within_a_worker(files: Path, tmp_path: Path) -
             half = len(data) // 2
             data[half : half + half // 2] = b"\xaa" * (half // 2)
         copies[-1].write_bytes(data)
-    with rocpd.connect(copies) as session:
-        for processes in (1, 2):
-            with pytest.raises(rocpd.InputError, match=copies[1].name):
-                FORMATS["pftrace"].write(session, ConvertOptions(tmp_path / "out", processes=processes))
+    for processes in (1, 2):
+        with (
+            rocpd.connect(copies, jobs=processes) as session,
+            pytest.raises(rocpd.InputError, match=copies[1].name),
+        ):
+            FORMATS["pftrace"].write(session, ConvertOptions(tmp_path / "out"))
     assert not (tmp_path / "out").exists()

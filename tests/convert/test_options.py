@@ -79,9 +79,9 @@ def test_processes_write_the_same_bytes(tmp_path: Path, form: str) -> None:
     simulate(JobOptions(tmp_path / "job", ranks=5, nodes=2, steps=1, faults=True))
     told, found = [], []
     for processes in (1, 3):
-        with rocpd.connect(tmp_path / "job", skip_bad=True) as session:
+        with rocpd.connect(tmp_path / "job", skip_bad=True, jobs=processes) as session:
             folder = tmp_path / f"out{processes}"
-            FORMATS[form].write(session, ConvertOptions(folder, processes=processes, stats=True))
+            FORMATS[form].write(session, ConvertOptions(folder, stats=True))
             told.append(session.notes)
             files = sorted(p for p in folder.rglob("*") if p.is_file())
             found.append({str(p.relative_to(folder)): p.read_bytes() for p in files})

@@ -388,7 +388,7 @@ def test_two_adjoining_windows_hold_together_what_the_whole_trace_holds(open_job
     halves: list[tuple[object, ...]] = []
     for i, window in enumerate((rocpd.Window(end=BASE + 50), rocpd.Window(start=BASE + 50))):
         session = open_job(job())
-        session.restrict(window)
+        session = session.within(window)
         found = names(session, f"half{i}")
         assert len(found) > 10
         halves += found

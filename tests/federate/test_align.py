@@ -74,7 +74,7 @@ def test_nothing_is_said_where_nothing_is_done(how: Align) -> None:
 def test_a_session_tells_once_and_leaves_timestamps_as_recorded(open_job: OpenJob) -> None:
     session = open_job(at(0, 100, 200), at(1, 5000, 5300, "other"))
     told: list[str] = []
-    with rocpd.connect([rank.opening.path for rank in session.ranks], tell=told.append) as again:
+    with rocpd.connect([rank.opening.path for rank in session.ranks], on_note=told.append) as again:
         assert told == []
         assert again.time_range == (100, 400)
         assert again.time_range == (100, 400)

@@ -20,6 +20,8 @@ import rocpd
 from rocpd.convert import FORMATS
 from rocpd.convert.options import ConvertOptions
 from rocpd.errors import ClosedError, InputError, RocpdError, UsageError
+from rocpd.federate import limits
+from rocpd.federate.limits import Limits
 from rocpd.federate.run import cluster as cluster_module
 from rocpd.federate.run.cluster import Cluster
 from rocpd.simulate import JobOptions, simulate
@@ -66,8 +68,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture
 def many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small jobs are cut into as many tasks, and as deep a tree, as large ones."""
-    monkeypatch.setattr(cluster_module, "_LEAST_BYTES", 1)
-    monkeypatch.setattr(cluster_module, "_FAN_IN", 2)
+    monkeypatch.setattr(limits, "DEFAULT", Limits(task_bytes=1, fan_in=2))
 
 
 @pytest.mark.usefixtures("many_tasks")
@@ -83,8 +84,10 @@ def test_a_cluster_changes_no_answer(sql: str, files: list[Path], client: distri
 def test_ranks_are_batched(files: list[Path], client: distributed.Client) -> None:
     with rocpd.connect(files, client=client) as session:
         seen: list[tuple[int, int]] = []
-        session.on_progress = lambda done, total: seen.append((done, total))
-        assert session.execute("SELECT count(*) FROM kernels").fetchall()[0][0] > 0
+        rows = session.execute(
+            "SELECT count(*) FROM kernels", on_progress=lambda done, total: seen.append((done, total))
+        )
+        assert rows.fetchall()[0][0] > 0
     assert 1 <= len(seen) < 9
     assert seen[-1] == (9, 9)
 
@@ -104,8 +107,7 @@ def test_a_worker_that_is_killed_in_mid_query(sql: str, files: list[Path], local
                 killed.append(next(iter(client.run(os.getpid).values())))
                 os.kill(killed[0], signal.SIGKILL)
 
-        session.on_progress = kill
-        assert session.execute(sql).fetchall() == wanted
+        assert session.execute(sql, on_progress=kill).fetchall() == wanted
         assert killed
 
 
@@ -149,12 +151,12 @@ def test_what_is_wrong_on_a_worker_is_told_as_here(client: distributed.Client, t
     assert caught.value.hint == "check its permissions"
 
 
-def test_a_cluster_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(cluster_module, "_DIAL_S", 0.2)
+def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
+    impatient = Limits(dial_s=0.2)
     with pytest.raises(UsageError, match="no scheduler at tcp:"):
-        Cluster("tcp://127.0.0.1:9")
+        Cluster("tcp://127.0.0.1:9", limits=impatient)
     with pytest.raises(UsageError, match=r"no scheduler at .*none\.json"):
-        Cluster(str(tmp_path / "none.json"))
+        Cluster(str(tmp_path / "none.json"), limits=impatient)
 
 
 def test_a_client_that_is_closed_or_cannot_wait(files: list[Path], local: distributed.LocalCluster) -> None:
@@ -185,7 +187,7 @@ def test_a_session_that_is_closed_while_its_rows_are_read(files: list[Path], loc
 
 
 def test_workers_with_another_version(client: distributed.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rocpd, "__version__", "99.0")
+    monkeypatch.setattr(cluster_module, "__version__", "99.0")
     with pytest.raises(UsageError, match=r"workers have another rocpd than 99\.0: \d"):
         Cluster(client)
 

@@ -16,10 +16,10 @@ import pytest
 
 import rocpd
 from rocpd.errors import InputError, QueryError
-from rocpd.federate import session as session_module
+from rocpd.federate import limits
+from rocpd.federate.limits import Limits
 from rocpd.federate.open import opening
-from rocpd.federate.run import local, pool, request
-from rocpd.federate.run.copying import Copied
+from rocpd.federate.run.copying import CopiedDatabase
 from rocpd.federate.run.spool import spooled
 from rocpd.schema.render import RankTables
 from rocpd.schema.write import suffix_of
@@ -64,41 +64,47 @@ def thousand(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(autouse=True)
 def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "_SMALL_BYTES", 0)
+    monkeypatch.setattr(limits, "DEFAULT", Limits(small_bytes=0))
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Iterator[rocpd.Session]:
+def files(tmp_path: Path) -> list[Path]:
     ranks = [TraceBuilder(n) for n in range(7)]
     for n, rank in enumerate(ranks):
         for i in range(20):
             rank.kernel(f"k{(i * n) % 5}", i, i * n + 7)
-    with rocpd.connect([rank.write(tmp_path / f"{n}.db") for n, rank in enumerate(ranks)]) as opened:
+    return [rank.write(tmp_path / f"{n}.db") for n, rank in enumerate(ranks)]
+
+
+@pytest.fixture
+def session(files: list[Path]) -> Iterator[rocpd.Session]:
+    with rocpd.connect(files) as opened:
         yield opened
 
 
 @pytest.mark.parametrize(
     "sql", [BY_NAME, "SELECT rank, id FROM kernels", "SELECT * FROM kernels ORDER BY name LIMIT 9"]
 )
-def test_the_number_of_threads_changes_nothing(sql: str, session: rocpd.Session) -> None:
+def test_the_number_of_threads_changes_nothing(sql: str, files: list[Path]) -> None:
     """Not even the last digit of a float, nor the order of rows that have none."""
-    answers = [session.execute(sql, threads=threads).fetchall() for threads in (1, 2, 3, 16, 0)]
+    answers = []
+    for jobs in (1, 2, 3, 16, None):
+        with rocpd.connect(files, jobs=jobs) as session:
+            answers.append(session.execute(sql).fetchall())
     assert answers.count(answers[0]) == len(answers)
     assert len(answers[0]) > 0
 
 
-def test_a_rank_of_many_rows_is_streamed(session: rocpd.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rank_of_many_rows_is_streamed(session: rocpd.Session, files: list[Path]) -> None:
     whole = session.execute("SELECT * FROM kernels").fetchall()
-    monkeypatch.setattr(local, "_FEW", 5)
-    monkeypatch.setattr(request, "_CHUNK", 3)
-    assert session.execute("SELECT * FROM kernels").fetchall() == whole
+    with rocpd.connect(files, limits=Limits(small_bytes=0, few_rows=5, chunk_rows=3)) as streaming:
+        assert streaming.execute("SELECT * FROM kernels").fetchall() == whole
     assert len(whole) == 140
 
 
 def test_progress_counts_ranks(session: rocpd.Session) -> None:
     seen: list[tuple[int, int]] = []
-    session.on_progress = lambda done, total: seen.append((done, total))
-    session.execute(BY_NAME).fetchall()
+    session.execute(BY_NAME, on_progress=lambda done, total: seen.append((done, total))).fetchall()
     assert seen == [(n, 7) for n in range(1, 8)]
 
 
@@ -133,7 +139,7 @@ def test_a_file_that_is_damaged_after_opening(session: rocpd.Session) -> None:
 
 def test_a_thousand_files(thousand: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """More than SQLite attaches and more than are kept open: metadata only, connections closed."""
-    monkeypatch.setattr(pool, "_MOST_IDLE", 500)
+    monkeypatch.setattr(limits, "DEFAULT", Limits(small_bytes=0, idle_connections=500))
     files_before = open_files()
     with rocpd.connect(thousand) as opened:
         assert open_files() == files_before
@@ -148,7 +154,7 @@ def test_few_file_descriptors(thousand: list[Path]) -> None:
 import resource, rocpd
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
 notes = []
-with rocpd.connect({list(map(str, thousand[:400]))!r}, tell=notes.append) as s:
+with rocpd.connect({list(map(str, thousand[:400]))!r}, on_note=notes.append) as s:
     print(s.execute("SELECT count(*), sum(duration) FROM kernels").fetchall())
     numbered = "SELECT row_number() OVER (ORDER BY start, rank) AS n FROM kernels"
     print(s.execute(f"SELECT max(n) FROM ({{numbered}})").fetchall())
@@ -164,7 +170,7 @@ print(len(notes), notes[0].split(":")[0])
 
 def test_only_what_a_statement_names_is_copied(thousand: list[Path]) -> None:
     notes: list[str] = []
-    with rocpd.connect(thousand[:130], tell=notes.append) as opened:
+    with rocpd.connect(thousand[:130], on_note=notes.append) as opened:
         windows = "SELECT name, start, row_number() OVER (ORDER BY start, guid) FROM kernels ORDER BY 3 LIMIT 1"
         assert opened.execute(windows).fetchall() == [("gemm", 10, 1)]
         across = "SELECT count(*) FROM rocpd_region a JOIN rocpd_region b ON a.start = b.start"
@@ -186,16 +192,16 @@ def test_two_statements_at_a_time_over_copies(thousand: list[Path]) -> None:
 
 
 def test_a_copy_that_was_interrupted_is_made_again(thousand: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    copy = Copied._copy_table
+    copy = CopiedDatabase._copy_table
     seen: list[str] = []
 
-    def stop(self: Copied, part: RankTables, base: str) -> None:
+    def stop(self: CopiedDatabase, part: RankTables, base: str) -> None:
         seen.append(base)
         if len(seen) == 50:
             raise KeyboardInterrupt
         copy(self, part, base)
 
-    monkeypatch.setattr(Copied, "_copy_table", stop)
+    monkeypatch.setattr(CopiedDatabase, "_copy_table", stop)
     with rocpd.connect(thousand[:130]) as opened:
         with pytest.raises(KeyboardInterrupt):
             opened.execute("SELECT median(duration) FROM kernels")
@@ -255,7 +261,10 @@ def test_ctrl_c_stops_within_a_second(strategy: str, tmp_path: Path) -> None:
         rank.write(tmp_path / f"{n}.db")
     joins = " ".join(f"JOIN regions {name} USING (guid)" for name in "bcd")
     endless = f"SELECT count(*) FROM regions a {joins}"
-    program = "import rocpd.federate.session as s; s._SMALL_BYTES = 0; from rocpd.__main__ import main; main()"
+    program = (
+        "from rocpd.federate import limits; limits.DEFAULT = limits.Limits(small_bytes=0);"
+        "from rocpd.__main__ import main; main()"
+    )
     command = [sys.executable, "-c", program, "query", endless, str(tmp_path), "--strategy", strategy]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=SOURCE) as process:
         time.sleep(2.5)

@@ -144,7 +144,7 @@ def session(files: list[Path]) -> Iterator[rocpd.Session]:
 
 
 def test_listing(session: rocpd.Session) -> None:
-    assert categories(session) == [
+    assert categories(session.map_ranks) == [
         ("HIP", "HIP_RUNTIME_API_EXT", 3),
         ("HSA", "HSA_CORE_API", 3),
         ("KERNELS", "KERNEL_DISPATCH", 6),

@@ -118,7 +118,7 @@ def test_a_guid_given_twice_counts_once_and_is_told_once(tmp_path: Path) -> None
     whole = merged(tmp_path / "merged.db", *(TraceBuilder(n).kernel("gemm", 1, 2 + n) for n in (0, 1)))
     (tmp_path / "copy.db").write_bytes(first.read_bytes())
     told: list[str] = []
-    with rocpd.connect([first, tmp_path / "copy.db", second, whole], tell=told.append) as session:
+    with rocpd.connect([first, tmp_path / "copy.db", second, whole], on_note=told.append) as session:
         assert session.sql("SELECT guid, duration FROM kernels").fetchall() == [(guid_of(0), 1), (guid_of(1), 2)]
         assert told == session.notes
         assert told == [

@@ -12,9 +12,9 @@ import pytest
 import rocpd
 from rocpd.federate.merge import merge
 from rocpd.federate.open.opening import Opening
-from rocpd.federate.run.connection_cache import Keeper, lent
+from rocpd.federate.run.connection_cache import ConnectionCache, borrow
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.federate.session import Session
+from rocpd.session import Session
 from tests.build import TraceBuilder
 
 
@@ -38,7 +38,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 def _connection(session: Session, rank: int) -> apsw.Connection:
-    with lent(session.ranks[rank].opening, session.part(rank)) as database:
+    with borrow(session.ranks[rank].opening, session.rank_tables(rank)) as database:
         database.connection.execute("SELECT 1").fetchall()
         return database.connection
 
@@ -51,7 +51,7 @@ def test_ranks_of_a_merged_file_are_read_through_one_connection(
         merge(session, out)
     with rocpd.connect(out) as session:
         opened.clear()
-        assert [durations for _, durations in session.each(_durations)] == [[10], [11], [12]]
+        assert [durations for _, durations in session.map_ranks(_durations)] == [[10], [11], [12]]
         assert opened == [out]
 
 
@@ -61,14 +61,14 @@ def _durations(reader: RankReader) -> list[int]:
 
 def test_a_file_is_kept_until_another_is_read(files: list[Path]) -> None:
     with rocpd.connect(files) as session:
-        keeper = Keeper()
-        first, again, other = (keeper.do(functools.partial(_connection, session), rank) for rank in (0, 0, 1))
+        cache = ConnectionCache()
+        first, again, other = (cache.run(functools.partial(_connection, session), rank) for rank in (0, 0, 1))
         assert first is again
         with pytest.raises(apsw.ConnectionClosedError):
             first.execute("SELECT 1")
         other.execute("SELECT 1").fetchall()
-        keeper.close()
-        keeper.close()
+        cache.close()
+        cache.close()
         with pytest.raises(apsw.ConnectionClosedError):
             other.execute("SELECT 1")
 
@@ -80,33 +80,33 @@ def test_nothing_is_kept_outside_of_tasks(files: list[Path]) -> None:
 
 def test_nothing_is_kept_after_an_error_or_in_the_middle_of_a_statement(files: list[Path]) -> None:
     with rocpd.connect(files) as session:
-        keeper = Keeper()
+        cache = ConnectionCache()
         left: list[Iterator[object]] = []
 
         def fails(_: int) -> None:
-            with lent(session.ranks[0].opening, session.part(0)):
+            with borrow(session.ranks[0].opening, session.rank_tables(0)):
                 raise KeyError
 
         def leaves(_: int) -> None:
-            with lent(session.ranks[0].opening, session.part(0)) as database:
+            with borrow(session.ranks[0].opening, session.rank_tables(0)) as database:
                 left.append(iter(database.connection.execute("SELECT 1 FROM sqlite_master")))
                 next(left[0])
 
         with pytest.raises(KeyError):
-            keeper.do(fails, 0)
-        assert keeper.take(session.ranks[0].opening) is None
-        keeper.do(leaves, 0)
-        assert keeper.take(session.ranks[0].opening) is None
+            cache.run(fails, 0)
+        assert cache.take(session.ranks[0].opening) is None
+        cache.run(leaves, 0)
+        assert cache.take(session.ranks[0].opening) is None
 
 
 def test_two_at_a_time_have_connections_of_their_own(files: list[Path]) -> None:
     with rocpd.connect(files) as session:
-        keeper = Keeper()
+        cache = ConnectionCache()
 
         def both(_: int) -> bool:
-            where = session.ranks[0].opening, session.part(0)
-            with lent(*where) as one, lent(*where) as two:
+            where = session.ranks[0].opening, session.rank_tables(0)
+            with borrow(*where) as one, borrow(*where) as two:
                 return one is two
 
-        assert not keeper.do(both, 0)
-        keeper.close()
+        assert not cache.run(both, 0)
+        cache.close()

@@ -137,7 +137,7 @@ def test_overlapping_inputs_count_each_guid_once(tmp_path: Path) -> None:
     files = [trace(n).write(tmp_path / f"{n}.db") for n in range(3)]
     left, right = merged(tmp_path, *files[:2], name="left.db"), merged(tmp_path, *files[1:], name="right.db")
     notes: list[str] = []
-    with rocpd.connect([left, right, files[2]], tell=notes.append) as session:
+    with rocpd.connect([left, right, files[2]], on_note=notes.append) as session:
         merge(session, tmp_path / "all.db")
     assert content(tmp_path / "all.db") == content(merged(tmp_path, *files, name="expected.db"))
     assert [guid_of(1) in notes[0], guid_of(2) in notes[1], len(notes)] == [True, True, 2]

@@ -10,7 +10,7 @@ import pytest
 
 import rocpd
 from rocpd.errors import UsageError
-from rocpd.federate import session as session_module
+from rocpd.federate.limits import Limits
 from rocpd.federate.plan.planner import plan
 from rocpd.federate.plan.steps import Strategy
 from rocpd.schema.load import VIEWS, view
@@ -120,8 +120,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rocpd.Session]
         for n in range(3)
     ]  # fmt: skip
     files = [rank.write(folder / f"{n}.db") for n, rank in enumerate(ranks)]
-    with pytest.MonkeyPatch.context() as monkeypatch, rocpd.connect(files) as opened:
-        monkeypatch.setattr(session_module, "_SMALL_BYTES", 0)
+    with rocpd.connect(files, limits=Limits(small_bytes=0)) as opened:
         yield opened
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import rocpd
 from rocpd.errors import QueryError, UsageError
-from rocpd.federate import session as session_module
+from rocpd.federate.limits import Limits
 from rocpd.federate.plan.planner import plan
 from rocpd.federate.plan.steps import Strategy
 from rocpd.schema.load import TABLES, VIEWS, strip_comments, view
@@ -30,8 +30,7 @@ def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     restricted = request.param == "simulated"
     filters = rocpd.Filters(ranks="0,2-7", exclude_kernel="elementwise", agents="GPU-0,GPU-1") if restricted else None
     window = rocpd.Window("1%", "99%", clip=True) if restricted else None
-    with pytest.MonkeyPatch.context() as monkeypatch, rocpd.connect(files, filters=filters, window=window) as opened:
-        monkeypatch.setattr(session_module, "_SMALL_BYTES", 0)
+    with rocpd.connect(files, filters=filters, window=window, limits=Limits(small_bytes=0)) as opened:
         yield opened
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import rocpd
 from rocpd.errors import ClosedError, InputError, QueryError
-from rocpd.federate.run import local, request
+from rocpd.federate.limits import Limits
 from rocpd.schema.load import TABLES, VIEWS
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
@@ -20,9 +20,12 @@ from tests.conftest import OpenJob
 SOURCE = Path(__file__).parents[2]
 
 
+RANKS = [TraceBuilder(n, pid=10 + n).kernel("gemm", 10, 20 + n).region("f", 1, 2) for n in range(3)]
+
+
 @pytest.fixture
 def session(open_job: OpenJob) -> rocpd.Session:
-    return open_job(*(TraceBuilder(n, pid=10 + n).kernel("gemm", 10, 20 + n).region("f", 1, 2) for n in range(3)))
+    return open_job(*RANKS)
 
 
 def test_what_a_session_knows(session: rocpd.Session) -> None:
@@ -115,15 +118,11 @@ def test_a_closed_session_says_so(session: rocpd.Session) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["rows", "attached"])
-def test_rows_of_a_session_that_is_closed_meanwhile(
-    strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(local, "_FEW", 0)
-    monkeypatch.setattr(request, "_CHUNK", 1)
-    for number in range(3):
-        path = TraceBuilder(number).kernel("gemm", 10, 20 + number).write(tmp_path / f"{number}.db")
-        os.utime(path, (1e9, 1e9))  # rows of a file that is perhaps still written are read at once
-    session = rocpd.connect(tmp_path)
+def test_rows_of_a_session_that_is_closed_meanwhile(strategy: str, tmp_path: Path) -> None:
+    files = [rank.write(tmp_path / f"{rank.pid}.db") for rank in RANKS]
+    for path in files:
+        os.utime(path, (1, 1))  # a file that was just written is perhaps live: its rows are read at once
+    session = rocpd.connect(files, limits=Limits(few_rows=0, chunk_rows=1))
     rows = session.execute("SELECT * FROM kernels", strategy=strategy)
     next(rows)
     session.close()
@@ -195,7 +194,7 @@ def test_a_bad_file_stops_or_is_left_out(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"bad\.db: not a SQLite database"):
         rocpd.connect([good, tmp_path / "bad.db"])
     told: list[str] = []
-    with rocpd.connect([good, tmp_path / "bad.db"], skip_bad=True, tell=told.append) as session:
+    with rocpd.connect([good, tmp_path / "bad.db"], skip_bad=True, on_note=told.append) as session:
         assert told == [f"left out: {tmp_path}/bad.db: not a SQLite database"]
         assert session.sql("SELECT count(*) FROM kernels").fetchall() == [(1,)]
 

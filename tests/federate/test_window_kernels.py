@@ -19,8 +19,7 @@ def job() -> list[TraceBuilder]:
 
 
 def names(session: rocpd.Session, window: rocpd.Window) -> list[tuple[Any, ...]]:
-    session.restrict(window)
-    return session.sql('SELECT name, start, "end" FROM kernels ORDER BY start').fetchall()
+    return session.within(window).sql('SELECT name, start, "end" FROM kernels ORDER BY start').fetchall()
 
 
 def test_from_the_first_to_the_last_of_some_kernels(open_job: OpenJob) -> None:
@@ -45,6 +44,7 @@ def test_cut_at_the_edges(open_job: OpenJob) -> None:
         ("relu", 450, 460),
         ("gemm", 500, 600),
     ]
+    session = session.within(rocpd.Window(300, 600, clip=True))
     assert session.sql('SELECT start, "end", duration FROM regions').fetchall() == [(300, 600, 300)]
     assert session.sql('SELECT start, "end" FROM rocpd_region').fetchall() == [(300, 600)]
     attached = session.execute("SELECT SUM(duration) FROM kernels WHERE start > 0", strategy="attached")
@@ -52,8 +52,7 @@ def test_cut_at_the_edges(open_job: OpenJob) -> None:
 
 
 def test_filters_hold_for_the_hottest_region(open_job: OpenJob) -> None:
-    session = open_job(*job())
-    session.select(rocpd.Filters(exclude_kernel="gemm"))
+    session = open_job(*job()).where(rocpd.Filters(exclude_kernel="gemm"))
     assert [row[0] for row in names(session, rocpd.Window(auto_roi=True))] == ["init"]
 
 
@@ -69,9 +68,9 @@ def test_filters_hold_for_the_hottest_region(open_job: OpenJob) -> None:
 )
 def test_what_cannot_be(window: rocpd.Window, error: type[Exception], message: str, open_job: OpenJob) -> None:
     with pytest.raises(error, match=message):
-        open_job(*job()).restrict(window)
+        open_job(*job()).within(window)
 
 
 def test_no_kernel_no_hottest_region(open_job: OpenJob) -> None:
     with pytest.raises(RocpdError, match="no kernel ran"):
-        open_job(TraceBuilder().region("f", 1, 5)).restrict(rocpd.Window(auto_roi=True))
+        open_job(TraceBuilder().region("f", 1, 5)).within(rocpd.Window(auto_roi=True))

@@ -16,9 +16,10 @@ from hypothesis import HealthCheck, given, seed, settings
 
 import rocpd
 from rocpd.errors import QueryError
-from rocpd.federate import session as session_module
+from rocpd.federate.limits import Limits
 from rocpd.federate.merge import merge
 from rocpd.federate.plan.steps import Plan, Strategy
+from rocpd.federate.result import Rows
 from rocpd.simulate import JobOptions, simulate
 from tests.build import CPU, GPU, GPU2, TraceBuilder
 from tests.properties.statements import BASES, EVENTS, FOREIGN, OTHERS, SUMMARIES, Statement, statements
@@ -97,16 +98,19 @@ def _rank(number: int, host: str = "node0") -> TraceBuilder:
 class Counted:
     """A session that counts how statements were planned."""
 
-    def __init__(self, name: str, session: rocpd.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, name: str, session: rocpd.Session, elsewhere: rocpd.Session, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         self.name = name
         self.session = session
+        self.elsewhere = elsewhere
         self.strategies: Counter[Strategy] = Counter()
         self.reasons: Counter[str] = Counter()
         self.refused = 0
         names = {*EVENTS, *OTHERS, *BASES, *SUMMARIES, *(name for one, _, two in FOREIGN for name in (one, two))}
         self.columns = {n: session.execute(f"SELECT * FROM {n} LIMIT 0", strategy="attached").columns for n in names}
         self.values = self._values(names)
-        make: Callable[..., Plan] = session._plan
+        make: Callable[..., Plan] = session._engine.plan
 
         def noted(sql: str, parameters: object) -> Plan:
             plan = make(sql, parameters)
@@ -115,7 +119,7 @@ class Counted:
                 self.reasons[plan.reason.split(":")[0]] += 1
             return plan
 
-        monkeypatch.setattr(session, "_plan", noted)
+        monkeypatch.setattr(session._engine, "plan", noted)
 
     def _values(self, names: Iterable[str]) -> dict[str, list[object]]:
         """Some values of each column, by its name."""
@@ -136,27 +140,33 @@ class Counted:
     def answer(self, statement: Statement, strategy: str) -> Answer:
         """Columns and rows, or that SQLite refused."""
         try:
-            rows = self.session.execute(statement.sql, statement.parameters, strategy=strategy)
-            return rows.columns, rows.fetchall()
+            return _answer(self.session.execute(statement.sql, statement.parameters, strategy=strategy))
         except QueryError as error:
             return f"refused: {error}"
 
     def on_a_cluster(self, statement: Statement) -> Answer:
         """The answer to the last digit when other processes read ranks and add up: rows in the same order."""
-        strategies, reasons, local = self.strategies.copy(), self.reasons.copy(), self.session.executor
         try:
-            self.session.executor = Tree()
-            return self.answer(statement, "auto")
-        finally:
-            self.session.executor, self.strategies, self.reasons = local, strategies, reasons
+            return _answer(self.elsewhere.execute(statement.sql, statement.parameters))
+        except QueryError as error:
+            return f"refused: {error}"
+
+
+def _answer(rows: Rows) -> Answer:
+    return rows.columns, rows.fetchall()
 
 
 @pytest.fixture(scope="module", params=JOBS)
 def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Counted]:
     folder = tmp_path_factory.mktemp(request.param)
-    with pytest.MonkeyPatch.context() as monkeypatch, rocpd.connect(JOBS[request.param](folder)) as session:
-        monkeypatch.setattr(session_module, "_SMALL_BYTES", 0)
-        yield Counted(request.param, session, monkeypatch)
+    files = JOBS[request.param](folder)
+    planned = Limits(small_bytes=0)
+    with (
+        pytest.MonkeyPatch.context() as monkeypatch,
+        rocpd.connect(files, limits=planned) as session,
+        rocpd.connect(files, limits=planned, client=Tree()) as elsewhere,
+    ):
+        yield Counted(request.param, session, elsewhere, monkeypatch)
 
 
 def test_planned_statements_give_what_the_whole_gives(job: Counted) -> None:

@@ -44,7 +44,7 @@ def _batch(request: Request, shares: Sequence[Share]) -> list[Row]:
     rows: list[Row] = []
     for share in sent(list(shares)):
         with contextlib.closing(ShareDatabase(share)) as database:
-            rows += request.all(database)
+            rows += request.collect(database)
     return reduced(rows, request.merges)
 
 

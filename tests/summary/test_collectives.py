@@ -163,5 +163,5 @@ def test_a_window_does_not_shift_numbers(open_job: OpenJob) -> None:
         Member(0).collective(100, 150).collective(200, 290).collective(300, 390),
         Member(1).collective(100, 150).collective(280, 290).collective(310, 390),
     )
-    session.restrict(rocpd.Window(260, 400, inclusive=False))
+    session = session.within(rocpd.Window(260, 400, inclusive=False))
     assert cells(session, "collectives", "number ranks straggler wait_ns") == [(3, 2, 1, 10)]

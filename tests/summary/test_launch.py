@@ -47,7 +47,7 @@ def test_without_calls_it_says_so(open_job: OpenJob) -> None:
 def test_calls_before_the_window_count(open_job: OpenJob) -> None:
     """What runs in a window was mostly launched before it; an edge that cuts a kernel is no later start."""
     session = open_job(job())
-    session.restrict(rocpd.Window(90, 480, clip=True))
+    session = session.within(rocpd.Window(90, 480, clip=True))
     columns = "name launched delay_ns max_delay_ns api_ns gpu_ns"
     assert cells(session, "launch", columns) == [("a", 2, 75, 70, 18, 110), ("b", 1, 50, 50, 20, 30)]
     assert cells(session, "bottleneck", "operations launched idle_ns cpu_bound_ns unknown_ns") == [(3, 3, 250, 200, 0)]

@@ -14,7 +14,7 @@ import pytest
 import rocpd
 from rocpd.federate.merge import merge
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.rank_reader import RankReader, RankTask, do
+from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
 from rocpd.simulate import JobOptions, Plan, plan, simulate
 from rocpd.summary.options import By, Options
 from rocpd.summary.registry import SUMMARIES
@@ -236,10 +236,10 @@ def test_work_can_be_sent_and_answers_come_back(
 
     def sent(self: rocpd.Session, work: Callable[[RankReader], object]) -> Iterator[tuple[Rank, object]]:
         for rank in self.ranks:
-            task = pickle.loads(pickle.dumps(RankTask(rank, self.part(rank.number), work)))
-            yield rank, pickle.loads(pickle.dumps(do(task)))
+            task = pickle.loads(pickle.dumps(RankTask(rank, self.rank_tables(rank.number), work)))
+            yield rank, pickle.loads(pickle.dumps(run_task(task)))
 
-    monkeypatch.setattr(rocpd.Session, "each", sent)
+    monkeypatch.setattr(rocpd.Session, "map_ranks", sent)
     assert everything(session, by) == here
 
 

@@ -155,5 +155,5 @@ def test_without_collectives_and_steps_it_says_so(open_job: OpenJob) -> None:
 
 def test_the_heat_map_of_a_window(open_job: OpenJob) -> None:
     session = open_job(TraceBuilder().kernel("a", 100, 200).kernel("b", 250, 300))
-    session.restrict(rocpd.Window(150, 250, clip=True))
+    session = session.within(rocpd.Window(150, 250, clip=True))
     assert cells(session, "heat", "at_ns slice_ns busy_percent", bins=2) == [(50, 50, 100.0), (100, 50, 0.0)]

@@ -209,7 +209,7 @@ def test_progress_reaches_its_end(open_job: OpenJob) -> None:
 
 def test_a_window_restricts_the_summary(open_job: OpenJob) -> None:
     session = open_job(TraceBuilder().kernel("a", 1000, 1100).kernel("b", 1200, 1300).kernel("b", 1900, 2000))
-    session.restrict(rocpd.Window(start=1150))
+    session = session.within(rocpd.Window(start=1150))
     assert tables(session)["kernels_summary"] == [("b", 2, 200, 100.0, 100.0, 100, 100, 0.0)]
 
 

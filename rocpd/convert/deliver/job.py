@@ -14,11 +14,11 @@ import apsw
 
 from rocpd.convert.options import ConvertOptions
 from rocpd.convert.read import Tables, total_rows
+from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import told_as_input_error
-from rocpd.federate.run.connection_cache import lent
+from rocpd.federate.run.connection_cache import borrow
 from rocpd.federate.select.window import Interval
-from rocpd.federate.session import Session
 from rocpd.schema.render import RankTables
 
 _OWN_PIDS = 1 << 23
@@ -52,7 +52,7 @@ class RankJob:
     @contextlib.contextmanager
     def open(self) -> Iterator[Tables]:
         """Open the rank's file and give its tables; errors name the file."""
-        with lent(self.rank.opening, self.part) as database:
+        with borrow(self.rank.opening, self.part) as database:
             try:
                 yield Tables(database.connection, self.part, self.interval, self.whole)
             except apsw.Error:
@@ -66,7 +66,7 @@ class RankJob:
             return total_rows(tables)
 
 
-def jobs(session: Session, options: ConvertOptions, *, aligned: bool = True) -> tuple[RankJob, ...]:
+def jobs(session: Federation, options: ConvertOptions, *, aligned: bool = True) -> tuple[RankJob, ...]:
     """Give the ranks of a session in order.
 
     Args:
@@ -77,8 +77,8 @@ def jobs(session: Session, options: ConvertOptions, *, aligned: bool = True) -> 
     return tuple(
         RankJob(
             rank,
-            session.part(rank.number),
-            session.unwindowed(rank.number),
+            session.rank_tables(rank.number),
+            session.selection.apply_filters(rank.number, session.job.parts[rank.number]),
             session.window,
             offsets.get(rank.number, 0),
             place,

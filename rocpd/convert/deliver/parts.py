@@ -17,10 +17,8 @@ from typing import BinaryIO, cast
 
 from rocpd.convert.deliver.job import RankJob, jobs
 from rocpd.convert.options import ConvertOptions, Split
-from rocpd.federate.run.connection_cache import Keeper
-from rocpd.federate.run.local import Local
-from rocpd.federate.run.pool import Pool
-from rocpd.federate.session import Session
+from rocpd.federate.federation import Federation
+from rocpd.federate.run.connection_cache import ConnectionCache
 from rocpd.output import complete_or_nothing, told_as_output_error
 from rocpd.types import Answer, Progress
 
@@ -65,22 +63,22 @@ def outputs(ranks: Sequence[RankJob], split: Split | None) -> tuple[Output, ...]
 
 
 def run(
-    work: Callable[[Part], Answer], ranks: Sequence[RankJob], folder: Path, session: Session, progress: Progress | None
+    work: Callable[[Part], Answer],
+    ranks: Sequence[RankJob],
+    folder: Path,
+    session: Federation,
+    progress: Progress | None,
 ) -> Generator[tuple[Part, Answer], None, None]:
     """Do `work` for each rank, each with a temporary path in `folder`; give the results in order.
 
     The caller removes what `work` wrote, or it goes with `folder`; and it closes the generator before that.
     """
-    with contextlib.closing(Keeper()) as keeper:
-        counts = [keeper.do(RankJob.rows, job) if progress else 0 for job in ranks]
+    with contextlib.closing(ConnectionCache()) as cache:
+        counts = [cache.run(RankJob.rows, job) if progress else 0 for job in ranks]
     parts = [Part(job, folder.absolute() / str(number)) for number, job in enumerate(ranks)]
     done = 0
     with contextlib.ExitStack() as stack:
-        executor = session.executor
-        wanted = ranks[0].options.processes if ranks else None
-        if wanted is not None and not executor.is_remote:
-            executor = stack.enter_context(contextlib.closing(Local(Pool(), processes=wanted)))
-        answers = executor.each(work, parts, [job.rank for job in ranks])
+        answers = session.executor.each(work, parts, [job.rank for job in ranks])
         stack.callback(answers.close)
         for part, rows, answer in zip(parts, counts, answers, strict=True):
             yield part, answer
@@ -117,7 +115,7 @@ class Frame:
 
 def concatenate(
     work: Callable[[Part], Answer],
-    session: Session,
+    session: Federation,
     frame: Frame,
     options: ConvertOptions,
     progress: Progress | None,

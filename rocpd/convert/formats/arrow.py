@@ -19,14 +19,14 @@ from rocpd.convert.formats.parquet import tell_lost
 from rocpd.convert.formats.tables import check_views, record_batches, schema_of
 from rocpd.convert.options import ConvertOptions
 from rocpd.errors import UsageError
-from rocpd.federate.session import Session
+from rocpd.federate.federation import Federation
 from rocpd.output import complete_or_nothing
 from rocpd.types import Progress
 
 _DEFAULT = "kernels"
 
 
-def write(session: Session, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
+def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write one view; see `rocpd.convert.Format.write`."""
     check_views(options.views)
     if len(options.views) > 1:

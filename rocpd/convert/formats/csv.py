@@ -28,7 +28,7 @@ from rocpd.convert.formats.csv_files import FILES, CsvFile
 from rocpd.convert.formats.csv_stats import Groups
 from rocpd.convert.options import ConvertOptions
 from rocpd.convert.read import Tables
-from rocpd.federate.session import Session
+from rocpd.federate.federation import Federation
 from rocpd.output import check_free, complete_or_nothing
 from rocpd.types import Ints, Progress
 
@@ -45,7 +45,7 @@ class _Told:
     agents: list[str] = field(default_factory=list)
 
 
-def write(session: Session, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
+def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write `<name>_<kind>.csv` for each kind of event that occurs; see `rocpd.convert.Format.write`.
 
     All files appear together when the last one is complete.
@@ -238,7 +238,7 @@ def _groups(file: CsvFile, found: Sequence[Rows], job: RankJob) -> Groups:
     return groups
 
 
-def _tell_left_out(session: Session, left: Counter[str]) -> None:
+def _tell_left_out(session: Federation, left: Counter[str]) -> None:
     """Tell of regions and samples whose category has no file among rocprofv3's."""
     if left:
         found = sorted(category or "no category" for category in left)

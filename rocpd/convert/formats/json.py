@@ -19,7 +19,7 @@ from rocpd.convert.gather.collect import collect
 from rocpd.convert.gather.context import Damage
 from rocpd.convert.model import Annotation, Counters, Instants, RankEvents, Slices
 from rocpd.convert.options import ConvertOptions
-from rocpd.federate.session import Session
+from rocpd.federate.federation import Federation
 from rocpd.types import Ints, Progress
 
 _FRAME = Frame(".json", b'{"displayTimeUnit":"ns","traceEvents":[\n', b",\n", b"\n]}\n")
@@ -29,7 +29,7 @@ _BATCH = 1 << 13
 """Events made at once."""
 
 
-def write(session: Session, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
+def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write `<name>.json`; see `rocpd.convert.Format.write`."""
     options = options.plain()
     paths, told = concatenate(_part, session, _FRAME, options, progress)

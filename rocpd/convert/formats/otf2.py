@@ -16,12 +16,12 @@ from rocpd.convert.formats.otf2_rank import trace
 from rocpd.convert.gather.context import Damage
 from rocpd.convert.options import ConvertOptions
 from rocpd.errors import UsageError
-from rocpd.federate.session import Session
+from rocpd.federate.federation import Federation
 from rocpd.output import folder_complete_or_nothing
 from rocpd.types import Progress
 
 
-def write(session: Session, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
+def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write the folder `<name>_otf2`; see `rocpd.convert.Format.write`.
 
     Raises:

@@ -18,12 +18,12 @@ from rocpd.convert.deliver.job import RankJob, jobs
 from rocpd.convert.deliver.parts import Part, run
 from rocpd.convert.formats.tables import VIEWS, check_views, record_batches, schema_of
 from rocpd.convert.options import ConvertOptions
-from rocpd.federate.session import Session
+from rocpd.federate.federation import Federation
 from rocpd.output import folder_complete_or_nothing
 from rocpd.types import Progress
 
 
-def write(session: Session, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
+def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write the folder `<name>_parquet`; see `rocpd.convert.Format.write`."""
     check_views(options.views)
     folder = options.path("_parquet")
@@ -43,7 +43,7 @@ def write(session: Session, options: ConvertOptions, progress: Progress | None =
     return (folder,)
 
 
-def tell_lost(session: Session, form: str, lost: Counter[str]) -> None:
+def tell_lost(session: Federation, form: str, lost: Counter[str]) -> None:
     """Tell of cells that a typed column cannot hold."""
     for column, count in sorted(lost.items()):
         session.note(f"{form}: {count} values of {column} are no numbers: written as NULL")

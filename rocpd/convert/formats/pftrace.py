@@ -18,7 +18,7 @@ from rocpd.convert.gather.collect import collect
 from rocpd.convert.gather.context import Damage
 from rocpd.convert.model import RankEvents, Track
 from rocpd.convert.options import ConvertOptions
-from rocpd.federate.session import Session
+from rocpd.federate.federation import Federation
 from rocpd.types import Ints, Progress
 
 _INTERNED, _DESCRIPTOR, _DEFAULTS = 12, 60, 59
@@ -34,7 +34,7 @@ _BATCH = 1000
 """Interned texts per packet."""
 
 
-def write(session: Session, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
+def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write `<name>.pftrace`; see `rocpd.convert.Format.write`."""
     options = options.plain()
     paths, told = concatenate(_part, session, Frame(".pftrace"), options, progress)

@@ -22,9 +22,7 @@ from urllib.parse import quote
 import apsw
 
 from rocpd.errors import InputError, OutputError
-
-BUSY_MS = 2000
-"""How long a reader waits for a writer's lock [ms]."""
+from rocpd.federate.limits import Limits
 
 _FLAGS = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 _STATEMENTS = 2  # kept by a connection: they hold memory, and few are asked twice
@@ -44,6 +42,7 @@ class Opening:
         note: what the user should be told, or None.
         copy: folder of a recovered copy, to be deleted at the end, or None.
         is_live: a writer may be at work that has to wait for every reader: read transactions are kept short.
+        busy_ms: how long a reader waits for a writer's lock [ms].
     """
 
     path: Path
@@ -51,6 +50,7 @@ class Opening:
     note: str | None = None
     copy: Path | None = None
     is_live: bool = False
+    busy_ms: int = Limits.busy_ms
 
     def connect(self) -> apsw.Connection:
         """Open a connection of its own to this file; errors name the file."""
@@ -61,7 +61,7 @@ class Opening:
             )
         with told_as_input_error(self.path):
             connection = apsw.Connection(self.uri, _FLAGS, statementcachesize=_STATEMENTS)
-            connection.set_busy_timeout(BUSY_MS)
+            connection.set_busy_timeout(self.busy_ms)
             return connection
 
     @property
@@ -80,8 +80,12 @@ def uri_of(path: Path, options: str) -> str:
     return f"file:{quote(os.fsencode(_real(path)))}?{options}"
 
 
-def plan(path: Path) -> Opening:
+def plan(path: Path, busy_ms: int = Limits.busy_ms) -> Opening:
     """Decide how to open a file, by its header and by what lies beside it.
+
+    Args:
+        path: the file.
+        busy_ms: how long a reader waits for a writer's lock [ms].
 
     Header bytes 18 and 19 are 1 for a rollback journal, 2 for WAL (https://sqlite.org/fileformat2.html#file_format_version_numbers).
 
@@ -92,19 +96,19 @@ def plan(path: Path) -> Opening:
     journal, wal, shm = (_beside(path, ending) for ending in ("-journal", "-wal", "-shm"))
     if _is_hot_journal(journal):
         if _has_writer(path):
-            return _read_only(path)
+            return _read_only(path, busy_ms)
         return _recovered_copy(path, journal)
     if header[18:20] == b"\x02\x02":
         if not _size(wal):
             _check_last_page(path, header)
             return Opening(path, uri_of(path, "immutable=1"))
         if _shm_in_use(shm):
-            return Opening(path, uri_of(path, "mode=ro"))
+            return Opening(path, uri_of(path, "mode=ro"), busy_ms=busy_ms)
         return _recovered_copy(path, wal)
     if _size(wal):
         return _recovered_copy(path, wal)
     _check_last_page(path, header)
-    return _read_only(path)
+    return _read_only(path, busy_ms)
 
 
 @contextlib.contextmanager
@@ -226,18 +230,18 @@ def _open_in_this_process(path: Path) -> bool:
     return False
 
 
-def _read_only(path: Path) -> Opening:
+def _read_only(path: Path, busy_ms: int) -> Opening:
     """Open with locks; where locks or the folder do not work, as immutable, and say so."""
     recent = time.time() - path.stat().st_mtime < _RECENT_S
-    opening = Opening(path, uri_of(path, "mode=ro"), is_live=recent or _has_writer(path))
+    opening = Opening(path, uri_of(path, "mode=ro"), is_live=recent or _has_writer(path), busy_ms=busy_ms)
     try:
-        _try(opening.uri)
+        _try(opening.uri, busy_ms)
     except (apsw.CantOpenError, apsw.IOError, apsw.PermissionsError) as error:
         if any(_beside(path, ending).exists() for ending in ("-journal", "-wal")):
             raise InputError(f"{path}: cannot be locked, and a journal lies beside it: {error}") from error
         immutable = Opening(path, uri_of(path, "immutable=1"), f"{path}: opened without locks ({error})")
         with told_as_input_error(path):
-            _try(immutable.uri)
+            _try(immutable.uri, busy_ms)
         return immutable
     except apsw.BusyError:
         with told_as_input_error(path):  # here, not when the file is read: the user has waited once
@@ -247,10 +251,10 @@ def _read_only(path: Path) -> Opening:
     return opening
 
 
-def _try(uri: str) -> None:
+def _try(uri: str, busy_ms: int) -> None:
     connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
-        connection.set_busy_timeout(BUSY_MS)
+        connection.set_busy_timeout(busy_ms)
         connection.pragma("schema_version")  # takes the lock, but does not read the schema, which takes a millisecond
     finally:
         connection.close()

@@ -11,7 +11,7 @@ import apsw
 
 from rocpd.federate.open.guard import guard
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.open.opening import BUSY_MS, Opening, told_as_input_error
+from rocpd.federate.open.opening import Opening, told_as_input_error
 from rocpd.federate.run.unify import Unifier
 from rocpd.schema.render import RankTables
 
@@ -27,11 +27,11 @@ def schemas_of(ranks: Iterable[Rank]) -> dict[Opening, str]:
 class Attached:
     """One in-memory connection with the files of all ranks attached read-only."""
 
-    def __init__(self, ranks: Sequence[Rank], parts: Sequence[RankTables]) -> None:
+    def __init__(self, ranks: Sequence[Rank], parts: Sequence[RankTables], busy_ms: int) -> None:
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
         self.connection = apsw.Connection(":memory:", flags=flags)
         try:
-            self.connection.set_busy_timeout(BUSY_MS)
+            self.connection.set_busy_timeout(busy_ms)
             for opening, schema in schemas_of(ranks).items():
                 with told_as_input_error(opening.path):
                     self.connection.execute(f"ATTACH ? AS {schema}", (opening.uri,))

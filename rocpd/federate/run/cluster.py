@@ -17,15 +17,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import rocpd
 from rocpd.errors import RocpdError, UsageError
+from rocpd.federate import limits as standard
+from rocpd.federate.limits import Limits
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.connection_cache import Keeper
+from rocpd.federate.run.connection_cache import ConnectionCache
 from rocpd.federate.run.executor import Task, in_order
 from rocpd.federate.run.pool import Share, ShareDatabase
 from rocpd.federate.run.reduce import reduced
 from rocpd.federate.run.request import Request
 from rocpd.types import Answer, Progress, Row
+from rocpd.version import __version__
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -33,9 +35,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 _TASKS_PER_THREAD = 4  # so that all end at about the same time
-_LEAST_BYTES, _MOST_BYTES = 4 << 20, 256 << 20  # of a task: a scheduler handles some thousand tasks a second
-_FAN_IN = 16  # partial results that are added up at a time
-_DIAL_S = 10
+_MOST_BYTES = 256 << 20  # of a task
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,12 @@ class _Batch:
     workers: tuple[str, ...]
 
 
-def dial(address: str) -> Client:
+def dial(address: str, seconds: float) -> Client:
     """Connect to a scheduler.
 
     Args:
         address: `tcp://host:port`, or the scheduler's JSON file.
+        seconds: how long to wait for it [s].
 
     Raises:
         UsageError: nobody answers there, or `distributed` is not installed.
@@ -67,14 +68,14 @@ def dial(address: str) -> Client:
         from distributed import Client
     except ImportError as error:
         raise UsageError("a cluster needs the package distributed", "pip install 'rocpd[dask]'") from error
-    end = time.monotonic() + _DIAL_S
+    end = time.monotonic() + seconds
     while address.endswith(".json") and not Path(address).exists():  # the scheduler may just be starting
         if time.monotonic() > end:
             raise UsageError(f"no scheduler at {address}: no such file", "`dask scheduler --scheduler-file` writes it")
         time.sleep(0.1)
     where = {"scheduler_file": address} if address.endswith(".json") else {"address": address}
     try:
-        return Client(**where, timeout=_DIAL_S, set_as_default=False)  # type: ignore[no-untyped-call]
+        return Client(**where, timeout=seconds, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError, TypeError) as error:
         raise UsageError(f"no scheduler at {address}: {error}", "start one with `dask scheduler`") from error
 
@@ -85,7 +86,8 @@ class Cluster:
     Args:
         client: a `distributed.Client`, or the address of a scheduler as for `dial`.
         local_hosts: a file is read by a worker on the host that its path or its metadata names.
-        tell: called with what the user should know.
+        on_note: called with what the user should know.
+        limits: sizes of its tasks, and how long to wait for it.
 
     Raises:
         UsageError: no scheduler there; workers without this package, or with another version of it; a client that is
@@ -95,22 +97,27 @@ class Cluster:
     is_remote = True
 
     def __init__(
-        self, client: Client | str, local_hosts: bool = False, tell: Callable[[str], None] | None = None
+        self,
+        client: Client | str,
+        local_hosts: bool = False,
+        on_note: Callable[[str], None] | None = None,
+        limits: Limits | None = None,
     ) -> None:
+        self._limits = limits = limits or standard.DEFAULT
         self._owned = isinstance(client, str)
-        self._client: Any = dial(client) if isinstance(client, str) else client
+        self._client: Any = dial(client, limits.dial_s) if isinstance(client, str) else client
         if getattr(self._client, "asynchronous", True):
             raise UsageError(f"no client that can wait: {client!r}", "distributed.Client(…, asynchronous=False)")
         if self._client.status != "running":
             raise UsageError(f"the client of the cluster is {self._client.status}", "make a new one")
         versions: Any = self._client.get_versions(packages=["rocpd"])
         versions = versions["workers"]
-        others = {found["packages"].get("rocpd") for found in versions.values()} - {rocpd.__version__}
+        others = {found["packages"].get("rocpd") for found in versions.values()} - {__version__}
         if others:
             told = ", ".join(sorted(str(version) for version in others)).replace("None", "none")
-            raise UsageError(f"workers have another rocpd than {rocpd.__version__}: {told}", "install it on all nodes")
-        if not versions and tell:
-            tell(f"{self._client.scheduler_info()['address']} has no workers yet: waiting for them")
+            raise UsageError(f"workers have another rocpd than {__version__}: {told}", "install it on all nodes")
+        if not versions and on_note:
+            on_note(f"{self._client.scheduler_info()['address']} has no workers yet: waiting for them")
         self._hosts: dict[str, list[str]] | None = {} if local_hosts else None
 
     def rows(self, request: Request, shares: Sequence[Share], progress: Progress | None) -> Iterator[list[Row]]:
@@ -136,8 +143,9 @@ class Cluster:
                 futures.append(self._submit(_rows, request, batch))
             self._watch(list(futures), batches, progress)
             level = list(futures)
-            while len(level) > _FAN_IN:
-                groups = [level[i : i + _FAN_IN] for i in range(0, len(level), _FAN_IN)]
+            fan_in = self._limits.fan_in
+            while len(level) > fan_in:
+                groups = [level[i : i + fan_in] for i in range(0, len(level), fan_in)]
                 level = [self._client.submit(_together, group, request.merges, pure=False) for group in groups]
                 futures += level
             for future in level:
@@ -203,7 +211,7 @@ class Cluster:
     def _batches(self, items: Sequence[Item], places: Sequence[_Place]) -> list[_Batch]:
         """Put neighbours of one place together, so that all tasks read about as much."""
         whole = sum(place.size for place in places)
-        most = min(max(whole // (_TASKS_PER_THREAD * max(1, self._threads())), _LEAST_BYTES), _MOST_BYTES)
+        most = min(max(whole // (_TASKS_PER_THREAD * max(1, self._threads())), self._limits.task_bytes), _MOST_BYTES)
         batches: list[_Batch] = []
         size = 0
         for item, place in zip(items, places, strict=True):
@@ -275,7 +283,7 @@ def _rows(request: Request, shares: Iterable[Share]) -> bytes:
     rows: list[Row] = []
     for share in shares:
         with contextlib.closing(ShareDatabase(share)) as database:
-            rows += request.all(database, stopped)
+            rows += request.collect(database, stopped)
     return pickle.dumps(reduced(rows, request.merges))
 
 
@@ -287,8 +295,8 @@ def _together(parts: Iterable[bytes], merges: Sequence[str]) -> bytes:
 def _each(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> bytes:
     """On a worker: do some tasks."""
     stopped = _cancelled()
-    with contextlib.closing(Keeper()) as keeper:
-        return pickle.dumps([keeper.do(work, task) for task in tasks if not stopped()])
+    with contextlib.closing(ConnectionCache()) as cache:
+        return pickle.dumps([cache.run(work, task) for task in tasks if not stopped()])
 
 
 def _cancelled() -> Callable[[], bool]:

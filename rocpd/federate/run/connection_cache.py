@@ -18,46 +18,46 @@ from rocpd.federate.run.pool import Share, ShareDatabase
 from rocpd.schema.render import RankTables
 from rocpd.types import Answer
 
-_HERE = threading.local()  # keeper: whose task this thread does
+_HERE = threading.local()  # cache: that of whoever's task this thread does
 
 
-class Keeper:
-    """Does tasks one after the other; what `lent` opens for one stays open for the next."""
+class ConnectionCache:
+    """Does tasks one after the other; what `borrow` opens for one stays open for the next."""
 
     def __init__(self) -> None:
-        self._kept: ShareDatabase | None = None
+        self._idle: ShareDatabase | None = None
 
-    def do(self, work: Callable[[Task], Answer], task: Task) -> Answer:
+    def run(self, work: Callable[[Task], Answer], task: Task) -> Answer:
         """Give `work(task)`."""
-        before = getattr(_HERE, "keeper", None)
-        _HERE.keeper = self
+        before = getattr(_HERE, "cache", None)
+        _HERE.cache = self
         try:
             return work(task)
         finally:
-            _HERE.keeper = before
+            _HERE.cache = before
 
     def take(self, opening: Opening) -> ShareDatabase | None:
         """Give what is kept if it is this file, and keep nothing any more."""
-        kept, self._kept = self._kept, None
-        if kept and kept.share.opening != opening:
-            kept.close()
+        idle, self._idle = self._idle, None
+        if idle and idle.share.opening != opening:
+            idle.close()
             return None
-        return kept
+        return idle
 
     def give(self, database: ShareDatabase) -> None:
         """Keep a file that nobody reads any more."""
         self.close()
-        self._kept = database
+        self._idle = database
 
     def close(self) -> None:
-        """Close what is kept; twice is fine."""
-        if self._kept:
-            self._kept.close()
-            self._kept = None
+        """Close what is open; idempotent."""
+        if self._idle:
+            self._idle.close()
+            self._idle = None
 
 
 @contextlib.contextmanager
-def lent(opening: Opening, part: RankTables) -> Iterator[ShareDatabase]:
+def borrow(opening: Opening, part: RankTables) -> Iterator[ShareDatabase]:
     """Lend a connection to a file for the length of a block.
 
     Args:
@@ -67,15 +67,15 @@ def lent(opening: Opening, part: RankTables) -> Iterator[ShareDatabase]:
     Raises:
         InputError: the file cannot be opened.
     """
-    keeper: Keeper | None = getattr(_HERE, "keeper", None)
-    database = (keeper.take(opening) if keeper else None) or ShareDatabase(Share(opening, (part,)))
+    cache: ConnectionCache | None = getattr(_HERE, "cache", None)
+    database = (cache.take(opening) if cache else None) or ShareDatabase(Share(opening, 0, (part.rank or 0,), (part,)))
     try:
         yield database
     except BaseException:
         database.close()
         raise
     # A statement left open would keep the file locked.
-    if keeper and database.connection.txn_state() == apsw.SQLITE_TXN_NONE:
-        keeper.give(database)
+    if cache and database.connection.txn_state() == apsw.SQLITE_TXN_NONE:
+        cache.give(database)
     else:
         database.close()

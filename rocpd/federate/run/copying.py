@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import apsw
 
 from rocpd.federate.open.guard import guard
-from rocpd.federate.open.opening import BUSY_MS, told_as_input_error
+from rocpd.federate.open.opening import told_as_input_error
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.unify import Unifier
 from rocpd.schema.load import VIEWS, view
@@ -20,19 +20,19 @@ from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables, named
 
 
-class Copied:
+class CopiedDatabase:
     """One connection that holds copies of what statements name, for any number of ranks."""
 
-    def __init__(self, shares: Sequence[Share], tell: Callable[[str], None]) -> None:
+    def __init__(self, shares: Sequence[Share], note: Callable[[str], None], busy_ms: int) -> None:
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
         self.connection = apsw.Connection("", flags=flags)
-        self.connection.set_busy_timeout(BUSY_MS)
+        self.connection.set_busy_timeout(busy_ms)
         self._shares = shares
-        self._tell = tell
+        self._note = note
         self._copied: dict[str, set[str]] = {}
         # The rows that do not count are not copied, so the copies need no conditions.
-        parts = sorted((part for share in shares for part in share.parts), key=lambda part: part.rank or 0)
-        self.parts = tuple(dataclasses.replace(part, only={}) for part in parts)
+        numbered = {n: part for share in shares for n, part in zip(share.ranks, share.parts, strict=True)}
+        self.parts = tuple(dataclasses.replace(numbered[number], only={}) for number in sorted(numbered))
         self._unifier = Unifier(self.connection, self.parts)
         self.relations = self._unifier.relations
         guard(self.connection)
@@ -51,7 +51,7 @@ class Copied:
         if missing:
             openings = {share.opening for share in self._shares}
             size = sum(opening.size for opening in openings)
-            self._tell(
+            self._note(
                 f"{len(openings)} files are more than SQLite can attach: copying {', '.join(sorted(missing))}"
                 f" to a temporary database (less than {size / 1e9:.1f} GB)"
             )

@@ -13,7 +13,7 @@ from rocpd.federate.open.guard import stop_when
 from rocpd.federate.plan.gathered import create_table, insert_text
 from rocpd.federate.plan.steps import Combine, Plan, Scatter, Strategy
 from rocpd.federate.result import Cursor
-from rocpd.federate.run.executor import Executor
+from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.request import Bindings, Request, in_chunks
 from rocpd.schema.quote import quote_name
@@ -23,10 +23,11 @@ from rocpd.types import Progress, Row
 class Run:
     """One plan being run over `shares`."""
 
-    def __init__(self, plan: Plan, shares: Sequence[Share], executor: Executor, bindings: Bindings) -> None:
+    def __init__(self, plan: Plan, shares: Sequence[Share], files: Files, bindings: Bindings) -> None:
         self._plan = plan
         self._shares = shares
-        self._executor = executor
+        self._executor = files.executor
+        self._chunk_rows = files.limits.chunk_rows
         self._bindings = bindings
         self._gathered = apsw.Connection("")  # a temporary file that SQLite deletes, spilled to when it grows
         stop_when(self._gathered)
@@ -50,17 +51,28 @@ class Run:
                     self._keep(step, [self._combined(step.select, exact=True)])
             if self._plan.strategy is Strategy.ROWS:
                 final = Request(
-                    self._plan.final, len(self._plan.columns), self._bindings, lent=self._lent(self._plan.reads)
+                    self._plan.final,
+                    len(self._plan.columns),
+                    self._bindings,
+                    lent=self._lent(self._plan.reads),
+                    chunk_rows=self._chunk_rows,
                 )
                 yield from self._executor.rows(final, self._shares, progress)
             else:
-                yield from in_chunks(self._combined(self._plan.final))
+                yield from in_chunks(self._combined(self._plan.final), self._chunk_rows)
         finally:
             self._gathered.close(True)
 
     def _scattered(self, step: Scatter, progress: Progress | None) -> Iterator[list[Row]]:
         request = Request(
-            step.select, len(step.columns), self._bindings, step.few, True, self._lent(step.reads), step.merges
+            step.select,
+            len(step.columns),
+            self._bindings,
+            step.few,
+            True,
+            self._lent(step.reads),
+            step.merges,
+            self._chunk_rows,
         )
         return self._executor.rows(request, self._shares, progress)
 

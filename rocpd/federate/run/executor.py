@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.pool import Share
@@ -17,6 +17,7 @@ from rocpd.types import Answer, Progress, Row
 Task = TypeVar("Task")
 
 
+@runtime_checkable
 class Executor(Protocol):
     """Works on ranks in parallel.
 

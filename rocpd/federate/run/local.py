@@ -11,8 +11,9 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from rocpd.federate.limits import Limits
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.connection_cache import Keeper
+from rocpd.federate.run.connection_cache import ConnectionCache
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.executor import Task, in_order
 from rocpd.federate.run.pool import Pool, Share
@@ -20,9 +21,7 @@ from rocpd.federate.run.request import Request
 from rocpd.federate.run.workers import Workers
 from rocpd.types import Answer, Progress, Row
 
-_FEW = 10_000  # rows of a share; with more, threads only get in each other's way (measured: 1.5 times slower)
 _MOST_PROCESSES = 8  # each holds one rank's columns
-_ENOUGH_BYTES = 48 << 20  # processes take 0.2 s to start, reading this much takes about twice that
 
 
 class Local:
@@ -30,16 +29,18 @@ class Local:
 
     Args:
         pool: connections to shares.
-        threads: ranks worked on at a time; 0: one per core.
-        processes: for work in Python; None: one per core, at most 8, and 1 for small jobs.
+        jobs: ranks worked on at a time, by threads or processes; None: one per core, but at most 8 processes, and only
+            one for small jobs.
+        limits: sizes from which threads and processes pay.
     """
 
     is_remote = False
 
-    def __init__(self, pool: Pool, threads: int = 0, processes: int | None = None) -> None:
+    def __init__(self, pool: Pool, jobs: int | None, limits: Limits) -> None:
         self._pool = pool
-        self._threads = threads or usable_cores()
-        self._processes = processes
+        self._threads = jobs or usable_cores()
+        self._processes = jobs
+        self._limits = limits
         self._workers: Workers | None = None
 
     def rows(self, request: Request, shares: Sequence[Share], progress: Progress | None) -> Iterator[list[Row]]:
@@ -64,8 +65,8 @@ class Local:
                 return None
             with self._pool.lend(share) as database:
                 if request.is_few:
-                    return request.all(database, stopped.is_set)
-                return request.few(database, _FEW, stopped.is_set)
+                    return request.collect(database, stopped.is_set)
+                return request.collect_up_to(database, self._limits.few_rows, stopped.is_set)
 
         with _threads(self._threads, stopped.set) as threads:
             for rows in in_order(lambda share: threads.submit(run, share), shares, 2 * self._threads, deque()):
@@ -80,9 +81,9 @@ class Local:
         """Give `work(task)` for each task, in order; as `Executor.each`."""
         count = self._count(len(tasks), ranks)
         if count == 1:
-            with contextlib.closing(Keeper()) as keeper:
+            with contextlib.closing(ConnectionCache()) as cache:
                 for task in tasks:
-                    yield keeper.do(work, task)
+                    yield cache.run(work, task)
             return
         if not self._workers or self._workers.count != count:
             self.close()
@@ -93,7 +94,7 @@ class Local:
         wanted = self._processes
         if wanted is None:
             size = sum(opening.size for opening in {rank.opening for rank in ranks})
-            wanted = min(usable_cores(), _MOST_PROCESSES) if size >= _ENOUGH_BYTES else 1
+            wanted = min(usable_cores(), _MOST_PROCESSES) if size >= self._limits.process_bytes else 1
         return max(1, min(tasks, wanted)) if Workers.possible() else 1
 
     def close(self) -> None:

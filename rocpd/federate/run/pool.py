@@ -10,10 +10,11 @@ import resource
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import apsw
 
+from rocpd.federate.limits import Limits
 from rocpd.federate.open.damage import blame
 from rocpd.federate.open.guard import guard
 from rocpd.federate.open.identify import Rank
@@ -23,31 +24,40 @@ from rocpd.federate.run.unify import Unifier
 from rocpd.schema.render import RankTables
 from rocpd.types import Parameters
 
-_MOST_IDLE = 1024  # 0.4 MB each; opening a file again takes 1 ms
 _MOST_CACHED = 64  # of these keep their pages, up to 2 MB each
 _SHARE_OF_FILES = 4  # a quarter of the descriptors: temporary files and the rest of the process need some too
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Share:
-    """What one statement of a plan runs on: some ranks of one file, and their tables as its connection names them.
+    """What one statement of a plan runs on: some ranks of one file.
 
-    A share is equal to itself alone, which makes it a key.
+    Shares of the same ranks are equal, whichever of their rows count: they use the same connection.
+
+    Args:
+        opening: the file.
+        block: which block of the file's ranks this is.
+        ranks: their numbers.
+        parts: their tables as a connection to the file names them.
     """
 
     opening: Opening
-    parts: tuple[RankTables, ...]
+    block: int
+    ranks: tuple[int, ...]
+    parts: tuple[RankTables, ...] = field(compare=False)
 
 
 def shares_of(ranks: Sequence[Rank], parts: Sequence[RankTables], most: int) -> tuple[Share, ...]:
     """Give one share per file; the ranks of a merged file are dealt to up to `most` shares, in blocks."""
-    files: dict[Opening, list[RankTables]] = {}
+    files: dict[Opening, list[tuple[int, RankTables]]] = {}
     for rank, part in zip(ranks, parts, strict=True):
-        files.setdefault(rank.opening, []).append(part)
+        files.setdefault(rank.opening, []).append((rank.number, part))
     shares = []
-    for opening, own in files.items():
-        block = -(-len(own) // most)
-        shares += [Share(opening, tuple(own[i : i + block])) for i in range(0, len(own), block)]
+    for opening, members in files.items():
+        size = -(-len(members) // most)
+        for block, first in enumerate(range(0, len(members), size)):
+            numbers, tables = zip(*members[first : first + size], strict=True)
+            shares.append(Share(opening, block, numbers, tables))
     return tuple(shares)
 
 
@@ -85,9 +95,9 @@ class ShareDatabase:
 class Pool:
     """Connections by share; idle ones are kept up to a limit."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._most = max(4, min(_MOST_IDLE, soft // _SHARE_OF_FILES))
+        self._most = max(4, min(limits.idle_connections, soft // _SHARE_OF_FILES))
         self._idle: OrderedDict[Share, ShareDatabase] = OrderedDict()
         self._busy: set[ShareDatabase] = set()
         self._lock = threading.Lock()
@@ -100,8 +110,9 @@ class Pool:
             InputError: the file cannot be opened.
         """
         with self._lock:
-            found = self._idle.pop(share, None)
-        database = found or ShareDatabase(share)
+            idle = self._idle.pop(share, None)
+        database = idle or ShareDatabase(share)
+        database.share = share  # another selection may have used the connection
         with self._lock:
             self._busy.add(database)
         try:

@@ -10,10 +10,10 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Generic
+from typing import Generic, Protocol
 
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.connection_cache import lent
+from rocpd.federate.run.connection_cache import borrow
 from rocpd.federate.run.pool import ShareDatabase
 from rocpd.schema.render import RankTables
 from rocpd.types import Answer, Parameters, Row
@@ -50,6 +50,14 @@ class RankReader:
                 yield rows
 
 
+class MapRanks(Protocol):
+    """Does work for each rank and yields the answers in rank order; `work` and the answers can be pickled."""
+
+    def __call__(self, work: Callable[[RankReader], Answer]) -> Iterator[tuple[Rank, Answer]]:
+        """Do `work` for each rank."""
+        ...
+
+
 @dataclass(frozen=True)
 class RankTask(Generic[Answer]):
     """Work on one rank, as a value that can be sent to another process.
@@ -65,7 +73,7 @@ class RankTask(Generic[Answer]):
     work: Callable[[RankReader], Answer]
 
 
-def do(task: RankTask[Answer]) -> Answer:
+def run_task(task: RankTask[Answer]) -> Answer:
     """Do the work of a task on its rank's file; errors name the file."""
-    with lent(task.rank.opening, task.part) as database:
+    with borrow(task.rank.opening, task.part) as database:
         return task.work(RankReader(task.rank, task.part, lambda: contextlib.nullcontext(database)))

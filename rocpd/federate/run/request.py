@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from rocpd.federate.limits import Limits
 from rocpd.federate.open.guard import stop_when
 from rocpd.federate.open.opening import told_as_input_error
 from rocpd.federate.plan.gathered import create_table, drop_table, insert_text
@@ -23,7 +24,6 @@ from rocpd.types import Row
 Bindings: TypeAlias = Mapping[str, Any]
 Stopped: TypeAlias = Callable[[], bool]
 
-_CHUNK = 10_000  # rows handed over at a time
 _KEPT = "rows_of_share"
 
 
@@ -39,6 +39,7 @@ class Request:
         exact: text that Python can't hold as it is, is an error, not written otherwise.
         lent: gathered tables that it joins, with their rows.
         merges: how rows of equal groups add up, as `Scatter.merges`.
+        chunk_rows: rows that are handed over at a time.
     """
 
     select: str
@@ -48,6 +49,7 @@ class Request:
     exact: bool = False
     lent: tuple[tuple[Scatter | Combine, tuple[Row, ...]], ...] = ()
     merges: tuple[str, ...] = ()
+    chunk_rows: int = Limits.chunk_rows
 
     def chunks(self, database: ShareDatabase, stopped: Stopped = lambda: False) -> Iterator[list[Row]]:
         """Give the rows of a share, its ranks one after the other, as they come.
@@ -63,15 +65,15 @@ class Request:
                     if database.share.opening.is_live:
                         kept.append(spooled(cursor, self.width))
                     else:
-                        yield from in_chunks(cursor)
+                        yield from in_chunks(cursor, self.chunk_rows)
         for rows in kept:
-            yield from in_chunks(rows)
+            yield from in_chunks(rows, self.chunk_rows)
 
-    def all(self, database: ShareDatabase, stopped: Stopped = lambda: False) -> list[Row]:
+    def collect(self, database: ShareDatabase, stopped: Stopped = lambda: False) -> list[Row]:
         """Give all rows of a share; errors as for `chunks`."""
         return [row for rows in self.chunks(database, stopped) for row in rows]
 
-    def few(self, database: ShareDatabase, most: int, stopped: Stopped = lambda: False) -> list[Row] | None:
+    def collect_up_to(self, database: ShareDatabase, most: int, stopped: Stopped = lambda: False) -> list[Row] | None:
         """Give all rows of a share, or None when they are more than `most`; errors as for `chunks`.
 
         SQLite collects them on its own: rows that go to Python one by one make threads wait for each other.
@@ -108,7 +110,7 @@ class Request:
                     drop_table(connection, step)
 
 
-def in_chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:
-    """Give rows some thousand at a time."""
-    while chunk := list(itertools.islice(rows, _CHUNK)):
+def in_chunks(rows: Iterator[Row], size: int) -> Iterator[list[Row]]:
+    """Yield rows `size` at a time."""
+    while chunk := list(itertools.islice(rows, size)):
         yield chunk

@@ -23,7 +23,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from rocpd.errors import RocpdError
-from rocpd.federate.run.connection_cache import Keeper
+from rocpd.federate.run.connection_cache import ConnectionCache
 from rocpd.federate.run.executor import Task, in_order
 from rocpd.types import Answer
 
@@ -140,13 +140,13 @@ def serve(parent: int) -> None:
     tasks = sys.stdin.buffer
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)  # what a library prints must not get between the answers
-        keeper = Keeper()
+        cache = ConnectionCache()
         while True:
             try:
                 work, task = pickle.load(tasks)
             except EOFError:
                 return
-            pickle.dump(_answer(keeper, work, task), answers)
+            pickle.dump(_answer(cache, work, task), answers)
             answers.flush()
 
 
@@ -156,9 +156,9 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _answer(keeper: Keeper, work: Callable[[Any], Any], task: object) -> tuple[bool, Any]:
+def _answer(cache: ConnectionCache, work: Callable[[Any], Any], task: object) -> tuple[bool, Any]:
     try:
-        return True, keeper.do(work, task)
+        return True, cache.run(work, task)
     except Exception as error:  # noqa: BLE001 (it is raised in the parent)
         try:
             pickle.loads(pickle.dumps(error))

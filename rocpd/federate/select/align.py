@@ -42,6 +42,23 @@ class Domain:
 
 
 @dataclass(frozen=True)
+class TimeLine:
+    """All ranks on one time line: first start and last end [ns], and what is added to each rank's times [ns]."""
+
+    start: int
+    end: int
+    offsets: Mapping[int, int]
+
+    @classmethod
+    def of(cls, spans: Mapping[int, Span], offsets: Mapping[int, int]) -> TimeLine | None:
+        """Return the time line of ranks with these spans; None without events."""
+        if not spans:
+            return None
+        starts = [span.start + offsets[rank] for rank, span in spans.items()]
+        return cls(min(starts), max(span.end + offsets[rank] for rank, span in spans.items()), offsets)
+
+
+@dataclass(frozen=True)
 class Alignment:
     """What to add to the timestamps of each rank, and what was done in words (None: nothing)."""
 
@@ -60,7 +77,7 @@ SPAN = (
 """SELECT of the span of a rank: first start, last end of its events with valid times; NULLs without events."""
 
 
-def domains(ranks: Sequence[Rank], spans: Mapping[int, Span]) -> tuple[Domain, ...]:
+def clock_domains(ranks: Sequence[Rank], spans: Mapping[int, Span]) -> tuple[Domain, ...]:
     """Group ranks into clock domains: one machine, spans that overlap (touching counts), ordered by start.
 
     A rank whose machine is unknown, is a domain of its own; a rank without events belongs to none.
@@ -99,7 +116,7 @@ def align(how: Align, found: Sequence[Domain], spans: Mapping[int, Span]) -> Ali
     )
 
 
-def given(shifts: Mapping[str, int], ranks: Sequence[Rank]) -> Alignment:
+def fixed_offsets(shifts: Mapping[str, int], ranks: Sequence[Rank]) -> Alignment:
     """Lay clocks on each other as the user says: times of each host in `shifts` are moved by so many ns, others stay.
 
     Raises:

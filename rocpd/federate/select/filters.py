@@ -19,8 +19,7 @@ from rocpd.trace.categories import domain_of, normalized
 from rocpd.trace.tables import CATEGORY_TABLES, DOMAIN_TABLES, ON_AGENTS, ON_STREAMS
 
 if TYPE_CHECKING:
-    from rocpd.federate.run.rank_reader import RankReader
-    from rocpd.federate.session import Session
+    from rocpd.federate.run.rank_reader import MapRanks, RankReader
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 _AGENT = re.compile(r"(?i)(?:(agent|gpu|cpu|nic)[- ]?)?(\d+)")
@@ -61,6 +60,12 @@ class Filters:
     def __bool__(self) -> bool:
         return any(getattr(self, field.name) is not None for field in fields(self))
 
+    @property
+    def on_rows(self) -> bool:
+        """Whether rows are filtered, not whole ranks alone."""
+        rows = (self.agents, self.streams, self.categories, self.kernel, self.exclude_kernel)
+        return any(text is not None for text in rows)
+
 
 def numbers(text: str, option: str) -> tuple[range, ...]:
     """Read numbers and ranges of numbers.
@@ -72,7 +77,7 @@ def numbers(text: str, option: str) -> tuple[range, ...]:
         UsageError: it is neither.
     """
     found = []
-    for word in words(text):
+    for word in split_list(text):
         match = _RANGE.fullmatch(word)
         if not match or (match[2] and int(match[2]) < int(match[1])):
             raise UsageError(f"{option} {text}: neither numbers nor ranges of them", "such as 0-3,8")
@@ -82,7 +87,7 @@ def numbers(text: str, option: str) -> tuple[range, ...]:
     return tuple(found)
 
 
-def words(text: str) -> tuple[str, ...]:
+def split_list(text: str) -> tuple[str, ...]:
     """Split at commas."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
@@ -99,8 +104,8 @@ def expression(text: str, option: str) -> re.Pattern[str]:
         raise UsageError(f"{option} {text}: not a regular expression: {error}") from error
 
 
-def keep(ranks: Sequence[Rank], filters: Filters) -> tuple[Rank, ...]:
-    """Give the ranks that count; their numbers stay.
+def select_ranks(ranks: Sequence[Rank], filters: Filters) -> tuple[Rank, ...]:
+    """Return the ranks that count; their numbers stay.
 
     Raises:
         RocpdError: none is left.
@@ -114,7 +119,7 @@ def keep(ranks: Sequence[Rank], filters: Filters) -> tuple[Rank, ...]:
             there = ", ".join(str(rank.number) for rank in ranks[:8]) + (" …" if len(ranks) > 8 else "")
             raise RocpdError(f"no rank is numbered {filters.ranks}; there are {there}")
     if filters.hosts is not None:
-        hosts = set(words(filters.hosts))
+        hosts = set(split_list(filters.hosts))
         left = [rank for rank in left if rank.hostname in hosts]
         if not left:
             there = ", ".join(sorted({str(rank.hostname) for rank in ranks}))
@@ -130,7 +135,7 @@ def unmatched(ranks: Sequence[Rank], filters: Filters) -> list[str]:
             text = str(some.start) if len(some) == 1 else f"{some.start}-{some.stop - 1}"
             found.append(f"--rank: no rank is numbered {text}")
     hosts = {rank.hostname for rank in ranks}
-    found += [f"--host: no rank ran on {host}" for host in words(filters.hosts or "") if host not in hosts]
+    found += [f"--host: no rank ran on {host}" for host in split_list(filters.hosts or "") if host not in hosts]
     return found
 
 
@@ -174,7 +179,7 @@ def _listed(ids: Iterable[int]) -> str:
 def _agent_ids(reader: RankReader, text: str) -> list[int]:
     found: list[int] = []
     known = reader.rows(_AGENTS)
-    for word in words(text):
+    for word in split_list(text):
         match = _AGENT.fullmatch(word)
         if not match:
             raise UsageError(f"--agent {word}: not an agent", "an id such as 4, or GPU-0")
@@ -197,7 +202,7 @@ def _of_agents(ids: list[int], reader: RankReader) -> Iterator[tuple[str, str]]:
 
 def _of_categories(reader: RankReader, text: str) -> Iterator[tuple[str, str]]:
     """What is wanted by domain or by category; what ran on a GPU has its domain from its table, damaged or not."""
-    wanted = {normalized(word) for word in words(text)}
+    wanted = {normalized(word) for word in split_list(text)}
     known = reader.rows(_CATEGORIES)
     chosen = _of_events(number for number, name in known if {normalized(name), domain_of(name)} & wanted)
     if "OTHER" in wanted:
@@ -214,10 +219,10 @@ def _of_events(categories: Iterable[int]) -> str:
     return f"event_id IN (SELECT id FROM {EVENTS} WHERE category_id IN ({_listed(categories)}))"
 
 
-def categories(session: Session) -> list[tuple[str, str | None, int]]:
+def categories(map_ranks: MapRanks) -> list[tuple[str, str | None, int]]:
     """Give domain, event category and number of events of all ranks, sorted by domain and category."""
     counts: Counter[tuple[str, str | None]] = Counter()
-    for _, own in session.each(_counted):
+    for _, own in map_ranks(_counted):
         counts.update(own)
     return [(*key, counts[key]) for key in sorted(counts, key=lambda key: (key[0], key[1] or ""))]
 

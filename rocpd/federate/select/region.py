@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from rocpd.errors import RocpdError
@@ -10,8 +10,8 @@ from rocpd.federate.select.filters import expression
 from rocpd.trace.times import VALID_TIMES
 
 if TYPE_CHECKING:
-    from rocpd.federate.run.rank_reader import RankReader
-    from rocpd.federate.session import Session
+    from rocpd.federate.run.rank_reader import MapRanks, RankReader
+    from rocpd.federate.select.align import TimeLine
     from rocpd.types import Row
 
 # Sums as reals: a damaged trace can pass 64 bits, and only the order counts.
@@ -22,7 +22,7 @@ WHERE {VALID_TIMES}
 GROUP BY K.kernel_id"""
 
 
-def of_kernels(session: Session, text: str) -> tuple[int, int]:
+def of_kernels(text: str, line: TimeLine, map_ranks: MapRanks) -> tuple[int, int]:
     """Give the region of all kernels whose name matches, on the aligned time line [ns].
 
     Raises:
@@ -31,14 +31,16 @@ def of_kernels(session: Session, text: str) -> tuple[int, int]:
     """
     pattern = expression(text, "--window-kernel")
     found = [
-        times for name, _, *times in _kernels(session, filtered=False) if name is not None and pattern.search(name)
+        times
+        for name, _, *times in _kernels(line, map_ranks, filtered=False)
+        if name is not None and pattern.search(name)
     ]
     if not found:
         raise RocpdError(f"no kernel that ran matches {text}", "`rocpd summary kernels` lists them")
     return min(start for start, _ in found), max(end for _, end in found)
 
 
-def hottest(session: Session) -> tuple[int, int]:
+def hottest(line: TimeLine, map_ranks: MapRanks, note: Callable[[str], None]) -> tuple[int, int]:
     """Give the region of the kernel that takes most time over all ranks, on the aligned time line [ns], and tell it.
 
     Raises:
@@ -46,20 +48,20 @@ def hottest(session: Session) -> tuple[int, int]:
     """
     sums: dict[str | None, float] = {}
     times: dict[str | None, list[int]] = {}
-    for name, total, start, end in _kernels(session, filtered=True):
+    for name, total, start, end in _kernels(line, map_ranks, filtered=True):
         sums[name] = sums.get(name, 0.0) + total
         times.setdefault(name, []).extend((start, end))
     if not sums:
         raise RocpdError("no kernel ran: there is no hottest region")
     name = max(sums, key=lambda name: (sums[name], name or ""))
-    session.note(f"hottest region: first to last {name}")
+    note(f"hottest region: first to last {name}")
     return min(times[name]), max(times[name])
 
 
-def _kernels(session: Session, *, filtered: bool) -> Iterator[tuple[str | None, float, int, int]]:
+def _kernels(line: TimeLine, map_ranks: MapRanks, *, filtered: bool) -> Iterator[tuple[str | None, float, int, int]]:
     """Give name, time, first start and last end of the kernels of each rank; all of them, or those that count."""
-    for rank, rows in session.each(_filtered if filtered else _whole):
-        offset = session.alignment.offsets.get(rank.number, 0)
+    for rank, rows in map_ranks(_filtered if filtered else _whole):
+        offset = line.offsets.get(rank.number, 0)
         for name, total, start, end in rows:
             yield name, total, start + offset, end + offset
 

@@ -18,8 +18,8 @@ from rocpd.trace.tables import BELONGING, EVENTS, SPANS
 from rocpd.trace.times import VALID_TIMES
 
 if TYPE_CHECKING:
-    from rocpd.federate.run.rank_reader import RankReader
-    from rocpd.federate.session import Session
+    from rocpd.federate.run.rank_reader import MapRanks, RankReader
+    from rocpd.federate.select.align import TimeLine
     from rocpd.types import Row
 
 _POINT = re.compile(r"(?P<sign>[+-]?)(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>%|ns|us|µs|ms|s)?")
@@ -68,17 +68,27 @@ class Interval:
     clip: bool = False
 
 
-def resolve(session: Session, window: Window) -> Interval | None:
+def resolve(window: Window, line: TimeLine | None, map_ranks: MapRanks, note: Callable[[str], None]) -> Interval | None:
     """Turn what the user asked for into times; None when that is the whole trace.
+
+    Args:
+        window: what the user asked for.
+        line: all ranks on one time line; None when there are no events.
+        map_ranks: reads ranks, as filters let their rows count.
+        note: called with what the user should know.
 
     Raises:
         UsageError: a side that cannot be read, is given twice, an unknown or ambiguous marker, end before start.
         RocpdError: the window lies outside the trace, or there are no events.
     """
-    whole = session.time_range
-    if whole is None:
+    if line is None:
         raise RocpdError("no events to take a window of")
-    start, end = _sides(session, window, whole)
+    whole = line.start, line.end
+    if window.kernel is None and not window.auto_roi:
+        start = _side(window.start, window.start_marker, line, map_ranks, at_start=True)
+        end = _side(window.end, window.end_marker, line, map_ranks, at_start=False)
+    else:
+        start, end = _kernels(window, line, map_ranks, note)
     if start is not None and end is not None and end <= start:
         raise UsageError(f"the window ends before it starts ({end} <= {start} ns)")
     if (start is not None and start > whole[1]) or (end is not None and end < whole[0]):
@@ -90,16 +100,15 @@ def resolve(session: Session, window: Window) -> Interval | None:
     return None if start is None and end is None else Interval(start, end, window.inclusive, window.clip)
 
 
-def _sides(session: Session, window: Window, whole: tuple[int, int]) -> tuple[int | None, int | None]:
-    if window.kernel is None and not window.auto_roi:
-        start = _side(session, window.start, window.start_marker, whole, at_start=True)
-        return start, _side(session, window.end, window.end_marker, whole, at_start=False)
+def _kernels(window: Window, line: TimeLine, map_ranks: MapRanks, note: Callable[[str], None]) -> tuple[int, int]:
     sides = (window.start, window.end, window.start_marker, window.end_marker)
     if any(side is not None for side in sides) or (window.kernel is not None and window.auto_roi):
         raise UsageError("--window-kernel and --auto-roi give both sides of the window", "give one of them alone")
     from rocpd.federate.select.region import hottest, of_kernels
 
-    return hottest(session) if window.kernel is None else of_kernels(session, window.kernel)
+    if window.kernel is not None:
+        return of_kernels(window.kernel, line, map_ranks)
+    return hottest(line, map_ranks, note)
 
 
 def conditions(part: RankTables, interval: Interval, offset: int) -> dict[str, str]:
@@ -121,10 +130,10 @@ def conditions(part: RankTables, interval: Interval, offset: int) -> dict[str, s
             found[base] = _overlap(low, high) if interval.clip else _span_condition(low, high, interval.inclusive)
     if "timestamp" in part.tables.get("rocpd_sample", ()):
         found["rocpd_sample"] = _starts('"timestamp"', low, high)
-    return found | owned(part, found)
+    return found | dependent_conditions(part, found)
 
 
-def owned(part: RankTables, found: Mapping[str, str]) -> dict[str, str]:
+def dependent_conditions(part: RankTables, found: Mapping[str, str]) -> dict[str, str]:
     """Give the conditions of arguments and counter values, which go with their event."""
     owners = [
         f"SELECT event_id FROM {part.name(base)} WHERE {found.get(base, '1')}"
@@ -137,7 +146,7 @@ def owned(part: RankTables, found: Mapping[str, str]) -> dict[str, str]:
     return {base: among for base in BELONGING if "event_id" in part.tables.get(base, ())}
 
 
-def cuts(part: RankTables, interval: Interval, offset: int) -> dict[str, dict[str, str]]:
+def clip_expressions(part: RankTables, interval: Interval, offset: int) -> dict[str, dict[str, str]]:
     """Give base table -> column -> expression that cuts events at the edges of `interval`; nothing unless it clips.
 
     Invalid times (start 0, end before start) stay as they are.
@@ -179,14 +188,14 @@ def _starts(column: str, low: int | None, high: int | None) -> str:
 
 
 def _side(
-    session: Session, point: str | int | None, marker: str | None, whole: tuple[int, int], *, at_start: bool
+    point: str | int | None, marker: str | None, line: TimeLine, map_ranks: MapRanks, *, at_start: bool
 ) -> int | None:
     name = "start" if at_start else "end"
     if point is not None and marker is not None:
         raise UsageError(f"--{name} and --{name}-marker say the same thing twice", "give one of them")
     if marker is not None:
-        return _marker_time(session, marker, at_start=at_start)
-    return None if point is None else parse_point(point, whole)
+        return _marker_time(marker, line, map_ranks, at_start=at_start)
+    return None if point is None else parse_point(point, (line.start, line.end))
 
 
 def parse_point(point: str | int, whole: tuple[int, int]) -> int:
@@ -214,18 +223,18 @@ def parse_point(point: str | int, whole: tuple[int, int]) -> int:
     return amount
 
 
-def _marker_time(session: Session, wanted: str, *, at_start: bool) -> int:
+def _marker_time(wanted: str, line: TimeLine, map_ranks: MapRanks, *, at_start: bool) -> int:
     """Find a marker on all ranks that have it: its earliest start, or its latest end."""
     name, _, ordinal = wanted.rpartition("#") if re.search(r"#\d+$", wanted) else (wanted, "", "")
     _matcher(name)
-    pool = {rank.number: rows for rank, rows in session.each(functools.partial(_markers, wanted, name))}
+    pool = {rank.number: rows for rank, rows in map_ranks(functools.partial(_markers, wanted, name))}
     if ordinal and any(row[0] == wanted for rows in pool.values() for row in rows):
         # A marker's own text ends in #2.
         name, ordinal = wanted, ""
         pool = {number: [row for row in rows if row[0] == wanted] for number, rows in pool.items()}
     times: list[int] = []
     for number, found in pool.items():
-        offset = session.alignment.offsets.get(number, 0)
+        offset = line.offsets.get(number, 0)
         if len(found) > 1 and not ordinal:
             raise UsageError(f"{len(found)} markers match {wanted}: {_listed(found, offset)}", f"say which: '{name}#2'")
         index = int(ordinal) - 1 if ordinal else 0

@@ -1,0 +1,109 @@
+"""Owns the way from inputs to a job: find the files, open them, identify their ranks, drop duplicates, number them.
+
+Closes what it opened when anything fails. Never reads an event.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from rocpd.errors import InputError
+from rocpd.federate.federation import Notes
+from rocpd.federate.job import Job
+from rocpd.federate.limits import DEFAULT, Limits
+from rocpd.federate.open import source
+from rocpd.federate.open.damage import check
+from rocpd.federate.open.identify import Rank, distinct, identify, number
+from rocpd.federate.open.opening import Opening, plan
+from rocpd.federate.run.executor import Executor
+from rocpd.federate.run.files import Files
+from rocpd.federate.select.align import Align
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+Inputs: TypeAlias = source.Input | Iterable[source.Input] | None
+Workers: TypeAlias = "Client | Executor | str | None"
+
+
+@dataclass(frozen=True)
+class HowToOpen:
+    """How a job is opened; see `rocpd.connect`, whose arguments these are."""
+
+    skip_bad: bool = False
+    align: Align = Align.AUTO
+    clock_offsets: Mapping[str, int] = field(default_factory=dict)
+    client: Workers = None
+    jobs: int | None = None
+    limits: Limits = DEFAULT
+
+
+def open_job(inputs: Inputs, how: HowToOpen, notes: Notes) -> Job:
+    """Open rocpd files as one job.
+
+    Args:
+        inputs: file, glob, folder, package or a list of them; None: `$ROCPD_INPUT`, else what lies in the working
+            directory.
+        how: how they are opened.
+        notes: takes what the user should know.
+
+    Raises:
+        InputError: nothing found, or a file that cannot be used.
+        UsageError: the cluster cannot be used.
+    """
+    sources = source.find(inputs, skip_bad=how.skip_bad)
+    openings: list[Opening] = []
+    with contextlib.ExitStack() as undo:
+        undo.callback(_discard, openings)
+        ranks, opened = _identify_all(sources, how, openings)
+        kept, doubles = distinct(ranks)
+        executor = _executor(how, notes)
+        files = Files((rank.opening for rank in kept), executor, how.jobs, how.limits)
+        undo.pop_all()
+    _discard(opening for opening in openings if opening not in files.openings)
+    for note in (*opened, *doubles):
+        notes.add(note)
+    return Job(number(kept), files, how.align, how.clock_offsets)
+
+
+def _discard(openings: Iterable[Opening]) -> None:
+    for opening in openings:
+        opening.discard()
+
+
+def _executor(how: HowToOpen, notes: Notes) -> Executor | None:
+    if how.client is None or isinstance(how.client, Executor):
+        return how.client
+    from rocpd.federate.run.cluster import Cluster
+
+    return Cluster(how.client, on_note=notes.add, limits=how.limits)
+
+
+def _identify_all(
+    sources: source.Found, how: HowToOpen, openings: list[Opening]
+) -> tuple[Sequence[Rank], Sequence[str]]:
+    """Identify the ranks of all files; `openings` grows by each file that was opened."""
+    ranks: list[Rank] = []
+    notes = list(sources.notes)
+    left_out = []
+    for path in sources.paths:
+        try:
+            opening = plan(path, how.limits.busy_ms)
+            openings.append(opening)
+            of_file = identify(opening)
+            if how.skip_bad:
+                check(opening)
+            ranks += of_file
+        except InputError as error:
+            if not how.skip_bad:
+                raise
+            left_out.append(error.message)
+            notes.append(f"left out: {error.message}")
+        else:
+            notes += [opening.note] if opening.note else []
+    if not ranks:
+        raise InputError("every input was left out: " + "; ".join(left_out))
+    return ranks, notes

@@ -1,0 +1,160 @@
+"""Owns how a statement is answered: planned per rank, or attached on one connection that sees all ranks.
+
+Decides between the two; `plan` says how a statement can be taken apart, `run` does it. Never decides what counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import apsw
+
+from rocpd.errors import QueryError, RocpdError, UsageError
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.plan.steps import Plan, Strategy
+from rocpd.federate.result import Cursor, Rows, told_as_query_error
+from rocpd.federate.run.attach import ATTACH_LIMIT, Attached
+from rocpd.federate.run.files import Files
+from rocpd.federate.run.pool import Share
+from rocpd.federate.run.spool import spooled
+from rocpd.schema.render import RankTables, named, relations
+from rocpd.types import Parameters, Progress, Row
+
+if TYPE_CHECKING:
+    from rocpd.federate.run.copying import CopiedDatabase
+
+
+class Engine:
+    """Answers statements over the selected rows of a job.
+
+    Args:
+        files: the open files.
+        ranks: the processes.
+        shares: the files with the tables of their ranks, as own connections name them.
+        parts: each rank's tables as the attached connection names them.
+        note: called with what the user should know.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        ranks: Sequence[Rank],
+        shares: Sequence[Share],
+        parts: Sequence[RankTables],
+        note: Callable[[str], None],
+    ) -> None:
+        self.parts = parts
+        self._files = files
+        self._ranks = ranks
+        self._shares = shares
+        self._note = note
+        self._attached: Attached | CopiedDatabase | None = None
+        files.close_with(self)
+
+    def execute(
+        self, sql: str, parameters: Parameters, strategy: Strategy = Strategy.AUTO, progress: Progress | None = None
+    ) -> Rows:
+        """Run SQL on all ranks; as `Federation.execute`."""
+        self._files.check_open()
+        if strategy is Strategy.ATTACHED or (strategy is Strategy.AUTO and self._is_small):
+            return self._run_attached(sql, parameters)
+        plan = self.plan(sql, parameters)
+        if strategy is not Strategy.AUTO and plan.strategy is not strategy:
+            raise UsageError(
+                f"this statement can't run by strategy {strategy}: {plan.reason}", "--explain shows the plan"
+            )
+        if plan.strategy is Strategy.ATTACHED:
+            return self._run_attached(sql, parameters)
+        return Rows(plan.columns, self._run(plan, sql, parameters, progress))
+
+    def explain(self, sql: str, parameters: Parameters) -> Rows:
+        """Return how `execute` would run a statement, as `Federation.explain`."""
+        self._files.check_open()
+        plan = self.plan(sql, parameters)
+        runs_attached = self._is_small and plan.strategy is not Strategy.ATTACHED
+        return Rows(("step", "where", "sql"), plan.rows(len(self._ranks), runs_attached))
+
+    def plan(self, sql: str, parameters: Parameters) -> Plan:
+        """Decide how a statement can run over the ranks."""
+        from rocpd.federate.plan.planner import plan
+
+        positional = 0 if parameters is None or isinstance(parameters, Mapping) else len(parameters)
+        return plan(sql, self.parts, positional)
+
+    def attach(self) -> Attached | CopiedDatabase:
+        """Return the one connection that sees all ranks; made when a statement first needs it."""
+        self._files.check_open()
+        if self._attached is None:
+            if self._is_copied:
+                from rocpd.federate.run.copying import CopiedDatabase
+
+                self._attached = CopiedDatabase(self._shares, self._note, self._files.limits.busy_ms)
+            else:
+                self._attached = Attached(self._ranks, self.parts, self._files.limits.busy_ms)
+        return self._attached
+
+    @cached_property
+    def relations(self) -> tuple[str, ...]:
+        """Names of everything that can be selected from: base tables, then views."""
+        return relations(self.parts)
+
+    def close(self) -> None:
+        """Close the attached connection; idempotent."""
+        if self._attached:
+            self._attached.connection.close(True)
+
+    @cached_property
+    def _is_small(self) -> bool:
+        """Whether reading all files on one connection takes less time than planning."""
+        if self._files.executor.is_remote:
+            return False
+        openings = {rank.opening for rank in self._ranks}
+        size = sum(opening.size for opening in openings)
+        return len(self._shares) == 1 or (len(openings) <= ATTACH_LIMIT and size < self._files.limits.small_bytes)
+
+    @cached_property
+    def _is_copied(self) -> bool:
+        return len({rank.opening for rank in self._ranks}) > ATTACH_LIMIT
+
+    def _run(self, plan: Plan, sql: str, parameters: Parameters, progress: Progress | None) -> Iterator[Row]:
+        from rocpd.federate.plan.sqltext import PARAMETER
+        from rocpd.federate.run.execute import Run
+
+        bindings = (
+            parameters
+            if isinstance(parameters, Mapping)
+            else {f"{PARAMETER}{index}": value for index, value in enumerate(parameters or ())}
+        )
+        has_given_rows = False
+        try:
+            for rows in Run(plan, self._shares, self._files, bindings).chunks(progress):
+                has_given_rows = has_given_rows or bool(rows)
+                yield from rows
+        except (apsw.Error, RocpdError) as error:
+            self._files.check_open()
+            # What fails in parts may still be right as a whole; if not, the whole says so in SQLite's words.
+            if has_given_rows or not isinstance(error, QueryError):
+                raise
+            yield from self._run_attached(sql, parameters)
+
+    def _run_attached(self, sql: str, parameters: Parameters) -> Rows:
+        attached = self.attach()
+        with told_as_query_error(self._files.blame):
+            attached.prepare(sql)
+        cursor = Cursor(attached.connection, sql, parameters, self._files.blame)
+        if not self._holds_a_lock(sql):
+            return cursor
+        columns = cursor.columns
+        return Rows(columns, self._while_open(spooled(cursor, len(columns))))
+
+    def _while_open(self, rows: Iterator[Row]) -> Iterator[Row]:
+        self._files.check_open()
+        yield from rows
+
+    def _holds_a_lock(self, sql: str) -> bool:
+        """Whether a statement, while it is read, locks the copies or a file that a profiler may still write."""
+        is_one_statement = ";" not in sql.strip().rstrip(";")
+        is_locking = self._is_copied or any(rank.opening.is_live for rank in self._ranks)
+        return is_one_statement and is_locking and bool(named(sql, self.relations))

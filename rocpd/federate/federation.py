@@ -1,0 +1,313 @@
+"""Owns a federation: the selected rows of many files, answering as one read-only database until it is closed.
+
+Never changes: another selection is another federation on the same files. Never prints: what the user should know goes
+to `on_note` and stays in `notes`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from types import TracebackType
+from typing import Self, TypeAlias, cast
+
+import apsw
+
+from rocpd.federate.engine import Engine
+from rocpd.federate.job import Job
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.plan.steps import Strategy
+from rocpd.federate.result import Result, Rows
+from rocpd.federate.run.attach import schemas_of
+from rocpd.federate.run.executor import Executor
+from rocpd.federate.run.pool import Share
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.select.align import Alignment, Domain, Span
+from rocpd.federate.select.filters import Filters, row_conditions, select_ranks
+from rocpd.federate.select.selection import Selection
+from rocpd.federate.select.window import Interval, Window, resolve
+from rocpd.schema.load import VIEWS
+from rocpd.schema.quote import quote_name
+from rocpd.schema.render import RankTables
+from rocpd.types import Answer, Parameters, Progress
+
+OnNote: TypeAlias = Callable[[str], None]
+
+
+class Notes(list[str]):
+    """What the user should know, each line once; `on_note` is called with each."""
+
+    def __init__(self, on_note: OnNote | None = None) -> None:
+        super().__init__()
+        self._on_note = on_note
+
+    def add(self, message: str) -> None:
+        """Note a line unless it was noted before."""
+        if message not in self:
+            self.append(message)
+            if self._on_note:
+                self._on_note(message)
+
+
+class Federation:
+    """The ranks of a job as one database, as far as a selection lets their rows count.
+
+    Args:
+        job: the ranks and their files.
+        selection: the rows that count.
+        notes: what the user should know; shared by all federations of a job.
+        owns_files: closing this federation closes the files. Those made by `within` and `where` do not own them.
+
+    Attributes:
+        views: names of the readable views.
+    """
+
+    views = VIEWS
+
+    def __init__(self, job: Job, selection: Selection, notes: Notes, *, owns_files: bool = True) -> None:
+        self.job = job
+        self.selection = selection
+        self.notes = notes
+        self._owns_files = owns_files
+
+    def within(self, window: Window) -> Self:
+        """Return a session in which only events in `window` count, in every table and view.
+
+        It shares files with this one and is closed with it. The window is one of the whole time line, whatever window
+        this session has; filters stay.
+
+        Raises:
+            UsageError: a side that cannot be read, is given twice, an unknown or ambiguous marker, end before start.
+            RocpdError: the window lies outside the trace, or nothing is left.
+        """
+        if not window:
+            return self._with(self.job, self.selection.with_window(None, {}))
+        whole = self.selection.with_window(None, {})
+        self._note_alignment()
+        interval = resolve(window, self.job.time_line, functools.partial(self._map, whole), self.note)
+        selected = self._with(self.job, whole.with_window(interval, self.job.alignment.offsets))
+        selected.check_any()
+        return selected
+
+    def where(self, filters: Filters) -> Self:
+        """Return a session in which only what `filters` name counts: some ranks, agents, streams, categories, kernels.
+
+        It shares files with this one and is closed with it. Filters and window of this session hold too.
+
+        Raises:
+            UsageError: a filter that can't be read.
+            RocpdError: nothing is left.
+        """
+        job = self.job.of_ranks(select_ranks(self.ranks, filters))
+        by_rank = job.map_ranks(functools.partial(row_conditions, filters), Selection())
+        conditions = {rank.number: tables for rank, tables in by_rank if tables} if filters.on_rows else {}
+        selected = self._with(job, self.selection.with_filters(conditions))
+        selected.check_any()
+        return selected
+
+    def _with(self, job: Job, selection: Selection) -> Self:
+        return type(self)(job, selection, self.notes, owns_files=False)
+
+    def check_any(self) -> None:
+        """Refuse a selection without rows: in the tables that filters name, if any, else in all.
+
+        Raises:
+            RocpdError: no row is left.
+        """
+        if self.window is None and not self.selection.filtered:
+            return
+        for share in self.shares:
+            for number, part in zip(share.ranks, share.parts, strict=True):
+                reader = self.reader(number)
+                for base in self.selection.tables_to_check(number, part):
+                    if reader.rows(f"SELECT 1 FROM {quote_name(base)} LIMIT 1"):
+                        return
+        raise self.selection.nothing_left()
+
+    def note(self, message: str) -> None:
+        """Note what the user should know, once."""
+        self.notes.add(message)
+
+    @property
+    def ranks(self) -> tuple[Rank, ...]:
+        """The processes, by rank number."""
+        return self.job.ranks
+
+    @property
+    def window(self) -> Interval | None:
+        """The part of the time line that counts, None for all of it."""
+        return self.selection.window
+
+    @property
+    def executor(self) -> Executor:
+        """What works on ranks in parallel."""
+        return self.job.files.executor
+
+    @cached_property
+    def shares(self) -> tuple[Share, ...]:
+        """The files, or blocks of ranks of a merged one, with the selected rows of their ranks."""
+        return tuple(
+            dataclasses.replace(share, parts=tuple(map(self.selection.apply, share.ranks, share.parts)))
+            for share in self.job.shares
+        )
+
+    @cached_property
+    def parts(self) -> tuple[RankTables, ...]:
+        """Each rank's tables, with the selected rows, as the attached connection names them."""
+        schemas = schemas_of(self.ranks)
+        return tuple(self.rank_tables(rank.number, schemas[rank.opening]) for rank in self.ranks)
+
+    def rank_tables(self, rank: int, schema: str | None = None) -> RankTables:
+        """Return a rank's tables, with the selected rows, as a connection names them.
+
+        Args:
+            rank: its number.
+            schema: the name under which the connection has the rank's file attached; None: it is its own file.
+        """
+        return self.selection.apply(rank, dataclasses.replace(self.job.parts[rank], schema=schema))
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return Engine(self.job.files, self.ranks, self.shares, self.parts, self.note)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of everything that can be selected from: base tables, then views."""
+        return self._engine.relations
+
+    def execute(
+        self,
+        sql: str,
+        parameters: Parameters = None,
+        *,
+        strategy: str | Strategy = Strategy.AUTO,
+        on_progress: Progress | None = None,
+    ) -> Rows:
+        """Run SQL on all ranks; base tables and views are those of the whole job.
+
+        Args:
+            sql: one or more statements; reads, and writes to temp tables and views.
+            parameters: values for `?` or `:name`.
+            strategy: `auto`, or force `rows`, `aggregates` or `attached`; the answer is the same.
+            on_progress: called with (ranks done, ranks in all) while a statement runs rank by rank.
+
+        Raises:
+            QueryError: SQLite refuses the statement, or it would write to a file.
+            InputError: a file turns out to be damaged or locked; the cursor may raise it too.
+            UsageError: the statement can't run by the strategy that was forced.
+            ClosedError: the session was closed.
+        """
+        return self._engine.execute(sql, parameters, Strategy(strategy), on_progress)
+
+    def sql(self, sql: str, parameters: Parameters = None) -> Result:
+        """Return the Result of one statement (rows, Arrow, pandas, text). Errors as for `execute`."""
+        return Result(lambda: self.execute(sql, parameters))
+
+    def explain(self, sql: str, parameters: Parameters = None) -> Result:
+        """Return how `execute` would run a statement: columns `step`, `where`, `sql`, one row per step."""
+        self.job.files.check_open()
+        return Result(lambda: self._engine.explain(sql, parameters))
+
+    def cursor(self) -> SessionCursor:
+        """Return a DB-API style cursor, for code written for sqlite3."""
+        self.job.files.check_open()
+        return SessionCursor(self)
+
+    @property
+    def connection(self) -> apsw.Connection:
+        """The attached read-only connection; `parts` name each rank's tables on it."""
+        return self._engine.attach().connection
+
+    def open_views(self) -> apsw.Connection:
+        """Create every table and view, and return the connection itself, for tools that take one; do not close it."""
+        attached = self._engine.attach()
+        attached.prepare(" ".join(self.tables))
+        return attached.connection
+
+    def reader(self, rank: int) -> RankReader:
+        """Return what reads one rank, by its number."""
+        return self.job.reader(rank, self.selection)
+
+    def map_ranks(self, work: Callable[[RankReader], Answer]) -> Iterator[tuple[Rank, Answer]]:
+        """Do `work` for each rank, on all cores where that pays; yield the answers in rank order.
+
+        Args:
+            work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
+
+        Raises:
+            what `work` raises.
+        """
+        return self._map(self.selection, work)
+
+    def _map(self, selection: Selection, work: Callable[[RankReader], Answer]) -> Iterator[tuple[Rank, Answer]]:
+        return self.job.map_ranks(work, selection)
+
+    def count(self, rank: int, base: str, condition: str = "1") -> int:
+        """Return how many rows of a table of a rank count; `condition` is SQL on its columns."""
+        sql = f"SELECT COUNT(*) FROM {quote_name(base)} WHERE {condition}"
+        return cast("int", self.reader(rank).rows(sql)[0][0])
+
+    @property
+    def spans(self) -> dict[int, Span]:
+        """Rank number -> first start and last end of its events [ns, as recorded]; none for ranks without events."""
+        self.job.files.check_open()
+        return self.job.spans
+
+    @property
+    def clock_domains(self) -> tuple[Domain, ...]:
+        """Sets of ranks whose timestamps compare."""
+        self.job.files.check_open()
+        return self.job.clock_domains
+
+    @property
+    def alignment(self) -> Alignment:
+        """What is added to each rank's timestamps where ranks are laid on one time line [ns]; noted once."""
+        self._note_alignment()
+        return self.job.alignment
+
+    def _note_alignment(self) -> None:
+        if self.job.alignment.note:
+            self.note(self.job.alignment.note)
+
+    @property
+    def time_range(self) -> tuple[int, int] | None:
+        """First start and last end over all ranks after alignment [ns]; None without events."""
+        self._note_alignment()
+        self.job.files.check_open()
+        line = self.job.time_line
+        return (line.start, line.end) if line else None
+
+    def close(self) -> None:
+        """Close the files and delete recovered copies; closing what `within` or `where` made leaves them open."""
+        if self._owns_files:
+            self.job.files.close()
+        elif "_engine" in vars(self):
+            self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self.job.files.blame(error)
+        finally:
+            self.close()
+
+
+class SessionCursor(Rows):
+    """`cursor.execute(sql)`, then `cursor.fetchall()`, as in sqlite3; runs on the session."""
+
+    def __init__(self, federation: Federation) -> None:
+        super().__init__((), iter(()))
+        self._federation = federation
+
+    def execute(self, sql: str, parameters: Parameters = None) -> SessionCursor:
+        """Run SQL, as `Federation.execute`; the rows are then those of this cursor."""
+        rows = self._federation.execute(sql, parameters)
+        self._names = rows.columns
+        self._rows = iter(rows)
+        return self

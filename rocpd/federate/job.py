@@ -1,0 +1,143 @@
+"""Owns what a job is: its ranks, the files they lie in, when they ran, and whose clocks compare.
+
+Never changes: fewer ranks are another job on the same files. Never decides which events count (`select` does).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.run.cores import usable_cores
+from rocpd.federate.run.files import Files
+from rocpd.federate.run.pool import Share, shares_of
+from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
+from rocpd.federate.run.request import Request
+from rocpd.federate.select.align import (
+    SPAN,
+    Align,
+    Alignment,
+    Domain,
+    Span,
+    TimeLine,
+    align,
+    clock_domains,
+    fixed_offsets,
+)
+from rocpd.federate.select.selection import Selection
+from rocpd.schema.load import TABLES, table
+from rocpd.schema.render import RankTables
+from rocpd.types import Answer
+
+
+@dataclass(frozen=True)
+class Job:
+    """The ranks of a job and their files.
+
+    Args:
+        ranks: the processes, by rank number.
+        files: the open files.
+        how: how ranks are laid on one time line.
+        clock_offsets: host -> what is added to its times [ns], where it is known; replaces `how`.
+    """
+
+    ranks: tuple[Rank, ...]
+    files: Files
+    how: Align = Align.AUTO
+    clock_offsets: Mapping[str, int] = field(default_factory=dict)
+
+    def of_ranks(self, ranks: tuple[Rank, ...]) -> Job:
+        """Return the job of some of the ranks."""
+        return self if len(ranks) == len(self.ranks) else dataclasses.replace(self, ranks=ranks)
+
+    @cached_property
+    def parts(self) -> dict[int, RankTables]:
+        """Rank number -> its tables as a connection to its own file names them."""
+        further = _further(self.ranks)
+        return {
+            rank.number: RankTables(rank.suffix, rank.tables, None, rank.number, rank.hostname, further)
+            for rank in self.ranks
+        }
+
+    @cached_property
+    def shares(self) -> tuple[Share, ...]:
+        """The files, or blocks of ranks of a merged one, with all rows of their ranks."""
+        return shares_of(self.ranks, tuple(self.parts.values()), usable_cores())
+
+    @cached_property
+    def spans(self) -> dict[int, Span]:
+        """Rank number -> first start and last end of its events [ns, as recorded]; none for ranks without events."""
+        self.files.check_open()
+        request = Request(SPAN, 2, {}, is_few=True)
+        rows = itertools.chain.from_iterable(self.files.executor.rows(request, self.shares, None))
+        numbers = (number for share in self.shares for number in share.ranks)
+        return {number: Span(*row) for number, row in zip(numbers, rows, strict=True) if row[0] is not None}
+
+    @cached_property
+    def clock_domains(self) -> tuple[Domain, ...]:
+        """Sets of ranks whose timestamps compare."""
+        return clock_domains(self.ranks, self.spans)
+
+    @cached_property
+    def alignment(self) -> Alignment:
+        """What is added to each rank's timestamps where ranks are laid on one time line [ns].
+
+        Raises:
+            UsageError: an offset is given for a host that no rank ran on.
+        """
+        if self.clock_offsets:
+            return fixed_offsets(self.clock_offsets, self.ranks)
+        return align(self.how, self.clock_domains, self.spans)
+
+    @cached_property
+    def time_line(self) -> TimeLine | None:
+        """All ranks on one time line; None without events."""
+        return TimeLine.of(self.spans, self.alignment.offsets)
+
+    def reader(self, rank: int, selection: Selection) -> RankReader:
+        """Return what reads the rows of a rank that count, by its number."""
+        self.files.check_open()
+        place = self._places[rank]
+        part, share = self.parts[rank], self._share_of[rank]
+        return RankReader(self.ranks[place], selection.apply(rank, part), partial(self.files.pool.lend, share))
+
+    def map_ranks(self, work: Callable[[RankReader], Answer], selection: Selection) -> Iterator[tuple[Rank, Answer]]:
+        """Do `work` for each rank, on all cores where that pays; yield the answers in rank order.
+
+        Args:
+            work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
+            selection: the rows that count.
+
+        Raises:
+            what `work` raises.
+        """
+        self.files.check_open()
+        tasks = [RankTask(rank, selection.apply(rank.number, self.parts[rank.number]), work) for rank in self.ranks]
+        with contextlib.closing(self.files.executor.each(run_task, tasks, self.ranks)) as answers:
+            yield from zip(self.ranks, answers, strict=True)
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {rank.number: place for place, rank in enumerate(self.ranks)}
+
+    @cached_property
+    def _share_of(self) -> dict[int, Share]:
+        return {number: share for share in self.shares for number in share.ranks}
+
+
+def _further(ranks: tuple[Rank, ...]) -> dict[str, tuple[str, ...]]:
+    """Base table -> columns beyond the contract, over all ranks in their order."""
+    contract = {base: frozenset(column.name.lower() for column in table(base).columns) for base in TABLES}
+    further: dict[str, dict[str, str]] = {}
+    for shape in {id(rank.tables): rank.tables for rank in ranks}.values():
+        for base, columns in shape.items():
+            known = contract.get(base, frozenset())
+            for column in columns:
+                if column.lower() not in known:
+                    further.setdefault(base, {}).setdefault(column.lower(), column)
+    return {base: tuple(columns.values()) for base, columns in further.items()}

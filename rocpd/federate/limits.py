@@ -1,0 +1,38 @@
+"""Owns the sizes and times at which rocpd changes how it works; answers never depend on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Sizes and times at which the way of working changes.
+
+    Args:
+        small_bytes: a job of files up to this size [bytes] is read attached: that takes about as long as planning.
+        few_rows: with more rows than this in a share, threads only get in each other's way (measured: 1.5 times
+            slower), and the rows are read one share after the other.
+        chunk_rows: rows that are handed over at a time.
+        process_bytes: a job from this size [bytes] on is read by several processes: they take 0.2 s to start, and
+            reading this much takes about twice that.
+        idle_connections: connections kept open between statements: 0.4 MB each, opening a file again takes 1 ms.
+        busy_ms: how long a reader waits for a writer's lock [ms].
+        task_bytes: least size [bytes] of a task of a cluster: a scheduler handles some thousand tasks a second.
+        fan_in: partial results that a cluster adds up at a time.
+        dial_s: how long to wait for a scheduler [s].
+    """
+
+    small_bytes: int = 32_000_000
+    few_rows: int = 10_000
+    chunk_rows: int = 10_000
+    process_bytes: int = 48 << 20
+    idle_connections: int = 1024
+    busy_ms: int = 2000
+    task_bytes: int = 4 << 20
+    fan_in: int = 16
+    dial_s: float = 10
+
+
+DEFAULT = Limits()
+"""What holds where nobody says otherwise."""

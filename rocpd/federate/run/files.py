@@ -1,0 +1,92 @@
+"""Owns the open files of a job: their connections and the executor that works on them, until they are closed.
+
+Sessions that differ in their selection share one of these; it is closed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+from weakref import WeakSet
+
+import apsw
+
+from rocpd.errors import ClosedError
+from rocpd.federate.limits import Limits
+from rocpd.federate.open.damage import blame
+from rocpd.federate.open.opening import Opening
+from rocpd.federate.run.executor import Executor
+from rocpd.federate.run.local import Local
+from rocpd.federate.run.pool import Pool
+
+
+class Closable(Protocol):
+    """What is closed with the files."""
+
+    def close(self) -> None:
+        """Close it; idempotent."""
+
+
+class Files:
+    """The files of a job while they are open.
+
+    Args:
+        openings: the files.
+        executor: works on ranks in parallel; None: the cores of this machine.
+        jobs: threads and processes of this machine; None: as many as there are cores, where they pay.
+        limits: sizes at which the way of working changes.
+    """
+
+    def __init__(
+        self, openings: Iterable[Opening], executor: Executor | None, jobs: int | None, limits: Limits
+    ) -> None:
+        self.openings = tuple(dict.fromkeys(openings))
+        self.limits = limits
+        self.pool = Pool(limits)
+        self.executor: Executor = executor or Local(self.pool, jobs, limits)
+        self._dependents: WeakSet[Closable] = WeakSet()
+        self._closed = False
+
+    def close_with(self, dependent: Closable) -> None:
+        """Close `dependent`, which reads these files in its own way, together with them."""
+        self._dependents.add(dependent)
+
+    def check_open(self) -> None:
+        """Refuse to work on closed files.
+
+        Raises:
+            ClosedError: they were closed.
+        """
+        if self._closed:
+            raise ClosedError("the session is closed", "open a new one with rocpd.connect(...)")
+
+    def blame(self, error: BaseException | None) -> None:
+        """Raise the error that names the damaged file when `error` says that a file cannot be read.
+
+        Raises:
+            InputError: naming the file.
+            ClosedError: the files were closed meanwhile.
+        """
+        if isinstance(error, (apsw.ConnectionClosedError, apsw.CursorClosedError)):
+            self.check_open()
+        blame(self.openings, error)
+
+    def close(self) -> None:
+        """Close the files and delete recovered copies; idempotent."""
+        if not self._closed:
+            self._release()
+            self.pool.close()
+            for dependent in list(self._dependents):
+                dependent.close()
+
+    def _release(self) -> None:
+        self._closed = True
+        self.executor.close()
+        for opening in self.openings:
+            opening.discard()
+
+    def __del__(self) -> None:
+        # Connections close on their own: in a garbage collection apsw's close() never comes back while a cursor,
+        # garbage as well, is open.
+        if not getattr(self, "_closed", True):
+            self._release()

@@ -30,7 +30,6 @@ LONG_FUNCTIONS: set[str] = {
 SHARED_CLASS_NAMES: set[str] = {
     "Action",
     "Column",
-    "Cut",
     "Lookup",
     "Part",
     "Phase",

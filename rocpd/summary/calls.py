@@ -13,13 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.errors import RocpdError
+from rocpd.read.columns import columns
+from rocpd.read.groups import grouped
+from rocpd.read.names import Names
 from rocpd.summary.calltree import Flat, Node, flat, graft, grow, launching
-from rocpd.summary.ops import Names, Ops, read_ops, string_texts
+from rocpd.summary.ops import Ops, read_ops, string_texts
 from rocpd.summary.options import LANES, By
-from rocpd.summary.read import columns, grouped, sound
 from rocpd.summary.reading import DIVISIONS, RANK, Key, RankReading, Reading, order_of
 from rocpd.summary.result import Field, Summary, Table
 from rocpd.summary.spread import total
+from rocpd.trace.times import valid_times
 from rocpd.types import NULL, Ints, Row
 
 THREAD = Field("thread", "", "OS thread id, NULL where unknown")
@@ -144,7 +147,7 @@ def _grown(mine: RankReading, regions: _Regions, gpu: Ints, lane: int) -> dict[K
 
 def _regions(mine: RankReading, names: Names) -> _Regions:
     stack, start, end, row, thread, name = columns(mine.reader, "rocpd_region", _REGIONS, _COLUMNS)
-    good = sound(start, end)
+    good = valid_times(start, end)
     mine.left_out["regions"] += int((~good).sum())
     codes = names.translate(name, string_texts(mine.reader, name))
     messages = {number: names.code(text) for number, text in mine.reader.rows(_MESSAGES)}

@@ -29,11 +29,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rocpd.read.groups import grouped
+from rocpd.read.names import Names
 from rocpd.summary.communicators import communicators
 from rocpd.summary.kernel_categories import Categories, split
-from rocpd.summary.ops import Names, Ops, read_ops
+from rocpd.summary.ops import Ops, read_ops
 from rocpd.summary.options import By
-from rocpd.summary.read import grouped
 from rocpd.summary.reading import Key, RankReading, order_of
 from rocpd.types import NULL, Ints, Row
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.read.numbers import number
+from rocpd.read.columns import number
+from rocpd.read.names import as_text
 from rocpd.summary.ops import kernel_texts
 from rocpd.summary.options import By
-from rocpd.summary.read import word
 from rocpd.summary.reading import Key, RankReading, Reading, order_of
 from rocpd.summary.result import Field, Summary, Table
 from rocpd.summary.sums import merge
@@ -116,7 +116,7 @@ def _one(mine: RankReading) -> tuple[dict[Key, _Cells], dict[str | None, str | N
     by = mine.options.by
     for batch in mine.reader.stream(sql("counters"), size=1000):
         for kernel, name, kind, agent, stream, value in batch:
-            counter, unit = word(name), word(kind)
+            counter, unit = as_text(name), as_text(kind)
             lane = agent if by is By.AGENT else stream if by is By.STREAM else None
             own = values.setdefault((number(lane), number(kernel), counter), [])
             units[counter] = unit

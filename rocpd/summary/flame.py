@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from rocpd.read.names import Names
 from rocpd.summary.calls import grown, is_lane
 from rocpd.summary.calltree import Node
-from rocpd.summary.ops import Names
 from rocpd.summary.options import LANES, By
 from rocpd.summary.reading import Key, Reading, order_of
 from rocpd.version import __version__

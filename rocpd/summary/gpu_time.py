@@ -15,9 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.errors import RocpdError
+from rocpd.read.names import Names
 from rocpd.summary.intervals import Union, both, length, union
 from rocpd.summary.kernel_categories import Categories, load, split
-from rocpd.summary.ops import Names, Ops, read_ops
+from rocpd.summary.ops import Ops, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.reading import AGENT, RANK, Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, Table

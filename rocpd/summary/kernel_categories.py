@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from rocpd.errors import UsageError
-from rocpd.summary.ops import COPY, Names, Ops
+from rocpd.read.names import Names
+from rocpd.summary.ops import COPY, Ops
 from rocpd.types import Ints
 
 COMMUNICATION = frozenset({"communication", "comm", "collective", "collectives", "rccl", "nccl"})

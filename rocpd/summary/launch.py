@@ -16,10 +16,11 @@ from functools import partial
 import numpy as np
 
 from rocpd.errors import RocpdError
+from rocpd.read.groups import grouped
+from rocpd.read.names import Names
 from rocpd.summary.links import Links, link, started
-from rocpd.summary.ops import Names, Ops, read_ops
+from rocpd.summary.ops import Ops, read_ops
 from rocpd.summary.options import By
-from rocpd.summary.read import grouped
 from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, Table
 from rocpd.summary.spread import Spread, total

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.summary.ops import Names, Ops, read_ops
-from rocpd.summary.read import columns, sound
+from rocpd.read.columns import columns
+from rocpd.read.names import Names
+from rocpd.summary.ops import Ops, read_ops
 from rocpd.summary.reading import RankReading
+from rocpd.trace.times import valid_times
 from rocpd.types import NULL, Ints
 
 _CALLS = """
@@ -36,7 +38,7 @@ class Links:
 def link(reader: RankReader, ops: Ops) -> Links:
     """Find the call of each operation in the whole trace; of several calls with one id the outermost counts."""
     stack, start, end, row = columns(reader.whole(), "rocpd_region", _CALLS, ("stack", "start", "end", "id"))
-    good = sound(start, end)
+    good = valid_times(start, end)
     order = np.lexsort((row, -end, start, stack))
     order = order[good[order]]
     order = order[_changes(stack[order])]

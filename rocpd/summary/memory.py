@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.read.numbers import number
+from rocpd.read.columns import number
+from rocpd.read.names import as_text
 from rocpd.summary.options import By
-from rocpd.summary.read import word
 from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, Table
 from rocpd.summary.spread import total
@@ -133,7 +133,7 @@ def _one(mine: RankReading) -> dict[_Place, _Events]:
     select = _SQL.format(valid=VALID_TIMES, lane="stream_id" if by is By.STREAM else "agent_id")
     for rows in mine.reader.stream(select, size=1000):
         for lane, level, kind, address, *numbers in rows:
-            level = word(level)
+            level = as_text(level)
             size, start = max(0, number(numbers[0])), number(numbers[1])
             known = live.pop((level, address), None)
             if known:  # freed, or its address was given out again

@@ -12,7 +12,8 @@ import numpy as np
 
 from rocpd.errors import RocpdError
 from rocpd.federate.open.identify import Rank
-from rocpd.summary.ops import Names, Ops, read_ops
+from rocpd.read.names import Names
+from rocpd.summary.ops import Ops, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.reading import AGENT, RANK, RankReading, Reading
 from rocpd.summary.result import Field, Summary, Table

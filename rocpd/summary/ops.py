@@ -5,15 +5,17 @@ Memory: one rank at a time, about 80 bytes per operation. Rows without sound tim
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.read.columns import columns
+from rocpd.read.names import Names, texts_by_id
 from rocpd.summary.options import By, KernelNames
-from rocpd.summary.read import columns, sound, texts, word
 from rocpd.summary.reading import RankReading
+from rocpd.trace.times import valid_times
 from rocpd.types import NULL, Ints
 
 KERNEL, COPY = 0, 1
@@ -39,34 +41,6 @@ _SYMBOLS = {
 }
 _STRINGS = "SELECT id, string FROM rocpd_string"
 _AMONG = " WHERE id IN (SELECT value FROM json_each(?))"
-
-
-class Names:
-    """Numbers for names, in the order in which they come. Each rank has its own, which the job's adopt."""
-
-    def __init__(self) -> None:
-        self.texts: list[str | None] = []
-        self._codes: dict[str | None, int] = {}
-
-    def code(self, text: str | None) -> int:
-        """Give the number of a name; a new one gets the next."""
-        text = word(text)
-        if text not in self._codes:
-            self._codes[text] = len(self.texts)
-            self.texts.append(text)
-        return self._codes[text]
-
-    def adopt(self, texts: Iterable[str | None]) -> list[int]:
-        """Give the numbers of a rank's names, in the order of its own numbers."""
-        return [self.code(text) for text in texts]
-
-    def translate(self, ids: Ints, known: dict[int, str | None]) -> Ints:
-        """Turn ids of a rank into numbers; ids that lead nowhere have the name None."""
-        if not len(ids):
-            return ids
-        distinct, places = np.unique(ids, return_inverse=True)
-        codes = np.array([self.code(known.get(int(number))) for number in distinct], np.int64)
-        return codes[places]
 
 
 @dataclass(frozen=True)
@@ -119,12 +93,12 @@ class Ops:
 
 def kernel_texts(reader: RankReader, names: KernelNames, ids: Ints) -> dict[int, str | None]:
     """Give kernel id -> name."""
-    return texts(reader, _SYMBOLS[names] + _AMONG, np.unique(ids).tolist())
+    return texts_by_id(reader, _SYMBOLS[names] + _AMONG, ids)
 
 
 def string_texts(reader: RankReader, ids: Ints) -> dict[int, str | None]:
     """Give string id -> text."""
-    return texts(reader, _STRINGS + _AMONG, np.unique(ids).tolist())
+    return texts_by_id(reader, _STRINGS + _AMONG, ids)
 
 
 def read_ops(mine: RankReading, names: Names, stacks: bool = False) -> Ops:
@@ -137,7 +111,7 @@ def read_ops(mine: RankReading, names: Names, stacks: bool = False) -> Ops:
     kind = np.repeat(np.array([KERNEL, COPY], np.int64), [len(kernels[0]), len(copies[0])])
     row, start, end, agent, stream, name, stack = (np.concatenate(pair) for pair in zip(kernels, copies, strict=True))
     whole = Ops(kind, row, start, end, agent, stream, name, stack)
-    good = sound(start, end)
+    good = valid_times(start, end)
     mine.left_out["GPU operations"] += int((~good).sum())
     order = np.lexsort((row, kind, end, start, agent))
     return whole.take(order[good[order]])

@@ -12,10 +12,11 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from rocpd.errors import RocpdError
+from rocpd.read.names import Names
 from rocpd.summary.collectives import Channel, Group, Waiting, channels, listed, match
 from rocpd.summary.intervals import both, covered, length, union
 from rocpd.summary.kernel_categories import Categories, load, split
-from rocpd.summary.ops import Names, Ops, read_ops
+from rocpd.summary.ops import Ops, read_ops
 from rocpd.summary.options import LANES, By
 from rocpd.summary.reading import DIVISIONS, STATISTICS, Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, Table

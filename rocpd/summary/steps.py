@@ -14,9 +14,9 @@ import numpy as np
 from rocpd.errors import UsageError
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.read.numbers import number
+from rocpd.read.columns import number
+from rocpd.read.names import as_text
 from rocpd.summary.options import By
-from rocpd.summary.read import word
 from rocpd.summary.reading import Key, key_of, order_of, statistics
 from rocpd.summary.spread import Spread
 from rocpd.summary.sums import merge
@@ -42,7 +42,7 @@ def ranges(reader: RankReader) -> list[tuple[str, int, int]]:
     """Give text, start and end [ns] of the marker ranges of a rank in their order; marks without length are none."""
     found: list[tuple[str, int, int]] = []
     for rows in reader.stream(sql("markers"), size=1000):
-        times = ((word(text), number(start), number(end)) for text, start, end in rows)
+        times = ((as_text(text), number(start), number(end)) for text, start, end in rows)
         found += [(text, start, end) for text, start, end in times if text and 0 < start < end]
     return sorted(found, key=lambda marker: (marker[1], marker[2], marker[0]))
 

@@ -13,10 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rocpd.read.columns import Select, batches
+from rocpd.read.groups import group_rows
+from rocpd.read.names import Names
 from rocpd.schema.load import strip_comments
-from rocpd.summary.ops import Names, kernel_texts, string_texts
+from rocpd.summary.ops import kernel_texts, string_texts
 from rocpd.summary.options import LANES
-from rocpd.summary.read import batches, coded, cut
 from rocpd.summary.reading import RankReading
 from rocpd.summary.sums import Sum, merge
 from rocpd.trace.categories import domain_of
@@ -33,13 +35,15 @@ class _Layout:
 
     Args:
         keys: columns by which events are counted.
-        base: table with these events, when the keys are ids; else they are texts.
+        base: table with these events, whose `id` is given too; None: they come from several.
+        by_text: whether the keys are texts; else they are ids.
         has_lanes: whether there are columns `agent` and `stream`.
         has_sizes: whether there is a column `size` [bytes].
     """
 
     keys: tuple[str, ...]
     base: str | None = None
+    by_text: bool = False
     has_lanes: bool = True
     has_sizes: bool = False
 
@@ -47,10 +51,10 @@ class _Layout:
 _LAYOUTS = {
     "kernels": _Layout(("name",), "rocpd_kernel_dispatch"),
     "memory_copies": _Layout(("name",), "rocpd_memory_copy", has_sizes=True),
-    "memory_allocations": _Layout(("name", "detail"), has_sizes=True),
-    "scratch_memory": _Layout(("name", "detail"), has_sizes=True),
+    "memory_allocations": _Layout(("name", "detail"), "rocpd_memory_allocate", by_text=True, has_sizes=True),
+    "scratch_memory": _Layout(("name", "detail"), "rocpd_memory_allocate", by_text=True, has_sizes=True),
     "regions": _Layout(("name", "category"), "rocpd_region", has_lanes=False),
-    "markers": _Layout(("name",), has_lanes=False),
+    "markers": _Layout(("name",), by_text=True, has_lanes=False),
 }
 
 KINDS = tuple(_LAYOUTS)
@@ -109,7 +113,7 @@ def survey(mine: RankReading, kind: str, add_up: Callable[[Grouped], Sequence[Su
     names = Names()
     sums: dict[tuple[int, ...], Sum] = {}
     for keys, durations, sizes in _batches(mine, kind, names):
-        groups = cut(keys)
+        groups = group_rows(keys)
         own = Grouped(durations[groups.order], None if sizes is None else sizes[groups.order], groups.first)
         merge(sums, dict(zip(groups.keys, add_up(own), strict=True)))
     named: dict[Label, Sum] = {}
@@ -123,15 +127,16 @@ def _batches(mine: RankReading, kind: str, names: Names) -> Iterator[tuple[list[
     """Give columns to count by, durations and sizes, some rows at a time; texts are numbered in `names`."""
     layout, by = _LAYOUTS[kind], mine.options.by
     keys = [*layout.keys, *([by.value] if layout.has_lanes and by in LANES else [])]
-    wanted = [*keys, "duration", *(["size"] if layout.has_sizes else [])]
+    sizes = ("size",) if layout.has_sizes else ()
     every = f"SELECT *, {_DURATION} AS duration FROM ({sql(kind)})"  # noqa: S608
-    if layout.base:
-        found = batches(mine.reader, layout.base, every, wanted)
+    if layout.by_text:
+        select = Select(every, (*keys[len(layout.keys) :], "duration", *sizes), texts=layout.keys, base=layout.base)
     else:
-        found = coded(mine.reader, f"SELECT {', '.join(wanted)} FROM ({every})", len(layout.keys), names.code)  # noqa: S608
-    for columns in found:
-        durations, *sizes = columns[len(keys) :]
-        yield columns[: len(keys)], durations, sizes[0] if sizes else None
+        select = Select(every, (*keys, "duration", *sizes), base=layout.base)
+    for batch in batches(mine.reader, select):
+        codes = (np.fromiter(map(names.code, column), np.int64, batch.count) for column in batch.texts)
+        columns = [*codes, *batch.numbers]
+        yield columns[: len(keys)], columns[len(keys)], columns[-1] if sizes else None
 
 
 def _labels(mine: RankReading, kind: str, names: Names, keys: Sequence[tuple[int, ...]]) -> list[Label]:
@@ -139,7 +144,7 @@ def _labels(mine: RankReading, kind: str, names: Names, keys: Sequence[tuple[int
     layout = _LAYOUTS[kind]
     count = len(layout.keys)
     ids = np.array([number for key in keys for number in key[:count]], np.int64)
-    if not layout.base:
+    if layout.by_text:
         known = dict(enumerate(names.texts))
     elif kind == "kernels":
         known = kernel_texts(mine.reader, mine.options.kernel_names, ids)

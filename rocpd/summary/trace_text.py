@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from rocpd.errors import RocpdError
+from rocpd.read.names import Names
 from rocpd.summary.links import link
 from rocpd.summary.op_trace import Trace, traces
-from rocpd.summary.ops import KERNEL, Names, read_ops
+from rocpd.summary.ops import KERNEL, read_ops
 from rocpd.summary.reading import RankReading, Reading
 from rocpd.types import NULL, Ints
 

@@ -12,10 +12,11 @@ from dataclasses import replace
 import numpy as np
 
 from rocpd.errors import RocpdError
+from rocpd.read.groups import grouped
+from rocpd.read.names import Names
 from rocpd.summary.kernel_categories import is_communication, load
-from rocpd.summary.ops import COPY, Names, read_ops
+from rocpd.summary.ops import COPY, read_ops
 from rocpd.summary.options import By
-from rocpd.summary.read import grouped
 from rocpd.summary.reading import STATISTICS, Key, RankReading, Reading, order_of, statistics
 from rocpd.summary.result import Field, Summary, Table
 from rocpd.summary.spread import Spread

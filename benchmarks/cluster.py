@@ -36,7 +36,7 @@ def run() -> None:
     ):
         works: dict[str, Callable[[Session], object]] = {
             "20 statements": lambda s: [s.execute(HEAVY).fetchall() for _ in range(20)],
-            "16 summaries gpu-time": lambda s: [rocpd.summary(s, "gpu-time").fetchall() for _ in range(16)],
+            "16 summaries gpu-time": lambda s: [s.summary("gpu-time").fetchall() for _ in range(16)],
             "convert to csv": lambda s: FORMATS["csv"].write(s, ConvertOptions(Path(folder), force=True)),
         }
         rows = [_row(name, work, serial, spread) for name, work in works.items()]

@@ -22,7 +22,7 @@ $ rocpd summary {name} job
 
 _ABOUT = """# Analyses
 
-`rocpd summary NAMES INPUTS` gives them on the command line, `rocpd.summary(session, "name", by="rank")` in Python. An
+`rocpd summary NAMES INPUTS` gives them on the command line, `session.summary("name", by="rank")` in Python. An
 analysis gives one table or more; named by the analysis come all of them, named by itself comes one.
 
 - Every number is exact over all ranks: sums are integers, medians and percentiles are those of all events.

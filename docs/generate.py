@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from docs.analysis_pages import analysis_pages
+from docs.api_page import api_page
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -83,6 +84,7 @@ def relations_picture() -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
+    "docs/api.md": api_page,
     "docs/cli.md": cli_page,
     **analysis_pages(),
     "schema/tables.md": tables_page,

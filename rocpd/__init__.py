@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rocpd.federate.select.filters import Filters
     from rocpd.federate.select.window import Window
     from rocpd.session import Session, connect
-    from rocpd.summary.run import summary
+    from rocpd.summary.run import analyses
 
 __all__ = [
     "Filters",
@@ -36,11 +36,12 @@ __all__ = [
     "UsageError",
     "Window",
     "__version__",
+    "analyses",
     "connect",
-    "summary",
 ]
 
 _HOMES = {
+    "analyses": "rocpd.summary.run",
     "connect": "rocpd.session",
     "Session": "rocpd.session",
     "Result": "rocpd.federate.result",
@@ -55,12 +56,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES and name != "summary":
+    if name not in _HOMES:
         raise AttributeError(f"module 'rocpd' has no attribute {name!r}")
     import importlib
 
-    if name == "summary":  # the package itself: it can be called
-        return importlib.import_module("rocpd.summary")
     return getattr(importlib.import_module(_HOMES[name]), name)
 
 

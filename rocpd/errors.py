@@ -31,6 +31,8 @@ class RocpdError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        if hint:
+            self.add_note(f"hint: {hint}")  # tracebacks show it
 
 
 class InputError(RocpdError):

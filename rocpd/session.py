@@ -6,19 +6,104 @@ The only place that knows both the engine and what is built on it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rocpd.federate import limits as standard
 from rocpd.federate.connect import HowToOpen, Inputs, Workers, open_job
 from rocpd.federate.federation import Federation, Notes, OnNote
 from rocpd.federate.limits import Limits
+from rocpd.federate.result import Result, Rows
 from rocpd.federate.select.align import Align
 from rocpd.federate.select.filters import Filters, unmatched
 from rocpd.federate.select.selection import Selection
 from rocpd.federate.select.window import Window
+from rocpd.summary.options import STEP_MARKER, By, KernelNames
+
+if TYPE_CHECKING:
+    from rocpd.federate.describe import Description
+    from rocpd.summary.result import Summary
+    from rocpd.types import Progress
 
 
 class Session(Federation):
-    """Many rocpd files as one read-only database. Made by `rocpd.connect`; use it in a `with` block or call `close`."""
+    """Many rocpd files as one read-only database. Made by `rocpd.connect`; use it in a `with` block or call `close`.
+
+    >>> with rocpd.connect("job") as session:                                     # doctest: +SKIP
+    ...     session.sql("select name, duration from kernels").df()
+    ...     session.where(rocpd.Filters(ranks="0-3")).summary("kernels", by="rank")
+    ...     session.within(rocpd.Window("30%", "60%")).convert("pftrace", "middle.pftrace")
+    """
+
+    def summary(  # noqa: PLR0913 (keywords, each an everyday choice)
+        self,
+        name: str,
+        by: str | By | None = None,
+        *,
+        kernel_names: str | KernelNames = KernelNames.DISPLAY,
+        categories: str | Path | None = None,
+        step_marker: str = STEP_MARKER,
+        sequence: int = 0,
+        bins: int = 50,
+        top: int = 20,
+    ) -> Summary:
+        """Return one table of an analysis, such as `kernels`, `gaps` or `stragglers`; `rocpd.analyses()` lists them.
+
+        Args:
+            name: an analysis or one of its tables.
+            by: `rank`, `host`, `agent` or `stream`; None: the whole job.
+            kernel_names: `display` names, `mangled` ones, or bare function names (`truncated`).
+            categories: JSON or TOML file of kernel categories; None: the one that comes along.
+            step_marker: regular expression for the text of markers that are steps.
+            sequence: how many preceding operations make the context of a kernel (variability).
+            bins: points of curves and columns of the heat map.
+            top: how many of the largest gaps are listed.
+
+        Raises:
+            UsageError: an unknown name, or a value that makes no sense.
+            RocpdError: the job lacks the data that the analysis needs; the message says which.
+        """
+        from rocpd.summary.options import Options, division, kernel_names_of
+        from rocpd.summary.run import summary
+
+        file = Path(categories) if categories is not None else None
+        options = Options(division(by), kernel_names_of(kernel_names), file, step_marker, sequence, bins, top)
+        return summary(self, name, options)
+
+    def merge(self, path: str | Path, *, force: bool = False, on_progress: Progress | None = None) -> Path:
+        """Write all ranks, with the rows that count, into one SQLite file; return its path.
+
+        Args:
+            path: the file to make, relative to the working folder; it appears when it is complete and verified.
+            force: replace an existing file.
+            on_progress: called with (rows copied, rows in all).
+
+        Raises:
+            OutputError: the file exists, cannot be written, or fails verification.
+            InputError: an input is damaged.
+        """
+        from rocpd.federate.merge import merge
+
+        merge(self, Path(path), force, on_progress)
+        return Path(path)
+
+    def info(self) -> Description:
+        """Return what the job holds: `ranks`, `agents`, `tables` and what looks wrong, each a Result by its name."""
+        from rocpd.federate.describe import Description, describe
+
+        return Description(describe(self))
+
+    def __repr__(self) -> str:
+        """Return the table of ranks."""
+        return repr(Result(self._ranks))
+
+    def _repr_html_(self) -> str:
+        return Result(self._ranks)._repr_html_()
+
+    def _ranks(self) -> Rows:
+        columns = ("rank", "host", "pid", "command", "file")
+        rows = ((r.number, r.hostname, r.pid, r.command, str(r.opening.path)) for r in self.ranks)
+        return Rows(columns, rows)
 
 
 def connect(  # noqa: PLR0913 (keywords, each an everyday choice)

@@ -5,10 +5,11 @@ Reads; never judges: an odd thing is told with its number and left as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rocpd.federate.federation import Federation
+from rocpd.federate.result import Result, Rows
 from rocpd.schema.load import TABLES
 from rocpd.trace.tables import SPANS
 from rocpd.trace.times import VALID_START, VALID_TIMES
@@ -24,8 +25,36 @@ class Section:
     rows: tuple[Row, ...]
 
 
+class Description(Mapping[str, Result]):
+    """What a job holds: the sections of `describe` by name, each a Result. Shown whole at a prompt or in a notebook."""
+
+    def __init__(self, sections: Iterable[Section]) -> None:
+        self._results = {section.name: _result(section) for section in sections}
+
+    def __getitem__(self, name: str) -> Result:
+        return self._results[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._results)
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def __repr__(self) -> str:
+        """Return all sections as text tables."""
+        return "\n\n".join(f"{name.upper()}\n{result!r}" for name, result in self._results.items())
+
+    def _repr_html_(self) -> str:
+        """Return all sections as HTML tables."""
+        return "".join(f"<h4>{name}</h4>{result._repr_html_()}" for name, result in self._results.items())
+
+
+def _result(section: Section) -> Result:
+    return Result(lambda: Rows(section.columns, iter(section.rows)))
+
+
 def describe(session: Federation) -> tuple[Section, ...]:
-    """Give all sections: ranks, agents, tables, odd.
+    """Return all sections: ranks, agents, tables, odd.
 
     `ranks`: one row per process, `mb` its file's size in megabytes, `span_s` first start to last end in seconds,
     `clock_domain` a number that ranks with comparable clocks share. `agents`: one row per kind of agent and host.

@@ -88,7 +88,7 @@ class Federation:
         self._note_alignment()
         interval = resolve(window, self.job.time_line, functools.partial(self._map, whole), self.note)
         selected = self._with(self.job, whole.with_window(interval, self.job.alignment.offsets))
-        selected.check_any()
+        selected._check_any()
         return selected
 
     def where(self, filters: Filters) -> Self:
@@ -104,13 +104,13 @@ class Federation:
         by_rank = job.map_ranks(functools.partial(row_conditions, filters), Selection())
         conditions = {rank.number: tables for rank, tables in by_rank if tables} if filters.on_rows else {}
         selected = self._with(job, self.selection.with_filters(conditions))
-        selected.check_any()
+        selected._check_any()
         return selected
 
     def _with(self, job: Job, selection: Selection) -> Self:
         return type(self)(job, selection, self.notes, owns_files=False)
 
-    def check_any(self) -> None:
+    def _check_any(self) -> None:
         """Refuse a selection without rows: in the tables that filters name, if any, else in all.
 
         Raises:

@@ -9,18 +9,23 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import io
 import itertools
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO, cast
 
 import apsw
 
-from rocpd.errors import QueryError
+from rocpd.errors import QueryError, RocpdError, UsageError
 from rocpd.types import Parameters, Row
 
 if TYPE_CHECKING:
     import pandas
+    import polars
     import pyarrow
+
+
+_ROWS_AT_A_PROMPT, _ROWS_IN_A_NOTEBOOK = 10, 50
 
 
 class Rows:
@@ -173,61 +178,100 @@ def _hint(message: str) -> str | None:
 
 
 class Result:
-    """What `Session.sql` gives: iterate it, or turn it into what you need.
+    """The rows of one statement: iterate it, or turn it into what you need.
 
-    Iterating streams rows. `fetchall`, `df`, `arrow` and `show` read all rows once and keep them.
+    Iterating streams rows. `fetchall`, `df`, `arrow`, `polars` and `show` read all rows once and keep them. Shown in a
+    notebook or at the prompt, it reads its first rows only.
+
+    Attributes:
+        columns: names of the columns.
     """
 
     def __init__(self, run: Callable[[], Rows]) -> None:
         self._run = run
-        self._fresh: Rows | None = run()
-        self.columns = self._fresh.columns
-        self._kept: list[Row] | None = None
+        self._fresh: Iterator[Row] | None
+        self._fresh = rows = run()
+        self.columns = rows.columns
+        self._all: list[Row] | None = None
 
     def __iter__(self) -> Iterator[Row]:
-        if self._kept is not None:
-            return iter(self._kept)
+        if self._all is not None:
+            return iter(self._all)
         rows, self._fresh = self._fresh or self._run(), None
         return iter(rows)
 
     def fetchall(self) -> list[Row]:
-        """Give all rows as tuples."""
-        if self._kept is None:
-            self._kept = list(self)
-        return self._kept
+        """Return all rows as tuples."""
+        if self._all is None:
+            self._all = list(self)
+        return self._all
+
+    def first(self, count: int) -> list[Row]:
+        """Return up to `count` rows from the start, without reading much more; a later iteration has them too."""
+        if self._all is not None:
+            return self._all[:count]
+        rows = iter(self)
+        head = list(itertools.islice(rows, count))
+        self._fresh = itertools.chain(head, rows)
+        return head
 
     def arrow(self) -> pyarrow.Table:
-        """Give all rows as a pyarrow Table: int64, double, string or binary columns, the widest type that fits."""
+        """Return all rows as a pyarrow Table: int64, double, string or binary columns, the widest type that fits."""
         from rocpd.table.arrow import to_arrow
 
         return to_arrow(self.columns, self.fetchall())
 
     def df(self) -> pandas.DataFrame:
-        """Give all rows as a pandas DataFrame; integer columns with NULLs become `Int64`, exact to the last digit."""
+        """Return all rows as a pandas DataFrame; integer columns with NULLs become `Int64`, exact to the last digit."""
         from rocpd.table.arrow import to_pandas
 
         return to_pandas(self.arrow())
 
+    def polars(self) -> polars.DataFrame:
+        """Return all rows as a polars DataFrame, with the types of `arrow`.
+
+        Raises:
+            UsageError: polars is not installed.
+        """
+        try:
+            import polars
+        except ImportError as error:
+            raise UsageError("polars is not installed", "pip install polars") from error
+        return cast("polars.DataFrame", polars.from_arrow(self.arrow()))
+
     def show(self, limit: int = 50) -> None:
-        """Write up to `limit` rows as a text table to standard output."""
+        """Write up to `limit` rows (0: all) as a text table to standard output."""
         import sys
 
+        self.write_text(sys.stdout, limit)
+
+    def write_text(self, out: TextIO, limit: int = 0) -> bool:
+        """Write up to `limit` rows (0: all) as a text table; return whether there were more."""
         from rocpd.table.console import write_console
 
-        write_console(self.columns, iter(self.fetchall()), sys.stdout, limit=limit)
+        return write_console(self.columns, iter(self.first(limit + 1) if limit else self.fetchall()), out, limit)
 
-    def _repr_html_(self) -> str:
-        """Give the table that notebooks show: the first 50 rows."""
-        import io
-
+    def write_html(self, out: TextIO, limit: int) -> None:
+        """Write up to `limit` rows as an HTML table."""
         from rocpd.table.html import write_html_table
 
+        write_html_table(self.columns, iter(self.first(limit)), out)
+
+    def _repr_html_(self) -> str:
+        """Return the table that notebooks show: the first rows."""
         out = io.StringIO()
-        rows = self.fetchall()
-        write_html_table(self.columns, iter(rows[:50]), out)
-        if len(rows) > 50:
-            out.write(f"<p>{len(rows) - 50} more rows</p>")
+        self.write_html(out, _ROWS_IN_A_NOTEBOOK)
+        if len(self.first(_ROWS_IN_A_NOTEBOOK + 1)) > _ROWS_IN_A_NOTEBOOK:
+            out.write(f"<p>the first {_ROWS_IN_A_NOTEBOOK} rows; .df() has all</p>")
         return out.getvalue()
 
     def __repr__(self) -> str:
-        return f"<rocpd.Result columns={list(self.columns)}>"
+        """Return the first rows as a text table."""
+        out = io.StringIO()
+        try:
+            has_more = self.write_text(out, _ROWS_AT_A_PROMPT)
+        except RocpdError as error:
+            return f"<{type(self).__name__} columns={list(self.columns)}: {error.message}>"
+        if has_more:
+            out.write(f"the first {_ROWS_AT_A_PROMPT} rows; .show(0) writes all, .df() has all\n")
+        return out.getvalue().rstrip("\n")

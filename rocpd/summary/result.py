@@ -100,11 +100,22 @@ class Summary(Result):
             schema = schema.set(index, described)
         return schema.with_metadata({"name": self.name, "doc": self.doc})
 
-    def show(self, limit: int = 50) -> None:
-        """Write up to `limit` rows (0: all) to standard output, with units that suit people."""
-        import sys
+    def write_text(self, out: TextIO, limit: int = 0) -> bool:
+        """Write up to `limit` rows (0: all) with units that suit people; return whether there were more."""
+        return self.write_people(out, limit).rows
 
-        self.write_people(sys.stdout, limit)
+    def write_html(self, out: TextIO, limit: int) -> None:
+        """Write up to `limit` rows as an HTML table, with units that suit people."""
+        from rocpd.table.html import write_html_table
+        from rocpd.table.human import Column, heading, readable
+
+        columns = [Column(field.name, field.unit) for field in self.fields]
+        rows = (
+            tuple(readable(value, column.unit) for value, column in zip(row, columns, strict=True))
+            for row in self.first(limit)
+        )
+        right = [all(not isinstance(value, str) for value in values) for values in zip(*self.first(limit), strict=True)]
+        write_html_table([heading(column) for column in columns], rows, out, right)
 
     def write_people(self, out: TextIO, limit: int = 0, width: int | None = None) -> Cut:
         """Write the table for people, as `rocpd.table.human.write_people`; names of a tree are indented."""
@@ -122,6 +133,3 @@ class Summary(Result):
         for row in self:
             text = "· " * row[depth] + ("NULL" if row[name] is None else row[name])
             yield tuple(text if place == name else row[place] for place in kept)
-
-    def __repr__(self) -> str:
-        return f"<rocpd.Summary {self.name} columns={list(self.columns)}>"

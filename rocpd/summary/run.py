@@ -9,13 +9,13 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeAlias, cast
 
 from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.federation import Federation
-from rocpd.summary.options import By, Options
+from rocpd.federate.result import Result, Rows
+from rocpd.summary.options import Options
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import SUMMARIES, TABLES
 from rocpd.summary.result import Summary
@@ -32,28 +32,19 @@ def others() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=GROUP) if point.name not in TABLES}
 
 
-def summary(session: Federation, name: str, by: str | By | None = None, **options: object) -> Summary:
-    """Give one table, such as `kernels`, `gaps` or `stragglers`.
-
-    Args:
-        session: from `rocpd.connect`.
-        name: an analysis or one of its tables; `rocpd summary --list` shows them.
-        by: `rank`, `host`, `agent` or `stream`; None: the whole job.
-        options: further fields of `rocpd.summary.options.Options`.
-
-    Raises:
-        UsageError: an unknown name or option.
-        RocpdError: the job lacks the data that it needs; the message says which.
-    """
-    known = [field.name for field in fields(Options)]
-    for option in options:
-        if option not in known:
-            raise UsageError(f"no summary has an option {option}", f"one of {', '.join(known)}")
-    chosen = Options(by=_by(by), **options)  # type: ignore[arg-type]
-    for found in run(session, name, chosen):
-        if found.name == name or name in others():
-            return found
+def summary(session: Federation, name: str, options: Options | None = None) -> Summary:
+    """Return one table, such as `kernels`, `gaps` or `stragglers`; as `rocpd.Session.summary`."""
+    for table in run(session, name, options):
+        if table.name == name or name in others():
+            return table
     raise RocpdError(f"{name}: the analysis gave no such table")
+
+
+def analyses() -> Result:
+    """Return the analyses that `Session.summary` knows: columns `analysis`, `tables`, `what`."""
+    rows = [(name, ", ".join(analysis.tables), analysis.help) for name, analysis in SUMMARIES.items()]
+    rows += [(name, name, f"from {point.value}") for name, point in others().items()]
+    return Result(lambda: Rows(("analysis", "tables", "what"), iter(rows)))
 
 
 def run(
@@ -123,10 +114,3 @@ def _checked(name: str) -> str:
         hint = f"did you mean {close[0]}?" if close else "`rocpd summary --list` shows all"
         raise UsageError(f"no summary is called {name}", hint)
     return name
-
-
-def _by(by: str | By | None) -> By | None:
-    try:
-        return None if by is None else By(by)
-    except ValueError as error:
-        raise UsageError(f"by {by}: unknown", f"one of {', '.join(By)}") from error

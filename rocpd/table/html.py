@@ -35,15 +35,18 @@ def write_html_page(sections: Sequence[tuple[str, Sequence[str], Iterator[Row]]]
     out.write("</body></html>\n")
 
 
-def write_html_table(columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> None:
-    """Write the table alone."""
+def write_html_table(
+    columns: Sequence[str], rows: Iterator[Row], out: TextIO, right: Sequence[bool] | None = None
+) -> None:
+    """Write the table alone; `right` says which columns are right-aligned, by default numbers are."""
     heads = "".join(f"<th>{escape(name)}</th>" for name in columns)
     out.write(f"<table><thead><tr>{heads}</tr></thead><tbody>\n")
     for row in rows:
-        out.write(f"<tr>{''.join(map(_cell, row))}</tr>\n")
+        aligned = right or [isinstance(value, (int, float)) for value in row]
+        out.write(f"<tr>{''.join(map(_cell, row, aligned))}</tr>\n")
     out.write("</tbody></table>\n")
 
 
-def _cell(value: object) -> str:
-    kind = ' class="n"' if isinstance(value, (int, float)) else ""
+def _cell(value: object, is_right: bool) -> str:
+    kind = ' class="n"' if is_right else ""
     return f"<td{kind}>{escape(one_line(value))}</td>"

@@ -200,13 +200,12 @@ def test_a_broken_analysis_of_another_package(monkeypatch: pytest.MonkeyPatch, c
         ({"bins": -1}, "bins -1"),
         ({"sequence": -2}, "sequence -2"),
         ({"top": 1.5}, "top 1.5"),
-        ({"sequenz": 2}, "no summary has an option sequenz"),
         ({"by": "day"}, "by day: unknown"),
     ],
 )
 def test_options_that_make_no_sense(options: dict[str, Any], message: str, files: list[str]) -> None:
     with rocpd.connect(files) as session, pytest.raises(UsageError, match=message):
-        rocpd.summary(session, "memory-curve", **options)
+        session.summary("memory-curve", **options)
 
 
 def test_the_table_of_contents_is_true() -> None:

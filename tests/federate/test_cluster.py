@@ -117,7 +117,7 @@ def test_summaries_and_converters_are_the_same(files: list[Path], client: distri
         wanted, found = (list(summarize(session, SummaryOptions(by_rank=True))) for session in (here, there))
         assert [(table.name, list(table.rows)) for table in found] == [(t.name, list(t.rows)) for t in wanted]
         for name in ("kernels", "gpu-time", "ranks", "calls"):
-            assert list(rocpd.summary(there, name)) == list(rocpd.summary(here, name))
+            assert list(there.summary(name)) == list(here.summary(name))
         for session, folder in ((here, "here"), (there, "there")):
             FORMATS["pftrace"].write(session, ConvertOptions(tmp_path / folder))
             FORMATS["csv"].write(session, ConvertOptions(tmp_path / folder))
@@ -174,7 +174,7 @@ def test_a_client_that_is_closed_or_cannot_wait(files: list[Path], local: distri
     with pytest.raises(RocpdError, match="the client of the cluster was closed"):
         session.execute(STATEMENTS[1]).fetchall()
     with pytest.raises(RocpdError, match="the client of the cluster was closed"):
-        rocpd.summary(session, "kernels").fetchall()
+        session.summary("kernels").fetchall()
     session.close()
 
 

@@ -116,4 +116,4 @@ def test_show_writes_a_table_and_notebooks_get_one(session: rocpd.Session, capsy
     html = session.sql("SELECT '<b>&' AS \"a<b\" UNION ALL SELECT name FROM kernels")._repr_html_()
     assert "<b>&" not in html
     assert "&lt;b&gt;&amp;" in html
-    assert repr(result) == "<rocpd.Result columns=['name', 'start']>"
+    assert repr(result).splitlines() == ["name  start", "----  -----", "a         1", "b         3", "c         4"]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import rocpd
-from rocpd.summary.run import summary
 
 
 def cells(session: rocpd.Session, name: str, columns: str, by: str | None = None, **options: Any) -> list[Any]:
     """Give the columns (with spaces between them) of a table; bare values when there is one."""
-    found = summary(session, name, by, **options)
+    found = session.summary(name, by, **options)
     places = [found.columns.index(column) for column in columns.split()]
     rows = [tuple(row[place] for place in places) for row in found]
     return [row[0] for row in rows] if len(places) == 1 else rows

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from rocpd.errors import RocpdError
-from rocpd.summary.run import summary
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells
@@ -38,11 +37,11 @@ def test_long_and_wide(open_job: OpenJob) -> None:
 
 
 def test_the_wide_form_says_units(open_job: OpenJob) -> None:
-    found = summary(open_job(*job()), "counters-wide")
+    found = open_job(*job()).summary("counters-wide")
     assert {field.name: field.unit for field in found.fields}["waves"] == "waves"
     assert found.arrow().schema.field("waves").metadata[b"unit"] == b"waves"
 
 
 def test_without_counters_it_says_so(open_job: OpenJob) -> None:
     with pytest.raises(RocpdError, match="no counter values"):
-        summary(open_job(TraceBuilder().kernel("a", 1, 2)), "counters")
+        open_job(TraceBuilder().kernel("a", 1, 2)).summary("counters")

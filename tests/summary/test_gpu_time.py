@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from rocpd.errors import RocpdError
-from rocpd.summary.run import summary
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells
@@ -66,4 +65,4 @@ def test_agents_are_apart(open_job: OpenJob) -> None:
 
 def test_no_operation_is_no_zero(open_job: OpenJob) -> None:
     with pytest.raises(RocpdError, match="no kernels or copies in the selection"):
-        summary(open_job(TraceBuilder().region("f", 1, 2)), "overlap")
+        open_job(TraceBuilder().region("f", 1, 2)).summary("overlap")

@@ -6,7 +6,6 @@ import pytest
 
 import rocpd
 from rocpd.errors import RocpdError
-from rocpd.summary.run import summary
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells
@@ -41,7 +40,7 @@ def test_waiting_for_the_cpu(open_job: OpenJob) -> None:
 
 def test_without_calls_it_says_so(open_job: OpenJob) -> None:
     with pytest.raises(RocpdError, match="no operation has a call that launched it"):
-        summary(open_job(TraceBuilder().kernel("a", 1, 2)), "launch")
+        open_job(TraceBuilder().kernel("a", 1, 2)).summary("launch")
 
 
 def test_calls_before_the_window_count(open_job: OpenJob) -> None:

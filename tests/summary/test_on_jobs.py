@@ -18,7 +18,7 @@ from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
 from rocpd.simulate import JobOptions, Plan, plan, simulate
 from rocpd.summary.options import By, Options
 from rocpd.summary.registry import SUMMARIES
-from rocpd.summary.run import run, summary
+from rocpd.summary.run import run
 from rocpd.summary.summarize import SummaryOptions, summarize
 from tests.summary.cells import cells
 
@@ -150,7 +150,7 @@ def test_launch_delays_against_sql(session: rocpd.Session) -> None:
 def test_calls_against_sql(session: rocpd.Session) -> None:
     """Times at all depths add up to those of all regions; every region is in the tree once."""
     sql = f'SELECT COUNT(*), SUM("end" - start) FROM regions WHERE {SOUND}'
-    found = summary(session, "calls").df()
+    found = session.summary("calls").df()
     assert [(int(found["calls"].sum()), int(found["cpu_ns"].sum()))] == session.sql(sql).fetchall()
     assert (found["cpu_self_ns"] >= 0).all()
     assert (found["gpu_ns"] >= found["gpu_self_ns"]).all()

@@ -6,7 +6,6 @@ import pytest
 
 from rocpd.errors import RocpdError
 from rocpd.summary.reading import Reading
-from rocpd.summary.run import summary
 from rocpd.summary.trace_text import logduration, raptor
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
@@ -33,14 +32,14 @@ def test_in_order_with_gaps(open_job: OpenJob) -> None:
 
 
 def test_it_can_be_read_twice(open_job: OpenJob) -> None:
-    found = summary(open_job(job()), "op-trace")
+    found = open_job(job()).summary("op-trace")
     assert list(found) == list(found)
     assert len(list(found)) == 5
 
 
 def test_nothing_is_said(open_job: OpenJob) -> None:
     with pytest.raises(RocpdError, match="no kernels or copies"):
-        summary(open_job(TraceBuilder().region("f", 1, 2)), "op-trace")
+        open_job(TraceBuilder().region("f", 1, 2)).summary("op-trace")
 
 
 def test_as_raptor_writes_it(open_job: OpenJob) -> None:
@@ -87,7 +86,7 @@ kernel,dispatch,startNs,endNs
 def test_batches_hold_the_same(open_job: OpenJob) -> None:
     """Each rank is a batch, so that no more than one is in memory; ids that are not there are NULL."""
     session = open_job(job(), TraceBuilder(1).kernel(None, 5, 9, stream=None, agent=None, kernel_id=99))
-    found = summary(session, "op-trace")
+    found = session.summary("op-trace")
     assert [batch.num_rows for batch in found.arrow_batches()] == [5, 1]
     table = found.arrow()
     assert [tuple(row.values()) for row in table.to_pylist()] == list(found)
@@ -98,4 +97,4 @@ def test_batches_hold_the_same(open_job: OpenJob) -> None:
 def test_narrow_terminals_keep_what_divides(open_job: OpenJob) -> None:
     session = open_job(job())
     for by, minor in ((None, ["stream", "kind"]), ("stream", ["agent", "kind"])):
-        assert [field.name for field in summary(session, "op-trace", by).fields if field.minor] == minor
+        assert [field.name for field in session.summary("op-trace", by).fields if field.minor] == minor

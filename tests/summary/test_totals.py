@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import rocpd
 from rocpd.errors import RocpdError, UsageError
-from rocpd.summary.run import summary
 from tests.build import CPU, GPU, GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells
@@ -82,7 +80,7 @@ def test_api_markers_and_domains(open_job: OpenJob) -> None:
 
 
 def test_the_table_knows_its_units(open_job: OpenJob) -> None:
-    found = summary(open_job(TraceBuilder().copy(1, 5)), "copies")
+    found = open_job(TraceBuilder().copy(1, 5)).summary("copies")
     assert dict(zip(found.columns, found.units, strict=True))["gib_per_s"] == "GiB/s"
     assert found.arrow().schema.field("total_ns").metadata == {b"unit": b"ns", b"doc": b"sum of durations"}
     assert found.df()["total_ns"].tolist() == [4]
@@ -91,11 +89,11 @@ def test_the_table_knows_its_units(open_job: OpenJob) -> None:
 def test_what_cannot_be(open_job: OpenJob) -> None:
     session = open_job(TraceBuilder().kernel("a", 1, 2))
     with pytest.raises(RocpdError, match="no memory copies in the selection"):
-        summary(session, "copies")
+        session.summary("copies")
     with pytest.raises(UsageError, match="no summary is called kernel"):
-        summary(session, "kernel")
+        session.summary("kernel")
     with pytest.raises(UsageError, match="by node: unknown"):
-        summary(session, "kernels", by="node")
+        session.summary("kernels", by="node")
 
 
 def test_damaged_times_are_told(open_job: OpenJob) -> None:
@@ -109,6 +107,6 @@ def test_damaged_times_are_told(open_job: OpenJob) -> None:
 def test_the_package_can_be_called(open_job: OpenJob) -> None:
     """`rocpd.summary` is a package and the function, whichever of its modules was imported before."""
     session = open_job(TraceBuilder().kernel("a", 1, 5))
-    found = rocpd.summary(session, "kernels", by="rank")
+    found = session.summary("kernels", by="rank")
     assert (found.name, found.columns[:2], found.fetchall()[0][:4]) == ("kernels", ("rank", "name"), (0, "a", 1, 4))
-    assert next(iter(rocpd.summary(session, "gaps", by="rank")))[:3] == (0, "up to 10 us", 0)
+    assert next(iter(session.summary("gaps", by="rank")))[:3] == (0, "up to 10 us", 0)

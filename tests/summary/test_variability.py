@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rocpd.summary.run import summary
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells
@@ -52,5 +51,5 @@ def test_longer_contexts_than_operations(open_job: OpenJob) -> None:
 def test_narrow_terminals_keep_the_context(open_job: OpenJob) -> None:
     session = open_job(job())
     for sequence, kept in ((0, False), (1, True)):
-        found = summary(session, "variability", sequence=sequence)
+        found = session.summary("variability", sequence=sequence)
         assert {field.name: field.minor for field in found.fields}["after"] is not kept

@@ -1,0 +1,94 @@
+"""What Python offers: verbs of a session, what is shown at a prompt and in a notebook."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+import polars
+import pytest
+
+import rocpd
+from rocpd.errors import UsageError
+from rocpd.summary.registry import SUMMARIES
+from tests.build import TraceBuilder
+from tests.conftest import OpenJob
+
+
+@pytest.fixture
+def session(open_job: OpenJob) -> rocpd.Session:
+    return open_job(*(TraceBuilder(n, pid=10 + n).kernel("gemm", 1000, 1250 + n).region("f", 1, 2) for n in range(2)))
+
+
+def test_a_session_shows_its_ranks(session: rocpd.Session) -> None:
+    lines = repr(session).splitlines()
+    assert lines[0].split() == ["rank", "host", "pid", "command", "file"]
+    assert lines[2].split()[:3] == ["0", "node0", "10"]
+    assert len(lines) == 4
+    assert "<td>node0</td>" in session._repr_html_()
+
+
+def test_a_result_shows_its_first_rows_and_keeps_them(session: rocpd.Session) -> None:
+    result = session.sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60) SELECT i FROM n")
+    assert repr(result).splitlines()[2:4] == [" 1", " 2"]
+    assert repr(result).endswith("the first 10 rows; .show(0) writes all, .df() has all")
+    assert "<p>the first 50 rows; .df() has all</p>" in result._repr_html_()
+    assert [i for (i,) in result] == list(range(1, 61))
+
+
+def test_a_closed_session_still_has_a_repr(session: rocpd.Session) -> None:
+    result = session.sql("SELECT name FROM kernels")
+    session.close()
+    assert repr(result) == "<Result columns=['name']: the session is closed>"
+    assert "node0" in repr(session)
+
+
+def test_a_summary_shows_units(session: rocpd.Session) -> None:
+    summary = session.summary("kernels")
+    assert [cell.strip() for cell in repr(summary).splitlines()[2].split("  ") if cell.strip()][:3] == [
+        "gemm",
+        "2",
+        "501 ns",
+    ]
+    assert '<td class="n">501 ns</td>' in summary._repr_html_()
+    assert summary.fetchall()[0][:3] == ("gemm", 2, 501)
+
+
+def test_data_frames(session: rocpd.Session) -> None:
+    result = session.sql("SELECT rank, duration FROM kernels ORDER BY rank")
+    assert isinstance(result.polars(), polars.DataFrame)
+    assert result.polars().rows() == result.arrow().to_pandas().to_records(index=False).tolist() == [(0, 250), (1, 251)]
+
+
+def test_a_merged_file_lies_where_it_was_asked_for(session: rocpd.Session, tmp_path: Path) -> None:
+    path = session.where(rocpd.Filters(ranks="1")).merge(tmp_path / "one.db")
+    assert path == tmp_path / "one.db"
+    with rocpd.connect(path) as merged:
+        assert merged.sql("SELECT rank, name, duration FROM kernels").fetchall() == [(0, "gemm", 251)]
+
+
+def test_info_is_tables_by_name(session: rocpd.Session) -> None:
+    info = session.info()
+    assert list(info)[:3] == ["ranks", "agents", "tables"]
+    assert ("rocpd_kernel_dispatch", 2) in info["tables"].fetchall()
+    assert repr(info).startswith("RANKS\n")
+    assert info._repr_html_().startswith("<h4>ranks</h4>")
+
+
+def test_analyses_are_listed(session: rocpd.Session) -> None:
+    assert [row[0] for row in rocpd.analyses()][: len(SUMMARIES)] == list(SUMMARIES)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"by": "day"}, "by day: unknown"), ({"kernel_names": "loud"}, "kernel_names loud: unknown")],
+)
+def test_summaries_refuse_unknown_words(options: dict[str, str], message: str, session: rocpd.Session) -> None:
+    with pytest.raises(UsageError, match=message):
+        session.summary("kernels", **options)  # type: ignore[arg-type]
+
+
+def test_hints_stand_in_tracebacks(session: rocpd.Session) -> None:
+    with pytest.raises(rocpd.QueryError) as error:
+        session.sql("SELECT * FROM kernel")
+    assert "hint: `rocpd schema` lists" in "".join(traceback.format_exception(error.value))

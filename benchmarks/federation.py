@@ -62,13 +62,13 @@ class JoinOfUnions:
         openings = dict.fromkeys(rank.opening for rank in session.ranks)
         for index, opening in enumerate(openings):
             self._connection.execute(f"ATTACH ? AS f{index}", (opening.uri,))
-        for base in {place for place, _, _ in view("kernels").places}:
+        for base in {each.table for each in view("kernels").tables}:
             self._create(base, select_text(base, session.parts))
         one = RankTables("", dict(session.parts[0].tables))
         text = select_text("kernels", [one])
-        for _, alias, _ in view("kernels").places[1:]:
-            owner = "E" if alias == "C" else "K"
-            text = text.replace(f" {alias} ON ", f" {alias} ON {alias}.guid = {owner}.guid AND ")
+        for each in view("kernels").tables[1:]:
+            owner = each.key.partition(".")[0]
+            text = text.replace(f" {each.alias} ON ", f" {each.alias} ON {each.alias}.guid = {owner}.guid AND ")
         self._create("kernels", text)
         self._create("top_kernels", select_text("top_kernels", [one]))
 

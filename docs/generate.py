@@ -54,7 +54,7 @@ def tables_page() -> str:
 
 
 def views_page() -> str:
-    """Return schema/views.md: every readable view with its columns and units."""
+    """Return schema/views.md: every readable view with its columns, the kinds of their values and their units."""
     from rocpd.schema.load import VIEWS, view
 
     parts = [
@@ -62,9 +62,9 @@ def views_page() -> str:
         " `hostname`.\n"
     ]
     for name in VIEWS:
-        found = view(name)
-        parts.append(f"\n## {name}\n\n{found.doc}\n\n| column | unit | meaning |\n|---|---|---|\n")
-        parts += [f"| {column.name} | {column.unit} | {column.doc} |\n" for column in found.columns]
+        chosen = view(name)
+        parts.append(f"\n## {name}\n\n{chosen.doc}\n\n| column | kind | unit | meaning |\n|---|---|---|---|\n")
+        parts += [f"| {c.name} | {c.kind.value} | {c.unit} | {c.doc} |\n" for c in chosen.columns]
     return "".join(parts)
 
 

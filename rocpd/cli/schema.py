@@ -44,9 +44,9 @@ def _columns(name: str) -> list[tuple[str, str, str]]:
 
     wanted = name.lower()
     if wanted in VIEWS:
-        found = view(wanted).columns
-    elif wanted in TABLES or f"rocpd_{wanted}" in TABLES:
-        found = table(wanted if wanted in TABLES else f"rocpd_{wanted}").columns
-    else:
+        return [(column.name, column.unit, column.doc) for column in view(wanted).columns]
+    base = wanted if wanted in TABLES else f"rocpd_{wanted}"
+    if base not in TABLES:
         raise UsageError(f"{name}: no table or view of that name", "`rocpd schema` lists them")
-    return [(c.name, c.unit, c.doc + (f" (since {c.since})" if c.since else "")) for c in found]
+    columns = table(base).columns
+    return [(c.name, c.unit, c.doc + (f" (since {c.since})" if c.since else "")) for c in columns]

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rocpd.convert.views import Kind
+from rocpd.schema.load import Kind
 from rocpd.types import NULL, Ints
 
-TYPES = {Kind.INTEGER: pa.int64(), Kind.REAL: pa.float64(), Kind.TEXT: pa.string()}
+TYPES = {Kind.INTEGER: pa.int64(), Kind.REAL: pa.float64(), Kind.TEXT: pa.string(), Kind.JSON: pa.string()}
 
 
 class Small:
@@ -23,7 +23,7 @@ class Small:
         self._ids = np.array(ids, np.int64)
         self._values = array(values, kind)
         self._known = np.array([value is not None for value in self._values.to_pylist()], bool)
-        self._text = kind is Kind.TEXT
+        self._text = kind.is_text
 
     def find(self, ids: Any) -> pa.Array:
         """Give the value of each id, NULL where there is none; texts as a dictionary of those that occur."""
@@ -73,6 +73,6 @@ def _fitting(value: object, kind: Kind) -> object:
     """Give a value of a damaged file as the type of its column, None where it is none."""
     if value is None:
         return None
-    if kind is Kind.TEXT:
+    if kind.is_text:
         return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
     return value if isinstance(value, (int, float)) and pc.is_valid(pa.scalar(value)).as_py() else None

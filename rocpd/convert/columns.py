@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from rocpd.convert.cells import TYPES, Small, array, documents, from_ints
 from rocpd.convert.read import Tables
-from rocpd.convert.views import Item, Kind, Lookup, Shape, shape
-from rocpd.schema.render import render
+from rocpd.schema.load import Kind, Lookup, ViewColumn
+from rocpd.schema.load import view as view_of
+from rocpd.schema.render import rank_select
 from rocpd.types import NULL, Flags, Ints
 
 BATCH = 1 << 17
@@ -45,7 +46,7 @@ class Rows:
 
     def ints(self, name: str) -> Ints:
         """Give the numbers that were read for a column: its values or, where it is looked up, the ids."""
-        values = self._found[self._reader.shape.item(name).sql]
+        values = self._found[_source(self._reader.view.column(name))]
         return values if isinstance(values, np.ndarray) else np.full(self.count, NULL)
 
     def column(self, name: str) -> pa.Array:
@@ -54,8 +55,8 @@ class Rows:
             return pa.DictionaryArray.from_arrays(
                 pa.array(np.zeros(self.count, np.int32)), pa.array([self._reader.guid])
             )
-        item = self._reader.shape.item(name)
-        values = self._found[item.sql]
+        item = self._reader.view.column(name)
+        values = self._found[_source(item)]
         if item.lookup:
             return self._reader.small(item.lookup, item.kind).find(values)
         return from_ints(values) if isinstance(values, np.ndarray) else values
@@ -90,17 +91,18 @@ class Reader:
         self, tables: Tables, view: str, guid: str, columns: Sequence[str] = (), *, where: str = "", keep: bool = False
     ) -> None:
         self._tables = tables
-        self.shape: Shape = shape(view)
+        self.view = view_of(view)
         self.guid = guid
         self._where = where
         self._keep = keep
         self.lost = Counter[str]()
-        items = [item for item in self.shape.items if not columns or item.name in columns]
+        items = [item for item in self.view.columns if not columns or item.name in columns]
         self.columns = tuple(item.name for item in items)
-        self._items = {item.sql: item for item in items if item.name != "guid"}
+        self._items = {_source(item): item for item in items if item.name != "guid"}
         self._numbers = [sql for sql, item in self._items.items() if item.lookup or item.kind is Kind.INTEGER]
         # Most JSON documents are '{}': a flag says so, and only the others are read as text.
-        self._documents = [sql for sql, item in self._items.items() if item.document and not self.shape.grouped]
+        documents = {sql for sql, item in self._items.items() if item.kind is Kind.JSON and not item.lookup}
+        self._documents = [sql for sql in self._items if sql in documents and not self.view.group_by]
         self._others = [sql for sql in self._items if sql not in (*self._numbers, *self._documents)]
         self._filled = dict.fromkeys(self._documents, 0)
         self._raw: set[str] = set()
@@ -108,7 +110,7 @@ class Reader:
 
     def batches(self, size: int | None = BATCH) -> Iterator[Rows]:
         """Give all rows, at most `size` at a time (None: all at once); nothing when there are none."""
-        if self.shape.base not in self._tables.part.tables:
+        if self.view.tables[0].table not in self._tables.part.tables:
             return
         done = 0
         while True:
@@ -177,14 +179,13 @@ class Reader:
         return self._tables.run(sql) if self._checked else iter(self._tables.connection.execute(sql))
 
     def _select(self, expressions: Sequence[str], skip: int, where: str = "") -> str:
-        chosen = self.shape.select(tuple(expressions) or ("0",))
-        text = render(chosen, self._tables.part)
-        alias = self.shape.alias
-        order = f"MIN({alias}.id)" if self.shape.grouped else f"{alias}.id"
-        if "id" not in self._tables.part.tables[self.shape.base]:
+        items = {f"c{i}": expression for i, expression in enumerate(expressions or ("0",))}
+        conditions = " AND ".join(f"({condition})" for condition in (self._where, where) if condition)
+        text = rank_select(self.view, self._tables.part, items, where=conditions)
+        first = self.view.tables[0]
+        order = f"MIN({first.alias}.id)" if self.view.group_by else f"{first.alias}.id"
+        if "id" not in self._tables.part.tables[first.table]:
             order = "1"
-        if conditions := " AND ".join(f"({condition})" for condition in (self._where, where) if condition):
-            text += f"\n{'AND' if 'WHERE' in chosen.text else 'WHERE'} {conditions}"
         return f"{text}\nORDER BY {order} LIMIT -1 OFFSET {skip}"
 
     def _number(self, sql: str) -> str:
@@ -196,7 +197,7 @@ class Reader:
         """Find out which columns hold no numbers where numbers belong, after one was met."""
         self._checked = True
         tests = [f"SUM(typeof({sql}) NOT IN ('integer', 'real', 'null'))" for sql in self._numbers]
-        if self.shape.grouped:
+        if self.view.group_by:
             return
         counts = next(self._tables.run(self._select(tests, 0).rsplit("\nORDER BY", 1)[0]))
         for sql, count in zip(list(self._numbers), counts, strict=True):
@@ -209,9 +210,17 @@ class Reader:
                 self._others.append(sql)
 
 
-def field(item: Item) -> pa.Field:
+def _source(item: ViewColumn) -> str:
+    """What is read for a column: its expression, or the id that it is looked up by."""
+    return item.lookup.key if item.lookup else item.expression
+
+
+def field(item: ViewColumn) -> pa.Field:
     """Give name, type, unit and meaning of a column."""
-    text = item.kind is Kind.TEXT
-    kind = pa.dictionary(pa.int32(), pa.string()) if text and (item.lookup or item.name == "guid") else TYPES[item.kind]
+    kind = (
+        pa.dictionary(pa.int32(), pa.string())
+        if item.kind.is_text and (item.lookup or item.name == "guid")
+        else TYPES[item.kind]
+    )
     about = {"description": item.doc} | ({"unit": item.unit} if item.unit else {})
     return pa.field(item.name, kind, metadata=about)

@@ -7,46 +7,23 @@ run; users never see them.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-from rocpd.schema.load import VIEWS, view
+from rocpd.schema.load import VIEWS, Lookup, View, ViewTable, columns_used, view
 from rocpd.schema.quote import quote_name
-from rocpd.schema.render import RankTables, render
+from rocpd.schema.render import RankTables, identity, rank_select
 
 _NAME = re.compile(r"\bkeyed__\w+|\blookup__\w+")
-_SMALL = ("rocpd_string", "rocpd_info_")  # tables with fewer rows than there are events
-_ITEM = re.compile(r'^    (.+) AS "(\w+)",?$', re.M)
-_JOIN = re.compile(r'^    LEFT JOIN "rocpd_\w+\{\{uuid\}\}" (\w+) ON \1\.id = .+$', re.M)
-
-
-@dataclass(frozen=True)
-class Lookup:
-    """A column of a view that is found by an id: `column` of table `base` where its id is `key`."""
-
-    base: str
-    column: str
-    key: str
 
 
 @functools.cache
 def lookups(name: str) -> dict[str, Lookup]:
-    """Give column -> how it is looked up, for the columns of a view that one id of its own table leads to."""
+    """Return column -> how it is looked up, for the columns of a view that an id in its first table leads to."""
     chosen = view(name)
-    if not chosen.per_rank:
-        return {}
-    main = chosen.places[0][1]
-    joins = {
-        alias: (base, f"{main}.{key}")
-        for base, alias, key in re.findall(
-            rf'LEFT JOIN "(rocpd_\w+)\{{\{{uuid\}}\}}" (\w+) ON \2\.id = {main}\.(\w+)(?=\n|;|$)', chosen.text
-        )
-    }
-    joins = {alias: found for alias, found in joins.items() if found[0].startswith(_SMALL)}
-    columns = re.findall(r'^\s+(\w+)\."?(\w+)"? AS "(\w+)"', chosen.text, re.M)
-    return {name: Lookup(joins[alias][0], column, joins[alias][1]) for alias, column, name in columns if alias in joins}
+    main = {f"{each.alias}.{column}" for each in chosen.tables[:1] for column in each.columns}
+    return {column.name: column.lookup for column in chosen.columns if column.lookup and column.lookup.key in main}
 
 
 def keyed_name(name: str) -> str:
@@ -65,7 +42,7 @@ def keyed_views(sql: str) -> tuple[str, ...]:
 
 
 def keyed_text(name: str, part: RankTables, sql: str) -> str:
-    """Give the SELECT that defines one of these views over a rank, with the columns that `sql` names."""
+    """Return the SELECT that defines one of these views over a rank, with the columns that `sql` names."""
     kind, _, rest = name.partition("__")
     base, _, column = rest.partition("__")
     if base not in VIEWS:
@@ -77,19 +54,25 @@ def _keyed(name: str, part: RankTables, sql: str) -> str:
     """The view with keys, without columns that are not named and joins that only those need: SQLite may keep them."""
     chosen = view(name)
     words = set(re.findall(r"\w+", sql.lower()))
-    items = {m[2]: m[0].rstrip(",") for m in _ITEM.finditer(chosen.text)}
-    items |= {f"{column}__key": f'    {found.key} AS "{column}__key"' for column, found in lookups(name).items()}
-    head = "SELECT\n" + ",\n".join(text for column, text in items.items() if column in words)
-    tail = chosen.text[chosen.text.index("\n    {{rank") :]
-    for join in reversed(list(_JOIN.finditer(tail))):
-        before, after = tail[: join.start()], tail[join.end() :]
-        if not re.search(rf"\b{join[1]}\.", head + after):
-            tail = before.rstrip("\n") + after
-    return render(dataclasses.replace(chosen, text=f"CREATE VIEW AS\n{head}{tail}"), part)
+    items = {column.name: column.expression for column in chosen.columns}
+    items |= {f"{column}__key": lookup.key for column, lookup in lookups(name).items()}
+    items = {column: expression for column, expression in items.items() if column.lower() in words}
+    return rank_select(chosen, part, items | identity(chosen, part), _needed(chosen, items.values()))
+
+
+def _needed(chosen: View, expressions: Iterable[str]) -> tuple[ViewTable, ...]:
+    """The tables that expressions over a view need: a LEFT JOIN by id adds no row and takes none away."""
+    used = {alias for sql in (*expressions, chosen.where, chosen.group_by) for alias, _ in columns_used(sql)}
+    needed = []
+    for each in reversed(chosen.tables):
+        if each.alias in used or not (each.key and each.join == "LEFT JOIN"):
+            needed.append(each)
+            used.update(alias for alias, _ in columns_used(each.condition))
+    return tuple(reversed(needed))
 
 
 def _values(name: str, column: str, part: RankTables) -> str:
-    found = lookups(name)[column]
-    if not {"id", found.column} <= set(part.tables.get(found.base, ())):
+    lookup = lookups(name)[column]
+    if not {"id", lookup.column} <= set(part.tables.get(lookup.table, ())):
         return 'SELECT NULL AS "id", NULL AS "value" WHERE 0'
-    return f'SELECT "id", {quote_name(found.column)} AS "value" FROM {part.rows(found.base)}'  # noqa: S608
+    return f'SELECT "id", {quote_name(lookup.column)} AS "value" FROM {part.rows(lookup.table)}'  # noqa: S608

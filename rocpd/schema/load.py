@@ -1,16 +1,19 @@
-"""Owns reading `sql/tables` and `sql/views`: their order, columns, documentation and units.
+"""Owns reading `sql/tables` and `sql/views`: their order, columns, documentation, units and kinds.
 
-The `.sql` files are the only place where tables and views are written down. Never talks to a database.
+The `.sql` files are the only place where tables and views are written down, and nothing else reads their texts: a view
+comes as columns, tables and conditions, which others put together. Never talks to a database.
 """
 
 from __future__ import annotations
 
+import enum
 import functools
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-TABLES: tuple[str, ...] = (
+REFERENCE_TABLES: tuple[str, ...] = (
     "rocpd_metadata",
     "rocpd_string",
     "rocpd_info_node",
@@ -23,6 +26,11 @@ TABLES: tuple[str, ...] = (
     "rocpd_info_code_object",
     "rocpd_info_kernel_symbol",
     "rocpd_track",
+)
+"""Tables of what events refer to by id: they have far fewer rows than there are events."""
+
+TABLES: tuple[str, ...] = (
+    *REFERENCE_TABLES,
     "rocpd_event",
     "rocpd_arg",
     "rocpd_pmc_event",
@@ -66,26 +74,64 @@ VIEWS: tuple[str, ...] = (
 )
 """All readable views; a view comes after those it reads."""
 
-_TABLE_COLUMN = re.compile(r'^    "(?P<name>\w+)" (?P<decl>.*?)(?P<comma>,?) +-- (?P<doc>.*)$')
-_VIEW_COLUMN = re.compile(r'^    (?P<expr>.*) AS "(?P<name>\w+)",? +-- (?P<doc>.*)$')
+RANK_HOST_OF_V = "{{rank_host_of_V}}"
+"""Stands for `rank` and `hostname` in a view of rows that is written over other views, the alias of which is V."""
+
+_TABLE_COLUMN = re.compile(r'^    "(?P<name>\w+)" (?P<declaration>.*?),? +-- (?P<comment>.*)$')
+_VIEW_COLUMN = re.compile(r'^    (?P<expression>.+) AS "(?P<name>\w+)",? +-- (?P<comment>.*)$')
+_VIEW_TABLE = re.compile(
+    r'^    (?:(?P<join>LEFT JOIN|JOIN) )?"(?P<table>rocpd_\w+)\{\{uuid\}\}" (?P<alias>\w+)(?: ON (?P<condition>.+))?$'
+)
+_NAMED = re.compile(r'\b(?:FROM|JOIN)\s+"(?P<name>\w+)"(?: (?P<alias>\w+))?')
+_COLUMN = re.compile(r'\b(?P<alias>[A-Za-z]\w*)\.(?P<quote>"?)(?P<column>\w+)(?P=quote)')
+_STRING = re.compile(r"'[^']*'")
 _SINCE = re.compile(r"^since (\d+\.\d+\.\d+): ")
 _UNIT = re.compile(r" \[([^\]]+)\]$")
-_PLACE = re.compile(r'(?:FROM|JOIN)\s+"(rocpd_\w+)\{\{uuid\}\}"\s+(\w+)')
+_KIND = re.compile(r" \{(\w+)\}$")
+
+
+class Kind(enum.Enum):
+    """Kind of the values of a column; `{kind}` at the end of a view column's comment states it."""
+
+    INTEGER = "integer"
+    REAL = "real"
+    TEXT = "text"
+    JSON = "json"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the values are texts, as JSON documents are."""
+        return self in (Kind.TEXT, Kind.JSON)
+
+
+_DECLARED = {
+    "INTEGER": Kind.INTEGER,
+    "BIGINT": Kind.INTEGER,
+    "INT": Kind.INTEGER,
+    "REAL": Kind.REAL,
+    "TEXT": Kind.TEXT,
+    "JSONB": Kind.JSON,
+}
 
 
 @dataclass(frozen=True)
-class Column:
-    """One column of a table or view.
+class TableColumn:
+    """One column of a table.
 
     `unit` is ns, us, bytes, % … or empty; `since` the schema version that added it or empty;
-    `declaration` the SQL type with its constraints (tables only).
+    `declaration` the SQL type with its constraints.
     """
 
     name: str
     doc: str
     unit: str
     since: str
-    declaration: str = ""
+    declaration: str
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of values that the declared type stands for."""
+        return _DECLARED[self.declaration.split()[0]]
 
 
 @dataclass(frozen=True)
@@ -95,49 +141,133 @@ class Table:
     name: str
     doc: str
     since: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     text: str
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """Where an id leads to a value: `column` of the row of `table` whose id equals `key`, such as `K.kernel_id`."""
+
+    table: str
+    column: str
+    key: str
+
+
+@dataclass(frozen=True)
+class ViewColumn:
+    """One column of a view.
+
+    `unit` as for tables; `expression` goes by the aliases of the view; `lookup` where an id in a column leads to
+    the value in a reference table.
+    """
+
+    name: str
+    doc: str
+    unit: str
+    kind: Kind
+    expression: str
+    lookup: Lookup | None = None
+
+
+@dataclass(frozen=True)
+class ViewTable:
+    """One table in the FROM of a view of one rank.
+
+    `columns` are those that the view uses; `join` is JOIN or LEFT JOIN, empty for the first table; `key` the column
+    that the id of the table equals, empty where `condition` is another.
+    """
+
+    table: str
+    alias: str
+    columns: tuple[str, ...]
+    join: str
+    condition: str
+    key: str
 
 
 @dataclass(frozen=True)
 class View:
     """One readable view.
 
-    `places` lists (table, alias, columns used) for a view that is rendered once per rank; it is
-    empty for a view that is written over other views, whose names are then in `reads`.
+    A view that is rendered once per rank is made of `columns`, `tables`, `where` and `group_by`. One that is written
+    over other views has no `tables`, `reads` names those views, and `select` is its text.
     """
 
     name: str
     doc: str
-    columns: tuple[Column, ...]
-    text: str
-    places: tuple[tuple[str, str, tuple[str, ...]], ...]
+    columns: tuple[ViewColumn, ...]
+    select: str
+    tables: tuple[ViewTable, ...]
+    where: str
+    group_by: str
     reads: tuple[str, ...]
 
     @property
     def is_rows(self) -> bool:
         """Whether the view is one row per event or thing, and ends with `rank`; else it aggregates over ranks."""
-        return "{{rank" in self.text
+        return self.per_rank or RANK_HOST_OF_V in self.select
 
     @property
     def per_rank(self) -> bool:
         """Whether the view is one SELECT per rank."""
-        return bool(self.places)
+        return bool(self.tables)
+
+    def column(self, name: str) -> ViewColumn:
+        """Return a column by its name, in upper or lower case."""
+        return next(column for column in self.columns if column.name.lower() == name.lower())
 
 
-def _text_of(kind: str, name: str) -> str:
-    return (files("rocpd.schema") / "sql" / kind / f"{name}.sql").read_text(encoding="utf-8")
+@functools.cache
+def table(name: str) -> Table:
+    """Read one table by its name without suffix, such as `rocpd_region`."""
+    text = _text_of("tables", name)
+    columns = []
+    for match in filter(None, map(_TABLE_COLUMN.match, text.splitlines())):
+        doc, since = _cut(_SINCE, match["comment"])
+        doc, unit = _cut(_UNIT, doc)
+        columns.append(TableColumn(match["name"], doc, unit, since, match["declaration"]))
+    doc, since = _cut(_SINCE, _doc_of(text))
+    return Table(name, doc, since, tuple(columns), text)
 
 
-def _column(name: str, doc: str, declaration: str = "") -> Column:
-    since = _SINCE.match(doc)
-    doc = _SINCE.sub("", doc)
-    unit = _UNIT.search(doc)
-    return Column(name, _UNIT.sub("", doc), unit.group(1) if unit else "", since.group(1) if since else "", declaration)
+@functools.cache
+def view(name: str) -> View:
+    """Read one view by its name."""
+    return read_view(name, _text_of("views", name))
 
 
-def _doc_of(text: str) -> str:
-    return "\n".join(line[3:] for line in text.split("CREATE", 1)[0].splitlines() if line.startswith("-- "))
+def read_view(name: str, text: str) -> View:
+    """Read the text of a view.
+
+    Args:
+        name: name of the view.
+        text: a comment, and a CREATE VIEW with one commented column a line and one table a line.
+
+    Raises:
+        ValueError: a line is not what views are made of; the message says what belongs there.
+    """
+    commented = text.split(" AS\n", 1)[1]
+    select = strip_comments(commented).rstrip(";")
+    clauses = _clauses(select)
+    named = [(match["alias"] or match["name"], match["name"]) for match in _NAMED.finditer(select)]
+    try:
+        tables = tuple(_view_tables(clauses["FROM"], select)) if "{{uuid}}" in select else ()
+        columns = tuple(_view_columns(_clauses(commented)["SELECT"], tables, dict(reversed(named))))
+    except ValueError as error:
+        raise ValueError(f"sql/views/{name}.sql: {error}") from None
+    where, group_by = (" ".join(map(str.strip, clauses.get(clause, ()))) for clause in ("WHERE", "GROUP BY"))
+    reads = tuple(dict.fromkeys(relation for _, relation in named if relation in (*TABLES, *VIEWS)))
+    return View(name, _doc_of(text), columns, select, tables, where, group_by, reads)
+
+
+def columns_used(sql: str) -> tuple[tuple[str, str], ...]:
+    """Return (alias, column) of every `alias.column` in SQL, each once.
+
+    >>> columns_used("K.end - K.start || ' A.name' || K.start")
+    (('K', 'end'), ('K', 'start'))
+    """
+    return tuple(dict.fromkeys((match["alias"], match["column"]) for match in _COLUMN.finditer(_STRING.sub("", sql))))
 
 
 def strip_comments(text: str) -> str:
@@ -145,28 +275,63 @@ def strip_comments(text: str) -> str:
     return "\n".join(line.rstrip() for line in re.sub(r"-- .*$", "", text, flags=re.M).splitlines() if line.strip())
 
 
-@functools.cache
-def table(name: str) -> Table:
-    """Read one table by its name without suffix, such as `rocpd_region`."""
-    text = _text_of("tables", name)
-    doc = _doc_of(text)
-    since = _SINCE.match(doc)
-    columns = tuple(_column(m["name"], m["doc"], m["decl"]) for m in map(_TABLE_COLUMN.match, text.splitlines()) if m)
-    return Table(name, _SINCE.sub("", doc), since.group(1) if since else "", columns, text)
+def _text_of(folder: str, name: str) -> str:
+    return (files("rocpd.schema") / "sql" / folder / f"{name}.sql").read_text(encoding="utf-8")
 
 
-@functools.cache
-def view(name: str) -> View:
-    """Read one view by its name."""
-    text = _text_of("views", name)
-    body = strip_comments(text)
-    columns = {m["name"]: _column(m["name"], m["doc"]) for m in map(_VIEW_COLUMN.match, text.splitlines()) if m}
-    places = tuple((place, alias, _columns_used(body, alias)) for place, alias in _PLACE.findall(body))
-    known = (*TABLES, *VIEWS)
-    reads = tuple(dict.fromkeys(n for n in re.findall(r'(?:FROM|JOIN)\s+"(\w+)"', body) if n in known))
-    return View(name, _doc_of(text), tuple(columns.values()), body, places, reads)
+def _doc_of(text: str) -> str:
+    return "\n".join(line[3:] for line in text.split("CREATE", 1)[0].splitlines() if line.startswith("-- "))
 
 
-def _columns_used(body: str, alias: str) -> tuple[str, ...]:
-    found = re.findall(rf'\b{alias}\.(?:"(\w+)"|(\w+))', body)
-    return tuple(dict.fromkeys(quoted or bare for quoted, bare in found))
+def _cut(pattern: re.Pattern[str], comment: str) -> tuple[str, str]:
+    """Return a comment without what matches, and the group of the match or nothing."""
+    match = pattern.search(comment)
+    return pattern.sub("", comment), match[1] if match else ""
+
+
+def _clauses(select: str) -> dict[str, list[str]]:
+    """Return clause -> its lines; a line that is not indented names a clause, and the first of a name counts."""
+    clauses: dict[str, list[str]] = {}
+    for clause in re.split(r"\n(?=\S)", select):
+        name, *lines = clause.splitlines()
+        clauses.setdefault(name, lines)
+    return clauses
+
+
+def _view_tables(lines: Iterable[str], select: str) -> Iterable[ViewTable]:
+    used = columns_used(select)
+    for line in lines:
+        match = _VIEW_TABLE.match(line)
+        if not match:
+            raise ValueError(f'not `LEFT JOIN "rocpd_…{{{{uuid}}}}" ALIAS ON …`, in one line: {line.strip()}')
+        alias, condition = match["alias"], match["condition"] or ""
+        key = re.fullmatch(rf"{alias}\.id = (\w+\.\w+)", condition)
+        columns = tuple(column for owner, column in used if owner == alias)
+        yield ViewTable(match["table"], alias, columns, match["join"] or "", condition, key[1] if key else "")
+
+
+def _view_columns(lines: Iterable[str], tables: Sequence[ViewTable], named: Mapping[str, str]) -> Iterable[ViewColumn]:
+    by_alias = {each.alias: each for each in tables}
+    for line in lines:
+        if line.strip() == RANK_HOST_OF_V:
+            continue
+        match = _VIEW_COLUMN.match(line)
+        if not match:
+            raise ValueError(f'not `EXPRESSION AS "column", -- meaning [unit] {{kind}}`, in one line: {line.strip()}')
+        comment, stated = _cut(_KIND, match["comment"])
+        doc, unit = _cut(_UNIT, comment)
+        plain = _COLUMN.fullmatch(match["expression"])
+        alias, column = (plain["alias"], plain["column"]) if plain else ("", "")
+        source = by_alias.get(alias)
+        kind = Kind(stated) if stated else _kind_of(source.table if source else named.get(alias, ""), column)
+        if kind is None:
+            raise ValueError(f"say {{integer}}, {{real}}, {{text}} or {{json}} after meaning and unit: {line.strip()}")
+        is_looked_up = source and source.key and source.table in REFERENCE_TABLES
+        lookup = Lookup(source.table, column, source.key) if source and is_looked_up else None
+        yield ViewColumn(match["name"], doc, unit, kind, match["expression"], lookup)
+
+
+def _kind_of(relation: str, column: str) -> Kind | None:
+    """Return the kind of a column of a table or view, None when it is neither's."""
+    known = view(relation).columns if relation in VIEWS else table(relation).columns if relation in TABLES else ()
+    return next((each.kind for each in known if each.name == column), None)

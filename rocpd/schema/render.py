@@ -9,14 +9,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rocpd.schema.load import TABLES, VIEWS, View, table, view
+from rocpd.schema.load import RANK_HOST_OF_V, TABLES, VIEWS, View, ViewTable, table, view
 from rocpd.schema.quote import quote_name, quote_text
 
 COMPOUND_LIMIT = 500
 """SQLite's limit of SELECTs in one compound (SQLITE_MAX_COMPOUND_SELECT, default build)."""
 
 _WORD = re.compile(r"\w+")
-_TABLE_PLACE = re.compile(r'"(rocpd_\w+)\{\{uuid\}\}"\s+(\w+)')
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def named(sql: str, known: Sequence[str]) -> tuple[str, ...]:
 
 
 def select_text(relation: str, parts: Sequence[RankTables]) -> str:
-    """Give the SELECT that defines a base table or readable view over `parts`.
+    """Return the SELECT that defines a base table or readable view over `parts`.
 
     Base tables get the columns of the contract and every further column that any file has, NULL where a file
     lacks one. Views that are rendered per rank end with `rank` and, where they have none, `hostname`.
@@ -89,33 +88,60 @@ def select_text(relation: str, parts: Sequence[RankTables]) -> str:
     chosen = view(relation)
     with_rank = bool(parts) and parts[0].rank is not None
     if not chosen.per_rank:
-        return _definition(chosen.text.replace("{{rank_host_of_V}}", ', V."rank", V."hostname"' if with_rank else ""))
-    present = [part for part in parts if chosen.places[0][0] in part.tables]
-    template = _definition(chosen.text)
+        return _over_views(chosen, with_rank)
+    present = [part for part in parts if chosen.tables[0].table in part.tables]
     if not present:
-        nothing = RankTables("", {}, rank=0 if with_rank else None)
-        return _per_rank(chosen, template, nothing)
-    selects = [_per_rank(chosen, template, part) for part in present]
+        present = [RankTables("", {}, rank=0 if with_rank else None)]
+    selects = [rank_select(chosen, part) for part in present]
     if len(selects) == 1 and with_rank:
         selects.append(f"SELECT * FROM (\n{selects[0]}\n) WHERE 0")
     return union_all(selects)
 
 
-def render(chosen: View, part: RankTables) -> str:
-    """Give the SELECT of a view, as written or with other columns, over the tables of one rank that has its rows."""
-    return _per_rank(chosen, _definition(chosen.text), part)
+def rank_select(
+    chosen: View,
+    part: RankTables,
+    items: Mapping[str, str] | None = None,
+    tables: Sequence[ViewTable] | None = None,
+    where: str = "",
+) -> str:
+    """Return the SELECT of a view over the tables of one rank.
+
+    Args:
+        chosen: a view that is rendered per rank.
+        part: the rank.
+        items: result column -> expression; the view's own columns, then `rank` and `hostname`, when None.
+        tables: those to join, all of the view when None.
+        where: a further condition on the rows, or empty.
+    """
+    if items is None:
+        items = {column.name: column.expression for column in chosen.columns} | identity(chosen, part)
+    columns = ",\n".join(f"    {expression} AS {quote_name(name)}" for name, expression in items.items())
+    joined = "\n".join(f"    {_joined(part, each)}" for each in (chosen.tables if tables is None else tables))
+    conditions = " AND ".join(f"({condition})" for condition in (chosen.where, where) if condition)
+    text = f"SELECT\n{columns}\nFROM\n{joined}"
+    text += f"\nWHERE {conditions}" if conditions else ""
+    return text + (f"\nGROUP BY {chosen.group_by}" if chosen.group_by else "")
 
 
 def aggregate_text(name: str) -> str:
-    """Give the SELECT of a view that is written over other views, such as top_kernels, to be taken apart.
+    """Return the SELECT of a view that is written over other views, such as top_kernels, to be taken apart.
 
     A + in ORDER BY, which changes no value, is left out: it is for SQLite, and parsers drop it.
     """
-    return _definition(view(name).text).replace("ORDER BY\n    +", "ORDER BY\n    ")
+    return view(name).select.replace("ORDER BY\n    +", "ORDER BY\n    ")
 
 
-def _definition(text: str) -> str:
-    return text.split(" AS\n", 1)[1].rstrip(";\n ")
+def _over_views(chosen: View, with_rank: bool) -> str:
+    return chosen.select.replace(RANK_HOST_OF_V, ', V."rank", V."hostname"' if with_rank else "")
+
+
+def identity(chosen: View, part: RankTables) -> dict[str, str]:
+    """Return the columns that a view of rows ends with: `rank` and, where it has none, `hostname`."""
+    if part.rank is None:
+        return {}
+    has_host = any(column.name == "hostname" for column in chosen.columns)
+    return {"rank": str(part.rank)} | ({} if has_host else {"hostname": quote_text(part.hostname)})
 
 
 def _base(relation: str, parts: Sequence[RankTables]) -> str:
@@ -137,31 +163,21 @@ def _base(relation: str, parts: Sequence[RankTables]) -> str:
     return union_all(selects)
 
 
-def _per_rank(chosen: View, template: str, part: RankTables) -> str:
-    used = {(place, alias): columns for place, alias, columns in chosen.places}
-
-    def place(match: re.Match[str]) -> str:
-        base, alias = match[1], match[2]
-        return f"{_reference(part, base, used[base, alias])} {alias}"
-
-    identity = ""
-    if part.rank is not None:
-        identity = f', {part.rank} AS "rank"'
-        if "{{rank_host}}" in template:
-            identity += f', {quote_text(part.hostname)} AS "hostname"'
-    text = re.sub(r"\{\{rank(?:_host)?\}\}", lambda _: identity, template)
-    return _TABLE_PLACE.sub(place, text)
+def _joined(part: RankTables, used: ViewTable) -> str:
+    """The line of a FROM that joins a rank's table as the view does."""
+    condition = f"ON {used.condition}" if used.condition else ""
+    return " ".join(filter(None, (used.join, _reference(part, used), used.alias, condition)))
 
 
-def _reference(part: RankTables, base: str, used: Sequence[str]) -> str:
+def _reference(part: RankTables, used: ViewTable) -> str:
     """Name a rank's table; wrap it only when the file lacks a column that the view reads."""
-    have = {column.lower() for column in part.tables.get(base, ())}
-    missing = [f"NULL AS {quote_name(column)}" for column in used if column.lower() not in have]
+    have = {column.lower() for column in part.tables.get(used.table, ())}
+    missing = [f"NULL AS {quote_name(column)}" for column in used.columns if column.lower() not in have]
     if not have:
         return f"(SELECT {', '.join(missing)} WHERE 0)"
     if missing:
-        return f"(SELECT *, {', '.join(missing)} FROM {part.rows(base)})"
-    return part.rows(base)
+        return f"(SELECT *, {', '.join(missing)} FROM {part.rows(used.table)})"
+    return part.rows(used.table)
 
 
 def union_all(selects: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from rocpd.schema.load import TABLES, VIEWS, Column, Table, strip_comments, table
+from rocpd.schema.load import TABLES, VIEWS, Table, TableColumn, strip_comments, table
 from rocpd.schema.render import RankTables, select_text
 
 VERSION = "3.0.0"
@@ -20,7 +20,7 @@ VERSION = "3.0.0"
 SUFFIX = "{{uuid}}"
 
 
-def is_in(item: Column | Table) -> bool:
+def is_in(item: Table | TableColumn) -> bool:
     """Whether VERSION has a table or column."""
     return not item.since or [int(n) for n in item.since.split(".")] <= [int(n) for n in VERSION.split(".")]
 

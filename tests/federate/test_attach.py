@@ -172,7 +172,7 @@ def test_a_file_whose_pages_are_rubbish_is_named(tmp_path: Path) -> None:
         rocpd.connect(path)
 
 
-@pytest.mark.parametrize("name", [name for name in VIEWS if "ORDER BY" in view(name).text])
+@pytest.mark.parametrize("name", [name for name in VIEWS if "ORDER BY" in view(name).select])
 def test_a_statement_over_a_view_has_its_own_order(name: str, open_job: OpenJob) -> None:
     """Whatever column of a view that has an order a statement groups and sorts by."""
     ranks = [TraceBuilder(n) for n in range(2)]

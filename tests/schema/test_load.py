@@ -13,7 +13,7 @@ from tests.build import TraceBuilder, guid_of
 
 UNITS = {"", "ns", "us", "bytes", "%", "GiB/s"}
 
-# What other tools read by name and place: the order of this text is the order of the columns.
+# The views that AMD's own files hold, which other tools read by name and place. A view of ours has no row here.
 PUBLISHED = """
 busy: agent_id, type, GpuTime, WallTime, Busy
 code_objects: id, guid, nid, pid, agent_abs_index, uri, load_base, load_size, load_delta, storage_type_str,
@@ -62,19 +62,13 @@ stream_args: argument_id, event_id, arg_position, arg_type, arg_value, stream_id
 threads: nid, machine_id, system_name, hostname, system_release, system_version, guid, ppid, pid, tid, start, end, name
 top: name, total_calls, total_duration, average, percentage
 top_kernels: name, total_calls, total_duration, average, percentage
-markers: id, guid, category, name, function, nid, pid, tid, start, end, duration, event_id, stack_id, parent_stack_id,
-    corr_id
 graph_launches: id, guid, nid, pid, tid, agent_abs_index, queue_id, start, end, duration, graph_exec_id,
     kernel_dispatch_count, stack_id, corr_id
-kernel_summary: name, calls, total_ns, mean_ns, min_ns, max_ns, std_ns, percent
-kernel_summary_region: region, name, calls, total_ns, mean_ns, min_ns, max_ns, std_ns, percent
-memory_copy_summary: name, calls, bytes, total_ns, mean_ns, min_ns, max_ns, std_ns, percent, gib_per_s
-memory_allocation_summary: type, level, agent_name, calls, bytes, total_ns, mean_ns, min_ns, max_ns
 """
 
 
 def published() -> dict[str, list[str]]:
-    """Give view -> columns of the text above."""
+    """Return view -> columns of the text above."""
     lines = PUBLISHED.replace("\n    ", " ").strip().splitlines()
     return {name: columns.split(", ") for name, columns in (line.split(": ") for line in lines)}
 
@@ -106,8 +100,9 @@ def test_every_view_and_column_is_documented(name: str, database: apsw.Connectio
     assert [c.name for c in chosen.columns] == columns_of(database, name)
 
 
-def test_views_have_the_published_columns_in_their_order() -> None:
-    assert {name: [c.name for c in view(name).columns] for name in VIEWS} == published()
+@pytest.mark.parametrize(("name", "columns"), published().items())
+def test_views_of_amd_begin_with_their_columns_in_order(name: str, columns: list[str]) -> None:
+    assert [column.name for column in view(name).columns][: len(columns)] == columns
 
 
 @pytest.mark.parametrize("name", VIEWS)

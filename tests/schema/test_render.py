@@ -48,14 +48,14 @@ def test_relations_are_tables_then_what_files_add_then_views() -> None:
 def test_rank_and_hostname_come_last(name: str) -> None:
     text = select_text(name, [PART])
     documented = [column.name for column in view(name).columns]
-    assert ', 0 AS "rank"' in text
-    assert (", 'node0' AS \"hostname\"" in text) == ("hostname" not in documented)
+    assert ',\n    0 AS "rank"' in text
+    assert (",\n    'node0' AS \"hostname\"\nFROM" in text) == ("hostname" not in documented)
     assert '"rank"' not in select_text(name, [RankTables(PART.suffix, PART.tables)])
 
 
 def test_a_hostname_with_quotes_is_text() -> None:
     part = RankTables("_x", tables_of(LATEST), None, 3, 'it\'s "odd"')
-    assert ', 3 AS "rank", \'it\'\'s "odd"\' AS "hostname"' in select_text("kernels", [part])
+    assert ',\n    3 AS "rank",\n    \'it\'\'s "odd"\' AS "hostname"' in select_text("kernels", [part])
 
 
 def test_columns_that_a_file_lacks_are_null_and_those_it_adds_are_carried() -> None:

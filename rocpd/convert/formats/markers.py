@@ -13,17 +13,16 @@ import pyarrow as pa
 from rocpd.convert.cells import plain
 from rocpd.convert.columns import Reader, Rows
 from rocpd.convert.read import Tables, json_value
-from rocpd.convert.views import Item, shape
-from rocpd.schema.load import view
+from rocpd.schema.load import ViewColumn, view
 from rocpd.trace.markers import marker_categories
 
 SOURCES = ("regions", "sample_regions")
 """Views whose rows are looked through, in order."""
 
 
-def items() -> tuple[Item, ...]:
+def items() -> tuple[ViewColumn, ...]:
     """Give the columns of the view: those of `regions`, with the message as name."""
-    known = {item.name: item for item in shape("regions").items}
+    known = {item.name: item for item in view("regions").columns}
     name = dataclasses.replace(known["name"], lookup=None)
     known |= {"name": name, "function": dataclasses.replace(known["name"], name="function")}
     return tuple(

@@ -13,10 +13,10 @@ import pyarrow as pa
 from rocpd.convert.columns import Reader, field
 from rocpd.convert.formats import markers
 from rocpd.convert.read import Tables
-from rocpd.convert.views import Item, Kind, shape
 from rocpd.errors import UsageError
 from rocpd.federate.open.identify import Rank
 from rocpd.schema.load import VIEWS as ALL_VIEWS
+from rocpd.schema.load import Kind, ViewColumn
 from rocpd.schema.load import view as view_of
 
 VIEWS = (
@@ -37,7 +37,7 @@ VIEWS = (
 )
 """The views that are written when none are named: each event once, markers by their message in addition."""
 
-_HOST = Item("hostname", Kind.TEXT, "", "host of the rank", "")
+_HOST = ViewColumn("hostname", "host of the rank", "", Kind.TEXT, "")
 
 
 def known_views() -> tuple[str, ...]:
@@ -59,7 +59,7 @@ def check_views(views: tuple[str, ...]) -> None:
 
 def schema_of(view: str) -> pa.Schema:
     """Give the columns of a view with their types, units and meanings: those of SQL without `rank`."""
-    items = markers.items() if view == "markers" else shape(view).items
+    items = markers.items() if view == "markers" else view_of(view).columns
     fields = [field(item) for item in items]
     if not any(item.name == "hostname" for item in items):
         fields.append(field(_HOST).with_type(pa.dictionary(pa.int32(), pa.string())))

@@ -72,7 +72,7 @@ class Skeleton:
         for name in named(sql, self.relations):
             if name not in self._done:
                 self._done.add(name)
-                for base in {place[0] for place in view(name).places} if name in VIEWS else {name}:
+                for base in {each.table for each in view(name).tables} if name in VIEWS else {name}:
                     self._create_tables(base)
                 self._connection.execute(create_view_text(name, select_text(name, self._parts), temporary=True))
         for name in keyed_views(sql):

@@ -64,8 +64,8 @@ class CopiedDatabase:
         for name in named(sql, self.relations):
             if name not in VIEWS:
                 found[name] = {column for part in self.parts for column in part.tables.get(name, ())}
-            for base, _, columns in view(name).places if name in VIEWS else ():
-                found.setdefault(base, set()).update(columns)
+            for each in view(name).tables if name in VIEWS else ():
+                found.setdefault(each.table, set()).update(each.columns)
         return found
 
     def _copy(self, needs: dict[str, set[str]]) -> None:

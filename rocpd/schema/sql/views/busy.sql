@@ -2,11 +2,11 @@
 -- WallTime is that of the rank's own events: clocks of different ranks need not agree.
 CREATE VIEW "busy" AS
 SELECT
-    G.agent_id AS "agent_id",                                   -- agent id
+    G.agent_id AS "agent_id",                                   -- agent id {integer}
     A.type AS "type",                                           -- CPU, GPU or NIC
-    G.gpu_time AS "GpuTime",                                    -- sum of kernel and copy durations [ns]
-    W.wall_time AS "WallTime",                                  -- last end - first start in the rank [ns]
-    G.gpu_time * 1.0 / W.wall_time AS "Busy"                    -- GpuTime / WallTime
+    G.gpu_time AS "GpuTime",                                    -- sum of kernel and copy durations [ns] {integer}
+    W.wall_time AS "WallTime",                                  -- last end - first start in the rank [ns] {integer}
+    G.gpu_time * 1.0 / W.wall_time AS "Busy"                    -- GpuTime / WallTime {real}
 FROM
     (
         SELECT guid, agent_id, SUM("end" - start) AS gpu_time

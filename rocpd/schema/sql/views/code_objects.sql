@@ -11,11 +11,10 @@ SELECT
     O.load_size AS "load_size",                              -- size in memory [bytes]
     O.load_delta AS "load_delta",                            -- loaded minus linked address [bytes]
     O.storage_type AS "storage_type_str",                    -- FILE or MEMORY
-    CASE WHEN json_valid(O.extdata) THEN json_extract(O.extdata, '$.size') END AS "code_object_size", -- size of the runtime record [bytes]
-    CASE WHEN json_valid(O.extdata) THEN json_extract(O.extdata, '$.storage_type') END AS "storage_type", -- storage type number of the runtime
-    CASE WHEN json_valid(O.extdata) THEN json_extract(O.extdata, '$.memory_base') END AS "memory_base", -- address of the image in memory
-    CASE WHEN json_valid(O.extdata) THEN json_extract(O.extdata, '$.memory_size') END AS "memory_size" -- size of the image in memory [bytes]
-    {{rank_host}}
+    CASE WHEN json_valid(O.extdata) THEN json_extract(O.extdata, '$.size') END AS "code_object_size", -- size of the runtime record [bytes] {integer}
+    CASE WHEN json_valid(O.extdata) THEN json_extract(O.extdata, '$.storage_type') END AS "storage_type", -- storage type number of the runtime {integer}
+    CASE WHEN json_valid(O.extdata) THEN json_extract(O.extdata, '$.memory_base') END AS "memory_base", -- address of the image in memory {integer}
+    CASE WHEN json_valid(O.extdata) THEN json_extract(O.extdata, '$.memory_size') END AS "memory_size" -- size of the image in memory [bytes] {integer}
 FROM
     "rocpd_info_code_object{{uuid}}" O
     LEFT JOIN "rocpd_info_agent{{uuid}}" A ON A.id = O.agent_id

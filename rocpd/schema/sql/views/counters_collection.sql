@@ -2,7 +2,7 @@
 -- One row per dispatch and counter name.
 CREATE VIEW "counters_collection" AS
 SELECT
-    MIN(V.id) AS "id",                                       -- first value id, unique in its rank
+    MIN(V.id) AS "id",                                       -- first value id, unique in its rank {integer}
     V.guid AS "guid",                                        -- GUID of the rank
     K.dispatch_id AS "dispatch_id",                          -- running number of the dispatch
     K.kernel_id AS "kernel_id",                              -- kernel symbol id
@@ -21,13 +21,13 @@ SELECT
     K.grid_size_x AS "grid_size_x",                          -- work-items of the grid in x
     K.grid_size_y AS "grid_size_y",                          -- work-items of the grid in y
     K.grid_size_z AS "grid_size_z",                          -- work-items of the grid in z
-    K.grid_size_x * K.grid_size_y * K.grid_size_z AS "grid_size", -- work-items of the grid
+    K.grid_size_x * K.grid_size_y * K.grid_size_z AS "grid_size", -- work-items of the grid {integer}
     S.display_name AS "kernel_name",                         -- kernel name
     R.string AS "kernel_region",                             -- text of the enclosing marker
     K.workgroup_size_x AS "workgroup_size_x",                -- work-items per work-group in x
     K.workgroup_size_y AS "workgroup_size_y",                -- work-items per work-group in y
     K.workgroup_size_z AS "workgroup_size_z",                -- work-items per work-group in z
-    K.workgroup_size_x * K.workgroup_size_y * K.workgroup_size_z AS "workgroup_size", -- work-items per work-group
+    K.workgroup_size_x * K.workgroup_size_y * K.workgroup_size_z AS "workgroup_size", -- work-items per work-group {integer}
     K.group_segment_size AS "lds_block_size",                -- LDS per work-group [bytes]
     K.private_segment_size AS "scratch_size",                -- scratch per work-item [bytes]
     S.arch_vgpr_count AS "vgpr_count",                       -- vector registers per work-item
@@ -41,17 +41,16 @@ SELECT
     I.expression AS "expression",                            -- formula of a derived counter
     I.value_type AS "value_type",                            -- ABS, ACCUM or RELATIVE
     I.id AS "counter_id",                                    -- counter id
-    SUM(V.value) AS "value",                                 -- sum over instances, in the unit of the counter
+    SUM(V.value) AS "value",                                 -- sum over instances, in the unit of the counter {real}
     K.start AS "start",                                      -- begin [ns]
     K.end AS "end",                                          -- end [ns]
     I.is_constant AS "is_constant",                          -- 1: a constant of the device
     I.is_derived AS "is_derived",                            -- 1: computed from other counters
-    K.end - K.start AS "duration",                           -- end - start [ns]
+    K.end - K.start AS "duration",                           -- end - start [ns] {integer}
     C.string AS "category",                                  -- domain of the event, such as KERNEL_DISPATCH
     K.nid AS "nid",                                          -- node id
     E.extdata AS "extdata",                                  -- JSON of the event
     S.code_object_id AS "code_object_id"                     -- code object of the kernel
-    {{rank_host}}
 FROM
     "rocpd_pmc_event{{uuid}}" V
     JOIN "rocpd_kernel_dispatch{{uuid}}" K ON K.event_id = V.event_id

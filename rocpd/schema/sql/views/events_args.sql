@@ -13,7 +13,6 @@ SELECT
     E.call_stack AS "call_stack",           -- JSON call stack
     E.line_info AS "line_info",             -- JSON source line
     A.extdata AS "extdata"                  -- JSON of the argument
-    {{rank_host}}
 FROM
     "rocpd_arg{{uuid}}" A
     LEFT JOIN "rocpd_event{{uuid}}" E ON E.id = A.event_id

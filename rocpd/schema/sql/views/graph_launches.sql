@@ -10,12 +10,11 @@ SELECT
     L.queue_id AS "queue_id",                           -- HSA queue id
     L.start AS "start",                                 -- begin [ns]
     L.end AS "end",                                     -- end [ns]
-    L.end - L.start AS "duration",                      -- end - start [ns]
+    L.end - L.start AS "duration",                      -- end - start [ns] {integer}
     L.graph_exec_id AS "graph_exec_id",                 -- executable graph
     L.kernel_dispatch_count AS "kernel_dispatch_count", -- kernels in the graph
     E.stack_id AS "stack_id",                           -- internal correlation id
     E.correlation_id AS "corr_id"                       -- external correlation id
-    {{rank_host}}
 FROM
     "rocpd_graph_launch{{uuid}}" L
     LEFT JOIN "rocpd_info_agent{{uuid}}" A ON A.id = L.agent_id

@@ -6,13 +6,13 @@ CREATE VIEW "kernel_summary_region" AS
 SELECT
     V.region AS "region", -- text of the enclosing marker
     V.name AS "name", -- kernel name
-    COUNT(*) AS "calls", -- events
-    SUM(V.duration) AS "total_ns", -- total time [ns]
-    AVG(V.duration) AS "mean_ns", -- mean time [ns]
-    MIN(V.duration) AS "min_ns", -- shortest [ns]
-    MAX(V.duration) AS "max_ns", -- longest [ns]
-    CASE WHEN COUNT(*) > 1 THEN SQRT(SUM((V.duration - g.mean) * (V.duration - g.mean)) / (COUNT(*) - 1)) END AS "std_ns", -- sample deviation, NULL for one call [ns]
-    SUM(V.duration) * 100.0 / SUM(SUM(V.duration)) OVER () AS "percent" -- share of the total time [%]
+    COUNT(*) AS "calls", -- events {integer}
+    SUM(V.duration) AS "total_ns", -- total time [ns] {integer}
+    AVG(V.duration) AS "mean_ns", -- mean time [ns] {real}
+    MIN(V.duration) AS "min_ns", -- shortest [ns] {integer}
+    MAX(V.duration) AS "max_ns", -- longest [ns] {integer}
+    CASE WHEN COUNT(*) > 1 THEN SQRT(SUM((V.duration - g.mean) * (V.duration - g.mean)) / (COUNT(*) - 1)) END AS "std_ns", -- sample deviation, NULL for one call [ns] {real}
+    SUM(V.duration) * 100.0 / SUM(SUM(V.duration)) OVER () AS "percent" -- share of the total time [%] {real}
 FROM
     "kernels" V
     CROSS JOIN (

@@ -16,14 +16,13 @@ SELECT
     S.sgpr_count AS "sgpr_count",                            -- scalar registers per wave
     S.arch_vgpr_count AS "arch_vgpr_count",                  -- vector registers per work-item
     S.accum_vgpr_count AS "accum_vgpr_count",                -- accumulation registers per work-item
-    CASE WHEN json_valid(S.extdata) THEN json_extract(S.extdata, '$.size') END AS "kernel_symbol_size", -- size of the runtime record [bytes]
-    CASE WHEN json_valid(S.extdata) THEN json_extract(S.extdata, '$.kernel_id') END AS "kernel_id", -- kernel id of the runtime
-    CASE WHEN json_valid(S.extdata) THEN json_extract(S.extdata, '$.kernel_code_entry_byte_offset') END AS "kernel_code_entry_byte_offset", -- offset of the entry point [bytes]
-    CASE WHEN json_valid(S.extdata) THEN json_extract(S.extdata, '$.formatted_kernel_name') END AS "formatted_kernel_name", -- name with template arguments
-    CASE WHEN json_valid(S.extdata) THEN json_extract(S.extdata, '$.demangled_kernel_name') END AS "demangled_kernel_name", -- full demangled signature
-    CASE WHEN json_valid(S.extdata) THEN json_extract(S.extdata, '$.truncated_kernel_name') END AS "truncated_kernel_name", -- bare function name
-    CASE WHEN json_valid(S.extdata) THEN json_extract(S.extdata, '$.kernel_address.handle') END AS "kernel_address" -- address of the kernel
-    {{rank_host}}
+    CASE WHEN json_valid(S.extdata) THEN json_extract(S.extdata, '$.size') END AS "kernel_symbol_size", -- size of the runtime record [bytes] {integer}
+    CASE WHEN json_valid(S.extdata) THEN json_extract(S.extdata, '$.kernel_id') END AS "kernel_id", -- kernel id of the runtime {integer}
+    CASE WHEN json_valid(S.extdata) THEN json_extract(S.extdata, '$.kernel_code_entry_byte_offset') END AS "kernel_code_entry_byte_offset", -- offset of the entry point [bytes] {integer}
+    CASE WHEN json_valid(S.extdata) THEN json_extract(S.extdata, '$.formatted_kernel_name') END AS "formatted_kernel_name", -- name with template arguments {text}
+    CASE WHEN json_valid(S.extdata) THEN json_extract(S.extdata, '$.demangled_kernel_name') END AS "demangled_kernel_name", -- full demangled signature {text}
+    CASE WHEN json_valid(S.extdata) THEN json_extract(S.extdata, '$.truncated_kernel_name') END AS "truncated_kernel_name", -- bare function name {text}
+    CASE WHEN json_valid(S.extdata) THEN json_extract(S.extdata, '$.kernel_address.handle') END AS "kernel_address" -- address of the kernel {integer}
 FROM
     "rocpd_info_kernel_symbol{{uuid}}" S
     LEFT JOIN "rocpd_info_process{{uuid}}" P ON P.id = S.pid;

@@ -22,7 +22,7 @@ SELECT
     ST.name AS "stream",                             -- HIP stream name
     K.start AS "start",                              -- begin [ns]
     K.end AS "end",                                  -- end [ns]
-    K.end - K.start AS "duration",                   -- end - start [ns]
+    K.end - K.start AS "duration",                   -- end - start [ns] {integer}
     K.grid_size_x AS "grid_x",                       -- work-items of the grid in x
     K.grid_size_y AS "grid_y",                       -- work-items of the grid in y
     K.grid_size_z AS "grid_z",                       -- work-items of the grid in z
@@ -39,7 +39,6 @@ SELECT
     E.stack_id AS "stack_id",                        -- internal correlation id, equal for a launch and what it launched
     E.parent_stack_id AS "parent_stack_id",          -- stack_id of the enclosing call
     E.correlation_id AS "corr_id"                    -- external correlation id
-    {{rank_host}}
 FROM
     "rocpd_kernel_dispatch{{uuid}}" K
     LEFT JOIN "rocpd_info_agent{{uuid}}" A ON A.id = K.agent_id

@@ -4,7 +4,7 @@ SELECT
     V.id AS "id",                                            -- row id, unique in its rank and kind
     V.guid AS "guid",                                        -- GUID of the rank
     V.category AS "category",                                -- domain of the event, MARKER_…
-    COALESCE(CASE WHEN json_valid(V.extdata) THEN json_extract(V.extdata, '$.message') END, V.name) AS "name", -- the message, else the name of the function
+    COALESCE(CASE WHEN json_valid(V.extdata) THEN json_extract(V.extdata, '$.message') END, V.name) AS "name", -- the message, else the name of the function {text}
     V.name AS "function",                                    -- the roctx function or the track
     V.nid AS "nid",                                          -- node id
     V.pid AS "pid",                                          -- OS process id

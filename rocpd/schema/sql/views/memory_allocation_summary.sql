@@ -1,15 +1,15 @@
 -- Allocations by operation, level and agent: calls, bytes, time.
 CREATE VIEW "memory_allocation_summary" AS
 SELECT
-    type AS "type",                                             -- ALLOC, FREE, REALLOC or RECLAIM
-    level AS "level",                                           -- REAL, VIRTUAL or SCRATCH
-    agent_name AS "agent_name",                                 -- agent: name
-    COUNT(*) AS "calls",                                        -- events
-    SUM(size) AS "bytes",                                       -- total size [bytes]
-    SUM(duration) AS "total_ns",                                -- total time [ns]
-    AVG(duration) AS "mean_ns",                                 -- mean time [ns]
-    MIN(duration) AS "min_ns",                                  -- shortest [ns]
-    MAX(duration) AS "max_ns"                                   -- longest [ns]
+    type AS "type",                                             -- ALLOC, FREE, REALLOC or RECLAIM {text}
+    level AS "level",                                           -- REAL, VIRTUAL or SCRATCH {text}
+    agent_name AS "agent_name",                                 -- agent: name {text}
+    COUNT(*) AS "calls",                                        -- events {integer}
+    SUM(size) AS "bytes",                                       -- total size [bytes] {integer}
+    SUM(duration) AS "total_ns",                                -- total time [ns] {integer}
+    AVG(duration) AS "mean_ns",                                 -- mean time [ns] {real}
+    MIN(duration) AS "min_ns",                                  -- shortest [ns] {integer}
+    MAX(duration) AS "max_ns"                                   -- longest [ns] {integer}
 FROM
     "memory_allocations"
 GROUP BY

@@ -9,7 +9,7 @@ SELECT
     T.tid AS "tid",                         -- OS thread id
     M.start AS "start",                     -- begin [ns]
     M.end AS "end",                         -- end [ns]
-    M.end - M.start AS "duration",          -- end - start [ns]
+    M.end - M.start AS "duration",          -- end - start [ns] {integer}
     M.type AS "type",                       -- ALLOC, FREE, REALLOC or RECLAIM
     M.level AS "level",                     -- REAL, VIRTUAL or SCRATCH
     A.name AS "agent_name",                 -- agent: name
@@ -26,7 +26,6 @@ SELECT
     E.stack_id AS "stack_id",               -- internal correlation id, equal for a launch and what it launched
     E.parent_stack_id AS "parent_stack_id", -- stack_id of the enclosing call
     E.correlation_id AS "corr_id"           -- external correlation id
-    {{rank_host}}
 FROM
     "rocpd_memory_allocate{{uuid}}" M
     LEFT JOIN "rocpd_info_agent{{uuid}}" A ON A.id = M.agent_id

@@ -9,7 +9,7 @@ SELECT
     T.tid AS "tid",                               -- OS thread id
     M.start AS "start",                           -- begin [ns]
     M.end AS "end",                               -- end [ns]
-    M.end - M.start AS "duration",                -- end - start [ns]
+    M.end - M.start AS "duration",                -- end - start [ns] {integer}
     S.string AS "name",                           -- direction, such as MEMORY_COPY_HOST_TO_DEVICE
     R.string AS "region_name",                    -- text of the enclosing marker
     M.stream_id AS "stream_id",                   -- HIP stream id
@@ -32,7 +32,6 @@ SELECT
     E.stack_id AS "stack_id",                     -- internal correlation id, equal for a launch and what it launched
     E.parent_stack_id AS "parent_stack_id",       -- stack_id of the enclosing call
     E.correlation_id AS "corr_id"                 -- external correlation id
-    {{rank_host}}
 FROM
     "rocpd_memory_copy{{uuid}}" M
     LEFT JOIN "rocpd_string{{uuid}}" S ON S.id = M.name_id

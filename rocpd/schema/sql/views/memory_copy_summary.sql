@@ -5,15 +5,15 @@
 CREATE VIEW "memory_copy_summary" AS
 SELECT
     V.name AS "name", -- direction
-    COUNT(*) AS "calls", -- events
-    SUM(V.size) AS "bytes", -- total size [bytes]
-    SUM(V.duration) AS "total_ns", -- total time [ns]
-    AVG(V.duration) AS "mean_ns", -- mean time [ns]
-    MIN(V.duration) AS "min_ns", -- shortest [ns]
-    MAX(V.duration) AS "max_ns", -- longest [ns]
-    CASE WHEN COUNT(*) > 1 THEN SQRT(SUM((V.duration - g.mean) * (V.duration - g.mean)) / (COUNT(*) - 1)) END AS "std_ns", -- sample deviation, NULL for one call [ns]
-    SUM(V.duration) * 100.0 / SUM(SUM(V.duration)) OVER () AS "percent", -- share of the total time [%]
-    CASE WHEN SUM(V.duration) > 0 THEN SUM(V.size) / 1.073741824 / SUM(V.duration) END AS "gib_per_s" -- bandwidth while copying [GiB/s]
+    COUNT(*) AS "calls", -- events {integer}
+    SUM(V.size) AS "bytes", -- total size [bytes] {integer}
+    SUM(V.duration) AS "total_ns", -- total time [ns] {integer}
+    AVG(V.duration) AS "mean_ns", -- mean time [ns] {real}
+    MIN(V.duration) AS "min_ns", -- shortest [ns] {integer}
+    MAX(V.duration) AS "max_ns", -- longest [ns] {integer}
+    CASE WHEN COUNT(*) > 1 THEN SQRT(SUM((V.duration - g.mean) * (V.duration - g.mean)) / (COUNT(*) - 1)) END AS "std_ns", -- sample deviation, NULL for one call [ns] {real}
+    SUM(V.duration) * 100.0 / SUM(SUM(V.duration)) OVER () AS "percent", -- share of the total time [%] {real}
+    CASE WHEN SUM(V.duration) > 0 THEN SUM(V.size) / 1.073741824 / SUM(V.duration) END AS "gib_per_s" -- bandwidth while copying [GiB/s] {real}
 FROM
     "memory_copies" V
     CROSS JOIN (

@@ -12,10 +12,9 @@ SELECT
     K.dispatch_id AS "dispatch_id", -- running number of the dispatch
     K.start AS "start",             -- begin [ns]
     K.end AS "end",                 -- end [ns]
-    K.end - K.start AS "duration",  -- end - start [ns]
+    K.end - K.start AS "duration",  -- end - start [ns] {integer}
     I.name AS "counter_name",       -- counter name
     V.value AS "counter_value"      -- value, in the unit of the counter
-    {{rank_host}}
 FROM
     "rocpd_pmc_event{{uuid}}" V
     LEFT JOIN "rocpd_info_pmc{{uuid}}" I ON I.id = V.pmc_id

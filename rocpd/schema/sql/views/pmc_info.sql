@@ -12,7 +12,6 @@ SELECT
     I.description AS "description",        -- what it counts
     I.block AS "block",                    -- hardware block
     I.expression AS "expression"           -- formula of a derived counter
-    {{rank_host}}
 FROM
     "rocpd_info_pmc{{uuid}}" I
     LEFT JOIN "rocpd_info_agent{{uuid}}" A ON A.id = I.agent_id

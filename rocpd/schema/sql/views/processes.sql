@@ -15,7 +15,6 @@ SELECT
     P.end AS "end",                 -- process ended [ns]
     P.fini AS "fini",               -- profiler finalised [ns]
     P.command AS "command"          -- command line
-    {{rank}}
 FROM
     "rocpd_info_process{{uuid}}" P
     LEFT JOIN "rocpd_info_node{{uuid}}" N ON N.id = P.nid;

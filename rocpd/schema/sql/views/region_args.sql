@@ -8,7 +8,6 @@ SELECT
     A.type AS "type",   -- declared type
     A.name AS "name",   -- parameter name
     A.value AS "value"  -- value as text
-    {{rank_host}}
 FROM
     "rocpd_arg{{uuid}}" A
     JOIN "rocpd_region{{uuid}}" R ON R.event_id = A.event_id

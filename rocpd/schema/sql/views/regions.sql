@@ -10,7 +10,7 @@ SELECT
     T.tid AS "tid",                         -- OS thread id
     R.start AS "start",                     -- begin [ns]
     R.end AS "end",                         -- end [ns]
-    R.end - R.start AS "duration",          -- end - start [ns]
+    R.end - R.start AS "duration",          -- end - start [ns] {integer}
     R.event_id AS "event_id",               -- event row id
     E.stack_id AS "stack_id",               -- internal correlation id, equal for a launch and what it launched
     E.parent_stack_id AS "parent_stack_id", -- stack_id of the enclosing call
@@ -18,7 +18,6 @@ SELECT
     E.extdata AS "extdata",                 -- JSON of the event
     E.call_stack AS "call_stack",           -- JSON call stack
     E.line_info AS "line_info"              -- JSON source line
-    {{rank_host}}
 FROM
     "rocpd_region{{uuid}}" R
     LEFT JOIN "rocpd_event{{uuid}}" E ON E.id = R.event_id

@@ -10,7 +10,7 @@ SELECT
     T.tid AS "tid",                          -- OS thread id
     S.timestamp AS "start",                  -- when [ns]
     S.timestamp AS "END",                    -- when [ns]
-    S.timestamp - S.timestamp AS "duration", -- always 0 [ns]
+    S.timestamp - S.timestamp AS "duration", -- always 0 [ns] {integer}
     S.event_id AS "event_id",                -- event row id
     E.stack_id AS "stack_id",                -- internal correlation id, equal for a launch and what it launched
     E.parent_stack_id AS "parent_stack_id",  -- stack_id of the enclosing call
@@ -18,7 +18,6 @@ SELECT
     E.extdata AS "extdata",                  -- JSON of the event
     E.call_stack AS "call_stack",            -- JSON call stack
     E.line_info AS "line_info"               -- JSON source line
-    {{rank_host}}
 FROM
     "rocpd_sample{{uuid}}" S
     LEFT JOIN "rocpd_track{{uuid}}" K ON K.id = S.track_id

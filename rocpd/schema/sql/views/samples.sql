@@ -16,7 +16,6 @@ SELECT
     E.extdata AS "extdata",                 -- JSON of the event
     E.call_stack AS "call_stack",           -- JSON call stack
     E.line_info AS "line_info"              -- JSON source line
-    {{rank_host}}
 FROM
     "rocpd_sample{{uuid}}" S
     LEFT JOIN "rocpd_track{{uuid}}" K ON K.id = S.track_id

@@ -13,10 +13,10 @@ SELECT
     A.type AS "agent_type",                                  -- agent: CPU, GPU or NIC
     M.queue_id AS "queue_id",                                -- HSA queue id
     T.tid AS "tid",                                          -- OS thread id
-    CASE WHEN json_valid(M.extdata) THEN json_extract(M.extdata, '$.flags') END AS "alloc_flags", -- flags of the allocation
+    CASE WHEN json_valid(M.extdata) THEN json_extract(M.extdata, '$.flags') END AS "alloc_flags", -- flags of the allocation {integer}
     M.start AS "start",                                      -- begin [ns]
     M.end AS "end",                                          -- end [ns]
-    M.end - M.start AS "duration",                           -- end - start [ns]
+    M.end - M.start AS "duration",                           -- end - start [ns] {integer}
     M.size AS "size",                                        -- allocated [bytes]
     M.address AS "address",                                  -- address
     E.correlation_id AS "correlation_id",                    -- external correlation id
@@ -25,7 +25,6 @@ SELECT
     E.correlation_id AS "corr_id",                           -- external correlation id
     C.string AS "category",                                  -- domain of the event, such as KERNEL_DISPATCH
     E.extdata AS "event_extdata"                             -- JSON of the event
-    {{rank_host}}
 FROM
     "rocpd_memory_allocate{{uuid}}" M
     LEFT JOIN "rocpd_info_agent{{uuid}}" A ON A.id = M.agent_id

@@ -6,12 +6,11 @@ SELECT
     A.position AS "arg_position",                            -- 0-based place in the argument list
     A.type AS "arg_type",                                    -- declared type
     A.value AS "arg_value",                                  -- value as text
-    CASE WHEN json_valid(A.extdata) THEN json_extract(A.extdata, '$.stream_id') END AS "stream_id", -- HIP stream id
+    CASE WHEN json_valid(A.extdata) THEN json_extract(A.extdata, '$.stream_id') END AS "stream_id", -- HIP stream id {integer}
     S.nid AS "nid",                                          -- node id
     P.pid AS "pid",                                          -- OS process id
     S.name AS "stream_name",                                 -- HIP stream name
     S.extdata AS "extdata"                                   -- JSON of the stream
-    {{rank_host}}
 FROM
     "rocpd_arg{{uuid}}" A
     LEFT JOIN "rocpd_info_stream{{uuid}}" S ON S.id = CASE WHEN json_valid(A.extdata) THEN json_extract(A.extdata, '$.stream_id') END

@@ -14,7 +14,6 @@ SELECT
     T.start AS "start",             -- first seen [ns]
     T.end AS "end",                 -- last seen [ns]
     T.name AS "name"                -- thread name
-    {{rank}}
 FROM
     "rocpd_info_thread{{uuid}}" T
     LEFT JOIN "rocpd_info_process{{uuid}}" P ON P.id = T.pid

@@ -1,11 +1,11 @@
 -- Kernels, copies and regions by total time. CPU and GPU time are counted side by side, as in AMD's view.
 CREATE VIEW "top" AS
 SELECT
-    name AS "name",                                             -- kernel, copy direction or function
-    COUNT(*) AS "total_calls",                                  -- events
-    SUM(duration) / 1000.0 AS "total_duration",                 -- total time [us]
-    SUM(duration) / (1000.0 * COUNT(*)) AS "average",           -- mean time [us]
-    SUM(duration) * 100.0 / SUM(SUM(duration)) OVER () AS "percentage" -- share of the time of all events [%]
+    name AS "name",                                             -- kernel, copy direction or function {text}
+    COUNT(*) AS "total_calls",                                  -- events {integer}
+    SUM(duration) / 1000.0 AS "total_duration",                 -- total time [us] {real}
+    SUM(duration) / (1000.0 * COUNT(*)) AS "average",           -- mean time [us] {real}
+    SUM(duration) * 100.0 / SUM(SUM(duration)) OVER () AS "percentage" -- share of the time of all events [%] {real}
 FROM
     (
         SELECT name, duration FROM "kernels"

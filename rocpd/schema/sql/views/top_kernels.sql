@@ -1,11 +1,11 @@
 -- Kernels by total time. The average keeps its fraction; AMD's own view cuts it to whole nanoseconds first.
 CREATE VIEW "top_kernels" AS
 SELECT
-    name AS "name",                                             -- kernel name
-    COUNT(*) AS "total_calls",                                  -- dispatches
-    SUM(duration) / 1000.0 AS "total_duration",                 -- total time [us]
-    SUM(duration) / (1000.0 * COUNT(*)) AS "average",           -- mean time [us]
-    SUM(duration) * 100.0 / SUM(SUM(duration)) OVER () AS "percentage" -- share of all kernel time [%]
+    name AS "name",                                             -- kernel name {text}
+    COUNT(*) AS "total_calls",                                  -- dispatches {integer}
+    SUM(duration) / 1000.0 AS "total_duration",                 -- total time [us] {real}
+    SUM(duration) / (1000.0 * COUNT(*)) AS "average",           -- mean time [us] {real}
+    SUM(duration) * 100.0 / SUM(SUM(duration)) OVER () AS "percentage" -- share of all kernel time [%] {real}
 FROM
     "kernels"
 GROUP BY

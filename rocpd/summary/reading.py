@@ -47,14 +47,25 @@ STATISTICS = (
 PERCENT = Field("percent", "%", "share of the total time of the table, with --by of its division")
 
 
-def key_of(by: By | None, rank: Rank, lane: int = NULL) -> Key:
-    """Give the values of a division's columns; `lane` is the agent or stream, where one of them divides."""
+def key_of(by: By | None, rank: Rank, lane: int | None = None) -> Key:
+    """Return the values of the columns of a division.
+
+    Args:
+        by: what divides.
+        rank: the rank.
+        lane: id of the agent or stream, `NULL` where it is unknown; it may be left out where neither divides.
+
+    Raises:
+        ValueError: agents or streams divide, and no lane is given.
+    """
     match by:
         case By.RANK:
             return (rank.number,)
         case By.HOST:
             return (rank.hostname,)
         case By.AGENT | By.STREAM:
+            if lane is None:
+                raise ValueError(f"the key of a division by {by.value} needs the id of the {by.value}")
             return (rank.number, None if lane == NULL else lane)
     return ()
 
@@ -78,8 +89,8 @@ class RankReading:
         """The rank."""
         return self.reader.rank
 
-    def key(self, lane: int = NULL) -> Key:
-        """Give the values of the division's columns for events of an agent or stream."""
+    def key(self, lane: int | None = None) -> Key:
+        """Return the values of the columns of the division that was asked for; as `key_of`."""
         return key_of(self.options.by, self.rank, lane)
 
 

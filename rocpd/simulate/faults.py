@@ -5,14 +5,12 @@ Every fault has a name and strikes a few rows, chosen by their place in the tabl
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from rocpd.schema.quote import quote_name
-from rocpd.schema.write import Writer, create_table_text
+from rocpd.schema.write import Writer
 
 _LOOSE_TABLES = ("rocpd_region", "rocpd_kernel_dispatch", "rocpd_memory_copy", "rocpd_sample", "rocpd_memory_allocate")
-_NOT_NULL = re.compile(r'^(    "(?!id"|guid")\w+".*?) NOT NULL', re.M)
 _NOWHERE = 987654321  # an id that no table holds
 
 
@@ -85,9 +83,7 @@ EMPTIED: dict[str, tuple[str, ...]] = {
 def loosen(writer: Writer) -> None:
     """Replace tables of an empty file by those of a producer that allows NULL in references and times."""
     for name in _LOOSE_TABLES:
-        text = create_table_text(name, writer.suffix, writer.guid, writer.version)
-        writer.connection.execute(f"DROP TABLE {quote_name(name + writer.suffix)}")
-        writer.connection.execute(_NOT_NULL.sub(r"\1", text))
+        writer.loosen(name)
 
 
 def damage(writer: Writer) -> None:

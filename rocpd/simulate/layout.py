@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 
+from rocpd.schema.trace import MARKER_RANGE
 from rocpd.simulate.kernels import KERNELS
-from rocpd.simulate.profiles import PROFILE_TABLE, Layer, Phase, Profile
+from rocpd.simulate.profiles import PROFILE_TABLE, Layer, Profile, StepPhase
 from rocpd.simulate.samples import MARK, SMI_TRACKS
 from rocpd.simulate.script import (
     COMM,
@@ -17,7 +18,6 @@ from rocpd.simulate.script import (
     HSA,
     LOADER,
     MAIN,
-    MARKER_RANGE,
     RCCL,
     WORKER,
     Script,
@@ -74,7 +74,7 @@ def _end_step(script: Script, profile: Profile, special: bool) -> None:
     script.leave(MAIN)
 
 
-def _phase(script: Script, phase: Phase, graphs: bool, last_reduce: int) -> None:
+def _phase(script: Script, phase: StepPhase, graphs: bool, last_reduce: int) -> None:
     thread = (MAIN, WORKER)[phase.thread]
     # Push/pop ranges nest on their thread, thread ranges are marked otherwise: both occur in real traces.
     script.enter(thread, "roctxRangePushA" if thread == MAIN else "roctxThreadRangeA", MARKER_RANGE, text=phase.text)

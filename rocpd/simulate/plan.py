@@ -77,7 +77,7 @@ class Timing:
 
 
 @dataclass(frozen=True)
-class Plan:
+class JobPlan:
     """The planted facts of a job.
 
     Args:
@@ -107,7 +107,7 @@ class Plan:
         return ends
 
 
-def plan(options: JobOptions) -> Plan:
+def plan(options: JobOptions) -> JobPlan:
     """Decide everything that is planted in a job; equal options give an equal plan.
 
     Raises:
@@ -130,7 +130,7 @@ def plan(options: JobOptions) -> Plan:
         stretch[slow_step] *= SLOW_FACTOR
     timing = _timing(options, ranks, stretch)
     facts = (straggler_rank, STRAGGLER_FACTOR, slow_step, SLOW_FACTOR)
-    return Plan(options, steps, *facts, nodes, ranks, timing)
+    return JobPlan(options, steps, *facts, nodes, ranks, timing)
 
 
 def _steps(options: JobOptions) -> int:

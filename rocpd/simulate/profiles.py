@@ -19,7 +19,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Phase:
+class StepPhase:
     """A marked part of a step, ending with a synchronisation.
 
     Args:
@@ -51,7 +51,7 @@ class Profile:
     """
 
     command: str
-    phases: tuple[Phase, ...]
+    phases: tuple[StepPhase, ...]
     resident: tuple[int, ...]
     transient: tuple[int, ...]
 
@@ -79,7 +79,7 @@ _LAYERS = 3
 def _llm() -> Profile:
     forward = tuple(Layer(f"layer {i}", _BLOCK) for i in range(_LAYERS))
     backward = tuple(
-        Phase(
+        StepPhase(
             "backward",
             1,
             (Layer(f"layer {i} backward", _BLOCK_BWD),),
@@ -88,11 +88,11 @@ def _llm() -> Profile:
         )
         for i in reversed(range(_LAYERS))
     )
-    optimizer = Phase("optimizer", 0, (Layer("", ("adam", "adam", "fill", "sum")),), (("DD", 64 * MIB), ("DH", 4)))
+    optimizer = StepPhase("optimizer", 0, (Layer("", ("adam", "adam", "fill", "sum")),), (("DD", 64 * MIB), ("DH", 4)))
     load = (("HD", 8 * MIB), ("HD", 32768))
     return Profile(
         "python3 pretrain.py --model 8b --bf16 --micro-batch 2",
-        (Phase("forward", 0, (*forward, Layer("loss", ("gemm_nt", "sum"))), load), *backward, optimizer),
+        (StepPhase("forward", 0, (*forward, Layer("loss", ("gemm_nt", "sum"))), load), *backward, optimizer),
         (1308 * MIB, 1308 * MIB, 2616 * MIB),
         (384 * MIB, 192 * MIB),
     )
@@ -104,9 +104,9 @@ def _gemm() -> Profile:
     return Profile(
         "./batched_gemm --batch 128 --repeat 5",
         (
-            Phase("forward", 0, (forward,), (("HD", 48 * MIB), ("HD", 48 * MIB))),
-            Phase("backward", 1, (backward,), reduce=256 * MIB, waits=True),
-            Phase("optimizer", 0, (Layer("", ("add", "add", "fill")),), (("DD", 16 * MIB), ("DH", 16 * MIB))),
+            StepPhase("forward", 0, (forward,), (("HD", 48 * MIB), ("HD", 48 * MIB))),
+            StepPhase("backward", 1, (backward,), reduce=256 * MIB, waits=True),
+            StepPhase("optimizer", 0, (Layer("", ("add", "add", "fill")),), (("DD", 16 * MIB), ("DH", 16 * MIB))),
         ),
         (768 * MIB, 768 * MIB),
         (96 * MIB, 48 * MIB),
@@ -119,11 +119,11 @@ def _hpc() -> Profile:
     return Profile(
         "./xhpcg 104 104 104",
         (
-            Phase("forward sweep", 0, tuple(Layer(f"grid {i}", sweep * 2) for i in range(4)), exchange),
-            Phase("residual", 0, (Layer("", ("halo@2", "spmv", "dot")),), reduce=8, waits=True),
-            Phase("backward sweep", 1, tuple(Layer(f"grid {i}", sweep * 2) for i in (3, 2, 1, 0)), exchange),
-            Phase("norm", 1, (Layer("", ("waxpby", "waxpby@2", "dot")),), (("DD", 8998912),), 8, True),
-            Phase("update", 0, (Layer("", ("waxpby", "waxpby", "fill")),), (("DH", 8),)),
+            StepPhase("forward sweep", 0, tuple(Layer(f"grid {i}", sweep * 2) for i in range(4)), exchange),
+            StepPhase("residual", 0, (Layer("", ("halo@2", "spmv", "dot")),), reduce=8, waits=True),
+            StepPhase("backward sweep", 1, tuple(Layer(f"grid {i}", sweep * 2) for i in (3, 2, 1, 0)), exchange),
+            StepPhase("norm", 1, (Layer("", ("waxpby", "waxpby@2", "dot")),), (("DD", 8998912),), 8, True),
+            StepPhase("update", 0, (Layer("", ("waxpby", "waxpby", "fill")),), (("DH", 8),)),
         ),
         (243 * MIB, 35 * MIB, 18 * MIB),
         (16 * MIB, 2 * MIB),

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
+from rocpd.schema.trace import TraceWriter
 from rocpd.schema.write import Writer, create
 from rocpd.simulate import faults, layout
 from rocpd.simulate.columns import TemplateColumns
-from rocpd.simulate.identity import Identity, Process, write_identity
-from rocpd.simulate.plan import Plan, RankPlace
+from rocpd.simulate.identity import Life, identity_of, open_trace
+from rocpd.simulate.plan import JobPlan, RankPlace
 from rocpd.simulate.profiles import PROFILE_TABLE
-from rocpd.simulate.stamp import Batch, Stamp
+from rocpd.simulate.stamp import Stamp, StepBatch
 from rocpd.simulate.symbols import write_symbols
 from rocpd.simulate.template import Template
 from rocpd.types import Ints
@@ -20,53 +21,46 @@ from rocpd.types import Ints
 _EXIT_ROOM = 90_000_000  # from the end of the last step to the end of the process [ns]
 
 
-def write_rank(path: Path, job: Plan, place: RankPlace) -> None:
+def write_rank(path: Path, job: JobPlan, place: RankPlace) -> None:
     """Write the file of one rank under `path`, complete or not at all.
 
     Raises:
         OutputError: the file exists (unless the options say force) or cannot be written.
     """
-    with create(path, place.guid, place.version, job.options.force) as writer:
+    with create(path, place.guid, place.version, job.options.force) as file:
         if job.options.faults:
-            faults.loosen(writer)
-        _fill(writer, job, place)
+            faults.loosen(file)
+        _fill(file, job, place)
         if job.options.faults:
-            faults.damage(writer)
+            faults.damage(file)
 
 
-def _fill(writer: Writer, job: Plan, place: RankPlace) -> None:
+def _fill(file: Writer, job: JobPlan, place: RankPlace) -> None:
     node = job.nodes[place.node]
-    begin, end = (int(t) for t in node.local(np.array([place.start_ns, job.timing.end[place.rank] + _EXIT_ROOM])))
-    # Ids 1 and on are small and known: the empty text is the region name of work outside all markers.
-    writer.string("")
-    process = Process(PROFILE_TABLE[job.options.profile].command, job.options.ranks, begin, end)
-    own = write_identity(writer, place, node, process)
-    write_symbols(writer, own)
+    start, end = (int(t) for t in node.local(np.array([place.start_ns, job.timing.end[place.rank] + _EXIT_ROOM])))
+    life = Life(PROFILE_TABLE[job.options.profile].command, job.options.ranks, start, end)
+    trace = open_trace(file, place, node, life)
+    write_symbols(trace, identity_of(place))
     if place.empty:
         return
-    random = np.random.default_rng([job.options.seed, 2, place.rank])
-    stamp = Stamp(writer, own, node, random)
+    stamp = Stamp(trace, node, np.random.default_rng([job.options.seed, 2, place.rank]))
     profile = job.options.profile
-    _once(stamp, _columns(layout.setup(profile), writer, own, job, place), place.start_ns + 4_000_000)
-    _steps(
-        stamp,
-        [_columns(layout.step(profile, special), writer, own, job, place) for special in (False, True)],
-        job,
-        place,
-    )
-    _once(stamp, _columns(layout.teardown(profile), writer, own, job, place), int(job.timing.end[place.rank]))
+    _once(stamp, _columns(layout.setup(profile), trace, job, place), place.start_ns + 4_000_000)
+    _steps(stamp, [_columns(layout.step(profile, special), trace, job, place) for special in (False, True)], job, place)
+    _once(stamp, _columns(layout.teardown(profile), trace, job, place), int(job.timing.end[place.rank]))
 
 
-def _columns(template: Template, writer: Writer, own: Identity, job: Plan, place: RankPlace) -> TemplateColumns:
-    return TemplateColumns(template, writer, own, {"{ranks}": str(job.options.ranks), "{rank}": str(place.rank)})
+def _columns(template: Template, trace: TraceWriter, job: JobPlan, place: RankPlace) -> TemplateColumns:
+    words = {"{ranks}": str(job.options.ranks), "{rank}": str(place.rank)}
+    return TemplateColumns(template, trace, identity_of(place), words)
 
 
 def _once(stamp: Stamp, columns: TemplateColumns, at: int) -> None:
     anchors: Ints = np.array([[at, at, at]], dtype=np.int64)
-    stamp.write(columns, Batch((0,), anchors, np.ones((1, 1))))
+    stamp.write(columns, StepBatch((0,), anchors, np.ones((1, 1))))
 
 
-def _steps(stamp: Stamp, columns: list[TemplateColumns], job: Plan, place: RankPlace) -> None:
+def _steps(stamp: Stamp, columns: list[TemplateColumns], job: JobPlan, place: RankPlace) -> None:
     """Write steps in their order: ids must ascend for SQLite to append rather than search."""
     anchors, stretch = job.timing.anchors[:, place.rank], job.timing.stretch[:, place.rank]
     for first in range(0, job.steps, layout.SPECIAL_EVERY):
@@ -74,4 +68,4 @@ def _steps(stamp: Stamp, columns: list[TemplateColumns], job: Plan, place: RankP
         for special, part in ((True, range(first, first + 1)), (False, range(first + 1, last))):
             if part:
                 chosen = slice(part.start, part.stop)
-                stamp.write(columns[special], Batch(part, anchors[chosen], stretch[chosen]))
+                stamp.write(columns[special], StepBatch(part, anchors[chosen], stretch[chosen]))

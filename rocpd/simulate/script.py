@@ -5,8 +5,9 @@ Builds templates call by call; which calls are made is up to `layout`.
 
 from __future__ import annotations
 
+from rocpd.schema.trace import MARK
 from rocpd.simulate.kernels import KERNELS, Kernel
-from rocpd.simulate.template import Allocation, Arg, Copy, Dispatch, Graph, Region, Sample, Template, Time
+from rocpd.simulate.template import Allocation, Arg, Copy, Dispatch, Graph, HostRegion, Sample, Template, Time
 
 MAIN, WORKER, LOADER = range(3)
 COMPUTE, COMPUTE_2, COMM, COPY = 1, 2, 3, 4
@@ -14,7 +15,6 @@ COMPUTE, COMPUTE_2, COMM, COPY = 1, 2, 3, 4
 
 HIP, COMPILER, RCCL = "HIP_RUNTIME_API", "HIP_COMPILER_API", "RCCL_API"
 HSA, HSA_AMD = "HSA_CORE_API", "HSA_AMD_EXT_API"
-MARKER_RANGE, MARKER = "MARKER_CORE_RANGE_API", "MARKER_CORE_API"
 
 _BY_KEY = {kernel.key: kernel for kernel in KERNELS}
 _CALL_GAP = 350  # between two calls of a thread [ns]
@@ -72,7 +72,7 @@ class Script:
         stack = self._open.setdefault(thread, [])
         start = self.now(thread)
         self.template.regions.append(
-            Region(name, category, thread, stack[-1] if stack else -1, start, start, text, args)
+            HostRegion(name, category, thread, stack[-1] if stack else -1, start, start, text, args)
         )
         stack.append(len(self.template.regions) - 1)
         if text is not None:
@@ -99,7 +99,7 @@ class Script:
 
     def mark(self, thread: int, text: str) -> None:
         """Set a zero-length mark."""
-        index = self.call(thread, "roctxMarkA", MARKER, 0)
+        index = self.call(thread, "roctxMarkA", MARK, 0)
         self.template.regions[index].text = text
 
     def sample(self, thread: int, track: int, text: str | None = None) -> None:

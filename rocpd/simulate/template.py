@@ -36,7 +36,7 @@ class Arg(NamedTuple):
 
 
 @dataclass
-class Region:
+class HostRegion:
     """An API call or marker range.
 
     `parent` is the index of the enclosing region or -1; `jitter` by what part it may end earlier.
@@ -128,7 +128,7 @@ class Template:
     (0: none), `waits` whether the next segment begins only after all all-reduces so far.
     """
 
-    regions: list[Region] = field(default_factory=list)
+    regions: list[HostRegion] = field(default_factory=list)
     dispatches: list[Dispatch] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)
     allocations: list[Allocation] = field(default_factory=list)

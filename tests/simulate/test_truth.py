@@ -8,18 +8,19 @@ import apsw
 import numpy as np
 import pytest
 
-from rocpd.simulate import PROFILES, JobOptions, Plan, plan, simulate
+from rocpd.simulate import PROFILES, JobOptions, JobPlan, plan, simulate
 from tests.simulate.jobs import read, rows
+
+Job = tuple[JobPlan, list[apsw.Connection]]
 
 
 @pytest.fixture(scope="module", params=PROFILES)
-def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, list[apsw.Connection]]:
+def job(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[JobPlan, list[apsw.Connection]]:
     """A job of four ranks on two nodes."""
     options = JobOptions(tmp_path_factory.mktemp("job"), nodes=2, steps=20, seed=7, profile=request.param)
     return plan(options), [read(path) for path in simulate(options)]
-
-
-Job = tuple[Plan, list[apsw.Connection]]
 
 
 def test_work_is_linked_to_the_call_that_launched_it(job: Job) -> None:

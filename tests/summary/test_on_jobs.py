@@ -15,7 +15,7 @@ import rocpd
 from rocpd.federate.merge import merge
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
-from rocpd.simulate import JobOptions, Plan, plan, simulate
+from rocpd.simulate import JobOptions, JobPlan, plan, simulate
 from rocpd.summary.options import By, Options
 from rocpd.summary.registry import SUMMARIES
 from rocpd.summary.run import run
@@ -265,13 +265,13 @@ PROFILES: list[Callable[[Path], JobOptions]] = [
 
 
 @pytest.fixture(params=PROFILES, ids=["llm", "gemm", "hpc"])
-def planted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Plan, rocpd.Session]]:
+def planted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[JobPlan, rocpd.Session]]:
     options = request.param(tmp_path / "job")
     with rocpd.connect(simulate(options)) as opened:
         yield plan(options), opened
 
 
-def test_planted_facts_are_found(planted: tuple[Plan, rocpd.Session]) -> None:
+def test_planted_facts_are_found(planted: tuple[JobPlan, rocpd.Session]) -> None:
     facts, session = planted
     assert cells(session, "stragglers", "rank")[0] == facts.straggler_rank
     assert set(cells(session, "waits", "late")[:3]) == {facts.straggler_rank}

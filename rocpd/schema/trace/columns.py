@@ -1,0 +1,62 @@
+"""Owns what a column may be given as, and what values that means row by row.
+
+A column is a sequence, a numpy array (masked: NULL), an Arrow array, or one value that holds for all rows. None where
+a whole column is expected leaves it to the table: NULL, or the default that the table declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from rocpd.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    IntColumn: TypeAlias = Sequence[int | None] | npt.NDArray[np.integer[Any]] | int | None
+    FloatColumn: TypeAlias = Sequence[float | None] | npt.NDArray[np.number[Any]] | float | None
+    TextColumn: TypeAlias = Sequence[str | int | None] | npt.NDArray[Any] | str | int | None
+    """TextColumn, or their ids as `TraceWriter.string` returned them."""
+
+
+def plain(column: Any) -> Any:
+    """Return a column without numpy: a sequence of Python values, or one value for all rows.
+
+    >>> plain(range(3)), plain("text")
+    (range(0, 3), 'text')
+    """
+    tolist = getattr(column, "tolist", None)
+    return column if tolist is None else tolist()
+
+
+def is_single(value: object) -> bool:
+    """Whether a plain column is one value for all rows."""
+    return value is None or isinstance(value, (str, bytes, int, float))
+
+
+def count_rows(columns: Mapping[str, Any], what: str) -> int:
+    """Return how many rows plain columns make: 1 when all of them are single values.
+
+    Args:
+        columns: plain columns by name.
+        what: what the rows are, for the message.
+
+    Raises:
+        UsageError: columns of different lengths.
+
+    >>> count_rows({"start": [1, 2], "tid": 16}, "Regions")
+    2
+    """
+    lengths = {name: len(values) for name, values in columns.items() if not is_single(values)}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name} {n}" for name, n in lengths.items())
+        raise UsageError(f"{what}: columns of different lengths: {told}", "one value per row, or one for all rows")
+    return next(iter(lengths.values()), 1)
+
+
+def values_of(column: Any, count: int) -> Sequence[Any]:
+    """Return the `count` values of a plain column."""
+    values: Sequence[Any] = [column] * count if is_single(column) else column
+    return values

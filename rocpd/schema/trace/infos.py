@@ -1,0 +1,269 @@
+"""Owns the things that events refer to: node, process, threads, agents, queues, streams, code, counters, tracks.
+
+One class is one row of one `rocpd_info_*` table (or of `rocpd_track`); fields are named as the columns are. Says what
+a row holds that nobody described further, so that every id that an event names can have a row. Writes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self, TypeVar
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True)
+class Info:
+    """A row that others refer to by its id.
+
+    Args:
+        id: chosen as rocprofv3 does: OS pid, OS tid, hardware index, runtime handle; None: the next free one.
+    """
+
+    TABLE: ClassVar[str]
+
+    id: int | None = None
+
+    @property
+    def chosen_id(self) -> int | None:
+        """Id that the description asks for; None: any."""
+        return self.id
+
+    def described(self, id: int) -> Self:
+        """Return the row with this id, and with what follows from the id where it was not given."""
+        return replace(self, id=id)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeInfo(Info):
+    """The machine; `id` and `hash` follow from `machine_id`, so that all its processes agree."""
+
+    TABLE = "rocpd_info_node"
+
+    machine_id: str
+    hash: int | None = None
+    system_name: str | None = None
+    hostname: str | None = None
+    release: str | None = None
+    version: str | None = None
+    hardware_name: str | None = None
+    domain_name: str | None = None
+
+    @property
+    def chosen_id(self) -> int:
+        """Id that the description asks for: the lower bits of the hash, as rocprofv3 has it."""
+        return self._hash & 0x7FFFFFFF if self.id is None else self.id
+
+    def described(self, id: int) -> Self:
+        """Return the row with its hash."""
+        return replace(self, id=id, hash=self._hash)
+
+    @property
+    def _hash(self) -> int:
+        return _hash_of(self.machine_id) if self.hash is None else self.hash
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessInfo(Info):
+    """The process; `id` is its OS pid, times are on the node's clock [ns], `environment` and `extdata` JSON."""
+
+    TABLE = "rocpd_info_process"
+
+    pid: int | None = None
+    ppid: int | None = None
+    init: int | None = None
+    fini: int | None = None
+    start: int | None = None
+    end: int | None = None
+    command: str | None = None
+    environment: str | None = None
+    extdata: str | None = None
+
+    def described(self, id: int) -> Self:
+        """Return the row; the pid is the id."""
+        return replace(self, id=id, pid=_either(self.pid, id))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThreadInfo(Info):
+    """A thread; `id` is its OS tid."""
+
+    TABLE = "rocpd_info_thread"
+
+    tid: int | None = None
+    name: str | None = None
+    start: int | None = None
+    end: int | None = None
+    extdata: str | None = None
+
+    def described(self, id: int) -> Self:
+        """Return the row; the tid is the id."""
+        return replace(self, id=id, tid=_either(self.tid, id))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentInfo(Info):
+    """A CPU, GPU or NIC; `id` is its absolute index, `type` None where nobody knows; `extdata` JSON."""
+
+    TABLE = "rocpd_info_agent"
+
+    type: str | None = None
+    absolute_index: int | None = None
+    logical_index: int | None = None
+    type_index: int | None = None
+    uuid: int | None = None
+    name: str | None = None
+    model_name: str | None = None
+    vendor_name: str | None = None
+    product_name: str | None = None
+    user_name: str | None = None
+    extdata: str | None = None
+
+    def described(self, id: int) -> Self:
+        """Return the row; the absolute index is the id."""
+        index = _either(self.absolute_index, id)
+        return replace(self, id=id, absolute_index=index, name=_either(self.name, f"agent {id}"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueInfo(Info):
+    """An HSA queue; `id` is its handle, 0 the default queue."""
+
+    TABLE = "rocpd_info_queue"
+
+    name: str | None = None
+    extdata: str | None = None
+
+    def described(self, id: int) -> Self:
+        """Return the row with a name."""
+        return replace(self, id=id, name=_either(self.name, f"Queue {id}" if id else "Default Queue"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamInfo(Info):
+    """A HIP stream; `id` is its handle, 0 the default stream."""
+
+    TABLE = "rocpd_info_stream"
+
+    name: str | None = None
+    extdata: str | None = None
+
+    def described(self, id: int) -> Self:
+        """Return the row with a name."""
+        return replace(self, id=id, name=_either(self.name, f"Stream {id}" if id else "Default Stream"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CounterInfo(Info):
+    """A hardware or sampled counter (PMC)."""
+
+    TABLE = "rocpd_info_pmc"
+
+    agent_id: int | None = None
+    target_arch: str | None = None
+    event_code: int | None = None
+    instance_id: int | None = None
+    name: str | None = None
+    symbol: str | None = None
+    description: str | None = None
+    long_description: str | None = None
+    component: str | None = None
+    units: str | None = None
+    value_type: str | None = None
+    block: str | None = None
+    expression: str | None = None
+    is_constant: int | None = None
+    is_derived: int | None = None
+    extdata: str | None = None
+    spm_support: int | None = None
+
+    def described(self, id: int) -> Self:
+        """Return the row; the symbol is the name."""
+        name = _either(self.name, f"counter {id}")
+        return replace(self, id=id, name=name, symbol=_either(self.symbol, name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeObjectInfo(Info):
+    """A loaded code object; sizes in bytes."""
+
+    TABLE = "rocpd_info_code_object"
+
+    agent_id: int | None = None
+    uri: str | None = None
+    load_base: int | None = None
+    load_size: int | None = None
+    load_delta: int | None = None
+    storage_type: str | None = None
+    extdata: str | None = None
+
+    def described(self, id: int) -> Self:
+        """Return the row with a URI."""
+        return replace(self, id=id, uri=_either(self.uri, "unknown"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelInfo(Info):
+    """A kernel symbol; sizes in bytes. Traces without code objects leave `code_object_id` at 0, the unknown one."""
+
+    TABLE = "rocpd_info_kernel_symbol"
+
+    code_object_id: int = 0
+    kernel_name: str | None = None
+    display_name: str | None = None
+    kernel_object: int | None = None
+    kernarg_segment_size: int | None = None
+    kernarg_segment_alignment: int | None = None
+    group_segment_size: int | None = None
+    private_segment_size: int | None = None
+    sgpr_count: int | None = None
+    arch_vgpr_count: int | None = None
+    accum_vgpr_count: int | None = None
+    extdata: str | None = None
+
+    def described(self, id: int) -> Self:
+        """Return the row; either name stands for the other."""
+        shown = _either(self.display_name, _either(self.kernel_name, f"kernel {id}"))
+        return replace(self, id=id, kernel_name=_either(self.kernel_name, shown), display_name=shown)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrackInfo(Info):
+    """What samples lie on; `tid` None: a track of the process."""
+
+    TABLE = "rocpd_track"
+
+    tid: int | None = None
+    name: str | int | None = None
+    extdata: str | None = None
+
+    def described(self, id: int) -> Self:
+        """Return the row with a name."""
+        return replace(self, id=id, name=f"track {id}" if self.name is None else self.name)
+
+
+REFERENCES: dict[str, type[Info]] = {
+    "tid": ThreadInfo,
+    "agent_id": AgentInfo,
+    "src_agent_id": AgentInfo,
+    "dst_agent_id": AgentInfo,
+    "queue_id": QueueInfo,
+    "stream_id": StreamInfo,
+    "pmc_id": CounterInfo,
+    "code_object_id": CodeObjectInfo,
+    "kernel_id": KernelInfo,
+    "track_id": TrackInfo,
+}
+"""Columns that hold the id of a thing, in whatever table."""
+
+
+def _either(given: _Value | None, otherwise: _Value) -> _Value:
+    return otherwise if given is None else given
+
+
+def _hash_of(machine_id: str) -> int:
+    """Return the upper 63 bits of the 64-bit FNV-1a hash, as the recorder does."""
+    value = 0xCBF29CE484222325
+    for byte in machine_id.encode():
+        value = (value ^ byte) * 0x100000001B3 % (1 << 64)
+    return value >> 1

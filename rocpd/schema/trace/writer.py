@@ -1,0 +1,229 @@
+"""Owns how the rows of one process hang together: ids, strings, events, and the things that rows refer to.
+
+Importers, the simulator and the tests say what happened in the classes of `infos` and `events`; where that goes is
+known here alone. Never judges what it is given: times, links and texts are written as they are.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol, TypeAlias
+
+from rocpd.errors import UsageError
+from rocpd.schema.load import table
+from rocpd.schema.trace.columns import count_rows, is_single, plain, values_of
+from rocpd.schema.trace.events import Arguments, Batch, CounterValues, Events, KernelDispatches, message_json
+from rocpd.schema.trace.infos import REFERENCES, Info, NodeInfo, ProcessInfo
+
+Described: TypeAlias = Batch | Events | Arguments | CounterValues
+"""Rows as whoever writes a trace describes them."""
+
+
+class Sink(Protocol):
+    """What rows go to: `schema.write.Writer`, or whatever collects them."""
+
+    tables: dict[str, tuple[str, ...]]
+
+    def insert(self, base: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Insert `rows` (values in the order of `columns`) into table `base`."""
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """Rows of one table as they go into the file: for each column the values of all rows."""
+
+    base: str
+    columns: Mapping[str, Sequence[Any]]
+
+    @property
+    def ids(self) -> Sequence[Any]:
+        """Ids of the rows."""
+        return self.columns["id"]
+
+    @property
+    def events(self) -> Sequence[Any]:
+        """Ids of their events."""
+        return self.columns["event_id"]
+
+    def with_columns(self, columns: Mapping[str, Any]) -> TableRows:
+        """Return the rows with columns replaced or added, unchecked; one value stands for all rows, None is NULL."""
+        count = len(next(iter(self.columns.values())))
+        given = {name: values_of(plain(column), count) for name, column in columns.items()}
+        return replace(self, columns={**self.columns, **given})
+
+
+class TraceWriter:
+    """Writes the trace of one process.
+
+    Registering is idempotent: the same id, or the same description, gives the same id and is written once. Rows may
+    name what nobody registered (a thread, an agent, a stream): it gets a row that says no more than its number.
+
+    Args:
+        sink: the file, as `schema.write.create` makes it.
+        node: machine that the process ran on.
+        process: the process.
+    """
+
+    def __init__(self, sink: Sink, node: NodeInfo, process: ProcessInfo) -> None:
+        self._sink = sink
+        self._next: dict[str, int] = {}
+        self._strings = _Strings()
+        self._same: dict[Info, int] = {}
+        self._known: dict[type[Info], set[int]] = {}
+        self._common: dict[str, Any] = {}
+        # The region name of work outside all markers: profilers have it as their first string.
+        self.string("")
+        self._common["nid"] = self.register(node)
+        self._common["pid"] = self.register(process)
+        self._common["ppid"] = process.ppid
+
+    def holds(self, base: str) -> bool:
+        """Whether the schema version of the file has a table."""
+        return base in self._sink.tables
+
+    def note(self, tag: str, value: str) -> None:
+        """Add a line to the metadata."""
+        self._sink.insert("rocpd_metadata", ("tag", "value"), [(tag, value)])
+
+    def string(self, text: str) -> int:
+        """Return the id of a text, which is stored once."""
+        chosen: int = self._strings[text]
+        self._store_strings()
+        return chosen
+
+    def register(self, info: Info) -> int:
+        """Return the id of a thing; a new one is written, of a known one the first description stays."""
+        known = self._known.setdefault(type(info), set())
+        if info.chosen_id is None and info in self._same:
+            return self._same[info]
+        chosen = self._take(info.TABLE, 1)[0] if info.chosen_id is None else info.chosen_id
+        if chosen not in known:
+            known.add(chosen)
+            self._same[info] = chosen
+            self.insert(self._lowered(info.TABLE, _given(info.described(chosen)), 1))
+        return chosen
+
+    def write(self, rows: Described) -> TableRows:
+        """Write rows and their events; return them as they were stored, with their ids.
+
+        Raises:
+            UsageError: columns of different lengths, or a table that the schema version of the file lacks.
+        """
+        return self.insert(self.prepare(rows))
+
+    def prepare(self, rows: Described) -> TableRows:
+        """Return rows ready for `insert`, after writing their events and what they refer to.
+
+        This is the door for rows that no profiler should write: columns can be replaced before they are inserted.
+        """
+        given = _given(rows)
+        count = count_rows(given, type(rows).__name__)
+        prepared = self._lowered(rows.TABLE, given, count)
+        if isinstance(rows, Batch) and rows.event is not None:
+            prepared = prepared.with_columns({"event_id": self._event_ids(rows, count)})
+        if isinstance(rows, KernelDispatches) and rows.dispatch_id is None:
+            prepared = prepared.with_columns({"dispatch_id": prepared.ids})
+        return prepared
+
+    def insert(self, rows: TableRows) -> TableRows:
+        """Insert rows as they are, with the next free ids when they have none; return them."""
+        columns = rows.columns
+        if "id" not in columns:
+            columns = {"id": self._take(rows.base, len(next(iter(columns.values())))), **columns}
+        else:
+            self._note_ids(rows.base, rows.ids)
+        self._store_strings()
+        self._sink.insert(rows.base, tuple(columns), zip(*columns.values(), strict=True))
+        return replace(rows, columns=columns)
+
+    def _event_ids(self, rows: Batch, count: int) -> Sequence[Any]:
+        events = rows.events()
+        if events is None:
+            return values_of(plain(rows.event), count)
+        given = _given(events)
+        count_rows({"rows": range(count), **given}, f"events of {type(rows).__name__}")
+        return self.insert(self._lowered(events.TABLE, given, count)).ids
+
+    def _lowered(self, base: str, given: Mapping[str, Any], count: int) -> TableRows:
+        """Return described rows in the columns that the table has in this file."""
+        if not self.holds(base):
+            raise UsageError(f"{base}: not a table of this file's schema version", "write a later version")
+        here = self._sink.tables[base]
+        columns: dict[str, Sequence[Any]] = {}
+        for name, column in {"id": None, **self._common, **given}.items():
+            if name == "id" and column is None:
+                columns["id"] = self._take(base, count)
+                continue
+            target, value = self._translated(base, name, column)
+            if target in here and value is not None:
+                columns[target] = values_of(value, count)
+        return TableRows(base, columns)
+
+    def _translated(self, base: str, name: str, column: Any) -> tuple[str, Any]:
+        """Return the column that a field goes to and what goes there: texts become ids, messages JSON."""
+        if name in _columns_of(base) or name in self._common:
+            info = REFERENCES.get(name)
+            if info is not None and base != info.TABLE:
+                self._register_unknown(info, column)
+            return name, column
+        if name == "message":
+            return "extdata", _mapped(_extdata_of, column)
+        return f"{name}_id", _mapped(self._strings.__getitem__, column)
+
+    def _register_unknown(self, info: type[Info], column: Any) -> None:
+        ids = {column} if is_single(column) else set(column)
+        for number in sorted(ids - self._known.get(info, set()) - {None}):
+            self.register(info(number))
+
+    def _take(self, base: str, count: int) -> range:
+        first = self._next.get(base, 1)
+        self._next[base] = first + count
+        return range(first, first + count)
+
+    def _note_ids(self, base: str, ids: Sequence[Any]) -> None:
+        last = ids[-1] if isinstance(ids, range) and ids else max((i for i in ids if i is not None), default=0)
+        self._next[base] = max(self._next.get(base, 1), last + 1)
+
+    def _store_strings(self) -> None:
+        if self._strings.new:
+            self._sink.insert("rocpd_string", ("id", "string"), self._strings.new)
+            self._strings.new = []
+
+
+class _Strings(dict[Any, Any]):
+    """Ids of texts, given out in order; an id stands for itself."""
+
+    def __init__(self) -> None:
+        super().__init__({None: None})
+        self.new: list[tuple[int, str]] = []
+        self._last = 0
+
+    def __missing__(self, text: str | int) -> int:
+        if isinstance(text, str):
+            self._last += 1
+            self.new.append((self._last, text))
+        self[text] = self._last if isinstance(text, str) else text
+        chosen: int = self[text]
+        return chosen
+
+
+def _given(rows: Described | Info) -> dict[str, Any]:
+    """Return the fields that hold something, without numpy; events are written apart."""
+    named = {f.name: plain(getattr(rows, f.name)) for f in fields(rows) if f.name != "event"}
+    return {name: column for name, column in named.items() if column is not None}
+
+
+def _mapped(change: Any, column: Any) -> Any:
+    return change(column) if is_single(column) else list(map(change, column))
+
+
+@functools.lru_cache(4096)
+def _extdata_of(message: str | None) -> str:
+    return "{}" if message is None else message_json(message)
+
+
+@functools.cache
+def _columns_of(base: str) -> frozenset[str]:
+    return frozenset(column.name for column in table(base).columns)

@@ -25,17 +25,12 @@ LONG_FILES: set[str] = {
 LONG_FUNCTIONS: set[str] = {
     "rocpd/cli/convert.py:convert",
     "rocpd/federate/session.py:connect",
-    "rocpd/simulate/hardware.py:_common",
 }
 SHARED_CLASS_NAMES: set[str] = {
     "Action",
     "Column",
     "Lookup",
     "Part",
-    "Phase",
-    "Plan",
-    "Profile",
-    "Region",
     "Rows",
     "Run",
     "Table",

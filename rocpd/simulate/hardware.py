@@ -85,6 +85,11 @@ def agent_json(index: int) -> str:
 
 
 def _common(index: int) -> dict[str, Any]:
+    return {**_units(index), **_abilities(index)}
+
+
+def _units(index: int) -> dict[str, Any]:
+    """What an agent consists of."""
     gpu = index >= CPUS
     return {
         "size": 312,
@@ -110,6 +115,13 @@ def _common(index: int) -> dict[str, Any]:
         "cu_per_simd_array": 10 if gpu else 0,
         "simd_per_cu": 4 if gpu else 0,
         "max_slots_scratch_cu": 32 if gpu else 0,
+    }
+
+
+def _abilities(index: int) -> dict[str, Any]:
+    """What an agent can do, and its place on the bus."""
+    gpu = index >= CPUS
+    return {
         "gfx_target_version": 90402 if gpu else 0,
         "vendor_id": 4098 if gpu else 0,
         "device_id": device_id(index),

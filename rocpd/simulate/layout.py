@@ -6,7 +6,7 @@ import functools
 
 from rocpd.schema.trace import MARKER_RANGE
 from rocpd.simulate.kernels import KERNELS
-from rocpd.simulate.profiles import PROFILE_TABLE, Layer, Profile, StepPhase
+from rocpd.simulate.profiles import PROFILE_TABLE, Layer, StepPhase, WorkProfile
 from rocpd.simulate.samples import MARK, SMI_TRACKS
 from rocpd.simulate.script import (
     COMM,
@@ -54,7 +54,7 @@ def step(profile: str, special: bool) -> Template:
     return script.template
 
 
-def _begin_step(script: Script, profile: Profile, special: bool) -> None:
+def _begin_step(script: Script, profile: WorkProfile, special: bool) -> None:
     script.enter(MAIN, "roctxThreadRangeA", MARKER_RANGE, text="step {step}")
     script.mark(MAIN, "begin of step {step}")
     script.sample(MAIN, MARK, "step {step} on its way")
@@ -65,7 +65,7 @@ def _begin_step(script: Script, profile: Profile, special: bool) -> None:
         script.scratch(MAIN, "ALLOC", _SCRATCH_BYTES)
 
 
-def _end_step(script: Script, profile: Profile, special: bool) -> None:
+def _end_step(script: Script, profile: WorkProfile, special: bool) -> None:
     for n in range(len(profile.transient)):
         script.allocate(MAIN, "hipFree", ("FREE", "REAL"), 0, _FIRST_TRANSIENT + n)
     if special:
@@ -170,6 +170,6 @@ def teardown(profile: str) -> Template:
     return script.template
 
 
-def _state_bytes(profile: Profile) -> int:
+def _state_bytes(profile: WorkProfile) -> int:
     # Bounded, so that loading and saving never outlast the steps of a small job.
     return min(profile.resident[-1], 64 << 20)

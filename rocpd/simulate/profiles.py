@@ -40,7 +40,7 @@ class StepPhase:
 
 
 @dataclass(frozen=True)
-class Profile:
+class WorkProfile:
     """One shape of job.
 
     Args:
@@ -76,7 +76,7 @@ _BLOCK_BWD = (
 _LAYERS = 3
 
 
-def _llm() -> Profile:
+def _llm() -> WorkProfile:
     forward = tuple(Layer(f"layer {i}", _BLOCK) for i in range(_LAYERS))
     backward = tuple(
         StepPhase(
@@ -90,7 +90,7 @@ def _llm() -> Profile:
     )
     optimizer = StepPhase("optimizer", 0, (Layer("", ("adam", "adam", "fill", "sum")),), (("DD", 64 * MIB), ("DH", 4)))
     load = (("HD", 8 * MIB), ("HD", 32768))
-    return Profile(
+    return WorkProfile(
         "python3 pretrain.py --model 8b --bf16 --micro-batch 2",
         (StepPhase("forward", 0, (*forward, Layer("loss", ("gemm_nt", "sum"))), load), *backward, optimizer),
         (1308 * MIB, 1308 * MIB, 2616 * MIB),
@@ -98,10 +98,10 @@ def _llm() -> Profile:
     )
 
 
-def _gemm() -> Profile:
+def _gemm() -> WorkProfile:
     forward = Layer("products", ("bmm", "gemm_nt", "gemm_nn@2", "add") * 5)
     backward = Layer("gradients", ("gemm_tn", "gemm_nn@2", "bmm", "bmm@2") * 8)
-    return Profile(
+    return WorkProfile(
         "./batched_gemm --batch 128 --repeat 5",
         (
             StepPhase("forward", 0, (forward,), (("HD", 48 * MIB), ("HD", 48 * MIB))),
@@ -113,10 +113,10 @@ def _gemm() -> Profile:
     )
 
 
-def _hpc() -> Profile:
+def _hpc() -> WorkProfile:
     exchange = (("DH", 520192), ("DH", 520192), ("HD", 520192), ("HD", 520192))
     sweep = ("halo@2", "smooth", "spmv", "waxpby")
-    return Profile(
+    return WorkProfile(
         "./xhpcg 104 104 104",
         (
             StepPhase("forward sweep", 0, tuple(Layer(f"grid {i}", sweep * 2) for i in range(4)), exchange),
@@ -130,4 +130,4 @@ def _hpc() -> Profile:
     )
 
 
-PROFILE_TABLE: dict[str, Profile] = {"gemm": _gemm(), "llm": _llm(), "hpc": _hpc()}
+PROFILE_TABLE: dict[str, WorkProfile] = {"gemm": _gemm(), "llm": _llm(), "hpc": _hpc()}

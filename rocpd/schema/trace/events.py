@@ -240,14 +240,21 @@ class CounterValues:
 
 
 def marker_ranges(
-    text: TextColumn, start: IntColumn, end: IntColumn, tid: IntColumn, name: str = "roctxThreadRangeA", event: Events = Events()
+    text: TextColumn,
+    start: IntColumn,
+    end: IntColumn,
+    tid: IntColumn,
+    name: str = "roctxThreadRangeA",
+    event: Events = Events(),
 ) -> Regions:
     """Return ranges that a user marked with `text`, as regions of the roctx function `name`; times in ns."""
     category = MARKER_RANGE if event.category is None else event.category
     return Regions(start=start, end=end, tid=tid, name=name, event=replace(event, category=category, message=text))
 
 
-def marks(text: TextColumn, time: IntColumn, tid: IntColumn, name: str = "roctxMarkA", event: Events = Events()) -> Regions:
+def marks(
+    text: TextColumn, time: IntColumn, tid: IntColumn, name: str = "roctxMarkA", event: Events = Events()
+) -> Regions:
     """Return points in time that a user marked with `text`, as regions without length; times in ns."""
     category = MARK if event.category is None else event.category
     return Regions(start=time, end=time, tid=tid, name=name, event=replace(event, category=category, message=text))

@@ -8,6 +8,7 @@ Python loop that looks at no value; one statement per table with the event joine
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import json
@@ -21,19 +22,10 @@ from rocpd.federate.result import Cursor
 from rocpd.federate.select.window import Interval
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables
+from rocpd.trace.tables import EVENTS
 from rocpd.types import NULL, Flags, Floats, Ints
 
 Columns = dict[str, Ints]
-
-EVENT_TABLES = (
-    "rocpd_region",
-    "rocpd_kernel_dispatch",
-    "rocpd_memory_copy",
-    "rocpd_memory_allocate",
-    "rocpd_sample",
-    "rocpd_graph_launch",
-)
-"""Tables whose rows are events: what progress counts."""
 
 
 class Tables:
@@ -61,6 +53,14 @@ class Tables:
     def whole(self) -> Tables:
         """Give a reader of all rows that pass the filters, whatever the window."""
         return Tables(self.connection, self._whole or self.part)
+
+    def selects(self, base: str) -> bool:
+        """Whether a window or filter leaves rows of a table out, or cuts them."""
+        return base in self.part.only or base in self.part.values
+
+    def unselected(self) -> Tables:
+        """Return a reader of all rows, whatever window and filters."""
+        return Tables(self.connection, dataclasses.replace(self.part, only={}, values={}))
 
     def has(self, base: str, column: str) -> bool:
         """Whether the rank's file has this column."""
@@ -188,4 +188,4 @@ def select(columns: Columns, keep: Any) -> Columns:
 
 def total_rows(tables: Tables) -> int:
     """Count the events of a rank."""
-    return sum(map(tables.count, EVENT_TABLES))
+    return sum(map(tables.count, EVENTS))

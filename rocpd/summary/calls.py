@@ -17,11 +17,14 @@ from rocpd.read.columns import columns
 from rocpd.read.groups import grouped
 from rocpd.read.names import Names
 from rocpd.summary.calltree import Flat, Node, flat, graft, grow, launching
-from rocpd.summary.ops import Ops, read_ops, string_texts
+from rocpd.summary.links import launching_rows
+from rocpd.summary.ops import read_ops, string_texts
 from rocpd.summary.options import LANES, By
 from rocpd.summary.reading import DIVISIONS, RANK, Key, RankReading, Reading, order_of
 from rocpd.summary.result import Field, Summary, Table
 from rocpd.summary.spread import total
+from rocpd.summary.statements import statement
+from rocpd.trace.launch import launching_regions
 from rocpd.trace.times import valid_times
 from rocpd.types import NULL, Ints, Row
 
@@ -46,14 +49,7 @@ TABLES = {
     )
 }
 
-_REGIONS = """
-SELECT R.id AS id, E.stack_id AS stack, R.start, R."end", R.tid AS thread, R.name_id AS name FROM rocpd_region R
-LEFT JOIN rocpd_event E ON E.id = R.event_id"""
 _COLUMNS = ("stack", "start", "end", "id", "thread", "name")
-_MESSAGES = """
-SELECT R.id, json_extract(E.extdata, '$.message') FROM rocpd_region R JOIN rocpd_event E ON E.id = R.event_id
-WHERE E.category_id IN (SELECT id FROM rocpd_string WHERE string GLOB 'MARKER_*' OR string GLOB 'rocm_marker*')
-AND json_valid(E.extdata) AND json_extract(E.extdata, '$.message') IS NOT NULL"""
 
 
 def calls(reading: Reading) -> Iterator[Summary]:
@@ -106,7 +102,14 @@ class _Rank(NamedTuple):
 
 
 class _Regions(NamedTuple):
-    """The regions of one rank as columns, outer ones before those inside; `thread` and `stack` may be `NULL`."""
+    """The regions of one rank as columns, outer ones before those inside.
+
+    Args:
+        thread: id, `NULL` where unknown.
+        start, end: [ns].
+        name: number in `Names`.
+        stack: stack id by which it may launch operations, `NULL` where it launches none.
+    """
 
     thread: Ints
     start: Ints
@@ -120,7 +123,7 @@ def _one(mine: RankReading) -> _Rank:
     names = Names()
     regions = _regions(mine, names)
     ops = read_ops(mine, Names(), stacks=True)
-    launcher = _launchers(regions, ops)
+    launcher = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
     lane = np.where(launcher >= 0, ops.lane(mine.options.by), NULL)
     lanes = [lane for lane in np.unique(lane).tolist() if lane != NULL] if mine.options.by in LANES else []
     trees: dict[Key, Flat] = {}
@@ -146,30 +149,19 @@ def _grown(mine: RankReading, regions: _Regions, gpu: Ints, lane: int) -> dict[K
 
 
 def _regions(mine: RankReading, names: Names) -> _Regions:
-    stack, start, end, row, thread, name = columns(mine.reader, "rocpd_region", _REGIONS, _COLUMNS)
-    good = valid_times(start, end)
-    mine.left_out["regions"] += int((~good).sum())
+    stack, start, end, row, thread, name = columns(mine.reader, "rocpd_region", statement("regions"), _COLUMNS)
+    valid = valid_times(start, end)
+    mine.left_out["regions"] += int((~valid).sum())
+    if not valid.all() or "rocpd_region" in {**mine.reader.part.only, **mine.reader.part.values}:
+        # What launches may be left out: then nothing else launches in its place.
+        stack = np.where(np.isin(row, launching_rows(mine.reader)), stack, NULL)
     codes = names.translate(name, string_texts(mine.reader, name))
-    messages = {number: names.code(text) for number, text in mine.reader.rows(_MESSAGES)}
+    messages = {number: names.code(text) for number, text in mine.reader.rows(statement("marker_messages"))}
     if messages:
         codes = np.array([messages.get(r, c) for r, c in zip(row.tolist(), codes.tolist(), strict=True)], np.int64)
-    order = np.lexsort((row, stack, -np.where(good, end, 0), start))  # of equal ranges the lower id is outside
-    order = order[good[order]]
+    order = np.lexsort((row, stack, -np.where(valid, end, 0), start))  # of equal ranges the lower id is outside
+    order = order[valid[order]]
     return _Regions(*(column[order] for column in (thread, start, end, codes, stack)))
-
-
-def _launchers(regions: _Regions, ops: Ops) -> Ints:
-    """Give the place of the region that launched each operation, -1 where none did.
-
-    Of several regions with one correlation id the first one counts, which is the outermost.
-    """
-    known = np.flatnonzero(regions.stack > 0)
-    known = known[np.argsort(regions.stack[known], kind="stable")]
-    if not len(known):
-        return np.full(len(ops), -1, np.int64)
-    place = np.minimum(np.searchsorted(regions.stack[known], ops.stack), len(known) - 1)
-    hit = (regions.stack[known][place] == ops.stack) & (ops.stack != NULL)
-    return np.where(hit, known[place], -1)
 
 
 def _rows(key: Key, tree: Node, names: Names, is_lane: bool) -> Iterator[Row]:

@@ -15,8 +15,8 @@ from rocpd.summary.ops import kernel_texts
 from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading, Reading, order_of
 from rocpd.summary.result import Field, Summary, Table
+from rocpd.summary.statements import statement
 from rocpd.summary.sums import merge
-from rocpd.summary.survey import sql
 from rocpd.types import Row
 
 _KERNEL = Field("kernel", "", "kernel")
@@ -114,7 +114,7 @@ def _one(mine: RankReading) -> tuple[dict[Key, _Cells], dict[str | None, str | N
     values: dict[tuple[int, int, str | None], list[float]] = {}
     units: dict[str | None, str | None] = {}
     by = mine.options.by
-    for batch in mine.reader.stream(sql("counters"), size=1000):
+    for batch in mine.reader.stream(statement("counters"), size=1000):
         for kernel, name, kind, agent, stream, value in batch:
             counter, unit = as_text(name), as_text(kind)
             lane = agent if by is By.AGENT else stream if by is By.STREAM else None

@@ -1,4 +1,4 @@
-"""Owns which API call launched which GPU operation: both carry the same correlation id (`stack_id`) in their rank."""
+"""Owns the calls that launched operations, by the rule of `rocpd.trace.launch`: when, and what each started first."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from rocpd.read.columns import columns
 from rocpd.read.names import Names
 from rocpd.summary.ops import Ops, read_ops
 from rocpd.summary.reading import RankReading
+from rocpd.summary.statements import statement
+from rocpd.trace.launch import launches, launching_regions
 from rocpd.trace.times import valid_times
-from rocpd.types import NULL, Ints
+from rocpd.types import Ints
 
-_CALLS = """
-SELECT R.id AS id, E.stack_id AS stack, R.start, R."end" FROM rocpd_region R JOIN rocpd_event E ON E.id = R.event_id
-WHERE E.stack_id > 0"""
+_CALLS = f'SELECT id, stack, start, "end" FROM ({statement("regions")}) WHERE stack > 0'  # noqa: S608
+_COLUMNS = ("id", "stack", "start", "end")
 
 
 @dataclass(frozen=True)
@@ -36,23 +37,22 @@ class Links:
 
 
 def link(reader: RankReader, ops: Ops) -> Links:
-    """Find the call of each operation in the whole trace; of several calls with one id the outermost counts."""
-    stack, start, end, row = columns(reader.whole(), "rocpd_region", _CALLS, ("stack", "start", "end", "id"))
-    good = valid_times(start, end)
-    order = np.lexsort((row, -end, start, stack))
-    order = order[good[order]]
-    order = order[_changes(stack[order])]
-    stack, start, end = stack[order], start[order], end[order]
-    if not len(stack):
-        nothing = np.empty(0, np.int64)
-        return Links(nothing, nothing, nothing, np.empty(0, bool))
-    place = np.minimum(np.searchsorted(stack, ops.stack), len(stack) - 1)
-    linked = np.flatnonzero((stack[place] == ops.stack) & (ops.stack != NULL))
-    place = place[linked]
-    by_time = np.lexsort((ops.start[linked], place))
+    """Find the call of each operation in the whole trace; calls whose times are invalid are left out."""
+    _, stack, start, end = columns(reader.whole(), "rocpd_region", _CALLS, _COLUMNS)
+    call = launching_regions(stack, start, end, ops.stack)
+    linked = np.flatnonzero(call >= 0)
+    linked = linked[valid_times(start[call[linked]], end[call[linked]])]
+    call = call[linked]
+    by_time = np.lexsort((ops.start[linked], call))
     first = np.zeros(len(linked), bool)
-    first[by_time[_changes(place[by_time])]] = True
-    return Links(linked, start[place], end[place], first)
+    first[by_time[np.flatnonzero(np.diff(call[by_time], prepend=-1))]] = True
+    return Links(linked, start[call], end[call], first)
+
+
+def launching_rows(reader: RankReader) -> Ints:
+    """Return the row ids of the regions that launch operations, in the whole trace."""
+    row, *call = columns(reader.whole(), "rocpd_region", _CALLS, _COLUMNS)
+    return row[launches(*call)]
 
 
 def started(mine: RankReading, ops: Ops) -> Ints:
@@ -64,8 +64,3 @@ def started(mine: RankReading, ops: Ops) -> Ints:
     order = np.argsort(codes)
     found: Ints = whole.start[order][np.searchsorted(codes[order], ops.row * 2 + ops.kind)]
     return found
-
-
-def _changes(values: Ints) -> Ints:
-    """Give the places where a sorted array has a new value."""
-    return np.flatnonzero(np.diff(values, prepend=values[:1] - 1))

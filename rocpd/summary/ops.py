@@ -15,22 +15,13 @@ from rocpd.read.columns import columns
 from rocpd.read.names import Names, texts_by_id
 from rocpd.summary.options import By, KernelNames
 from rocpd.summary.reading import RankReading
+from rocpd.summary.statements import statement
 from rocpd.trace.times import valid_times
 from rocpd.types import NULL, Ints
 
 KERNEL, COPY = 0, 1
 
-_KERNELS = """
-SELECT K.id AS id, K.start, K."end", K.agent_id AS agent, K.stream_id AS stream, K.kernel_id AS name, {stack} AS stack
-FROM rocpd_kernel_dispatch K{event}"""
-# A copy belongs to the GPU that it reaches, else to the one that it leaves, else to where it goes.
-_COPIES = """
-SELECT M.id AS id, M.start, M."end",
-    CASE WHEN D.type IS 'GPU' OR S.type IS NOT 'GPU' THEN M.dst_agent_id ELSE M.src_agent_id END AS agent,
-    M.stream_id AS stream, M.name_id AS name, {stack} AS stack
-FROM rocpd_memory_copy M
-LEFT JOIN rocpd_info_agent D ON D.id = M.dst_agent_id
-LEFT JOIN rocpd_info_agent S ON S.id = M.src_agent_id{event}"""
+_LINKED = "SELECT O.*, E.stack_id AS stack FROM ({}) O LEFT JOIN rocpd_event E ON E.id = O.event_id"
 _COLUMNS = ("id", "start", "end", "agent", "stream", "name", "stack")
 _SYMBOLS = {
     KernelNames.DISPLAY: "SELECT id, display_name FROM rocpd_info_kernel_symbol",
@@ -104,21 +95,21 @@ def string_texts(reader: RankReader, ids: Ints) -> dict[int, str | None]:
 def read_ops(mine: RankReading, names: Names, stacks: bool = False) -> Ops:
     """Read the operations of a rank; `stacks` also reads which call launched each."""
     reader = mine.reader
-    kernels = _read(reader, "rocpd_kernel_dispatch", _KERNELS, "K", stacks)
-    copies = _read(reader, "rocpd_memory_copy", _COPIES, "M", stacks)
+    kernels = _read(reader, "rocpd_kernel_dispatch", "kernels", stacks)
+    copies = _read(reader, "rocpd_memory_copy", "memory_copies", stacks)
     kernels[5] = names.translate(kernels[5], kernel_texts(reader, mine.options.kernel_names, kernels[5]))
     copies[5] = names.translate(copies[5], string_texts(reader, copies[5]))
     kind = np.repeat(np.array([KERNEL, COPY], np.int64), [len(kernels[0]), len(copies[0])])
     row, start, end, agent, stream, name, stack = (np.concatenate(pair) for pair in zip(kernels, copies, strict=True))
     whole = Ops(kind, row, start, end, agent, stream, name, stack)
-    good = valid_times(start, end)
-    mine.left_out["GPU operations"] += int((~good).sum())
+    valid = valid_times(start, end)
+    mine.left_out["GPU operations"] += int((~valid).sum())
     order = np.lexsort((row, kind, end, start, agent))
-    return whole.take(order[good[order]])
+    return whole.take(order[valid[order]])
 
 
-def _read(reader: RankReader, base: str, select: str, alias: str, stacks: bool) -> list[Ints]:
-    event = f"\nLEFT JOIN rocpd_event E ON E.id = {alias}.event_id" if stacks else ""
-    chosen = select.format(stack="E.stack_id" if stacks else "NULL", event=event)
-    found = columns(reader, base, chosen, _COLUMNS if stacks else _COLUMNS[:-1])
-    return found if stacks else [*found, np.full(len(found[0]), NULL)]
+def _read(reader: RankReader, base: str, name: str, stacks: bool) -> list[Ints]:
+    if stacks:
+        return columns(reader, base, _LINKED.format(statement(name)), _COLUMNS)
+    found = columns(reader, base, statement(name), _COLUMNS[:-1])
+    return [*found, np.full(len(found[0]), NULL)]

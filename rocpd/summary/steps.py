@@ -19,8 +19,8 @@ from rocpd.read.names import as_text
 from rocpd.summary.options import By
 from rocpd.summary.reading import Key, key_of, order_of, statistics
 from rocpd.summary.spread import Spread
+from rocpd.summary.statements import statement
 from rocpd.summary.sums import merge
-from rocpd.summary.survey import sql
 from rocpd.types import Row
 
 _DIGITS = re.compile(r"\d+")
@@ -41,7 +41,7 @@ def is_step(pattern: str) -> re.Pattern[str]:
 def ranges(reader: RankReader) -> list[tuple[str, int, int]]:
     """Give text, start and end [ns] of the marker ranges of a rank in their order; marks without length are none."""
     found: list[tuple[str, int, int]] = []
-    for rows in reader.stream(sql("markers"), size=1000):
+    for rows in reader.stream(statement("markers"), size=1000):
         times = ((as_text(text), number(start), number(end)) for text, start, end in rows)
         found += [(text, start, end) for text, start, end in times if text and 0 < start < end]
     return sorted(found, key=lambda marker: (marker[1], marker[2], marker[0]))

@@ -5,10 +5,8 @@ Joins stay inside a rank; ranks are added up in Python. Reads batch by batch; ne
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +14,10 @@ import numpy as np
 from rocpd.read.columns import Select, batches
 from rocpd.read.groups import group_rows
 from rocpd.read.names import Names
-from rocpd.schema.load import strip_comments
 from rocpd.summary.ops import kernel_texts, string_texts
 from rocpd.summary.options import LANES
 from rocpd.summary.reading import RankReading
+from rocpd.summary.statements import statement
 from rocpd.summary.sums import Sum, merge
 from rocpd.trace.categories import domain_of
 from rocpd.trace.markers import is_marker
@@ -96,12 +94,6 @@ class Grouped(NamedTuple):
     first: Ints
 
 
-@functools.cache
-def sql(name: str) -> str:
-    """Give the text of a `.sql` file of this package, without comments."""
-    return strip_comments((files("rocpd.summary") / "sql" / f"{name}.sql").read_text(encoding="utf-8"))
-
-
 def survey(mine: RankReading, kind: str, add_up: Callable[[Grouped], Sequence[Sum]]) -> dict[Label, Sum]:
     """Add the events of one of `KINDS` of one rank up by what they are counted by.
 
@@ -128,7 +120,7 @@ def _batches(mine: RankReading, kind: str, names: Names) -> Iterator[tuple[list[
     layout, by = _LAYOUTS[kind], mine.options.by
     keys = [*layout.keys, *([by.value] if layout.has_lanes and by in LANES else [])]
     sizes = ("size",) if layout.has_sizes else ()
-    every = f"SELECT *, {_DURATION} AS duration FROM ({sql(kind)})"  # noqa: S608
+    every = f"SELECT *, {_DURATION} AS duration FROM ({statement(kind)})"  # noqa: S608
     if layout.by_text:
         select = Select(every, (*keys[len(layout.keys) :], "duration", *sizes), texts=layout.keys, base=layout.base)
     else:

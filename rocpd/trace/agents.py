@@ -21,10 +21,10 @@ def copy_agent_sql(gpus: str = GPUS, to: str = "dst_agent_id", source: str = "sr
         gpus: ids of GPUs, as what stands between the parentheses of IN.
         to, source: expressions of the agents that the copy reaches and leaves.
 
-    >>> copy_agent_sql("1, 2")
-    'CASE WHEN dst_agent_id IN (1, 2) OR src_agent_id IN (1, 2) IS NOT 1 THEN dst_agent_id ELSE src_agent_id END'
+    >>> copy_agent_sql("1, 2", "D", "S")
+    'CASE WHEN D IN (1, 2) THEN D WHEN S IN (1, 2) THEN S ELSE D END'
     """
-    return f"CASE WHEN {to} IN ({gpus}) OR {source} IN ({gpus}) IS NOT 1 THEN {to} ELSE {source} END"
+    return f"CASE WHEN {to} IN ({gpus}) THEN {to} WHEN {source} IN ({gpus}) THEN {source} ELSE {to} END"
 
 
 def copy_agents(to: Ints, source: Ints, gpus: Iterable[int]) -> Ints:

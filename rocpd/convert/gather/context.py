@@ -13,7 +13,8 @@ import numpy as np
 from rocpd.convert.model import RankEvents, Track, relabel
 from rocpd.convert.options import AgentIndex, ConvertOptions
 from rocpd.convert.read import Columns, Tables, select
-from rocpd.types import NULL, Flags, Ints
+from rocpd.trace.times import valid_start, valid_times
+from rocpd.types import NULL, Ints
 
 
 class Damage:
@@ -64,6 +65,7 @@ class Context:
         self.damage = damage
         self.strings = tables.texts("rocpd_string", "string")
         self._agents = _agent_labels(tables, options.agent_index_value)
+        self.gpus = [number for number, kind in tables.rows("rocpd_info_agent", ("id", "type")) if kind == "GPU"]
         self._threads: dict[int, int] = {}
         for row in tables.rows("rocpd_info_thread", ("id", "tid", "name")):
             self._add_thread(*row)
@@ -105,7 +107,7 @@ class Context:
         number = self.events.strings.number
         return relabel(ids, lambda i: number(texts.get(i, "?")))
 
-    def sound(self, columns: Columns, kind: str, damage: Damage | None = None) -> Columns:
+    def on_time_line(self, columns: Columns, kind: str, damage: Damage | None = None) -> Columns:
         """Lay `start` and `end` on the common time line; clamp and leave out what has no place on it, counted.
 
         Args:
@@ -114,16 +116,16 @@ class Context:
             damage: where to count, in place of `self.damage`.
         """
         damage = damage or self.damage
-        keep: Flags = (columns["start"] > 0) & (columns["start"] + self.offset > 0)
+        keep = valid_start(columns["start"]) & valid_start(columns["start"] + self.offset)
         lost = len(keep) - int(np.count_nonzero(keep))
         if lost:
             damage.add(Damage.LEFT_OUT, kind, lost)
             columns = select(columns, keep)
         result = columns | {"start": columns["start"] + self.offset}
         if "end" in columns:
-            backward = columns["end"] < columns["start"]
-            damage.add(Damage.CLAMPED, kind, int(np.count_nonzero(backward)))
-            result["end"] = np.where(backward, columns["start"], columns["end"]) + self.offset
+            valid = valid_times(columns["start"], columns["end"])
+            damage.add(Damage.CLAMPED, kind, int(np.count_nonzero(~valid)))
+            result["end"] = np.where(valid, columns["end"], columns["start"]) + self.offset
         return result
 
 

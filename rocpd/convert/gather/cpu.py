@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from rocpd.convert.gather.context import Context
+from rocpd.convert.gather.flows import launch_stacks
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.model import Annotation, Instants, Ragged, Slices, Track, lookup, optional, relabel
 from rocpd.convert.read import json_value
@@ -19,7 +20,9 @@ def regions(context: Context) -> Slices:
     """Gather regions on their threads; markers by their message."""
     with_events = context.options.annotate_args or _has_markers(context)
     wanted = ["tid", "start", "end", "name_id", *(["event_id"] if with_events else [])]
-    rows = context.sound(context.tables.events("rocpd_region", wanted), "regions")
+    if context.tables.selects("rocpd_region"):
+        wanted.append("id")
+    rows = context.on_time_line(context.tables.events("rocpd_region", wanted), "regions")
     names = context.names(rows["name_id"], context.strings)
     if with_events:
         markers = f"T.category_id IN ({marker_categories(context.tables.name('rocpd_string'))})"
@@ -31,7 +34,7 @@ def regions(context: Context) -> Slices:
         rows["end"],
         names,
         context.categories(rows["category_id"], "region"),
-        rows["stack_id"],
+        launch_stacks(context.tables, rows),
         (optional("stack_id", rows["stack_id"]),),
         arguments=_arguments(context, rows["event_id"]) if context.options.annotate_args else None,
     )
@@ -47,7 +50,7 @@ def samples(context: Context, values: frozenset[int]) -> Instants:
     if values and len(rows["event_id"]):
         keep = ~np.isin(rows["event_id"], np.fromiter(values, np.int64))
         rows = {name: column[keep] for name, column in rows.items()}
-    rows = context.sound(rows | {"start": rows["timestamp"]}, "samples")
+    rows = context.on_time_line(rows | {"start": rows["timestamp"]}, "samples")
     tracks = sample_tracks(context)
     marks = relabel(rows["category_id"], lambda i: is_marker(context.strings.get(i, "")))
     track = np.zeros(len(marks), np.int64)

@@ -1,4 +1,4 @@
-"""Owns flows: from an API call to each dispatch or copy that it launched, told by equal stack ids within a rank.
+"""Owns flows: from an API call to each dispatch or copy that it launched, by the rule of `rocpd.trace.launch`.
 
 Never links across ranks, and never gives a slice of GPU work more than one flow.
 """
@@ -11,31 +11,43 @@ from collections.abc import Sequence
 import numpy as np
 
 from rocpd.convert.model import Ragged, Slices
-from rocpd.types import NULL
+from rocpd.convert.read import Columns, Tables
+from rocpd.trace.launch import launches, launching_regions
+from rocpd.types import NULL, Ints
+
+
+def launch_stacks(tables: Tables, regions: Columns) -> Ints:
+    """Return the stack ids by which regions launch operations.
+
+    Where a selection leaves regions out, another one of the whole trace may be the launching one: then it is `NULL`.
+
+    Args:
+        tables: the rank.
+        regions: `stack_id`, and `id` where a selection is made among regions.
+    """
+    if not tables.selects("rocpd_region"):
+        return regions["stack_id"]
+    whole = tables.unselected().events("rocpd_region", ("id", "start", "end"))
+    launching = whole["id"][launches(whole["stack_id"], whole["start"], whole["end"])]
+    return np.where(np.isin(regions["id"], launching), regions["stack_id"], NULL)
 
 
 def connect(rank: int, calls: Slices, work: Sequence[Slices]) -> tuple[Slices, list[Slices]]:
-    """Give `calls` and `work` with flow ids: one per dispatch or copy whose launching call is there.
-
-    Of several calls with one stack id the one that started last, the innermost, is taken. Stack id 0 means none.
+    """Return `calls` and `work` with flow ids: one per dispatch or copy whose launching call is there.
 
     Args:
         rank: rank number; flow ids are unique across ranks.
-        calls: regions.
+        calls: regions; `stack` as from `launch_stacks`.
         work: dispatches, copies.
     """
-    order = np.lexsort((calls.start, calls.stack))
-    stacks = calls.stack[order]
     sources, ids, linked = [], [], []
-    given = (rank + 1) << 40
+    last = (rank + 1) << 40
     for slices in work:
-        place = np.searchsorted(stacks, slices.stack, side="right") - 1
-        found = (place >= 0) & (slices.stack != NULL) & (slices.stack != 0)
-        found &= (stacks[place] == slices.stack) if len(stacks) else False
-        rows = np.flatnonzero(found)
-        numbers = given + 1 + np.arange(len(rows), dtype=np.int64)
-        given += len(rows)
-        sources.append(order[place[rows]])
+        call = launching_regions(calls.stack, calls.start, calls.end, slices.stack)
+        rows = np.flatnonzero(call >= 0)
+        numbers = last + 1 + np.arange(len(rows), dtype=np.int64)
+        last += len(rows)
+        sources.append(call[rows])
         ids.append(numbers)
         linked.append(dataclasses.replace(slices, flows=Ragged.of(rows, numbers, len(slices))))
     flows = Ragged.of(np.concatenate(sources), np.concatenate(ids), len(calls))

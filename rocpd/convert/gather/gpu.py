@@ -14,6 +14,7 @@ from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.model import Annotation, Slices, Track, optional, relabel
 from rocpd.convert.read import Columns
+from rocpd.trace.agents import copy_agents
 from rocpd.types import NULL, Ints
 
 _DISPATCH = (
@@ -40,9 +41,9 @@ class Dispatches:
 def dispatches(context: Context) -> Dispatches:
     """Gather kernel dispatches."""
     columns = ("agent_id", "kernel_id", "start", "end", "region_name_id", "event_id", *_DISPATCH)
-    rows = context.sound(context.tables.events("rocpd_kernel_dispatch", columns), "kernel dispatches")
+    rows = context.on_time_line(context.tables.events("rocpd_kernel_dispatch", columns), "kernel dispatches")
     slices = Slices(
-        _tracks(context, rows, "agent_id", ""),
+        _tracks(context, rows, rows["agent_id"], ""),
         rows["start"],
         rows["end"],
         _kernel_names(context, rows),
@@ -58,9 +59,9 @@ def dispatches(context: Context) -> Dispatches:
 
 
 def copies(context: Context) -> Slices:
-    """Gather memory copies on a track per destination agent and stream, with bytes and bandwidth [GB/s, 10^9 bytes]."""
+    """Gather memory copies on a track per agent and stream, with bytes and bandwidth [GB/s, 10^9 bytes]."""
     columns = ("name_id", "start", "end", "dst_agent_id", "src_agent_id", "size", "queue_id", "stream_id")
-    rows = context.sound(context.tables.events("rocpd_memory_copy", columns), "memory copies")
+    rows = context.on_time_line(context.tables.events("rocpd_memory_copy", columns), "memory copies")
     duration = rows["end"] - rows["start"]
     measured = (duration > 0) & (rows["size"] != NULL)
     number = context.events.strings.number
@@ -68,7 +69,7 @@ def copies(context: Context) -> Slices:
         name: relabel(rows[name], lambda i: number(context.agent(i))) for name in ("dst_agent_id", "src_agent_id")
     }
     return Slices(
-        _tracks(context, rows, "dst_agent_id", " · copies"),
+        _tracks(context, rows, copy_agents(rows["dst_agent_id"], rows["src_agent_id"], context.gpus), " · copies"),
         rows["start"],
         rows["end"],
         context.names(rows["name_id"], context.strings),
@@ -91,11 +92,11 @@ def copies(context: Context) -> Slices:
 def graph_launches(context: Context) -> Slices:
     """Gather launches of executable graphs on a track per agent and queue."""
     columns = ("agent_id", "queue_id", "start", "end", "graph_exec_id", "kernel_dispatch_count")
-    rows = context.sound(context.tables.events("rocpd_graph_launch", columns), "graph launches")
+    rows = context.on_time_line(context.tables.events("rocpd_graph_launch", columns), "graph launches")
     number = context.events.names.number
     rows = rows | {"stream_id": rows["queue_id"]}
     return Slices(
-        _tracks(context, rows, "agent_id", " · graphs", "queue"),
+        _tracks(context, rows, rows["agent_id"], " · graphs", "queue"),
         rows["start"],
         rows["end"],
         relabel(rows["graph_exec_id"], lambda i: number(f"graph {'?' if i == NULL else i}")),
@@ -105,10 +106,10 @@ def graph_launches(context: Context) -> Slices:
     )
 
 
-def _tracks(context: Context, rows: Columns, agent_column: str, ending: str, by: str | None = None) -> Ints:
+def _tracks(context: Context, rows: Columns, agents: Ints, ending: str, by: str | None = None) -> Ints:
     """Give the track of each row: one per agent and stream, or queue when the user groups by queue."""
     by = by or ("queue" if context.options.group_by_queue else "stream")
-    agents, lines = rows[agent_column], rows[f"{by}_id"]
+    lines = rows[f"{by}_id"]
     track = np.zeros(len(agents), np.int64)
     for agent, line in sorted(set(zip(*_changes(agents, lines), strict=True))):
         title = f"{context.agent(agent)} · {by} {'?' if line == NULL else line}{ending}"

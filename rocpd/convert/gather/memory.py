@@ -62,7 +62,7 @@ def _read(context: Context, tables: Tables, damage: Damage) -> Columns:
     number = context.events.strings.number
     types = np.array([number(str(kind or "?")) for kind, _ in kinds], np.int64)
     levels = np.array([number(str(level or "?")) for _, level in kinds], np.int64)
-    return context.sound(rows | {"type": types, "level": levels}, "memory allocations", damage)
+    return context.on_time_line(rows | {"type": types, "level": levels}, "memory allocations", damage)
 
 
 def _within(counters: Counters, interval: Interval | None) -> Counters:

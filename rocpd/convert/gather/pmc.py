@@ -102,7 +102,7 @@ def sample_counters(context: Context, read: Values, dispatches: Dispatches) -> l
     chosen = place[of_sample]
     found = {"start": rows["timestamp"][chosen], "track": rows["track_id"][chosen], "counter": read.counter[of_sample]}
     found["row"] = np.flatnonzero(of_sample)
-    found = context.sound(found, "samples")
+    found = context.on_time_line(found, "samples")
     tracks = sample_tracks(context)
     result = []
     for track_id, counter in sorted(set(zip(found["track"].tolist(), found["counter"].tolist(), strict=True))):

@@ -5,7 +5,7 @@ SELECT
 FROM rocpd_region R
 JOIN rocpd_event E ON E.id = R.event_id
 LEFT JOIN rocpd_string S ON S.id = R.name_id
-WHERE E.category_id IN (SELECT id FROM rocpd_string WHERE string GLOB 'MARKER_*' OR string GLOB 'rocm_marker*')
+WHERE E.category_id IN ({{marker_categories}})
 UNION ALL
 SELECT
     COALESCE(CASE WHEN json_valid(E.extdata) THEN json_extract(E.extdata, '$.message') END, S.string),
@@ -14,4 +14,4 @@ FROM rocpd_sample M
 JOIN rocpd_event E ON E.id = M.event_id
 LEFT JOIN rocpd_track T ON T.id = M.track_id
 LEFT JOIN rocpd_string S ON S.id = T.name_id
-WHERE E.category_id IN (SELECT id FROM rocpd_string WHERE string GLOB 'MARKER_*' OR string GLOB 'rocm_marker*')
+WHERE E.category_id IN ({{marker_categories}})

@@ -1,4 +1,5 @@
--- Regions of one rank: function and category as ids, times [ns]. Markers are told by their category.
-SELECT R.id AS id, R.name_id AS name, E.category_id AS category, R.start, R."end"
+-- Regions of one rank: function and category as ids, times [ns], thread, stack id. Markers have categories of their own.
+SELECT
+    R.id AS id, R.name_id AS name, E.category_id AS category, R.start, R."end", R.tid AS thread, E.stack_id AS stack
 FROM rocpd_region R
 LEFT JOIN rocpd_event E ON E.id = R.event_id

@@ -1,0 +1,17 @@
+"""Owns the SELECTs of analyses, which stand in `sql/`, one file each, over the tables of one rank."""
+
+from __future__ import annotations
+
+import functools
+from importlib.resources import files
+
+from rocpd.schema.load import strip_comments
+from rocpd.trace.agents import copy_agent_sql
+from rocpd.trace.markers import marker_categories
+
+
+@functools.cache
+def statement(name: str) -> str:
+    """Return the text of a `.sql` file without comments; rules of `rocpd.trace` take the places of `{{…}}`."""
+    text = strip_comments((files("rocpd.summary") / "sql" / f"{name}.sql").read_text(encoding="utf-8"))
+    return text.replace("{{marker_categories}}", marker_categories()).replace("{{copy_agent}}", copy_agent_sql())

@@ -1,0 +1,43 @@
+"""Owns which call launched an operation: the innermost region that has the operation's stack id in its rank.
+
+Profilers give a call and what it launches one stack id. An API that is written over another one has two regions with
+it, and the inner one does the launching. Innermost is the region that starts last; of equal starts the one that ends
+first, and one whose end is invalid ends where it starts; of equal times the last row. A region whose start is invalid
+launches nothing, and neither does a stack id of 0 or less. The thread plays no part: stack ids are unique in a process.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rocpd.trace.times import valid_start, valid_times
+from rocpd.types import Flags, Ints
+
+
+def launching_regions(stack: Ints, start: Ints, end: Ints, operations: Ints) -> Ints:
+    """Return the region that launched each operation, as its place in the columns of regions; -1 where none did.
+
+    Args:
+        stack, start, end: of all regions of the rank, whatever the selection, in order of rows; times [ns].
+        operations: stack ids of the operations.
+
+    >>> outer, inner, other = (7, 1, 100), (7, 10, 20), (8, 30, 40)
+    >>> launching_regions(*np.array([outer, inner, other]).T, np.array([8, 7, 7, 9, 0])).tolist()
+    [2, 1, 1, -1, -1]
+    """
+    places = np.flatnonzero((stack > 0) & valid_start(start))
+    if not len(places):
+        return np.full(len(operations), -1, np.int64)
+    places = places[np.argsort(stack[places], kind="stable")]
+    known = stack[places]
+    if np.any(known[1:] == known[:-1]):
+        until = np.where(valid_times(start, end), end, start)[places]
+        places = places[np.lexsort((-until, start[places], known))]
+    last = np.maximum(np.searchsorted(known, operations, side="right") - 1, 0)
+    return np.where(known[last] == operations, places[last], -1)
+
+
+def launches(stack: Ints, start: Ints, end: Ints) -> Flags:
+    """Return which regions launch what has their stack id; arguments as for `launching_regions`."""
+    found: Flags = launching_regions(stack, start, end, stack) == np.arange(len(stack))
+    return found

@@ -5,7 +5,7 @@
 ...     with record.range("step"):
 ...         squares = [number**2 for number in (1, 2, 3)]
 
-Imports nothing heavy: a program may keep its ranges when nobody records it.
+Imports nothing heavy: a program may keep its ranges where it is not recorded.
 """
 
 from rocpd.record.marks import correlate, mark, range

@@ -1,4 +1,4 @@
-"""Owns running a command under the recorder: its environment, its signals, its exit code, what it wrote."""
+"""Owns running a command under the recorder: its environment, its signals, its exit code, the files it wrote."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from rocpd.errors import UsageError
 from rocpd.record import library
 
 TRACES = ("hip", "hsa", "marker", "kernel", "memcpy", "alloc", "scratch", "rccl", "counters")
-"""What `trace` may name. Without a choice the tool records all but hsa."""
+"""Domains that `trace` may name; without it the tool records all but hsa."""
 
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
-_SHELL_NOT_FOUND, _SHELL_NOT_EXECUTABLE, _SHELL_SIGNAL = 127, 126, 128
+_SHELL_SIGNAL = 128
+"""A shell's exit code after a signal is this and the signal's number."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What `rocpd record` was asked for.
+    """Options of `rocpd record`.
 
     Args:
-        folder: where the files go.
-        trace: domains, such as `hip,kernel`; None leaves the choice to the tool.
+        folder: folder of the files.
+        trace: domains, such as `hip,kernel`; None: the tool's default.
         counters: hardware counters, or None.
         sample_hz: samples of CPU time and memory per second; 0 for none.
-        flush_ms: most that a killed process loses [ms].
-        drop: lose events rather than let the program wait for the writer.
+        flush_ms: the most that a killed process loses [ms].
+        drop: lose events rather than make the program wait for the writer.
         started: whether recording is on from the start.
-        keep_env: store environment values that look like secrets too.
+        keep_env: also store environment values that look like secrets.
     """
 
     folder: Path
@@ -54,8 +55,8 @@ class Written:
     Args:
         path: the database.
         events: rows of rocpd_event; None when its process was killed while it wrote.
-        lost: events that found no room.
-        size: [bytes]
+        lost: events that found no room in a buffer.
+        size: size of the file [bytes].
     """
 
     path: Path
@@ -76,7 +77,7 @@ def run(command: Sequence[str], settings: Settings) -> Run:
     """Run `command` with the recorder in it and in all processes that it starts.
 
     Returns:
-        its exit code (128 + N after signal N, 127 and 126 as a shell gives them), and what was written.
+        its exit code (128 + N after signal N), and what was written.
 
     Raises:
         UsageError: the libraries have not been built.
@@ -88,7 +89,7 @@ def run(command: Sequence[str], settings: Settings) -> Run:
 
 
 def environment_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
-    """Give the environment that has a command recorded."""
+    """Return the environment in which a command is recorded."""
     preload = [str(library.find(library.ROCTX, environ))]
     values = dict(environ)
     if _has_rocm(environ):
@@ -107,8 +108,8 @@ def environment_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, 
     if settings.keep_env:
         values["ROCPD_KEEP_ENV"] = "1"
     if settings.trace is not None:
-        if strange := [name for name in settings.trace.replace(",", " ").split() if name not in TRACES]:
-            raise UsageError(f"--trace {strange[0]}: not known", f"one or more of {','.join(TRACES)}")
+        if unknown := [name for name in settings.trace.replace(",", " ").split() if name not in TRACES]:
+            raise UsageError(f"--trace {unknown[0]}: unknown domain", f"one or more of {','.join(TRACES)}")
         values["ROCPD_TRACE"] = settings.trace
     if settings.counters is not None:
         values["ROCPD_COUNTERS"] = settings.counters
@@ -116,7 +117,7 @@ def environment_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, 
 
 
 def _has_rocm(environ: Mapping[str, str]) -> bool:
-    """Whether the program would find rocprofiler-sdk; `ROCPD_ROCM=0|1` decides where this guesses wrong."""
+    """Whether the program would find rocprofiler-sdk; `ROCPD_ROCM=0|1` overrides a wrong guess."""
     if chosen := environ.get("ROCPD_ROCM"):
         return chosen != "0"
     root = Path(environ.get("ROCM_PATH") or "/opt/rocm")
@@ -162,13 +163,13 @@ def _in_foreground() -> bool:
 
 def _written(folder: Path, token: str) -> Iterator[Written]:
     for path in sorted(folder.glob("*.db")):
-        found = _describe(path, token)
-        if found is not None:
-            yield found
+        written = _describe(path, token)
+        if written is not None:
+            yield written
 
 
 def _describe(path: Path, token: str) -> Written | None:
-    """Look into a file; None when it is of another run."""
+    """Describe a file; None when another run wrote it."""
     import apsw
 
     from rocpd.schema.quote import quote_name
@@ -180,14 +181,14 @@ def _describe(path: Path, token: str) -> Written | None:
     except apsw.Error:
         return None
     try:
-        facts = dict(connection.execute("SELECT tag, value FROM rocpd_metadata"))
-        if facts.get("recorder_run") != token:
+        metadata = dict(connection.execute("SELECT tag, value FROM rocpd_metadata"))
+        if metadata.get("recorder_run") != token:
             return None
-        event = quote_name("rocpd_event" + str(facts["uuid"]))
+        event = quote_name("rocpd_event" + str(metadata["uuid"]))
         events = connection.execute(f"SELECT COALESCE(MAX(id), 0) FROM {event}").fetchone()  # noqa: S608 (quoted)
-        return Written(path, int(events[0]) if events else 0, int(facts.get("recorder_lost_events", 0)), size)
+        return Written(path, int(events[0]) if events else 0, int(metadata.get("recorder_lost_events", 0)), size)
     except apsw.Error:
-        # A journal is left beside it, or a part of it is missing.
+        # Its process was killed: it left a journal, or the file is incomplete.
         return Written(path, None, 0, size) if path.with_name(path.name + "-journal").exists() else None
     finally:
         connection.close()

@@ -1,4 +1,4 @@
-"""Owns talking to the recorder of another process, through the Unix socket that it listens on."""
+"""Owns commands to the recorder of another process, through the Unix socket that it listens on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PATIENCE_S = 30.0  # a flush may have to write much
 
 
 class Action(StrEnum):
-    """What can be asked of a process."""
+    """A command to the recorder of a process."""
 
     START = "start"
     STOP = "stop"
@@ -24,13 +24,13 @@ class Action(StrEnum):
 
 
 def control(pid: int, action: Action) -> Status:
-    """Ask process `pid` to start, stop or flush, or just how it is.
+    """Start, stop or flush the recorder of process `pid`, or ask its status.
 
     Stop and flush return when everything recorded so far is in the file.
 
     Raises:
         InputError: there is no such process, or it has no recorder that listens.
-        RocpdError: the recorder could not do it.
+        RocpdError: the recorder failed.
     """
     reply = _ask(pid, action)
     status = Status(
@@ -41,7 +41,7 @@ def control(pid: int, action: Action) -> Status:
         file=Path(str(reply["file"])) if reply.get("file") else None,
     )
     if not reply.get("ok"):
-        raise RocpdError(f"process {pid}: could not {action}", "its stderr tells why")
+        raise RocpdError(f"process {pid}: could not {action}", "its stderr says why")
     return status
 
 
@@ -62,15 +62,15 @@ def _ask(pid: int, action: Action) -> dict[str, object]:
     try:
         reply = json.loads(line.decode("utf-8"))
     except ValueError as error:
-        raise InputError(f"process {pid}: its recorder gave no answer") from error
+        raise InputError(f"process {pid}: its recorder did not answer") from error
     return dict(reply)
 
 
 def socket_of(pid: int) -> Path:
-    """Give the path of a process's socket.
+    """Return the path of a process's socket.
 
     Raises:
-        InputError: there is no such process, or it is somebody else's.
+        InputError: there is no such process, or it belongs to another user.
     """
     process = Path("/proc") / str(pid)
     try:
@@ -78,5 +78,5 @@ def socket_of(pid: int) -> Path:
         space = (process / "ns" / "pid").stat().st_ino
     except OSError as error:
         raise InputError(f"process {pid}: {error.strerror}") from error
-    folder = os.environ.get("ROCPD_CONTROL_DIR") or f"/tmp/rocpd-{owner}"  # 0700, the recorder sees to it
+    folder = os.environ.get("ROCPD_CONTROL_DIR") or f"/tmp/rocpd-{owner}"  # the recorder makes it with mode 0700
     return Path(folder) / f"{space}-{pid}.sock"

@@ -36,13 +36,13 @@ class CStatus(ctypes.Structure):
 
 
 def find(name: str, environ: Mapping[str, str] | None = None) -> Path:
-    """Give the path of one of the libraries.
+    """Return the path of the library `name`.
 
-    Looked for in `$ROCPD_TOOL_DIR`, in the build folder of this checkout, where `make install-tool` put them, and in
-    the usual places.
+    Searches `$ROCPD_TOOL_DIR`, the build folder of this checkout, the folder of `make install-tool`, and the usual
+    folders.
 
     Raises:
-        UsageError: it is nowhere; the hint says how to build it.
+        UsageError: it is in none of them; the hint says how to build it.
     """
     for folder in _folders(os.environ if environ is None else environ):
         path = folder / name
@@ -64,7 +64,7 @@ def _folders(environ: Mapping[str, str]) -> list[Path]:
 
 
 def loaded() -> Path | None:
-    """Give the recorder that is in this process already (preloaded, or brought by a tool), None when there is none.
+    """Return the path of the recorder that is in this process already (preloaded, or loaded by a tool), or None.
 
     A second copy of the library would be a second recorder with a second file.
     """
@@ -72,16 +72,16 @@ def loaded() -> Path | None:
         maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return None
-    found = re.search(rf"\S*/{re.escape(RECORDER)}$", maps, re.M)
-    return Path(found[0]) if found else None
+    mapped = re.search(rf"\S*/{re.escape(RECORDER)}$", maps, re.M)
+    return Path(mapped[0]) if mapped else None
 
 
 @functools.cache
 def load() -> ctypes.PyDLL:
-    """Load the recorder, or give the one that is loaded.
+    """Load the recorder, or return the one that is loaded.
 
-    Calls keep the interpreter's lock (PyDLL): giving it up costs more than recording an event. Only `flush` and
-    `finalize`, which wait, are called through `waiting`.
+    Calls keep the interpreter's lock (PyDLL): releasing it costs more than recording an event. Only `rocpd_flush`,
+    which waits, is called through `waiting`.
 
     Raises:
         UsageError: there is no library, or it does not load.
@@ -91,7 +91,7 @@ def load() -> ctypes.PyDLL:
 
 @functools.cache
 def waiting() -> ctypes.CDLL:
-    """Give the recorder for calls that wait: they let other Python threads run."""
+    """Return the recorder for calls that wait: they let other Python threads run."""
     return _open(ctypes.CDLL)
 
 

@@ -1,6 +1,6 @@
 """Owns ranges and marks of Python code: `with range("step")`, `@range("step")`, `mark("here")`.
 
-They cost a function call when nobody records, and never raise on behalf of the recorder.
+They cost a function call when the process is not recorded, and never raise an error of the recorder.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ Pop = Callable[[], object]
 
 
 def _no_push(_text: bytes, _size: int) -> None:
-    """Stand in for the recorder where there is none."""
+    """Do nothing, where there is no recorder."""
 
 
 def _no_pop() -> None:
-    """Stand in for the recorder where there is none."""
+    """Do nothing, where there is no recorder."""
 
 
 def _no_correlate(_id: int) -> None:
-    """Stand in for the recorder where there is none."""
+    """Do nothing, where there is no recorder."""
 
 
 class Calls:
@@ -43,7 +43,7 @@ class Calls:
 
 
 def connect() -> None:
-    """Let ranges and marks reach the recorder; its library is loaded if need be."""
+    """Connect ranges and marks to the recorder; load its library if need be."""
     recorder: Any = library.load()
     Calls.push = recorder.rocpd_range_push
     Calls.pop = recorder.rocpd_range_pop
@@ -52,7 +52,7 @@ def connect() -> None:
 
 
 class range:  # noqa: N801 (used as a function)
-    """A named range of the calling thread: a context manager and a decorator, nested as deep as you like.
+    """A named range of the calling thread: a context manager and a decorator. Ranges nest.
 
     Args:
         name: text of the range, shown as the marker's name.
@@ -102,10 +102,10 @@ def mark(name: str) -> None:
 
 
 def correlate(number: int) -> None:
-    """Put a number of the program's own on what the calling thread records from now on, and on GPU work it launches.
+    """Attach a number to what the calling thread records from now on, and to the GPU work that it launches.
 
     Args:
-        number: of a request, a training step …, 0 to 2^63 - 1; 0 is none. It is `corr_id` in the views.
+        number: of a request, a training step …, 0 to 2^63 - 1; 0 means none. It is `corr_id` in the views.
 
     >>> correlate(7)
     """
@@ -113,5 +113,5 @@ def correlate(number: int) -> None:
 
 
 if library.loaded() is not None:  # under `rocpd record`
-    with contextlib.suppress(RocpdError):  # of another version: the program runs without ranges
+    with contextlib.suppress(RocpdError):  # a library of another version: the program runs without ranges
         connect()

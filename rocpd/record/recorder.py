@@ -1,4 +1,4 @@
-"""Owns switching the recorder of this process on and off. What is recorded, and where to, is the library's business."""
+"""Owns switching the recorder of this process on and off. The library decides what is recorded, and where to."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Status:
-    """What the recorder of a process is doing.
+    """State of the recorder of a process.
 
     Args:
         recording: whether events are taken.
         failed: whether the file could not be written.
         written: events in the file.
-        lost: events that found no room.
+        lost: events that found no room in a buffer.
         file: the database, None before the first flush.
     """
 
@@ -39,7 +39,7 @@ class Status:
 
 
 class _Process:
-    """How many Recorders of this process are on, and whether it was recorded before the first."""
+    """How many Recorders of this process record, and whether recording was on before the first of them started."""
 
     lock = threading.RLock()
     on = 0
@@ -50,10 +50,11 @@ class Recorder:
     """Records this process while it is on: a context manager and a decorator.
 
     Recorders may nest and may be used from several threads; the process is recorded while any of them is on. All write
-    to the one file of the process. Starting twice, stopping twice or stopping what never started changes nothing.
+    to the one file of the process. `start` and `stop` are idempotent.
 
     Args:
-        folder: folder of the file; `$ROCPD_OUTPUT_PATH`, else `./rocpd-output-data`. It is chosen once per process.
+        folder: folder of the file; None: `$ROCPD_OUTPUT_PATH`, else `./rocpd-output-data`. A process has one folder,
+            chosen by its first recorder.
 
     Raises:
         UsageError: the libraries are not there, or another folder was chosen before.
@@ -67,7 +68,7 @@ class Recorder:
         self._on = False
 
     def start(self) -> None:
-        """Record from now on.
+        """Start recording.
 
         Raises:
             OutputError: the file was closed or could not be written before.
@@ -83,7 +84,7 @@ class Recorder:
             _Process.on += 1
 
     def stop(self) -> None:
-        """Stop, and return when everything recorded is in the file."""
+        """Stop recording, and return when everything recorded is in the file."""
         with _Process.lock:
             if not self._on:
                 return
@@ -97,17 +98,17 @@ class Recorder:
         """Return when everything recorded so far is in the file.
 
         Raises:
-            OutputError: the file cannot be written; the reason was told on stderr.
+            OutputError: the file cannot be written; the recorder printed the reason to stderr.
         """
         if library.waiting().rocpd_flush() != 0:
             raise OutputError("the recorder could not write its file")
 
     def status(self) -> Status:
-        """Say what the recorder of this process is doing."""
-        found = library.CStatus()
-        self._lib.rocpd_status(ctypes.byref(found))
-        file = Path(os.fsdecode(found.file)) if found.file else None
-        return Status(bool(found.recording), bool(found.failed), found.written, found.lost, file)
+        """Return the state of the recorder of this process."""
+        status = library.CStatus()
+        self._lib.rocpd_status(ctypes.byref(status))
+        file = Path(os.fsdecode(status.file)) if status.file else None
+        return Status(bool(status.recording), bool(status.failed), status.written, status.lost, file)
 
     def __enter__(self) -> Self:
         self.start()

@@ -22,7 +22,7 @@ std::uint64_t now() {
     return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-// A counter that is cheaper to read than a clock, so that single pairs can be told apart.
+// A counter that is cheaper to read than a clock, so that single pairs can be measured.
 std::uint64_t ticks() {
 #if defined(__x86_64__)
     return __builtin_ia32_rdtsc();
@@ -128,7 +128,7 @@ void must(int code) {
     if (code != SQLITE_OK && code != SQLITE_DONE && code != SQLITE_ROW) std::abort();
 }
 
-// Gives the tables' suffix.
+// Returns the suffix of the tables.
 std::string clear(sqlite3* db) {
     std::string suffix;
     sqlite3_stmt* s = nullptr;

@@ -11,7 +11,7 @@ namespace rocpd::client {
 // Registers all agents with the recorder.
 void register_agents();
 
-// Gives the id that events use, -1 for a handle that is no agent's.
+// Returns the id that events use, -1 for a handle that no agent has.
 std::int64_t agent_of(rocprofiler_agent_id_t handle);
 
 const std::vector<rocprofiler_agent_id_t>& gpus();

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "../src/json.h"
+#include "json.h"
 #include "agents.h"
 #include "rocpd/recorder.h"
 

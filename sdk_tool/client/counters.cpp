@@ -39,7 +39,7 @@ void register_counter(const rocprofiler_counter_info_v0_t& info, rocprofiler_age
     rocpd_register_counter(&counter);
 }
 
-// Gives the names that the agent has.
+// Returns the names that the agent has.
 std::vector<std::string> configure(rocprofiler_agent_id_t agent, const std::vector<std::string>& names) {
     std::vector<rocprofiler_counter_id_t> all, chosen;
     std::vector<std::string> found;

@@ -8,7 +8,7 @@
 
 namespace rocpd::client {
 
-// Has the counters of these names collected for every dispatch. Names that no GPU has are told on stderr.
+// Collects the counters of these names for every dispatch. Names that no GPU has are reported on stderr.
 void collect_counters(rocprofiler_context_id_t context, const std::vector<std::string>& names);
 
 }  // namespace rocpd::client

@@ -1,13 +1,13 @@
 #include "flusher.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 
-#include "../src/futex.h"
+#include "futex.h"
+#include "rocpd/recorder.h"
+#include "thread.h"
 
 namespace rocpd::client {
 namespace {
@@ -28,18 +28,15 @@ Flusher& flusher() {
     return only;
 }
 
-// The SDK hands a buffer over when it is nearly full. Killed processes are to lose a second at most, so it is asked
-// twice in each of the recorder's intervals.
-std::uint64_t interval_ms() {
-    const char* text = std::getenv("ROCPD_FLUSH_MS");
-    return static_cast<std::uint64_t>(std::clamp(text != nullptr ? std::atol(text) : 1000L, 2L, 3600000L) / 2);
-}
+// The SDK delivers a buffer when it is nearly full. A killed process may lose one flush interval at most, so the SDK is
+// asked twice in each.
+std::uint64_t interval_ms() { return std::max<std::uint64_t>(rocpd_flush_ms(), 2) / 2; }
 
 void flush_all() {
     for (const rocprofiler_buffer_id_t buffer : flusher().buffers) g_sdk.flush_buffer(buffer);
 }
 
-void* flush_now_and_then(void*) {
+void* flush_at_intervals(void*) {
     pthread_setname_np(pthread_self(), "rocpd-flusher");
     Flusher& f = flusher();
     const std::uint64_t interval = interval_ms();
@@ -62,19 +59,11 @@ void start_flusher(const std::vector<rocprofiler_buffer_id_t>& buffers) {
     Flusher& f = flusher();
     f.buffers = buffers;
     f.running.store(true);
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_t thread{};
     f.ended.store(0);
-    if (pthread_create(&thread, nullptr, flush_now_and_then, nullptr) == 0)
-        pthread_detach(thread);
-    else
-        f.ended.store(1);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (!start_detached(flush_at_intervals, nullptr)) f.ended.store(1);
 }
 
-void hand_over() {
+void flush_pending() {
     Flusher& f = flusher();
     if (!f.running.load()) return;
     const std::uint32_t ticket = f.asked.fetch_add(1) + 1;
@@ -91,7 +80,7 @@ void stop_flusher() {
     if (!f.running.exchange(false)) return;
     f.asked.fetch_add(1);
     futex_wake(f.asked);
-    // What the thread is handing over right now is not to be lost.
+    // The thread may be delivering records right now: they must not be lost.
     for (int slice = 0; slice < kPatience && f.ended.load() == 0; ++slice) futex_wait(f.ended, 0, kSliceMs);
     flush_all();
 }

@@ -1,4 +1,4 @@
-// Owns the thread that has the SDK hand over what it holds: at intervals, and when the recorder asks.
+// Owns the thread that makes the SDK deliver the records it holds: at intervals, and when the recorder asks.
 #pragma once
 
 #include <vector>
@@ -9,11 +9,11 @@ namespace rocpd::client {
 
 void start_flusher(const std::vector<rocprofiler_buffer_id_t>& buffers);
 
-// Returns when the SDK has handed over what it held, or after two seconds. Takes no lock, calls nothing of the SDK: the
-// caller may be a signal handler in a thread that the SDK has locked something for.
-void hand_over();
+// Returns when the SDK has delivered the records it held, or after two seconds. Takes no lock and calls no function of
+// the SDK: the caller may be a signal handler in a thread that holds a lock of the SDK.
+void flush_pending();
 
-// Hands over one last time, in the calling thread, and ends. Safe to call twice.
+// Delivers one last time, in the calling thread, and ends the thread. Idempotent.
 void stop_flusher();
 
 }  // namespace rocpd::client

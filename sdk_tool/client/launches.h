@@ -1,7 +1,7 @@
-// Owns what a launch knows and its GPU work, which is told much later, does not: enclosing marker and HIP stream.
+// Owns what is known only at launch, while records of GPU work come much later: enclosing marker and HIP stream.
 //
-// The SDK carries two numbers from a launch to its record. The internal correlation id leads to the marker and stream
-// that are kept here; the external one is left to the user.
+// The SDK carries two numbers from a launch to its record. The internal correlation id is the key of what is kept here;
+// the external one is left to the user.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ struct Launch {
     std::uint64_t stream = 0;  // id
 };
 
-// Keeps what the calling thread knows, for one record of `correlation`.
+// Keeps marker and stream of the calling thread for one record of `correlation`.
 void remember_launch(std::uint64_t correlation);
 
-// Gives it for one record; a call that launched several is asked once for each.
+// Returns them for one record; called once for each record of a call that launched several operations.
 Launch take_launch(std::uint64_t correlation);
 
 // Of the calling thread.

@@ -36,7 +36,7 @@ rocpd_text_t process_range() {
     return only;
 }
 
-// Begins a range; the recorder ends it if nobody else does. Gives its number.
+// Starts a range, which the recorder ends at the latest. Returns its number.
 std::uint64_t open(const rocprofiler_callback_tracing_record_t& event, const char* text, rocpd_text_t function) {
     rocpd_range_t range{};
     range.text = text;
@@ -75,7 +75,7 @@ void mark(const rocprofiler_callback_tracing_record_t& event, const char* text) 
     rocpd_region(&region);
 }
 
-// One callback pair per range: entered when it begins, left when it ends. `user` is carried from one to the other.
+// One callback pair per range: entered when it starts, left when it ends. The SDK carries `user` from one to the other.
 void on_range(const rocprofiler_callback_tracing_record_t& event, const char* text, rocprofiler_user_data_t& user) {
     const bool enters = event.phase == ROCPROFILER_CALLBACK_PHASE_ENTER;
     switch (event.operation) {
@@ -93,7 +93,7 @@ void on_range(const rocprofiler_callback_tracing_record_t& event, const char* te
     }
 }
 
-// Ranges that are told as calls and may end in another thread: roctx's number to the recorder's.
+// Ranges that are reported as calls and may end in another thread: roctx's number -> the recorder's.
 struct Shared {
     std::mutex mutex;
     std::unordered_map<std::uint64_t, std::uint64_t> ranges;
@@ -117,7 +117,7 @@ void end(std::uint64_t id) {
     shared().ranges.erase(found);
 }
 
-// One callback pair per function call, as SDKs before the range API tell it.
+// One callback pair per function call, as SDKs before the range API report markers.
 void on_call(const rocprofiler_callback_tracing_record_t& event,
              const rocprofiler_callback_tracing_marker_api_data_t& data) {
     const bool enters = event.phase == ROCPROFILER_CALLBACK_PHASE_ENTER;
@@ -155,7 +155,7 @@ void on_marker_control(rocprofiler_callback_tracing_record_t event, rocprofiler_
     const rocprofiler_context_id_t main = *static_cast<const rocprofiler_context_id_t*>(context);
     if (event.operation == ROCPROFILER_MARKER_CONTROL_API_ID_roctxProfilerPause &&
         event.phase == ROCPROFILER_CALLBACK_PHASE_ENTER) {
-        // Work that was launched before the pause is still to be told: the recorder goes on taking it.
+        // Work that was launched before the pause is reported later: the recorder goes on taking it.
         g_sdk.stop_context(main);
     } else if (event.operation == ROCPROFILER_MARKER_CONTROL_API_ID_roctxProfilerResume &&
                event.phase == ROCPROFILER_CALLBACK_PHASE_EXIT) {

@@ -1,11 +1,11 @@
-// Owns markers: ranges and marks become regions, pause and resume switch the recording, names name things.
+// Owns markers: ranges and marks become regions, pause and resume switch recording, names go to threads and streams.
 #pragma once
 
 #include "sdk.h"
 
 namespace rocpd::client {
 
-// Receives ranges and marks, of either of the SDK's two ways to tell them.
+// Receives ranges and marks, in either of the SDK's two ways to report them.
 void on_marker(rocprofiler_callback_tracing_record_t record, rocprofiler_user_data_t* user, void* data);
 
 // Receives pause and resume; `data` is the context to switch.

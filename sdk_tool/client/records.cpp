@@ -38,7 +38,7 @@ const char* category_name(std::uint32_t kind) {
     }
 }
 
-// Texts of categories and functions, asked for once.
+// Text numbers of categories and functions, each asked for once.
 class Names {
 public:
     rocpd_text_t category(std::uint32_t kind) {
@@ -81,9 +81,9 @@ const Record& payload(const rocprofiler_record_header_t& header) {
 std::uint64_t parent(const rocprofiler_correlation_id_t& id) { return id.ancestor; }
 std::uint64_t parent(const rocprofiler_async_correlation_id_t& id) { return id.internal; }
 
-// What a record says of its event.
+// Returns the event of a record.
 template <typename Record>
-rocpd_event_t called(const rocprofiler_record_header_t& header, const Record& r) {
+rocpd_event_t event_of(const rocprofiler_record_header_t& header, const Record& r) {
     rocpd_event_t event{};
     event.category = names().category(header.kind);
     event.tid = tid(r.thread_id);
@@ -115,7 +115,7 @@ bool has_arguments(std::uint32_t kind) {
 void on_call(const rocprofiler_record_header_t& header) {
     const auto& r = payload<rocprofiler_buffer_tracing_hip_api_record_t>(header);
     rocpd_region_t region{};
-    region.event = called(header, r);
+    region.event = event_of(header, r);
     region.name = names().function(r.kind, r.operation);
     region.start = r.start_timestamp;
     region.end = r.end_timestamp;
@@ -137,7 +137,7 @@ void on_dispatch(const rocprofiler_record_header_t& header) {
     const rocprofiler_kernel_dispatch_info_t& info = r.dispatch_info;
     const Launch launch = take_launch(r.correlation_id.internal);
     rocpd_dispatch_t d{};
-    d.event = called(header, r);
+    d.event = event_of(header, r);
     d.agent_id = agent_of(info.agent_id);
     d.kernel_id = static_cast<std::int64_t>(info.kernel_id);
     d.dispatch_id = static_cast<std::int64_t>(info.dispatch_id);
@@ -169,7 +169,7 @@ void on_copy(const rocprofiler_record_header_t& header) {
     const auto& r = payload<rocprofiler_buffer_tracing_memory_copy_record_t>(header);
     const Launch launch = take_launch(r.correlation_id.internal);
     rocpd_copy_t c{};
-    c.event = called(header, r);
+    c.event = event_of(header, r);
     c.name = direction(r.operation);
     c.region_name = launch.marker;
     c.start = r.start_timestamp;
@@ -189,7 +189,7 @@ void on_copy(const rocprofiler_record_header_t& header) {
 void on_allocation(const rocprofiler_record_header_t& header) {
     const auto& r = payload<rocprofiler_buffer_tracing_memory_allocation_record_t>(header);
     rocpd_allocation_t a{};
-    a.event = called(header, r);
+    a.event = event_of(header, r);
     const bool frees = r.operation == ROCPROFILER_MEMORY_ALLOCATION_FREE ||
                        r.operation == ROCPROFILER_MEMORY_ALLOCATION_VMEM_FREE;
     const bool is_virtual = r.operation == ROCPROFILER_MEMORY_ALLOCATION_VMEM_ALLOCATE ||
@@ -208,7 +208,7 @@ void on_allocation(const rocprofiler_record_header_t& header) {
 void on_scratch(const rocprofiler_record_header_t& header) {
     const auto& r = payload<rocprofiler_buffer_tracing_scratch_memory_record_t>(header);
     rocpd_allocation_t a{};
-    a.event = called(header, r);
+    a.event = event_of(header, r);
     const std::string flags = std::to_string(static_cast<std::uint32_t>(r.flags));
     a.event.message = flags.data();
     a.event.message_size = flags.size();
@@ -236,7 +236,7 @@ void on_record(const rocprofiler_record_header_t& header) {
     }
 }
 
-// Our buffers are lossless; should the SDK drop all the same, the file says so. It counts up for each buffer.
+// Our buffers are lossless; should the SDK drop records all the same, the file says so. `dropped` counts up per buffer.
 void note_dropped(rocprofiler_buffer_id_t buffer, std::uint64_t dropped) {
     static std::mutex& mutex = *new std::mutex;
     static auto& of_buffers = *new std::map<std::uint64_t, std::uint64_t>;

@@ -1,4 +1,4 @@
-// Owns what comes through the SDK's buffers: API calls, dispatches, copies, allocations, scratch.
+// Owns the records in the SDK's buffers: API calls, dispatches, copies, allocations, scratch.
 #pragma once
 
 #include "sdk.h"

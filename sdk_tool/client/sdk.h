@@ -1,4 +1,4 @@
-// Owns rocprofiler-sdk's functions, found at run time: the client loads where there is no ROCm.
+// Owns rocprofiler-sdk's functions, found at run time: the client loads where there is no ROCm too.
 #pragma once
 
 #ifdef ROCPD_SDK_HEADERS
@@ -63,10 +63,10 @@ struct Sdk {
 // The functions, once `find_sdk` has found them.
 extern Sdk g_sdk;
 
-// Looks the functions up in what is loaded. False when a necessary one is missing.
+// Looks up the functions in the loaded libraries. Returns false when a necessary one is missing.
 bool find_sdk();
 
-// Whether an SDK lies where one usually does; nothing is loaded.
+// Whether an SDK is installed in a usual place; loads nothing.
 bool sdk_is_installed();
 
 }  // namespace rocpd::client

@@ -32,7 +32,7 @@ void choose(Settings& s, const std::vector<std::string>& chosen) {
         if (found != known.end())
             *found->second = true;
         else
-            std::fprintf(stderr, "rocpd: ROCPD_TRACE: %s is not known and left out\n", word.c_str());
+            std::fprintf(stderr, "rocpd: ROCPD_TRACE: %s is unknown and left out\n", word.c_str());
     }
 }
 
@@ -42,7 +42,7 @@ Settings read_settings() {
     Settings s;
     s.counter_names = words("ROCPD_COUNTERS");
     choose(s, words("ROCPD_TRACE"));
-    // Whoever names counters wants them, and a value belongs to a dispatch.
+    // Naming counters asks for them, and their values belong to dispatches.
     if (!s.counter_names.empty()) s.counters = s.kernel = true;
     return s;
 }

@@ -1,4 +1,4 @@
-// Owns what the client was asked to trace: ROCPD_TRACE and ROCPD_COUNTERS.
+// Owns the choice of what to trace: ROCPD_TRACE and ROCPD_COUNTERS.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct Settings {
     std::vector<std::string> counter_names;
 };
 
-// Reads the environment. Names that are not known are told on stderr and left out.
+// Reads the environment. Unknown names are reported on stderr and left out.
 Settings read_settings();
 
 }  // namespace rocpd::client

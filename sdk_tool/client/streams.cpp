@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kDeepest = 64;
 
-// HIP calls nest: each sets the stream on entry and takes it back on return.
+// HIP calls nest: each sets its stream on entry and the previous one comes back on return.
 thread_local std::uint64_t t_streams[kDeepest];
 thread_local int t_depth = 0;
 

@@ -1,4 +1,4 @@
-// Owns the client's life: rocprofiler-sdk finds rocprofiler_configure, has the contexts made, and says when it ends.
+// Owns the client's life: rocprofiler-sdk finds rocprofiler_configure, calls initialize, and at the end finalize.
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <vector>
 
 #include "agents.h"
@@ -25,13 +24,13 @@ namespace rocpd::client {
 namespace {
 
 constexpr std::size_t kBufferBytes = 4 << 20;
-// Above this the SDK's ids never come; ranges of rocpd.record and others get theirs from here.
+// The SDK's ids never reach this; ids of ranges that come from rocpd.record and others start here.
 constexpr std::uint64_t kOwnStackIds = std::uint64_t{1} << 48;
 
 struct Client {
     Settings settings;
     rocprofiler_context_id_t main{};     // what is traced
-    rocprofiler_context_id_t objects{};  // code objects and pauses: needed while nothing is traced, too
+    rocprofiler_context_id_t objects{};  // code objects and pauses: needed while nothing is traced too
     std::vector<rocprofiler_buffer_id_t> buffers;
     std::atomic<bool> running{false};
     pid_t pid = 0;
@@ -47,7 +46,7 @@ bool good(rocprofiler_status_t status) { return status == ROCPROFILER_STATUS_SUC
 void callbacks(rocprofiler_context_id_t context, rocprofiler_callback_tracing_kind_t kind,
                rocprofiler_callback_tracing_cb_t callback, void* data = nullptr) {
     if (!good(g_sdk.configure_callback_tracing_service(context, kind, nullptr, 0, callback, data)))
-        std::fprintf(stderr, "rocpd: this rocprofiler-sdk does not tell events of kind %d\n", static_cast<int>(kind));
+        std::fprintf(stderr, "rocpd: this rocprofiler-sdk does not report events of kind %d\n", static_cast<int>(kind));
 }
 
 bool make_buffer(rocprofiler_buffer_id_t& buffer) {
@@ -68,7 +67,7 @@ bool buffered(rocprofiler_buffer_tracing_kind_t kind, rocprofiler_buffer_id_t bu
 
 void trace_calls(const Settings& s, rocprofiler_buffer_id_t buffer) {
     if (s.hip) {
-        // With arguments where the SDK has that.
+        // With arguments where the SDK has them.
         if (!buffered(ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT, buffer))
             buffered(ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API, buffer);
         if (!buffered(ROCPROFILER_BUFFER_TRACING_HIP_COMPILER_API_EXT, buffer))
@@ -84,14 +83,14 @@ void trace_calls(const Settings& s, rocprofiler_buffer_id_t buffer) {
     if (s.scratch) buffered(ROCPROFILER_BUFFER_TRACING_SCRATCH_MEMORY, buffer);
 }
 
-// Asked once for each dispatch and copy, in the thread that launches it. Gives no id of its own: the user's stays.
+// Called once for each dispatch and copy, in the thread that launches it. Sets no id: the user's stays.
 int on_launch(rocprofiler_thread_id_t, rocprofiler_context_id_t, rocprofiler_external_correlation_id_request_kind_t,
               rocprofiler_tracing_operation_t, std::uint64_t correlation, rocprofiler_user_data_t*, void*) {
     remember_launch(correlation);
     return 1;
 }
 
-// What rocpd_correlate was told becomes the SDK's external correlation id of the calling thread.
+// The id of rocpd_correlate becomes the SDK's external correlation id of the calling thread.
 void on_correlate(std::uint64_t id) {
     static thread_local bool pushed = false;
     const auto thread = static_cast<rocprofiler_thread_id_t>(syscall(SYS_gettid));
@@ -122,7 +121,7 @@ void trace_markers() {
     callbacks(client().objects, ROCPROFILER_CALLBACK_TRACING_MARKER_CONTROL_API, on_marker_control, &client().main);
 }
 
-// Threads that the SDK starts inherit this: no signal of the application ever runs on them.
+// Threads that the SDK starts inherit the mask: no signal handler of the application runs on them.
 thread_local sigset_t t_signals;
 
 void before_sdk_thread(rocprofiler_runtime_library_t, void*) {
@@ -141,7 +140,7 @@ int initialize(rocprofiler_client_finalize_t, void*) {
     rocprofiler_buffer_id_t calls{}, work{};
     if (!good(g_sdk.create_context(&c.main)) || !good(g_sdk.create_context(&c.objects)) || !make_buffer(calls) ||
         !make_buffer(work)) {
-        std::fprintf(stderr, "rocpd: rocprofiler-sdk gives no context; GPU work is not recorded\n");
+        std::fprintf(stderr, "rocpd: rocprofiler-sdk refuses a context; GPU work is not recorded\n");
         return -1;
     }
     callbacks(c.objects, ROCPROFILER_CALLBACK_TRACING_CODE_OBJECT, on_code_object);
@@ -149,18 +148,13 @@ int initialize(rocprofiler_client_finalize_t, void*) {
     trace_calls(c.settings, calls);
     trace_gpu(c.settings, work);
     if (c.settings.counters && !c.settings.counter_names.empty()) collect_counters(c.main, c.settings.counter_names);
-    const char* wanted = std::getenv("ROCPD_START");
-    const bool starts = wanted == nullptr || std::strcmp(wanted, "0") != 0;
-    if (starts)
-        rocpd_start();
-    else
-        rocpd_listen();
+    rocpd_start_as_configured();
     c.running.store(true);
     start_flusher(c.buffers);
     g_sdk.start_context(c.objects);
-    // With recording off the context runs too: `rocpd control start` has to find streams and markers as they are.
+    // The context runs while recording is off too: `rocpd control start` must find the current streams and markers.
     g_sdk.start_context(c.main);
-    rocpd_before_flush(hand_over);
+    rocpd_before_flush(flush_pending);
     if (g_sdk.push_external_correlation_id != nullptr && g_sdk.pop_external_correlation_id != nullptr)
         rocpd_on_correlate(on_correlate);
     return 0;
@@ -177,11 +171,11 @@ void finalize(void*) {
 
 __attribute__((constructor)) void at_load() {
     if (find_sdk() || sdk_is_installed()) {
-        // Before the first range, which may come long before the SDK has the client set itself up.
+        // Before the first range, which may come long before the SDK calls initialize.
         rocpd_own_stack_ids_from(kOwnStackIds);
-    } else if (std::getenv("ROCPD_TOOL_TOLD") == nullptr) {
-        // Said once for a program and everything that it starts.
-        setenv("ROCPD_TOOL_TOLD", "1", 0);
+    } else if (std::getenv("ROCPD_TOOL_WARNED") == nullptr) {
+        // Reported once for a program and all that it starts.
+        setenv("ROCPD_TOOL_WARNED", "1", 0);
         std::fprintf(stderr, "rocpd: no rocprofiler-sdk on this machine; GPU work is not recorded\n");
     }
 }

@@ -31,7 +31,7 @@ void find(Function& function, const char* name) {
     function = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
 }
 
-// The C library's own. Looked up at load, not when needed: that may be in a signal handler.
+// The C library's own functions. Looked up at load: their first use may be in a signal handler.
 const Next& next() {
     static const Next only = [] {
         Next found{};
@@ -46,12 +46,12 @@ const Next& next() {
 
 __attribute__((constructor)) void look_up() { next(); }
 
-// A list can be handed on by reference only inside of something.
+// A va_list can be passed by reference only inside a struct.
 struct Rest {
     va_list list;
 };
 
-// How many pointers the execl family was given, with the null that ends the arguments.
+// Counts the arguments of an execl function, with the null that ends them.
 std::size_t count(const char* first, Rest& rest) {
     std::size_t number = 1;
     for (const char* word = first; word != nullptr; ++number) word = va_arg(rest.list, const char*);
@@ -59,9 +59,8 @@ std::size_t count(const char* first, Rest& rest) {
 }
 
 void collect(char** argv, const char* first, Rest& rest) {
-    char** place = argv;
-    *place = const_cast<char*>(first);
-    while (*place != nullptr) *++place = va_arg(rest.list, char*);
+    *argv = const_cast<char*>(first);
+    while (*argv != nullptr) *++argv = va_arg(rest.list, char*);
 }
 
 }  // namespace
@@ -100,7 +99,8 @@ ROCPD_EXPORT int fexecve(int descriptor, char* const* argv, char* const* envp) {
     return next().fexecve(descriptor, argv, envp);
 }
 
-// On the stack: these are called in children of vfork(), which share the parent's heap and never come back to free it.
+// On the stack of each function: they are called in children of vfork(), which share the parent's heap and never return
+// to free memory.
 #define ROCPD_ARGV(COUNT) static_cast<char**>(__builtin_alloca((COUNT) * sizeof(char*)))
 
 ROCPD_EXPORT int execl(const char* path, const char* first, ...) {

@@ -2,7 +2,6 @@
 //
 // Loaded with LD_PRELOAD, it also serves programs that link with AMD's libroctx64 or librocprofiler-sdk-roctx.
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -15,15 +14,9 @@
 
 namespace {
 
-__attribute__((constructor)) void start_recording() {
-    const char* wanted = std::getenv("ROCPD_START");
-    if (wanted == nullptr || std::strcmp(wanted, "0") != 0)
-        rocpd_start();
-    else
-        rocpd_listen();
-}
+__attribute__((constructor)) void at_load() { rocpd_start_as_configured(); }
 
-// Depth per thread, for what roctx returns: push gives the depth of the new range, pop that of the ended one.
+// Depth of the calling thread: a push returns that of the new range, a pop that of the ended one.
 thread_local int t_depth = 0;
 
 }  // namespace
@@ -56,7 +49,7 @@ ROCTX_EXPORT uint64_t roctxRangeStartA(const char* message) {
 
 ROCTX_EXPORT void roctxRangeStop(uint64_t id) { rocpd_range_end(id); }
 
-// Pause and resume count for the whole process: that is all that AMD's profiler does with a thread id too.
+// Pause and resume apply to the whole process, whatever the thread id, as in AMD's profiler.
 ROCTX_EXPORT int roctxProfilerPause(uint64_t) {
     rocpd_stop();
     return 0;

@@ -1,4 +1,4 @@
-// Owns the C functions of rocpd/recorder.h that switch the recorder, and ranges and marks.
+// Owns the C functions of rocpd/recorder.h that switch the recorder on and off, and those of ranges and marks.
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "clock.h"
+#include "config.h"
 #include "lifecycle.h"
 #include "ranges.h"
 #include "recording.h"
@@ -19,7 +20,7 @@ namespace {
 
 std::atomic<std::uint64_t> g_next_range{1};
 
-// What a tool registered: not to be called in a forked child, which has no tool to ask.
+// A function that a tool registered. Not called in a forked child, where the tool does not run.
 template <typename Function>
 class Hook {
 public:
@@ -49,19 +50,21 @@ int rocpd_start(void) {
     const Phase phase = g_state.phase.load(std::memory_order_acquire);
     if (phase == Phase::kClosed || phase == Phase::kFailed) return -1;
     if (is_recording()) return 0;
-    g_before_flush.call();  // what a tool holds from before is refused
+    g_before_flush.call();  // records that a tool holds from before the start are refused
     if (!g_state.recording.exchange(true)) start_sampling();
     return 0;
 }
 
 int rocpd_stop(void) {
     if (!is_recording()) return 0;
-    g_before_flush.call();  // what a tool holds was recorded before the stop
+    g_before_flush.call();  // records that a tool holds are from before the stop
     g_state.recording.store(false);
     return 0;
 }
 
 int rocpd_listen(void) { return start_service() ? 0 : -1; }
+
+int rocpd_start_as_configured(void) { return config().start ? rocpd_start() : rocpd_listen(); }
 
 int rocpd_flush(void) {
     g_before_flush.call();
@@ -99,7 +102,7 @@ int rocpd_range_pop(void) {
 int rocpd_mark(const char* text, size_t size) {
     if (!is_recording()) return -1;
     Turn turn;
-    if (!turn || !turn->tell_correlation()) return -1;
+    if (!turn || !turn->ensure_correlation()) return -1;
     const std::uint64_t time = now_ns();
     const std::string_view kept = turn->cut(view(text, size));
     return turn.put(kMark, time, kept.size(), [&](char* at) { append(at, kept.data(), kept.size()); });
@@ -115,7 +118,7 @@ uint64_t rocpd_range_begin(const char* text, size_t size) {
 uint64_t rocpd_range_open(const rocpd_range_t* range) {
     if (!is_recording()) return 0;
     Turn turn;
-    if (!turn || (range->stack_id == 0 && !turn->tell_correlation())) return 0;
+    if (!turn || (range->stack_id == 0 && !turn->ensure_correlation())) return 0;
     const std::uint64_t time = now_ns();
     const std::string_view kept = turn->cut(view(range->text, range->text_size));
     const Begun begun{g_next_range.fetch_add(1, std::memory_order_relaxed),
@@ -133,8 +136,8 @@ uint64_t rocpd_range_open(const rocpd_range_t* range) {
 }
 
 int rocpd_range_end(uint64_t id) {
-    if (id == 0 || id >= g_next_range.load(std::memory_order_relaxed)) return -1;  // never begun
-    // Taken while recording is off too: the range began while it was on.
+    if (id == 0 || id >= g_next_range.load(std::memory_order_relaxed)) return -1;  // never started
+    // Taken while recording is off too: the range started while it was on.
     Turn turn;
     return turn ? turn.put(kEnd, now_ns(), id) : -1;
 }
@@ -148,14 +151,16 @@ int rocpd_correlate(uint64_t id) {
 }
 
 void rocpd_name_thread(const char* name, size_t size) {
-    // Taken while recording is off, too: threads are named once, when they start.
+    // Taken while recording is off too: threads are named once, when they start.
     Turn turn;
     if (!turn) return;
     const std::string_view kept = turn->cut(view(name, size));
     turn.put(kThread, 0, kept.size(), [&](char* at) { append(at, kept.data(), kept.size()); });
 }
 
-void rocpd_before_flush(void (*hand_over)(void)) { g_before_flush.set(hand_over); }
+void rocpd_before_flush(void (*flush_pending)(void)) { g_before_flush.set(flush_pending); }
+
+uint32_t rocpd_flush_ms(void) { return config().flush_ms; }
 
 void rocpd_on_correlate(void (*correlate)(uint64_t id)) { g_on_correlate.set(correlate); }
 

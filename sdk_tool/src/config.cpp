@@ -24,10 +24,18 @@ double number(const char* name, double otherwise, double least, double most) {
     char* end = nullptr;
     const double value = std::strtod(text, &end);
     if (end == text || *end != '\0' || !std::isfinite(value)) {
-        say(std::string(name) + "=" + text + " is no number; " + std::to_string(otherwise) + " is used");
+        say(std::string(name) + "=" + text + " is not a number; " + std::to_string(otherwise) + " is used");
         return otherwise;
     }
     return std::min(std::max(value, least), most);
+}
+
+// Whether the variable says yes; `otherwise` when it is not set.
+bool flag(const char* name, bool otherwise) {
+    const char* value = variable(name);
+    if (value == nullptr) return otherwise;
+    return std::strcmp(value, "0") != 0 && std::strcmp(value, "off") != 0 && std::strcmp(value, "false") != 0 &&
+           std::strcmp(value, "no") != 0;
 }
 
 std::string absolute(const std::string& path) {
@@ -48,6 +56,7 @@ Config read() {
     Config c;
     const char* folder = variable("ROCPD_OUTPUT_PATH");
     c.folder = absolute(folder != nullptr ? folder : "rocpd-output-data");
+    c.start = flag("ROCPD_START", true);
     c.flush_ms = static_cast<unsigned>(number("ROCPD_FLUSH_MS", 1000, 1, 3600e3));
     c.buffer_limit = ring_size(number("ROCPD_BUFFER_KB", 4096, 256, 1 << 20));
     c.sample_hz = number("ROCPD_SAMPLE_HZ", 0, 0, 10000);
@@ -66,13 +75,6 @@ Config read() {
 }
 
 }  // namespace
-
-bool flag(const char* name, bool otherwise) {
-    const char* value = variable(name);
-    if (value == nullptr) return otherwise;
-    return std::strcmp(value, "0") != 0 && std::strcmp(value, "off") != 0 && std::strcmp(value, "false") != 0 &&
-           std::strcmp(value, "no") != 0;
-}
 
 std::mutex& config_mutex() {
     static std::mutex& only = *new std::mutex;

@@ -9,6 +9,7 @@ namespace rocpd {
 
 struct Config {
     std::string folder;                 // ROCPD_OUTPUT_PATH, absolute: a daemon changes its working directory
+    bool start = true;                  // ROCPD_START=0: recording waits for `rocpd control start` or rocpd_start
     unsigned flush_ms = 1000;           // ROCPD_FLUSH_MS
     bool drop = false;                  // ROCPD_OVERFLOW=drop: lose events rather than wait for the writer
     std::size_t buffer_limit = 4 << 20; // ROCPD_BUFFER_KB: most that one thread's buffer grows to [bytes]
@@ -26,8 +27,5 @@ const Config& config();
 
 // Held over fork(): a child must not find the settings half read by a thread that it does not have.
 std::mutex& config_mutex();
-
-// Whether the variable says yes; `otherwise` when it is not set.
-bool flag(const char* name, bool otherwise);
 
 }  // namespace rocpd

@@ -32,18 +32,18 @@ struct Listener {
     ino_t inode;
 };
 
-// Gives why the folder cannot be used, empty when it can: it has to be ours alone, /tmp is everybody's.
+// Returns why the folder cannot be used, empty when it can. It must belong to this user alone, as /tmp is shared.
 std::string problem_with(const std::string& folder) {
     if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return std::strerror(errno);
     struct stat facts {};
     if (lstat(folder.c_str(), &facts) != 0) return std::strerror(errno);
-    if (!S_ISDIR(facts.st_mode)) return "it is no folder";
-    if (facts.st_uid != geteuid()) return "it is somebody else's";
+    if (!S_ISDIR(facts.st_mode)) return "it is not a folder";
+    if (facts.st_uid != geteuid()) return "it belongs to another user";
     if ((facts.st_mode & 0077) != 0) return "its mode is not 0700";
     return {};
 }
 
-// Containers that share /tmp may give two processes one pid; the pid namespace tells them apart.
+// Two processes in containers that share /tmp may have the same pid; their pid namespaces differ.
 std::string socket_path() {
     struct stat space {};
     const bool known = stat("/proc/self/ns/pid", &space) == 0;
@@ -51,7 +51,7 @@ std::string socket_path() {
            std::to_string(getpid()) + ".sock";
 }
 
-// Gives the listening socket, -1 with the reason in errno.
+// Returns the listening socket, or -1 with the reason in errno.
 int listen_at(const std::string& path) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -62,8 +62,8 @@ int listen_at(const std::string& path) {
     std::memcpy(address.sun_path, path.c_str(), path.size());
     const int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (descriptor < 0) return -1;
-    unlink(path.c_str());  // of an earlier process with this pid
-    // The mode of the file is set before anybody can connect: listen() comes last.
+    unlink(path.c_str());  // left by an earlier process with this pid
+    // The mode of the file is set before any process can connect: listen() comes last.
     if (bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
         chmod(path.c_str(), 0600) == 0 && listen(descriptor, 4) == 0)
         return descriptor;
@@ -119,7 +119,7 @@ void serve(int connection) {
     if (send(connection, reply.data(), reply.size(), MSG_NOSIGNAL) < 0) return;
 }
 
-// A program that closes all descriptors may give our number to a socket of its own: never accept for it.
+// A program that closes all descriptors may reuse our number for a socket of its own, whose connections are not ours.
 bool still_ours(const Listener& listener) {
     struct stat facts {};
     return fstat(listener.descriptor, &facts) == 0 && facts.st_dev == listener.device &&
@@ -157,7 +157,7 @@ void start_control() {
     std::snprintf(g_path, sizeof g_path, "%s", path.c_str());
     g_listening.store(true, std::memory_order_release);
     auto* listener = new Listener{descriptor, facts.st_dev, facts.st_ino};
-    if (!start_detached(control_thread, listener)) {
+    if (!start_service_thread(control_thread, listener)) {
         delete listener;
         close(descriptor);
         remove_control();

@@ -1,4 +1,4 @@
-// Owns the Unix socket through which `rocpd control` starts, stops, flushes and asks a running process.
+// Owns the Unix socket through which `rocpd control` starts, stops and flushes a running process, or asks its status.
 #pragma once
 
 namespace rocpd {
@@ -8,7 +8,7 @@ void start_control();
 // Removes the socket of this process. Takes no lock and allocates nothing.
 void remove_control();
 
-// In a forked child: the socket is the parent's.
+// To be called in a forked child: the socket belongs to the parent.
 void forget_control();
 
 }  // namespace rocpd

@@ -19,16 +19,16 @@
 namespace rocpd {
 namespace {
 
-// SQLite's own patience [ms]. Short: fork() waits meanwhile; whoever calls tries again.
+// How long SQLite waits for a lock [ms]. Short, because fork() waits meanwhile; the caller tries again.
 constexpr int kPatience = 20;
 
-// A connection whose descriptor the program closed: closing it would close somebody else's file.
+// Keeps a connection whose descriptor the program closed: closing it would close another file of the program.
 void keep_for_ever(sqlite3* connection) {
     static std::vector<sqlite3*>& lost = *new std::vector<sqlite3*>;
     lost.push_back(connection);
 }
 
-// Finds which descriptor of this process is the file.
+// Returns the descriptor of this process that is the file, -1 when there is none.
 int descriptor_of(dev_t device, ino_t inode) {
     int found = -1;
     DIR* folder = opendir("/proc/self/fd");
@@ -42,14 +42,14 @@ int descriptor_of(dev_t device, ino_t inode) {
     return found;
 }
 
-// Waits until the file is on the disk. Network file systems tell only now that there is no room for it.
+// Waits until the file is on the disk. Network file systems report only now that they have no room for it.
 void sync(const std::string& path) {
     const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) return;
     const int error = fsync(file) != 0 ? errno : 0;
     ::close(file);
     if (error != 0 && error != EINVAL && error != ENOSYS && error != EROFS)
-        fail("cannot bring the file to the disk", std::strerror(error));
+        fail("cannot sync the file to disk", std::strerror(error));
 }
 
 }  // namespace
@@ -63,8 +63,8 @@ Database::~Database() { abandon(); }
 
 void Database::open() {
     connection_ = connect(path_, SQLITE_OPEN_READWRITE, has_locks_ ? nullptr : "unix-none");
-    // Parallel file systems are often mounted without locks. Nobody else writes this file: do without them there. Asked
-    // of the new file only, which nobody else can have locked.
+    // Parallel file systems are often mounted without locks. No other process writes this file, so it needs none there.
+    // Tested on the new file only, which no other process can have locked.
     if (connections_++ == 0 &&
         sqlite3_exec(connection_, "BEGIN IMMEDIATE; COMMIT", nullptr, nullptr, nullptr) != SQLITE_OK) {
         has_locks_ = false;
@@ -72,8 +72,8 @@ void Database::open() {
         connection_ = connect(path_, SQLITE_OPEN_READWRITE, "unix-none");
     }
     sqlite3_busy_timeout(connection_, kPatience);
-    // Journal mode delete is SQLite's own choice. Pages reach the file only at commits, of bounded size: spilling early
-    // would lock out readers in between.
+    // Journal mode delete is SQLite's default. Pages reach the file only at commits, of bounded size: spilling them
+    // earlier would lock out readers.
     run(connection_, "PRAGMA synchronous=OFF; PRAGMA cache_size=-32768; PRAGMA foreign_keys=OFF");
     struct stat facts {};
     if (stat(path_.c_str(), &facts) != 0) fail("cannot open " + path_, std::strerror(errno));
@@ -82,7 +82,7 @@ void Database::open() {
     descriptor_ = descriptor_of(device_, inode_);
 }
 
-// Programs that close all descriptors (daemons do) hand ours to the next file they open: writing on would damage it.
+// Programs that close all descriptors (daemons do) get ours for the next file they open: writing on would damage it.
 bool Database::owns_descriptor() const {
     struct stat facts {};
     return descriptor_ < 0 ||
@@ -112,13 +112,13 @@ Batch Database::batch(const char* table, const char* columns) {
             Insert(connection_, insert_text("INSERT", table, columns, 1))};
 }
 
-void Database::write(const Fact& fact, std::int64_t node, std::int64_t process) {
-    Insert& insert = inserts_.try_emplace(fact.table).first->second;
-    const std::string_view columns = fact.table->columns;
+void Database::write(const Registration& row, std::int64_t node, std::int64_t process) {
+    Insert& insert = inserts_.try_emplace(row.table).first->second;
+    const std::string_view columns = row.table->columns;
     static constexpr std::string_view kOwner = ", nid, pid";
     if (!insert.prepared())
-        insert = Insert(connection_, insert_text("INSERT OR REPLACE", fact.table->name, fact.table->columns, 1));
-    for (const Cell& value : fact.cells) insert.cell(value);
+        insert = Insert(connection_, insert_text("INSERT OR REPLACE", row.table->name, row.table->columns, 1));
+    for (const Cell& value : row.cells) insert.cell(value);
     if (columns.size() > kOwner.size() && columns.substr(columns.size() - kOwner.size()) == kOwner)
         insert.integer(node).integer(process);
     insert.run();
@@ -183,7 +183,7 @@ void Database::abandon() noexcept {
     if (owns_descriptor()) {
         if (in_transaction_) sqlite3_exec(connection_, "ROLLBACK", nullptr, nullptr, nullptr);
         inserts_.clear();
-        sqlite3_close_v2(connection_);  // waits for statements that are still to be finalized
+        sqlite3_close_v2(connection_);  // completes when the last statement is finalized
     } else {
         forget_statements();
         keep_for_ever(connection_);

@@ -11,7 +11,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "facts.h"
+#include "registrations.h"
 #include "insert.h"
 
 struct sqlite3;
@@ -30,23 +30,23 @@ public:
 
     Batch batch(const char* table, const char* columns);
     // Inserts or replaces a row; `node` and `process` go into tables that have columns for them.
-    void write(const Fact& fact, std::int64_t node, std::int64_t process);
+    void write(const Registration& row, std::int64_t node, std::int64_t process);
     // Sets the value of a tag in rocpd_metadata.
     void note(const std::string& tag, const std::string& value);
     // `set` is the SET clause of an UPDATE, `where` a condition.
     void update(const char* table, const std::string& set, const std::string& where);
 
-    // Begins a transaction unless there is one. False: somebody else has the file, and it has to be tried again.
+    // Starts a transaction unless one is open. False: another process has locked the file; try again.
     bool begin();
     bool in_transaction() const { return in_transaction_; }
-    // False: somebody reads the file. The transaction stays, and it has to be tried again.
+    // False: another process reads the file. The transaction stays open; try again.
     bool commit();
-    // Counts up when the connection had to be made anew, and with it every Batch: the program closed our descriptor.
+    // Counts up when the program closed our descriptor: the connection is new, and every Batch must be made again.
     unsigned connections() const { return connections_; }
 
     // Closes after a commit, and waits for the disk.
     void close();
-    // Gives up the connection, rolling back what is not committed.
+    // Closes the connection after a failure, rolling back what is not committed.
     void abandon() noexcept;
 
 private:
@@ -63,9 +63,9 @@ private:
     std::unordered_map<const Table*, Insert> inserts_;
     Insert update_note_, insert_note_;
     bool in_transaction_ = false;
-    bool has_locks_ = true;  // the file system knows locks
+    bool has_locks_ = true;  // the file system supports locks
     unsigned connections_ = 0;
-    int descriptor_ = -1;  // SQLite's own, to be looked at only
+    int descriptor_ = -1;  // SQLite's own: only looked at, never closed
     dev_t device_ = 0;
     ino_t inode_ = 0;
 };

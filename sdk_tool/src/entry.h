@@ -1,4 +1,4 @@
-// Owns the layout of entries in a ring: what the recording thread writes and the writer reads.
+// Owns the layout of the entries in a ring, which the recording thread writes and the writer reads.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,12 @@ enum Kind : std::uint16_t {
     kCounter,    // Head, Value
 };
 
-// A text longer than this is cut, and the cut is counted. It has to fit a quarter of the smallest ring.
+// Longer texts are cut, and the cut is counted. It must fit into a quarter of the smallest ring.
 constexpr std::size_t kLongestText = 32768;
 
 struct Begun {
     std::uint64_t id;           // of the range
-    std::uint64_t stack_id;     // 0: the writer gives one, and the enclosing range's as parent
+    std::uint64_t stack_id;     // 0: the writer assigns one, with the enclosing range as parent
     std::uint64_t parent;
     std::uint64_t correlation;  // external
     std::uint32_t function;     // text, 0: roctxProcessRangeA
@@ -53,19 +53,19 @@ struct Value {
     double value;
 };
 
-// What follows the head of an entry.
-inline const char* behind(const Head& entry) { return reinterpret_cast<const char*>(&entry) + sizeof(Head); }
+// Returns the part of an entry after its head.
+inline const char* after_head(const Head& entry) { return reinterpret_cast<const char*>(&entry) + sizeof(Head); }
 
 template <typename T>
 T body(const Head& entry) {
     T value;
-    std::memcpy(&value, behind(entry), sizeof value);
+    std::memcpy(&value, after_head(entry), sizeof value);
     return value;
 }
 
-// Text that is all of an entry: `flags` holds how many bytes of padding follow it.
+// Returns the text of an entry that holds nothing else: `flags` counts the bytes of padding after it.
 inline std::string_view text_of(const Head& entry) {
-    return {behind(entry), entry.size - sizeof(Head) - entry.flags};
+    return {after_head(entry), entry.size - sizeof(Head) - entry.flags};
 }
 
 }  // namespace rocpd

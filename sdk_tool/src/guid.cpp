@@ -16,7 +16,7 @@ namespace {
 std::uint64_t random_bits() {
     std::uint64_t bits = 0;
     if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) == static_cast<ssize_t>(sizeof bits)) return bits;
-    // Early boot, or no such call: clocks and pid tell processes apart.
+    // Early in boot, or without that system call: clocks and pid differ between processes.
     bits = clock_ns(CLOCK_MONOTONIC) * 0x9E3779B97F4A7C15u;
     return bits ^ (static_cast<std::uint64_t>(getpid()) << 40) ^ clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }

@@ -43,7 +43,7 @@ std::string trimmed(std::string text) {
     return text;
 }
 
-// 64-bit FNV-1a: the same machine gives the same node in every process.
+// 64-bit FNV-1a: every process of a machine finds the same node id.
 std::uint64_t hash_of(std::string_view text) {
     std::uint64_t hash = 0xcbf29ce484222325u;
     for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
@@ -64,7 +64,7 @@ int first_number(const char* const* names, std::size_t count) {
     return -1;
 }
 
-// A login in a URL, as proxies and repositories are given: scheme://user:password@host, scheme://token@host.
+// Whether a URL holds a login, as of a proxy or a repository: scheme://user:password@host, scheme://token@host.
 bool holds_login(std::string_view value) {
     const auto scheme = value.find("://");
     if (scheme == std::string_view::npos) return false;

@@ -1,4 +1,4 @@
-// Owns what is known of the process and its node when recording begins.
+// Owns the description of the process and its node when recording starts.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ struct Identity {
     std::string command;            // arguments, quoted for a shell where they need it
     std::string environment;        // JSON object
     std::string extdata;            // JSON object
-    int rank = -1;                  // of the MPI job, -1 when there is none
-    std::int64_t node_id = 0;       // as rocprofv3: 31 bits of the hash
+    int rank = -1;                  // MPI rank, -1 without one
+    std::int64_t node_id = 0;       // 31 bits of the hash, as rocprofv3 has it
     std::int64_t node_hash = 0;
     std::string machine_id, system, host, release, version, hardware, domain;
 };
 
-// Looks at the calling process. `keep_env` stores environment values that look like secrets too.
+// Describes the calling process. `keep_env` also keeps environment values that look like secrets.
 Identity identify_process(bool keep_env);
 
-// Gives argv as one line that a shell would split into the same words.
+// Returns argv as one line that a shell would split into the same words.
 std::string shell_line(const std::string& zero_terminated_words);
 
 // Whether an environment variable of this name may hold a secret.

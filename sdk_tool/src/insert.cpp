@@ -52,7 +52,7 @@ void Insert::run() {
     next_ = 0;
     const int bound = std::exchange(failed_, SQLITE_OK);
     const int code = bound == SQLITE_OK ? sqlite3_step(statement_) : bound;
-    sqlite3_reset(statement_);  // gives the error of the step again
+    sqlite3_reset(statement_);  // returns the error of the step again
     if (code != SQLITE_DONE) check(sqlite3_db_handle(statement_), code, "cannot write");
 }
 

@@ -6,14 +6,14 @@
 #include <string_view>
 #include <vector>
 
-#include "facts.h"
+#include "registrations.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
 
 namespace rocpd {
 
-// A prepared statement without rows as its result; values are bound in the order of its parameters.
+// A prepared statement that returns no rows; values are bound in the order of its parameters.
 class Insert {
 public:
     Insert() = default;
@@ -26,7 +26,7 @@ public:
 
     Insert& integer(std::int64_t value);
     Insert& real(double value);
-    Insert& text(std::string_view value);  // has to live until run()
+    Insert& text(std::string_view value);  // must live until run()
     Insert& nothing();
     Insert& cell(const Cell& value);
     void run();
@@ -39,10 +39,10 @@ private:
 
     sqlite3_stmt* statement_ = nullptr;
     int next_ = 0;
-    int failed_ = 0;  // what the first value that could not be bound gave
+    int failed_ = 0;  // error code of the first value that could not be bound
 };
 
-// Rows that go into one table many at a time: one statement for kRows of them, another for what is left over. A
+// Rows of one table, inserted many at a time: one statement inserts kRows of them, another a single one of the rest. A
 // statement costs SQLite about as much as a row (AUTOINCREMENT reads and writes its counter once per statement).
 class Batch {
 public:
@@ -55,7 +55,7 @@ public:
         slots_.push_back({Kind::kInteger, value, 0, 0});
         return *this;
     }
-    // A number that is none when it is negative.
+    // NULL when the number is negative.
     Batch& integer_or_null(std::int64_t value) { return value < 0 ? nothing() : integer(value); }
     Batch& real(double value) {
         slots_.push_back({Kind::kReal, 0, 0, value});

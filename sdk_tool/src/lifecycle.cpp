@@ -1,7 +1,6 @@
 #include "lifecycle.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -10,12 +9,13 @@
 
 #include "config.h"
 #include "control.h"
-#include "facts.h"
+#include "registrations.h"
 #include "sampler.h"
 #include "say.h"
 #include "signals.h"
 #include "state.h"
 #include "texts.h"
+#include "thread.h"
 #include "thread_buffer.h"
 #include "writer.h"
 
@@ -24,8 +24,8 @@ namespace {
 
 struct Service {
     std::mutex mutex;
-    Writer* writer = nullptr;  // never deleted: threads may still look at it while the process ends
-    // Of the parents: never deleted either, that would roll back the parent's transaction in the parent's file.
+    Writer* writer = nullptr;  // never deleted: threads may still use it while the process ends
+    // Writers of the parents. Never deleted: that would roll back the parent's transaction in the parent's file.
     std::vector<Writer*> inherited;
 };
 
@@ -45,20 +45,20 @@ Writer* current_writer() {
     return service().writer;
 }
 
-// Whose gate is held; read and written while the other locks are held, too.
+// The writer whose gate is held; read and written only while the other locks are held.
 Writer* g_held = nullptr;
 
 void unlock_all() {
     Writer* writer = g_held;
     config_mutex().unlock();
     service().mutex.unlock();
-    facts().mutex().unlock();
+    registrations().mutex().unlock();
     texts().mutex().unlock();
     ThreadBuffer::list_mutex().unlock();
     if (writer != nullptr) writer->gate().unlock();
 }
 
-// In this order everywhere: gate, threads, strings, facts, service, settings.
+// In this order everywhere: gate, threads, texts, registrations, service, settings.
 void lock_all(Writer* writer) {
     if (writer != nullptr) {
         writer->forks_waiting().fetch_add(1);
@@ -67,7 +67,7 @@ void lock_all(Writer* writer) {
     }
     ThreadBuffer::list_mutex().lock();
     texts().mutex().lock();
-    facts().mutex().lock();
+    registrations().mutex().lock();
     service().mutex.lock();
     config_mutex().lock();
     g_held = writer;
@@ -77,13 +77,13 @@ void before_fork() {
     for (;;) {
         lock_all(current_writer());
         if (service().writer == g_held) return;
-        unlock_all();  // another thread has just started recording: its writer may be at work
+        unlock_all();  // another thread has just started recording, and its writer may be working
     }
 }
 
 void after_fork_in_parent() { unlock_all(); }
 
-// The child has its own life: no writer, no buffers, the same texts and facts, a file of its own.
+// The child starts without writer and buffers, with the texts and registrations of its parent, and gets its own file.
 void after_fork_in_child() {
     ThreadBuffer::forget_all();
     if (service().writer != nullptr) service().inherited.push_back(service().writer);
@@ -93,7 +93,7 @@ void after_fork_in_child() {
     if (g_state.phase.load() == Phase::kRunning) g_state.phase.store(Phase::kIdle);
     for (std::atomic<std::uint32_t>* word : {&g_state.wake, &g_state.asked, &g_state.done, &g_state.finished})
         word->store(0);
-    g_state.homeless.store(0);
+    g_state.unbuffered.store(0);
     g_state.finish.store(false);
     forget_control();
     forget_sampling();
@@ -101,10 +101,10 @@ void after_fork_in_child() {
 }
 
 __attribute__((constructor)) void at_load() {
-    // Made now: a handler must not allocate, and a forked child must not find a thing half made.
+    // Made now: a signal handler must not allocate, and a forked child must not find them half made.
     service();
     texts();
-    facts();
+    registrations();
     config_mutex();
     ThreadBuffer::prepare();
     g_state.pid.store(getpid());
@@ -132,19 +132,11 @@ void* serve(void* start) {
 
 bool is_service_thread() { return t_is_service; }
 
-bool start_detached(void* (*body)(void*), void* argument) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_t thread{};
+bool start_service_thread(void* (*body)(void*), void* argument) {
     auto* start = new Start{body, argument};
-    const int error = pthread_create(&thread, nullptr, serve, start);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (error == 0)
-        pthread_detach(thread);
-    else
-        delete start;
-    return error == 0;
+    if (start_detached(serve, start)) return true;
+    delete start;
+    return false;
 }
 
 Texts& texts() {
@@ -152,8 +144,8 @@ Texts& texts() {
     return only;
 }
 
-Facts& facts() {
-    static Facts& only = *new Facts;
+Registrations& registrations() {
+    static Registrations& only = *new Registrations;
     return only;
 }
 
@@ -164,12 +156,12 @@ bool start_service() {
     if (!is_owner()) return false;  // a child of vfork()
     auto writer = std::make_unique<Writer>(identify_process(config().keep_env));
     Phase idle = Phase::kIdle;
-    // The process may have been told to end meanwhile.
+    // The process may have been asked to end meanwhile.
     if (!g_state.phase.compare_exchange_strong(idle, Phase::kRunning)) return false;
     service().writer = writer.release();
-    if (!start_detached(write_thread, service().writer)) {
+    if (!start_service_thread(write_thread, service().writer)) {
         g_state.phase.store(Phase::kFailed, std::memory_order_release);
-        // While a process ends, or runs another program, its other threads get no thread: no news to anybody.
+        // No message from a service thread: a process that ends, or runs another program, can start no further thread.
         if (!is_service_thread()) say("no thread can be started; nothing is recorded");
         return false;
     }

@@ -40,7 +40,7 @@ void create_tables(sqlite3* connection, const std::string& guid) {
                         kSchemaVersion + "'), ('uuid', '" + suffix + "'), ('guid', '" + guid + "'); COMMIT");
 }
 
-// Gives `source` the name `target` unless that exists. False: it exists.
+// Renames `source` to `target`. False: `target` exists.
 bool rename_to_free(const std::string& source, const std::string& target) {
     if (link(source.c_str(), target.c_str()) == 0) {
         unlink(source.c_str());
@@ -58,13 +58,13 @@ bool rename_to_free(const std::string& source, const std::string& target) {
 
 }  // namespace
 
-// The tables are made under a name that no glob for databases finds: a process that is killed meanwhile leaves no
-// half-made file for readers to stumble on, and the final name appears at once and only where it is free.
+// The tables are made under a name that no glob for databases matches: a process that is killed meanwhile leaves no
+// incomplete database, and the file gets its final name at once, and only a free one.
 std::string make_database(const std::string& folder, const std::string& stem, const std::string& guid) {
     make_folder(folder);
     const std::string partial = folder + "/.rocpd-" + guid + ".partial";
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXCLUSIVE;
-    sqlite3* connection = connect(partial, flags, "unix-none");  // nobody else knows the name
+    sqlite3* connection = connect(partial, flags, "unix-none");  // no other process knows the name
     try {
         create_tables(connection, guid);
         sqlite3_close(connection);

@@ -16,9 +16,9 @@ std::uint64_t next_stack() { return g_next_stack.fetch_add(1, std::memory_order_
 
 }  // namespace
 
-Ranges::Ranges(Tables& tables, References& references)
+Ranges::Ranges(Tables& tables, ReferencedRows& referenced)
     : tables_(tables),
-      references_(references),
+      referenced_(referenced),
       ranges_(texts().number("MARKER_CORE_RANGE_API")),
       core_(texts().number("MARKER_CORE_API")),
       thread_range_(texts().number("roctxThreadRangeA")),
@@ -28,7 +28,7 @@ Ranges::Ranges(Tables& tables, References& references)
 Timeline& Ranges::timeline(ThreadBuffer& thread) {
     if (!thread.timeline.has_row) {
         thread.timeline.has_row = true;
-        references_.thread(thread.tid, static_cast<std::int64_t>(thread.began));
+        referenced_.thread(thread.tid, static_cast<std::int64_t>(thread.began));
     }
     return thread.timeline;
 }
@@ -87,7 +87,7 @@ void Ranges::begin(ThreadBuffer& thread, const Head& entry) {
     }
     range.function = begun.function != 0 ? begun.function : process_range_;
     range.of_thread = begun.of_thread != 0;
-    range.text.assign(behind(entry) + sizeof begun, begun.text_size);
+    range.text.assign(after_head(entry) + sizeof begun, begun.text_size);
     const auto early = ended_.find(begun.id);
     if (early == ended_.end()) {
         begun_.emplace(begun.id, std::move(range));
@@ -101,7 +101,7 @@ void Ranges::end(const Head& entry) {
     const auto number = body<std::uint64_t>(entry);
     const auto begun = begun_.find(number);
     if (begun == begun_.end()) {
-        ended_.emplace(number, Stray{entry.time, round_});  // the begin may lie in another thread's ring
+        ended_.emplace(number, Stray{entry.time, round_});  // the start may still lie in another thread's ring
         return;
     }
     write(begun->second, entry.time, ranges_, false);
@@ -116,7 +116,7 @@ void Ranges::forget_strays() {
 
 void Ranges::name_thread(ThreadBuffer& thread, std::string_view name) {
     thread.timeline.has_row = true;
-    references_.name_thread(thread.tid, name, thread.began);
+    referenced_.name_thread(thread.tid, name, thread.began);
 }
 
 void Ranges::end_thread(ThreadBuffer& thread, std::uint64_t time) {
@@ -130,7 +130,7 @@ void Ranges::end_thread(ThreadBuffer& thread, std::uint64_t time) {
         write(begun->second, time, ranges_, true);
         begun = begun_.erase(begun);
     }
-    references_.end_thread(thread.tid, time);
+    referenced_.end_thread(thread.tid, time);
 }
 
 void Ranges::end_all(std::uint64_t time) {

@@ -1,4 +1,4 @@
-// Owns ranges and marks: nesting, stack ids, ends that come before their begins, ranges that never end.
+// Owns ranges and marks: nesting, stack ids, ends that are read before their starts, ranges that never end.
 #pragma once
 
 #include <atomic>
@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "entry.h"
-#include "references.h"
+#include "referenced_rows.h"
 #include "tables.h"
 #include "thread_buffer.h"
 
@@ -15,7 +15,7 @@ namespace rocpd {
 
 class Ranges {
 public:
-    Ranges(Tables& tables, References& references);
+    Ranges(Tables& tables, ReferencedRows& referenced);
 
     void push(ThreadBuffer& thread, const Head& entry);
     void pop(ThreadBuffer& thread, const Head& entry);
@@ -24,11 +24,11 @@ public:
     void mark(ThreadBuffer& thread, const Head& entry);
     void name_thread(ThreadBuffer& thread, std::string_view name);
 
-    // Ends what a thread left open.
+    // Ends the ranges that a thread left open.
     void end_thread(ThreadBuffer& thread, std::uint64_t time);
-    // Ends what nobody ended.
+    // Ends the ranges that are still open.
     void end_all(std::uint64_t time);
-    // All rings have been emptied once more: ends without a begin that were read the last time are nobody's.
+    // To be called when all rings have been emptied once more: drops ends whose start did not come in this round.
     void forget_strays();
 
 private:
@@ -42,15 +42,15 @@ private:
     void write(const Open& range, std::uint64_t end, std::uint32_t category, bool unfinished);
 
     Tables& tables_;
-    References& references_;
+    ReferencedRows& referenced_;
     std::unordered_map<std::uint64_t, Open> begun_;   // by number
-    std::unordered_map<std::uint64_t, Stray> ended_;  // ends that were read before their begin
+    std::unordered_map<std::uint64_t, Stray> ended_;  // ends that were read before their start
     unsigned round_ = 0;
     std::string json_;
     const std::uint32_t ranges_, core_, thread_range_, process_range_, mark_;  // texts
 };
 
-// Stack ids that ranges and marks get.
+// The next stack id of a range or mark.
 extern std::atomic<std::uint64_t> g_next_stack;
 
 }  // namespace rocpd

@@ -1,4 +1,4 @@
-// Owns the way of an event into the calling thread's ring.
+// Owns writing an event into the calling thread's ring.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ inline std::string_view view(const char* text, std::size_t size) {
     return text != nullptr ? std::string_view{text, size} : std::string_view{};
 }
 
-// Copies into an entry; gives where the next part goes.
+// Copies a part of an entry; returns where the next part starts.
 inline char* append(char* at, const void* data, std::size_t size) {
-    if (size > 0) std::memcpy(at, data, size);  // nothing may come as a null pointer
+    if (size > 0) std::memcpy(at, data, size);  // an empty part may be a null pointer
     return at + padded(size);
 }
 
-// The calling thread's turn at its buffer; none when nothing can be recorded, or when the caller is a signal handler
-// that interrupted a turn.
+// Exclusive use of the calling thread's buffer. False when nothing can be recorded, or when the caller is a signal
+// handler that interrupted another turn of its thread.
 class Turn {
 public:
     Turn() : Turn(ThreadBuffer::mine()) {}
@@ -38,7 +38,7 @@ public:
     explicit operator bool() const { return thread_ != nullptr; }
     ThreadBuffer* operator->() const { return thread_; }
 
-    // Records an entry with `size` bytes behind its head, which `fill` writes. Gives 0, or -1 when it was lost.
+    // Records an entry with `size` bytes after its head, which `fill` writes. Returns 0, or -1 when it was lost.
     template <typename Fill>
     int put(Kind kind, std::uint64_t time, std::size_t size, Fill fill) {
         const std::size_t whole = padded(sizeof(Head) + size);

@@ -25,7 +25,7 @@ constexpr std::size_t padded(std::size_t size) { return (size + 15) & ~static_ca
 
 class Ring {
 public:
-    // Gives nullptr when there is no memory.
+    // Returns nullptr when there is no memory.
     static Ring* create(std::size_t capacity) {
         void* place = mmap(nullptr, sizeof(Ring) + capacity, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -35,7 +35,7 @@ public:
 
     std::size_t capacity() const { return capacity_; }
 
-    // Recording thread: gives room for `size` bytes while `spare` more stay free, or nullptr.
+    // Recording thread: returns room for `size` bytes such that `spare` more stay free, or nullptr.
     char* reserve(std::size_t size, std::size_t spare) {
         const std::size_t offset = tail_local_ & (capacity_ - 1);
         const std::size_t to_end = capacity_ - offset;
@@ -51,15 +51,15 @@ public:
         }
         return data() + offset;
     }
-    // Recording thread: hands the reserved entry over.
+    // Recording thread: makes the reserved entry visible to the writer.
     void publish(std::size_t size) {
         tail_local_ += size;
         tail_.store(tail_local_, std::memory_order_release);
     }
-    // Recording thread: bytes in use, as far as it knows (too many, never too few).
+    // Recording thread: bytes in use, as it last saw them (never too few).
     std::size_t used() const { return tail_local_ - head_seen_; }
 
-    // Writer: gives the oldest entry, or nullptr.
+    // Writer: returns the oldest entry, or nullptr.
     const Head* front() {
         for (;;) {
             if (head_local_ == tail_seen_) {
@@ -75,7 +75,7 @@ public:
         head_local_ += size;
         head_.store(head_local_, std::memory_order_release);
     }
-    // Bytes that wait; exact only when the recording thread rests.
+    // Bytes not yet read; exact only while the recording thread records nothing.
     std::size_t waiting() const { return tail_.load(std::memory_order_acquire) - head_.load(std::memory_order_acquire); }
 
     // The larger ring that the recording thread went on with, once it has left this one for good.

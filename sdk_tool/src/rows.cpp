@@ -5,13 +5,13 @@
 namespace rocpd {
 
 Rows::Rows(const Identity& identity)
-    : tables_(identity), references_(tables_), ranges_(tables_, references_), work_(tables_, references_) {
-    references_.write_new();
+    : tables_(identity), referenced_(tables_), ranges_(tables_, referenced_), gpu_rows_(tables_, referenced_) {
+    referenced_.write_new();
 }
 
 bool Rows::begin() {
     if (!tables_.begin()) return false;
-    references_.write_new();
+    referenced_.write_new();
     return true;
 }
 
@@ -24,12 +24,12 @@ void Rows::take(ThreadBuffer& thread, const Head& entry) {
         case kMark: return ranges_.mark(thread, entry);
         case kThread: return ranges_.name_thread(thread, text_of(entry));
         case kCorrelate: thread.timeline.correlation = body<std::uint64_t>(entry); return;
-        case kRegion: return work_.region(thread, entry);
-        case kDispatch: return work_.dispatch(thread, entry);
-        case kCopy: return work_.copy(thread, entry);
-        case kAllocate: return work_.allocation(thread, entry);
-        case kSample: return work_.sample(entry);
-        case kCounter: return work_.counter(entry);
+        case kRegion: return gpu_rows_.region(thread, entry);
+        case kDispatch: return gpu_rows_.dispatch(thread, entry);
+        case kCopy: return gpu_rows_.copy(thread, entry);
+        case kAllocate: return gpu_rows_.allocation(thread, entry);
+        case kSample: return gpu_rows_.sample(entry);
+        case kCounter: return gpu_rows_.counter(entry);
         default: return;
     }
 }
@@ -37,7 +37,7 @@ void Rows::take(ThreadBuffer& thread, const Head& entry) {
 bool Rows::commit(const Losses& losses) {
     if (!(losses == losses_) && !begin()) return false;
     if (!tables_.in_transaction()) return true;
-    references_.write_new();
+    referenced_.write_new();
     if (!(losses == losses_)) {
         losses_ = losses;
         tables_.note("recorder_lost_events", std::to_string(losses.lost));
@@ -51,7 +51,7 @@ void Rows::finish(const std::vector<ThreadBuffer*>& threads) {
     const std::uint64_t time = now_ns();
     for (ThreadBuffer* thread : threads) end_thread(*thread, time);
     ranges_.end_all(time);
-    work_.end_all();
+    gpu_rows_.end_all();
     tables_.end_process(time);
     tables_.note("recorder_closed", "1");
 }

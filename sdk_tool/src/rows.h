@@ -9,14 +9,14 @@
 #include "entry.h"
 #include "identity.h"
 #include "ranges.h"
-#include "references.h"
+#include "referenced_rows.h"
 #include "tables.h"
 #include "thread_buffer.h"
-#include "work.h"
+#include "gpu_rows.h"
 
 namespace rocpd {
 
-// What was lost or held up, over all threads.
+// Events lost, texts cut and waits, over all threads.
 struct Losses {
     std::uint64_t lost = 0;   // events
     std::uint64_t cuts = 0;   // texts
@@ -34,27 +34,27 @@ public:
     const std::string& path() const { return tables_.path(); }
     std::uint64_t events() const { return tables_.events(); }
 
-    // Makes ready for rows. False: somebody else has the file, and it has to be tried again.
+    // Makes ready for rows. False: another process has locked the file; try again.
     bool begin();
-    // Writes what one entry says.
+    // Writes the rows of one entry.
     void take(ThreadBuffer& thread, const Head& entry);
     void name_thread(ThreadBuffer& thread, std::string_view name) { ranges_.name_thread(thread, name); }
-    // Ends what a thread left open when it ended.
+    // Ends the ranges that a thread left open when it ended.
     void end_thread(ThreadBuffer& thread, std::uint64_t time) { ranges_.end_thread(thread, time); }
-    // All rings have been emptied once more.
+    // To be called when all rings have been emptied once more.
     void drained() { ranges_.forget_strays(); }
-    // False: somebody reads the file, and it has to be tried again.
+    // False: another process reads the file; try again.
     bool commit(const Losses& losses);
-    // Ends everything; a commit and close() follow.
+    // Ends all ranges, threads and the process; commit and close() follow.
     void finish(const std::vector<ThreadBuffer*>& threads);
     void close() { tables_.close(); }
 
 private:
     Tables tables_;
-    References references_;
+    ReferencedRows referenced_;
     Ranges ranges_;
-    Work work_;
-    Losses losses_;  // in the file
+    GpuRows gpu_rows_;
+    Losses losses_;  // as they stand in the file
 };
 
 }  // namespace rocpd

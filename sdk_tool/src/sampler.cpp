@@ -16,7 +16,7 @@
 namespace rocpd {
 namespace {
 
-constexpr std::int64_t kCpu = 900001;  // counter ids, out of the way of hardware counters
+constexpr std::int64_t kCpu = 900001;  // counter ids beyond those of hardware counters
 constexpr std::int64_t kMemory = 900002;
 std::atomic<bool> g_registered{false};
 std::atomic<bool> g_running{false};  // the thread, in this process
@@ -60,7 +60,7 @@ void* sample_thread(void*) {
     const auto period = static_cast<std::uint64_t>(1e9 / config().sample_hz);
     std::uint64_t due = clock_ns(CLOCK_MONOTONIC);
     for (;;) {
-        // Sleeps first: a process that is gone by then, such as a child that just runs another program, leaves no file.
+        // Sleeps first: a process that ends before, such as a child that only runs another program, leaves no file.
         due += period;
         const std::uint64_t now = clock_ns(CLOCK_MONOTONIC);
         if (due < now) due = now;  // late: go on from here rather than catch up
@@ -80,7 +80,7 @@ void* sample_thread(void*) {
 void start_sampling() {
     if (config().sample_hz <= 0 || !g_state.recording.load()) return;
     describe();
-    if (!g_running.exchange(true) && !start_detached(sample_thread, nullptr)) g_running.store(false);
+    if (!g_running.exchange(true) && !start_service_thread(sample_thread, nullptr)) g_running.store(false);
 }
 
 void forget_sampling() { g_running.store(false); }

@@ -6,7 +6,7 @@ namespace rocpd {
 // Starts the thread when a rate is set and recording is on, unless it runs already.
 void start_sampling();
 
-// In a forked child: the thread is the parent's.
+// To be called in a forked child: the thread is the parent's.
 void forget_sampling();
 
 }  // namespace rocpd

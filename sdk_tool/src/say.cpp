@@ -6,7 +6,7 @@ namespace rocpd {
 
 void say(const std::string& line) {
     const std::string text = "rocpd: " + line + "\n";
-    // One write, so that lines of many processes do not mix. There is nobody to tell when it fails.
+    // One write, so that lines of many processes do not mix. A failure cannot be reported anywhere.
     if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;
 }
 

@@ -1,4 +1,4 @@
-// Owns what the recorder says: single lines on stderr, each reason once.
+// Owns the recorder's messages: single lines on stderr, each reason once.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@ namespace {
 
 void ended_by(int number) {
     const int saved = errno;
-    // The interrupted thread may hold a lock that the writer needs: wait only while the writer gets on.
+    // The interrupted thread may hold a lock that the writer needs: wait only while the writer makes progress.
     finish(1000);
     errno = saved;
     signal(number, SIG_DFL);

@@ -1,12 +1,12 @@
-// Owns closing the file when the process is asked to end by a signal that nobody else handles.
+// Owns closing the file when a signal ends the process that the program does not handle.
 #pragma once
 
 namespace rocpd {
 
-// Takes over signals that would end the process, where the program has not: SIGTERM, SIGHUP, SIGABRT.
+// Handles SIGTERM, SIGHUP and SIGABRT where the program has no handler of its own.
 void catch_signals();
 
-// The same for SIGINT, at the first event of the program itself: Python sets up Ctrl-C only where nobody has before.
+// The same for SIGINT, at the first event of the program itself: Python handles Ctrl-C only where no handler is set.
 void catch_interrupt();
 
 }  // namespace rocpd

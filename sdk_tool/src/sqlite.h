@@ -14,10 +14,10 @@ struct DatabaseError : std::runtime_error {
 
 [[noreturn]] void fail(const std::string& what, const std::string& why);
 
-// Throws unless `code` is one of success.
+// Throws unless `code` means success.
 void check(sqlite3* connection, int code, const char* doing);
 
-// Runs statements that give no rows.
+// Runs statements that return no rows.
 void run(sqlite3* connection, const std::string& sql);
 
 // Opens a file. A VFS of nullptr is SQLite's own choice, "unix-none" takes no locks.

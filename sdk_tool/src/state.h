@@ -1,4 +1,4 @@
-// Owns the switches that every recorded event looks at, and what wakes the writer.
+// Owns the switches that every recorded event reads, and waking the writer.
 #pragma once
 
 #include <unistd.h>
@@ -20,14 +20,14 @@ enum class Phase : int {
 struct State {
     std::atomic<bool> recording{false};
     std::atomic<Phase> phase{Phase::kIdle};
-    std::atomic<pid_t> pid{0};               // whose memory this is; a child of vfork() shares it without owning it
-    std::atomic<std::uint32_t> wake{0};      // 1: the writer has something to do before its time
+    std::atomic<pid_t> pid{0};               // owner of this memory: a child of vfork() only shares it
+    std::atomic<std::uint32_t> wake{0};      // 1: the writer has work to do before its interval ends
     std::atomic<std::uint32_t> asked{0};     // flushes asked for
     std::atomic<std::uint32_t> done{0};      // flushes done
     std::atomic<bool> finish{false};         // asked to close the file
     std::atomic<std::uint32_t> finished{0};
-    std::atomic<std::uint32_t> progress{0};  // counts up while the writer gets on
-    std::atomic<std::uint64_t> homeless{0};  // events that were lost because their thread got no buffer
+    std::atomic<std::uint32_t> progress{0};  // counts up while the writer makes progress
+    std::atomic<std::uint64_t> unbuffered{0};  // events that were lost because their thread got no buffer
 };
 
 extern State g_state;

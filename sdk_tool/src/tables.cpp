@@ -19,7 +19,7 @@ constexpr const char* kLevels[] = {"REAL", "VIRTUAL", "SCRATCH"};
 
 std::int64_t as_integer(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 
-// File names go through many tools: nothing but letters, digits, dot, dash and underscore.
+// File names pass through many tools: only letters, digits, dot, dash and underscore.
 std::string name_part(const std::string& host) {
     std::string part = host.empty() ? "localhost" : host;
     for (char& c : part)
@@ -38,7 +38,7 @@ Tables::Tables(Identity identity)
     : identity_(std::move(identity)),
       database_(config().folder, stem(identity_), new_guid()),
       no_region_(texts().number("")) {
-    if (!begin()) fail("cannot write", "somebody has locked the new file");
+    if (!begin()) fail("cannot write", "another process has locked the new file");
     describe_process();
 }
 
@@ -82,7 +82,7 @@ bool Tables::commit() {
 }
 
 void Tables::close() {
-    // Statements have to go before their connection.
+    // Statements must be finalized before their connection.
     for (Batch* batch : batches()) *batch = Batch();
     database_.close();
 }
@@ -103,7 +103,7 @@ void Tables::describe_process() {
         note(tag, "0");
 }
 
-void Tables::put(const Table& table, std::vector<Cell> cells) { put(Fact{&table, std::move(cells)}); }
+void Tables::put(const Table& table, std::vector<Cell> cells) { put(Registration{&table, std::move(cells)}); }
 
 std::int64_t Tables::event(const Event& e) {
     event_.integer(++last_event_)

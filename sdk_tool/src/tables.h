@@ -15,14 +15,14 @@ namespace rocpd {
 
 class Tables {
 public:
-    // Makes the file and its rows of node, process and metadata; a transaction is open then.
+    // Makes the file and its rows of node, process and metadata; leaves a transaction open.
     explicit Tables(Identity identity);
 
     const Identity& identity() const { return identity_; }
     const std::string& path() const { return database_.path(); }
     std::uint64_t events() const { return static_cast<std::uint64_t>(last_event_); }
 
-    // As Database's.
+    // As those of Database.
     bool begin();
     bool in_transaction() const { return database_.in_transaction(); }
     bool commit();
@@ -36,7 +36,7 @@ public:
         std::string_view extdata;  // JSON, empty: {}
     };
 
-    // Gives the id of the event.
+    // Returns the id of the event.
     std::int64_t event(const Event& event);
     void region(std::uint32_t tid, std::uint64_t start, std::uint64_t end, std::uint32_t name, std::int64_t event);
     void argument(std::int64_t event, std::size_t position, std::string_view type, std::string_view name,
@@ -50,7 +50,7 @@ public:
     void string(std::size_t id, std::string_view text);
 
     void put(const Table& table, std::vector<Cell> cells);
-    void put(const Fact& fact) { database_.write(fact, identity_.node_id, identity_.pid); }
+    void put(const Registration& row) { database_.write(row, identity_.node_id, identity_.pid); }
     void note(const std::string& tag, const std::string& value) { database_.note(tag, value); }
     void end_thread(std::uint32_t tid, std::uint64_t time);
     void end_process(std::uint64_t time);
@@ -62,10 +62,10 @@ private:
 
     const Identity identity_;
     Database database_;
-    unsigned prepared_for_ = 0;  // which of the database's connections
+    unsigned prepared_for_ = 0;  // the database's connections() at that time
     Batch event_, region_, argument_, dispatch_, copy_, allocation_, sample_, value_, string_;
     std::int64_t last_event_ = 0;
-    std::uint32_t no_region_;  // the text of no enclosing marker
+    std::uint32_t no_region_;  // text number of the empty name: no enclosing marker
 };
 
 }  // namespace rocpd

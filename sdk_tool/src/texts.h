@@ -15,7 +15,7 @@ namespace rocpd {
 
 class Texts {
 public:
-    // Gives the number of `text`; takes a lock, so recording threads ask ahead of the event.
+    // Returns the number of `text`. Takes a lock, so recording threads ask before the event.
     std::uint32_t number(std::string_view text) {
         const std::lock_guard<std::mutex> lock(mutex_);
         const auto found = numbers_.find(text);
@@ -26,14 +26,14 @@ public:
         return fresh;
     }
 
-    // Gives the texts after the first `known`, in the order of their numbers.
+    // Returns the texts after the first `known`, in the order of their numbers.
     std::vector<std::string_view> after(std::size_t known) {
         const std::lock_guard<std::mutex> lock(mutex_);
         if (known >= texts_.size()) return {};
         return {texts_.begin() + static_cast<std::ptrdiff_t>(known), texts_.end()};
     }
 
-    // Gives the text of a number, empty for 0.
+    // Returns the text of a number, empty for 0.
     std::string_view text(std::uint32_t number) {
         const std::lock_guard<std::mutex> lock(mutex_);
         return number == 0 || number > texts_.size() ? std::string_view() : texts_[number - 1];
@@ -44,7 +44,7 @@ public:
 
 private:
     std::mutex mutex_;
-    std::deque<std::string> texts_;  // never moved: views of them stay good
+    std::deque<std::string> texts_;  // never moved: views of them stay valid
     std::unordered_map<std::string_view, std::uint32_t> numbers_;
 };
 

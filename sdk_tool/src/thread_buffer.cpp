@@ -47,7 +47,7 @@ ThreadBuffer::ThreadBuffer(std::uint32_t thread, Ring* ring)
     : tid(thread), began(now_ns()), reading(ring), writing_(ring) {}
 
 ThreadBuffer* ThreadBuffer::attach() {
-    // A signal handler that records while its thread comes here for the first time would wait for itself.
+    // A signal handler that records while its thread is attaching would wait for itself.
     static thread_local bool attaching = false;
     const Phase phase = g_state.phase.load(std::memory_order_acquire);
     if (attaching || phase == Phase::kClosed || phase == Phase::kFailed) return nullptr;
@@ -65,7 +65,7 @@ ThreadBuffer* ThreadBuffer::create() {
                        : nullptr;
     if (buffer == nullptr) {
         if (ring != nullptr) Ring::destroy(ring);
-        if (g_state.recording.load(std::memory_order_relaxed)) g_state.homeless.fetch_add(1);
+        if (g_state.recording.load(std::memory_order_relaxed)) g_state.unbuffered.fetch_add(1);
         return nullptr;
     }
     {
@@ -157,7 +157,7 @@ char* ThreadBuffer::grow_or_wait(std::size_t size) {
     }
     waits.fetch_add(1, std::memory_order_relaxed);
     for (long pause_ns = 20000;; pause_ns = std::min(pause_ns * 2, 1000000L)) {
-        // Nobody empties the ring after the end, after a failure, or in a child made without fork().
+        // No writer empties the ring after the end, after a failure, or in a child made without fork().
         if (g_state.phase.load(std::memory_order_acquire) != Phase::kRunning || !is_owner()) {
             refuse();
             return nullptr;
@@ -176,12 +176,12 @@ bool ThreadBuffer::send_correlation() {
     new (room) Head{size, kCorrelate, 0, 0};
     std::memcpy(room + sizeof(Head), &correlation_, sizeof correlation_);
     publish(size);
-    correlation_told_ = correlation_;
+    correlation_sent_ = correlation_;
     return true;
 }
 
 bool ThreadBuffer::record_push(std::string_view text) {
-    if (!tell_correlation()) return false;
+    if (!ensure_correlation()) return false;
     const std::uint64_t time = now_ns();
     text = cut(text);
     const std::size_t size = padded(sizeof(Head) + text.size());
@@ -221,7 +221,7 @@ bool ThreadBuffer::push(std::string_view text) {
 bool ThreadBuffer::pop() {
     if (!enter()) return false;
     bool taken = false;
-    if (depth_ > 0) {  // a pop without a push is the program's mistake, and no event
+    if (depth_ > 0) {  // a pop without a push is the program's mistake, not an event
         const std::uint32_t depth = --depth_;
         if (depth < kDeepest && (recorded_[depth / 64] >> (depth % 64) & 1u) != 0) {
             const std::uint64_t time = now_ns();

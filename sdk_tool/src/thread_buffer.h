@@ -1,4 +1,4 @@
-// Owns what one thread records into, and the list of all threads that did.
+// Owns the buffer that one thread records into, and the list of all buffers.
 #pragma once
 
 #include <atomic>
@@ -18,14 +18,14 @@ constexpr std::uint32_t kDeepest = 4096;  // ranges inside ranges that are kept;
 
 class ThreadBuffer {
 public:
-    // Gives the calling thread's buffer, made on first use; nullptr when nothing can be recorded any more.
+    // Returns the calling thread's buffer, made on first use; nullptr when nothing can be recorded any more.
     static ThreadBuffer* mine() { return current_ != nullptr ? current_ : attach(); }
-    // Gives it when the thread has recorded before, else nullptr.
+    // Returns it if the thread has recorded before, else nullptr.
     static ThreadBuffer* existing() { return current_; }
 
     // Makes what all threads share; called once, at load.
     static void prepare();
-    // In a forked child: the other threads are gone, and the parent's buffers belong to the parent.
+    // To be called in a forked child: the other threads are gone, and the buffers are the parent's.
     static void forget_all();
     static std::vector<ThreadBuffer*> all();
     static void remove(ThreadBuffer* buffer);  // an ended thread's, drained
@@ -35,14 +35,14 @@ public:
     bool pop();
     // External correlation id of the ranges and marks that follow.
     void correlate(std::uint64_t id) { correlation_ = id; }
-    // To be called before a range or mark is recorded; false when it cannot be told what they belong to.
-    bool tell_correlation() { return correlation_ == correlation_told_ || send_correlation(); }
+    // Records the correlation id if it changed. To be called before a range or mark; false when it found no room.
+    bool ensure_correlation() { return correlation_ == correlation_sent_ || send_correlation(); }
 
-    // Gives room for an entry, or nullptr when it is lost. Every non-null result is handed over with `publish`.
+    // Returns room for an entry, or nullptr when it is lost. The caller fills the room and calls `publish`.
     char* reserve(std::size_t size);
     void publish(std::size_t size);
 
-    // Guards against a signal handler that records while its thread is recording.
+    // Keeps out a signal handler that records while its thread is recording.
     bool enter() {
         if (busy_) return refuse();
         busy_ = true;
@@ -69,7 +69,7 @@ public:
     std::atomic<std::uint64_t> cuts{0};
     std::atomic<std::uint64_t> waits{0};  // times the thread waited for the writer
     std::atomic<bool> ended{false};
-    // The writer's end.
+    // Used by the writer.
     Ring* reading;
     Timeline timeline;
 
@@ -94,7 +94,7 @@ private:
     std::uint32_t depth_ = 0;
     std::uint32_t open_ = 0;  // recorded ranges that have not ended: room for their ends is kept free
     std::uint64_t correlation_ = 0;
-    std::uint64_t correlation_told_ = 0;
+    std::uint64_t correlation_sent_ = 0;
     bool busy_ = false;
     std::uint64_t recorded_[kDeepest / 64] = {};  // per depth: whether its push was recorded
 };

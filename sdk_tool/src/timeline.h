@@ -1,4 +1,4 @@
-// Owns what the writer knows of a thread: its open ranges and what it was told to put on them.
+// Owns the writer's state of a thread: its open ranges, and the correlation id that its next events get.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace rocpd {
 
-// A range that has begun.
+// A range that has started and not ended.
 struct Open {
     std::uint64_t start = 0;        // [ns]
     std::uint64_t stack_id = 0;
@@ -22,8 +22,8 @@ struct Open {
 
 struct Timeline {
     bool has_row = false;           // in rocpd_info_thread
-    std::uint64_t correlation = 0;  // external correlation id of what comes
-    std::vector<Open> ranges;       // outermost first; beyond `depth`, strings are kept for the next range
+    std::uint64_t correlation = 0;  // external correlation id of the next events
+    std::vector<Open> ranges;       // outermost first; those beyond `depth` are unused, their strings keep their memory
     std::size_t depth = 0;
 };
 

@@ -29,8 +29,9 @@ void Writer::gated(Action action) {
     g_state.progress.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Repeats `action` until it gives true: somebody else has locked the file. Recording threads meanwhile fill their
-// buffers, then wait or drop as they were told; fork() gets through. No progress is made: the end waits a while only.
+// Repeats `action` until it returns true: another process has locked the file. Meanwhile recording threads fill their
+// buffers, then wait or drop events as configured, and fork() gets the gate. This is no progress, so finish() does not
+// wait for it beyond its limit.
 template <typename Action>
 void Writer::persist(Action action) {
     bool done = false;
@@ -61,7 +62,7 @@ void Writer::work() {
         const std::uint64_t now = clock_ns(CLOCK_MONOTONIC);
         if (now < due && !g_state.finish.load(std::memory_order_acquire))
             futex_wait(g_state.wake, 0, (due - now) / 1000000 + 1);
-        // An exchange, not a store: whoever found 1 here and did not wake us has published before.
+        // An exchange, not a store: a thread that found 1 here, and so did not wake us, has published before.
         g_state.wake.exchange(0, std::memory_order_acq_rel);
         const bool last = g_state.finish.load(std::memory_order_acquire);
         const std::uint32_t asked = g_state.asked.load(std::memory_order_acquire);
@@ -77,14 +78,14 @@ void Writer::work() {
     }
 }
 
-// Empties the rings and commits: no transaction stays open while the writer sleeps, so that readers get in, and a
-// program that closes our descriptor meanwhile does no harm.
+// Empties the rings and commits. No transaction stays open while the writer sleeps: readers can read, and a program
+// that closes our descriptor does no harm.
 void Writer::step() {
     drain();
     if (rows_ != nullptr) commit();
 }
 
-// Writes what lies in the rings, with a commit whenever there is enough for one.
+// Writes what is in the rings, with a commit whenever there is enough for one.
 void Writer::drain() {
     gated([this] { threads_ = ThreadBuffer::all(); });
     for (ThreadBuffer* thread : threads_) {
@@ -96,8 +97,8 @@ void Writer::drain() {
 }
 
 void Writer::drain_thread(ThreadBuffer& thread) {
-    // A thread that fills its ring as fast as it is emptied must not keep the others waiting. After so many bytes all
-    // is written that was there at the start: a ring and the smaller ones before it hold less.
+    // A thread that fills its ring as fast as it is emptied must not keep the others waiting. After this many bytes all
+    // that was there at the start is written: a ring and the smaller ones before it hold less.
     const std::size_t enough = 2 * config().buffer_limit;
     for (std::size_t bytes = 0, some = 1; some > 0 && bytes < enough; bytes += some) {
         some = drain_some(thread, kBatch);
@@ -117,7 +118,7 @@ void Writer::remove(ThreadBuffer* thread) {
     });
 }
 
-// Writes up to `entries` and gives their size in bytes, 0 when the ring is empty.
+// Writes up to `entries` entries and returns their size in bytes, 0 when the ring is empty.
 std::size_t Writer::drain_some(ThreadBuffer& thread, std::size_t entries) {
     std::size_t bytes = 0;
     if (thread.reading->front() == nullptr && thread.reading->next.load(std::memory_order_acquire) == nullptr) return 0;
@@ -136,20 +137,20 @@ std::size_t Writer::drain_some(ThreadBuffer& thread, std::size_t entries) {
 
 void Writer::take(ThreadBuffer& thread, const Head& entry) {
     if (rows_ == nullptr && entry.kind == kThread) {
-        names_[thread.tid] = text_of(entry);  // a name alone is nothing to make a file for
+        names_[thread.tid] = text_of(entry);  // a name alone is no reason to make a file
         return;
     }
     if (rows_ == nullptr) open();
     rows_->take(thread, entry);
 }
 
-// Gives the oldest entry of a thread, nullptr when there is none.
+// Returns the oldest entry of a thread, nullptr when there is none.
 const Head* Writer::next_entry(ThreadBuffer& thread) {
     for (;;) {
         if (const Head* entry = thread.reading->front()) return entry;
         Ring* larger = thread.reading->next.load(std::memory_order_acquire);
         if (larger == nullptr) return nullptr;
-        // `next` was set after the last entry of this ring: look once more before leaving it.
+        // `next` was set after the last entry of this ring was published: look once more before leaving it.
         if (const Head* entry = thread.reading->front()) return entry;
         Ring::destroy(thread.reading);
         thread.reading = larger;
@@ -175,7 +176,7 @@ void Writer::commit() {
 
 Losses Writer::losses() const {
     Losses sum = of_ended_;
-    sum.lost += g_state.homeless.load(std::memory_order_relaxed);
+    sum.lost += g_state.unbuffered.load(std::memory_order_relaxed);
     for (const ThreadBuffer* thread : ThreadBuffer::all()) {
         sum.lost += thread->lost.load(std::memory_order_relaxed);
         sum.cuts += thread->cuts.load(std::memory_order_relaxed);
@@ -206,7 +207,7 @@ void Writer::fail(const std::string& why) {
     end(Phase::kFailed);
 }
 
-// Tells everybody who waits. The last thing that a writer does.
+// Wakes all that wait. The last thing that a writer does.
 void Writer::end(Phase phase) {
     gated([this] { rows_.reset(); });
     g_state.phase.store(phase, std::memory_order_release);

@@ -1,4 +1,4 @@
-// Owns the writer thread: when rings are emptied, when the file is committed, and what happens when it cannot be.
+// Owns the writer thread: when rings are emptied, when the file is committed, and what happens when that fails.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ public:
     // The thread's body. Ends when the file is closed or cannot be written.
     void run();
 
-    // Held while SQLite works: fork() waits for it, so that the child's copy of SQLite is whole.
+    // Held while SQLite works: fork() waits for it, so that the child's copy of SQLite is consistent.
     std::mutex& gate() { return gate_; }
     std::atomic<int>& forks_waiting() { return forks_waiting_; }
 
@@ -52,11 +52,11 @@ private:
 
     const Identity identity_;
     std::unique_ptr<Rows> rows_;
-    std::vector<ThreadBuffer*> threads_;  // a member: outside the gate nothing may be allocated or freed either
+    std::vector<ThreadBuffer*> threads_;  // a member, because nothing may be allocated or freed outside the gate
     std::unordered_map<std::uint32_t, std::string> names_;  // of threads that were named before there was a file
     std::mutex gate_;
     std::atomic<int> forks_waiting_{0};
-    Losses of_ended_;  // threads that are gone
+    Losses of_ended_;  // of threads that have ended
     std::uint64_t committed_ = 0;
     std::mutex status_mutex_;
     std::string status_file_;

@@ -78,7 +78,7 @@ int kinds(const Arguments&) {
         rocpd_dispatch_t d{};
         d.event.category = text("KERNEL_DISPATCH");
         d.event.stack_id = d.event.parent_stack_id = 100;
-        d.agent_id = i < 3 ? 1 : 77;  // the third refers to things that nobody registered
+        d.agent_id = i < 3 ? 1 : 77;  // the fourth refers to ids that were never registered
         d.kernel_id = i < 3 ? 1 : 78;
         d.queue_id = i < 3 ? 16 : 79;
         d.stream_id = i < 3 ? 0 : 80;

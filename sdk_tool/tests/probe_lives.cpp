@@ -103,7 +103,7 @@ int waits(const Arguments&) {
     return kCode;
 }
 
-// Records and forks for each line of stdin, then says how long the fork took [ms].
+// Records and forks for each line of stdin, then prints how long the fork took [ms].
 int forks_when_asked(const Arguments&) {
     ranges(10);
     rocpd_flush();
@@ -112,7 +112,7 @@ int forks_when_asked(const Arguments&) {
     char line[64];
     while (std::fgets(line, sizeof line, stdin) != nullptr) {
         ranges(10, "asked");
-        usleep(100000);  // the writer has begun to write them
+        usleep(100000);  // the writer has started to write them
         const std::uint64_t start = rocpd_now();
         const pid_t child = fork();
         if (child == 0) _exit(0);
@@ -146,7 +146,7 @@ int named(const Arguments& a) {
 }
 
 // A thread that records for the first time when there is no memory left.
-int homeless(const Arguments&) {
+int unbuffered(const Arguments&) {
     std::atomic<bool> go{false};
     std::thread late([&] {
         while (!go) usleep(100);
@@ -167,7 +167,7 @@ Scenarios ways_to_live() {
     return {
         {"threads", threads}, {"numbered", numbered}, {"closes", closes_descriptors}, {"until-eof", until_eof},
         {"burst", burst}, {"waits", waits}, {"forks-when-asked", forks_when_asked}, {"toggles", toggles},
-        {"named", named}, {"homeless", homeless},
+        {"named", named}, {"unbuffered", unbuffered},
     };
 }
 

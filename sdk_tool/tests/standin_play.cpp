@@ -1,4 +1,4 @@
-// The stand-in's script: what an application does on a GPU, told as the SDK tells it.
+// The stand-in's script: what an application does on a GPU, reported as the SDK reports it.
 #include <cstring>
 #include <string>
 #include <thread>
@@ -155,7 +155,7 @@ void call_twice(rocprofiler_callback_tracing_kind_t kind, int operation, const c
     Told(kind, operation, fresh(), 0, &data).leave(&data);
 }
 
-// A range or mark, in either of the ways that the SDK has to tell them: as what it is, or as the calls that it takes.
+// A range or mark, in either of the SDK's ways to report them: as what it is, or as the calls that it takes.
 class Range {
 public:
     Range(rocprofiler_marker_core_range_api_id_t what, std::uint64_t id, std::uint64_t parent, const char* text)

@@ -18,7 +18,7 @@ void work(int rounds);
 // A range with one call that launches so many kernels.
 void graph(int kernels);
 
-// A range of the thread and one of the process that nobody ends.
+// A range of the thread and one of the process that never end.
 void leave_open();
 
 // A range that begins before a pause and ends in it.
@@ -32,13 +32,13 @@ void name_stream(const char* text, std::uint64_t stream);
 void pause();
 void resume();
 
-// Before start(): as SDKs that know ranges only by the calls that begin and end them, and calls without arguments.
+// Before start(): behave as SDKs that report ranges only by the calls that start and end them, and no arguments.
 void tell_ranges_as_calls();
 
 // Has `handler` called in the middle of whatever puts a record into a buffer.
 void interrupt_puts(void (*handler)());
 
-// As the SDK at exit: hands over what is buffered and has the client finish. Safe to call twice.
+// As the SDK at exit: delivers what is buffered and finalizes the client. Idempotent.
 void finish();
 
 }  // namespace standin

@@ -1,4 +1,4 @@
-// What the stand-in SDK knows: contexts, buffers, callbacks, external correlation ids. For its own sources.
+// State of the stand-in SDK: contexts, buffers, callbacks, external correlation ids. For its own sources.
 #pragma once
 
 #include <sys/syscall.h>
@@ -63,7 +63,7 @@ struct World {
     std::atomic<std::uint64_t> correlation{1};
     std::atomic<std::uint64_t> dispatch{1};
     std::atomic<bool> finished{false};
-    bool as_calls = false;       // markers are told as calls, and calls without their arguments
+    bool as_calls = false;       // markers are reported as calls, and calls without their arguments
     bool threads_are_quiet = true;  // the client keeps signals off the threads that the SDK starts
     void (*in_put)() = nullptr;  // called while a buffer is locked
 };
@@ -104,10 +104,10 @@ void put(T& record) {
     put_bytes(static_cast<std::uint32_t>(record.kind), &record, sizeof record);
 }
 
-// Has the client told the counters of a dispatch, where it collects some.
+// Reports the counters of a dispatch to a client that collects some.
 void count_dispatch(const rocprofiler_kernel_dispatch_info_t& info);
 
-// The id that the client gives for work of this kind, else what the calling thread pushed last.
+// The id that the client sets for work of this kind, else the one that the calling thread pushed last.
 rocprofiler_user_data_t external_id(rocprofiler_external_correlation_id_request_kind_t kind, std::uint64_t id);
 
 // What the calling thread pushed last.

@@ -23,7 +23,7 @@ def _client(
     built: Build, folder: Path, *arguments: str, threads: int = THREADS, rounds: int = ROUNDS, **env: str
 ) -> subprocess.CompletedProcess[str]:
     preload = {"LD_PRELOAD": str(built.lib / "librocpd-tool.so"), "ROCPD_TRACE": "hip,hsa,marker,kernel,memcpy,alloc,"
-               "scratch,rccl,counters", "ROCPD_TOOL_TOLD": "1"}  # fmt: skip
+               "scratch,rccl,counters", "ROCPD_TOOL_WARNED": "1"}  # fmt: skip
     return subprocess.run(
         [str(built.program("client_probe")), str(threads), str(rounds), *arguments],
         env=environment(folder, **(preload | env)), capture_output=True, text=True, timeout=120, check=False,
@@ -198,7 +198,7 @@ def test_kernel_symbols_and_agents(built: Build, tmp_path: Path) -> None:
 
 def test_choice_of_domains(built: Build, tmp_path: Path) -> None:
     done = _client(built, tmp_path, ROCPD_TRACE="kernel,marker,nonsense")
-    assert done.stderr == "rocpd: ROCPD_TRACE: nonsense is not known and left out\n"
+    assert done.stderr == "rocpd: ROCPD_TRACE: nonsense is unknown and left out\n"
     file = _only(tmp_path)
     assert rows(file, "SELECT DISTINCT category FROM regions ORDER BY 1") == [
         ("MARKER_CORE_API",), ("MARKER_CORE_RANGE_API",)

@@ -119,7 +119,7 @@ def test_no_file_descriptors(built: Build, tmp_path: Path) -> None:
     assert "nothing more is recorded" in _one_line(done.stderr)
 
 
-@pytest.mark.parametrize(("what", "why"), [("file", "it is no folder"), ("open folder", "its mode is not 0700")])
+@pytest.mark.parametrize(("what", "why"), [("file", "it is not a folder"), ("open folder", "its mode is not 0700")])
 def test_no_place_for_the_control_socket(built: Build, tmp_path: Path, what: str, why: str) -> None:
     place = tmp_path / what
     if what == "file":
@@ -133,7 +133,7 @@ def test_no_place_for_the_control_socket(built: Build, tmp_path: Path, what: str
 
 
 def test_no_memory_for_a_thread(built: Build, tmp_path: Path) -> None:
-    assert probe(built, tmp_path / "out", "homeless").returncode == CODE
+    assert probe(built, tmp_path / "out", "unbuffered").returncode == CODE
     (file,) = databases(tmp_path / "out")
     check_closed(file)
     assert metadata(file)["recorder_lost_events"] == "10"

@@ -1,14 +1,15 @@
-/* The recorder: what a program or a tool calls to have events written to a rocpd database of its process.
+/* The recorder: what a program or a tool calls to record events into a rocpd database of its process.
  *
  * There is one recorder per process. It writes nothing until the first event, then one file in the folder
  * ROCPD_OUTPUT_PATH. After fork() the child records into a file of its own.
  *
  * Times are nanoseconds of CLOCK_BOOTTIME (rocpd_now), sizes are bytes. Texts with a size are UTF-8 and need no
- * terminating zero; other texts are zero-terminated, and NULL is no text. What is not UTF-8 is stored as \xff. Texts
- * over 32 KiB are cut, and the cut is counted in the file. All arguments are copied before a function returns.
+ * terminating zero; other texts are zero-terminated, and NULL stands for no text. Bytes that are not UTF-8 are stored as
+ * \xff. Texts over 32 KiB are cut, and the cut is counted in the file. All arguments are copied before a function
+ * returns.
  *
- * Functions that return int give 0 when the event was taken and -1 when it was not: recording is off, the recorder has
- * been closed, or the event was lost to a full buffer (then it is counted in the file). All may be called from any
+ * Functions that return int return 0 when the event was taken and -1 when it was not: recording is off, the recorder
+ * has been closed, or the event was lost to a full buffer (then it is counted in the file). All may be called from any
  * thread. Recording an event takes no lock and allocates nothing but the thread's buffer at its first event.
  */
 #ifndef ROCPD_RECORDER_H
@@ -23,37 +24,41 @@ extern "C" {
 
 #define ROCPD_API __attribute__((visibility("default")))
 
-/* A text that was handed in once and is then named by number; 0 is no text. */
+/* The number of a text that was passed in once; 0 stands for no text. */
 typedef uint32_t rocpd_text_t;
 
 /* ---- switching ---- */
 
-/* Records from now on. Starting twice changes nothing. */
+/* Starts recording. Idempotent. */
 ROCPD_API int rocpd_start(void);
 
-/* Pauses. Ranges that are open then end when they end; what begins while recording is off is not recorded. Stopping too
- * often changes nothing. */
+/* Pauses. Ranges that are open keep their true end; those that start while recording is off are not recorded.
+ * Idempotent. */
 ROCPD_API int rocpd_stop(void);
 
 /* Lets `rocpd control` reach the process before its first event. */
 ROCPD_API int rocpd_listen(void);
 
+/* Does what ROCPD_START says: rocpd_start, or with ROCPD_START=0 only rocpd_listen. For libraries that are loaded to
+ * record a program. */
+ROCPD_API int rocpd_start_as_configured(void);
+
 /* Returns when everything taken so far is in the file: 0, or -1 when the file cannot be written. */
 ROCPD_API int rocpd_flush(void);
 
-/* Closes the file; later events are not taken. Safe to call again, from several threads at once, from exit handlers. */
+/* Closes the file; later events are not taken. Idempotent; safe in several threads at once and in exit handlers. */
 ROCPD_API void rocpd_finalize(void);
 
 typedef struct {
     int recording;    /* 1: events are taken */
-    int failed;       /* 1: the file could not be written; the reason was told on stderr */
+    int failed;       /* 1: the file could not be written; the reason is on stderr */
     int closed;       /* 1: finalized */
     uint64_t written; /* events in the file */
     uint64_t lost;    /* events that found no room */
     char file[1024];  /* path, empty before the first flush */
 } rocpd_status_t;
 
-/* Tells how the recorder of this process stands, as of its last commit. */
+/* Sets the status of this process's recorder, as of its last commit. */
 ROCPD_API void rocpd_status(rocpd_status_t* status);
 
 /* The recorder's clock [ns]. */
@@ -61,23 +66,23 @@ ROCPD_API uint64_t rocpd_now(void);
 
 /* ---- ranges and marks of the calling thread ---- */
 
-/* Begins a range inside the thread's innermost open one. Every push needs its pop, whether it was taken or not. */
+/* Starts a range inside the thread's innermost open one. Every push needs its pop, whether it was taken or not. */
 ROCPD_API int rocpd_range_push(const char* text, size_t size);
 
 /* Ends the thread's innermost range. */
 ROCPD_API int rocpd_range_pop(void);
 
-/* Begins a range that any thread may end. Gives its number for rocpd_range_end, 0 when it was not taken. */
+/* Starts a range that any thread may end. Returns its number for rocpd_range_end, 0 when it was not taken. */
 ROCPD_API uint64_t rocpd_range_begin(const char* text, size_t size);
 
-/* What a tool knows of a range that it was told of. Zeros leave it to the recorder. */
+/* A range as a tool knows it. Zeros leave the choice to the recorder. */
 typedef struct {
     const char* text;
     size_t text_size;         /* [bytes] */
     rocpd_text_t function;    /* name of the region, such as roctxThreadRangeA */
-    uint64_t stack_id;        /* 0: the recorder gives one, and the enclosing range's as parent */
+    uint64_t stack_id;        /* 0: the recorder assigns one, with the enclosing range as parent */
     uint64_t parent_stack_id; /* of the enclosing range or call */
-    uint64_t correlation_id;  /* external; that of rocpd_correlate when the recorder gives the stack id */
+    uint64_t correlation_id;  /* external; that of rocpd_correlate when the recorder assigns the stack id */
     int of_thread;            /* 1: belongs to the calling thread and ends with it at the latest */
 } rocpd_range_t;
 
@@ -94,12 +99,12 @@ ROCPD_API int rocpd_mark(const char* text, size_t size);
  * calling thread records from now on and on the GPU work that it launches; 0 is none. */
 ROCPD_API int rocpd_correlate(uint64_t id);
 
-/* Names the calling thread; taken while recording is off, too. */
+/* Names the calling thread; taken while recording is off too. */
 ROCPD_API void rocpd_name_thread(const char* name, size_t size);
 
 /* ---- what events refer to; call before the first event that does ---- */
 
-/* Gives the number of a text. Takes a lock: ask once, ahead of events. */
+/* Returns the number of a text. Takes a lock: ask once, before the events. */
 ROCPD_API rocpd_text_t rocpd_text(const char* text, size_t size);
 
 typedef struct {
@@ -113,7 +118,7 @@ typedef struct {
     const char* model_name;   /* as the driver names it */
     const char* vendor_name;
     const char* product_name; /* such as AMD Instinct MI300X */
-    const char* user_name;    /* name for people */
+    const char* user_name;    /* readable name */
     const char* extdata;      /* JSON object or NULL */
 } rocpd_agent_t;
 
@@ -132,7 +137,7 @@ typedef struct {
     int64_t id;
     int64_t code_object_id;
     const char* kernel_name;            /* mangled */
-    const char* display_name;           /* name for people */
+    const char* display_name;           /* readable name */
     uint64_t kernel_object;             /* address of the kernel descriptor */
     uint32_t kernarg_segment_size;      /* [bytes] */
     uint32_t kernarg_segment_alignment; /* [bytes] */
@@ -159,8 +164,8 @@ typedef struct {
     int is_derived;
 } rocpd_counter_t;
 
-/* A later registration of the same id takes the place of the earlier one. Events that name an id which nobody
- * registered are kept, and it gets a plain name. */
+/* A later registration of an id replaces the earlier one. Events that name an unregistered id are kept, and the id gets
+ * a plain name. */
 ROCPD_API void rocpd_register_agent(const rocpd_agent_t* agent);
 ROCPD_API void rocpd_register_queue(int64_t id, const char* name);
 ROCPD_API void rocpd_register_stream(int64_t id, const char* name);
@@ -168,7 +173,7 @@ ROCPD_API void rocpd_register_code_object(const rocpd_code_object_t* object);
 ROCPD_API void rocpd_register_kernel_symbol(const rocpd_kernel_symbol_t* symbol);
 ROCPD_API void rocpd_register_counter(const rocpd_counter_t* counter);
 
-/* Makes a time line of samples and gives its id. */
+/* Makes a track of samples and returns its id. */
 ROCPD_API int64_t rocpd_register_track(const char* name);
 
 /* Sets a tag of rocpd_metadata. The file's own tags (guid, uuid, schema_version…, recorder…) stay as they are. */
@@ -184,7 +189,7 @@ typedef struct {
     uint64_t correlation_id;   /* external, set by the user */
     const char* message;       /* stored as {"message": …}, or NULL */
     size_t message_size;       /* [bytes] */
-    rocpd_text_t message_text; /* a message that was handed in before, instead of `message` */
+    rocpd_text_t message_text; /* number of a message, instead of `message` */
 } rocpd_event_t;
 
 typedef struct {
@@ -265,14 +270,17 @@ ROCPD_API int rocpd_counter_value(int64_t dispatch_id, int64_t counter, double v
 
 /* ---- for tools that hold events back ---- */
 
-/* `hand_over` is called before a flush, a start, a stop and the end, by the thread that asks for it, which may be in a
- * signal handler: it has to return soon whatever was interrupted. */
-ROCPD_API void rocpd_before_flush(void (*hand_over)(void));
+/* `flush_pending` is called before a flush, a start, a stop and the end, by the thread that asks for it, which may be in
+ * a signal handler: it must return soon, whatever was interrupted. */
+ROCPD_API void rocpd_before_flush(void (*flush_pending)(void));
+
+/* The most that a killed process may lose [ms], as ROCPD_FLUSH_MS says. */
+ROCPD_API uint32_t rocpd_flush_ms(void);
 
 /* `correlate` is called by rocpd_correlate, in its thread. */
 ROCPD_API void rocpd_on_correlate(void (*correlate)(uint64_t id));
 
-/* Stack ids that the recorder gives start here; a tool that brings its own keeps below. */
+/* The recorder's own stack ids start here; a tool that brings its own ids keeps below. */
 ROCPD_API void rocpd_own_stack_ids_from(uint64_t first);
 
 #ifdef __cplusplus

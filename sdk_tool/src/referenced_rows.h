@@ -1,4 +1,5 @@
-// Owns what rows refer to: texts, threads, agents, queues … are there before the row that names them is committed.
+// Owns the rows that events refer to, on the writer's side: each text, thread, agent, queue … is in the file before
+// an event that names it is committed.
 #pragma once
 
 #include <cstdint>
@@ -7,19 +8,19 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "facts.h"
+#include "registrations.h"
 #include "tables.h"
 
 namespace rocpd {
 
-class References {
+class ReferencedRows {
 public:
-    explicit References(Tables& tables) : tables_(tables) {}
+    explicit ReferencedRows(Tables& tables) : tables_(tables) {}
 
-    // Writes texts and facts that were registered since the last call.
+    // Writes the texts and rows that were registered since the last call.
     void write_new();
 
-    // See to it that there is a row; one that was never registered gets a plain name.
+    // Each makes sure that there is a row; an id that was never registered gets a plain name.
     void thread(std::uint32_t tid, Cell began);
     void agent(std::int64_t id);
     void queue(std::int64_t id) { plain(kQueue, id, "Queue"); }
@@ -29,21 +30,21 @@ public:
     void counter(std::int64_t id);
     void track(std::int64_t id);
 
-    // Gives the thread this name, whether it has a row or will get one.
+    // Names the thread, whether it has a row or will get one.
     void name_thread(std::uint32_t tid, std::string_view name, std::uint64_t began);
-    // The thread has ended: its number may come again.
+    // Sets the end of the thread [ns]. Its number may be used again.
     void end_thread(std::uint32_t tid, std::uint64_t time);
 
 private:
     bool is_new(const Table& table, std::int64_t id) { return known_[&table].insert(id).second; }
     void plain(const Table& table, std::int64_t id, const char* what);
-    void needed_by(const Fact& fact);
+    void needed_by(const Registration& row);
     void put_thread(std::uint32_t tid, Cell name, Cell began);
 
     Tables& tables_;
     std::unordered_map<const Table*, std::unordered_set<std::int64_t>> known_;
     std::size_t texts_written_ = 0;
-    std::size_t facts_written_ = 0;
+    std::size_t registrations_written_ = 0;
 };
 
 }  // namespace rocpd

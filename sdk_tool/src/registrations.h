@@ -1,4 +1,4 @@
-// Owns rows that events refer to (agents, queues, kernels …) between their registration and the writer.
+// Owns what the program registered for events to refer to (agents, queues, kernels …), as rows for the writer.
 //
 // They are kept for the life of the process: a forked child writes them into its own file again.
 #pragma once
@@ -22,7 +22,7 @@ struct Table {
 
 using Cell = std::variant<std::nullptr_t, std::int64_t, double, std::string>;
 
-struct Fact {
+struct Registration {
     const Table* table;
     std::vector<Cell> cells;
 };
@@ -49,22 +49,23 @@ inline constexpr Table kPmc{"rocpd_info_pmc",
                             "units, value_type, block, expression, is_constant, is_derived, nid, pid"};
 inline constexpr Table kTrack{"rocpd_track", "id, name_id, nid, pid"};
 
-class Facts {
+class Registrations {
 public:
-    // Adds a row, in place of an earlier one with the same first column. A row that is there already adds nothing:
+    // Adds a row; it replaces an earlier one with the same first column. A row that is there already changes nothing:
     // programs name the same stream at each step.
     void add(const Table& table, std::vector<Cell> cells) {
         if (&table == &kPmc) has_counters_.store(true, std::memory_order_release);
         const std::lock_guard<std::mutex> lock(mutex_);
-        const auto [known, fresh] = latest_.try_emplace({&table, key(cells.front())}, facts_.size());
-        if (!fresh && facts_[known->second].cells == cells) return;
-        known->second = facts_.size();
-        facts_.push_back({&table, std::move(cells)});
+        const auto [known, fresh] = latest_.try_emplace({&table, key(cells.front())}, rows_.size());
+        if (!fresh && rows_[known->second].cells == cells) return;
+        known->second = rows_.size();
+        rows_.push_back({&table, std::move(cells)});
     }
-    std::vector<Fact> after(std::size_t known) {
+    // Returns the rows after the first `known`, in the order of their registration.
+    std::vector<Registration> after(std::size_t known) {
         const std::lock_guard<std::mutex> lock(mutex_);
-        if (known >= facts_.size()) return {};
-        return {facts_.begin() + static_cast<std::ptrdiff_t>(known), facts_.end()};
+        if (known >= rows_.size()) return {};
+        return {rows_.begin() + static_cast<std::ptrdiff_t>(known), rows_.end()};
     }
     // Whether a counter was ever added.
     bool has_counters() const { return has_counters_.load(std::memory_order_acquire); }
@@ -78,7 +79,7 @@ private:
 
     std::mutex mutex_;
     std::atomic<bool> has_counters_{false};
-    std::vector<Fact> facts_;
+    std::vector<Registration> rows_;
     std::map<std::pair<const Table*, std::string>, std::size_t> latest_;
 };
 

@@ -1,6 +1,6 @@
-#include "work.h"
+#include "gpu_rows.h"
 
-#include "facts.h"
+#include "registrations.h"
 #include "json.h"
 #include "lifecycle.h"
 #include "texts.h"
@@ -8,25 +8,25 @@
 namespace rocpd {
 namespace {
 
-// Values come within moments of their dispatch; these bound the memory of runs of days.
+// Values come within moments of their dispatch; these limits bound the memory of runs that take days.
 constexpr std::size_t kGeneration = std::size_t{1} << 18;  // dispatches
 constexpr std::size_t kMostEarly = std::size_t{1} << 19;   // values
 
 }  // namespace
 
-Work::Work(Tables& tables, References& references)
-    : tables_(tables), references_(references), sample_(texts().number("PROCESS_SAMPLE")) {}
+GpuRows::GpuRows(Tables& tables, ReferencedRows& referenced)
+    : tables_(tables), referenced_(referenced), sample_(texts().number("PROCESS_SAMPLE")) {}
 
-std::uint32_t Work::thread_of(const rocpd_event_t& e, const ThreadBuffer& thread) {
+std::uint32_t GpuRows::thread_of(const rocpd_event_t& e, const ThreadBuffer& thread) {
     if (e.tid == 0 || e.tid == thread.tid) {
-        references_.thread(thread.tid, static_cast<std::int64_t>(thread.began));
+        referenced_.thread(thread.tid, static_cast<std::int64_t>(thread.began));
         return thread.tid;
     }
-    references_.thread(e.tid, nullptr);
+    referenced_.thread(e.tid, nullptr);
     return e.tid;
 }
 
-std::int64_t Work::event_of(const rocpd_event_t& e, std::string_view message) {
+std::int64_t GpuRows::event_of(const rocpd_event_t& e, std::string_view message) {
     json_.clear();
     if (message.empty()) message = texts().text(e.message_text);
     if (!message.empty()) {
@@ -37,16 +37,16 @@ std::int64_t Work::event_of(const rocpd_event_t& e, std::string_view message) {
     return tables_.event({e.category, e.stack_id, e.parent_stack_id, e.correlation_id, json_});
 }
 
-void Work::region(ThreadBuffer& thread, const Head& entry) {
+void GpuRows::region(ThreadBuffer& thread, const Head& entry) {
     const auto r = body<rocpd_region_t>(entry);
-    const char* at = behind(entry) + sizeof r;
+    const char* at = after_head(entry) + sizeof r;
     const std::uint32_t tid = thread_of(r.event, thread);
     const std::int64_t event = event_of(r.event, {at, r.event.message_size});
     tables_.region(tid, r.start, r.end, r.name, event);
     arguments(at + padded(r.event.message_size), r.argument_count, event);
 }
 
-void Work::arguments(const char* at, std::size_t count, std::int64_t event) {
+void GpuRows::arguments(const char* at, std::size_t count, std::int64_t event) {
     for (std::size_t position = 0; position < count; ++position) {
         Argument argument{};
         std::memcpy(&argument, at, sizeof argument);
@@ -57,26 +57,26 @@ void Work::arguments(const char* at, std::size_t count, std::int64_t event) {
     }
 }
 
-void Work::place(std::int64_t agent, std::int64_t queue, std::int64_t stream) {
-    if (agent >= 0) references_.agent(agent);
-    if (queue >= 0) references_.queue(queue);
-    if (stream >= 0) references_.stream(stream);
+void GpuRows::refer_to(std::int64_t agent, std::int64_t queue, std::int64_t stream) {
+    if (agent >= 0) referenced_.agent(agent);
+    if (queue >= 0) referenced_.queue(queue);
+    if (stream >= 0) referenced_.stream(stream);
 }
 
-void Work::dispatch(ThreadBuffer& thread, const Head& entry) {
+void GpuRows::dispatch(ThreadBuffer& thread, const Head& entry) {
     const auto d = body<rocpd_dispatch_t>(entry);
     const std::uint32_t tid = thread_of(d.event, thread);
-    // These columns take no NULL: what is unknown is a row of its own.
-    references_.agent(d.agent_id);
-    references_.queue(d.queue_id);
-    references_.stream(d.stream_id);
-    references_.kernel(d.kernel_id);
-    const std::int64_t event = event_of(d.event, {behind(entry) + sizeof d, d.event.message_size});
+    // These columns take no NULL: an unknown id gets a row of its own.
+    referenced_.agent(d.agent_id);
+    referenced_.queue(d.queue_id);
+    referenced_.stream(d.stream_id);
+    referenced_.kernel(d.kernel_id);
+    const std::int64_t event = event_of(d.event, {after_head(entry) + sizeof d, d.event.message_size});
     tables_.dispatch(d, tid, event);
-    if (facts().has_counters()) remember(d.dispatch_id, event);
+    if (registrations().has_counters()) remember(d.dispatch_id, event);
 }
 
-void Work::remember(std::int64_t dispatch, std::int64_t event) {
+void GpuRows::remember(std::int64_t dispatch, std::int64_t event) {
     if (young_.size() >= kGeneration) {
         old_.swap(young_);
         young_.clear();
@@ -89,47 +89,47 @@ void Work::remember(std::int64_t dispatch, std::int64_t event) {
     early_.erase(early);
 }
 
-std::int64_t Work::event_of_dispatch(std::int64_t dispatch) const {
+std::int64_t GpuRows::event_of_dispatch(std::int64_t dispatch) const {
     if (const auto found = young_.find(dispatch); found != young_.end()) return found->second;
     const auto found = old_.find(dispatch);
     return found != old_.end() ? found->second : 0;
 }
 
-void Work::copy(ThreadBuffer& thread, const Head& entry) {
+void GpuRows::copy(ThreadBuffer& thread, const Head& entry) {
     const auto c = body<rocpd_copy_t>(entry);
     const std::uint32_t tid = thread_of(c.event, thread);
-    place(c.dst_agent_id, c.queue_id, c.stream_id);
-    if (c.src_agent_id >= 0) references_.agent(c.src_agent_id);
-    tables_.copy(c, tid, event_of(c.event, {behind(entry) + sizeof c, c.event.message_size}));
+    refer_to(c.dst_agent_id, c.queue_id, c.stream_id);
+    if (c.src_agent_id >= 0) referenced_.agent(c.src_agent_id);
+    tables_.copy(c, tid, event_of(c.event, {after_head(entry) + sizeof c, c.event.message_size}));
 }
 
-void Work::allocation(ThreadBuffer& thread, const Head& entry) {
+void GpuRows::allocation(ThreadBuffer& thread, const Head& entry) {
     const auto a = body<rocpd_allocation_t>(entry);
     const std::uint32_t tid = thread_of(a.event, thread);
-    place(a.agent_id, a.queue_id, a.stream_id);
+    refer_to(a.agent_id, a.queue_id, a.stream_id);
     const std::int64_t event = event_of(a.event, {});
     json_ = "{}";
     if (a.event.message_size > 0) {
         json_ = "{\"flags\":";
-        append_json(json_, {behind(entry) + sizeof a, a.event.message_size});
+        append_json(json_, {after_head(entry) + sizeof a, a.event.message_size});
         json_ += '}';
     }
     tables_.allocation(a, tid, json_, event);
 }
 
-void Work::sample(const Head& entry) {
+void GpuRows::sample(const Head& entry) {
     const auto s = body<Value>(entry);
-    references_.track(s.target);
+    referenced_.track(s.target);
     const std::int64_t event = tables_.event({sample_, 0, 0, 0, {}});
     tables_.sample(s.target, entry.time, event);
     if (s.counter < 0) return;
-    references_.counter(s.counter);
+    referenced_.counter(s.counter);
     tables_.value(event, s.counter, s.value);
 }
 
-void Work::counter(const Head& entry) {
+void GpuRows::counter(const Head& entry) {
     const auto v = body<Value>(entry);
-    references_.counter(v.counter);
+    referenced_.counter(v.counter);
     if (const std::int64_t event = event_of_dispatch(v.target); event != 0)
         return tables_.value(event, v.counter, v.value);
     if (early_values_ == kMostEarly) end_all();
@@ -137,7 +137,7 @@ void Work::counter(const Head& entry) {
     ++early_values_;
 }
 
-void Work::end_all() {
+void GpuRows::end_all() {
     for (const auto& [dispatch, values] : early_)
         for (const auto& [counter, number] : values) tables_.value(0, counter, number);
     early_.clear();

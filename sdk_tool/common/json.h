@@ -6,7 +6,7 @@
 
 namespace rocpd {
 
-// What becomes of bytes that are not UTF-8.
+// How bytes that are not UTF-8 are written.
 enum class Stray {
     kReadable,  // shown as \xff, so that any reader can show the text
     kExact,     // escaped as \udcff, which Python's surrogateescape turns back into the byte
@@ -15,7 +15,7 @@ enum class Stray {
 // Appends a JSON string, with its quotes.
 void append_json(std::string& out, std::string_view text, Stray stray = Stray::kReadable);
 
-// Gives text that is UTF-8: stray bytes as \xff, nothing else changed.
+// Returns the text as UTF-8: other bytes become \xff, the rest is unchanged.
 std::string readable(std::string_view text);
 
 // Length of the UTF-8 character that starts at `at`, 0 when there is none.

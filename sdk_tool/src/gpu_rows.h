@@ -1,4 +1,5 @@
-// Owns rows of calls and GPU work: API regions with arguments, dispatches, copies, allocations, samples, counters.
+// Owns rows of GPU work and of the calls that launch it: dispatches, copies, allocations, counters and samples, API
+// regions with their arguments.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +10,15 @@
 #include <vector>
 
 #include "entry.h"
-#include "references.h"
+#include "referenced_rows.h"
 #include "tables.h"
 #include "thread_buffer.h"
 
 namespace rocpd {
 
-class Work {
+class GpuRows {
 public:
-    Work(Tables& tables, References& references);
+    GpuRows(Tables& tables, ReferencedRows& referenced);
 
     void region(ThreadBuffer& thread, const Head& entry);
     void dispatch(ThreadBuffer& thread, const Head& entry);
@@ -26,20 +27,20 @@ public:
     void sample(const Head& entry);
     void counter(const Head& entry);
 
-    // Writes values whose dispatch never came.
+    // Writes counter values whose dispatch never came.
     void end_all();
 
 private:
     std::uint32_t thread_of(const rocpd_event_t& event, const ThreadBuffer& thread);
     std::int64_t event_of(const rocpd_event_t& event, std::string_view message);
     void arguments(const char* at, std::size_t count, std::int64_t event);
-    void place(std::int64_t agent, std::int64_t queue, std::int64_t stream);
+    void refer_to(std::int64_t agent, std::int64_t queue, std::int64_t stream);
     void remember(std::int64_t dispatch, std::int64_t event);
     std::int64_t event_of_dispatch(std::int64_t dispatch) const;
 
     Tables& tables_;
-    References& references_;
-    // Events of dispatches that counters were or will be told for, in two generations: long runs forget the older one.
+    ReferencedRows& referenced_;
+    // Event ids of dispatches, which counter values refer to, in two generations: long runs forget the older one.
     std::unordered_map<std::int64_t, std::int64_t> young_, old_;
     // Values that came before their dispatch.
     std::unordered_map<std::int64_t, std::vector<std::pair<std::int64_t, double>>> early_;

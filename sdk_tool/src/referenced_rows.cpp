@@ -1,4 +1,4 @@
-#include "references.h"
+#include "referenced_rows.h"
 
 #include <cstdio>
 #include <utility>
@@ -11,8 +11,8 @@
 namespace rocpd {
 namespace {
 
-// What the kernel calls the thread, empty when it is gone.
-std::string name_in_kernel(std::uint32_t tid) {
+// The operating system's name of the thread, empty when it is gone.
+std::string name_in_system(std::uint32_t tid) {
     const std::string path = "/proc/self/task/" + std::to_string(tid) + "/comm";
     std::string name;
     if (FILE* file = std::fopen(path.c_str(), "re")) {
@@ -28,52 +28,52 @@ std::string numbered(const char* what, std::int64_t id) { return what + (" " + s
 
 }  // namespace
 
-void References::write_new() {
-    const std::vector<Fact> fresh = facts().after(facts_written_);
-    facts_written_ += fresh.size();
-    for (const Fact& fact : fresh) {
-        if (fact.table == &kMetadata) {
-            tables_.note(std::get<std::string>(fact.cells[0]), std::get<std::string>(fact.cells[1]));
+void ReferencedRows::write_new() {
+    const std::vector<Registration> fresh = registrations().after(registrations_written_);
+    registrations_written_ += fresh.size();
+    for (const Registration& row : fresh) {
+        if (row.table == &kMetadata) {
+            tables_.note(std::get<std::string>(row.cells[0]), std::get<std::string>(row.cells[1]));
             continue;
         }
-        known_[fact.table].insert(std::get<std::int64_t>(fact.cells.front()));
-        tables_.put(fact);
+        known_[row.table].insert(std::get<std::int64_t>(row.cells.front()));
+        tables_.put(row);
     }
-    for (const Fact& fact : fresh) needed_by(fact);
-    // After the facts, which name texts.
+    for (const Registration& row : fresh) needed_by(row);
+    // After the rows, which name texts.
     for (const std::string_view text : texts().after(texts_written_)) tables_.string(++texts_written_, text);
 }
 
-void References::needed_by(const Fact& fact) {
-    if (fact.table != &kCodeObject && fact.table != &kPmc && fact.table != &kSymbol) return;
-    const auto* second = std::get_if<std::int64_t>(&fact.cells[1]);
+void ReferencedRows::needed_by(const Registration& row) {
+    if (row.table != &kCodeObject && row.table != &kPmc && row.table != &kSymbol) return;
+    const auto* second = std::get_if<std::int64_t>(&row.cells[1]);
     if (second == nullptr) return;
-    if (fact.table == &kSymbol)
+    if (row.table == &kSymbol)
         code_object(*second);
     else
         agent(*second);
 }
 
-void References::thread(std::uint32_t tid, Cell began) {
-    if (is_new(kThreadTable, tid)) put_thread(tid, name_in_kernel(tid), std::move(began));
+void ReferencedRows::thread(std::uint32_t tid, Cell began) {
+    if (is_new(kThreadTable, tid)) put_thread(tid, name_in_system(tid), std::move(began));
 }
 
-void References::put_thread(std::uint32_t tid, Cell name, Cell began) {
+void ReferencedRows::put_thread(std::uint32_t tid, Cell name, Cell began) {
     const Identity& id = tables_.identity();
     tables_.put(kThreadTable,
                 {std::int64_t{tid}, id.node_id, id.ppid, id.pid, std::int64_t{tid}, std::move(name), std::move(began)});
 }
 
-void References::name_thread(std::uint32_t tid, std::string_view name, std::uint64_t began) {
+void ReferencedRows::name_thread(std::uint32_t tid, std::string_view name, std::uint64_t began) {
     is_new(kThreadTable, tid);
     put_thread(tid, readable(name), static_cast<std::int64_t>(began));
 }
 
-void References::end_thread(std::uint32_t tid, std::uint64_t time) {
+void ReferencedRows::end_thread(std::uint32_t tid, std::uint64_t time) {
     if (known_[&kThreadTable].count(tid) != 0) tables_.end_thread(tid, time);
 }
 
-void References::agent(std::int64_t id) {
+void ReferencedRows::agent(std::int64_t id) {
     if (!is_new(kAgent, id)) return;
     std::vector<Cell> cells(12, nullptr);
     cells[0] = cells[2] = id;
@@ -82,12 +82,12 @@ void References::agent(std::int64_t id) {
     tables_.put(kAgent, std::move(cells));
 }
 
-void References::plain(const Table& table, std::int64_t id, const char* what) {
+void ReferencedRows::plain(const Table& table, std::int64_t id, const char* what) {
     if (!is_new(table, id)) return;
     tables_.put(table, {id, id == 0 ? std::string("Default ") + what : numbered(what, id)});
 }
 
-void References::code_object(std::int64_t id) {
+void ReferencedRows::code_object(std::int64_t id) {
     if (!is_new(kCodeObject, id)) return;
     std::vector<Cell> cells(8, nullptr);
     cells[0] = id;
@@ -96,7 +96,7 @@ void References::code_object(std::int64_t id) {
     tables_.put(kCodeObject, std::move(cells));
 }
 
-void References::kernel(std::int64_t id) {
+void ReferencedRows::kernel(std::int64_t id) {
     if (!is_new(kSymbol, id)) return;
     code_object(0);
     std::vector<Cell> cells(13, nullptr);
@@ -107,7 +107,7 @@ void References::kernel(std::int64_t id) {
     tables_.put(kSymbol, std::move(cells));
 }
 
-void References::counter(std::int64_t id) {
+void ReferencedRows::counter(std::int64_t id) {
     if (!is_new(kPmc, id)) return;
     std::vector<Cell> cells(15, nullptr);
     cells[0] = id;
@@ -116,7 +116,7 @@ void References::counter(std::int64_t id) {
     tables_.put(kPmc, std::move(cells));
 }
 
-void References::track(std::int64_t id) {
+void ReferencedRows::track(std::int64_t id) {
     if (!is_new(kTrack, id)) return;
     tables_.put(kTrack, {id, std::int64_t{texts().number(numbered("track", id))}});
 }

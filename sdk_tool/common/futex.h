@@ -1,4 +1,4 @@
-// Owns waiting for a word of memory to change. Takes no lock: may be used in signal handlers.
+// Owns waiting for a word of memory to change. Takes no lock: usable in signal handlers.
 #pragma once
 
 #include <linux/futex.h>
@@ -11,7 +11,7 @@
 
 namespace rocpd {
 
-// Waits while `word` is `value`, at most `ms`; may come back early.
+// Waits while `word` is `value`, at most `ms`; may return early.
 inline void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t value, std::uint64_t ms) {
     timespec limit{static_cast<time_t>(ms / 1000), static_cast<long>(ms % 1000) * 1000000};
     syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, &limit, nullptr, 0);

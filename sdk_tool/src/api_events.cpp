@@ -8,8 +8,8 @@ using namespace rocpd;
 
 namespace {
 
-// Size of a text as it is stored.
-std::size_t kept(const char* text, std::size_t size) {
+// Size of a text as it is stored [bytes].
+std::size_t stored_size(const char* text, std::size_t size) {
     if (text == nullptr) return 0;
     return size < kLongestText ? size : kLongestText;
 }
@@ -23,7 +23,7 @@ std::size_t size_of(const Turn& turn, const rocpd_argument_t* arguments, std::si
 }
 
 char* append_argument(char* at, const rocpd_argument_t& argument) {
-    const std::size_t size = kept(argument.value, argument.value_size);
+    const std::size_t size = stored_size(argument.value, argument.value_size);
     const Argument head{argument.type, argument.name, static_cast<std::uint32_t>(size), 0};
     return append(append(at, &head, sizeof head), argument.value, size);
 }
@@ -36,7 +36,7 @@ unsigned number_of(const Enumeration& value) {
     return number;
 }
 
-// Records a plain struct, the event's message and arguments.
+// Records a struct as it is, then the message and the arguments of its event.
 template <typename T>
 int record(Kind kind, const T& what, const rocpd_argument_t* arguments = nullptr, std::size_t count = 0) {
     if (!is_recording()) return -1;
@@ -72,7 +72,7 @@ int rocpd_dispatch(const rocpd_dispatch_t* dispatch) { return record(kDispatch, 
 int rocpd_copy(const rocpd_copy_t* copy) { return record(kCopy, *copy); }
 
 int rocpd_allocation(const rocpd_allocation_t* allocation) {
-    // They index names; a C program may have put anything there.
+    // Both index arrays of names; a C program may pass any number.
     if (number_of(allocation->type) > ROCPD_RECLAIM || number_of(allocation->level) > ROCPD_SCRATCH) return -1;
     return record(kAllocate, *allocation);
 }

@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 class Session(Federation):
     """Many rocpd files as one read-only database. Made by `rocpd.connect`; use it in a `with` block or call `close`.
 
-    >>> with rocpd.connect("job") as session:                                     # doctest: +SKIP
-    ...     session.sql("select name, duration from kernels").df()
-    ...     session.where(rocpd.Filters(ranks="0-3")).summary("kernels", by="rank")
-    ...     session.within(rocpd.Window("30%", "60%")).convert("pftrace", "middle.pftrace")
+    >>> import rocpd
+    >>> with rocpd.connect(["rank0.db", "rank1.db"]) as session:
+    ...     frame = session.sql("select name, duration from kernels").df()
+    ...     by_rank = session.where(rocpd.Filters(ranks="0-1")).summary("kernels", by="rank")
+    ...     middle = session.within(rocpd.Window("30%", "60%")).summary("kernels")
     """
 
     def summary(  # noqa: PLR0913 (keywords, each an everyday choice)

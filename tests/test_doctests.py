@@ -26,7 +26,7 @@ RECORDS = "rocpd.record"
 def test_examples(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each example of the text is found, so that none is skipped in silence, and gives what it shows."""
     for rank in range(2):
-        TraceBuilder(rank).kernel("gemm", 0, 10 * (rank + 1)).write(tmp_path / f"rank{rank}.db")
+        TraceBuilder(rank).kernel("gemm", 100, 110 + 10 * rank).write(tmp_path / f"rank{rank}.db")
     monkeypatch.chdir(tmp_path)
     assert doctest.testmod(importlib.import_module(name)) == (0, EXAMPLES[name])
 

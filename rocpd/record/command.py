@@ -66,14 +66,14 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Run:
+class Outcome:
     """How a command ended, and the files of all its processes."""
 
     code: int
     files: tuple[Written, ...] = field(default=())
 
 
-def run(command: Sequence[str], settings: Settings) -> Run:
+def run(command: Sequence[str], settings: Settings) -> Outcome:
     """Run `command` with the recorder in it and in all processes that it starts.
 
     Returns:
@@ -85,7 +85,7 @@ def run(command: Sequence[str], settings: Settings) -> Run:
     token = secrets.token_hex(8)
     environment = environment_of(settings, os.environ) | {"ROCPD_RUN": token}
     code = _wait(command, environment)
-    return Run(code, tuple(_written(settings.folder, token)))
+    return Outcome(code, tuple(_written(settings.folder, token)))
 
 
 def environment_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:

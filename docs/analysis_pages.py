@@ -22,21 +22,21 @@ $ rocpd summary {name} job
 
 _ABOUT = """# Analyses
 
-`rocpd summary NAMES INPUTS` gives them on the command line, `session.summary("name", by="rank")` in Python. An
-analysis gives one table or more; named by the analysis come all of them, named by itself comes one.
+`rocpd summary NAMES INPUTS` prints them on the command line, `session.summary("name", by="rank")` in Python. An
+analysis has one table or more: its own name selects all of them, the name of a table that one.
 
 - Every number is exact over all ranks: sums are integers, medians and percentiles are those of all events.
-- Events without sound times (start 0, end before start) count as calls, not as time, and are told.
+- Events with invalid timestamps (start 0, end before start) count as calls, not as time, and are reported.
 - `--by rank|host|agent|stream` divides a table. Agents and streams are those of a rank: ids repeat across ranks.
-- Windows (`--start`, `--window-kernel`, `--auto-roi` …) and filters (`--rank`, `--kernel` …) hold for all of them.
-- On the console, times have the unit that suits them; csv, json and parquet hold exact nanoseconds, with the unit in
-  the column's name and, for parquet, in its metadata. `--format md` and `html` put all tables on one page.
-- Times called `at_ns` or `start_ns` count from the begin of the time line that all ranks share; clocks of different
-  machines are laid on each other as [architecture.md](architecture.md) says.
+- Windows (`--start`, `--window-kernel`, `--auto-roi` …) and filters (`--rank`, `--kernel` …) apply to all of them.
+- The console shows times in readable units; csv, json and parquet hold exact nanoseconds, with the unit in the column's
+  name and, for parquet, in its metadata. `--format md` and `html` put all tables on one page.
+- Times called `at_ns` or `start_ns` count from the start of the time line that all ranks share; clocks of different
+  machines are aligned as [architecture.md](architecture.md) says.
 - An analysis that lacks its data says so and the exit code is 1; it never prints zeros.
 - Other packages add analyses through the entry point group `rocpd.summaries`: a function that takes a
-  `rocpd.summary.reading.Reading` and gives `rocpd.summary.result.Summary` tables. `reading.each(work)` does a
-  module-level function on each rank, in whichever process, and gives what it returns in the order of ranks.
+  `rocpd.summary.reading.Reading` and returns `rocpd.summary.result.Summary` tables. `reading.each(work)` runs a
+  module-level function on each rank, in any process, and returns the answers in the order of ranks.
 """
 
 

@@ -18,7 +18,8 @@ from rocpd.federate.select.align import Align
 from rocpd.federate.select.filters import Filters, unmatched
 from rocpd.federate.select.selection import Selection
 from rocpd.federate.select.window import Window
-from rocpd.summary.options import STEP_MARKER, By, KernelNames
+from rocpd.summary.options import STEP_MARKER, By
+from rocpd.trace.kernel_names import KernelNames
 
 if TYPE_CHECKING:
     from rocpd.federate.describe import Description

@@ -18,9 +18,9 @@ from rocpd.summary.registry import TOTALS
 
 if TYPE_CHECKING:
     from rocpd.session import Session
-    from rocpd.summary.options import KernelNames
     from rocpd.summary.summarize import SummaryOptions
     from rocpd.summary.tables import SummaryTable
+    from rocpd.trace.kernel_names import KernelNames
 
 
 class ByChoice(StrEnum):
@@ -110,8 +110,9 @@ def summary(
         return
     if mangled and truncate:
         raise UsageError("--mangled-kernels and --truncate-kernels contradict each other")
-    from rocpd.summary.options import STEP_MARKER, By, KernelNames, Options
+    from rocpd.summary.options import STEP_MARKER, By, Options
     from rocpd.summary.run import others
+    from rocpd.trace.kernel_names import KernelNames
 
     named, rest = names_first(options.inputs(paths, inputs), others())
     check_names(rest, others())

@@ -13,9 +13,10 @@ import numpy as np
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.read.columns import columns
 from rocpd.read.names import Names, texts_by_id
-from rocpd.summary.options import By, KernelNames
+from rocpd.summary.options import By
 from rocpd.summary.reading import RankReading
 from rocpd.summary.statements import statement
+from rocpd.trace.kernel_names import KernelNames, names_of_kernels
 from rocpd.trace.times import valid_times
 from rocpd.types import NULL, Ints
 
@@ -23,13 +24,6 @@ KERNEL, COPY = 0, 1
 
 _LINKED = "SELECT O.*, E.stack_id AS stack FROM ({}) O LEFT JOIN rocpd_event E ON E.id = O.event_id"
 _COLUMNS = ("id", "start", "end", "agent", "stream", "name", "stack")
-_SYMBOLS = {
-    KernelNames.DISPLAY: "SELECT id, display_name FROM rocpd_info_kernel_symbol",
-    KernelNames.MANGLED: "SELECT id, COALESCE(kernel_name, display_name) FROM rocpd_info_kernel_symbol",
-    KernelNames.TRUNCATED: (
-        "SELECT id, COALESCE(replace(truncated_kernel_name, '.kd', ''), display_name) FROM kernel_symbols"
-    ),
-}
 _STRINGS = "SELECT id, string FROM rocpd_string"
 _AMONG = " WHERE id IN (SELECT value FROM json_each(?))"
 
@@ -84,7 +78,7 @@ class Ops:
 
 def kernel_texts(reader: RankReader, names: KernelNames, ids: Ints) -> dict[int, str | None]:
     """Give kernel id -> name."""
-    return texts_by_id(reader, _SYMBOLS[names] + _AMONG, ids)
+    return texts_by_id(reader, names_of_kernels(names) + _AMONG, ids)
 
 
 def string_texts(reader: RankReader, ids: Ints) -> dict[int, str | None]:

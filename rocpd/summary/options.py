@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocpd.errors import UsageError
+from rocpd.trace.kernel_names import KernelNames
 
 STEP_MARKER = r"(?i)(?<![a-z])(step|iteration|iter|batch|epoch)(?![a-z])"
 """Markers that name a step of the job, unless told otherwise."""
@@ -23,14 +24,6 @@ class By(enum.StrEnum):
 
 LANES = (By.AGENT, By.STREAM)
 """Divisions of a rank by where its operations run."""
-
-
-class KernelNames(enum.StrEnum):
-    """Which name of a kernel counts."""
-
-    DISPLAY = "display"
-    MANGLED = "mangled"
-    TRUNCATED = "truncated"
 
 
 def division(by: str | By | None) -> By | None:

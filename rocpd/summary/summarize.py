@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from rocpd.federate.federation import Federation
 from rocpd.summary.domains import domain_groups, groups_by_domain
-from rocpd.summary.options import KernelNames, Options
+from rocpd.summary.options import Options
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import GPU_DOMAINS
 from rocpd.summary.tables import SummaryTable, table, table_by_rank
+from rocpd.trace.kernel_names import KernelNames
 from rocpd.types import Progress
 
 

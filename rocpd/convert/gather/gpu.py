@@ -15,6 +15,7 @@ from rocpd.convert.gather.lanes import spread
 from rocpd.convert.model import Annotation, Slices, Track, optional, relabel
 from rocpd.convert.read import Columns
 from rocpd.trace.agents import copy_agents
+from rocpd.trace.kernel_names import shown_name
 from rocpd.types import NULL, Ints
 
 _DISPATCH = (
@@ -126,12 +127,8 @@ def _changes(first: Ints, second: Ints) -> tuple[list[int], list[int]]:
 
 
 def _kernel_names(context: Context, rows: Columns) -> Ints:
-    texts = {
-        number: display or name or f"kernel {number}"
-        for number, display, name in context.tables.rows(
-            "rocpd_info_kernel_symbol", ("id", "display_name", "kernel_name")
-        )
-    }
+    rows_of_names = context.tables.rows("rocpd_info_kernel_symbol", ("id", "display_name", "kernel_name"))
+    texts = {row[0]: shown_name(*row) for row in rows_of_names}
     number = context.events.names.number
     names = relabel(
         rows["kernel_id"], lambda i: number(texts.get(i, "kernel ?" if i == NULL else f"kernel ? (id {i})"))

@@ -16,6 +16,7 @@ from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.open.identify import Rank
 from rocpd.trace.agents import GPUS, copy_agent_sql
 from rocpd.trace.categories import domain_of, normalized
+from rocpd.trace.kernel_names import names_of_kernels
 from rocpd.trace.tables import CATEGORY_TABLES, DOMAIN_TABLES, ON_AGENTS, ON_STREAMS
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 _AGENT = re.compile(r"(?i)(?:(agent|gpu|cpu|nic)[- ]?)?(\d+)")
-_KERNELS = "SELECT id, display_name FROM rocpd_info_kernel_symbol"
 _AGENTS = "SELECT id, type, type_index FROM rocpd_info_agent"
 _CATEGORIES = "SELECT id, string FROM rocpd_string WHERE id IN (SELECT DISTINCT category_id FROM rocpd_event)"
 _LISTED = """
@@ -169,7 +169,7 @@ def _all(filters: Filters, reader: RankReader) -> Iterator[tuple[str, str]]:
 
 
 def _kernel_ids(reader: RankReader, pattern: re.Pattern[str]) -> list[int]:
-    return [number for number, name in reader.rows(_KERNELS) if name is not None and pattern.search(name)]
+    return [number for number, name in reader.rows(names_of_kernels()) if name is not None and pattern.search(name)]
 
 
 def _listed(ids: Iterable[int]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocpd.errors import RocpdError
 from rocpd.federate.select.filters import expression
+from rocpd.trace.kernel_names import names_of_kernels
 from rocpd.trace.times import VALID_TIMES
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 # Sums as reals: a damaged trace can pass 64 bits, and only the order counts.
 _KERNELS = f"""
-SELECT S.display_name, TOTAL(K."end" - K.start), MIN(K.start), MAX(K."end")
-FROM rocpd_kernel_dispatch K LEFT JOIN rocpd_info_kernel_symbol S ON S.id = K.kernel_id
+SELECT S.name, TOTAL(K."end" - K.start), MIN(K.start), MAX(K."end")
+FROM rocpd_kernel_dispatch K LEFT JOIN ({names_of_kernels()}) S ON S.id = K.kernel_id
 WHERE {VALID_TIMES}
 GROUP BY K.kernel_id"""
 

@@ -1,6 +1,6 @@
-"""Owns how results reach the disk: under a temporary name, renamed when complete.
+"""Writes results to disk: under a temporary name, renamed when complete.
 
-Never replaces an existing file unless told to, never leaves a partial one behind.
+Never replaces an existing file unless `force` is set, never leaves a partial one.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ def check_free(path: Path, force: bool) -> None:
         OutputError: `path` exists without `force`, or is a folder.
     """
     if path.is_dir():
-        raise OutputError(f"{path}: is a folder, a file is to be written there", "choose another name with -o")
+        raise OutputError(f"{path}: is a folder, not a file", "choose another name with -o")
     if not force and os.path.lexists(path):
         raise OutputError(f"{path}: exists", "give --force to replace it, or another name with -o")
 
 
 @contextlib.contextmanager
 def complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path]:
-    """Give a temporary path in the folder of `path`; rename it to `path` when the block ends well.
+    """Yield a temporary path in the folder of `path`; rename it to `path` when the block succeeds.
 
-    When the block raises (Ctrl-C included) the temporary file, SQLite's journal beside it and
+    When the block raises (Ctrl-C included), the temporary file, SQLite's journal beside it and
     the folders made for it are removed.
 
     Args:
@@ -42,14 +42,14 @@ def complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path]:
         OutputError: the file exists, the disk is full, or the folder cannot be written.
     """
     check_free(path, force)
-    made = [p for p in (path.parent, *path.parent.parents) if not p.exists()]
+    new_folders = [p for p in (path.parent, *path.parent.parents) if not p.exists()]
     # No part of the final name: 200 characters plus an ending may exceed what a folder takes.
     temporary = path.parent / f".rocpd-{secrets.token_hex(6)}.partial"
     done = False
     try:
-        with told_as_output_error(path):
+        with as_output_error(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.touch(exist_ok=False)  # a folder that cannot be written is told here, whoever writes the file
+            temporary.touch(exist_ok=False)  # a folder that cannot be written fails here, in the same words for all
             yield temporary
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
@@ -60,16 +60,16 @@ def complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path]:
         if not done:
             for ending in ("", "-journal", "-wal", "-shm"):
                 Path(f"{temporary}{ending}").unlink(missing_ok=True)
-            for folder in made:
+            for folder in new_folders:
                 with contextlib.suppress(OSError):
                     folder.rmdir()
 
 
 @contextlib.contextmanager
 def folder_complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path]:
-    """Give a temporary folder beside `path`; rename it to `path` when the block ends well.
+    """Yield a temporary folder beside `path`; rename it to `path` when the block succeeds.
 
-    When the block raises (Ctrl-C included) all of it is removed, and the folders made for it.
+    When the block raises (Ctrl-C included), it is removed, and so are the folders made for it.
 
     Args:
         path: final name; missing parents are made.
@@ -79,12 +79,12 @@ def folder_complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path
         OutputError: `path` exists, is a file, the disk is full, or the folder cannot be written.
     """
     _check_folder_free(path, force)
-    made = [p for p in (path.parent, *path.parent.parents) if not p.exists()]
+    new_folders = [p for p in (path.parent, *path.parent.parents) if not p.exists()]
     temporary = path.parent / f".rocpd-{secrets.token_hex(6)}.partial"
     old = temporary.with_suffix(".old")
     done = False
     try:
-        with told_as_output_error(path):
+        with as_output_error(path):
             temporary.mkdir(parents=True)
             yield temporary
             for file in (p for p in temporary.rglob("*") if p.is_file()):
@@ -102,23 +102,23 @@ def folder_complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path
         elif old.exists():
             old.rename(path)
         if not done:
-            for folder in made:
+            for folder in new_folders:
                 with contextlib.suppress(OSError):
                     folder.rmdir()
 
 
 def _check_folder_free(path: Path, force: bool) -> None:
     if os.path.lexists(path) and not path.is_dir():
-        raise OutputError(f"{path}: is a file, a folder is to be written there", "choose another name with -o")
+        raise OutputError(f"{path}: is a file, not a folder", "choose another name with -o")
     if not force and path.exists():
         raise OutputError(f"{path}: exists", "give --force to replace it, or another name with -o")
 
 
 @contextlib.contextmanager
-def told_as_output_error(path: Path) -> Iterator[None]:
-    """Turn what the operating system says of a failed write into an `OutputError` naming `path`.
+def as_output_error(path: Path) -> Iterator[None]:
+    """Turn the operating system's errors of a failed write into an `OutputError` that names `path`.
 
-    A broken pipe passes unchanged: the reader of stdout went away, which is no error of ours.
+    A broken pipe passes unchanged: the reader of stdout went away, which is not our error.
     """
     try:
         yield

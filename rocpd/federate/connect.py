@@ -15,9 +15,9 @@ from rocpd.federate.federation import Notes
 from rocpd.federate.job import Job
 from rocpd.federate.limits import DEFAULT, Limits
 from rocpd.federate.open import source
-from rocpd.federate.open.damage import check
-from rocpd.federate.open.identify import Rank, distinct, identify, number
-from rocpd.federate.open.opening import Opening, plan
+from rocpd.federate.open.damage import check_file
+from rocpd.federate.open.identify import Rank, identify, numbered, without_duplicates
+from rocpd.federate.open.opening import Opening, opening_of
 from rocpd.federate.run.executor import Executor
 from rocpd.federate.run.files import Files
 from rocpd.federate.select.align import Align
@@ -54,19 +54,19 @@ def open_job(inputs: Inputs, how: HowToOpen, notes: Notes) -> Job:
         InputError: nothing found, or a file that cannot be used.
         UsageError: the cluster cannot be used.
     """
-    sources = source.find(inputs, skip_bad=how.skip_bad)
+    sources = source.find_sources(inputs, skip_bad=how.skip_bad)
     openings: list[Opening] = []
     with contextlib.ExitStack() as undo:
         undo.callback(_discard, openings)
         ranks, opened = _identify_all(sources, how, openings)
-        kept, doubles = distinct(ranks)
+        kept, doubles = without_duplicates(ranks)
         executor = _executor(how, notes)
         files = Files((rank.opening for rank in kept), executor, how.jobs, how.limits)
         undo.pop_all()
     _discard(opening for opening in openings if opening not in files.openings)
     for note in (*opened, *doubles):
         notes.add(note)
-    return Job(number(kept), files, how.align, how.clock_offsets)
+    return Job(numbered(kept), files, how.align, how.clock_offsets)
 
 
 def _discard(openings: Iterable[Opening]) -> None:
@@ -83,7 +83,7 @@ def _executor(how: HowToOpen, notes: Notes) -> Executor | None:
 
 
 def _identify_all(
-    sources: source.Found, how: HowToOpen, openings: list[Opening]
+    sources: source.Sources, how: HowToOpen, openings: list[Opening]
 ) -> tuple[Sequence[Rank], Sequence[str]]:
     """Identify the ranks of all files; `openings` grows by each file that was opened."""
     ranks: list[Rank] = []
@@ -91,11 +91,11 @@ def _identify_all(
     left_out = []
     for path in sources.paths:
         try:
-            opening = plan(path, how.limits.busy_ms)
+            opening = opening_of(path, how.limits.busy_ms)
             openings.append(opening)
             of_file = identify(opening)
             if how.skip_bad:
-                check(opening)
+                check_file(opening)
             ranks += of_file
         except InputError as error:
             if not how.skip_bad:

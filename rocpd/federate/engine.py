@@ -14,7 +14,7 @@ import apsw
 from rocpd.errors import QueryError, RocpdError, UsageError
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Plan, Strategy
-from rocpd.federate.result import Cursor, Rows, told_as_query_error
+from rocpd.federate.result import Cursor, Rows, as_query_error
 from rocpd.federate.run.attach import ATTACH_LIMIT, Attached
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share
@@ -141,9 +141,9 @@ class Engine:
 
     def _run_attached(self, sql: str, parameters: Parameters) -> Rows:
         attached = self.attach()
-        with told_as_query_error(self._files.blame):
+        with as_query_error(self._files.raise_for_damaged_file):
             attached.prepare(sql)
-        cursor = Cursor(attached.connection, sql, parameters, self._files.blame)
+        cursor = Cursor(attached.connection, sql, parameters, self._files.raise_for_damaged_file)
         if not self._holds_a_lock(sql):
             return cursor
         columns = cursor.columns

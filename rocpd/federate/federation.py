@@ -293,7 +293,7 @@ class Federation:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         try:
-            self.job.files.blame(error)
+            self.job.files.raise_for_damaged_file(error)
         finally:
             self.close()
 

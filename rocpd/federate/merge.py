@@ -18,7 +18,7 @@ from rocpd.errors import InputError, OutputError
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.open.opening import Opening, told_as_input_error
+from rocpd.federate.open.opening import Opening, as_input_error
 from rocpd.output import complete_or_nothing
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables, relations, select_text
@@ -52,7 +52,7 @@ def merge(session: Federation, path: Path, force: bool = False, progress: Progre
         connection = apsw.Connection(str(temporary), flags=_FLAGS)
         let_signals_in(connection)
         try:
-            with _told_as_output_error(path):
+            with _as_output_error(path):
                 _set_up(connection)
                 files = _files(session)
                 stored = {file: _stored(session, ranks[0]) for file, ranks in files.items()}
@@ -79,7 +79,7 @@ def _set_up(connection: apsw.Connection) -> None:
 
 
 @contextlib.contextmanager
-def _told_as_output_error(path: Path) -> Iterator[None]:
+def _as_output_error(path: Path) -> Iterator[None]:
     """Turn what SQLite says of a failed write into an `OutputError` naming `path`."""
     try:
         yield
@@ -115,7 +115,7 @@ class _Stored:
 def _stored(session: Federation, rank: Rank) -> _Stored:
     """Read what the file of a rank says, on the connection that counts its rows too."""
     texts: dict[str, list[tuple[str, str]]] = {}
-    with told_as_input_error(rank.opening.path), session.reader(rank.number).lend() as database:
+    with as_input_error(rank.opening.path), session.reader(rank.number).lend() as database:
         connection = database.connection
         select = "SELECT tbl_name, name, sql FROM sqlite_master WHERE type = ? AND sql IS NOT NULL"
         for kind in ("table", "index"):
@@ -174,7 +174,7 @@ class _Copy:
     def run(self, files: Mapping[Opening, Sequence[Rank]], stored: Mapping[Opening, _Stored]) -> dict[str, int]:
         """Copy everything; give table -> rows that its source holds."""
         for opening, ranks in files.items():
-            with told_as_input_error(opening.path), _told_as_output_error(self._path):
+            with as_input_error(opening.path), _as_output_error(self._path):
                 self._copy_file(opening, ranks, stored[opening].texts)
         return self._counts
 

@@ -18,8 +18,8 @@ import apsw
 from rocpd.errors import InputError, OutputError
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import identify
-from rocpd.federate.open.opening import Opening, plan, told_as_input_error
-from rocpd.output import complete_or_nothing, folder_complete_or_nothing, told_as_output_error
+from rocpd.federate.open.opening import Opening, as_input_error, opening_of
+from rocpd.output import as_output_error, complete_or_nothing, folder_complete_or_nothing
 from rocpd.types import Progress
 
 INDEX = "index.yaml"
@@ -110,20 +110,20 @@ def _names(openings: Sequence[Opening]) -> list[str]:
 
 def _copy(opening: Opening, target: Path) -> None:
     """Copy one file, consistent even while it is written, and check that the copy holds the same ranks."""
-    with told_as_output_error(target):
+    with as_output_error(target):
         if opening.copy or not (opening.is_live or _beside(opening.path, "-wal").exists()):
             source = opening.copy / "copy.db" if opening.copy else opening.path
             shutil.copyfile(source, target)
         else:
             _backup(opening, target)
-    if [rank.guid for rank in identify(plan(target))] != [rank.guid for rank in identify(opening)]:
+    if [rank.guid for rank in identify(opening_of(target))] != [rank.guid for rank in identify(opening)]:
         raise OutputError(f"{target}: the copy differs from {opening.path}")
 
 
 def _backup(opening: Opening, target: Path) -> None:
     source, copy = opening.connect(), apsw.Connection(str(target))
     try:
-        with told_as_input_error(opening.path), copy.backup("main", source, "main") as backup:
+        with as_input_error(opening.path), copy.backup("main", source, "main") as backup:
             while not backup.done:
                 backup.step(_PAGES)
     except apsw.Error as error:
@@ -140,7 +140,7 @@ def _moved(openings: Sequence[Opening], folder: Path, force: bool, progress: Pro
     if not force and os.path.lexists(folder):
         raise OutputError(f"{folder}: exists", "choose another name with -d")
     targets = {o.path: folder / name for o, name in zip(openings, _names(openings), strict=True)}
-    with told_as_output_error(folder), _undone(folder) as done:
+    with as_output_error(folder), _undone(folder) as done:
         for number, (path, target) in enumerate(targets.items(), 1):
             for ending in ("", *(e for e in _BESIDE if _beside(path, e).exists())):
                 _move(_beside(path, ending), _beside(target, ending), done)

@@ -88,7 +88,7 @@ class Cursor(Rows):
         tolerant = None if exact else functools.partial(_tolerant, connection, sql, parameters, names)
         super().__init__(names, _stream(self._cursor, tolerant, blame))
         self._tolerant, self._blame = tolerant, blame
-        with told_as_query_error(blame):
+        with as_query_error(blame):
             self._cursor.execute(sql, parameters)
 
     def fetchall(self) -> list[Row]:
@@ -97,7 +97,7 @@ class Cursor(Rows):
         if not isinstance(rows, Generator) or inspect.getgeneratorstate(rows) != inspect.GEN_CREATED:
             return super().fetchall()
         self._rows = iter(())
-        with told_as_query_error(self._blame):
+        with as_query_error(self._blame):
             try:
                 return self._cursor.fetchall()
             except UnicodeDecodeError as error:
@@ -122,7 +122,7 @@ def _stream(
 ) -> Iterator[Row]:
     """Give the rows of a cursor; `tolerant` gives those after the first n when text turns out not to be UTF-8."""
     given = 0
-    with told_as_query_error(blame):
+    with as_query_error(blame):
         try:
             for row in cursor:
                 yield row
@@ -154,7 +154,7 @@ def _tolerant(
 
 
 @contextlib.contextmanager
-def told_as_query_error(blame: Callable[[BaseException], None] | None = None) -> Iterator[None]:
+def as_query_error(blame: Callable[[BaseException], None] | None = None) -> Iterator[None]:
     """Turn what SQLite says of a statement into a `QueryError`, unless `blame` raises what it knows better."""
     try:
         yield

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rocpd.errors import OutputError
-from rocpd.output import check_free, told_as_output_error
+from rocpd.output import as_output_error, check_free
 from rocpd.simulate import disk
 from rocpd.simulate.options import JobOptions
 from rocpd.simulate.plan import plan
@@ -35,7 +35,7 @@ def simulate(options: JobOptions, progress: Callable[[int, int], None] | None = 
     paths = tuple(options.out / f"rank{rank:0{width}d}.db" for rank in range(options.ranks))
     _check_folder(options, paths)
     for done, (path, place) in enumerate(zip(paths, job.ranks, strict=True), 1):
-        with told_as_output_error(path):
+        with as_output_error(path):
             disk.clear_beside(path)
             write_rank(path, job, place)
             disk.leave_as(path, place)

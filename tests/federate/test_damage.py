@@ -9,8 +9,8 @@ import pytest
 
 import rocpd
 from rocpd.errors import InputError, QueryError
-from rocpd.federate.open.damage import check
-from rocpd.federate.open.opening import plan
+from rocpd.federate.open.damage import check_file
+from rocpd.federate.open.opening import opening_of
 from rocpd.schema.write import suffix_of
 from tests.build import TraceBuilder, guid_of
 
@@ -74,6 +74,6 @@ def test_skip_bad_reads_whole_files(files: list[Path]) -> None:
 def test_rows_that_break_a_constraint_are_no_damage(tmp_path: Path) -> None:
     trace = TraceBuilder().sql("PRAGMA ignore_check_constraints = 1")
     path = trace.sql("UPDATE \"rocpd_info_agent{uuid}\" SET type = 'TPU'").write(tmp_path / "0.db")
-    check(plan(path))
+    check_file(opening_of(path))
     connection = apsw.Connection(str(path))
     assert "CHECK constraint failed" in str(connection.execute("PRAGMA quick_check(1)").get)

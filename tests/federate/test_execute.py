@@ -240,9 +240,9 @@ def test_a_slow_reader_lets_the_writer_commit(mode: str, strategy: str, tmp_path
 
 def test_files_that_rest_are_streamed(tmp_path: Path) -> None:
     path = TraceBuilder(0).region("f", 1, 2).write(tmp_path / "0.db")
-    assert opening.plan(path).is_live
+    assert opening.opening_of(path).is_live
     os.utime(path, (time.time() - 3600,) * 2)
-    assert not opening.plan(path).is_live
+    assert not opening.opening_of(path).is_live
 
 
 def test_a_spool_keeps_rows_in_order() -> None:

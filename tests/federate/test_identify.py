@@ -12,8 +12,8 @@ import pytest
 
 import rocpd
 from rocpd.errors import InputError
-from rocpd.federate.open.identify import MPI_VARIABLES, distinct, identify, number
-from rocpd.federate.open.opening import plan
+from rocpd.federate.open.identify import MPI_VARIABLES, identify, numbered, without_duplicates
+from rocpd.federate.open.opening import opening_of
 from rocpd.schema.load import VIEWS
 from rocpd.schema.versions import VERSIONS
 from rocpd.schema.write import Writer, suffix_of
@@ -101,7 +101,7 @@ def test_else_order_of_host_pid_and_guid(open_job: OpenJob) -> None:
 def test_what_a_rank_knows_of_itself(tmp_path: Path) -> None:
     trace = TraceBuilder(5, host="n1", pid=42, machine="m", command="/usr/bin/my app", environment={"PMI_RANK": "7"})
     path = trace.write(tmp_path / "a.db", "3.0.1")
-    (rank,) = number(identify(plan(path)))
+    (rank,) = numbered(identify(opening_of(path)))
     assert (rank.guid, rank.suffix, rank.version) == (guid_of(5), suffix_of(guid_of(5)), "3.0.1")
     assert (rank.hostname, rank.machine_id, rank.pid, rank.command) == ("n1", "m", 42, "/usr/bin/my app")
     assert (rank.mpi_rank, rank.opening.path) == (7, path)
@@ -113,24 +113,24 @@ def test_what_a_rank_knows_of_itself(tmp_path: Path) -> None:
 # The same GUID twice.
 
 
-def test_a_guid_given_twice_counts_once_and_is_told_once(tmp_path: Path) -> None:
+def test_a_guid_given_twice_counts_once_with_a_note(tmp_path: Path) -> None:
     first, second = (TraceBuilder(n).kernel("gemm", 1, 2 + n).write(tmp_path / f"{n}.db") for n in (0, 1))
-    whole = merged(tmp_path / "merged.db", *(TraceBuilder(n).kernel("gemm", 1, 2 + n) for n in (0, 1)))
+    both = merged(tmp_path / "merged.db", *(TraceBuilder(n).kernel("gemm", 1, 2 + n) for n in (0, 1)))
     (tmp_path / "copy.db").write_bytes(first.read_bytes())
-    told: list[str] = []
-    with rocpd.connect([first, tmp_path / "copy.db", second, whole], on_note=told.append) as session:
+    notes: list[str] = []
+    with rocpd.connect([first, tmp_path / "copy.db", second, both], on_note=notes.append) as session:
         assert session.sql("SELECT guid, duration FROM kernels").fetchall() == [(guid_of(0), 1), (guid_of(1), 2)]
-        assert told == session.notes
-        assert told == [
+        assert notes == session.notes
+        assert notes == [
             f"{tmp_path}/copy.db: GUID {guid_of(0)} counts once, it is also in {first}",
-            f"{whole}: GUID {guid_of(0)} counts once, it is also in {first}",
-            f"{whole}: GUID {guid_of(1)} counts once, it is also in {second}",
+            f"{both}: GUID {guid_of(0)} counts once, it is also in {first}",
+            f"{both}: GUID {guid_of(1)} counts once, it is also in {second}",
         ]
 
 
-def test_distinct_keeps_the_first(tmp_path: Path) -> None:
-    pool = [rank for name in "ab" for rank in identify(plan(TraceBuilder().write(tmp_path / f"{name}.db")))]
-    kept, notes = distinct(pool)
+def test_the_first_rank_of_a_guid_is_kept(tmp_path: Path) -> None:
+    ranks = [rank for name in "ab" for rank in identify(opening_of(TraceBuilder().write(tmp_path / f"{name}.db")))]
+    kept, notes = without_duplicates(ranks)
     assert [rank.opening.path.name for rank in kept] == ["a.db"]
     assert len(notes) == 1
 

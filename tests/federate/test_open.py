@@ -1,4 +1,4 @@
-"""Opening leaves no trace: each way of finding a file, with real writers in other processes."""
+"""Opening leaves no trace: each state that a file can be in, with real writers in other processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 import rocpd
 from rocpd.errors import InputError
-from rocpd.federate.open.opening import plan, uri_of
+from rocpd.federate.open.opening import opening_of, uri_of
 from rocpd.schema.write import suffix_of
 from tests.build import TraceBuilder, guid_of
 from tests.conftest import state_of
@@ -53,7 +53,7 @@ def run_sql(path: Path, *statements: str) -> None:
 
 
 def strings_in(path: Path) -> tuple[int, list[str]]:
-    """Read a file as a user does; give the number of strings and the notes."""
+    """Read a file as a user does; return the number of strings and the notes."""
     with rocpd.connect(path) as session:
         return session.sql(COUNT).fetchall()[0][0], session.notes
 
@@ -63,7 +63,7 @@ def strings_in(path: Path) -> tuple[int, list[str]]:
 
 def test_plain_file(path: Path) -> None:
     before = state_of(path.parent)
-    assert plan(path).uri.endswith("?mode=ro")
+    assert opening_of(path).uri.endswith("?mode=ro")
     assert strings_in(path) == (PLAIN, [])
     assert state_of(path.parent) == before
 
@@ -86,7 +86,7 @@ def test_closed_wal_file(log: bytes | None, path: Path) -> None:
         Path(f"{path}-wal").write_bytes(log)
     before = state_of(path.parent)
     assert len(before) == (1 if log is None else 2)
-    assert plan(path).uri.endswith("?immutable=1")
+    assert opening_of(path).uri.endswith("?immutable=1")
     assert strings_in(path) == (PLAIN + 1, [])
     assert state_of(path.parent) == before
 
@@ -98,7 +98,7 @@ def test_live_wal_writer(path: Path, recovered: Path) -> None:
     with writer(path, LIVE_WAL, STRINGS):
         before = state_of(path.parent)
         assert set(before) == {"a.db", "a.db-wal", "a.db-shm"}
-        assert plan(path).uri.endswith("?mode=ro")
+        assert opening_of(path).uri.endswith("?mode=ro")
         assert strings_in(path) == (PLAIN + 2, [])
         after = state_of(path.parent)
     # The writer's shared memory holds the readers' marks; the data and the log are evidence.
@@ -198,7 +198,7 @@ def test_live_writer_with_a_reserved_lock(path: Path, recovered: Path) -> None:
 
 
 @pytest.mark.parametrize("body", [EXCLUSIVE, HALF_DONE])
-def test_an_exclusive_lock_is_told_after_two_seconds(body: str, path: Path, recovered: Path) -> None:
+def test_an_exclusive_lock_is_reported_after_two_seconds(body: str, path: Path, recovered: Path) -> None:
     with writer(path, body, STRINGS):
         before = state_of(path.parent)
         started = time.monotonic()
@@ -210,7 +210,7 @@ def test_an_exclusive_lock_is_told_after_two_seconds(body: str, path: Path, reco
     assert list(recovered.iterdir()) == []
 
 
-def test_a_writer_that_lets_go_in_time_is_waited_for(path: Path) -> None:
+def test_a_lock_that_is_released_in_time_is_waited_for(path: Path) -> None:
     body = EXCLUSIVE + 'import threading; threading.Timer(0.5, lambda: __import__("os")._exit(0)).start()'
     with writer(path, body, STRINGS):
         assert strings_in(path) == (PLAIN, [])
@@ -241,7 +241,7 @@ def lockless(path: Path) -> Iterator[Path]:
     disk.unregister()
 
 
-def test_a_disk_without_locks_is_read_as_immutable_and_said_so(lockless: Path) -> None:
+def test_a_disk_without_locks_is_read_as_immutable_with_a_note(lockless: Path) -> None:
     before = state_of(lockless.parent)
     count, notes = strings_in(lockless)
     assert count == PLAIN
@@ -260,7 +260,7 @@ def test_a_disk_without_locks_and_a_journal_is_refused(lockless: Path) -> None:
 
 
 def as_nobody(code: str, warm: Path, *arguments: Path) -> str:
-    """Run `code` in another process without any right; gives what it printed.
+    """Run `code` in another process without any permissions; return what it printed.
 
     Python's own files may be out of its reach then, so it opens `warm` before it drops its rights: that imports
     all it needs.
@@ -359,7 +359,7 @@ def test_any_file_name(name: str, path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert state_of(path.parent) == before
 
 
-def test_a_name_that_is_not_utf8_is_told(path: Path) -> None:
+def test_a_name_that_is_not_utf8_is_reported(path: Path) -> None:
     odd = path.rename(path.with_name(os.fsdecode(b"odd-\xff.db")))
     with pytest.raises(InputError, match=r"odd-\\xff\.db: the name is not UTF-8"):
         rocpd.connect(odd)

@@ -1,4 +1,4 @@
-"""Finding inputs: what the user gave, else what lies around, and the note that says what was taken."""
+"""Finding inputs: those that the user names, else those of the working directory, and the note on the choice."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from rocpd.errors import InputError
-from rocpd.federate.open.source import Found, find
+from rocpd.federate.open.source import Sources, find_sources
 
 
 def lay(folder: Path, *names: str) -> Path:
-    """Make empty files below `folder`; finding never opens them."""
+    """Make empty files below `folder`; `find_sources` never opens them."""
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()
@@ -28,8 +28,8 @@ def index(path: Path, *names: str, base: str = ".") -> Path:
     return path
 
 
-def names(found: Found, folder: Path) -> list[str]:
-    return [os.path.relpath(path, folder) for path in found.paths]
+def names(sources: Sources, folder: Path) -> list[str]:
+    return [os.path.relpath(path, folder) for path in sources.paths]
 
 
 @pytest.mark.parametrize(
@@ -52,24 +52,24 @@ def test_what_is_given_is_found_in_its_order(given: list[str], expected: list[st
     lay(tmp_path, "a.db", "b.db", "odd[1].db", "a.db.txt", "x/1_results.db", "x/deep/2.db", "x/notes.txt")
     lay(tmp_path, "job.rpdb/r0.db", "job.rpdb/r1.db", "job.rpdb/unlisted.db", "x/deep/deeper/3.txt")
     index(tmp_path / "job.rpdb" / "index.yaml", "r1.db", "r0.db")
-    found = find([f"{tmp_path}/{item}" for item in given])
-    assert names(found, tmp_path) == expected
-    assert found.notes == ()
+    sources = find_sources([f"{tmp_path}/{item}" for item in given])
+    assert names(sources, tmp_path) == expected
+    assert sources.notes == ()
 
 
 def test_one_str_or_path_is_enough(tmp_path: Path) -> None:
-    lay(tmp_path, "a.db")
-    assert find(str(tmp_path / "a.db")) == find(tmp_path / "a.db") == find([tmp_path]) == Found((tmp_path / "a.db",))
+    path = lay(tmp_path, "a.db") / "a.db"
+    assert find_sources(str(path)) == find_sources(path) == find_sources([tmp_path]) == Sources((path,))
 
 
 def test_a_folder_is_searched_one_level_deep(tmp_path: Path) -> None:
     lay(tmp_path, "top.db", "host/1_results.db", "host/sub/2_results.db", "folder.db/x.txt")
-    assert names(find(tmp_path), tmp_path) == ["top.db", "host/1_results.db"]
+    assert names(find_sources(tmp_path), tmp_path) == ["top.db", "host/1_results.db"]
 
 
 def test_an_index_may_point_elsewhere(tmp_path: Path) -> None:
     lay(tmp_path, "data/r0.db")
-    assert names(find(index(tmp_path / "index.yaml", "r0.db", base="data")), tmp_path) == ["data/r0.db"]
+    assert names(find_sources(index(tmp_path / "index.yaml", "r0.db", base="data")), tmp_path) == ["data/r0.db"]
 
 
 @pytest.mark.parametrize(
@@ -91,23 +91,23 @@ def test_with_nothing_given_the_working_directory_counts(
     files: list[str], note: str, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(lay(tmp_path, *files))
-    found = find(environ={})
-    assert (names(found, tmp_path), found.notes) == (expected, (note,))
+    sources = find_sources(environ={})
+    assert (names(sources, tmp_path), sources.notes) == (expected, (note,))
 
 
 def test_an_index_in_the_working_directory_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index(lay(tmp_path, "a.db", "r0.db") / "index.yaml", "r0.db")
     monkeypatch.chdir(tmp_path)
-    assert find([], {}) == Found((Path("r0.db"),), ("input: index.yaml (1 file)",))
+    assert find_sources([], {}) == Sources((Path("r0.db"),), ("input: index.yaml (1 file)",))
 
 
 def test_rocpd_input_comes_before_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(lay(tmp_path, "here.db", "x/a.db", "y.db"))
-    found = find(environ={"ROCPD_INPUT": f"{tmp_path}/x:{tmp_path}/y.db"})
-    assert (names(found, tmp_path), found.notes) == (["x/a.db", "y.db"], ("input: 2 files from $ROCPD_INPUT",))
+    sources = find_sources(environ={"ROCPD_INPUT": f"{tmp_path}/x:{tmp_path}/y.db"})
+    assert (names(sources, tmp_path), sources.notes) == (["x/a.db", "y.db"], ("input: 2 files from $ROCPD_INPUT",))
     monkeypatch.setenv("ROCPD_INPUT", str(tmp_path / "y.db"))
-    assert names(find(), tmp_path) == ["y.db"]
-    assert names(find("here.db"), tmp_path) == ["here.db"]
+    assert names(find_sources(), tmp_path) == ["y.db"]
+    assert names(find_sources("here.db"), tmp_path) == ["here.db"]
 
 
 @pytest.mark.parametrize(
@@ -134,12 +134,12 @@ def test_errors_name_what_was_given(given: str, message: str, tmp_path: Path, mo
     (tmp_path / "binary/index.yaml").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "none/index.yaml").write_text("rocprofiler-sdk: {rocpd: {files: []}}")
     with pytest.raises(InputError) as error:
-        find(given)
+        find_sources(given)
     assert message in error.value.message
 
 
 def test_nothing_given_and_nothing_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="no input") as error:
-        find(environ={})
+        find_sources(environ={})
     assert "ROCPD_INPUT" in (error.value.hint or "")

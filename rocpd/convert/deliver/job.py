@@ -16,7 +16,7 @@ from rocpd.convert.options import ConvertOptions
 from rocpd.convert.read import Tables, total_rows
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.open.opening import told_as_input_error
+from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.run.connection_cache import borrow
 from rocpd.federate.select.window import Interval
 from rocpd.schema.render import RankTables
@@ -57,7 +57,7 @@ class RankJob:
                 yield Tables(database.connection, self.part, self.interval, self.whole)
             except apsw.Error:
                 # No other error: what the caller writes meanwhile may fail too, and that is not the input's fault.
-                with told_as_input_error(self.rank.opening.path):
+                with as_input_error(self.rank.opening.path):
                     raise
 
     def rows(self) -> int:

@@ -19,7 +19,7 @@ from rocpd.convert.deliver.job import RankJob, jobs
 from rocpd.convert.options import ConvertOptions, Split
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.connection_cache import ConnectionCache
-from rocpd.output import complete_or_nothing, told_as_output_error
+from rocpd.output import as_output_error, complete_or_nothing
 from rocpd.types import Answer, Progress
 
 _LEVEL = 5
@@ -93,7 +93,7 @@ def workplace(folder: Path) -> Iterator[Path]:
     """Give a temporary folder on the file system of `folder`, whose missing parents are made and removed again."""
     made = [p for p in (folder, *folder.parents) if not p.exists()]
     try:
-        with told_as_output_error(folder):
+        with as_output_error(folder):
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=".rocpd-", suffix=".partial", dir=folder) as name:
                 yield Path(name)
@@ -142,7 +142,7 @@ def concatenate(
         results = run(work, [job for place in places for job in place.jobs], folder, session, progress)
         stack.callback(results.close)
         for place, temporary, path in zip(places, temporaries, paths, strict=True):
-            with told_as_output_error(path), temporary.open("wb") as out:
+            with as_output_error(path), temporary.open("wb") as out:
                 answers += _fill(out, place, results, frame, options)
         for _ in results:  # the last progress
             pass

@@ -52,7 +52,7 @@ class Archive:
 
     def add(self, trace: RankTrace) -> None:
         """Write the events of a rank and note its definitions."""
-        with _told_as_output_error():
+        with _as_output_error():
             self._add(trace)
 
     def _add(self, trace: RankTrace) -> None:
@@ -72,7 +72,7 @@ class Archive:
 
     def close(self) -> None:
         """Write the definitions and end the archive."""
-        with _told_as_output_error():
+        with _as_output_error():
             self._close()
 
     def _close(self) -> None:
@@ -213,7 +213,7 @@ def _function(name: str, *arguments: Any) -> Callable[..., int]:
 
 
 @contextlib.contextmanager
-def _told_as_output_error() -> Iterator[None]:
+def _as_output_error() -> Iterator[None]:
     try:
         yield
     except _otf2.ErrorCodes.Error as error:

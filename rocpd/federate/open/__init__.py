@@ -1,1 +1,1 @@
-"""Finding files, opening them without a trace, and identifying the ranks in them."""
+"""Finds files, opens them read-only without leaving a trace and identifies their ranks. Never reads events."""

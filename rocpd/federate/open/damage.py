@@ -1,6 +1,6 @@
-"""Owns telling which file is damaged: SQLite's error in the middle of a statement on many files doesn't say.
+"""Finds the damaged file: SQLite's error in the middle of a statement on many files does not name it.
 
-Reads whole files (measured: 0.9 GB/s), so only after an error, or when damaged files are to be left out.
+Reads whole files (measured: 0.9 GB/s), so it runs only after an error, or when damaged files are to be left out.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from collections.abc import Iterable
 import apsw
 
 from rocpd.federate.open.guard import let_signals_in
-from rocpd.federate.open.opening import Opening, told_as_input_error
+from rocpd.federate.open.opening import Opening, as_input_error
 
 UNREADABLE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.BusyError, apsw.CantOpenError, apsw.ProtocolError)
 """What SQLite raises when the fault is a file's and not the statement's."""
 
 
-def check(opening: Opening) -> None:
+def check_file(opening: Opening) -> None:
     """Read a whole file.
 
     Raises:
-        InputError: a page is damaged or cannot be read. Rows that break a constraint are no damage.
+        InputError: a page is damaged or cannot be read. Rows that break a constraint do not count as damage.
     """
     connection = opening.connect()
     try:
         let_signals_in(connection)
-        with told_as_input_error(opening.path):
+        with as_input_error(opening.path):
             verdict = str(connection.execute("PRAGMA quick_check(1)").get)
             if verdict.startswith("***"):  # `*** in database main ***`, then what it is
                 raise apsw.CorruptError(verdict.splitlines()[-1])
@@ -33,12 +33,12 @@ def check(opening: Opening) -> None:
         connection.close()
 
 
-def blame(openings: Iterable[Opening], error: BaseException | None) -> None:
-    """When `error` says that a file cannot be read, find out which, and raise that; else do nothing.
+def raise_for_damaged_file(openings: Iterable[Opening], error: BaseException | None) -> None:
+    """Raise the error that names the unreadable file if `error` is about one; else do nothing.
 
     Raises:
         InputError: naming the file.
     """
     if isinstance(error, UNREADABLE):
         for opening in dict.fromkeys(openings):
-            check(opening)
+            check_file(opening)

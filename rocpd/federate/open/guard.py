@@ -1,4 +1,4 @@
-"""Owns the rule that SQL writes nowhere but temp, and that Ctrl-C stops a long statement."""
+"""Holds the rule that SQL writes nowhere but temp, and lets Ctrl-C stop a long statement. Opens no connection."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def let_signals_in(connection: apsw.Connection) -> None:
 
 
 def stop_when(connection: apsw.Connection, stopped: Callable[[], bool] = lambda: False) -> None:
-    """Stop statements on a connection once `stopped` says so, and let signals in."""
+    """Stop statements on a connection once `stopped` returns True, and let signals in."""
     connection.set_progress_handler(stopped, _STEPS_BETWEEN_SIGNALS)
 
 

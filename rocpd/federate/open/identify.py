@@ -1,4 +1,4 @@
-"""Owns what is in a file: its GUIDs, tables and columns, and who wrote them; and how ranks are numbered.
+"""Identifies the ranks of a file: GUID, tables, columns and process of each; numbers the ranks of a job.
 
 Reads metadata only, never events. Goes by what a file holds, not by what its version should have.
 """
@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 
 from rocpd.errors import InputError
-from rocpd.federate.open.opening import Opening, told_as_input_error
+from rocpd.federate.open.opening import Opening, as_input_error
 from rocpd.schema.load import TABLES
 from rocpd.schema.quote import quote_name
 from rocpd.schema.versions import as_tuple, declared_version, foreign_kind, split_suffix
@@ -28,7 +28,7 @@ _MPI_EXTDATA = ("mpi_rank", "MPI_RANK")
 _SKIP_HINT = "--skip-bad leaves it out"
 _MARK = "\0"
 _MOST_SHAPES = 1000
-_SHAPES: dict[str, tuple[str, ...]] = {}  # text of CREATE TABLE without suffix -> columns
+_COLUMNS_BY_SHAPE: dict[str, tuple[str, ...]] = {}  # text of CREATE TABLE without suffix -> columns
 
 
 @dataclass(frozen=True)
@@ -66,55 +66,54 @@ class Rank:
 
 
 def identify(opening: Opening) -> tuple[Rank, ...]:
-    """Read which ranks a file holds; their numbers are all 0 until `number` gives them.
+    """Return the ranks in a file, each with the number 0: `numbered` assigns the numbers of a job.
 
     Raises:
-        InputError: no rocpd database of schema 3, or a damaged one; the message names the file and what it is.
+        InputError: not a rocpd database of schema 3, or a damaged one; the message names the file and what it is.
     """
     connection = opening.connect()
     try:
-        with told_as_input_error(opening.path):
+        with as_input_error(opening.path):
             tables, views = _catalogue(connection)
             metadata = _metadata(connection, tables)
             suffixes = _suffixes(opening, tables, metadata)
             _check_views(opening, tables, views, suffixes)
-            owned = _owned(tables, suffixes)
+            by_suffix = _tables_by_suffix(tables, suffixes)
             for suffix in suffixes:
-                if not owned[suffix]:
+                if not by_suffix[suffix]:
                     raise InputError(
                         f"{opening.path}: metadata names the suffix {suffix}, but no table has it", _SKIP_HINT
                     )
-            return tuple(_rank(connection, opening, suffix, owned[suffix], metadata) for suffix in suffixes)
+            return tuple(_rank(connection, opening, suffix, by_suffix[suffix], metadata) for suffix in suffixes)
     except apsw.Error as error:
         raise InputError(f"{opening.path}: cannot be read: {error}", _SKIP_HINT) from error
     finally:
         connection.close()
 
 
-def number(ranks: Iterable[Rank]) -> tuple[Rank, ...]:
-    """Number ranks: by MPI rank when every process has a distinct one, else by (hostname, pid, GUID)."""
-    pool = list(ranks)
-    mpi = [rank.mpi_rank for rank in pool]
-    if pool and None not in mpi and len(set(mpi)) == len(mpi):
-        numbered = [dataclasses.replace(rank, number=rank.mpi_rank or 0) for rank in pool]
-        return tuple(sorted(numbered, key=lambda rank: rank.number))
-    pool.sort(key=lambda rank: (rank.hostname or "", rank.pid if rank.pid is not None else -1, rank.guid))
-    return tuple(dataclasses.replace(rank, number=index) for index, rank in enumerate(pool))
+def numbered(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
+    """Return the ranks in order, numbered by MPI rank if all have distinct ones, else by (hostname, pid, GUID)."""
+    mpi_ranks = [rank.mpi_rank for rank in ranks]
+    if ranks and None not in mpi_ranks and len(set(mpi_ranks)) == len(mpi_ranks):
+        by_mpi_rank = (dataclasses.replace(rank, number=rank.mpi_rank or 0) for rank in ranks)
+        return tuple(sorted(by_mpi_rank, key=lambda rank: rank.number))
+    in_order = sorted(ranks, key=lambda r: (r.hostname or "", r.pid if r.pid is not None else -1, r.guid))
+    return tuple(dataclasses.replace(rank, number=index) for index, rank in enumerate(in_order))
 
 
-def distinct(ranks: Iterable[Rank]) -> tuple[tuple[Rank, ...], tuple[str, ...]]:
-    """Drop ranks whose GUID was seen before; give what is left and a note for each one dropped."""
-    seen: dict[str, Rank] = {}
+def without_duplicates(ranks: Iterable[Rank]) -> tuple[tuple[Rank, ...], tuple[str, ...]]:
+    """Return the first rank of each GUID, and a note on each rank that is dropped."""
+    by_guid: dict[str, Rank] = {}
     notes = []
     for rank in ranks:
-        first = seen.setdefault(rank.guid, rank)
+        first = by_guid.setdefault(rank.guid, rank)
         if first is not rank:
             notes.append(f"{rank.opening.path}: GUID {rank.guid} counts once, it is also in {first.opening.path}")
-    return tuple(seen.values()), tuple(notes)
+    return tuple(by_guid.values()), tuple(notes)
 
 
 def _catalogue(connection: apsw.Connection) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
-    """Give table -> columns, and view -> text."""
+    """Return table -> columns, and view -> text."""
     entries: list[Any] = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
     views = {name: sql or "" for kind, name, sql in entries if kind == "view"}
     tables: dict[str, tuple[str, ...]] = {}
@@ -122,11 +121,11 @@ def _catalogue(connection: apsw.Connection) -> tuple[dict[str, tuple[str, ...]],
         suffix = (split_suffix(name) or (name, ""))[1]
         # The files of a job have the same tables but for the suffix: asking SQLite once for each takes half the time.
         shape = sql.replace(suffix, "").replace(suffix[1:].replace("_", "-"), "") if suffix else ""
-        columns = _SHAPES.get(shape) if shape else None
+        columns = _COLUMNS_BY_SHAPE.get(shape) if shape else None
         if columns is None:
             columns = tuple(row[1] for row in connection.execute(f"PRAGMA table_info({quote_name(name)})"))
-            if shape and len(_SHAPES) < _MOST_SHAPES:
-                _SHAPES[shape] = columns
+            if shape and len(_COLUMNS_BY_SHAPE) < _MOST_SHAPES:
+                _COLUMNS_BY_SHAPE[shape] = columns
         tables[name] = columns
     return tables, views
 
@@ -154,22 +153,24 @@ def _suffixes(
         version = declared_version(rows)
         if as_tuple(version)[0] != 3:
             raise InputError(f"{path}: rocpd schema {version} is not supported, only 3.x is", "update rocpd")
-    plain = [name for name in tables if name in TABLES and name != "rocpd_metadata"]
-    if plain:
-        raise InputError(f"{path}: table {plain[0]} has no UUID suffix: no rocpd database of schema 3", _SKIP_HINT)
-    named = tuple(dict.fromkeys(value for rows in metadata.values() for tag, value in rows if tag == "uuid"))
-    seen = {split[1] for split in map(split_suffix, tables) if split}
-    if strays := sorted(seen - set(named)):
-        raise InputError(f"{path}: metadata without uuid for the tables *{strays[0]}", _SKIP_HINT)
-    if not named:
+    without_suffix = [name for name in tables if name in TABLES and name != "rocpd_metadata"]
+    if without_suffix:
+        raise InputError(
+            f"{path}: table {without_suffix[0]} has no UUID suffix: not a rocpd database of schema 3", _SKIP_HINT
+        )
+    declared = tuple(dict.fromkeys(value for rows in metadata.values() for tag, value in rows if tag == "uuid"))
+    used = {split[1] for split in map(split_suffix, tables) if split}
+    if undeclared := sorted(used - set(declared)):
+        raise InputError(f"{path}: metadata without uuid for the tables *{undeclared[0]}", _SKIP_HINT)
+    if not declared:
         raise InputError(f"{path}: metadata without uuid", _SKIP_HINT)
-    return named
+    return declared
 
 
 def _check_views(
     opening: Opening, tables: Mapping[str, Sequence[str]], views: Mapping[str, str], suffixes: Sequence[str]
 ) -> None:
-    """A stored view that names a missing suffixed table tells of a table that was lost."""
+    """Refuse a file with a stored view that names a missing table with a suffix: the table was lost."""
     lost = sorted(_named_tables("\n".join(views.values()), suffixes) - tables.keys())
     if lost:
         view = next(name for name, sql in views.items() if lost[0] in sql)
@@ -177,7 +178,7 @@ def _check_views(
 
 
 def _named_tables(text: str, suffixes: Sequence[str]) -> set[str]:
-    """Give the tables of these suffixes that SQL names, in one pass: a merged file has long views of many ranks."""
+    """Return the tables of these suffixes that SQL names, in one pass: a merged file has long views of many ranks."""
     if len(suffixes) == 1:
         return {base + suffixes[0] for base in _bases(text.replace(suffixes[0], _MARK))}
     known = frozenset(suffixes)
@@ -187,40 +188,42 @@ def _named_tables(text: str, suffixes: Sequence[str]) -> set[str]:
 
 @functools.lru_cache(maxsize=8)
 def _bases(text: str) -> frozenset[str]:
-    """Words before a suffix, which stands as a mark; the views of most files differ in nothing else."""
+    """Return the words before a suffix, replaced by a mark here: the views of most files differ in nothing else."""
     return frozenset(re.findall(rf"\b(rocpd_\w+?){_MARK}(?!\w)", text))
 
 
-def _owned(tables: Mapping[str, tuple[str, ...]], suffixes: Sequence[str]) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Give suffix -> base name -> columns."""
-    owned: dict[str, dict[str, tuple[str, ...]]] = {suffix: {} for suffix in suffixes}
+def _tables_by_suffix(
+    tables: Mapping[str, tuple[str, ...]], suffixes: Sequence[str]
+) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return suffix -> base name -> columns."""
+    by_suffix: dict[str, dict[str, tuple[str, ...]]] = {suffix: {} for suffix in suffixes}
     for name, columns in tables.items():
-        split = split_suffix(name, owned)
-        if split and split[1] in owned:
-            owned[split[1]][split[0]] = columns
-    return owned
+        split = split_suffix(name, by_suffix)
+        if split and split[1] in by_suffix:
+            by_suffix[split[1]][split[0]] = columns
+    return by_suffix
 
 
 def _rank(
     connection: apsw.Connection,
     opening: Opening,
     suffix: str,
-    own: Mapping[str, tuple[str, ...]],
+    tables: Mapping[str, tuple[str, ...]],
     metadata: Mapping[str, list[tuple[str, str]]],
 ) -> Rank:
     rows = metadata.get("rocpd_metadata" + suffix) or [row for rows in metadata.values() for row in rows]
     guids = [value for tag, value in rows if tag == "guid"]
     guid = next((g for g in guids if "_" + g.replace("-", "_") == suffix), None)
     process = _first_row(
-        connection, own, "rocpd_info_process", suffix, ("nid", "pid", "command", "environment", "extdata")
+        connection, tables, "rocpd_info_process", suffix, ("nid", "pid", "command", "environment", "extdata")
     )
-    node = _first_row(connection, own, "rocpd_info_node", suffix, ("hostname", "machine_id"), process["nid"])
+    node = _first_row(connection, tables, "rocpd_info_node", suffix, ("hostname", "machine_id"), process["nid"])
     return Rank(
         number=0,
         guid=guid or (guids[0] if len(guids) == 1 else suffix.lstrip("_").replace("_", "-")),
         suffix=suffix,
         opening=opening,
-        tables=own,
+        tables=tables,
         version=declared_version(rows),
         hostname=_text(node["hostname"]),
         machine_id=_text(node["machine_id"]),
@@ -238,18 +241,18 @@ def _first_row(
     columns: Sequence[str],
     row_id: object = None,
 ) -> dict[str, Any]:
-    """Read one row: the one with `row_id`, else the first. Text comes as bytes, missing columns as None."""
-    have = tables.get(base, ())
-    wanted = [column for column in columns if column in have]
+    """Return one row: the one with `row_id`, else the first. Text comes as bytes, missing columns as None."""
+    available = tables.get(base, ())
+    present = [column for column in columns if column in available]
     empty = dict.fromkeys(columns)
-    if not wanted or "id" not in have:
+    if not present or "id" not in available:
         return empty
     items = ", ".join(
-        f"CASE typeof({q}) WHEN 'text' THEN CAST({q} AS BLOB) ELSE {q} END" for q in map(quote_name, wanted)
+        f"CASE typeof({q}) WHEN 'text' THEN CAST({q} AS BLOB) ELSE {q} END" for q in map(quote_name, present)
     )
     sql = f"SELECT {items} FROM {quote_name(base + suffix)} ORDER BY id IS NOT ?, id LIMIT 1"
     row = connection.execute(sql, (row_id,)).fetchone()
-    return empty | dict(zip(wanted, row, strict=True)) if row else empty
+    return empty | dict(zip(present, row, strict=True)) if row else empty
 
 
 def _text(value: object) -> str | None:

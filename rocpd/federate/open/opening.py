@@ -1,4 +1,4 @@
-"""Owns how one file is opened without leaving a trace: which SQLite URI, or a recovered copy.
+"""Decides how one file is opened without leaving a trace: by which SQLite URI, or as a recovered copy.
 
 Never writes to an input and never creates anything beside it. Looks at files through SQLite's own VFS,
 because closing a plain file descriptor would drop the locks that this process holds on the same file.
@@ -25,11 +25,11 @@ from rocpd.errors import InputError, OutputError
 from rocpd.federate.limits import Limits
 
 _FLAGS = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-_STATEMENTS = 2  # kept by a connection: they hold memory, and few are asked twice
+_CACHED_STATEMENTS = 2  # of a connection: they hold memory, and few statements run twice
 _MAGIC = b"SQLite format 3\0"
 _SHM_IN_USE_BYTE = 128  # every connection with the -shm open holds a shared lock here (UNIX_SHM_DMS in os_unix.c)
 _COPY_BLOCK = 1 << 20
-_RECENT_S = 60  # a file that was written to so shortly ago may still be
+_RECENT_S = 60  # a file that was written to within this time may still have a writer
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class Opening:
     Args:
         path: the file as the user knows it.
         uri: what SQLite is given.
-        note: what the user should be told, or None.
+        note: what the user should know, or None.
         copy: folder of a recovered copy, to be deleted at the end, or None.
-        is_live: a writer may be at work that has to wait for every reader: read transactions are kept short.
+        is_live: a writer may be at work and has to wait for every reader: read transactions are kept short.
         busy_ms: how long a reader waits for a writer's lock [ms].
     """
 
@@ -53,14 +53,14 @@ class Opening:
     busy_ms: int = Limits.busy_ms
 
     def connect(self) -> apsw.Connection:
-        """Open a connection of its own to this file; errors name the file."""
+        """Return a new connection to this file; errors name the file."""
         if self.copy and not self.copy.exists():
             raise InputError(
                 f"{self.path}: recovered into a copy that is not on {socket.gethostname()}",
                 "set TMPDIR to a folder that all nodes share",
             )
-        with told_as_input_error(self.path):
-            connection = apsw.Connection(self.uri, _FLAGS, statementcachesize=_STATEMENTS)
+        with as_input_error(self.path):
+            connection = apsw.Connection(self.uri, _FLAGS, statementcachesize=_CACHED_STATEMENTS)
             connection.set_busy_timeout(self.busy_ms)
             return connection
 
@@ -76,12 +76,12 @@ class Opening:
 
 
 def uri_of(path: Path, options: str) -> str:
-    """Give the SQLite URI of a file; any byte that a file name can hold is escaped."""
+    """Return the SQLite URI of a file; any byte that a file name can hold is escaped."""
     return f"file:{quote(os.fsencode(_real(path)))}?{options}"
 
 
-def plan(path: Path, busy_ms: int = Limits.busy_ms) -> Opening:
-    """Decide how to open a file, by its header and by what lies beside it.
+def opening_of(path: Path, busy_ms: int = Limits.busy_ms) -> Opening:
+    """Decide how to open a file, by its header and by the files beside it.
 
     Args:
         path: the file.
@@ -90,7 +90,7 @@ def plan(path: Path, busy_ms: int = Limits.busy_ms) -> Opening:
     Header bytes 18 and 19 are 1 for a rollback journal, 2 for WAL (https://sqlite.org/fileformat2.html#file_format_version_numbers).
 
     Raises:
-        InputError: missing, a folder, unreadable, empty, or no SQLite database.
+        InputError: missing, a folder, unreadable, empty, or not a SQLite database.
     """
     header = _header(path)
     journal, wal, shm = (_beside(path, ending) for ending in ("-journal", "-wal", "-shm"))
@@ -112,8 +112,8 @@ def plan(path: Path, busy_ms: int = Limits.busy_ms) -> Opening:
 
 
 @contextlib.contextmanager
-def told_as_input_error(path: Path) -> Iterator[None]:
-    """Turn what SQLite or the operating system says of a file into an `InputError` naming it."""
+def as_input_error(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite and the operating system about a file into an `InputError` that names it."""
     try:
         yield
     except apsw.BusyError as error:
@@ -121,7 +121,7 @@ def told_as_input_error(path: Path) -> Iterator[None]:
             f"{path}: locked by a writer", "wait until the profiler has finished, then try again"
         ) from error
     except apsw.FullError as error:  # reading fills no disk: it was a temporary file
-        raise OutputError(f"temporary files: {error}", "set TMPDIR to a folder with more room") from error
+        raise OutputError(f"temporary files: {error}", "set TMPDIR to a folder with more space") from error
     except (apsw.CorruptError, apsw.NotADBError, apsw.IOError) as error:
         raise InputError(
             f"{path}: damaged: {error}", "copy it again from where it was written, or --skip-bad"
@@ -133,7 +133,7 @@ def told_as_input_error(path: Path) -> Iterator[None]:
 
 
 def _real(path: Path) -> Path:
-    """Follow symbolic links, as SQLite does: journals lie beside the file itself."""
+    """Follow symbolic links, as SQLite does: journals are beside the file itself."""
     return Path(os.path.realpath(path))
 
 
@@ -143,7 +143,7 @@ def _beside(path: Path, ending: str) -> Path:
 
 
 def _header(path: Path) -> bytes:
-    with told_as_input_error(path):
+    with as_input_error(path):
         if not path.exists():
             raise InputError(f"{path}: no such file")
         if not path.is_file():
@@ -177,11 +177,11 @@ def _raw(path: Path) -> Iterator[apsw.VFSFile]:
 
 
 def _check_last_page(path: Path, header: bytes) -> None:
-    """A file that was cut within its last page: SQLite would read zeros for what is missing, and say nothing."""
+    """Refuse a file that was cut within its last page: SQLite would silently read zeros for what is missing."""
     page = int.from_bytes(header[16:18], "big")
     page = 65536 if page == 1 else page
     if page and _size(path) % page:
-        raise InputError(f"{path}: damaged: cut in the middle of a page", "copy it again from where it was written")
+        raise InputError(f"{path}: damaged: truncated within a page", "copy it again from where it was written")
 
 
 def _size(path: Path) -> int:
@@ -192,15 +192,15 @@ def _size(path: Path) -> int:
 
 
 def _is_hot_journal(journal: Path) -> bool:
-    """A journal that SQLite would roll back: not empty and not zeroed (journal modes truncate and persist)."""
+    """Whether SQLite would roll the journal back: not empty and not zeroed (journal modes truncate and persist)."""
     if not _size(journal):
         return False
-    with told_as_input_error(journal), journal.open("rb") as file:
+    with as_input_error(journal), journal.open("rb") as file:
         return file.read(1) != b"\0"
 
 
 def _has_writer(path: Path) -> bool:
-    with told_as_input_error(path), _raw(path) as file:
+    with as_input_error(path), _raw(path) as file:
         return file.xCheckReservedLock()
 
 
@@ -231,7 +231,7 @@ def _open_in_this_process(path: Path) -> bool:
 
 
 def _read_only(path: Path, busy_ms: int) -> Opening:
-    """Open with locks; where locks or the folder do not work, as immutable, and say so."""
+    """Open with locks; where locks or the folder do not work, as immutable, with a note."""
     recent = time.time() - path.stat().st_mtime < _RECENT_S
     opening = Opening(path, uri_of(path, "mode=ro"), is_live=recent or _has_writer(path), busy_ms=busy_ms)
     try:
@@ -240,14 +240,14 @@ def _read_only(path: Path, busy_ms: int) -> Opening:
         if any(_beside(path, ending).exists() for ending in ("-journal", "-wal")):
             raise InputError(f"{path}: cannot be locked, and a journal lies beside it: {error}") from error
         immutable = Opening(path, uri_of(path, "immutable=1"), f"{path}: opened without locks ({error})")
-        with told_as_input_error(path):
+        with as_input_error(path):
             _try(immutable.uri, busy_ms)
         return immutable
     except apsw.BusyError:
-        with told_as_input_error(path):  # here, not when the file is read: the user has waited once
+        with as_input_error(path):  # here, not when the file is read: the user has waited once
             raise
     except apsw.Error:
-        return opening  # damage is told when the file is read, with the same words for every way of opening
+        return opening  # damage is reported when the file is read, in the same words for every way of opening
     return opening
 
 
@@ -262,11 +262,11 @@ def _try(uri: str, busy_ms: int) -> None:
 
 def _recovered_copy(path: Path, journal: Path) -> Opening:
     """Copy the file and the journal of a killed writer, and let SQLite recover the copy."""
-    with told_as_input_error(path):
+    with as_input_error(path):
         folder = Path(tempfile.mkdtemp(prefix="rocpd-recover-"))
     try:
         copy = folder / "copy.db"
-        with told_as_input_error(path):
+        with as_input_error(path):
             with _raw(path) as source, copy.open("wb") as target:
                 _copy_blocks(source, target.write, path.stat().st_size)
             shutil.copyfile(journal, copy.with_name(copy.name + journal.name[len(_real(path).name) :]))

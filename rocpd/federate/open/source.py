@@ -1,6 +1,6 @@
-"""Owns finding which files the user means: files, globs, folders, packages, or what lies around.
+"""Finds the files that the user means: files, globs, folders, packages, or those in the working directory.
 
-Never opens a database; `open` decides how, `identify` what is in it.
+Never opens a database: `opening` decides how, `identify` reads what is in it.
 """
 
 from __future__ import annotations
@@ -20,71 +20,72 @@ _NOTHING = "give files, folders or globs, set ROCPD_INPUT, or change to a folder
 
 
 @dataclass(frozen=True)
-class Found:
-    """Files to open, in the order found, and what the user should be told about the choice."""
+class Sources:
+    """Files to open, in order, and notes on how they were chosen."""
 
     paths: tuple[Path, ...]
     notes: tuple[str, ...] = ()
 
 
-def find(
+def find_sources(
     inputs: Input | Iterable[Input] | None = None, environ: Mapping[str, str] | None = None, skip_bad: bool = False
-) -> Found:
-    """Turn what the user gave into files.
+) -> Sources:
+    """Return the files that the inputs stand for.
 
     Args:
-        inputs: files, globs, folders (searched for `*.db` in it and one level below), `*.rpdb` folders, `index.yaml`
-            files. Nothing: `$ROCPD_INPUT` (several paths with `:`), else what lies in the working directory.
-        environ: stands in for `os.environ`.
+        inputs: files, globs, folders (searched for `*.db` and, one level down, `*/*.db`), `*.rpdb` folders,
+            `index.yaml` files. None or empty: `$ROCPD_INPUT` (several paths with `:`), else the files of the working
+            directory.
+        environ: replaces `os.environ`.
         skip_bad: leave out, with a note, what does not exist or holds no database.
 
     Raises:
-        InputError: a path does not exist, a glob or folder holds no database, nothing was given and nothing found.
+        InputError: a path does not exist, a glob or folder matches no database, or there is no input at all.
     """
     if inputs is None:
-        given: list[str] = []
+        items: list[str] = []
     elif isinstance(inputs, (str, os.PathLike)):
-        given = [os.fspath(inputs)]
+        items = [os.fspath(inputs)]
     else:
-        given = [os.fspath(item) for item in inputs]
-    if not given:
+        items = [os.fspath(item) for item in inputs]
+    if not items:
         return _default(os.environ if environ is None else environ)
     paths: list[Path] = []
     notes: list[str] = []
-    for item in given:
+    for item in items:
         try:
             paths += _expand(item)
         except InputError as error:
             if not skip_bad:
                 raise
             notes.append(f"left out: {error.message}")
-    return Found(_distinct(paths), tuple(notes))
+    return Sources(_distinct(paths), tuple(notes))
 
 
-def _default(environ: Mapping[str, str]) -> Found:
+def _default(environ: Mapping[str, str]) -> Sources:
     variable = [item for item in environ.get("ROCPD_INPUT", "").split(os.pathsep) if item]
     if variable:
         paths = _distinct(path for item in variable for path in _expand(item))
-        return Found(paths, (f"input: {_count(paths)} from $ROCPD_INPUT",))
+        return Sources(paths, (f"input: {_count(paths)} from $ROCPD_INPUT",))
     here = Path()
     packages = sorted(here.glob("*.rpdb"))
     if len(packages) == 1:
         paths = _expand_folder(packages[0])
-        return Found(paths, (f"input: package {packages[0].name} ({_count(paths)})",))
+        return Sources(paths, (f"input: package {packages[0].name} ({_count(paths)})",))
     if (here / "index.yaml").is_file():
         paths = _expand_index(here / "index.yaml")
-        return Found(paths, (f"input: index.yaml ({_count(paths)})",))
+        return Sources(paths, (f"input: index.yaml ({_count(paths)})",))
     if (here / "merged.db").is_file():
-        return Found((here / "merged.db",), ("input: merged.db",))
+        return Sources((here / "merged.db",), ("input: merged.db",))
     flat = tuple(sorted(path for path in here.glob("*.db") if path.is_file()))
     if flat:
-        return Found(flat, (f"input: {_names(flat)}",))
+        return Sources(flat, (f"input: {_names(flat)}",))
     nested = tuple(sorted(path for path in here.glob("*/*_results.db") if path.is_file()))
     if nested:
-        return Found(nested, (f"input: {_names(nested)}",))
+        return Sources(nested, (f"input: {_names(nested)}",))
     merged = here / "rocpd-output-data" / "merged.db"
     if merged.is_file():
-        return Found((merged,), (f"input: {merged}",))
+        return Sources((merged,), (f"input: {merged}",))
     raise InputError("no input: no *.rpdb, merged.db, *.db or HOST/PID_results.db in this folder", _NOTHING)
 
 
@@ -97,7 +98,7 @@ def _expand(item: str) -> tuple[Path, ...]:
     if glob.has_magic(item):
         matches = sorted(glob.glob(item, recursive=True))  # noqa: PTH207 (Path.glob refuses absolute patterns)
         if matches:
-            return tuple(found for match in matches for found in _expand(match))
+            return tuple(path for match in matches for path in _expand(match))
         raise InputError(f"{item}: matches no file", "check the pattern with ls")
     raise InputError(f"{item}: no such file", "check the spelling; folders and globs work too")
 
@@ -132,7 +133,7 @@ def _expand_index(index: Path) -> tuple[Path, ...]:
     paths = tuple(base / name for name in names)
     for path in paths:
         if not path.is_file():
-            raise InputError(f"{path}: listed in {index} but not there", "restore the file or mend the index")
+            raise InputError(f"{path}: listed in {index} but not there", "restore the file or correct the index")
     if not paths:
         raise InputError(f"{index}: lists no files")
     return paths

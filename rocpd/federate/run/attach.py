@@ -11,7 +11,7 @@ import apsw
 
 from rocpd.federate.open.guard import guard
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.open.opening import Opening, told_as_input_error
+from rocpd.federate.open.opening import Opening, as_input_error
 from rocpd.federate.run.unify import Unifier
 from rocpd.schema.render import RankTables
 
@@ -33,7 +33,7 @@ class Attached:
         try:
             self.connection.set_busy_timeout(busy_ms)
             for opening, schema in schemas_of(ranks).items():
-                with told_as_input_error(opening.path):
+                with as_input_error(opening.path):
                     self.connection.execute(f"ATTACH ? AS {schema}", (opening.uri,))
             guard(self.connection)
         except BaseException:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import apsw
 
 from rocpd.federate.open.guard import guard
-from rocpd.federate.open.opening import told_as_input_error
+from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.unify import Unifier
 from rocpd.schema.load import VIEWS, view
@@ -75,7 +75,7 @@ class CopiedDatabase:
             for base, columns in needs.items():
                 self._copied[base] = columns | self._copied.get(base, set())
             for share in self._shares:
-                with told_as_input_error(share.opening.path):
+                with as_input_error(share.opening.path):
                     try:
                         connection.execute("ATTACH ? AS source", (share.opening.uri,))
                         with connection:

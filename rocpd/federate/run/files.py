@@ -13,7 +13,7 @@ import apsw
 
 from rocpd.errors import ClosedError
 from rocpd.federate.limits import Limits
-from rocpd.federate.open.damage import blame
+from rocpd.federate.open.damage import raise_for_damaged_file
 from rocpd.federate.open.opening import Opening
 from rocpd.federate.run.executor import Executor
 from rocpd.federate.run.local import Local
@@ -60,8 +60,8 @@ class Files:
         if self._closed:
             raise ClosedError("the session is closed", "open a new one with rocpd.connect(...)")
 
-    def blame(self, error: BaseException | None) -> None:
-        """Raise the error that names the damaged file when `error` says that a file cannot be read.
+    def raise_for_damaged_file(self, error: BaseException | None) -> None:
+        """Raise the error that names the unreadable file if `error` is about one; else do nothing.
 
         Raises:
             InputError: naming the file.
@@ -69,7 +69,7 @@ class Files:
         """
         if isinstance(error, (apsw.ConnectionClosedError, apsw.CursorClosedError)):
             self.check_open()
-        blame(self.openings, error)
+        raise_for_damaged_file(self.openings, error)
 
     def close(self) -> None:
         """Close the files and delete recovered copies; idempotent."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import apsw
 
 from rocpd.federate.limits import Limits
-from rocpd.federate.open.damage import blame
+from rocpd.federate.open.damage import raise_for_damaged_file
 from rocpd.federate.open.guard import guard
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import Opening
@@ -82,14 +82,14 @@ class ShareDatabase:
             self._unifier.drop()
             self._unifier = Unifier(self.connection, wanted, keyed=True)
         self._unifier.prepare(sql)
-        return Cursor(self.connection, sql, bindings, self._blame, exact)
+        return Cursor(self.connection, sql, bindings, self._raise_if_damaged, exact)
 
     def close(self) -> None:
         """Close the connection."""
         self.connection.close(True)
 
-    def _blame(self, error: BaseException) -> None:
-        blame([self.share.opening], error)
+    def _raise_if_damaged(self, error: BaseException) -> None:
+        raise_for_damaged_file([self.share.opening], error)
 
 
 class Pool:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.guard import stop_when
-from rocpd.federate.open.opening import told_as_input_error
+from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.plan.gathered import create_table, drop_table, insert_text
 from rocpd.federate.plan.steps import Combine, Scatter
 from rocpd.federate.result import Cursor
@@ -97,7 +97,7 @@ class Request:
     def _running(self, database: ShareDatabase, stopped: Stopped) -> Iterator[None]:
         """For the length of a block: have gathered tables beside those of the rank, let `stopped` end statements."""
         connection = database.connection
-        with told_as_input_error(database.share.opening.path):
+        with as_input_error(database.share.opening.path):
             for step, rows in self.lent:
                 create_table(connection, step, "TEMP ")
                 connection.executemany(insert_text(step), rows)

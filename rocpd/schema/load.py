@@ -44,8 +44,12 @@ TABLES: tuple[str, ...] = (
 """All tables, in an order that satisfies foreign keys."""
 
 VIEWS: tuple[str, ...] = (
+    "nodes",
     "processes",
     "threads",
+    "agents",
+    "queues",
+    "streams",
     "code_objects",
     "kernel_symbols",
     "pmc_info",
@@ -84,6 +88,7 @@ _VIEW_TABLE = re.compile(
 )
 _NAMED = re.compile(r'\b(?:FROM|JOIN)\s+"(?P<name>\w+)"(?: (?P<alias>\w+))?')
 _COLUMN = re.compile(r'\b(?P<alias>[A-Za-z]\w*)\.(?P<quote>"?)(?P<column>\w+)(?P=quote)')
+_RANK_OR_HOST = re.compile(r"\b(?:rank|hostname)\b")
 _STRING = re.compile(r"'[^']*'")
 _SINCE = re.compile(r"^since (\d+\.\d+\.\d+): ")
 _UNIT = re.compile(r" \[([^\]]+)\]$")
@@ -212,6 +217,18 @@ class View:
     def per_rank(self) -> bool:
         """Whether the view is one SELECT per rank."""
         return bool(self.tables)
+
+    @property
+    def names_rank(self) -> bool:
+        """Whether a view over views names the `rank` or `hostname` of what it reads, beside `RANK_HOST_OF_V`."""
+        return bool(_RANK_OR_HOST.search(self.select.replace(RANK_HOST_OF_V, "")))
+
+    def with_relations(self, relations: Mapping[str, str]) -> str:
+        """Return the text of a view over views with other SQL in place of relations that it reads."""
+        return _NAMED.sub(
+            lambda match: match[0].replace(f'"{match["name"]}"', relations.get(match["name"], f'"{match["name"]}"'), 1),
+            self.select,
+        )
 
     def column(self, name: str) -> ViewColumn:
         """Return a column by its name, in upper or lower case."""

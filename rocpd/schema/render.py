@@ -133,15 +133,32 @@ def aggregate_text(name: str) -> str:
 
 
 def _over_views(chosen: View, with_rank: bool) -> str:
-    return chosen.select.replace(RANK_HOST_OF_V, ', V."rank", V."hostname"' if with_rank else "")
+    if with_rank:
+        return chosen.select.replace(RANK_HOST_OF_V, ', V."rank", V."hostname"')
+    if not chosen.names_rank:
+        return chosen.select.replace(RANK_HOST_OF_V, "")
+    read = (view(name) for name in chosen.reads if name in VIEWS)
+    return chosen.with_relations({each.name: _with_identity(each) for each in read if each.is_rows}).replace(
+        RANK_HOST_OF_V, ""
+    )
+
+
+def _with_identity(rows: View) -> str:
+    """A stored view of a file with one rank, which leaves them out, with `rank` and `hostname`."""
+    host = "" if _has_hostname(rows) else ', (SELECT "hostname" FROM "rocpd_info_node" LIMIT 1) AS "hostname"'
+    return f'(SELECT *, 0 AS "rank"{host} FROM {quote_name(rows.name)})'
 
 
 def identity(chosen: View, part: RankTables) -> dict[str, str]:
     """Return the columns that a view of rows ends with: `rank` and, where it has none, `hostname`."""
     if part.rank is None:
         return {}
-    has_host = any(column.name == "hostname" for column in chosen.columns)
-    return {"rank": str(part.rank)} | ({} if has_host else {"hostname": quote_text(part.hostname)})
+    host = {} if _has_hostname(chosen) else {"hostname": quote_text(part.hostname)}
+    return {"rank": str(part.rank)} | host
+
+
+def _has_hostname(chosen: View) -> bool:
+    return any(column.name == "hostname" for column in chosen.columns)
 
 
 def _base(relation: str, parts: Sequence[RankTables]) -> str:

@@ -11,22 +11,13 @@ from typing import Any, TypeAlias
 import apsw
 
 from rocpd.federate.open.opening import uri_of
-from rocpd.schema.load import VIEWS, view
 from rocpd.schema.quote import quote_name
+from tests.published import PUBLISHED
 
 Rows: TypeAlias = Counter[tuple[Any, ...]]
 
-ADDED = {
-    "markers",
-    "graph_launches",
-    "kernel_summary",
-    "kernel_summary_region",
-    "memory_copy_summary",
-    "memory_allocation_summary",
-}
-"""Views that rocprofv3 does not store."""
-
-STORED = tuple(name for name in VIEWS if name not in ADDED)
+STORED = tuple(name for name in PUBLISHED if name != "graph_launches")
+"""Views that rocprofv3 of ROCm 7.1 stores."""
 
 
 def multiset(rows: Iterable[Sequence[Any]], width: int | None = None) -> Rows:
@@ -39,9 +30,8 @@ def _rounded(value: object) -> object:
 
 
 def columns_compared(name: str) -> list[str]:
-    """Documented columns, without the average that the stored views cut to whole nanoseconds before they scale it."""
-    columns = [column.name for column in view(name).columns]
-    return [column for column in columns if not (name in {"top", "top_kernels"} and column == "average")]
+    """AMD's columns, without the average that stored views cut to whole nanoseconds before they scale it."""
+    return [column for column in PUBLISHED[name] if not (name in {"top", "top_kernels"} and column == "average")]
 
 
 def select(name: str) -> str:

@@ -31,7 +31,10 @@ PART = RankTables(suffix_of(guid_of(0)), tables_of(LATEST), "f0", 0, "node0")
         ("select * from kernels", ("kernels",)),
         ('SELECT * FROM Kernels k JOIN "regions" r', ("kernels", "regions")),
         ("select * from markers", ("regions", "sample_regions", "regions_and_samples", "markers")),
-        ("select * from busy", ("rocpd_info_agent", "rocpd_kernel_dispatch", "rocpd_memory_copy", "busy")),
+        (
+            "select * from busy",
+            ("rocpd_kernel_dispatch", "rocpd_memory_copy", "processes", "agents", "busy"),
+        ),
         ("select * from top_kernels_of_mine", ()),
     ],
 )

@@ -6,7 +6,11 @@ SELECT
     A.type AS "type",                                           -- CPU, GPU or NIC
     G.gpu_time AS "GpuTime",                                    -- sum of kernel and copy durations [ns] {integer}
     W.wall_time AS "WallTime",                                  -- last end - first start in the rank [ns] {integer}
-    G.gpu_time * 1.0 / W.wall_time AS "Busy"                    -- GpuTime / WallTime {real}
+    G.gpu_time * 1.0 / W.wall_time AS "Busy",                   -- GpuTime / WallTime {real}
+    A.type_index AS "type_index",                               -- index among the visible agents of its type
+    A.product AS "product",                                     -- marketing name of the agent
+    P.rank AS "rank",                                           -- rank number {integer}
+    P.hostname AS "hostname"                                    -- host of the rank {text}
 FROM
     (
         SELECT guid, agent_id, SUM("end" - start) AS gpu_time
@@ -26,8 +30,14 @@ FROM
         )
         GROUP BY guid
     ) W ON W.guid = G.guid
-    LEFT JOIN "rocpd_info_agent" A ON A.guid = G.guid
+    LEFT JOIN "agents" A ON A.guid = G.guid
     AND A.id = G.agent_id
+    LEFT JOIN (
+        SELECT guid, rank, MIN(hostname) AS hostname
+        FROM "processes"
+        GROUP BY guid, rank
+    ) P ON P.guid = G.guid
 ORDER BY
+    P.rank,
     G.guid,
     G.agent_id;

@@ -216,6 +216,7 @@ class TraceBuilder:
         **columns: object,
     ) -> Self:
         """Add an allocation, a free (`kind="FREE"`) or scratch memory (`level="SCRATCH"`)."""
+        call = self._stack(stack)
         allocation = MemoryAllocations(
             start=start,
             end=end,
@@ -227,7 +228,7 @@ class TraceBuilder:
             queue_id=queue,
             stream_id=stream,
             extdata='{"flags":2}',
-            event=Events(stack_id=self._stack(stack)),
+            event=Events(stack_id=call, parent_stack_id=call),
         )
         return self._add(allocation, {"agent_id": agent, **columns})
 

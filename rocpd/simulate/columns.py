@@ -112,11 +112,16 @@ def _kinds(t: Template, ids: Identity) -> tuple[Batch, ...]:
     def launched(rows: Sequence[Any]) -> dict[str, Any]:
         return common(rows) | {"event": Events(stack_id=[row.launcher for row in rows])}
 
+    callers = [a.launcher for a in t.allocations]
     return (
         Regions(**common(t.regions), name=[r.name for r in t.regions], event=_of_regions(t)),
         KernelDispatches(**launched(t.dispatches), **_columns([_dispatch(d, ids) for d in t.dispatches])),
         MemoryCopies(**launched(t.copies), **_columns([_copy(c, ids) for c in t.copies])),
-        MemoryAllocations(**launched(t.allocations), **_columns([_allocation(a, ids) for a in t.allocations])),
+        MemoryAllocations(
+            **common(t.allocations),
+            event=Events(stack_id=callers, parent_stack_id=callers),
+            **_columns([_allocation(a, ids) for a in t.allocations]),
+        ),
         GraphLaunches(
             **launched(t.graphs),
             agent_id=ids.gpu,

@@ -11,8 +11,8 @@
 namespace rocpd {
 namespace {
 
-// The operating system's name of the thread, empty when it is gone.
-std::string name_in_system(std::uint32_t tid) {
+// The operating system's name of the thread; NULL when it is gone.
+Cell name_in_system(std::uint32_t tid) {
     const std::string path = "/proc/self/task/" + std::to_string(tid) + "/comm";
     std::string name;
     if (FILE* file = std::fopen(path.c_str(), "re")) {
@@ -21,7 +21,7 @@ std::string name_in_system(std::uint32_t tid) {
         std::fclose(file);
     }
     while (!name.empty() && name.back() == '\n') name.pop_back();
-    return readable(name);
+    return name.empty() ? Cell(nullptr) : Cell(readable(name));
 }
 
 std::string numbered(const char* what, std::int64_t id) { return what + (" " + std::to_string(id)); }

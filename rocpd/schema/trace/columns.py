@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    IntColumn: TypeAlias = Sequence[int | None] | npt.NDArray[np.integer[Any]] | int | None
+    IntColumn: TypeAlias = Sequence[int | None] | npt.NDArray[np.integer[Any]] | np.integer[Any] | int | None
     FloatColumn: TypeAlias = Sequence[float | None] | npt.NDArray[np.number[Any]] | float | None
     TextColumn: TypeAlias = Sequence[str | int | None] | npt.NDArray[Any] | str | int | None
-    """TextColumn, or their ids as `TraceWriter.string` returned them."""
+    """Texts, or their ids as `TraceWriter.string` returned them."""
 
 
 def plain(column: Any) -> Any:

@@ -164,8 +164,11 @@ class MemoryCopies(_Launched):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoryAllocations(_Launched):
-    """Allocations (`type` ALLOC, FREE, REALLOC, RECLAIM) of memory (`level` REAL, VIRTUAL, SCRATCH); bytes."""
+class MemoryAllocations(_Timed):
+    """Allocations (`type` ALLOC, FREE, REALLOC, RECLAIM) of memory (`level` REAL, VIRTUAL, SCRATCH); bytes.
+
+    They are calls: their `parent_stack_id` is that of the enclosing call.
+    """
 
     TABLE = "rocpd_memory_allocate"
 
@@ -244,7 +247,7 @@ def marker_ranges(
     start: IntColumn,
     end: IntColumn,
     tid: IntColumn,
-    name: str = "roctxThreadRangeA",
+    name: TextColumn = "roctxThreadRangeA",
     event: Events = Events(),
 ) -> Regions:
     """Return ranges that a user marked with `text`, as regions of the roctx function `name`; times in ns."""
@@ -253,7 +256,7 @@ def marker_ranges(
 
 
 def marks(
-    text: TextColumn, time: IntColumn, tid: IntColumn, name: str = "roctxMarkA", event: Events = Events()
+    text: TextColumn, time: IntColumn, tid: IntColumn, name: TextColumn = "roctxMarkA", event: Events = Events()
 ) -> Regions:
     """Return points in time that a user marked with `text`, as regions without length; times in ns."""
     category = MARK if event.category is None else event.category

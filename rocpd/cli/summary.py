@@ -143,9 +143,9 @@ def _write(columns: Sequence[str], rows: Iterable[tuple[Any, ...]], limit: int) 
 
 
 def _list_categories(session: Session) -> None:
-    from rocpd.federate.select.filters import categories
+    from rocpd.federate.select.filters import event_categories
 
-    _write(("domain", "category", "events"), categories(session.map_ranks), limit=0)
+    _write(("domain", "category", "events"), event_categories(session.map_ranks), limit=0)
 
 
 def _prefix(name: str | None, folder: Path | None, *, always: bool) -> str | None:

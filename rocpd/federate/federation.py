@@ -124,7 +124,7 @@ class Federation:
                 for base in self.selection.tables_to_check(number, part):
                     if reader.rows(f"SELECT 1 FROM {quote_name(base)} LIMIT 1"):
                         return
-        raise self.selection.nothing_left()
+        raise self.selection.empty_error()
 
     def note(self, message: str) -> None:
         """Note what the user should know, once."""

@@ -52,8 +52,8 @@ DOMAINS = [Domain("m", (0, 1), 100, 260), Domain("n", (2,), 5000, 5100)]
 @pytest.mark.parametrize(
     ("how", "offsets", "note"),
     [
-        (Align.AUTO, {0: 0, 1: 0, 2: -4900}, "time: 2 clock domains, their starts laid on each other"),
-        (Align.START, {0: 0, 1: -10, 2: -4900}, "time: every one of 3 ranks starts at its own first event"),
+        (Align.AUTO, {0: 0, 1: 0, 2: -4900}, "time: 2 clock domains aligned at their first event"),
+        (Align.START, {0: 0, 1: -10, 2: -4900}, "time: 3 ranks aligned at their first event"),
         (Align.NONE, {0: 0, 1: 0, 2: 0}, None),
     ],
 )
@@ -81,7 +81,7 @@ def test_a_session_tells_once_and_leaves_timestamps_as_recorded(open_job: OpenJo
         assert (
             told
             == again.notes
-            == ["time: 2 clock domains, their starts laid on each other; --align none keeps times as recorded"]
+            == ["time: 2 clock domains aligned at their first event; --align none keeps times as recorded"]
         )
         assert again.sql('SELECT start, "end" FROM kernels').fetchall() == [(100, 200), (5000, 5300)]
 

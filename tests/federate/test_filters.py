@@ -9,7 +9,7 @@ import pytest
 
 import rocpd
 from rocpd.errors import Exit, RocpdError, UsageError
-from rocpd.federate.select.filters import categories
+from rocpd.federate.select.filters import event_categories
 from tests.build import CPU, GPU, GPU2, TraceBuilder
 
 
@@ -99,11 +99,11 @@ def test_ranks_are_left_out_as_a_whole(filters: dict[str, str], ranks: list[int]
     [
         ({"ranks": "7"}, "no rank is numbered 7; there are 0, 1, 2"),
         ({"hosts": "n7"}, "no rank of the selection ran on n7; hosts: n0, n1"),
-        ({"agents": "7"}, "nothing is left: no event passes the filters"),
-        ({"streams": "7"}, "nothing is left"),
-        ({"kernel": "nothing"}, "nothing is left"),
-        ({"exclude_kernel": "."}, "nothing is left"),
-        ({"categories": "RCCL"}, "nothing is left"),
+        ({"agents": "7"}, "no event passes the filters"),
+        ({"streams": "7"}, "no event passes the filters"),
+        ({"kernel": "nothing"}, "no event passes the filters"),
+        ({"exclude_kernel": "."}, "no event passes the filters"),
+        ({"categories": "RCCL"}, "no event passes the filters"),
     ],
 )
 def test_nothing_left_is_an_error(filters: dict[str, str], message: str, files: list[Path]) -> None:
@@ -144,7 +144,7 @@ def session(files: list[Path]) -> Iterator[rocpd.Session]:
 
 
 def test_listing(session: rocpd.Session) -> None:
-    assert categories(session.map_ranks) == [
+    assert event_categories(session.map_ranks) == [
         ("HIP", "HIP_RUNTIME_API_EXT", 3),
         ("HSA", "HSA_CORE_API", 3),
         ("KERNELS", "KERNEL_DISPATCH", 6),

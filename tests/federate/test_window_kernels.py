@@ -61,9 +61,9 @@ def test_filters_hold_for_the_hottest_region(open_job: OpenJob) -> None:
     [
         (rocpd.Window(kernel="nothing"), RocpdError, "no kernel that ran matches nothing"),
         (rocpd.Window(kernel="("), UsageError, "--window-kernel \\(: not a regular expression"),
-        (rocpd.Window(kernel="gemm", start="10%"), UsageError, "give both sides of the window"),
-        (rocpd.Window(kernel="gemm", auto_roi=True), UsageError, "give both sides of the window"),
-        (rocpd.Window(720, 790, inclusive=False), RocpdError, "nothing is left: no event lies in the window"),
+        (rocpd.Window(kernel="gemm", start="10%"), UsageError, "set both sides of the window"),
+        (rocpd.Window(kernel="gemm", auto_roi=True), UsageError, "set both sides of the window"),
+        (rocpd.Window(720, 790, inclusive=False), RocpdError, "no event lies in the window"),
     ],
 )
 def test_what_cannot_be(window: rocpd.Window, error: type[Exception], message: str, open_job: OpenJob) -> None:

@@ -1,1 +1,1 @@
-"""What of a job counts: windows, filters, and the common time line."""
+"""Turns windows, filters and clock offsets into conditions on the rows of each rank. Never changes a time in SQL."""

@@ -1,4 +1,4 @@
-"""Owns clock domains: which ranks share a clock, and how different clocks are laid on one time line.
+"""Clock domains: which ranks share a clock, and how different clocks are aligned on one time line.
 
 Timestamps in SQL stay as recorded; only windows, summaries over time and exports shift them. Never estimates drift.
 """
@@ -16,7 +16,7 @@ from rocpd.trace.times import VALID_POINT, VALID_TIMES
 
 
 class Align(enum.StrEnum):
-    """How ranks are laid on one time line."""
+    """How ranks are aligned on one time line."""
 
     AUTO = "auto"
     NONE = "none"
@@ -60,7 +60,7 @@ class TimeLine:
 
 @dataclass(frozen=True)
 class Alignment:
-    """What to add to the timestamps of each rank, and what was done in words (None: nothing)."""
+    """What to add to the timestamps of each rank [ns], and a note for the user; None where nothing was aligned."""
 
     offsets: Mapping[int, int]
     note: str | None = None
@@ -80,44 +80,41 @@ SPAN = (
 def clock_domains(ranks: Sequence[Rank], spans: Mapping[int, Span]) -> tuple[Domain, ...]:
     """Group ranks into clock domains: one machine, spans that overlap (touching counts), ordered by start.
 
-    A rank whose machine is unknown, is a domain of its own; a rank without events belongs to none.
+    A rank whose machine is unknown is a domain of its own; a rank without events belongs to none.
     """
-    found: list[Domain] = []
+    domains: list[Domain] = []
     for rank in sorted((r for r in ranks if r.number in spans), key=lambda r: (spans[r.number].start, r.number)):
         span = spans[rank.number]
-        last = next((d for d in reversed(found) if d.machine_id == rank.machine_id), None)
+        last = next((d for d in reversed(domains) if d.machine_id == rank.machine_id), None)
         if last and rank.machine_id is not None and span.start <= last.end:
             grown = Domain(last.machine_id, (*last.ranks, rank.number), last.start, max(last.end, span.end))
-            found[found.index(last)] = grown
+            domains[domains.index(last)] = grown
         else:
-            found.append(Domain(rank.machine_id, (rank.number,), span.start, span.end))
-    return tuple(found)
+            domains.append(Domain(rank.machine_id, (rank.number,), span.start, span.end))
+    return tuple(domains)
 
 
-def align(how: Align, found: Sequence[Domain], spans: Mapping[int, Span]) -> Alignment:
-    """Give the offset of each rank [ns].
+def align(how: Align, domains: Sequence[Domain], spans: Mapping[int, Span]) -> Alignment:
+    """Return the offset of each rank [ns].
 
-    `auto` lays the starts of the domains on the earliest of them and keeps offsets within a domain; `start` does so
-    with every rank; `none` keeps what was recorded.
+    `auto` moves each domain so that its first event coincides with the earliest of all; offsets within a domain stay.
+    `start` does the same with every rank. `none` keeps times as recorded.
     """
-    zero = dict.fromkeys(spans, 0)
-    if how is Align.NONE or len(spans) < 2 or (how is Align.AUTO and len(found) < 2):
-        return Alignment(zero)
+    if how is Align.NONE or len(spans) < 2 or (how is Align.AUTO and len(domains) < 2):
+        return Alignment(dict.fromkeys(spans, 0))
     base = min(span.start for span in spans.values())
     if how is Align.START:
         offsets = {number: base - span.start for number, span in spans.items()}
-        return Alignment(
-            offsets, f"time: every one of {len(spans)} ranks starts at its own first event (--align start)"
-        )
-    offsets = {number: base - domain.start for domain in found for number in domain.ranks}
+        return Alignment(offsets, f"time: {len(spans)} ranks aligned at their first event (--align start)")
+    offsets = {number: base - domain.start for domain in domains for number in domain.ranks}
     return Alignment(
         offsets,
-        f"time: {len(found)} clock domains, their starts laid on each other; --align none keeps times as recorded",
+        f"time: {len(domains)} clock domains aligned at their first event; --align none keeps times as recorded",
     )
 
 
 def fixed_offsets(shifts: Mapping[str, int], ranks: Sequence[Rank]) -> Alignment:
-    """Lay clocks on each other as the user says: times of each host in `shifts` are moved by so many ns, others stay.
+    """Return the offsets that the user gives: host -> what is added to its times [ns]; other hosts keep theirs.
 
     Raises:
         UsageError: a host that no rank ran on.
@@ -127,7 +124,7 @@ def fixed_offsets(shifts: Mapping[str, int], ranks: Sequence[Rank]) -> Alignment
         if host not in hosts:
             known = ", ".join(sorted(str(name) for name in hosts))
             raise UsageError(f"clock offset for {host}: no rank ran there", f"hosts: {known}")
-    told = ", ".join(f"{host} {shift:+d} ns" for host, shift in shifts.items())
+    listed = ", ".join(f"{host} {shift:+d} ns" for host, shift in shifts.items())
     return Alignment(
-        {rank.number: shifts.get(rank.hostname or "", 0) for rank in ranks}, f"time: clocks moved as given ({told})"
+        {rank.number: shifts.get(rank.hostname or "", 0) for rank in ranks}, f"time: clocks shifted by {listed}"
     )

@@ -1,4 +1,4 @@
-"""Owns windows that kernels give: from the first start to the last end of some kernels, over all ranks."""
+"""Windows set by kernels: from the first start to the last end of some kernels, over all ranks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from rocpd.errors import RocpdError
-from rocpd.federate.select.filters import expression
+from rocpd.federate.select.filters import regular_expression
 from rocpd.trace.kernel_names import names_of_kernels
 from rocpd.trace.times import VALID_TIMES
 
@@ -24,25 +24,25 @@ GROUP BY K.kernel_id"""
 
 
 def of_kernels(text: str, line: TimeLine, map_ranks: MapRanks) -> tuple[int, int]:
-    """Give the region of all kernels whose name matches, on the aligned time line [ns].
+    """Return the region of all kernels whose name matches, on the aligned time line [ns].
 
     Raises:
         UsageError: not a regular expression.
         RocpdError: no kernel matches.
     """
-    pattern = expression(text, "--window-kernel")
-    found = [
+    pattern = regular_expression(text, "--window-kernel")
+    regions = [
         times
         for name, _, *times in _kernels(line, map_ranks, filtered=False)
         if name is not None and pattern.search(name)
     ]
-    if not found:
+    if not regions:
         raise RocpdError(f"no kernel that ran matches {text}", "`rocpd summary kernels` lists them")
-    return min(start for start, _ in found), max(end for _, end in found)
+    return min(start for start, _ in regions), max(end for _, end in regions)
 
 
 def hottest(line: TimeLine, map_ranks: MapRanks, note: Callable[[str], None]) -> tuple[int, int]:
-    """Give the region of the kernel that takes most time over all ranks, on the aligned time line [ns], and tell it.
+    """Return the region of the kernel with the largest total time, on the aligned time line [ns]; note its name.
 
     Raises:
         RocpdError: no kernel ran.
@@ -60,16 +60,16 @@ def hottest(line: TimeLine, map_ranks: MapRanks, note: Callable[[str], None]) ->
 
 
 def _kernels(line: TimeLine, map_ranks: MapRanks, *, filtered: bool) -> Iterator[tuple[str | None, float, int, int]]:
-    """Give name, time, first start and last end of the kernels of each rank; all of them, or those that count."""
-    for rank, rows in map_ranks(_filtered if filtered else _whole):
+    """Yield name, total time, first start and last end of each kernel, per rank; `filtered`: of those that count."""
+    for rank, rows in map_ranks(_selected_kernels if filtered else _all_kernels):
         offset = line.offsets.get(rank.number, 0)
         for name, total, start, end in rows:
             yield name, total, start + offset, end + offset
 
 
-def _filtered(reader: RankReader) -> list[Row]:
+def _selected_kernels(reader: RankReader) -> list[Row]:
     return reader.rows(_KERNELS)
 
 
-def _whole(reader: RankReader) -> list[Row]:
+def _all_kernels(reader: RankReader) -> list[Row]:
     return reader.whole().rows(_KERNELS)

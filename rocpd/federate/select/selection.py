@@ -1,6 +1,6 @@
-"""Owns what of a job counts, as one value: window, filters and clock offsets, resolved to conditions per rank.
+"""The selection: which rows of a job count, as one value: window, filters and clock offsets as conditions per rank.
 
-Knows no session: whoever has readers of ranks (`MapRanks`) and their time line can make one.
+Knows no session and reads nothing: the readers of ranks and their time line are passed in where it is resolved.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from rocpd.errors import RocpdError
 from rocpd.federate.select.filters import EVENTS
-from rocpd.federate.select.window import Interval, clip_expressions, conditions, dependent_conditions
+from rocpd.federate.select.window import Interval, clip_expressions, dependent_conditions, window_conditions
 from rocpd.schema.render import RankTables
 
 
@@ -29,53 +29,55 @@ class Selection:
     offsets: Mapping[int, int] = field(default_factory=dict)
     filtered: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
-    def apply(self, rank: int, part: RankTables) -> RankTables:
-        """Return the tables of a rank with conditions that let only selected rows count."""
-        filters = self._filters_on(rank, part)
+    def apply(self, rank: int, tables: RankTables) -> RankTables:
+        """Return the tables of a rank with conditions that only selected rows meet."""
+        filters = self._filters_on(rank, tables)
         if self.window is None:
-            return _with_filters(part, filters)
+            return _with_filters(tables, filters)
         offset = self.offsets.get(rank, 0)
-        in_window = conditions(part, self.window, offset)
+        in_window = window_conditions(tables, self.window, offset)
         only = dict(in_window)
         if filters:
             both = {base: f"({condition})" for base, condition in in_window.items() if base not in filters}
             both |= {base: f"({in_window.get(base, '1')}) AND ({condition})" for base, condition in filters.items()}
-            only = both | dependent_conditions(part, both)
-        return dataclasses.replace(part, only=only, values=clip_expressions(part, self.window, offset))
+            only = both | dependent_conditions(tables, both)
+        return dataclasses.replace(tables, only=only, values=clip_expressions(tables, self.window, offset))
 
-    def apply_filters(self, rank: int, part: RankTables) -> RankTables:
-        """Return the tables of a rank as filters alone let rows count: what was before a window matters too."""
-        return _with_filters(part, self._filters_on(rank, part))
+    def apply_filters(self, rank: int, tables: RankTables) -> RankTables:
+        """Return the tables of a rank with the filters alone: some exports need what happened before the window."""
+        return _with_filters(tables, self._filters_on(rank, tables))
 
-    def tables_to_check(self, rank: int, part: RankTables) -> tuple[str, ...]:
-        """Tables of which at least one must have rows for the selection to make sense: those that filters name."""
-        names = self.filtered.get(rank, {}) if self.filtered else part.only
-        return tuple(base for base in names if base in part.only)
+    def tables_to_check(self, rank: int, tables: RankTables) -> tuple[str, ...]:
+        """Return the tables of which one must have rows: those that filters name, if any, else all with conditions."""
+        names = self.filtered.get(rank, {}) if self.filtered else tables.only
+        return tuple(base for base in names if base in tables.only)
 
     def with_filters(self, filtered: Mapping[int, Mapping[str, str]]) -> Selection:
-        """Return the selection in which further filters hold too."""
+        """Return the selection with further filters."""
         merged = {rank: dict(tables) for rank, tables in self.filtered.items()}
         for rank, tables in filtered.items():
-            earlier = merged.setdefault(rank, {})
+            of_rank = merged.setdefault(rank, {})
             for base, condition in tables.items():
-                earlier[base] = f"({earlier[base]}) AND ({condition})" if base in earlier else condition
+                of_rank[base] = f"({of_rank[base]}) AND ({condition})" if base in of_rank else condition
         return dataclasses.replace(self, filtered=merged)
 
     def with_window(self, window: Interval | None, offsets: Mapping[int, int]) -> Selection:
         """Return the selection with this window in place of its own."""
         return dataclasses.replace(self, window=window, offsets=offsets)
 
-    def nothing_left(self) -> RocpdError:
+    def empty_error(self) -> RocpdError:
         """Return the error for a selection without rows."""
         passes, lies = "passes the filters", "lies in the window"
         why = passes if self.window is None else f"{lies} and {passes}" if self.filtered else lies
-        return RocpdError(f"nothing is left: no event {why}", "rocpd info shows what there is")
+        return RocpdError(f"no event {why}", "`rocpd info` shows what the files hold")
 
-    def _filters_on(self, rank: int, part: RankTables) -> dict[str, str]:
-        """The filters' conditions as a connection to the rank's tables says them."""
-        events = part.name("rocpd_event")
+    def _filters_on(self, rank: int, tables: RankTables) -> dict[str, str]:
+        """Return base table -> condition of the filters, with the names of tables on this connection."""
+        events = tables.name("rocpd_event")
         return {base: text.replace(EVENTS, events) for base, text in self.filtered.get(rank, {}).items()}
 
 
-def _with_filters(part: RankTables, filters: Mapping[str, str]) -> RankTables:
-    return dataclasses.replace(part, only={**filters, **dependent_conditions(part, filters)}) if filters else part
+def _with_filters(tables: RankTables, filters: Mapping[str, str]) -> RankTables:
+    if not filters:
+        return tables
+    return dataclasses.replace(tables, only={**filters, **dependent_conditions(tables, filters)})

@@ -1,13 +1,13 @@
-"""Owns windows: what part of the time line counts, from `30%`, nanoseconds or marker names to conditions on rows.
+"""Windows: from `30%`, nanoseconds or marker names to conditions on the rows of each rank.
 
-Resolves on the aligned time line and gives conditions in each rank's own clock. Never changes a timestamp.
+Sides are resolved on the aligned time line; conditions use each rank's own clock. Never changes a timestamp.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -30,16 +30,16 @@ _FORMS = "such as 30%, 12.5ms or +5ms (from the start), -90ms (from the end), or
 
 @dataclass(frozen=True)
 class Window:
-    """What the user asks for; None leaves that side open.
+    """The part of the time line that counts, as the user gives it; None leaves that side open.
 
     Args:
         start, end: `30%` of the trace, absolute nanoseconds (`1071040913789950`), a time from the start (`12.5ms`,
             `+5ms`) or from the end (`-90ms`).
-        start_marker, end_marker: text of a marker, or `/regular expression/`; `#2` behind it takes the second one.
-            The window runs from the start of the one to the end of the other, over all ranks that have it.
-        inclusive: an event counts when its start or its end lies in the window; else only when both do.
+        start_marker, end_marker: text of a marker, or `/regular expression/`; append `#2` for the second match.
+            The window runs from the start of the first to the end of the other, over all ranks that have them.
+        inclusive: an event counts if its start or its end lies in the window; otherwise only if both do.
         kernel: regular expression: from the first start to the last end of the kernels that match, over all ranks.
-        auto_roi: the same for the kernel that takes most time.
+        auto_roi: the same for the kernel with the largest total time.
         clip: every event that overlaps the window counts, and is cut at its edges.
     """
 
@@ -69,21 +69,20 @@ class Interval:
 
 
 def resolve(window: Window, line: TimeLine | None, map_ranks: MapRanks, note: Callable[[str], None]) -> Interval | None:
-    """Turn what the user asked for into times; None when that is the whole trace.
+    """Return the window as times; None if it covers the whole trace.
 
     Args:
         window: what the user asked for.
-        line: all ranks on one time line; None when there are no events.
-        map_ranks: reads ranks, as filters let their rows count.
+        line: all ranks on one time line; None if there are no events.
+        map_ranks: reads the rows of ranks that pass the filters.
         note: called with what the user should know.
 
     Raises:
-        UsageError: a side that cannot be read, is given twice, an unknown or ambiguous marker, end before start.
+        UsageError: a side that cannot be parsed or is given twice, an unknown or ambiguous marker, end before start.
         RocpdError: the window lies outside the trace, or there are no events.
     """
     if line is None:
-        raise RocpdError("no events to take a window of")
-    whole = line.start, line.end
+        raise RocpdError("no events, so there is no time line to take a window of")
     if window.kernel is None and not window.auto_roi:
         start = _side(window.start, window.start_marker, line, map_ranks, at_start=True)
         end = _side(window.end, window.end_marker, line, map_ranks, at_start=False)
@@ -91,19 +90,19 @@ def resolve(window: Window, line: TimeLine | None, map_ranks: MapRanks, note: Ca
         start, end = _kernels(window, line, map_ranks, note)
     if start is not None and end is not None and end <= start:
         raise UsageError(f"the window ends before it starts ({end} <= {start} ns)")
-    if (start is not None and start > whole[1]) or (end is not None and end < whole[0]):
+    if (start is not None and start > line.end) or (end is not None and end < line.start):
         raise RocpdError(
-            f"the window lies outside the trace, which runs from {whole[0]} to {whole[1]} ns", f"give times {_FORMS}"
+            f"the window lies outside the trace, which runs from {line.start} to {line.end} ns", f"give times {_FORMS}"
         )
-    start = None if start is not None and start <= whole[0] else start
-    end = None if end is not None and end >= whole[1] else end
+    start = None if start is not None and start <= line.start else start
+    end = None if end is not None and end >= line.end else end
     return None if start is None and end is None else Interval(start, end, window.inclusive, window.clip)
 
 
 def _kernels(window: Window, line: TimeLine, map_ranks: MapRanks, note: Callable[[str], None]) -> tuple[int, int]:
     sides = (window.start, window.end, window.start_marker, window.end_marker)
     if any(side is not None for side in sides) or (window.kernel is not None and window.auto_roi):
-        raise UsageError("--window-kernel and --auto-roi give both sides of the window", "give one of them alone")
+        raise UsageError("--window-kernel and --auto-roi set both sides of the window", "give one of them alone")
     from rocpd.federate.select.region import hottest, of_kernels
 
     if window.kernel is not None:
@@ -111,56 +110,54 @@ def _kernels(window: Window, line: TimeLine, map_ranks: MapRanks, note: Callable
     return hottest(line, map_ranks, note)
 
 
-def conditions(part: RankTables, interval: Interval, offset: int) -> dict[str, str]:
-    """Give the conditions that keep the rows of one rank that lie in `interval`.
+def window_conditions(tables: RankTables, interval: Interval, offset: int) -> dict[str, str]:
+    """Return base table -> condition that the rows in `interval` meet, for one rank.
 
-    Starts count in [start, end), ends in (start, end], so that adjoining windows share an event only when it crosses
+    Starts count in [start, end), ends in (start, end], so that adjoining windows share an event only if it crosses
     the border. Arguments and counter values go with their event.
 
     Args:
-        part: the rank's tables.
+        tables: the rank's tables.
         interval: on the aligned time line [ns].
         offset: what alignment adds to this rank's times [ns].
     """
     low = None if interval.start is None else interval.start - offset
     high = None if interval.end is None else interval.end - offset
-    found = {}
-    for base in SPANS:
-        if {"start", "end"} <= set(part.tables.get(base, ())):
-            found[base] = _overlap(low, high) if interval.clip else _span_condition(low, high, interval.inclusive)
-    if "timestamp" in part.tables.get("rocpd_sample", ()):
-        found["rocpd_sample"] = _starts('"timestamp"', low, high)
-    return found | dependent_conditions(part, found)
+    spans = _overlap(low, high) if interval.clip else _span_condition(low, high, interval.inclusive)
+    conditions = {base: spans for base in SPANS if {"start", "end"} <= set(tables.tables.get(base, ()))}
+    if "timestamp" in tables.tables.get("rocpd_sample", ()):
+        conditions["rocpd_sample"] = _starts('"timestamp"', low, high)
+    return conditions | dependent_conditions(tables, conditions)
 
 
-def dependent_conditions(part: RankTables, found: Mapping[str, str]) -> dict[str, str]:
-    """Give the conditions of arguments and counter values, which go with their event."""
+def dependent_conditions(tables: RankTables, conditions: Mapping[str, str]) -> dict[str, str]:
+    """Return the conditions on arguments and counter values, which go with their event, from those on events."""
     owners = [
-        f"SELECT event_id FROM {part.name(base)} WHERE {found.get(base, '1')}"
+        f"SELECT event_id FROM {tables.name(base)} WHERE {conditions.get(base, '1')}"
         for base in EVENTS
-        if "event_id" in part.tables.get(base, ())
+        if "event_id" in tables.tables.get(base, ())
     ]
     if not owners:
         return {}
     among = f"event_id IN ({' UNION ALL '.join(owners)})"
-    return {base: among for base in BELONGING if "event_id" in part.tables.get(base, ())}
+    return {base: among for base in BELONGING if "event_id" in tables.tables.get(base, ())}
 
 
-def clip_expressions(part: RankTables, interval: Interval, offset: int) -> dict[str, dict[str, str]]:
-    """Give base table -> column -> expression that cuts events at the edges of `interval`; nothing unless it clips.
+def clip_expressions(tables: RankTables, interval: Interval, offset: int) -> dict[str, dict[str, str]]:
+    """Return base table -> column -> expression that cuts events at the edges of `interval`; empty unless it clips.
 
     Invalid times (start 0, end before start) stay as they are.
     """
     if not interval.clip:
         return {}
-    texts = {"start": '"start"', "end": '"end"'}
+    clipped = {"start": '"start"', "end": '"end"'}
     if interval.start is not None:
         low = interval.start - offset
-        texts["start"] = f'CASE WHEN {VALID_TIMES} THEN MAX("start", {low}) ELSE "start" END'
+        clipped["start"] = f'CASE WHEN {VALID_TIMES} THEN MAX("start", {low}) ELSE "start" END'
     if interval.end is not None:
         high = interval.end - offset
-        texts["end"] = f'CASE WHEN {VALID_TIMES} THEN MIN("end", {high}) ELSE "end" END'
-    return {base: texts for base in SPANS if {"start", "end"} <= set(part.tables.get(base, ()))}
+        clipped["end"] = f'CASE WHEN {VALID_TIMES} THEN MIN("end", {high}) ELSE "end" END'
+    return {base: clipped for base in SPANS if {"start", "end"} <= set(tables.tables.get(base, ()))}
 
 
 def _overlap(low: int | None, high: int | None) -> str:
@@ -175,7 +172,7 @@ def _span_condition(low: int | None, high: int | None, inclusive: bool) -> str:
     ends = " AND ".join(
         [*([f'"end" > {low}'] if low is not None else []), *([f'"end" <= {high}'] if high is not None else [])]
     )
-    # An event without length has one time only, its start.
+    # An event without length has only one time, its start.
     if inclusive:
         return f'({starts}) OR ("end" > "start" AND {ends})'
     return f'({starts}) AND ("end" <= "start" OR ({ends}))'
@@ -192,20 +189,20 @@ def _side(
 ) -> int | None:
     name = "start" if at_start else "end"
     if point is not None and marker is not None:
-        raise UsageError(f"--{name} and --{name}-marker say the same thing twice", "give one of them")
+        raise UsageError(f"--{name} and --{name}-marker both set the {name}", "give one of them")
     if marker is not None:
         return _marker_time(marker, line, map_ranks, at_start=at_start)
     return None if point is None else parse_point(point, (line.start, line.end))
 
 
-def parse_point(point: str | int, whole: tuple[int, int]) -> int:
-    """Turn one side of a window into a time on the time line [ns].
+def parse_point(point: str | int, trace: tuple[int, int]) -> int:
+    """Return the time of one side of a window on the time line [ns]; `trace` is the first and last time on it.
 
     >>> parse_point("50%", (1000, 2000)), parse_point("+5us", (1000, 9000)), parse_point("-1us", (1000, 9000))
     (1500, 6000, 8000)
 
     Raises:
-        UsageError: it is none of the known forms.
+        UsageError: not one of the known forms.
     """
     match = _POINT.fullmatch(str(point).strip())
     if not match:
@@ -214,39 +211,39 @@ def parse_point(point: str | int, whole: tuple[int, int]) -> int:
     if match["unit"] == "%":
         if match["sign"] or number > 100:
             raise UsageError(f"{point}: not a percentage from 0% to 100%")
-        return whole[0] + round(number * (whole[1] - whole[0]) / 100)
-    amount = round(number * _NS[match["unit"] or "ns"])
+        return trace[0] + round(number * (trace[1] - trace[0]) / 100)
+    ns = round(number * _NS[match["unit"] or "ns"])
     if match["sign"] == "-":
-        return whole[1] - amount
+        return trace[1] - ns
     if match["sign"] == "+" or match["unit"]:
-        return whole[0] + amount
-    return amount
+        return trace[0] + ns
+    return ns
 
 
 def _marker_time(wanted: str, line: TimeLine, map_ranks: MapRanks, *, at_start: bool) -> int:
-    """Find a marker on all ranks that have it: its earliest start, or its latest end."""
+    """Return the earliest start, or the latest end, of a marker over all ranks that have it [ns]."""
     name, _, ordinal = wanted.rpartition("#") if re.search(r"#\d+$", wanted) else (wanted, "", "")
     _matcher(name)
-    pool = {rank.number: rows for rank, rows in map_ranks(functools.partial(_markers, wanted, name))}
-    if ordinal and any(row[0] == wanted for rows in pool.values() for row in rows):
+    by_rank = {rank.number: rows for rank, rows in map_ranks(functools.partial(_markers, wanted, name))}
+    if ordinal and any(row[0] == wanted for rows in by_rank.values() for row in rows):
         # A marker's own text ends in #2.
         name, ordinal = wanted, ""
-        pool = {number: [row for row in rows if row[0] == wanted] for number, rows in pool.items()}
+        by_rank = {number: [row for row in rows if row[0] == wanted] for number, rows in by_rank.items()}
     times: list[int] = []
-    for number, found in pool.items():
+    for number, rows in by_rank.items():
         offset = line.offsets.get(number, 0)
-        if len(found) > 1 and not ordinal:
-            raise UsageError(f"{len(found)} markers match {wanted}: {_listed(found, offset)}", f"say which: '{name}#2'")
+        if len(rows) > 1 and not ordinal:
+            raise UsageError(f"{len(rows)} markers match {wanted}: {_listed(rows, offset)}", f"choose one: '{name}#2'")
         index = int(ordinal) - 1 if ordinal else 0
-        if 0 <= index < len(found):
-            times.append(found[index][1 if at_start else 2] + offset)
+        if 0 <= index < len(rows):
+            times.append(rows[index][1 if at_start else 2] + offset)
     if not times:
         raise UsageError(f"no marker matches {wanted}", 'rocpd query "select name, start from markers" lists them')
     return min(times) if at_start else max(times)
 
 
 def _markers(wanted: str, name: str, reader: RankReader) -> list[Row]:
-    """Give the markers of a rank that are meant, whatever filters say: here they tell when, not what."""
+    """Return the markers of a rank that match, filtered out or not: here they mark a time, they are not the subject."""
     matches = _matcher(name)
     rows = reader.whole().rows(_MARKERS)
     return [row for row in rows if row[0] and (row[0] == wanted or matches(row[0]))]
@@ -261,7 +258,6 @@ def _matcher(name: str) -> Callable[[str], object]:
         raise UsageError(f"{name}: not a regular expression: {error}") from error
 
 
-def _listed(rows: Iterable[tuple[str, int, int]], offset: int, most: int = 5) -> str:
-    pool = list(rows)
-    listed = ", ".join(f"#{i} {name} at {start + offset} ns" for i, (name, start, _) in enumerate(pool[:most], 1))
-    return listed + (f" and {len(pool) - most} more" if len(pool) > most else "")
+def _listed(rows: Sequence[Row], offset: int, most: int = 5) -> str:
+    listed = ", ".join(f"#{i} {name} at {start + offset} ns" for i, (name, start, _) in enumerate(rows[:most], 1))
+    return listed + (f" and {len(rows) - most} more" if len(rows) > most else "")

@@ -6,32 +6,25 @@ to `on_note` and stays in `notes`.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from types import TracebackType
-from typing import Self, TypeAlias, cast
+from typing import Self, TypeAlias
 
 import apsw
 
 from rocpd.federate.engine import Engine
 from rocpd.federate.job import Job
-from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Strategy
-from rocpd.federate.result import Result, Rows
-from rocpd.federate.run.attach import schemas_of
-from rocpd.federate.run.executor import Executor
-from rocpd.federate.run.pool import Share
-from rocpd.federate.run.rank_reader import RankReader
-from rocpd.federate.select.align import Alignment, Domain, Span
+from rocpd.federate.result import Result, Rows, SessionCursor
+from rocpd.federate.select.align import Alignment
 from rocpd.federate.select.filters import Filters, row_conditions, select_ranks
 from rocpd.federate.select.selection import Selection
-from rocpd.federate.select.window import Interval, Window, resolve
+from rocpd.federate.select.window import Window, resolve
+from rocpd.federate.selected_ranks import SelectedRanks
 from rocpd.schema.load import VIEWS
-from rocpd.schema.quote import quote_name
-from rocpd.schema.render import RankTables
-from rocpd.types import Answer, Parameters, Progress
+from rocpd.types import Parameters, Progress
 
 OnNote: TypeAlias = Callable[[str], None]
 
@@ -51,7 +44,7 @@ class Notes(list[str]):
                 self._on_note(message)
 
 
-class Federation:
+class Federation(SelectedRanks):
     """The ranks of a job as one database, as far as a selection lets their rows count.
 
     Args:
@@ -67,8 +60,7 @@ class Federation:
     views = VIEWS
 
     def __init__(self, job: Job, selection: Selection, notes: Notes, *, owns_files: bool = True) -> None:
-        self.job = job
-        self.selection = selection
+        super().__init__(job, selection)
         self.notes = notes
         self._owns_files = owns_files
 
@@ -86,9 +78,10 @@ class Federation:
             return self._with(self.job, self.selection.with_window(None, {}))
         whole = self.selection.with_window(None, {})
         self._note_alignment()
-        interval = resolve(window, self.job.time_line, functools.partial(self._map, whole), self.note)
+        ranks = SelectedRanks(self.job, whole)
+        interval = resolve(window, self.job.time_line, ranks.map_ranks, self.note)
         selected = self._with(self.job, whole.with_window(interval, self.job.alignment.offsets))
-        selected._check_any()
+        selected.require_rows()
         return selected
 
     def where(self, filters: Filters) -> Self:
@@ -100,73 +93,19 @@ class Federation:
             UsageError: a filter that can't be read.
             RocpdError: nothing is left.
         """
-        job = self.job.of_ranks(select_ranks(self.ranks, filters))
+        job = self.job.of_ranks(select_ranks(self.ranks, filters), keep_alignment=self.window is not None)
         by_rank = job.map_ranks(functools.partial(row_conditions, filters), Selection())
         conditions = {rank.number: tables for rank, tables in by_rank if tables} if filters.on_rows else {}
         selected = self._with(job, self.selection.with_filters(conditions))
-        selected._check_any()
+        selected.require_rows()
         return selected
 
     def _with(self, job: Job, selection: Selection) -> Self:
         return type(self)(job, selection, self.notes, owns_files=False)
 
-    def _check_any(self) -> None:
-        """Refuse a selection without rows: in the tables that filters name, if any, else in all.
-
-        Raises:
-            RocpdError: no row is left.
-        """
-        if self.window is None and not self.selection.filtered:
-            return
-        for share in self.shares:
-            for number, part in zip(share.ranks, share.parts, strict=True):
-                reader = self.reader(number)
-                for base in self.selection.tables_to_check(number, part):
-                    if reader.rows(f"SELECT 1 FROM {quote_name(base)} LIMIT 1"):
-                        return
-        raise self.selection.empty_error()
-
     def note(self, message: str) -> None:
         """Note what the user should know, once."""
         self.notes.add(message)
-
-    @property
-    def ranks(self) -> tuple[Rank, ...]:
-        """The processes, by rank number."""
-        return self.job.ranks
-
-    @property
-    def window(self) -> Interval | None:
-        """The part of the time line that counts, None for all of it."""
-        return self.selection.window
-
-    @property
-    def executor(self) -> Executor:
-        """What works on ranks in parallel."""
-        return self.job.files.executor
-
-    @cached_property
-    def shares(self) -> tuple[Share, ...]:
-        """The files, or blocks of ranks of a merged one, with the selected rows of their ranks."""
-        return tuple(
-            dataclasses.replace(share, parts=tuple(map(self.selection.apply, share.ranks, share.parts)))
-            for share in self.job.shares
-        )
-
-    @cached_property
-    def parts(self) -> tuple[RankTables, ...]:
-        """Each rank's tables, with the selected rows, as the attached connection names them."""
-        schemas = schemas_of(self.ranks)
-        return tuple(self.rank_tables(rank.number, schemas[rank.opening]) for rank in self.ranks)
-
-    def rank_tables(self, rank: int, schema: str | None = None) -> RankTables:
-        """Return a rank's tables, with the selected rows, as a connection names them.
-
-        Args:
-            rank: its number.
-            schema: the name under which the connection has the rank's file attached; None: it is its own file.
-        """
-        return self.selection.apply(rank, dataclasses.replace(self.job.parts[rank], schema=schema))
 
     @cached_property
     def _engine(self) -> Engine:
@@ -213,7 +152,7 @@ class Federation:
     def cursor(self) -> SessionCursor:
         """Return a DB-API style cursor, for code written for sqlite3."""
         self.job.files.check_open()
-        return SessionCursor(self)
+        return SessionCursor(self.execute)
 
     @property
     def connection(self) -> apsw.Connection:
@@ -225,41 +164,6 @@ class Federation:
         attached = self._engine.attach()
         attached.prepare(" ".join(self.tables))
         return attached.connection
-
-    def reader(self, rank: int) -> RankReader:
-        """Return what reads one rank, by its number."""
-        return self.job.reader(rank, self.selection)
-
-    def map_ranks(self, work: Callable[[RankReader], Answer]) -> Iterator[tuple[Rank, Answer]]:
-        """Do `work` for each rank, on all cores where that pays; yield the answers in rank order.
-
-        Args:
-            work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
-
-        Raises:
-            what `work` raises.
-        """
-        return self._map(self.selection, work)
-
-    def _map(self, selection: Selection, work: Callable[[RankReader], Answer]) -> Iterator[tuple[Rank, Answer]]:
-        return self.job.map_ranks(work, selection)
-
-    def count(self, rank: int, base: str, condition: str = "1") -> int:
-        """Return how many rows of a table of a rank count; `condition` is SQL on its columns."""
-        sql = f"SELECT COUNT(*) FROM {quote_name(base)} WHERE {condition}"
-        return cast("int", self.reader(rank).rows(sql)[0][0])
-
-    @property
-    def spans(self) -> dict[int, Span]:
-        """Rank number -> first start and last end of its events [ns, as recorded]; none for ranks without events."""
-        self.job.files.check_open()
-        return self.job.spans
-
-    @property
-    def clock_domains(self) -> tuple[Domain, ...]:
-        """Sets of ranks whose timestamps compare."""
-        self.job.files.check_open()
-        return self.job.clock_domains
 
     @property
     def alignment(self) -> Alignment:
@@ -296,18 +200,3 @@ class Federation:
             self.job.files.raise_for_damaged_file(error)
         finally:
             self.close()
-
-
-class SessionCursor(Rows):
-    """`cursor.execute(sql)`, then `cursor.fetchall()`, as in sqlite3; runs on the session."""
-
-    def __init__(self, federation: Federation) -> None:
-        super().__init__((), iter(()))
-        self._federation = federation
-
-    def execute(self, sql: str, parameters: Parameters = None) -> SessionCursor:
-        """Run SQL, as `Federation.execute`; the rows are then those of this cursor."""
-        rows = self._federation.execute(sql, parameters)
-        self._names = rows.columns
-        self._rows = iter(rows)
-        return self

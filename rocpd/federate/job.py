@@ -44,16 +44,20 @@ class Job:
         files: the open files.
         how: how ranks are laid on one time line.
         clock_offsets: host -> what is added to its times [ns], where it is known; replaces `how`.
+        kept_alignment: what was added to times when there were more ranks, for a window that goes by it.
     """
 
     ranks: tuple[Rank, ...]
     files: Files
     how: Align = Align.AUTO
     clock_offsets: Mapping[str, int] = field(default_factory=dict)
+    kept_alignment: Alignment | None = None
 
-    def of_ranks(self, ranks: tuple[Rank, ...]) -> Job:
-        """Return the job of some of the ranks."""
-        return self if len(ranks) == len(self.ranks) else dataclasses.replace(self, ranks=ranks)
+    def of_ranks(self, ranks: tuple[Rank, ...], *, keep_alignment: bool) -> Job:
+        """Return the job of some of the ranks, aligned anew or as they are aligned in this one."""
+        if len(ranks) == len(self.ranks):
+            return self
+        return dataclasses.replace(self, ranks=ranks, kept_alignment=self.alignment if keep_alignment else None)
 
     @cached_property
     def parts(self) -> dict[int, RankTables]:
@@ -90,6 +94,8 @@ class Job:
         Raises:
             UsageError: an offset is given for a host that no rank ran on.
         """
+        if self.kept_alignment:
+            return self.kept_alignment
         if self.clock_offsets:
             return fixed_offsets(self.clock_offsets, self.ranks)
         return align(self.how, self.clock_domains, self.spans)

@@ -275,3 +275,22 @@ class Result:
         if has_more:
             out.write(f"the first {_ROWS_AT_A_PROMPT} rows; .show(0) writes all, .df() has all\n")
         return out.getvalue().rstrip("\n")
+
+
+class SessionCursor(Rows):
+    """`cursor.execute(sql)`, then `cursor.fetchall()`, as in sqlite3.
+
+    Args:
+        execute: runs a statement.
+    """
+
+    def __init__(self, execute: Callable[[str, Parameters], Rows]) -> None:
+        super().__init__((), iter(()))
+        self._execute = execute
+
+    def execute(self, sql: str, parameters: Parameters = None) -> SessionCursor:
+        """Run SQL, as `Session.execute`; the rows are then those of this cursor."""
+        rows = self._execute(sql, parameters)
+        self._names = rows.columns
+        self._rows = iter(rows)
+        return self

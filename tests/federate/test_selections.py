@@ -92,3 +92,11 @@ def test_offsets_of_clocks_that_are_known(open_job: OpenJob, tmp_path: object) -
         assert names(moved.within(rocpd.Window(start=140, end=170))) == "a"
     with pytest.raises(UsageError, match="clock offset for nowhere: no rank ran there"):
         rocpd.connect(files, clock_offsets={"nowhere": 1})
+
+
+def test_a_window_keeps_its_time_line_when_ranks_go(open_job: OpenJob) -> None:
+    """Two clocks that start 1000 ns apart: the window is one of both, and stays where it was for one of them."""
+    ranks = (TraceBuilder(n, host=f"n{n}").kernel("a", 100 + 1000 * n, 200 + 1000 * n) for n in range(2))
+    windowed = open_job(*ranks).within(rocpd.Window(start=150))
+    assert windowed.where(rocpd.Filters(ranks="1")).alignment.offsets[1] == -1000
+    assert windowed.job.of_ranks(windowed.ranks[1:], keep_alignment=False).alignment.offsets == {1: 0}

@@ -16,7 +16,7 @@ from rocpd.trace.launch import launches, launching_regions
 from rocpd.trace.times import valid_times
 from rocpd.types import Ints
 
-_CALLS = f'SELECT id, stack, start, "end" FROM ({statement("regions")}) WHERE stack > 0'  # noqa: S608
+_CALLS = statement("calls")
 _COLUMNS = ("id", "stack", "start", "end")
 
 

@@ -14,7 +14,8 @@ from rocpd.errors import QueryError, UsageError
 from rocpd.federate.limits import Limits
 from rocpd.federate.plan.planner import plan
 from rocpd.federate.plan.steps import Strategy
-from rocpd.schema.load import TABLES, VIEWS, strip_comments, view
+from rocpd.schema.load import TABLES, VIEWS, view
+from rocpd.summary.statements import statement
 from tests.properties.test_plan import Answer, bags_differ, damaged, simulated
 
 ROOT = Path(__file__).parents[2]
@@ -120,7 +121,7 @@ def test_tables_and_aggregates_of_them(session: rocpd.Session) -> None:
 
 def read_by_summaries() -> dict[str, str]:
     """The `.sql` files of summaries, and the statements that stand in their modules and need no values."""
-    found = {path.name: strip_comments(path.read_text(encoding="utf-8")) for path in SUMMARY.glob("sql/*.sql")}
+    found = {path.name: statement(path.stem) for path in SUMMARY.glob("sql/*.sql")}
     for path in sorted(SUMMARY.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""

@@ -191,12 +191,12 @@ def test_deviation_keeps_its_digits_where_squares_do_not_fit(open_job: OpenJob) 
     ]
 
 
-def test_busy_counts_copies_for_their_destination(open_job: OpenJob) -> None:
+def test_busy_counts_copies_for_the_gpu_that_they_reach_or_else_leave(open_job: OpenJob) -> None:
     trace = TraceBuilder().kernel("gemm", 100, 200).kernel("gemm", 150, 300, agent=GPU2)
-    trace.copy(50, 90, dst=GPU2).copy(400, 450, src=GPU, dst=CPU)
+    trace.copy(50, 90, dst=GPU2).copy(400, 450, src=GPU, dst=CPU).copy(60, 80, src=CPU, dst=CPU)
     assert open_job(trace).sql("SELECT agent_id, type, GpuTime, WallTime, Busy FROM busy").fetchall() == [
-        (CPU, "CPU", 50, 400, 0.125),
-        (GPU, "GPU", 100, 400, 0.25),
+        (CPU, "CPU", 20, 400, 0.05),
+        (GPU, "GPU", 150, 400, 0.375),
         (GPU2, "GPU", 190, 400, 0.475),
     ]
 

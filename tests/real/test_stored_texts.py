@@ -13,6 +13,9 @@ from rocpd.schema.write import suffix_of
 from tests.build import CPU, GPU, GPU2, TraceBuilder
 from tests.real.rows import STORED, multiset, select, stored
 
+AGENT_OF_COPY = f"CASE WHEN dst_agent_id IN ({GPU}, {GPU2}) THEN dst_agent_id ELSE src_agent_id END"
+"""A copy belongs to the GPU that it reaches, else to the one that it leaves; the stored `busy` has the destination."""
+
 
 def everything(number: int = 0) -> TraceBuilder:
     """Several rows of every kind, each reference found, as the stored views need it."""
@@ -42,7 +45,8 @@ def with_texts_of(real: Path, path: Path, trace: TraceBuilder, version: str) -> 
     for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall():
         connection.execute(f'DROP VIEW "{name}"')
     for _, text in views:
-        connection.execute(str(text).replace(str(suffix), suffix_of(trace.guid)))
+        text = str(text).replace("dst_agent_id AS agent_id", f"{AGENT_OF_COPY} AS agent_id")  # in `busy`
+        connection.execute(text.replace(str(suffix), suffix_of(trace.guid)))
     connection.close()
     return path
 

@@ -33,7 +33,7 @@ PART = RankTables(suffix_of(guid_of(0)), tables_of(LATEST), "f0", 0, "node0")
         ("select * from markers", ("regions", "sample_regions", "regions_and_samples", "markers")),
         (
             "select * from busy",
-            ("rocpd_kernel_dispatch", "rocpd_memory_copy", "processes", "agents", "busy"),
+            ("rocpd_info_agent", "rocpd_kernel_dispatch", "rocpd_memory_copy", "processes", "agents", "busy"),
         ),
         ("select * from top_kernels_of_mine", ()),
     ],

@@ -1,4 +1,5 @@
--- How busy each agent was with kernels and copies; a copy counts for its destination. One row per rank and agent.
+-- How busy each agent was with kernels and copies; a copy counts for the GPU that it reaches, else
+-- for the GPU that it leaves, else for where it goes. One row per rank and agent.
 -- WallTime is that of the rank's own events: clocks of different ranks need not agree.
 CREATE VIEW "busy" AS
 SELECT
@@ -17,7 +18,21 @@ FROM
         FROM (
             SELECT guid, agent_id, start, "end" FROM "rocpd_kernel_dispatch"
             UNION ALL
-            SELECT guid, dst_agent_id, start, "end" FROM "rocpd_memory_copy"
+            SELECT
+                M.guid,
+                CASE
+                    WHEN D.type = 'GPU' THEN M.dst_agent_id
+                    WHEN S.type = 'GPU' THEN M.src_agent_id
+                    ELSE M.dst_agent_id
+                END,
+                M.start,
+                M."end"
+            FROM
+                "rocpd_memory_copy" M
+                LEFT JOIN "rocpd_info_agent" D ON D.guid = M.guid
+                AND D.id = M.dst_agent_id
+                LEFT JOIN "rocpd_info_agent" S ON S.guid = M.guid
+                AND S.id = M.src_agent_id
         )
         GROUP BY guid, agent_id
     ) G

@@ -29,12 +29,12 @@ _ROWS_AT_ONCE = 64
 
 
 def suffix_of(guid: str) -> str:
-    """Give the table suffix of a GUID: `_` and the GUID with `-` turned into `_`."""
+    """Return the table suffix of a GUID: `_` and the GUID with `-` turned into `_`."""
     return "_" + guid.replace("-", "_")
 
 
 def tables_of(version: str) -> dict[str, tuple[str, ...]]:
-    """Give table -> columns as schema `version` (such as `3.0.1`) has them."""
+    """Return the columns of each table as schema `version` (such as `3.0.1`) has them."""
     return {
         name: tuple(c.name for c in table(name).columns if _exists(c.since, version))
         for name in TABLES
@@ -43,7 +43,7 @@ def tables_of(version: str) -> dict[str, tuple[str, ...]]:
 
 
 def create_table_text(name: str, suffix: str, guid: str, version: str = LATEST) -> str:
-    """Give the CREATE TABLE of one table for one rank, comments included."""
+    """Return the CREATE TABLE of one table for one rank, comments included."""
     chosen = table(name)
     lines = [line for line in chosen.text.splitlines() if not _newer(line, chosen, version)]
     text = "\n".join(line for line in lines if not line.startswith("-- "))
@@ -52,7 +52,7 @@ def create_table_text(name: str, suffix: str, guid: str, version: str = LATEST) 
 
 
 def create_view_text(name: str, select: str, temporary: bool = False) -> str:
-    """Give the CREATE VIEW for a SELECT of `schema.render`."""
+    """Return the CREATE VIEW for a SELECT of `schema.render`."""
     return f"CREATE {'TEMP ' if temporary else ''}VIEW {quote_name(name)} AS\n{select}"
 
 

@@ -2,6 +2,6 @@
 
 from rocpd.simulate.job import simulate
 from rocpd.simulate.options import PROFILES, JobOptions
-from rocpd.simulate.plan import JobPlan, NodeClock, RankPlace, plan
+from rocpd.simulate.plan import JobPlan, NodeClock, RankPlan, plan
 
-__all__ = ["PROFILES", "JobOptions", "JobPlan", "NodeClock", "RankPlace", "plan", "simulate"]
+__all__ = ["PROFILES", "JobOptions", "JobPlan", "NodeClock", "RankPlan", "plan", "simulate"]

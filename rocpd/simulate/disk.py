@@ -1,6 +1,6 @@
 """Owns how a finished file lies on disk: in WAL mode, or with what a killed writer leaves beside it.
 
-Works on copies in a folder of its own and moves the outcome in place; touches no other files.
+Works on copies in a folder of its own and puts the outcome into place; touches no other files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import apsw
 from rocpd.output import complete_or_nothing
 from rocpd.schema.quote import quote_name
 from rocpd.schema.write import suffix_of
-from rocpd.simulate.plan import RankPlace
+from rocpd.simulate.plan import RankPlan
 
 ENDINGS: tuple[str, ...] = ("-journal", "-wal", "-shm")
 """What SQLite appends to the name of a file for what lies beside it."""
@@ -32,14 +32,14 @@ def clear_beside(path: Path) -> None:
         Path(f"{path}{ending}").unlink(missing_ok=True)
 
 
-def leave_as(path: Path, place: RankPlace) -> None:
+def leave_as(path: Path, rank: RankPlan) -> None:
     """Bring the finished file `path` into the state that the plan gives it."""
-    if place.disk_state == "wal_header":
+    if rank.disk_state == "wal_header":
         _rewrite(path, _switch_to_wal, None)
-    elif place.disk_state == "leftover_wal":
-        _rewrite(path, lambda connection: _append_to_wal(connection, place), "-wal")
-    elif place.disk_state == "hot_journal":
-        _rewrite(path, lambda connection: _spill(connection, place), "-journal")
+    elif rank.disk_state == "leftover_wal":
+        _rewrite(path, lambda connection: _append_to_wal(connection, rank), "-wal")
+    elif rank.disk_state == "hot_journal":
+        _rewrite(path, lambda connection: _spill(connection, rank), "-journal")
 
 
 def _rewrite(path: Path, change: Callable[[apsw.Connection], None], ending: str | None) -> None:
@@ -69,10 +69,10 @@ def _switch_to_wal(connection: apsw.Connection) -> None:
     connection.pragma("journal_mode", "wal")
 
 
-def _append_to_wal(connection: apsw.Connection, place: RankPlace) -> None:
+def _append_to_wal(connection: apsw.Connection, rank: RankPlan) -> None:
     connection.pragma("journal_mode", "wal")
     connection.pragma("wal_autocheckpoint", 0)
-    suffix = suffix_of(place.guid)
+    suffix = suffix_of(rank.guid)
     strings, regions, threads = (
         quote_name(base + suffix) for base in ("rocpd_string", "rocpd_region", "rocpd_info_thread")
     )
@@ -86,9 +86,9 @@ def _append_to_wal(connection: apsw.Connection, place: RankPlace) -> None:
         connection.executemany(f"INSERT INTO {regions} ({columns}) VALUES (?, ?, ?, ?, ?, ?)", rows)  # noqa: S608
 
 
-def _spill(connection: apsw.Connection, place: RankPlace) -> None:
+def _spill(connection: apsw.Connection, rank: RankPlan) -> None:
     """Change rows without committing and force the changed pages into the file, as a full cache does."""
-    suffix = suffix_of(place.guid)
+    suffix = suffix_of(rank.guid)
     connection.execute("BEGIN")
     connection.execute(f'UPDATE {quote_name("rocpd_region" + suffix)} SET "end" = 0')  # noqa: S608
     connection.execute(f"UPDATE {quote_name('rocpd_info_process' + suffix)} SET command = 'half written'")  # noqa: S608

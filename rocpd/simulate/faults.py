@@ -1,6 +1,6 @@
 """Owns the damage done to rows of a faulty file: what other producers write and what broken traces hold.
 
-Every fault has a name and strikes a few rows, chosen by their place in the table, so that a test can say what it reads.
+Every fault has a name and strikes a few rows, chosen by their position in the table, so that tests know what they read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NOWHERE = 987654321  # an id that no table holds
 class Fault:
     """One kind of damage.
 
-    `change` strikes `rows` rows of `table` from place `first` on, counted among those that `among` holds for.
+    `change` strikes `rows` rows of `table` from position `first` on, counted among those that satisfy `among`.
     """
 
     name: str

@@ -56,28 +56,28 @@ _CACHES = ((1, 32, 128, 1, 0), (1, 64, 64, 0, 1), (1, 16, 64, 1, 0), (2, 4096, 1
 
 
 def is_gpu(index: int) -> bool:
-    """Say whether the agent of an absolute index is a GPU."""
+    """Whether the agent of an absolute index is a GPU."""
     return index >= CPUS
 
 
 def agent_handle(index: int) -> int:
-    """Give the runtime's handle of an agent."""
+    """Return the runtime's handle of an agent."""
     return 9300 + index
 
 
 def own_gpu(local_rank: int) -> int:
-    """Give the absolute index of the GPU that a rank of a node uses."""
+    """Return the absolute index of the GPU that a rank of a node uses."""
     return CPUS + local_rank % GPUS
 
 
 def device_id(index: int) -> int:
-    """Give the hardware id of an agent."""
+    """Return the hardware id of an agent."""
     return 0 if index < CPUS else 29857
 
 
 @functools.cache
 def agent_json(index: int) -> str:
-    """Give the full hardware description of an agent, with the keys that the profiler writes."""
+    """Return the full hardware description of an agent, with the keys that the profiler writes."""
     facts = _cpu(index) if index < CPUS else _gpu(index)
     facts["io_links"] = [_link(index, to) for to in range(CPUS + GPUS) if to != index]
     facts["io_links_count"] = len(facts["io_links"])
@@ -119,7 +119,7 @@ def _units(index: int) -> dict[str, Any]:
 
 
 def _abilities(index: int) -> dict[str, Any]:
-    """What an agent can do, and its place on the bus."""
+    """What an agent can do, and where it sits on the bus."""
     gpu = index >= CPUS
     return {
         "gfx_target_version": 90402 if gpu else 0,
@@ -214,7 +214,7 @@ def _link(index: int, to: int) -> dict[str, Any]:
 
 
 def environment_json(hostname: str, rank: int, ranks: int, local_rank: int, local_size: int) -> str:
-    """Give the environment that Open MPI and the profiler leave in a process."""
+    """Return the environment that Open MPI and the profiler leave in a process."""
     variables = {
         "HOSTNAME": hostname,
         "ROCPROF": "rocprofv3",
@@ -239,7 +239,7 @@ def environment_json(hostname: str, rank: int, ranks: int, local_rank: int, loca
 
 
 def configuration_json(hostname: str, pid: int) -> str:
-    """Give the profiler's configuration as it keeps it with the process."""
+    """Return the configuration that the profiler stores with the process."""
     facts = {
         "output_path": "/workspace/job/profile",
         "output_file": f"{hostname}/{pid}",

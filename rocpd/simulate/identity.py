@@ -20,7 +20,7 @@ from rocpd.schema.trace import (
 )
 from rocpd.schema.trace.writer import Sink
 from rocpd.simulate import hardware, samples
-from rocpd.simulate.plan import NodeClock, RankPlace
+from rocpd.simulate.plan import NodeClock, RankPlan
 
 _STREAMS = 5
 _QUEUES = (16, 17, 18)
@@ -51,15 +51,15 @@ def queue_of(stream: int) -> int:
     return (_QUEUES[0], _QUEUES[0], _QUEUES[1], _QUEUES[2], 0)[stream]
 
 
-def identity_of(place: RankPlace) -> Identity:
+def identity_of(rank: RankPlan) -> Identity:
     """Return the ids of a rank."""
-    return Identity(place.pid, (place.pid, place.pid + 3, place.pid + 5), hardware.own_gpu(place.local_rank))
+    return Identity(rank.pid, (rank.pid, rank.pid + 3, rank.pid + 5), hardware.own_gpu(rank.local_rank))
 
 
-def open_trace(sink: Sink, place: RankPlace, node: NodeClock, life: Life) -> TraceWriter:
+def open_trace(sink: Sink, rank: RankPlan, node: NodeClock, life: Life) -> TraceWriter:
     """Write who the rank is and what it runs on."""
-    ids = identity_of(place)
-    trace = TraceWriter(sink, _node(node), _process(place, node, life))
+    ids = identity_of(rank)
+    trace = TraceWriter(sink, _node(node), _process(rank, node, life))
     for tid, name in zip(ids.tids, _THREADS, strict=True):
         trace.register(ThreadInfo(tid, name=name))
     for index in range(hardware.CPUS + hardware.GPUS):
@@ -89,10 +89,10 @@ def _node(node: NodeClock) -> NodeInfo:
     )
 
 
-def _process(place: RankPlace, node: NodeClock, life: Life) -> ProcessInfo:
-    ranks = (place.rank, life.ranks, place.local_rank, place.local_size)
+def _process(rank: RankPlan, node: NodeClock, life: Life) -> ProcessInfo:
+    ranks = (rank.number, life.ranks, rank.local_rank, rank.local_size)
     return ProcessInfo(
-        place.pid,
+        rank.pid,
         ppid=1,
         init=life.start,
         fini=life.end,
@@ -100,7 +100,7 @@ def _process(place: RankPlace, node: NodeClock, life: Life) -> ProcessInfo:
         end=life.end,
         command=life.command,
         environment=hardware.environment_json(node.hostname, *ranks),
-        extdata=hardware.configuration_json(node.hostname, place.pid),
+        extdata=hardware.configuration_json(node.hostname, rank.pid),
     )
 
 

@@ -34,22 +34,22 @@ def simulate(options: JobOptions, progress: Callable[[int, int], None] | None = 
     width = len(str(options.ranks - 1))
     paths = tuple(options.out / f"rank{rank:0{width}d}.db" for rank in range(options.ranks))
     _check_folder(options, paths)
-    for done, (path, place) in enumerate(zip(paths, job.ranks, strict=True), 1):
+    for done, (path, rank) in enumerate(zip(paths, job.ranks, strict=True), 1):
         with as_output_error(path):
             disk.clear_beside(path)
-            write_rank(path, job, place)
-            disk.leave_as(path, place)
+            write_rank(path, job, rank)
+            disk.leave_as(path, rank)
         if progress is not None:
             progress(done, options.ranks)
     return paths
 
 
 def _check_folder(options: JobOptions, paths: tuple[Path, ...]) -> None:
-    own = {Path(f"{path}{ending}") for path in paths for ending in ("", *disk.ENDINGS)}
-    for path in sorted(own):
+    files = {Path(f"{path}{ending}") for path in paths for ending in ("", *disk.ENDINGS)}
+    for path in sorted(files):
         check_free(path, options.force)
     if options.out.is_dir():
-        strangers = sorted(p.name for p in options.out.iterdir() if _RANK_FILE.fullmatch(p.name) and p not in own)
+        strangers = sorted(p.name for p in options.out.iterdir() if _RANK_FILE.fullmatch(p.name) and p not in files)
         if strangers:
             # Left there, they would be read as ranks of this job.
             raise OutputError(

@@ -229,6 +229,6 @@ KERNELS: tuple[Kernel, ...] = (
         (128, 1, 1),
     ),
 )
-"""All kernels; a kernel's id in a file is its place here, from 1."""
+"""All kernels; a kernel's id in a file is its position here, from 1."""
 
 KERNEL_IDS: dict[str, int] = {kernel.key: i for i, kernel in enumerate(KERNELS, 1)}

@@ -27,7 +27,7 @@ from rocpd.simulate.script import (
 from rocpd.simulate.template import Arg, Template
 
 SPECIAL_EVERY = 16
-"""Every how many steps (from the first) one also launches graphs and uses scratch and a workspace."""
+"""Of so many steps the first one also launches graphs and uses scratch and a workspace."""
 
 _SCRATCH_BYTES = 304 * 32 * 64 * 160
 _VIRTUAL_SLOT, _WORKSPACE_SLOT, _FIRST_TRANSIENT = 30, 31, 16

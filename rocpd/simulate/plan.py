@@ -1,5 +1,5 @@
 """Owns everything about a job that is decided before a row is written: who runs where, whose clock says what,
-who straggles, and when each rank begins each segment in true time.
+who straggles, and when each rank starts each segment in true time.
 
 This is the answer key: alignment and straggler analyses are judged against it. Never touches the disk.
 """
@@ -46,16 +46,16 @@ class NodeClock:
     drift_ppm: float
 
     def local(self, true: Ints) -> Ints:
-        """Give what this node's clock shows at true times [ns]."""
+        """Return what this node's clock shows at true times [ns]."""
         drifted: Ints = np.floor(true * (self.drift_ppm * 1e-6)).astype(np.int64)
         return true + drifted + self.offset_ns
 
 
 @dataclass(frozen=True)
-class RankPlace:
+class RankPlan:
     """Where a rank runs and how its file is written."""
 
-    rank: int
+    number: int
     node: int
     local_rank: int
     local_size: int
@@ -87,7 +87,7 @@ class JobPlan:
         slow_step: step in which all ranks are slow; None for a job of one step.
         slow_factor: how much longer kernels take in it.
         nodes: clocks, by node number.
-        ranks: places, by rank.
+        ranks: their plans, by rank.
     """
 
     options: JobOptions
@@ -97,11 +97,11 @@ class JobPlan:
     slow_step: int | None
     slow_factor: float
     nodes: tuple[NodeClock, ...]
-    ranks: tuple[RankPlace, ...]
+    ranks: tuple[RankPlan, ...]
     timing: Timing = field(repr=False, compare=False)
 
     def collective_ends(self) -> Ints:
-        """Give the true end times [ns] of all all-reduces, in order; every rank ends them together."""
+        """Return the true end times [ns] of all all-reduces, in order; every rank ends them together."""
         reduced = [3 * k + 2 for k, size in enumerate(layout.step(self.options.profile, False).reduce) if size]
         ends: Ints = self.timing.anchors[:, 0, reduced].ravel()
         return ends
@@ -122,7 +122,7 @@ def plan(options: JobOptions) -> JobPlan:
     straggler_rank = straggler if options.ranks > 1 else None
     slow_step = slow if steps > 1 else None
     base_pid = 4000 + int(random.random() * 20000)
-    ranks = tuple(_place(options, nodes, rank, base_pid) for rank in range(options.ranks))
+    ranks = tuple(_rank_plan(options, nodes, rank, base_pid) for rank in range(options.ranks))
     stretch = 1.0 + _NOISE * random.random((steps, options.ranks, len(layout.step(options.profile, False).nominal)))
     if straggler_rank is not None:
         stretch[:, straggler_rank] *= STRAGGLER_FACTOR
@@ -151,7 +151,7 @@ def _node(random: np.random.Generator, node: int) -> NodeClock:
     return NodeClock(f"gpu-node-{node:02d}", machine, words[0] << 31 ^ words[1], offset, drift)
 
 
-def _place(options: JobOptions, nodes: tuple[NodeClock, ...], rank: int, base_pid: int) -> RankPlace:
+def _rank_plan(options: JobOptions, nodes: tuple[NodeClock, ...], rank: int, base_pid: int) -> RankPlan:
     on_node = [r * options.nodes // options.ranks for r in range(options.ranks)]
     node = on_node[rank]
     local_rank = rank - on_node.index(node)
@@ -159,8 +159,8 @@ def _place(options: JobOptions, nodes: tuple[NodeClock, ...], rank: int, base_pi
     start = int(random.random() * 3_000_000)
     clock = nodes[node]
     turn = rank + options.seed
-    return RankPlace(
-        rank=rank,
+    return RankPlan(
+        number=rank,
         node=node,
         local_rank=local_rank,
         local_size=on_node.count(node),
@@ -175,17 +175,17 @@ def _place(options: JobOptions, nodes: tuple[NodeClock, ...], rank: int, base_pi
 
 
 def _guid(random: np.random.Generator, init_ns: int) -> str:
-    """Give a GUID as rocprofv3 forms it: milliseconds of its clock, then version, variant and chance."""
+    """Return a GUID as rocprofv3 forms it: milliseconds of its clock, then version, variant and chance."""
     millis = f"{init_ns // 1_000_000:012x}"
     low, mid, high = (int(x * 2**16) for x in random.random(3))
     variant = 0x8000 | int(random.random() * 2**14)
     return f"{millis[:8]}-{millis[8:]}-7{millis[9:]}-{variant:04x}-{low:04x}{mid:04x}{high:04x}"
 
 
-def _timing(options: JobOptions, ranks: tuple[RankPlace, ...], stretch: Floats) -> Timing:
+def _timing(options: JobOptions, ranks: tuple[RankPlan, ...], stretch: Floats) -> Timing:
     steps, count, segments = stretch.shape
     anchors = np.zeros((steps, count, 3 * segments), dtype=np.int64)
-    now: Ints = np.array([place.start_ns + _SETUP_ROOM for place in ranks], dtype=np.int64)
+    now: Ints = np.array([rank.start_ns + _SETUP_ROOM for rank in ranks], dtype=np.int64)
     for step in range(steps):
         template = layout.step(options.profile, step % layout.SPECIAL_EVERY == 0)
         now = _run_step(template, anchors[step], stretch[step], now)
@@ -193,16 +193,16 @@ def _timing(options: JobOptions, ranks: tuple[RankPlace, ...], stretch: Floats) 
 
 
 def _run_step(template: Template, anchors: Ints, stretch: Floats, now: Ints) -> Ints:
-    """Fill the anchors of one step of all ranks and give the begin of the next one."""
+    """Fill the anchors of one step of all ranks; return the start of the next step."""
     reduced = np.zeros_like(now)
     for k, nominal in enumerate(template.nominal):
         anchors[:, 3 * k] = now
         arrived = now + np.ceil(nominal * stretch[:, k]).astype(np.int64)
         if template.reduce[k]:
-            # The communication stream is one queue: an all-reduce starts after the one before.
-            begin = np.maximum(arrived, reduced + 1000)
-            reduced = np.full_like(now, int(begin.max()) + 18_000 + int(template.reduce[k] / _BYTES_PER_NS))
-            anchors[:, 3 * k + 1] = begin
+            # The communication stream is one queue: an all-reduce starts after the previous one.
+            start = np.maximum(arrived, reduced + 1000)
+            reduced = np.full_like(now, int(start.max()) + 18_000 + int(template.reduce[k] / _BYTES_PER_NS))
+            anchors[:, 3 * k + 1] = start
             anchors[:, 3 * k + 2] = reduced
         if template.waits[k]:
             arrived = np.maximum(arrived, reduced)

@@ -47,7 +47,7 @@ class WorkProfile:
         command: command line of each process.
         phases: in order of a step.
         resident: bytes held from start to end, one allocation each.
-        transient: bytes allocated at the begin of each step and freed at its end, one allocation each.
+        transient: bytes allocated at the start of each step and freed at its end, one allocation each.
     """
 
     command: str

@@ -11,7 +11,7 @@ from rocpd.schema.write import Writer, create
 from rocpd.simulate import faults, layout
 from rocpd.simulate.columns import TemplateColumns
 from rocpd.simulate.identity import Life, identity_of, open_trace
-from rocpd.simulate.plan import JobPlan, RankPlace
+from rocpd.simulate.plan import JobPlan, RankPlan
 from rocpd.simulate.profiles import PROFILE_TABLE
 from rocpd.simulate.stamp import Stamp, StepBatch
 from rocpd.simulate.symbols import write_symbols
@@ -21,38 +21,43 @@ from rocpd.types import Ints
 _EXIT_ROOM = 90_000_000  # from the end of the last step to the end of the process [ns]
 
 
-def write_rank(path: Path, job: JobPlan, place: RankPlace) -> None:
+def write_rank(path: Path, job: JobPlan, rank: RankPlan) -> None:
     """Write the file of one rank under `path`, complete or not at all.
 
     Raises:
         OutputError: the file exists (unless the options say force) or cannot be written.
     """
-    with create(path, place.guid, place.version, job.options.force) as file:
+    with create(path, rank.guid, rank.version, job.options.force) as file:
         if job.options.faults:
             faults.loosen(file)
-        _fill(file, job, place)
+        _fill(file, job, rank)
         if job.options.faults:
             faults.damage(file)
 
 
-def _fill(file: Writer, job: JobPlan, place: RankPlace) -> None:
-    node = job.nodes[place.node]
-    start, end = (int(t) for t in node.local(np.array([place.start_ns, job.timing.end[place.rank] + _EXIT_ROOM])))
+def _fill(file: Writer, job: JobPlan, rank: RankPlan) -> None:
+    node = job.nodes[rank.node]
+    start, end = (int(t) for t in node.local(np.array([rank.start_ns, job.timing.end[rank.number] + _EXIT_ROOM])))
     life = Life(PROFILE_TABLE[job.options.profile].command, job.options.ranks, start, end)
-    trace = open_trace(file, place, node, life)
-    write_symbols(trace, identity_of(place))
-    if place.empty:
+    trace = open_trace(file, rank, node, life)
+    write_symbols(trace, identity_of(rank))
+    if rank.empty:
         return
-    stamp = Stamp(trace, node, np.random.default_rng([job.options.seed, 2, place.rank]))
+    stamp = Stamp(trace, node, np.random.default_rng([job.options.seed, 2, rank.number]))
     profile = job.options.profile
-    _once(stamp, _columns(layout.setup(profile), trace, job, place), place.start_ns + 4_000_000)
-    _steps(stamp, [_columns(layout.step(profile, special), trace, job, place) for special in (False, True)], job, place)
-    _once(stamp, _columns(layout.teardown(profile), trace, job, place), int(job.timing.end[place.rank]))
+    _once(stamp, _columns(layout.setup(profile), trace, job, rank), rank.start_ns + 4_000_000)
+    _steps(
+        stamp,
+        [_columns(layout.step(profile, special), trace, job, rank) for special in (False, True)],
+        job,
+        rank,
+    )
+    _once(stamp, _columns(layout.teardown(profile), trace, job, rank), int(job.timing.end[rank.number]))
 
 
-def _columns(template: Template, trace: TraceWriter, job: JobPlan, place: RankPlace) -> TemplateColumns:
-    words = {"{ranks}": str(job.options.ranks), "{rank}": str(place.rank)}
-    return TemplateColumns(template, trace, identity_of(place), words)
+def _columns(template: Template, trace: TraceWriter, job: JobPlan, rank: RankPlan) -> TemplateColumns:
+    words = {"{ranks}": str(job.options.ranks), "{rank}": str(rank.number)}
+    return TemplateColumns(template, trace, identity_of(rank), words)
 
 
 def _once(stamp: Stamp, columns: TemplateColumns, at: int) -> None:
@@ -60,9 +65,9 @@ def _once(stamp: Stamp, columns: TemplateColumns, at: int) -> None:
     stamp.write(columns, StepBatch((0,), anchors, np.ones((1, 1))))
 
 
-def _steps(stamp: Stamp, columns: list[TemplateColumns], job: JobPlan, place: RankPlace) -> None:
-    """Write steps in their order: ids must ascend for SQLite to append rather than search."""
-    anchors, stretch = job.timing.anchors[:, place.rank], job.timing.stretch[:, place.rank]
+def _steps(stamp: Stamp, columns: list[TemplateColumns], job: JobPlan, rank: RankPlan) -> None:
+    """Write the steps in order: ids must ascend for SQLite to append rather than search."""
+    anchors, stretch = job.timing.anchors[:, rank.number], job.timing.stretch[:, rank.number]
     for first in range(0, job.steps, layout.SPECIAL_EVERY):
         last = min(first + layout.SPECIAL_EVERY, job.steps)
         for special, part in ((True, range(first, first + 1)), (False, range(first + 1, last))):

@@ -18,7 +18,7 @@ HSA, HSA_AMD = "HSA_CORE_API", "HSA_AMD_EXT_API"
 
 _BY_KEY = {kernel.key: kernel for kernel in KERNELS}
 _CALL_GAP = 350  # between two calls of a thread [ns]
-_LATENCY = 1800  # from the end of a launch to the begin of its kernel [ns]
+_LATENCY = 1800  # from the end of a launch to the start of its kernel [ns]
 _BANDWIDTH = {"HD": 51, "DH": 47, "DD": 1450}  # bytes per ns
 _KINDS = {"HD": "HostToDevice", "DH": "DeviceToHost", "DD": "DeviceToDevice"}
 # Every 11th kernel has counters: several names get some, and rows stay dominated by the trace.
@@ -27,7 +27,7 @@ CALL_JITTER, KERNEL_JITTER = 0.45, 0.16
 
 
 def stream_arg(stream: int) -> Arg:
-    """Give the argument that names a stream, as the profiler annotates it."""
+    """Return the argument that names a stream, as the profiler annotates it."""
     value = f"{0x2B81C400 + 0x240 * stream:#x}" if stream else "0"
     return Arg("ihipStream_t*", "stream", value, f'{{"stream_id": {stream}}}')
 
@@ -52,7 +52,7 @@ class Script:
         return len(self.template.nominal)
 
     def begin_segment(self) -> None:
-        """Start all cursors anew at the begin of the next segment."""
+        """Set all cursors to the start of the next segment."""
         self._cursor = {}
         self._free = {}
 
@@ -64,11 +64,11 @@ class Script:
         self.template.waits.append(waits)
 
     def now(self, thread: int) -> Time:
-        """Give the host time that `thread` has reached."""
+        """Return the host time that `thread` has reached."""
         return self._cursor.setdefault(thread, Time(3 * self.segment, 2000))
 
     def enter(self, thread: int, name: str, category: str, args: tuple[Arg, ...] = (), text: str | None = None) -> int:
-        """Open a region; later regions of the thread lie inside it. Gives its index."""
+        """Open a region; later regions of the thread lie inside it. Returns its index."""
         stack = self._open.setdefault(thread, [])
         start = self.now(thread)
         self.template.regions.append(
@@ -89,7 +89,7 @@ class Script:
         self._cursor[thread] = region.end.later(_CALL_GAP)
 
     def call(self, thread: int, name: str, category: str, ns: int, args: tuple[Arg, ...] = ()) -> int:
-        """Make a call of about `ns` nanoseconds that encloses nothing. Gives its index."""
+        """Make a call of about `ns` nanoseconds that encloses nothing. Returns its index."""
         index = self.enter(thread, name, category, args)
         region = self.template.regions[index]
         self._cursor[thread] = region.start.later(ns)
@@ -131,17 +131,17 @@ class Script:
         counted: bool,
         graph: tuple[int, int] | None = None,
     ) -> Dispatch:
-        begin = max(self._free.get(stream, 0), self.now(thread).fixed + _LATENCY)
-        finish = begin + int(kernel.micros * 1000)
+        start = max(self._free.get(stream, 0), self.now(thread).fixed + _LATENCY)
+        finish = start + int(kernel.micros * 1000)
         self._free[stream] = finish + 400
         at, marker = 3 * self.segment, self.marker(thread)
-        times = (Time(at, 0, begin), Time(at, 0, finish))
+        times = (Time(at, 0, start), Time(at, 0, finish))
         dispatch = Dispatch(kernel.key, stream, thread, launcher, marker, *times, KERNEL_JITTER, counted, graph)
         self.template.dispatches.append(dispatch)
         return dispatch
 
     def marker(self, thread: int) -> str:
-        """Give the text of the innermost open marker that is the same in every step, or nothing."""
+        """Return the text of the innermost open marker that is the same in every step, else the empty text."""
         texts = [t for t in self._markers.get(thread, []) if "{" not in t]
         return texts[-1] if texts else ""
 
@@ -164,11 +164,11 @@ class Script:
         self.call(thread, "hsa_amd_memory_async_copy_on_engine", HSA_AMD, 3900)
         self.leave(thread)
         ready = max(self._free.values(), default=0) if route[0] == "D" else self._free.get(COPY, 0)
-        begin = max(ready, self.now(thread).fixed + _LATENCY)
-        finish = begin + 1900 + size // _BANDWIDTH[route]
+        start = max(ready, self.now(thread).fixed + _LATENCY)
+        finish = start + 1900 + size // _BANDWIDTH[route]
         self._free[COPY] = finish + 400
         at = 3 * self.segment
-        times = (Time(at, 0, begin), Time(at, 0, finish))
+        times = (Time(at, 0, start), Time(at, 0, finish))
         self.template.copies.append(Copy(route, size, thread, launcher, self.marker(thread), *times))
 
     def allocate(self, thread: int, call: str, kind: tuple[str, str], size: int, slot: int) -> None:
@@ -186,7 +186,7 @@ class Script:
         self.template.allocations.append(Allocation(*kind, moved, slot, thread, launcher, start, start.later(18000)))
 
     def scratch(self, thread: int, operation: str, size: int) -> None:
-        """Let the runtime allocate or free scratch on its own; no call stands behind it."""
+        """Allocate or free scratch, which the runtime does without any call."""
         start = self.now(thread)
         self._cursor[thread] = start.later(7000)
         sized = size if operation == "ALLOC" else 0
@@ -207,8 +207,8 @@ class Script:
         self.enter(thread, "ncclAllReduce", RCCL, args)
         launcher = self.call(thread, "hipExtLaunchKernel", HIP, 5600, _launch_args(_BY_KEY["nccl"], COMM))
         self.leave(thread)
-        begin, end = (Time(3 * self.segment + n) for n in (1, 2))
-        self.template.dispatches.append(Dispatch("nccl", COMM, thread, launcher, self.marker(thread), begin, end, 0.0))
+        start, end = (Time(3 * self.segment + n) for n in (1, 2))
+        self.template.dispatches.append(Dispatch("nccl", COMM, thread, launcher, self.marker(thread), start, end, 0.0))
 
     def synchronize(self, thread: int) -> None:
         """Wait until all launched work of this segment but the all-reduce is done."""
@@ -228,7 +228,7 @@ class Script:
 
 
 def address(slot: int) -> int:
-    """Give the device address of allocation `slot`."""
+    """Return the device address of allocation `slot`."""
     return 0x7F2A40000000 + (slot << 34)
 
 

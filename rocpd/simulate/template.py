@@ -12,9 +12,9 @@ from typing import NamedTuple
 class Time(NamedTuple):
     """A point in time relative to an anchor.
 
-    It is `anchor + fixed + scaled * stretch`, in ns, where `stretch` (at least 1) says how slowly the
-    GPU of this rank worked in this segment of this step. Anchors: 3 * segment is its begin, 3 * segment + 1
-    and + 2 are begin and end of its all-reduce.
+    It is `anchor + fixed + scaled * stretch`, in ns, where `stretch` (at least 1) is how slowly the
+    GPU of this rank worked in this segment of this step. Anchors: 3 * segment is its start, 3 * segment + 1
+    and + 2 are start and end of its all-reduce.
     """
 
     anchor: int
@@ -22,7 +22,7 @@ class Time(NamedTuple):
     scaled: int = 0
 
     def later(self, ns: int) -> Time:
-        """Give the time `ns` nanoseconds later."""
+        """Return the time `ns` nanoseconds later."""
         return self._replace(fixed=self.fixed + ns)
 
 
@@ -125,7 +125,7 @@ class Template:
     """A laid-out stretch: rows by kind, and per segment what the timing of all ranks needs.
 
     `nominal` is the length [ns] of each segment at stretch 1, `reduce` the bytes of its all-reduce
-    (0: none), `waits` whether the next segment begins only after all all-reduces so far.
+    (0: none), `waits` whether the next segment starts only after all all-reduces so far.
     """
 
     regions: list[HostRegion] = field(default_factory=list)

@@ -24,15 +24,15 @@ def recover(path: Path, folder: Path) -> apsw.Connection:
 
 
 def rows(connection: apsw.Connection, sql: str) -> list[tuple[Any, ...]]:
-    """Run a query and give all rows."""
+    """Run a query and return all rows."""
     return connection.execute(sql).fetchall()
 
 
 def digests(connection: apsw.Connection) -> dict[str, str]:
-    """Give a hash of the rows of every table, and of the schema's text."""
-    found = {}
+    """Return a hash of the rows of every table, and of the schema's text."""
+    hashes = {}
     tables = [name for (name,) in rows(connection, "SELECT name FROM sqlite_master WHERE type = 'table'")]
     for table in [*sorted(tables), "sqlite_master"]:
         content = rows(connection, f'SELECT * FROM "{table}" ORDER BY 1, 2')
-        found[table] = hashlib.sha256(repr(content).encode()).hexdigest()
-    return found
+        hashes[table] = hashlib.sha256(repr(content).encode()).hexdigest()
+    return hashes

@@ -28,13 +28,13 @@ def as_it_lies(path: Path) -> apsw.Connection:
 
 
 def test_disk_states(folder: Path) -> None:
-    places = plan(JobOptions(folder, ranks=8, nodes=2, steps=2, faults=True)).ranks
-    assert [place.disk_state for place in places] == [*DISK_STATES, *DISK_STATES]
-    for place in places:
-        path = folder / f"rank{place.rank}.db"
+    planned = plan(JobOptions(folder, ranks=8, nodes=2, steps=2, faults=True)).ranks
+    assert [rank.disk_state for rank in planned] == [*DISK_STATES, *DISK_STATES]
+    for rank in planned:
+        path = folder / f"rank{rank.number}.db"
         beside = {p.name.removeprefix(path.name) for p in folder.glob(f"{path.name}-*")}
-        assert beside == {"leftover_wal": {"-wal"}, "hot_journal": {"-journal"}}.get(place.disk_state, set())
-        wal = place.disk_state in ("wal_header", "leftover_wal")
+        assert beside == {"leftover_wal": {"-wal"}, "hot_journal": {"-journal"}}.get(rank.disk_state, set())
+        wal = rank.disk_state in ("wal_header", "leftover_wal")
         assert path.read_bytes()[18:20] == (b"\2\2" if wal else b"\1\1")
     assert not [p for p in folder.iterdir() if p.name.startswith(".")]
 

@@ -37,8 +37,8 @@ def test_default_job_is_valid_and_fills_every_view(profile: str, tmp_path: Path,
         assert connection.pragma("integrity_check") == "ok"
         assert rows(connection, "PRAGMA foreign_key_check") == []
         counts = ", ".join(f"(SELECT COUNT(*) FROM {view})" for view in VIEWS)
-        found = sqlite3_shell(path, f"SELECT {counts}").strip().split("|")
-        assert {view: n for view, n in zip(VIEWS, found, strict=True) if n == "0"} == {}
+        shown = sqlite3_shell(path, f"SELECT {counts}").strip().split("|")
+        assert {view: n for view, n in zip(VIEWS, shown, strict=True) if n == "0"} == {}
 
 
 def test_smallest_job_fills_every_view(tmp_path: Path) -> None:
@@ -64,27 +64,27 @@ def test_events_per_rank_sets_the_size(profile: str, wanted: int, tmp_path: Path
 
 
 def test_file_names_and_progress(tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
-    paths = simulate(JobOptions(tmp_path, ranks=11, steps=1, profile="gemm"), lambda *done: told.append(done))
+    progress: list[tuple[int, int]] = []
+    paths = simulate(JobOptions(tmp_path, ranks=11, steps=1, profile="gemm"), lambda *done: progress.append(done))
     assert [path.name for path in paths] == [f"rank{rank:02d}.db" for rank in range(11)]
-    assert told == [(rank, 11) for rank in range(1, 12)]
+    assert progress == [(rank, 11) for rank in range(1, 12)]
     assert sorted(tmp_path.iterdir()) == list(paths)
 
 
 def test_identity_follows_the_plan(tmp_path: Path) -> None:
     options = JobOptions(tmp_path, ranks=4, nodes=2, steps=1, profile="gemm")
     job = plan(options)
-    found = []
+    identities = []
     for path in simulate(options):
         sql = (
             "SELECT P.guid, pid, P.hostname, Q.environment ->> 'OMPI_COMM_WORLD_RANK', "
             "Q.environment ->> 'OMPI_COMM_WORLD_LOCAL_RANK' FROM processes P JOIN rocpd_info_process Q USING (pid)"
         )
-        found += rows(read(path), sql)
-    expected = [(p.guid, p.pid, job.nodes[p.node].hostname, str(p.rank), str(p.local_rank)) for p in job.ranks]
-    assert found == expected
-    assert len({guid for guid, *_ in found}) == 4
-    assert found[0][1] == found[2][1] != found[1][1]
+        identities += rows(read(path), sql)
+    expected = [(p.guid, p.pid, job.nodes[p.node].hostname, str(p.number), str(p.local_rank)) for p in job.ranks]
+    assert identities == expected
+    assert len({guid for guid, *_ in identities}) == 4
+    assert identities[0][1] == identities[2][1] != identities[1][1]
 
 
 @pytest.mark.parametrize(
@@ -118,13 +118,13 @@ def test_existing_files_are_kept_without_force(tmp_path: Path) -> None:
     assert rows(read(tmp_path / "rank1.db"), "SELECT COUNT(*) FROM processes") == [(1,)]
 
 
-def test_output_below_a_file_is_told(tmp_path: Path) -> None:
+def test_output_below_a_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot be written"):
         simulate(JobOptions(tmp_path / "file", ranks=1, steps=1))
 
 
-def test_full_disk_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+def test_full_disk_is_reported_and_leaves_nothing(tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, before[1]))
     try:

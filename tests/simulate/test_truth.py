@@ -67,9 +67,9 @@ def test_kernels_of_a_stream_follow_each_other(job: Job) -> None:
 def test_all_ranks_end_a_collective_together(job: Job) -> None:
     facts, connections = job
     truth = facts.collective_ends()
-    for place, connection in zip(facts.ranks, connections, strict=True):
-        found = rows(connection, """SELECT "end" FROM kernels WHERE name GLOB 'nccl*' ORDER BY start""")
-        assert [end for (end,) in found] == facts.nodes[place.node].local(truth).tolist()
+    for rank, connection in zip(facts.ranks, connections, strict=True):
+        ends = rows(connection, """SELECT "end" FROM kernels WHERE name GLOB 'nccl*' ORDER BY start""")
+        assert [end for (end,) in ends] == facts.nodes[rank.node].local(truth).tolist()
     first, second = facts.nodes
     assert abs(first.offset_ns - second.offset_ns) > 10**9
     assert first.drift_ppm != second.drift_ppm

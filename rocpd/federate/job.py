@@ -77,7 +77,7 @@ class Job:
     def spans(self) -> dict[int, Span]:
         """Rank number -> first start and last end of its events [ns, as recorded]; none for ranks without events."""
         self.files.check_open()
-        request = Request(SPAN, 2, {}, is_few=True)
+        request = Request(SPAN, 2, {}, gives_few_rows=True)
         rows = itertools.chain.from_iterable(self.files.executor.rows(request, self.shares, None))
         numbers = (number for share in self.shares for number in share.ranks)
         return {number: Span(*row) for number, row in zip(numbers, rows, strict=True) if row[0] is not None}

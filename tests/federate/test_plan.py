@@ -78,13 +78,13 @@ ATTACHED = {
     "SELECT sum(duration) OVER w FROM kernels WINDOW w AS (PARTITION BY rank)": "WINDOW",
     "SELECT random() FROM kernels": "random",
     "SELECT date('now') FROM kernels": "date",
-    "SELECT 1_000 FROM kernels": "number with letters",
+    "SELECT 1_000 FROM kernels": "number followed by letters",
     "SELECT ?1 FROM kernels": "",
     "SELECT median(duration) FROM kernels": "median",
     "SELECT group_concat(name) FROM kernels": "group_concat",
     "SELECT sum(DISTINCT duration) FROM kernels": "DISTINCT",
     "SELECT count(DISTINCT name), count(DISTINCT tid) FROM kernels": "several DISTINCT",
-    "SELECT name, tid, max(start) FROM kernels GROUP BY name": "outside of GROUP BY",
+    "SELECT name, tid, max(start) FROM kernels GROUP BY name": "outside GROUP BY",
     "SELECT *, count(*) FROM kernels": "*",
     "SELECT max(n) FROM (SELECT count(*) n FROM kernels GROUP BY name) WHERE n > (SELECT avg(duration) FROM kernels)":
         "inside an expression",
@@ -138,7 +138,7 @@ def agrees(session: rocpd.Session, sql: str, parameters: tuple[object, ...] = ()
 def test_every_rank_answers_with_its_own_rows(sql: str, session: rocpd.Session) -> None:
     parameters = (7,) * sql.count("?")
     chosen = plan(sql, session.parts, len(parameters))
-    assert (chosen.strategy, chosen.reason) == (Strategy.ROWS, "every rank answers with its own rows")
+    assert (chosen.strategy, chosen.reason) == (Strategy.ROWS, "every rank returns its own rows")
     agrees(session, sql, parameters)
 
 
@@ -209,7 +209,7 @@ def test_explain_shows_what_each_rank_runs(session: rocpd.Session) -> None:
     result = session.explain("SELECT category, count(*) AS n FROM kernels GROUP BY category ORDER BY n DESC")
     assert result.columns == ("step", "where", "sql")
     assert result.fetchall() == [
-        ("strategy", "aggregates", "every rank answers with its share, and the shares are put together"),
+        ("strategy", "aggregates", "every rank returns partial results, which are combined"),
         ("make gathered_0", "each of 3 ranks", "SELECT category AS g0, COUNT(*) AS p0 FROM kernels GROUP BY 1"),
         (
             "result",
@@ -235,7 +235,7 @@ def test_names_are_looked_up_last(session: rocpd.Session) -> None:
 
 def test_a_strategy_that_cannot_be_is_refused(session: rocpd.Session) -> None:
     assert session.execute("SELECT count(*) FROM kernels", strategy="aggregates").fetchall() == [(6,)]
-    with pytest.raises(UsageError, match="can't run by strategy rows: every rank answers with its share"):
+    with pytest.raises(UsageError, match="can't run by strategy rows: every rank returns partial results"):
         session.execute("SELECT count(*) FROM kernels", strategy="rows")
     with pytest.raises(UsageError, match="can't run by strategy aggregates: the function median"):
         session.execute("SELECT median(start) FROM kernels", strategy="aggregates")
@@ -248,7 +248,7 @@ def test_the_command_explains_and_takes_a_strategy(cli: Cli, tmp_path: Path) -> 
     said = cli("query", sql, tmp_path, "--explain", "--format", "csv")
     assert said.out.splitlines()[:2] == [
         "step,where,sql",
-        'strategy,aggregates,"every rank answers with its share, and the shares are put together"',
+        'strategy,aggregates,"every rank returns partial results, which are combined"',
     ]
     for words in ([], ["--strategy", "aggregates"], ["--strategy", "attached"], ["--threads", "1"]):
         assert cli("query", sql, tmp_path, "--format", "csv", *words).out == "name,ns\ngemm,9\n"

@@ -1,1 +1,1 @@
-"""How a statement runs over many ranks. Never runs one."""
+"""Turns a statement into steps: what every rank runs, what is gathered, what runs over that. Never runs a statement."""

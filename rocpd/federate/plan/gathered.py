@@ -1,4 +1,4 @@
-"""Owns the tables that rows of ranks are gathered in: how they are created, filled and dropped."""
+"""The tables in which rows of ranks are gathered: how they are created, filled and dropped."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from rocpd.schema.quote import quote_name
 
 
 def create_table(connection: apsw.Connection, step: Scatter | Combine, kind: str = "") -> None:
-    """Create the table of a step; for what stands for a subquery also the view by whose name statements know it.
+    """Create the table of a step; for a `Combine`, which replaces a subquery, also the view that statements name.
 
-    SQLite gives a column without a type BLOB affinity, the expression that it stands for had none: so it is `+column`.
+    SQLite gives a column without a type BLOB affinity, but its expression in the subquery had none: the view selects
+    `+column`.
     """
     pairs = list(zip(map(quote_name, step.columns), step.types, strict=True))
     rows = quote_name(_table_of(step))
@@ -22,14 +23,14 @@ def create_table(connection: apsw.Connection, step: Scatter | Combine, kind: str
 
 
 def drop_table(connection: apsw.Connection, step: Scatter | Combine) -> None:
-    """Drop what `create_table` made in temp."""
+    """Drop what `create_table` created in temp."""
     if isinstance(step, Combine):
         connection.execute(f"DROP VIEW temp.{quote_name(step.table)}")
     connection.execute(f"DROP TABLE temp.{quote_name(_table_of(step))}")
 
 
 def insert_text(step: Scatter | Combine) -> str:
-    """Give the statement that fills the table of a step."""
+    """Return the statement that inserts a row into the table of a step."""
     return f"INSERT INTO {quote_name(_table_of(step))} VALUES ({', '.join('?' * len(step.columns))})"
 
 

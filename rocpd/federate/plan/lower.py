@@ -1,6 +1,6 @@
-"""Owns taking a SELECT apart: which parts every rank can answer alone, and what must be gathered first.
+"""Takes a SELECT apart: which parts every rank can answer alone, and what must be gathered first.
 
-Works from the inside out. What a FROM names is either sharded (every rank has its rows, and the whole is their
+Works from the inside out. What a FROM names is either sharded (every rank has its own rows, and the table is their
 union) or gathered (one small table, a copy of which every rank can join). Raises `Unfaithful` on anything else.
 """
 
@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 from sqlglot import exp
 
 from rocpd.federate.plan import vocabulary
-from rocpd.federate.plan.gather import Sorting, sorted_select
+from rocpd.federate.plan.ordering import Sorting, sorted_select
 from rocpd.federate.plan.partial import partial_select
 from rocpd.federate.plan.scope import KEYS, Scope, Source
 from rocpd.federate.plan.sqltext import Unfaithful, read_select, text_of
@@ -24,26 +24,26 @@ from rocpd.schema.render import aggregate_text
 
 
 class Catalogue(Protocol):
-    """What lowering needs to know of the job: the columns of relations and statements.
+    """What lowering needs to know about the job: the columns of relations and statements.
 
-    `further` lists the columns beyond the contract, whose types are not known.
+    `further`: base table -> columns beyond the contract, whose types are not known.
     """
 
     relations: tuple[str, ...]
     further: Mapping[str, tuple[str, ...]]
 
     def columns(self, sql: str) -> tuple[str, ...]:
-        """Give the result columns of a statement."""
+        """Return the result columns of a statement."""
 
     def add(self, table: str, columns: Sequence[str], select: str) -> tuple[str, ...]:
-        """Make a gathered table known; give the types of its columns."""
+        """Create an empty gathered table for the result of `select`; return the types of its columns."""
 
 
 @dataclass(frozen=True)
 class Sharded:
     """A query whose answer is the union of the ranks' answers.
 
-    `reads` are gathered tables that it joins; `keys` which of its columns tell ranks apart.
+    `reads`: gathered tables that it joins; `keys`: its columns that identify a rank -> which key they are.
     """
 
     tree: exp.Select
@@ -68,44 +68,44 @@ class Lowering:
         self.steps: list[Scatter | Combine] = []
         self._catalogue = catalogue
         self._views: dict[str, Lowered] = {}
-        self._odd = frozenset(column.lower() for columns in catalogue.further.values() for column in columns)
+        self._untyped = frozenset(column.lower() for columns in catalogue.further.values() for column in columns)
 
-    def lower(self, node: exp.Expr, around: Mapping[str, Lowered]) -> Lowered:
+    def lower(self, node: exp.Expr, ctes: Mapping[str, Lowered]) -> Lowered:
         """Take a query apart: a SELECT, or several of them with UNION ALL.
 
         Args:
             node: the query; it is not changed.
-            around: CTEs that it can name.
+            ctes: name -> CTE that the query can name.
 
         Raises:
-            Unfaithful: it can't be taken apart; the text says why.
+            Unfaithful: it cannot be taken apart; the text gives the reason.
         """
         if isinstance(node, exp.Select):
-            return self._select(node.copy(), around)
-        if not isinstance(node, exp.Union) or set(_given(node)) - {"this", "expression"}:
-            raise Unfaithful("a compound that is more than UNION ALL")
-        left, right = (self.lower(side, around) for side in (node.this, node.expression))
+            return self._select(node.copy(), ctes)
+        if not isinstance(node, exp.Union) or set(_args_of(node)) - {"this", "expression"}:
+            raise Unfaithful("a compound with more than UNION ALL")
+        left, right = (self.lower(side, ctes) for side in (node.this, node.expression))
         if isinstance(left, Sharded) and isinstance(right, Sharded):
             return self._union(left, right)
-        one, two = (side.table if isinstance(side, Gathered) else self._keep(side) for side in (left, right))
-        return self._combine(f'SELECT * FROM "{one}" UNION ALL SELECT * FROM "{two}"')
+        tables = (side.table if isinstance(side, Gathered) else self._gather_rows(side) for side in (left, right))
+        return self._combine(" UNION ALL ".join(f'SELECT * FROM "{table}"' for table in tables))
 
-    def _select(self, tree: exp.Select, around: Mapping[str, Lowered]) -> Lowered:
-        known = self._ctes(tree, around)
+    def _select(self, tree: exp.Select, outer_ctes: Mapping[str, Lowered]) -> Lowered:
+        ctes = self._ctes(tree, outer_ctes)
         reads: set[str] = set()
-        sources = self._sources(tree, known, reads)
+        sources = self._sources(tree, ctes, reads)
         if not any(source.sharded for source in sources):
-            return self._combine_all(tree, known)
-        vocabulary.check(tree)
+            return self._combine_all(tree, ctes)
+        vocabulary.check_select(tree)
         scope = Scope(tree, sources)
-        scope.check_names(vocabulary.expressions(tree), self._odd)
+        scope.check_names(vocabulary.expressions(tree), self._untyped)
         _check_joins(tree, scope)
         aggregated = vocabulary.is_aggregated(tree)
         local_windows = scope.windows_stay_in_ranks(vocabulary.windows(tree))
         local_groups = scope.groups_stay_in_ranks(tree)
         sorting = Sorting.take(tree)
         if aggregated and not (local_groups and local_windows):
-            self._refuse_odd(tree)
+            self._refuse_untyped(tree)
             return self._gather(partial_select(tree, sorting, scope.inputs), reads)
         if not local_windows:
             raise Unfaithful("a window over all ranks")
@@ -117,25 +117,25 @@ class Lowering:
     def _union(self, left: Sharded, right: Sharded) -> Sharded:
         names = [[c.lower() for c in self._catalogue.columns(text_of(side.tree))] for side in (left, right)]
         keys = {
-            mine: left.keys[mine]
-            for mine, theirs in zip(*names, strict=False)
-            if mine in left.keys and left.keys[mine] == right.keys.get(theirs)
+            name: left.keys[name]
+            for name, name_on_the_right in zip(*names, strict=False)
+            if name in left.keys and left.keys[name] == right.keys.get(name_on_the_right)
         }
-        both = exp.Union(this=left.tree, expression=right.tree, distinct=False)
+        union = exp.Union(this=left.tree, expression=right.tree, distinct=False)
         return Sharded(
-            exp.Select(expressions=[exp.Star()]).from_(exp.Subquery(this=both)), left.reads | right.reads, keys
+            exp.Select(expressions=[exp.Star()]).from_(exp.Subquery(this=union)), left.reads | right.reads, keys
         )
 
-    def _refuse_odd(self, tree: exp.Expr) -> None:
-        """SQLite would compare such a column by the type that the files declare, which a plan does not know."""
+    def _refuse_untyped(self, tree: exp.Expr) -> None:
+        """Refuse columns beyond the contract: SQLite compares them by the type in the files, unknown to a plan."""
         for column in tree.find_all(exp.Column):
-            if column.name.lower() in self._odd:
-                raise Unfaithful(f"{column.name}, a column outside of the contract, is gathered")
+            if column.name.lower() in self._untyped:
+                raise Unfaithful(f"{column.name}, a column outside the contract, is gathered")
 
-    def _keep(self, side: Sharded) -> str:
-        """Gather the rows of a query as they are."""
-        select = text_of(side.tree)
-        return self._scatter(Scatter("", self._catalogue.columns(select), (), select), side.reads)
+    def _gather_rows(self, query: Sharded) -> str:
+        """Gather the rows of a query as they are; return the name of the table."""
+        select = text_of(query.tree)
+        return self._scatter(Scatter("", self._catalogue.columns(select), (), select), query.reads)
 
     def _gather(self, pair: tuple[Scatter, str], reads: set[str]) -> Gathered:
         scatter, select = pair
@@ -150,21 +150,21 @@ class Lowering:
     def _combine(self, select: str) -> Gathered:
         columns = self._catalogue.columns(select)
         name = self._name()
-        # Of two columns with one name the second is called otherwise in a subquery: nothing may name it.
-        distinct = len({column.lower() for column in columns}) == len(columns)
-        kept = columns if distinct else tuple(f"column {i}" for i in range(len(columns)))
-        self.steps.append(Combine(name, kept, self._catalogue.add(name, kept, select), select))
+        # SQLite renames the second of two columns with one name in a subquery, so no statement may name either.
+        if len({column.lower() for column in columns}) < len(columns):
+            columns = tuple(f"column {i}" for i in range(len(columns)))
+        self.steps.append(Combine(name, columns, self._catalogue.add(name, columns, select), select))
         return Gathered(name)
 
-    def _combine_all(self, tree: exp.Select, known: Mapping[str, Lowered]) -> Gathered:
-        """Everything that the SELECT names is gathered: it runs as it is, over the gathered tables."""
+    def _combine_all(self, tree: exp.Select, ctes: Mapping[str, Lowered]) -> Gathered:
+        """Run a SELECT as it is over gathered tables, which everything in it names."""
         vocabulary.check_functions(tree)
-        self._refuse_odd(tree)
+        self._refuse_untyped(tree)
         for node in list(tree.find_all(exp.Table)):
             name = node.name.lower()
             if name in self._gathered_names():
                 continue
-            lowered = known.get(name) or self._view(name)
+            lowered = ctes.get(name) or self._view(name)
             if not isinstance(lowered, Gathered):
                 raise Unfaithful(f"{node.name} inside an expression")
             node.replace(_table(lowered.table, node.alias or node.name))
@@ -176,47 +176,49 @@ class Lowering:
     def _name(self) -> str:
         return f"gathered_{len(self.steps)}"
 
-    def _ctes(self, tree: exp.Select, around: Mapping[str, Lowered]) -> dict[str, Lowered]:
-        known = dict(around)
+    def _ctes(self, tree: exp.Select, outer_ctes: Mapping[str, Lowered]) -> dict[str, Lowered]:
+        """Remove the WITH of a SELECT; return its CTEs and the outer ones."""
+        ctes = dict(outer_ctes)
         clause = tree.args.get("with_")
         if clause is None:
-            return known
+            return ctes
         if clause.args.get("recursive"):
             raise Unfaithful("a recursive WITH")
         for cte in clause.expressions:
-            if cte.args["alias"].args.get("columns") or set(_given(cte)) - {"this", "alias"}:
+            if cte.args["alias"].args.get("columns") or set(_args_of(cte)) - {"this", "alias"}:
                 raise Unfaithful("a WITH that is more than name AS (SELECT …)")
-            known[cte.alias.lower()] = self.lower(cte.this, known)
+            ctes[cte.alias.lower()] = self.lower(cte.this, ctes)
         tree.set("with_", None)
-        return known
+        return ctes
 
-    def _sources(self, tree: exp.Select, known: Mapping[str, Lowered], reads: set[str]) -> list[Source]:
-        """Put in the place of everything in the FROM what every rank or the gathering database can select from."""
-        start = tree.args.get("from_")
-        if start is None:
+    def _sources(self, tree: exp.Select, ctes: Mapping[str, Lowered], reads: set[str]) -> list[Source]:
+        """Replace everything in the FROM by what every rank or the gathering database can select from."""
+        clause = tree.args.get("from_")
+        if clause is None:
             raise Unfaithful("no FROM")
-        found = [self._source(start.this, known, reads)]
+        sources = [self._source(clause.this, ctes, reads)]
         for join in tree.args.get("joins") or []:
-            source = self._source(join.this, known, reads)
-            found.append(dataclasses.replace(source, optional=bool(join.args.get("side"))))
-        if len({source.alias for source in found}) < len(found):
-            raise Unfaithful("two sources with one name, or without")
-        return found
+            source = self._source(join.this, ctes, reads)
+            sources.append(dataclasses.replace(source, optional=bool(join.args.get("side"))))
+        if len({source.alias for source in sources}) < len(sources):
+            raise Unfaithful("two sources with the same name, or without one")
+        return sources
 
-    def _source(self, node: exp.Expr, known: Mapping[str, Lowered], reads: set[str]) -> Source:
-        if set(_given(node)) - {"this", "alias"} or (node.args.get("alias") and node.args["alias"].args.get("columns")):
+    def _source(self, node: exp.Expr, ctes: Mapping[str, Lowered], reads: set[str]) -> Source:
+        has_columns = node.args.get("alias") and node.args["alias"].args.get("columns")
+        if has_columns or set(_args_of(node)) - {"this", "alias"}:
             raise Unfaithful("a FROM with more than tables, subqueries and aliases")
         alias = node.alias or ("" if isinstance(node, exp.Subquery) else node.name)
         if isinstance(node, exp.Subquery):
-            lowered = self.lower(node.this, known)
+            lowered = self.lower(node.this, ctes)
         elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             name = node.name.lower()
-            if name not in known and self._is_sharded(name):
+            if name not in ctes and self._is_sharded(name):
                 return self._sharded_source(name, alias)
-            found = known.get(name) or self._view(name)
-            if found is None:
-                raise Unfaithful(f"{node.name} is no table or view of the job")
-            lowered = found
+            query = ctes.get(name) or self._view(name)
+            if query is None:
+                raise Unfaithful(f"{node.name} is not a table or view of the job")
+            lowered = query
         else:
             raise Unfaithful("a FROM with more than tables and subqueries")
         if isinstance(lowered, Gathered):
@@ -229,7 +231,7 @@ class Lowering:
         return Source(alias.lower(), self._columns_of(text_of(lowered.tree)), sharded=True, keys=lowered.keys)
 
     def _is_sharded(self, name: str) -> bool:
-        return name in {known.lower() for known in self._catalogue.relations} and not _is_aggregate(name)
+        return name in {relation.lower() for relation in self._catalogue.relations} and not _is_aggregate(name)
 
     def _sharded_source(self, name: str, alias: str) -> Source:
         columns = self._columns_of(f'SELECT * FROM "{name}"')
@@ -237,7 +239,7 @@ class Lowering:
         return Source(alias.lower(), columns, sharded=True, keys=keys)
 
     def _view(self, name: str) -> Lowered | None:
-        """Take a view apart that is written over other views, such as top_kernels."""
+        """Take apart a view over other views, such as top_kernels; return None for anything else."""
         if name not in VIEWS or not _is_aggregate(name):
             return None
         if name not in self._views:
@@ -259,15 +261,19 @@ def _table(name: str, alias: str) -> exp.Table:
     )
 
 
-def _given(node: exp.Expr) -> Iterator[str]:
+def _args_of(node: exp.Expr) -> Iterator[str]:
+    """Yield the names of the arguments that a node has."""
     return (key for key, value in node.args.items() if value)
 
 
 def _check_joins(tree: exp.Select, scope: Scope) -> None:
-    """Sharded things join only inside a rank, gathered ones may be joined everywhere but not kept without a partner."""
+    """Refuse joins across ranks: sharded sources join only inside a rank.
+
+    Gathered ones join anywhere, but not as the left side of a LEFT JOIN: each rank would keep rows without a match.
+    """
     first, *others = scope.sources
     linked = {first.alias} if first.sharded else set()
-    before = [first]
+    preceding = [first]
     where = tree.args.get("where")
     for join, source in zip(tree.args.get("joins") or [], others, strict=True):
         side = (join.args.get("side") or "").upper()
@@ -276,15 +282,15 @@ def _check_joins(tree: exp.Select, scope: Scope) -> None:
             raise Unfaithful(f"a {side or join.args.get('method') or kind} join")
         if source.sharded:
             if side == "LEFT" and not linked:
-                raise Unfaithful("a LEFT JOIN of ranks to what is gathered")
+                raise Unfaithful("a LEFT JOIN of ranks to a gathered table")
             conditions = list(_conjuncts(join.args.get("on")))
             if not side and where is not None:
                 conditions += _conjuncts(where.this)
             local = _is_local(conditions, scope, source.alias, linked)
-            if linked and not local and not _uses_key(join, source, before):
+            if linked and not local and not _uses_key(join, source, preceding):
                 raise Unfaithful("a join across ranks: no guid = guid")
             linked.add(source.alias)
-        before.append(source)
+        preceding.append(source)
 
 
 def _conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
@@ -298,22 +304,22 @@ def _conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
 
 
 def _is_local(conditions: Iterable[exp.Expr], scope: Scope, alias: str, linked: set[str]) -> bool:
-    """Whether a condition sets a key of the new source equal to the same key of one that is joined already."""
+    """Whether a condition equates a key of the new source to the same key of a source that is joined already."""
     for condition in conditions:
         if isinstance(condition, exp.EQ):
-            one, two = scope.key(condition.left), scope.key(condition.right)
-            if one and two and one[1] == two[1]:
-                owners = {one[0], two[0]}
+            left, right = scope.key(condition.left), scope.key(condition.right)
+            if left and right and left[1] == right[1]:
+                owners = {left[0], right[0]}
                 if alias in owners and owners - {alias} and owners - {alias} <= linked:
                     return True
     return False
 
 
-def _uses_key(join: exp.Join, source: Source, before: Sequence[Source]) -> bool:
-    """USING compares with the first source that has the column."""
+def _uses_key(join: exp.Join, source: Source, preceding: Sequence[Source]) -> bool:
+    """Whether USING names a key; it compares with the first source that has the column."""
     for column in join.args.get("using") or []:
         name = column.name.lower()
-        first = next((other for other in before if name in other.columns), None)
+        first = next((other for other in preceding if name in other.columns), None)
         if first and first.sharded and name in source.keys and first.keys.get(name) == source.keys[name]:
             return True
     return False

@@ -1,4 +1,4 @@
-"""Owns aggregates over all ranks: every rank gives partial values by group, one SELECT over them adds up.
+"""Aggregates over all ranks: every rank returns partial values by group, and one SELECT adds them up.
 
 count, sum, total, min, max and avg can be split; an average becomes a total and a count. Everything else raises.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from rocpd.federate.plan.gather import Sorting, output_index, split_collation
+from rocpd.federate.plan.ordering import Sorting, output_index, split_collation
 from rocpd.federate.plan.sqltext import Unfaithful, text_of
 from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.plan.vocabulary import is_aggregate
@@ -19,7 +19,7 @@ from rocpd.schema.quote import quote_name
 
 
 def partial_select(tree: exp.Select, sorting: Sorting, inputs: Mapping[str, tuple[str, ...]]) -> tuple[Scatter, str]:
-    """Give what every rank runs, and the SELECT over the gathered partial values.
+    """Return what every rank runs, and the SELECT over the gathered partial values.
 
     Args:
         tree: an aggregated SELECT without the clauses of `sorting`.
@@ -27,9 +27,9 @@ def partial_select(tree: exp.Select, sorting: Sorting, inputs: Mapping[str, tupl
         inputs: column name -> aliases of the sources that have it.
 
     Raises:
-        Unfaithful: an aggregate that can't be split, a bare column, an expression that can't be rewritten.
+        Unfaithful: an aggregate that cannot be split, a bare column, an expression that cannot be rewritten.
     """
-    return _Split(tree, inputs).pair(sorting)
+    return _Split(tree, inputs).scatter_and_select(sorting)
 
 
 class _Split:
@@ -45,7 +45,7 @@ class _Split:
         self._groups = [self._group(item) for item in (group.expressions if group else [])]
         self._group_columns = {self._canonical(item): f"g{i}" for i, item in enumerate(self._groups)}
 
-    def pair(self, sorting: Sorting) -> tuple[Scatter, str]:
+    def scatter_and_select(self, sorting: Sorting) -> tuple[Scatter, str]:
         items = []
         for item in self._tree.expressions:
             name = item.alias_or_name if isinstance(item, (exp.Alias, exp.Column)) else text_of(item)
@@ -72,10 +72,11 @@ class _Split:
         if not groups and not partials:
             partials["p0"] = exp.Count(this=exp.Star())
         merges = ("GROUP",) * len(groups) + tuple(_merge_name(partial) for partial in partials.values())
-        looked_up = self._looked_up(groups)
-        text = self._with_names(groups, partials, looked_up) if looked_up else self._grouped_text(groups, partials)
-        collated = any(partial.find(exp.Collate) for partial in self._partials)
-        return Scatter("", (*groups, *partials), (), text, few=True, merges=() if collated else merges)
+        names = self._names_by_id(groups)
+        text = self._text_by_id(groups, partials, names) if names else self._grouped_text(groups, partials)
+        if any(partial.find(exp.Collate) for partial in self._partials):
+            merges = ()
+        return Scatter("", (*groups, *partials), (), text, gives_few_rows=True, merges=merges)
 
     def _grouped_text(self, groups: Mapping[str, exp.Expr], partials: Mapping[str, exp.Expr], view: str = "") -> str:
         scattered = self._tree.copy()
@@ -89,50 +90,47 @@ class _Split:
         text = text_of(scattered)
         return text + (f" GROUP BY {', '.join(str(i + 1) for i in range(len(groups)))}" if groups else "")
 
-    def _looked_up(self, groups: Mapping[str, exp.Expr]) -> dict[str, str]:
-        """Groups that are names found by an id -> the column: a rank groups by the id, and looks up the few names."""
+    def _names_by_id(self, groups: Mapping[str, exp.Expr]) -> dict[str, str]:
+        """Return group -> view column for groups by a name: a rank groups by the id, then looks the few names up."""
         source = self._tree.args["from_"].this
         if self._tree.args.get("joins") or not isinstance(source, exp.Table) or source.name.lower() not in VIEWS:
             return {}
         known = lookups(source.name.lower())
-        columns = {name: item.name.lower() for name, item in groups.items() if isinstance(item, exp.Column)}
-        return {name: column for name, column in columns.items() if column in known}
+        columns = {group: item.name.lower() for group, item in groups.items() if isinstance(item, exp.Column)}
+        return {group: column for group, column in columns.items() if column in known}
 
-    def _with_names(
-        self, groups: Mapping[str, exp.Expr], partials: Mapping[str, exp.Expr], looked_up: Mapping[str, str]
+    def _text_by_id(
+        self, groups: Mapping[str, exp.Expr], partials: Mapping[str, exp.Expr], names: Mapping[str, str]
     ) -> str:
         view = self._tree.args["from_"].this.name.lower()
         keyed = {
-            name: exp.column(exp.to_identifier(f"{looked_up[name]}__key")) if name in looked_up else item
-            for name, item in groups.items()
+            group: exp.column(exp.to_identifier(f"{names[group]}__key")) if group in names else item
+            for group, item in groups.items()
         }
         inner = self._grouped_text(keyed, partials, keyed_name(view))
         values = {
-            name: f"(SELECT value FROM {lookup_name(view, column)} WHERE id = {name}) AS {name}"
-            for name, column in looked_up.items()
+            group: f"(SELECT value FROM {lookup_name(view, column)} WHERE id = {group}) AS {group}"
+            for group, column in names.items()
         }
         return f"SELECT {', '.join(values.get(name, name) for name in (*groups, *partials))} FROM ({inner})"
 
     def _group(self, item: exp.Expr) -> exp.Expr:
-        """What a GROUP BY term stands for: a result column by number or alias, else itself."""
-        if isinstance(item, exp.Column) and item.name.lower() in self._inputs:
-            found: exp.Expr = item
-        else:
+        """Return the expression of a GROUP BY term: a result column by number or alias, else the term itself."""
+        grouped = item
+        if not (isinstance(item, exp.Column) and item.name.lower() in self._inputs):
             index = output_index(item, self._tree)
-            if index is None:
-                found = item
-            elif 0 <= index < len(self._tree.expressions):
+            if index is not None and not 0 <= index < len(self._tree.expressions):
+                raise Unfaithful("GROUP BY a column that does not exist")
+            if index is not None:
                 output = self._tree.expressions[index]
-                found = output.this if isinstance(output, exp.Alias) else output
-            else:
-                raise Unfaithful("GROUP BY a column that is not there")
-        if any(is_aggregate(node) for node in found.walk()) or isinstance(found, (exp.Star, exp.Literal)):
+                grouped = output.this if isinstance(output, exp.Alias) else output
+        if any(is_aggregate(node) for node in grouped.walk()) or isinstance(grouped, (exp.Star, exp.Literal)):
             raise Unfaithful("GROUP BY an aggregate")
-        self._canonical(found)
-        return found
+        self._canonical(grouped)
+        return grouped
 
     def _canonical(self, node: exp.Expr) -> str:
-        """Text that is equal for equal expressions: columns with their source and in lower case."""
+        """Return a text that is equal for equal expressions: columns with their source, in lower case."""
         copied = node.copy()
         for column in [copied] if isinstance(copied, exp.Column) else list(copied.find_all(exp.Column)):
             name = column.name.lower()
@@ -140,17 +138,17 @@ class _Split:
             table = column.table.lower() or (owners[0] if len(owners) == 1 else "")
             if not owners or (not table and len(owners) > 1):
                 raise Unfaithful(f"the column {column.name}")
-            plain = exp.column(
+            qualified = exp.column(
                 exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True) if table else None
             )
             if column is copied:
-                copied = plain
+                copied = qualified
             else:
-                column.replace(plain)
+                column.replace(qualified)
         return text_of(copied)
 
     def _rewrite(self, node: exp.Expr) -> str:
-        """Give an expression over groups and aggregates as text over the gathered columns."""
+        """Return an expression over groups and aggregates as text over the gathered columns."""
         return text_of(self._over_gathered(node))
 
     def _over_gathered(self, node: exp.Expr) -> exp.Expr:
@@ -163,7 +161,7 @@ class _Split:
         if isinstance(node, exp.Column):
             index = output_index(node, self._tree)
             if index is None or node.name.lower() in self._inputs:
-                raise Unfaithful(f"the column {node.name} outside of GROUP BY")
+                raise Unfaithful(f"the column {node.name} outside GROUP BY")
             aliased = self._tree.expressions[index].this
             return exp.Paren(this=self._over_gathered(aliased))
         if isinstance(node, exp.Star):
@@ -184,7 +182,7 @@ class _Split:
         return copied
 
     def _window(self, node: exp.Window) -> exp.Expr:
-        """A window over groups: its function stays, what it is called with is rewritten."""
+        """Rewrite a window over groups: its function stays, the arguments become gathered columns."""
         if isinstance(node.this, exp.Filter):
             raise Unfaithful("a window with FILTER over groups")
         copied = self._copy(node, skip=("this",))
@@ -209,7 +207,7 @@ class _Split:
         return self._canonical(node) if node.find(exp.Column) else text_of(node)
 
     def _merge(self, node: exp.Expr) -> str:
-        """Note the partial values of an aggregate and give the text that merges them."""
+        """Add the partial values of an aggregate; return the expression that merges them."""
         call = node.this if isinstance(node, exp.Filter) else node
         distinct = call.find(exp.Distinct)
         if distinct:
@@ -225,7 +223,7 @@ class _Split:
         return f"{_merge_name(call)}({self._partial(node, call.copy())})"
 
     def _merge_distinct(self, node: exp.Expr, distinct: exp.Distinct) -> str:
-        """count(DISTINCT x): ranks group by x too, so that every value of x is gathered."""
+        """Merge count(DISTINCT x): ranks group by x too, so that every value of x is gathered."""
         if not isinstance(node, exp.Count) or node.this is not distinct or len(distinct.expressions) != 1:
             raise Unfaithful("an aggregate of DISTINCT values")
         value = distinct.expressions[0]
@@ -235,18 +233,18 @@ class _Split:
         return "COUNT(DISTINCT d0)"
 
     def _total(self, node: exp.Expr, value: exp.Expr) -> exp.Expr:
-        """What an average divides: the sum if the statement wants that too, else a total, which can't overflow."""
-        wanted = self._canonical_aggregate(_as(node, exp.Sum(this=value.copy())))
-        whole = [s.parent if isinstance(s.parent, exp.Filter) else s for s in self._tree.find_all(exp.Sum)]
-        if any(self._canonical_aggregate(found) == wanted for found in whole if found.find(exp.Column)):
+        """Return what an average divides: the sum if the statement has it too, else a total, which cannot overflow."""
+        wanted = self._canonical_aggregate(_filtered_like(node, exp.Sum(this=value.copy())))
+        sums = [s.parent if isinstance(s.parent, exp.Filter) else s for s in self._tree.find_all(exp.Sum)]
+        if any(self._canonical_aggregate(each) == wanted for each in sums if each.find(exp.Column)):
             return exp.Sum(this=value.copy())
         return exp.Anonymous(this="TOTAL", expressions=[value.copy()])
 
     def _partial(self, node: exp.Expr, call: exp.Expr) -> str:
-        share = _as(node, call)
-        if share not in self._partials:
-            self._partials.append(share)
-        return f"p{self._partials.index(share)}"
+        partial = _filtered_like(node, call)
+        if partial not in self._partials:
+            self._partials.append(partial)
+        return f"p{self._partials.index(partial)}"
 
     def _order(self, term: exp.Ordered) -> str:
         expression, tail = split_collation(term)
@@ -258,13 +256,13 @@ class _Split:
         return f"{self._rewrite(expression)}{tail}"
 
 
-def _as(node: exp.Expr, call: exp.Expr) -> exp.Expr:
-    """Give `call` with the FILTER of `node`, if it has one."""
+def _filtered_like(node: exp.Expr, call: exp.Expr) -> exp.Expr:
+    """Return `call` with the FILTER of `node`, if it has one."""
     return exp.Filter(this=call, expression=node.expression.copy()) if isinstance(node, exp.Filter) else call
 
 
 def _merge_name(partial: exp.Expr) -> str:
-    """Give the aggregate that adds up an aggregate of ranks: counts are summed."""
+    """Return the name of the aggregate that adds up an aggregate of ranks: counts are summed."""
     call = partial.this if isinstance(partial, exp.Filter) else partial
     if isinstance(call, exp.Anonymous):
         return "TOTAL"

@@ -1,7 +1,7 @@
-"""Owns deciding how a statement runs: rows per rank, partial aggregates per rank, or attached as written.
+"""Decides how a statement runs: rows per rank, partial aggregates per rank, or attached as written.
 
-Takes a SELECT apart only when every rank can answer its share alone and the shares add up to SQLite's own answer;
-when in doubt the statement runs attached. Never runs anything but empty statements on a skeleton without rows.
+Takes a SELECT apart only if every rank can answer its part alone and the parts add up to SQLite's own answer; when in
+doubt the statement runs attached. Runs statements only on a skeleton without rows.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from rocpd.federate.plan.sqltext import Unfaithful, name_parameters, read_select
 from rocpd.federate.plan.steps import Plan, Strategy
 from rocpd.schema.render import RankTables
 
-_OWN = re.compile(r"\b(?:gathered_|keyed__|lookup__|rows_of_share|rocpd_p\d)", re.I)
+_RESERVED = re.compile(r"\b(?:gathered_|keyed__|lookup__|rows_of_share|rocpd_p\d)", re.I)
 
 
-def plan(sql: str, parts: Sequence[RankTables], positional: int = 0) -> Plan:
-    """Decide how `sql` runs over `parts`.
+def plan(sql: str, ranks: Sequence[RankTables], positional: int = 0) -> Plan:
+    """Decide how a statement runs.
 
     Args:
         sql: what the user wrote.
-        parts: the ranks.
-        positional: how many positional parameters were given with it.
+        ranks: the tables of each rank.
+        positional: number of positional parameters.
     """
     try:
-        if _OWN.search(sql):
+        if _RESERVED.search(sql):
             raise Unfaithful("a name that plans use for themselves")
         named_sql, parameters = name_parameters(sql)
         if parameters != positional:
             raise Unfaithful("parameters and values differ in number")
         tree = read_select(named_sql)
-        skeleton = Skeleton(parts)
+        skeleton = Skeleton(ranks)
         columns = skeleton.columns(sql, (0,) * positional)
         lowering = Lowering(skeleton)
         result = lowering.lower(tree, {})
@@ -47,21 +47,21 @@ def plan(sql: str, parts: Sequence[RankTables], positional: int = 0) -> Plan:
     return _finish(Plan(Strategy.AUTO, "", named_sql, parameters, columns), lowering, result)
 
 
-def _finish(begun: Plan, lowering: Lowering, result: Lowered) -> Plan:
+def _finish(draft: Plan, lowering: Lowering, result: Lowered) -> Plan:
     if isinstance(result, Sharded):
         return dataclasses.replace(
-            begun,
+            draft,
             strategy=Strategy.ROWS,
-            reason="every rank answers with its own rows",
+            reason="every rank returns its own rows",
             steps=tuple(lowering.steps),
             final=text_of(result.tree),
             reads=tuple(sorted(result.reads)),
         )
     *steps, last = lowering.steps
     return dataclasses.replace(
-        begun,
+        draft,
         strategy=Strategy.AGGREGATES,
-        reason="every rank answers with its share, and the shares are put together",
+        reason="every rank returns partial results, which are combined",
         steps=tuple(steps),
         final=last.select,
     )

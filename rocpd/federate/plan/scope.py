@@ -1,7 +1,7 @@
-"""Owns what names mean in one SELECT: which source a column comes from, and whether it tells ranks apart.
+"""What names mean in one SELECT: which source a column comes from, and whether it is a key of ranks.
 
-A key is a column that has one value in a rank and another in every other rank: `guid` and `rank`, or what a subquery
-calls them. Goes by names only, never by a column that happens to be called like one.
+A key is a column that has one value in a rank and another in every other rank: `guid` and `rank`, under whatever name
+a subquery gives them. A column that merely has such a name is not a key.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ KEYS = ("guid", "rank")
 
 @dataclass(frozen=True)
 class Source:
-    """One thing that a FROM names.
+    """A table, view or subquery in a FROM.
 
     Args:
         alias: its name in the SELECT, in lower case.
         columns: names in lower case.
-        sharded: every rank has its rows; else it is gathered.
+        sharded: every rank has its own rows; else it is gathered.
         keys: column -> which of `KEYS` it is.
-        optional: what a LEFT JOIN adds: its columns may be NULL.
+        optional: on the right of a LEFT JOIN: its columns may be NULL.
     """
 
     alias: str
@@ -51,14 +51,17 @@ class Scope:
         self.aliases = {item.alias.lower(): item.this for item in tree.expressions if isinstance(item, exp.Alias)}
 
     def source(self, column: exp.Column) -> Source | None:
-        """The source that a column comes from."""
+        """Return the source that a column comes from; None if there is none, or several."""
         name, table = column.name.lower(), column.table.lower()
         owners = self.inputs.get(name, ())
-        found = self._by_alias.get(table or (owners[0] if len(owners) == 1 else ""))
-        return found if found and name in found.columns else None
+        source = self._by_alias.get(table or (owners[0] if len(owners) == 1 else ""))
+        return source if source and name in source.columns else None
 
-    def check_names(self, nodes: Iterator[exp.Expr], odd: frozenset[str]) -> None:
-        """Raise `Unfaithful` unless all columns are known: SQLite takes an unknown "name" for text."""
+    def check_names(self, nodes: Iterator[exp.Expr], untyped: frozenset[str]) -> None:
+        """Raise `Unfaithful` unless all columns are known (SQLite takes an unknown "name" for text) and comparable.
+
+        `untyped`: columns beyond the contract; their types are lost when they are gathered.
+        """
         for column in (column for node in nodes for column in node.find_all(exp.Column)):
             name = column.name.lower()
             if isinstance(column.this, exp.Star) or (not column.table and name in self.aliases):
@@ -66,11 +69,11 @@ class Scope:
             source = self.source(column)
             if source is None:
                 raise Unfaithful(f"no column {column.name}, or several")
-            if name in odd and not source.sharded:
-                raise Unfaithful(f"{column.name}, a column outside of the contract, compared after gathering")
+            if name in untyped and not source.sharded:
+                raise Unfaithful(f"{column.name}, a column outside the contract, is compared after gathering")
 
     def key(self, node: exp.Expr | None) -> tuple[str, str] | None:
-        """(alias of the source, key) when a node is a key."""
+        """Return (alias of the source, key) if a node is a key."""
         if not isinstance(node, exp.Column):
             return None
         source = self.source(node)
@@ -78,39 +81,36 @@ class Scope:
         return (source.alias, kind) if source and kind else None
 
     def strong_key(self, node: exp.Expr | None) -> str | None:
-        """Which key a node is, if it can't be NULL."""
-        found = self.key(node)
-        return found[1] if found and not self._by_alias[found[0]].optional else None
+        """Return which key a node is, if it cannot be NULL."""
+        alias, key = self.key(node) or ("", None)
+        return key if key and not self._by_alias[alias].optional else None
 
     def groups_stay_in_ranks(self, tree: exp.Select) -> bool:
         """Whether GROUP BY names a key: then no group has rows of two ranks."""
         group = tree.args.get("group")
-        return any(self.strong_key(self._meant(tree, item)) for item in (group.expressions if group else []))
+        return any(self.strong_key(self._resolved(tree, item)) for item in (group.expressions if group else []))
 
     def windows_stay_in_ranks(self, windows: Sequence[exp.Window]) -> bool:
         """Whether all windows are partitioned by a key."""
         return all(any(map(self.strong_key, window.args.get("partition_by") or ())) for window in windows)
 
     def output_keys(self, tree: exp.Select, columns: Sequence[str]) -> dict[str, str]:
-        """Which columns of the result are keys."""
+        """Return result column -> key, for those that are one."""
         names = [column.lower() for column in columns]
         explicit: dict[str, exp.Expr] = {}
         for item in tree.expressions:
             explicit.setdefault(item.alias_or_name.lower(), item.this if isinstance(item, exp.Alias) else item)
-        found: dict[str, str] = {}
-        for name in names:
-            if names.count(name) == 1:
-                key = self.strong_key(explicit.get(name, exp.column(name)))
-                found |= {name: key} if key else {}
-        return found
+        unique = [name for name in names if names.count(name) == 1]
+        keys = {name: self.strong_key(explicit.get(name, exp.column(name))) for name in unique}
+        return {name: key for name, key in keys.items() if key}
 
-    def _meant(self, tree: exp.Select, item: exp.Expr) -> exp.Expr:
-        """What a GROUP BY term stands for: a column of the FROM, else a result column by number or alias."""
+    def _resolved(self, tree: exp.Select, item: exp.Expr) -> exp.Expr:
+        """Return the expression of a GROUP BY term: a column of the FROM, else a result column by number or alias."""
         if isinstance(item, exp.Literal) and item.name.isdigit() and 0 < int(item.name) <= len(tree.expressions):
             output = tree.expressions[int(item.name) - 1]
             starred = any(node.is_star for node in tree.expressions)
-            meant: exp.Expr = output.this if isinstance(output, exp.Alias) else output
-            return item if starred else meant
+            numbered: exp.Expr = output.this if isinstance(output, exp.Alias) else output
+            return item if starred else numbered
         if isinstance(item, exp.Column) and not item.table and item.name.lower() not in self.inputs:
             aliased: exp.Expr = self.aliases.get(item.name.lower(), item)
             return aliased

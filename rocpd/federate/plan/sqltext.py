@@ -1,7 +1,7 @@
-"""Owns reading statements with sqlglot and writing parts of them back; only when the way back is faithful.
+"""Parses statements with sqlglot and prints parts of them again.
 
-A statement is taken apart only if printing the whole tree gives the user's own words again. Otherwise it is left
-alone: a parser that knows another dialect better than SQLite must not change what a statement means.
+A statement is taken apart only if printing the entire tree returns the user's own words. Otherwise it is left alone: a
+parser that knows another dialect better than SQLite must not change what a statement means.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 PARAMETER = "rocpd_p"
-"""Positional parameters `?` become `:rocpd_p0`, `:rocpd_p1` …: their order must survive being taken apart."""
+"""Positional parameters `?` become `:rocpd_p0`, `:rocpd_p1` …: their order must survive when a statement is split."""
 
 _NOISE = {"AS", "INNER", "OUTER", "ASC", ";"}
-_SAME = {"!=": "<>", "==": "=", "INT": "INTEGER"}
+_SYNONYMS = {"!=": "<>", "==": "=", "INT": "INTEGER"}
 
 
 class _Dialect(SQLite):
-    """SQLite without sqlglot's knowledge of functions: what it does not know, it prints as it was."""
+    """SQLite without sqlglot's knowledge of functions: unknown ones are printed as they were."""
 
     class Parser(SQLite.Parser):  # type: ignore[valid-type, misc] # sqlglot makes it at run time
         FUNCTIONS = {  # noqa: RUF012 (as sqlglot has it)
@@ -32,11 +32,11 @@ class _Dialect(SQLite):
 
 
 class Unfaithful(Exception):  # noqa: N818 (a reason, not a failure)
-    """The statement can't be taken apart; the text says why."""
+    """The statement cannot be taken apart; the text gives the reason."""
 
 
 class _Generator(SQLite.Generator):  # type: ignore[misc, valid-type] # sqlglot builds it at run time
-    """SQLite's words for what sqlglot would turn around: `x IS NOT NULL`, `x NOT IN (…)`, `x NOT LIKE y`."""
+    """Prints `x IS NOT NULL`, `x NOT IN (…)`, `x NOT LIKE y` in this order of words, which sqlglot would change."""
 
     def not_sql(self, expression: exp.Not) -> str:
         inner = expression.this
@@ -62,7 +62,7 @@ def text_of(tree: exp.Expr) -> str:
 
 
 def name_parameters(sql: str) -> tuple[str, int]:
-    """Give `sql` with `?` named in order, and how many there were."""
+    """Return `sql` with `?` named in order, and how many there were."""
     tokens = [token for token in _tokens(sql) if token.token_type is TokenType.PLACEHOLDER]
     pieces, last = [], 0
     for number, token in enumerate(tokens):
@@ -72,19 +72,18 @@ def name_parameters(sql: str) -> tuple[str, int]:
 
 
 def read_select(sql: str) -> exp.Query:
-    """Parse one SELECT, or some that are joined by UNION and the like.
+    """Parse one SELECT, or several that are joined by UNION and the like.
 
     Raises:
         Unfaithful: it is something else, or its printed form is not the same statement word by word.
     """
     try:
-        trees = sqlglot.parse(sql, read=_Dialect)
+        trees = [tree for tree in sqlglot.parse(sql, read=_Dialect) if tree is not None]
     except (SqlglotError, RecursionError) as error:
         raise Unfaithful("sqlglot cannot read it") from error
-    found = [tree for tree in trees if tree is not None]
-    if len(found) != 1 or not isinstance(found[0], (exp.Select, exp.SetOperation)):
+    if len(trees) != 1 or not isinstance(trees[0], (exp.Select, exp.SetOperation)):
         raise Unfaithful("not one SELECT")
-    tree = found[0]
+    tree = trees[0]
     if list(_words(sql)) != list(_words(text_of(tree))):
         raise Unfaithful("sqlglot would change its words")
     return tree
@@ -98,18 +97,18 @@ def _tokens(sql: str) -> list[Token]:
 
 
 def _words(sql: str) -> Iterator[str]:
-    """The words of a statement without those that mean nothing; names and text keep their case."""
-    before: Token | None = None
+    """Yield the words of a statement without optional ones; names and text keep their case."""
+    previous: Token | None = None
     for token in _tokens(sql):
         if (
-            before
-            and before.token_type is TokenType.NUMBER
-            and before.end + 1 == token.start
+            previous
+            and previous.token_type is TokenType.NUMBER
+            and previous.end + 1 == token.start
             and token.text[0].isalnum() | (token.text[0] == "_")
         ):
-            raise Unfaithful("a number with letters behind it")
-        before = token
+            raise Unfaithful("a number followed by letters")
+        previous = token
         if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
             yield f"{token.token_type.name == 'STRING'}:{token.text}"
         elif token.text.upper() not in _NOISE:
-            yield _SAME.get(token.text.upper(), token.text.upper())
+            yield _SYNONYMS.get(token.text.upper(), token.text.upper())

@@ -1,4 +1,4 @@
-"""Owns what a plan is: how a statement runs over many ranks, in which steps. Imports no SQL parser."""
+"""Plans as values: how a statement runs over many ranks, in which steps. Imports no SQL parser."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Strategy(enum.StrEnum):
 class Scatter:
     """Run `select` in every rank and gather its rows, in rank order, in `table` with `columns` of SQLite's `types`.
 
-    `reads` are gathered tables that the statement joins; every rank gets a copy of them. `few`: a rank gives few rows.
-    `merges` says of each column how rows with equal groups add up: `GROUP`, `SUM`, `TOTAL`, `MIN`, `MAX`; empty when
-    they don't.
+    `reads`: gathered tables that the statement joins; every rank gets a copy of them. `gives_few_rows`: a rank returns
+    few rows. `merges`: how rows with equal groups add up, for each column: `GROUP`, `SUM`, `TOTAL`, `MIN` or `MAX`;
+    empty if they do not add up.
     """
 
     table: str
@@ -30,7 +30,7 @@ class Scatter:
     types: tuple[str, ...]
     select: str
     reads: tuple[str, ...] = ()
-    few: bool = False
+    gives_few_rows: bool = False
     merges: tuple[str, ...] = ()
 
 
@@ -46,17 +46,17 @@ class Combine:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run.
+    """How a statement runs.
 
     Args:
         strategy: rows, aggregates or attached.
-        reason: why, in words for people.
+        reason: why, for the user.
         sql: the statement with its positional parameters named.
         parameters: number of positional parameters.
         columns: names of the result's columns, as SQLite gives them; empty when attached.
-        steps: what to gather first.
+        steps: tables to gather first.
         final: rows: what every rank runs, streamed; aggregates: what runs over the gathered tables.
-        reads: gathered tables that `final` of strategy rows needs in every rank.
+        reads: gathered tables that `final` needs in every rank, with strategy rows.
     """
 
     strategy: Strategy
@@ -69,7 +69,7 @@ class Plan:
     reads: tuple[str, ...] = ()
 
     def rows(self, ranks: int, small: bool) -> Iterator[tuple[str, str, str]]:
-        """Describe the plan: step, where it runs, SQL."""
+        """Yield a description of the plan: step, where it runs, SQL."""
         yield "strategy", self.strategy.value, self.reason
         if small:
             yield "but", "one connection", "the job is small: the statement runs attached, as written"

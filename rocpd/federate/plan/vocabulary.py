@@ -1,6 +1,6 @@
-"""Owns which expressions can be taken apart: those whose value in a rank is their value in the whole.
+"""Which expressions can be evaluated in a rank: those with the same value there as over all ranks.
 
-Everything that is not listed here is left to SQLite as written: subqueries, collations, random numbers.
+Statements with anything that is not listed here run attached, as written: subqueries, collations, random numbers.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _CHANGING = {"random", "randomblob", "changes", "total_changes", "last_insert_ro
              "julianday", "unixepoch", "strftime", "sqlite_offset"}  # fmt: skip
 
 
-def check(tree: exp.Select) -> None:
-    """Raise `Unfaithful` when an expression of the SELECT (not of its FROM) can't be taken apart."""
+def check_select(tree: exp.Select) -> None:
+    """Raise `Unfaithful` if an expression of the SELECT (not of its FROM) cannot be evaluated in a rank."""
     unknown = {key for key, value in tree.args.items() if value} - {
         "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct",
     }  # fmt: skip
@@ -54,7 +54,7 @@ def check(tree: exp.Select) -> None:
 
 
 def check_functions(tree: exp.Select) -> None:
-    """Raise `Unfaithful` when the SELECT calls something that gives another value at every call."""
+    """Raise `Unfaithful` if the SELECT calls a function that may return another value at every call."""
     for node in tree.walk():
         if isinstance(node, (exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime)) or (
             isinstance(node, exp.Anonymous) and node.name.lower() in _CHANGING
@@ -63,7 +63,7 @@ def check_functions(tree: exp.Select) -> None:
 
 
 def expressions(tree: exp.Select) -> Iterator[exp.Expr]:
-    """Everything in a SELECT that computes, without its FROM."""
+    """Yield everything in a SELECT that computes, without its FROM."""
     yield from tree.expressions
     for key in ("where", "group", "having", "order", "limit", "offset", "distinct"):
         if tree.args.get(key):
@@ -89,7 +89,7 @@ def _check_node(node: exp.Expr) -> None:
 
 
 def _check_precedence(node: exp.Expr) -> None:
-    """sqlglot binds `||`, `IS`, `LIKE` and the like otherwise than SQLite: where it matters, there are parentheses."""
+    """Demand parentheses where they matter: sqlglot gives `||`, `IS`, `LIKE` … other precedence than SQLite."""
     if type(node) in _LOGIC:
         return
     allowed: tuple[type[exp.Expr], ...] = ()
@@ -103,7 +103,7 @@ def _check_precedence(node: exp.Expr) -> None:
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Whether the node is a call of an aggregate (`max(a, b)` is none)."""
+    """Whether the node is a call of an aggregate (`max(a, b)` is not)."""
     if isinstance(node, (exp.Count, exp.Sum, exp.Avg)):
         return True
     if isinstance(node, (exp.Min, exp.Max)):
@@ -119,7 +119,7 @@ def is_aggregated(tree: exp.Select) -> bool:
 
 
 def windows(tree: exp.Select) -> list[exp.Window]:
-    """All calls of window functions in the SELECT."""
+    """Return all calls of window functions in the SELECT."""
     return [window for node in _clauses(tree) for window in node.find_all(exp.Window)]
 
 
@@ -131,7 +131,7 @@ def _clauses(tree: exp.Select) -> Iterator[exp.Expr]:
 
 
 def _has_aggregate(node: exp.Expr) -> bool:
-    """A window function is no aggregate itself, but its arguments may hold some."""
+    """Whether an expression has an aggregate; a window function is not one itself, but its arguments may hold some."""
     if isinstance(node, exp.Window):
         call = node.this.this if isinstance(node.this, exp.Filter) else node.this
         return any(_has_aggregate(part) for part in (*call.iter_expressions(), *_window_parts(node)))

@@ -68,7 +68,7 @@ class Run:
             step.select,
             len(step.columns),
             self._bindings,
-            step.few,
+            step.gives_few_rows,
             True,
             self._lent(step.reads),
             step.merges,

@@ -35,7 +35,7 @@ class Request:
         select: the statement; it sees one rank.
         width: columns of its result.
         bindings: values of its parameters.
-        is_few: a rank gives few rows for what it reads.
+        gives_few_rows: a rank gives few rows for what it reads.
         exact: text that Python can't hold as it is, is an error, not written otherwise.
         lent: gathered tables that it joins, with their rows.
         merges: how rows of equal groups add up, as `Scatter.merges`.
@@ -45,7 +45,7 @@ class Request:
     select: str
     width: int
     bindings: Bindings
-    is_few: bool = False
+    gives_few_rows: bool = False
     exact: bool = False
     lent: tuple[tuple[Scatter | Combine, tuple[Row, ...]], ...] = ()
     merges: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Owns ordering, limiting and distinct rows over all ranks: every rank gives its share with the keys beside it.
+"""ORDER BY, LIMIT and DISTINCT over all ranks: every rank returns its rows with the sort keys beside them.
 
 The gathered rows are in rank order, so that equal keys keep the order in which SQLite would meet them.
 """
@@ -15,7 +15,7 @@ from rocpd.federate.plan.sqltext import Unfaithful, text_of
 from rocpd.federate.plan.steps import Scatter
 from rocpd.schema.quote import quote_name
 
-_FEW = 1000  # rows of a rank that are no burden to a thread
+_FEW_ROWS = 1000  # of a rank: no burden to a thread
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,15 @@ class Sorting:
 
     @classmethod
     def take(cls, tree: exp.Select) -> Sorting:
-        """Take the clauses out of a SELECT."""
+        """Remove the clauses from a SELECT and return them."""
         order = tree.args.get("order")
         terms = tuple(order.expressions) if order else ()
         for term in terms:
-            # SQLite has NULLs first in ascending order; sqlglot only prints what differs from that.
+            # In SQLite NULLs come first in ascending order; sqlglot prints only what differs from that.
             if bool(term.args.get("nulls_first")) == bool(term.args.get("desc")):
                 raise Unfaithful("NULLS FIRST or LAST")
         limit, offset = tree.args.get("limit"), tree.args.get("offset")
-        found = cls(
+        sorting = cls(
             terms,
             limit.expression if limit else None,
             offset.expression if offset else None,
@@ -48,7 +48,7 @@ class Sorting:
         )
         for key in ("order", "limit", "offset", "distinct"):
             tree.set(key, None)
-        return found
+        return sorting
 
     @property
     def tail(self) -> str:
@@ -57,21 +57,21 @@ class Sorting:
         return text + (f" OFFSET {text_of(self.offset)}" if self.offset is not None else "")
 
     @property
-    def share(self) -> int | None:
-        """How many rows of each rank can matter, None when that is not known beforehand."""
-        numbers = []
+    def rows_per_rank(self) -> int | None:
+        """How many rows of each rank can matter; None if that is not known beforehand."""
+        counts = []
         for value in (self.limit, self.offset):
             if value is None:
-                numbers.append(0)
+                counts.append(0)
             elif isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit():
-                numbers.append(int(value.name))
+                counts.append(int(value.name))
             else:
                 return None
-        return sum(numbers) if self.limit is not None else None
+        return sum(counts) if self.limit is not None else None
 
 
 def split_collation(term: exp.Ordered) -> tuple[exp.Expr, str]:
-    """Give the expression of an ORDER BY term, and what follows it: collation and direction."""
+    """Return the expression of an ORDER BY term, and the text that follows it: collation and direction."""
     tail = " DESC" if term.args.get("desc") else ""
     if isinstance(term.this, exp.Collate):
         return term.this.this, f" COLLATE {text_of(term.this.expression)}{tail}"
@@ -79,7 +79,7 @@ def split_collation(term: exp.Ordered) -> tuple[exp.Expr, str]:
 
 
 def output_index(expression: exp.Expr, tree: exp.Select) -> int | None:
-    """Which result column an ORDER BY or GROUP BY term means: by number, or by alias."""
+    """Return which result column an ORDER BY or GROUP BY term means, by number or by alias; None: none of them."""
     if isinstance(expression, exp.Literal) and not expression.is_string:
         return int(expression.name) - 1 if expression.name.isdigit() else None
     if isinstance(expression, exp.Column) and not expression.table:
@@ -91,13 +91,16 @@ def output_index(expression: exp.Expr, tree: exp.Select) -> int | None:
 
 
 def sorted_select(tree: exp.Select, sorting: Sorting, columns: Sequence[str], scope: Scope) -> tuple[Scatter, str]:
-    """Give what every rank runs, and the SELECT over the gathered rows.
+    """Return what every rank runs, and the SELECT over the gathered rows.
 
     Args:
         tree: the SELECT without the clauses of `sorting`.
         sorting: those clauses.
         columns: names of the result columns.
         scope: what names mean in it.
+
+    Raises:
+        Unfaithful: an ORDER BY that cannot be applied to the gathered rows.
     """
     starred = any(
         isinstance(item, exp.Star) or (isinstance(item, exp.Column) and item.name == "*") for item in tree.expressions
@@ -108,7 +111,7 @@ def sorted_select(tree: exp.Select, sorting: Sorting, columns: Sequence[str], sc
         expression, tail = split_collation(term)
         index = output_index(expression, tree)
         if index is not None and isinstance(expression, exp.Literal) and starred and index >= len(columns):
-            raise Unfaithful("ORDER BY a column that is not there")
+            raise Unfaithful("ORDER BY a column that does not exist")
         if index is not None and (not starred or isinstance(expression, exp.Literal)):
             keys.append(f"c{index}{tail}")
             continue
@@ -116,7 +119,7 @@ def sorted_select(tree: exp.Select, sorting: Sorting, columns: Sequence[str], sc
         keys.append(f"o{len(hidden)}{tail}")
         hidden.append(expression)
     if hidden and sorting.distinct:
-        raise Unfaithful("DISTINCT rows ordered by what is not among them")
+        raise Unfaithful("DISTINCT rows ordered by what is not among their columns")
     scattered = tree.copy()
     for number, expression in enumerate(hidden):
         scattered.append("expressions", exp.alias_(expression.copy(), f"o{number}"))
@@ -124,9 +127,9 @@ def sorted_select(tree: exp.Select, sorting: Sorting, columns: Sequence[str], sc
         scattered.set("distinct", exp.Distinct())
     text = text_of(scattered)
     order = ", ".join(keys)
-    share = sorting.share
-    if share is not None:
-        text += _order_by_position(keys, len(columns)) + f" LIMIT {share}"
+    limit = sorting.rows_per_rank
+    if limit is not None:
+        text += _order_by_position(keys, len(columns)) + f" LIMIT {limit}"
     names = (*(f"c{i}" for i in range(len(columns))), *(f"o{i}" for i in range(len(hidden))))
     items = ", ".join(f"c{i} AS {quote_name(name)}" for i, name in enumerate(columns))
     unique = "DISTINCT " if sorting.distinct else ""
@@ -137,12 +140,12 @@ def sorted_select(tree: exp.Select, sorting: Sorting, columns: Sequence[str], sc
         if sorting.distinct
         else " ORDER BY rowid"
     )
-    few = share is not None and share <= _FEW
-    return Scatter("", names, (), text, few=few), f"SELECT {unique}{items} FROM {{{{gathered}}}}{ordered}{sorting.tail}"
+    scatter = Scatter("", names, (), text, gives_few_rows=limit is not None and limit <= _FEW_ROWS)
+    return scatter, f"SELECT {unique}{items} FROM {{{{gathered}}}}{ordered}{sorting.tail}"
 
 
 def _order_by_position(keys: Sequence[str], width: int) -> str:
-    """ORDER BY for a rank: its result columns have no generic names, so keys are positions."""
+    """Return the ORDER BY for a rank: its result columns have no generic names, so keys are positions."""
     terms = []
     for key in keys:
         name, _, tail = key.partition(" ")
@@ -152,8 +155,8 @@ def _order_by_position(keys: Sequence[str], width: int) -> str:
 
 
 def _check_inputs(expression: exp.Expr, scope: Scope) -> None:
-    """A hidden key is computed from columns of the FROM: an alias counts first when it is the whole term."""
-    whole = isinstance(expression, exp.Column) and not expression.table
+    """Refuse a hidden key of anything but columns of the FROM: an alias takes precedence when it is the entire term."""
+    is_bare = isinstance(expression, exp.Column) and not expression.table
     for column in expression.find_all(exp.Column):
-        if scope.source(column) is None or (whole and column.name.lower() in scope.aliases):
+        if scope.source(column) is None or (is_bare and column.name.lower() in scope.aliases):
             raise Unfaithful("ORDER BY an expression of aliases")

@@ -1,7 +1,6 @@
 """Windows and filters through `rocpd convert`, each format read back by readers that we did not write.
 
-What should be in an output is worked out from a list of events, as for all commands: see
-`tests.cli.test_selection_everywhere`.
+What should be in an output is worked out from a list of events, as for all commands: see `tests.selections`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from rocpd.simulate import JobOptions, simulate
-from tests.cli.test_selection_everywhere import (
+from tests.conftest import Cli
+from tests.convert.conftest import read_csv
+from tests.perfetto_engine import Engine
+from tests.pftrace_frames import count_packets
+from tests.selections import (
     BASE,
     FILTERS,
     FORMS,
@@ -33,10 +36,6 @@ from tests.cli.test_selection_everywhere import (
     real_job,
     windows_of,
 )
-from tests.conftest import Cli
-from tests.convert.conftest import read_csv
-from tests.perfetto_engine import Engine
-from tests.pftrace_frames import count_packets
 
 Item: TypeAlias = tuple[int, str, int, int]
 """Rank (0 in csv), name, start and end [ns] of what an output shows as an event."""

@@ -1,8 +1,8 @@
-"""Owns views that help grouping by name: the id that a name is looked up by, and the names by id, of one rank.
+"""Owns two views that make grouping by name fast: one with the ids that names are looked up by, one with the names.
 
-Ids are local to a rank, sort faster than names of hundreds of characters, and need no join: 100,000 dispatches are
-grouped by kernel in a third of the time. A planner writes `keyed__kernels` and `lookup__kernels__name` into what ranks
-run; users never see them.
+Ids sort faster than names of hundreds of characters and need no join: 100,000 dispatches are grouped by kernel in a
+third of the time. They are local to a rank, and so are these views. A planner writes `keyed__kernels` and
+`lookup__kernels__name` into what ranks run; users never see them.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import functools
 import re
 from collections.abc import Iterable
 
-from rocpd.schema.load import VIEWS, Lookup, View, ViewTable, columns_used, view
+from rocpd.schema.load import VIEWS, Lookup, View, ViewTable, view
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables, identity, rank_select
+from rocpd.schema.text import columns_used
 
 _NAME = re.compile(r"\bkeyed__\w+|\blookup__\w+")
 
@@ -27,37 +28,37 @@ def lookups(name: str) -> dict[str, Lookup]:
 
 
 def keyed_name(name: str) -> str:
-    """Name of the view that has the columns of view `name`, and `x__key` for every `x` of `lookups`."""
+    """Return the name of the view with the columns of view `name`, and `x__key` for every `x` of `lookups`."""
     return f"keyed__{name}"
 
 
 def lookup_name(name: str, column: str) -> str:
-    """Name of the view that has the values of a looked up column: `id`, `value`."""
+    """Return the name of the view with the values of a looked-up column: `id`, `value`."""
     return f"lookup__{name}__{column}"
 
 
 def keyed_views(sql: str) -> tuple[str, ...]:
-    """Which of these views a statement names."""
+    """Return those of these views that a statement names."""
     return tuple(dict.fromkeys(_NAME.findall(sql)))
 
 
-def keyed_text(name: str, part: RankTables, sql: str) -> str:
+def keyed_text(name: str, tables: RankTables, sql: str) -> str:
     """Return the SELECT that defines one of these views over a rank, with the columns that `sql` names."""
     kind, _, rest = name.partition("__")
     base, _, column = rest.partition("__")
     if base not in VIEWS:
         raise ValueError(name)
-    return _keyed(base, part, sql) if kind == "keyed" else _values(base, column, part)
+    return _keyed(base, tables, sql) if kind == "keyed" else _values(base, column, tables)
 
 
-def _keyed(name: str, part: RankTables, sql: str) -> str:
+def _keyed(name: str, tables: RankTables, sql: str) -> str:
     """The view with keys, without columns that are not named and joins that only those need: SQLite may keep them."""
     chosen = view(name)
     words = set(re.findall(r"\w+", sql.lower()))
     items = {column.name: column.expression for column in chosen.columns}
     items |= {f"{column}__key": lookup.key for column, lookup in lookups(name).items()}
     items = {column: expression for column, expression in items.items() if column.lower() in words}
-    return rank_select(chosen, part, items | identity(chosen, part), _needed(chosen, items.values()))
+    return rank_select(chosen, tables, items | identity(chosen, tables), _needed(chosen, items.values()))
 
 
 def _needed(chosen: View, expressions: Iterable[str]) -> tuple[ViewTable, ...]:
@@ -71,8 +72,8 @@ def _needed(chosen: View, expressions: Iterable[str]) -> tuple[ViewTable, ...]:
     return tuple(reversed(needed))
 
 
-def _values(name: str, column: str, part: RankTables) -> str:
+def _values(name: str, column: str, tables: RankTables) -> str:
     lookup = lookups(name)[column]
-    if not {"id", lookup.column} <= set(part.tables.get(lookup.table, ())):
+    if not {"id", lookup.column} <= set(tables.tables.get(lookup.table, ())):
         return 'SELECT NULL AS "id", NULL AS "value" WHERE 0'
-    return f'SELECT "id", {quote_name(lookup.column)} AS "value" FROM {part.rows(lookup.table)}'  # noqa: S608
+    return f'SELECT "id", {quote_name(lookup.column)} AS "value" FROM {tables.rows(lookup.table)}'  # noqa: S608

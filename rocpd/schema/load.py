@@ -12,6 +12,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from rocpd.schema.text import (
+    bare_column,
+    clauses,
+    columns_used,
+    head_comment,
+    read_comment,
+    relations_named,
+    strip_comments,
+)
 
 REFERENCE_TABLES: tuple[str, ...] = (
     "rocpd_metadata",
@@ -86,13 +97,7 @@ _VIEW_COLUMN = re.compile(r'^    (?P<expression>.+) AS "(?P<name>\w+)",? +-- (?P
 _VIEW_TABLE = re.compile(
     r'^    (?:(?P<join>LEFT JOIN|JOIN) )?"(?P<table>rocpd_\w+)\{\{uuid\}\}" (?P<alias>\w+)(?: ON (?P<condition>.+))?$'
 )
-_NAMED = re.compile(r'\b(?:FROM|JOIN)\s+"(?P<name>\w+)"(?: (?P<alias>\w+))?')
-_COLUMN = re.compile(r'\b(?P<alias>[A-Za-z]\w*)\.(?P<quote>"?)(?P<column>\w+)(?P=quote)')
 _RANK_OR_HOST = re.compile(r"\b(?:rank|hostname)\b")
-_STRING = re.compile(r"'[^']*'")
-_SINCE = re.compile(r"^since (\d+\.\d+\.\d+): ")
-_UNIT = re.compile(r" \[([^\]]+)\]$")
-_KIND = re.compile(r" \{(\w+)\}$")
 
 
 class Kind(enum.Enum):
@@ -223,13 +228,6 @@ class View:
         """Whether a view over views names the `rank` or `hostname` of what it reads, beside `RANK_HOST_OF_V`."""
         return bool(_RANK_OR_HOST.search(self.select.replace(RANK_HOST_OF_V, "")))
 
-    def with_relations(self, relations: Mapping[str, str]) -> str:
-        """Return the text of a view over views with other SQL in place of relations that it reads."""
-        return _NAMED.sub(
-            lambda match: match[0].replace(f'"{match["name"]}"', relations.get(match["name"], f'"{match["name"]}"'), 1),
-            self.select,
-        )
-
     def column(self, name: str) -> ViewColumn:
         """Return a column by its name, in upper or lower case."""
         return next(column for column in self.columns if column.name.lower() == name.lower())
@@ -239,13 +237,12 @@ class View:
 def table(name: str) -> Table:
     """Read one table by its name without suffix, such as `rocpd_region`."""
     text = _text_of("tables", name)
+    about = read_comment(head_comment(text))
     columns = []
     for match in filter(None, map(_TABLE_COLUMN.match, text.splitlines())):
-        doc, since = _cut(_SINCE, match["comment"])
-        doc, unit = _cut(_UNIT, doc)
-        columns.append(TableColumn(match["name"], doc, unit, since, match["declaration"]))
-    doc, since = _cut(_SINCE, _doc_of(text))
-    return Table(name, doc, since, tuple(columns), text)
+        said = read_comment(match["comment"])
+        columns.append(TableColumn(match["name"], said.doc, said.unit, said.since, match["declaration"]))
+    return Table(name, about.doc, about.since, tuple(columns), text)
 
 
 @functools.cache
@@ -266,53 +263,26 @@ def read_view(name: str, text: str) -> View:
     """
     commented = text.split(" AS\n", 1)[1]
     select = strip_comments(commented).rstrip(";")
-    clauses = _clauses(select)
-    named = [(match["alias"] or match["name"], match["name"]) for match in _NAMED.finditer(select)]
+    parts = clauses(select)
+    relations = relations_named(select)
     try:
-        tables = tuple(_view_tables(clauses["FROM"], select)) if "{{uuid}}" in select else ()
-        columns = tuple(_view_columns(_clauses(commented)["SELECT"], tables, dict(reversed(named))))
+        tables = tuple(_view_tables(parts["FROM"], select)) if "{{uuid}}" in select else ()
+        named = {alias: relation for relation, alias in reversed(relations)}
+        columns = tuple(_view_columns(clauses(commented)["SELECT"], tables, named))
     except ValueError as error:
         raise ValueError(f"sql/views/{name}.sql: {error}") from None
-    where, group_by = (" ".join(map(str.strip, clauses.get(clause, ()))) for clause in ("WHERE", "GROUP BY"))
-    reads = tuple(dict.fromkeys(relation for _, relation in named if relation in (*TABLES, *VIEWS)))
-    return View(name, _doc_of(text), columns, select, tables, where, group_by, reads)
+    where, group_by = (" ".join(map(str.strip, parts.get(clause, ()))) for clause in ("WHERE", "GROUP BY"))
+    reads = tuple(dict.fromkeys(relation for relation, _ in relations if relation in (*TABLES, *VIEWS)))
+    return View(name, head_comment(text), columns, select, tables, where, group_by, reads)
 
 
-def columns_used(sql: str) -> tuple[tuple[str, str], ...]:
-    """Return (alias, column) of every `alias.column` in SQL, each once.
-
-    >>> columns_used("K.end - K.start || ' A.name' || K.start")
-    (('K', 'end'), ('K', 'start'))
-    """
-    return tuple(dict.fromkeys((match["alias"], match["column"]) for match in _COLUMN.finditer(_STRING.sub("", sql))))
-
-
-def strip_comments(text: str) -> str:
-    """Drop the trailing `-- …` comments of a `.sql` file of ours (none holds `-- ` in a string)."""
-    return "\n".join(line.rstrip() for line in re.sub(r"-- .*$", "", text, flags=re.M).splitlines() if line.strip())
+@functools.cache
+def _folder(name: str) -> Traversable:
+    return files("rocpd.schema") / "sql" / name
 
 
 def _text_of(folder: str, name: str) -> str:
-    return (files("rocpd.schema") / "sql" / folder / f"{name}.sql").read_text(encoding="utf-8")
-
-
-def _doc_of(text: str) -> str:
-    return "\n".join(line[3:] for line in text.split("CREATE", 1)[0].splitlines() if line.startswith("-- "))
-
-
-def _cut(pattern: re.Pattern[str], comment: str) -> tuple[str, str]:
-    """Return a comment without what matches, and the group of the match or nothing."""
-    match = pattern.search(comment)
-    return pattern.sub("", comment), match[1] if match else ""
-
-
-def _clauses(select: str) -> dict[str, list[str]]:
-    """Return clause -> its lines; a line that is not indented names a clause, and the first of a name counts."""
-    clauses: dict[str, list[str]] = {}
-    for clause in re.split(r"\n(?=\S)", select):
-        name, *lines = clause.splitlines()
-        clauses.setdefault(name, lines)
-    return clauses
+    return (_folder(folder) / f"{name}.sql").read_text(encoding="utf-8")
 
 
 def _view_tables(lines: Iterable[str], select: str) -> Iterable[ViewTable]:
@@ -335,20 +305,18 @@ def _view_columns(lines: Iterable[str], tables: Sequence[ViewTable], named: Mapp
         match = _VIEW_COLUMN.match(line)
         if not match:
             raise ValueError(f'not `EXPRESSION AS "column", -- meaning [unit] {{kind}}`, in one line: {line.strip()}')
-        comment, stated = _cut(_KIND, match["comment"])
-        doc, unit = _cut(_UNIT, comment)
-        plain = _COLUMN.fullmatch(match["expression"])
-        alias, column = (plain["alias"], plain["column"]) if plain else ("", "")
+        said = read_comment(match["comment"])
+        alias, column = bare_column(match["expression"]) or ("", "")
         source = by_alias.get(alias)
-        kind = Kind(stated) if stated else _kind_of(source.table if source else named.get(alias, ""), column)
+        kind = Kind(said.kind) if said.kind else _kind_of(source.table if source else named.get(alias, ""), column)
         if kind is None:
             raise ValueError(f"say {{integer}}, {{real}}, {{text}} or {{json}} after meaning and unit: {line.strip()}")
         is_looked_up = source and source.key and source.table in REFERENCE_TABLES
         lookup = Lookup(source.table, column, source.key) if source and is_looked_up else None
-        yield ViewColumn(match["name"], doc, unit, kind, match["expression"], lookup)
+        yield ViewColumn(match["name"], said.doc, said.unit, kind, match["expression"], lookup)
 
 
 def _kind_of(relation: str, column: str) -> Kind | None:
-    """Return the kind of a column of a table or view, None when it is neither's."""
+    """Return the kind of a column of a table or view, None where there is no such column."""
     known = view(relation).columns if relation in VIEWS else table(relation).columns if relation in TABLES else ()
     return next((each.kind for each in known if each.name == column), None)

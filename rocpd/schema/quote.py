@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def quote_name(*parts: str) -> str:
-    """Give an SQL identifier, dotted when several parts are given.
+    """Return an SQL identifier, dotted when there are several parts.
 
     >>> quote_name("r0", 'odd"name')
     '"r0"."odd""name"'
@@ -13,7 +13,7 @@ def quote_name(*parts: str) -> str:
 
 
 def quote_text(value: str | None) -> str:
-    """Give an SQL string literal; view texts cannot bind values.
+    """Return an SQL string literal, or NULL: the texts of views cannot bind values.
 
     >>> quote_text("it's")
     "'it''s'"

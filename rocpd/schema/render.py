@@ -1,4 +1,4 @@
-"""Owns turning view templates into SQL for given ranks: joins inside a rank, UNION ALL outside.
+"""Owns the SQL of tables and views over given ranks: joins inside a rank, UNION ALL outside.
 
 One rendering serves temporary views over attached files and views stored in a file. Never runs SQL.
 """
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from rocpd.schema.load import RANK_HOST_OF_V, TABLES, VIEWS, View, ViewTable, table, view
 from rocpd.schema.quote import quote_name, quote_text
+from rocpd.schema.text import replace_relations
 
 COMPOUND_LIMIT = 500
 """SQLite's limit of SELECTs in one compound (SQLITE_MAX_COMPOUND_SELECT, default build)."""
@@ -30,7 +31,7 @@ class RankTables:
         hostname: host for the `hostname` column.
         further: base name -> columns beyond the contract that any rank has, so that all ranks have the same columns.
         only: base name -> condition on its rows, for a window or filter; tables that are not named are whole.
-        values: base name -> column -> expression that stands in for it, for events that are cut at a window.
+        values: base name -> column -> expression in its place, for events that are cut at a window.
     """
 
     suffix: str
@@ -47,22 +48,22 @@ class RankTables:
         return quote_name(*([self.schema] if self.schema else []), base + self.suffix)
 
     def rows(self, base: str) -> str:
-        """What to select from to get the rows of `base` that count."""
+        """What to select from for the rows of `base` that pass window and filters."""
         if base not in self.only and base not in self.values:
             return self.name(base)
-        # SQLite goes by the first of columns with equal names.
+        # Of columns with equal names SQLite takes the first.
         cut = "".join(f"{text} AS {quote_name(column)}, " for column, text in self.values.get(base, {}).items())
         return f"(SELECT {cut}* FROM {self.name(base)} WHERE {self.only.get(base, '1')})"
 
 
-def relations(parts: Sequence[RankTables]) -> tuple[str, ...]:
-    """Names of everything that can be selected from: base tables of the contract and of the files, views."""
-    extra = {base for part in parts for base in part.tables} - set(TABLES)
+def relations(ranks: Sequence[RankTables]) -> tuple[str, ...]:
+    """Return the names of all that can be selected from: tables of the contract, further ones of the files, views."""
+    extra = {base for tables in ranks for base in tables.tables} - set(TABLES)
     return (*TABLES, *sorted(extra), *VIEWS)
 
 
 def named(sql: str, known: Sequence[str]) -> tuple[str, ...]:
-    """Which of the `known` relations a statement names, with those that they read, in creation order.
+    """Return the `known` relations that a statement names, and those that they read, in the order to create them.
 
     Goes by words, so a name inside a string counts too: that costs an unused view, nothing else.
     """
@@ -74,8 +75,8 @@ def named(sql: str, known: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in known if name in wanted)
 
 
-def select_text(relation: str, parts: Sequence[RankTables]) -> str:
-    """Return the SELECT that defines a base table or readable view over `parts`.
+def select_text(relation: str, ranks: Sequence[RankTables]) -> str:
+    """Return the SELECT that defines a base table or readable view over `ranks`.
 
     Base tables get the columns of the contract and every further column that any file has, NULL where a file
     lacks one. Views that are rendered per rank end with `rank` and, where they have none, `hostname`.
@@ -84,15 +85,15 @@ def select_text(relation: str, parts: Sequence[RankTables]) -> str:
     out (measured: twice as fast) and can index it for a join of two views, which otherwise takes quadratic time.
     """
     if relation not in VIEWS:
-        return _base(relation, parts)
+        return _base(relation, ranks)
     chosen = view(relation)
-    with_rank = bool(parts) and parts[0].rank is not None
+    with_rank = bool(ranks) and ranks[0].rank is not None
     if not chosen.per_rank:
         return _over_views(chosen, with_rank)
-    present = [part for part in parts if chosen.tables[0].table in part.tables]
+    present = [tables for tables in ranks if chosen.tables[0].table in tables.tables]
     if not present:
         present = [RankTables("", {}, rank=0 if with_rank else None)]
-    selects = [rank_select(chosen, part) for part in present]
+    selects = [rank_select(chosen, tables) for tables in present]
     if len(selects) == 1 and with_rank:
         selects.append(f"SELECT * FROM (\n{selects[0]}\n) WHERE 0")
     return union_all(selects)
@@ -100,24 +101,24 @@ def select_text(relation: str, parts: Sequence[RankTables]) -> str:
 
 def rank_select(
     chosen: View,
-    part: RankTables,
+    tables: RankTables,
     items: Mapping[str, str] | None = None,
-    tables: Sequence[ViewTable] | None = None,
+    joins: Sequence[ViewTable] | None = None,
     where: str = "",
 ) -> str:
     """Return the SELECT of a view over the tables of one rank.
 
     Args:
         chosen: a view that is rendered per rank.
-        part: the rank.
+        tables: those of the rank.
         items: result column -> expression; the view's own columns, then `rank` and `hostname`, when None.
-        tables: those to join, all of the view when None.
+        joins: the tables in the FROM, all of the view's when None.
         where: a further condition on the rows, or empty.
     """
     if items is None:
-        items = {column.name: column.expression for column in chosen.columns} | identity(chosen, part)
+        items = {column.name: column.expression for column in chosen.columns} | identity(chosen, tables)
     columns = ",\n".join(f"    {expression} AS {quote_name(name)}" for name, expression in items.items())
-    joined = "\n".join(f"    {_joined(part, each)}" for each in (chosen.tables if tables is None else tables))
+    joined = "\n".join(f"    {_joined(tables, each)}" for each in (chosen.tables if joins is None else joins))
     conditions = " AND ".join(f"({condition})" for condition in (chosen.where, where) if condition)
     text = f"SELECT\n{columns}\nFROM\n{joined}"
     text += f"\nWHERE {conditions}" if conditions else ""
@@ -137,10 +138,9 @@ def _over_views(chosen: View, with_rank: bool) -> str:
         return chosen.select.replace(RANK_HOST_OF_V, ', V."rank", V."hostname"')
     if not chosen.names_rank:
         return chosen.select.replace(RANK_HOST_OF_V, "")
-    read = (view(name) for name in chosen.reads if name in VIEWS)
-    return chosen.with_relations({each.name: _with_identity(each) for each in read if each.is_rows}).replace(
-        RANK_HOST_OF_V, ""
-    )
+    rows = (view(name) for name in chosen.reads if name in VIEWS and view(name).is_rows)
+    text = replace_relations(chosen.select, {each.name: _with_identity(each) for each in rows})
+    return text.replace(RANK_HOST_OF_V, "")
 
 
 def _with_identity(rows: View) -> str:
@@ -149,52 +149,52 @@ def _with_identity(rows: View) -> str:
     return f'(SELECT *, 0 AS "rank"{host} FROM {quote_name(rows.name)})'
 
 
-def identity(chosen: View, part: RankTables) -> dict[str, str]:
+def identity(chosen: View, tables: RankTables) -> dict[str, str]:
     """Return the columns that a view of rows ends with: `rank` and, where it has none, `hostname`."""
-    if part.rank is None:
+    if tables.rank is None:
         return {}
-    host = {} if _has_hostname(chosen) else {"hostname": quote_text(part.hostname)}
-    return {"rank": str(part.rank)} | host
+    host = {} if _has_hostname(chosen) else {"hostname": quote_text(tables.hostname)}
+    return {"rank": str(tables.rank)} | host
 
 
 def _has_hostname(chosen: View) -> bool:
     return any(column.name == "hostname" for column in chosen.columns)
 
 
-def _base(relation: str, parts: Sequence[RankTables]) -> str:
+def _base(relation: str, ranks: Sequence[RankTables]) -> str:
     columns = [c.name for c in table(relation).columns] if relation in TABLES else []
     seen = {c.lower() for c in columns}
-    for part in parts:
-        for column in (*part.tables.get(relation, ()), *part.further.get(relation, ())):
+    for tables in ranks:
+        for column in (*tables.tables.get(relation, ()), *tables.further.get(relation, ())):
             if column.lower() not in seen:
                 seen.add(column.lower())
                 columns.append(column)
     selects = []
-    for part in parts:
-        if relation in part.tables:
-            have = {c.lower() for c in part.tables[relation]}
+    for tables in ranks:
+        if relation in tables.tables:
+            have = {c.lower() for c in tables.tables[relation]}
             items = (quote_name(c) if c.lower() in have else f"NULL AS {quote_name(c)}" for c in columns)
-            selects.append(f"SELECT {', '.join(items)} FROM {part.rows(relation)}")
+            selects.append(f"SELECT {', '.join(items)} FROM {tables.rows(relation)}")
     if not selects:
         return "SELECT " + ", ".join(f"NULL AS {quote_name(c)}" for c in columns) + " WHERE 0"
     return union_all(selects)
 
 
-def _joined(part: RankTables, used: ViewTable) -> str:
+def _joined(tables: RankTables, used: ViewTable) -> str:
     """The line of a FROM that joins a rank's table as the view does."""
     condition = f"ON {used.condition}" if used.condition else ""
-    return " ".join(filter(None, (used.join, _reference(part, used), used.alias, condition)))
+    return " ".join(filter(None, (used.join, _reference(tables, used), used.alias, condition)))
 
 
-def _reference(part: RankTables, used: ViewTable) -> str:
-    """Name a rank's table; wrap it only when the file lacks a column that the view reads."""
-    have = {column.lower() for column in part.tables.get(used.table, ())}
+def _reference(tables: RankTables, used: ViewTable) -> str:
+    """A rank's table, wrapped only where the file lacks a column that the view reads."""
+    have = {column.lower() for column in tables.tables.get(used.table, ())}
     missing = [f"NULL AS {quote_name(column)}" for column in used.columns if column.lower() not in have]
     if not have:
         return f"(SELECT {', '.join(missing)} WHERE 0)"
     if missing:
-        return f"(SELECT *, {', '.join(missing)} FROM {part.rows(used.table)})"
-    return part.rows(used.table)
+        return f"(SELECT *, {', '.join(missing)} FROM {tables.rows(used.table)})"
+    return tables.rows(used.table)
 
 
 def union_all(selects: Sequence[str]) -> str:

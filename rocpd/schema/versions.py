@@ -1,4 +1,4 @@
-"""Owns which schema versions exist and what a foreign file is, told by its structure.
+"""Owns which schema versions exist, and what a file of another kind is by its structure.
 
 Never refuses a 3.x version: a reader goes by the columns that a file holds.
 """
@@ -36,13 +36,13 @@ def split_suffix(table: str, suffixes: Collection[str] = ()) -> tuple[str, str] 
 
 
 def as_tuple(version: str) -> tuple[int, ...]:
-    """Give `3.0.2` as (3, 0, 2), missing parts as 0; not a version: (0, 0, 0)."""
+    """Return `3.0.2` as (3, 0, 2): missing numbers are 0, and all are 0 where it is no version."""
     numbers = re.findall(r"\d+", version)[:3]
     return tuple(int(n) for n in [*numbers, "0", "0", "0"][:3])
 
 
 def declared_version(metadata: Collection[tuple[str, str]]) -> str:
-    """Give the schema version that metadata rows (tag, value) declare, as `major.minor.patch`."""
+    """Return the schema version that metadata rows (tag, value) declare, as `major.minor.patch`."""
     tags = dict(metadata)
     if "schema_version_major" in tags:
         parts = [tags.get(f"schema_version_{part}", "0") for part in ("major", "minor", "patch")]
@@ -51,7 +51,7 @@ def declared_version(metadata: Collection[tuple[str, str]]) -> str:
 
 
 def foreign_kind(tables: Collection[str]) -> str | None:
-    """Say what a SQLite file that is not rocpd schema 3 is, by its base tables; None when unknown.
+    """Return what a SQLite file that is not of rocpd schema 3 is, by its base tables; None when unknown.
 
     RPD files also hold `rocpd_string` and `rocpd_metadata`, and RPD's own schema number 3 is not
     rocpd's: the base table `rocpd_api` tells them apart.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from importlib.resources import files
 
-from rocpd.schema.load import strip_comments
+from rocpd.schema.text import strip_comments
 from rocpd.trace.agents import copy_agent_sql
 from rocpd.trace.markers import marker_categories
 

@@ -64,7 +64,7 @@ CREATE TABLE "rocpd_info_agent_UUID" (
     "model_name" TEXT,                                   -- model as the driver names it
     "vendor_name" TEXT,                                  -- vendor
     "product_name" TEXT,                                 -- marketing name, such as AMD Instinct MI300X
-    "user_name" TEXT,                                    -- name for people
+    "user_name" TEXT,                                    -- readable name
     "extdata" JSONB DEFAULT '{}' NOT NULL,               -- full hardware description: cu_count, wave_front_size, num_xcc, mem_banks …
     FOREIGN KEY ("nid") REFERENCES "rocpd_info_node_UUID" ("id") ON UPDATE CASCADE,
     FOREIGN KEY ("pid") REFERENCES "rocpd_info_process_UUID" ("id") ON UPDATE CASCADE
@@ -137,7 +137,7 @@ CREATE TABLE "rocpd_info_kernel_symbol_UUID" (
     "pid" INTEGER NOT NULL,                          -- process, by its id in rocpd_info_process (rocprofv3: the OS pid)
     "code_object_id" INTEGER NOT NULL,               -- code object that holds it
     "kernel_name" TEXT,                              -- mangled name with .kd
-    "display_name" TEXT,                             -- name for people
+    "display_name" TEXT,                             -- readable name
     "kernel_object" INTEGER,                         -- address of the kernel descriptor
     "kernarg_segment_size" INTEGER,                  -- kernel arguments [bytes]
     "kernarg_segment_alignment" INTEGER,             -- alignment of the arguments [bytes]
@@ -180,7 +180,7 @@ CREATE TABLE "rocpd_arg_UUID" (
     "id" INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, -- argument id
     "guid" TEXT DEFAULT 'GUID' NOT NULL,         -- GUID of the process that wrote the row
     "event_id" INTEGER NOT NULL,                     -- event it belongs to
-    "position" INTEGER NOT NULL,                     -- 0-based place in the argument list
+    "position" INTEGER NOT NULL,                     -- position in the argument list, from 0
     "type" TEXT NOT NULL,                            -- declared type
     "name" TEXT NOT NULL,                            -- parameter name
     "value" TEXT,                                    -- value as text
@@ -203,7 +203,7 @@ CREATE TABLE "rocpd_region_UUID" (
     "nid" INTEGER NOT NULL,                          -- node the process ran on
     "pid" INTEGER NOT NULL,                          -- process, by its id in rocpd_info_process (rocprofv3: the OS pid)
     "tid" INTEGER NOT NULL,                          -- thread it ran on
-    "start" BIGINT NOT NULL,                         -- begin [ns]
+    "start" BIGINT NOT NULL,                         -- start [ns]
     "end" BIGINT NOT NULL,                           -- end [ns]
     "name_id" INTEGER NOT NULL,                      -- function name
     "event_id" INTEGER,                              -- event that holds category, stack and correlation ids
@@ -232,10 +232,10 @@ CREATE TABLE "rocpd_kernel_dispatch_UUID" (
     "tid" INTEGER,                                   -- thread that launched it
     "agent_id" INTEGER NOT NULL,                     -- agent it ran on
     "kernel_id" INTEGER NOT NULL,                    -- kernel
-    "dispatch_id" INTEGER NOT NULL,                  -- running number of the dispatch in its process
+    "dispatch_id" INTEGER NOT NULL,                  -- sequence number of the dispatch in its process
     "queue_id" INTEGER NOT NULL,                     -- HSA queue
     "stream_id" INTEGER NOT NULL,                    -- HIP stream
-    "start" BIGINT NOT NULL,                         -- begin on the agent [ns]
+    "start" BIGINT NOT NULL,                         -- start on the agent [ns]
     "end" BIGINT NOT NULL,                           -- end on the agent [ns]
     "private_segment_size" INTEGER,                  -- scratch per work-item [bytes]
     "group_segment_size" INTEGER,                    -- LDS per work-group [bytes]
@@ -264,7 +264,7 @@ CREATE TABLE "rocpd_memory_copy_UUID" (
     "nid" INTEGER NOT NULL,                          -- node the process ran on
     "pid" INTEGER NOT NULL,                          -- process, by its id in rocpd_info_process (rocprofv3: the OS pid)
     "tid" INTEGER,                                   -- thread that asked for it
-    "start" BIGINT NOT NULL,                         -- begin [ns]
+    "start" BIGINT NOT NULL,                         -- start [ns]
     "end" BIGINT NOT NULL,                           -- end [ns]
     "name_id" INTEGER NOT NULL,                      -- direction, such as MEMORY_COPY_HOST_TO_DEVICE
     "dst_agent_id" INTEGER,                          -- agent written to
@@ -297,7 +297,7 @@ CREATE TABLE "rocpd_memory_allocate_UUID" (
     "agent_id" INTEGER,                                                  -- agent that owns the memory
     "type" TEXT CHECK ("type" IN ('ALLOC', 'FREE', 'REALLOC', 'RECLAIM')), -- operation
     "level" TEXT CHECK ("level" IN ('REAL', 'VIRTUAL', 'SCRATCH')),      -- kind of memory
-    "start" BIGINT NOT NULL,                                             -- begin of the call [ns]
+    "start" BIGINT NOT NULL,                                             -- start of the call [ns]
     "end" BIGINT NOT NULL,                                               -- end of the call [ns]
     "address" INTEGER,                                                   -- address
     "size" INTEGER NOT NULL,                                             -- allocated, 0 for most frees [bytes]

@@ -78,7 +78,7 @@ def test_names_are_looked_up_by_id() -> None:
     kernels = view("kernels")
     assert kernels.column("NAME").lookup == Lookup("rocpd_info_kernel_symbol", "display_name", "K.kernel_id")
     assert kernels.column("category").lookup == Lookup("rocpd_string", "string", "E.category_id")
-    assert kernels.column("start") == ViewColumn("start", "begin", "ns", Kind.INTEGER, "K.start")
+    assert kernels.column("start") == ViewColumn("start", "start", "ns", Kind.INTEGER, "K.start")
     assert view("samples").column("nid").lookup == Lookup("rocpd_track", "nid", "S.track_id")
     assert view("counters_collection").column("value").kind is Kind.REAL
     assert view("markers").column("name").kind is Kind.TEXT

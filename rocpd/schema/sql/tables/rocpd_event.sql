@@ -1,4 +1,4 @@
--- What a region, sample, dispatch, copy or allocation has in common: category and ids that link them.
+-- What regions, samples, dispatches, copies and allocations have in common: category and ids that link them.
 CREATE TABLE "rocpd_event{{uuid}}" (
     "id" INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, -- event id
     "guid" TEXT DEFAULT '{{guid}}' NOT NULL,         -- GUID of the process that wrote the row

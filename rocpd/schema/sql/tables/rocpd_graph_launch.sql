@@ -7,7 +7,7 @@ CREATE TABLE "rocpd_graph_launch{{uuid}}" (
     "tid" INTEGER,                                   -- thread that launched it
     "agent_id" INTEGER,                              -- agent it ran on
     "queue_id" INTEGER,                              -- HSA queue
-    "start" BIGINT NOT NULL,                         -- begin [ns]
+    "start" BIGINT NOT NULL,                         -- start [ns]
     "end" BIGINT NOT NULL,                           -- end [ns]
     "graph_exec_id" INTEGER,                         -- executable graph
     "kernel_dispatch_count" INTEGER,                 -- kernels in the graph

@@ -13,7 +13,7 @@ CREATE TABLE "rocpd_info_agent{{uuid}}" (
     "model_name" TEXT,                                   -- model as the driver names it
     "vendor_name" TEXT,                                  -- vendor
     "product_name" TEXT,                                 -- marketing name, such as AMD Instinct MI300X
-    "user_name" TEXT,                                    -- name for people
+    "user_name" TEXT,                                    -- readable name
     "extdata" JSONB DEFAULT '{}' NOT NULL,               -- full hardware description: cu_count, wave_front_size, num_xcc, mem_banks …
     FOREIGN KEY ("nid") REFERENCES "rocpd_info_node{{uuid}}" ("id") ON UPDATE CASCADE,
     FOREIGN KEY ("pid") REFERENCES "rocpd_info_process{{uuid}}" ("id") ON UPDATE CASCADE

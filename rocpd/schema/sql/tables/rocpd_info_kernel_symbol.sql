@@ -6,7 +6,7 @@ CREATE TABLE "rocpd_info_kernel_symbol{{uuid}}" (
     "pid" INTEGER NOT NULL,                          -- process, by its id in rocpd_info_process (rocprofv3: the OS pid)
     "code_object_id" INTEGER NOT NULL,               -- code object that holds it
     "kernel_name" TEXT,                              -- mangled name with .kd
-    "display_name" TEXT,                             -- name for people
+    "display_name" TEXT,                             -- readable name
     "kernel_object" INTEGER,                         -- address of the kernel descriptor
     "kernarg_segment_size" INTEGER,                  -- kernel arguments [bytes]
     "kernarg_segment_alignment" INTEGER,             -- alignment of the arguments [bytes]

@@ -7,10 +7,10 @@ CREATE TABLE "rocpd_kernel_dispatch{{uuid}}" (
     "tid" INTEGER,                                   -- thread that launched it
     "agent_id" INTEGER NOT NULL,                     -- agent it ran on
     "kernel_id" INTEGER NOT NULL,                    -- kernel
-    "dispatch_id" INTEGER NOT NULL,                  -- running number of the dispatch in its process
+    "dispatch_id" INTEGER NOT NULL,                  -- sequence number of the dispatch in its process
     "queue_id" INTEGER NOT NULL,                     -- HSA queue
     "stream_id" INTEGER NOT NULL,                    -- HIP stream
-    "start" BIGINT NOT NULL,                         -- begin on the agent [ns]
+    "start" BIGINT NOT NULL,                         -- start on the agent [ns]
     "end" BIGINT NOT NULL,                           -- end on the agent [ns]
     "private_segment_size" INTEGER,                  -- scratch per work-item [bytes]
     "group_segment_size" INTEGER,                    -- LDS per work-group [bytes]

@@ -8,7 +8,7 @@ CREATE TABLE "rocpd_memory_allocate{{uuid}}" (
     "agent_id" INTEGER,                                                  -- agent that owns the memory
     "type" TEXT CHECK ("type" IN ('ALLOC', 'FREE', 'REALLOC', 'RECLAIM')), -- operation
     "level" TEXT CHECK ("level" IN ('REAL', 'VIRTUAL', 'SCRATCH')),      -- kind of memory
-    "start" BIGINT NOT NULL,                                             -- begin of the call [ns]
+    "start" BIGINT NOT NULL,                                             -- start of the call [ns]
     "end" BIGINT NOT NULL,                                               -- end of the call [ns]
     "address" INTEGER,                                                   -- address
     "size" INTEGER NOT NULL,                                             -- allocated, 0 for most frees [bytes]

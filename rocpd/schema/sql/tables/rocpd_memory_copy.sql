@@ -5,7 +5,7 @@ CREATE TABLE "rocpd_memory_copy{{uuid}}" (
     "nid" INTEGER NOT NULL,                          -- node the process ran on
     "pid" INTEGER NOT NULL,                          -- process, by its id in rocpd_info_process (rocprofv3: the OS pid)
     "tid" INTEGER,                                   -- thread that asked for it
-    "start" BIGINT NOT NULL,                         -- begin [ns]
+    "start" BIGINT NOT NULL,                         -- start [ns]
     "end" BIGINT NOT NULL,                           -- end [ns]
     "name_id" INTEGER NOT NULL,                      -- direction, such as MEMORY_COPY_HOST_TO_DEVICE
     "dst_agent_id" INTEGER,                          -- agent written to

@@ -5,7 +5,7 @@ CREATE TABLE "rocpd_region{{uuid}}" (
     "nid" INTEGER NOT NULL,                          -- node the process ran on
     "pid" INTEGER NOT NULL,                          -- process, by its id in rocpd_info_process (rocprofv3: the OS pid)
     "tid" INTEGER NOT NULL,                          -- thread it ran on
-    "start" BIGINT NOT NULL,                         -- begin [ns]
+    "start" BIGINT NOT NULL,                         -- start [ns]
     "end" BIGINT NOT NULL,                           -- end [ns]
     "name_id" INTEGER NOT NULL,                      -- function name
     "event_id" INTEGER,                              -- event that holds category, stack and correlation ids

@@ -4,7 +4,7 @@ CREATE VIEW "counters_collection" AS
 SELECT
     MIN(V.id) AS "id",                                       -- first value id, unique in its rank {integer}
     V.guid AS "guid",                                        -- GUID of the rank
-    K.dispatch_id AS "dispatch_id",                          -- running number of the dispatch
+    K.dispatch_id AS "dispatch_id",                          -- sequence number of the dispatch
     K.kernel_id AS "kernel_id",                              -- kernel symbol id
     V.event_id AS "event_id",                                -- event row id
     E.correlation_id AS "correlation_id",                    -- external correlation id
@@ -42,7 +42,7 @@ SELECT
     I.value_type AS "value_type",                            -- ABS, ACCUM or RELATIVE
     I.id AS "counter_id",                                    -- counter id
     SUM(V.value) AS "value",                                 -- sum over instances, in the unit of the counter {real}
-    K.start AS "start",                                      -- begin [ns]
+    K.start AS "start",                                      -- start [ns]
     K.end AS "end",                                          -- end [ns]
     I.is_constant AS "is_constant",                          -- 1: a constant of the device
     I.is_derived AS "is_derived",                            -- 1: computed from other counters

@@ -6,7 +6,7 @@ SELECT
     E.stack_id AS "stack_id",               -- internal correlation id, equal for a launch and what it launched
     E.parent_stack_id AS "parent_stack_id", -- stack_id of the enclosing call
     E.correlation_id AS "correlation_id",   -- external correlation id
-    A.position AS "arg_position",           -- 0-based place in the argument list
+    A.position AS "arg_position",           -- position in the argument list, from 0
     A.type AS "arg_type",                   -- declared type
     A.name AS "arg_name",                   -- parameter name
     A.value AS "arg_value",                 -- value as text

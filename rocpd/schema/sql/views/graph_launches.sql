@@ -8,7 +8,7 @@ SELECT
     T.tid AS "tid",                                     -- OS thread id
     A.absolute_index AS "agent_abs_index",              -- agent: index of the hardware node
     L.queue_id AS "queue_id",                           -- HSA queue id
-    L.start AS "start",                                 -- begin [ns]
+    L.start AS "start",                                 -- start [ns]
     L.end AS "end",                                     -- end [ns]
     L.end - L.start AS "duration",                      -- end - start [ns] {integer}
     L.graph_exec_id AS "graph_exec_id",                 -- executable graph

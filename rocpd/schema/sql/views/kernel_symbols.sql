@@ -7,7 +7,7 @@ SELECT
     P.pid AS "pid",                                          -- OS process id
     S.code_object_id AS "code_object_id",                    -- code object that holds it
     S.kernel_name AS "kernel_name",                          -- mangled name with .kd
-    S.display_name AS "display_name",                        -- name for people
+    S.display_name AS "display_name",                        -- readable name
     S.kernel_object AS "kernel_object",                      -- address of the kernel descriptor
     S.kernarg_segment_size AS "kernarg_segment_size",        -- kernel arguments [bytes]
     S.kernarg_segment_alignment AS "kernarg_segment_alignment", -- alignment of the arguments [bytes]

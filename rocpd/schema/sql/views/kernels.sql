@@ -15,12 +15,12 @@ SELECT
     A.type AS "agent_type",                          -- agent: CPU, GPU or NIC
     S.code_object_id AS "code_object_id",            -- code object of the kernel
     K.kernel_id AS "kernel_id",                      -- kernel symbol id
-    K.dispatch_id AS "dispatch_id",                  -- running number of the dispatch
+    K.dispatch_id AS "dispatch_id",                  -- sequence number of the dispatch
     K.stream_id AS "stream_id",                      -- HIP stream id
     K.queue_id AS "queue_id",                        -- HSA queue id
     Q.name AS "queue",                               -- HSA queue name
     ST.name AS "stream",                             -- HIP stream name
-    K.start AS "start",                              -- begin [ns]
+    K.start AS "start",                              -- start [ns]
     K.end AS "end",                                  -- end [ns]
     K.end - K.start AS "duration",                   -- end - start [ns] {integer}
     K.grid_size_x AS "grid_x",                       -- work-items of the grid in x

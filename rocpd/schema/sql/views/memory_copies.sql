@@ -7,7 +7,7 @@ SELECT
     M.nid AS "nid",                               -- node id
     P.pid AS "pid",                               -- OS process id
     T.tid AS "tid",                               -- OS thread id
-    M.start AS "start",                           -- begin [ns]
+    M.start AS "start",                           -- start [ns]
     M.end AS "end",                               -- end [ns]
     M.end - M.start AS "duration",                -- end - start [ns] {integer}
     S.string AS "name",                           -- direction, such as MEMORY_COPY_HOST_TO_DEVICE

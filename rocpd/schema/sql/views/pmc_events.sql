@@ -9,8 +9,8 @@ SELECT
     S.display_name AS "name",       -- kernel name
     K.nid AS "nid",                 -- node id
     P.pid AS "pid",                 -- OS process id
-    K.dispatch_id AS "dispatch_id", -- running number of the dispatch
-    K.start AS "start",             -- begin [ns]
+    K.dispatch_id AS "dispatch_id", -- sequence number of the dispatch
+    K.start AS "start",             -- start [ns]
     K.end AS "end",                 -- end [ns]
     K.end - K.start AS "duration",  -- end - start [ns] {integer}
     I.name AS "counter_name",       -- counter name

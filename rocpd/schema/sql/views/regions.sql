@@ -8,7 +8,7 @@ SELECT
     R.nid AS "nid",                         -- node id
     P.pid AS "pid",                         -- OS process id
     T.tid AS "tid",                         -- OS thread id
-    R.start AS "start",                     -- begin [ns]
+    R.start AS "start",                     -- start [ns]
     R.end AS "end",                         -- end [ns]
     R.end - R.start AS "duration",          -- end - start [ns] {integer}
     R.event_id AS "event_id",               -- event row id

@@ -8,7 +8,7 @@ SELECT
     V."nid" AS "nid",                          -- node id
     V."pid" AS "pid",                          -- OS process id
     V."tid" AS "tid",                          -- OS thread id
-    V."start" AS "start",                      -- begin [ns]
+    V."start" AS "start",                      -- start [ns]
     V."end" AS "end",                          -- end [ns]
     V."duration" AS "duration",                -- end - start [ns]
     V."event_id" AS "event_id",                -- event row id

@@ -14,7 +14,7 @@ SELECT
     M.queue_id AS "queue_id",                                -- HSA queue id
     T.tid AS "tid",                                          -- OS thread id
     CASE WHEN json_valid(M.extdata) THEN json_extract(M.extdata, '$.flags') END AS "alloc_flags", -- flags of the allocation {integer}
-    M.start AS "start",                                      -- begin [ns]
+    M.start AS "start",                                      -- start [ns]
     M.end AS "end",                                          -- end [ns]
     M.end - M.start AS "duration",                           -- end - start [ns] {integer}
     M.size AS "size",                                        -- allocated [bytes]

@@ -3,7 +3,7 @@ CREATE VIEW "stream_args" AS
 SELECT
     A.id AS "argument_id",                                   -- argument id, unique in its rank
     A.event_id AS "event_id",                                -- event row id
-    A.position AS "arg_position",                            -- 0-based place in the argument list
+    A.position AS "arg_position",                            -- position in the argument list, from 0
     A.type AS "arg_type",                                    -- declared type
     A.value AS "arg_value",                                  -- value as text
     CASE WHEN json_valid(A.extdata) THEN json_extract(A.extdata, '$.stream_id') END AS "stream_id", -- HIP stream id {integer}

@@ -180,6 +180,14 @@ def test_columns_may_come_from_numpy_and_arrow(tmp_path: Path) -> None:
     assert rows(path, sql) == [(1, 2, 16, "a", 5, 8), (2, 3, None, "b", 5, None), (3, 4, 18, "a", 5, 16)]
 
 
+def test_addresses_in_the_upper_half_are_stored_as_signed_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with writing(path) as trace:
+        addresses = np.array([0xFFFFFFFFFFFFFF00, 4096], dtype=np.uint64)
+        trace.write(MemoryAllocations(start=[1, 2], end=3, address=addresses, size=8))
+    assert rows(path, "SELECT address FROM memory_allocations") == [(-256,), (4096,)]
+
+
 def test_things_are_written_once(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with writing(path) as trace:

@@ -27,6 +27,9 @@ def plain(column: Any) -> Any:
     >>> plain(range(3)), plain("text")
     (range(0, 3), 'text')
     """
+    if getattr(column, "dtype", None) == "uint64":
+        # SQLite's integers are signed: addresses in the upper half become negative, as in the recorder's files.
+        column = column.astype("int64")
     tolist = getattr(column, "tolist", None)
     return column if tolist is None else tolist()
 

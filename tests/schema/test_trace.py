@@ -242,6 +242,11 @@ def test_a_marker_with_more_than_its_text(tmp_path: Path) -> None:
     ]
 
 
+def test_a_message_and_other_extdata_of_one_event_are_refused() -> None:
+    with pytest.raises(UsageError, match="both message and extdata"):
+        marker_ranges("step", 1, 2, 16, event=Events(extdata="{}"))
+
+
 def test_columns_of_different_lengths_are_refused(tmp_path: Path) -> None:
     with (
         pytest.raises(UsageError, match="Regions: columns of different lengths: start 2, name 1"),

@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from rocpd.errors import UsageError
 from rocpd.schema.trace.columns import is_single, plain
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ class Events:
         extdata: JSON; a marker with more than its text needs `message_json`.
         call_stack: JSON of the stack of functions.
         line_info: JSON of the source line.
+
+    Raises:
+        UsageError: both message and extdata.
     """
 
     TABLE: ClassVar[str] = "rocpd_event"
@@ -54,6 +58,10 @@ class Events:
     extdata: TextColumn = None
     call_stack: TextColumn = None
     line_info: TextColumn = None
+
+    def __post_init__(self) -> None:
+        if self.message is not None and self.extdata is not None:
+            raise UsageError("events with both message and extdata", "message_json makes one of the two")
 
 
 @dataclass(frozen=True, kw_only=True)

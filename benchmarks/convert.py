@@ -14,8 +14,8 @@ from typing import Any
 import rocpd
 from benchmarks.measure import job, medians, seconds
 from rocpd.convert import FORMATS
-from rocpd.convert.deliver.job import RankJob, jobs
-from rocpd.convert.deliver.parts import Part
+from rocpd.convert.deliver.parts import RankPart
+from rocpd.convert.deliver.placement import placements
 from rocpd.convert.gather.collect import collect
 from rocpd.convert.gather.context import Damage
 from rocpd.convert.options import ConvertOptions
@@ -76,16 +76,13 @@ def run() -> None:
         rocpd.connect(files, jobs=1) as alone,
     ):
         options = ConvertOptions(Path(folder), force=True)
-        found = jobs(session, options)
-        _against_scans(session, alone, options, found)
-        _against_libraries(session, options, found)
+        _against_scans(session, alone, options)
+        _against_libraries(session, options)
     _per_rank()
     _memory()
 
 
-def _against_scans(
-    session: rocpd.Session, alone: rocpd.Session, options: ConvertOptions, found: Iterable[RankJob]
-) -> None:
+def _against_scans(session: rocpd.Session, alone: rocpd.Session, options: ConvertOptions) -> None:
     print(f"{RANKS} ranks of {EVENTS} dispatches and regions; bar: 3 x scan")
     print(f"{'format':10} {'seconds':>8} {'one core':>9} {'scan':>8} {'x scan':>8}")
     for name, columns in USED.items():
@@ -93,7 +90,7 @@ def _against_scans(
             {
                 "all": _writer(name, session, options),
                 "one": _writer(name, alone, options),
-                "scan": partial(_scan, found, columns),
+                "scan": partial(_scan, session, columns),
             },
             runs=3,
         )
@@ -105,37 +102,32 @@ def _writer(name: str, session: rocpd.Session, options: ConvertOptions) -> Calla
     return lambda: FORMATS[name].write(session, options)
 
 
-def _scan(found: Iterable[RankJob], used: dict[str, tuple[str, ...]]) -> None:
-    for one in found:
-        bare_scan(one, used)
-
-
-def bare_scan(one: RankJob, used: dict[str, tuple[str, ...]]) -> None:
+def _scan(session: rocpd.Session, used: dict[str, tuple[str, ...]]) -> None:
     """Loop in Python over one cursor per table reading the columns used; no joins, one thread."""
-    connection = one.rank.opening.connect()
-    for base, columns in used.items():
-        have = [column for column in columns if column in one.rank.tables.get(base, ())]
-        sql = f"SELECT {', '.join(map(quote_name, have))} FROM {one.part.name(base)}"
-        for _ in connection.execute(sql):
-            pass
-    connection.close()
+    for rank in session.ranks:
+        connection = rank.opening.connect()
+        tables = session.rank_tables(rank.number)
+        for base, columns in used.items():
+            have = [column for column in columns if column in tables.tables.get(base, ())]
+            for _ in connection.execute(f"SELECT {', '.join(map(quote_name, have))} FROM {tables.name(base)}"):
+                pass
+        connection.close()
 
 
-def _against_libraries(session: rocpd.Session, options: ConvertOptions, found: tuple[RankJob, ...]) -> None:
+def _against_libraries(session: rocpd.Session, options: ConvertOptions) -> None:
     ranks = 2
-    files = [one.rank.opening.path for one in found[:ranks]]
-    with rocpd.connect(files) as some:
+    with rocpd.connect([rank.opening.path for rank in session.ranks[:ranks]]) as some:
         ours = seconds(_writer("otf2", some, options))
-    theirs = seconds(lambda: _wheel_loop(options.folder / "wheel", found[:ranks]))
+        theirs = seconds(lambda: _wheel_loop(options.folder / "wheel", some, options))
     print(
         f"otf2: {ours:.2f} s for {ranks} ranks, the wheel's own loop {theirs:.2f} s: {ours / theirs:.2f} x (bar: 1.5)"
     )
-    own, other = _per_slice(found[0])
+    own, other = _per_slice(session, options)
     ratio = other / own
     print(f"pftrace encoder: {own * 1e6:.2f} us a slice, perfetto's protobuf {other * 1e6:.2f}: {ratio:.1f} x (bar: 4)")
 
 
-def _wheel_loop(folder: Path, found: tuple[RankJob, ...]) -> None:
+def _wheel_loop(folder: Path, session: rocpd.Session, options: ConvertOptions) -> None:
     """Write the same events through the classes of the otf2 wheel."""
     import otf2
 
@@ -144,9 +136,10 @@ def _wheel_loop(folder: Path, found: tuple[RankJob, ...]) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     with otf2.writer.open(str(folder), timer_resolution=1_000_000_000) as archive:
         root = archive.definitions.system_tree_node("job")
-        for one in found:
-            rank = trace(Part(one, folder))
-            group = archive.definitions.location_group(one.rank.label, system_tree_parent=root)
+        for placement in placements(session):
+            reader = session.reader(placement.rank.number)
+            rank = trace(reader, RankPart(placement, folder, options))
+            group = archive.definitions.location_group(rank.rank.label, system_tree_parent=root)
             regions = [archive.definitions.region(region.name) for region in rank.regions]
             for place in rank.places:
                 out = archive.event_writer(place.name, group=group)
@@ -164,7 +157,7 @@ def _wheel_loop(folder: Path, found: tuple[RankJob, ...]) -> None:
                     out.metric(time, metric, value)
 
 
-def _per_slice(one: RankJob) -> tuple[float, float]:
+def _per_slice(session: rocpd.Session, options: ConvertOptions) -> tuple[float, float]:
     """Give seconds per slice of our encoder, and of perfetto's Python protobuf writing the same packets."""
     import numpy as np
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
@@ -172,7 +165,7 @@ def _per_slice(one: RankJob) -> tuple[float, float]:
     from rocpd.convert.formats.packets import Encoder, in_time_order
     from rocpd.convert.formats.pftrace import packets
 
-    events = collect(one, Damage())
+    events = collect(session.reader(0), placements(session)[0], options, Damage())
     count = sum(len(slices) for slices in events.slices)
     uuids = 1 + np.arange(len(events.tracks.all), dtype=np.int64)
     own = min(seconds(lambda: list(in_time_order(Encoder(events, 1, uuids).units()))) for _ in range(3))

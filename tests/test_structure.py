@@ -25,8 +25,6 @@ SHARED_CLASS_NAMES: set[str] = {
     "Action",
     "Files",
     "Outcome",
-    "Part",
-    "Rows",
     "Selection",
     "Table",
 }

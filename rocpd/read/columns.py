@@ -3,18 +3,19 @@
 Works on what a `RankReader` sees: the tables and views of the rank, as window and filters let their rows count. Never
 interprets a value: what is no number where a number belongs is NULL, and counted by column where the caller asks.
 
-SQLite puts a column of some thousand rows together as one JSON text, which numpy or `json` read as a whole. Rows that
-apsw makes one by one (`numpy.fromiter` over their values, `pyarrow.array` over their texts) take longer, the more so
-the narrower they are. Measured on 32,626 dispatches, 67,374 regions and 189,052 arguments [ms]:
+SQLite packs a column of some thousand rows into one JSON text, which numpy or `json` read as a whole. Rows that apsw
+makes one by one (`numpy.fromiter` over their values, `pyarrow.array` over their texts) take as long when they are wide,
+longer when they are narrow, and twice as long when they hold texts. Measured on 32,626 dispatches, 67,374 regions and
+their 109,785 events and 189,052 arguments, CPU time [ms]:
 
 | columns | rows | packed |
 |---|---|---|
-| 17 whole numbers of a dispatch | 63 | 58 |
-| 6 whole numbers of a dispatch | 26 | 23 |
-| 2 whole numbers of a dispatch | 14 | 9 |
-| 5 whole numbers of a region | 48 | 37 |
-| 2 whole numbers of a region | 33 | 22 |
-| 3 texts of an argument | 333 | 147 |
+| 19 whole numbers of a dispatch and its event | 58 | 60 |
+| 7 whole numbers of a region and its event | 59 | 53 |
+| 2 whole numbers of a dispatch | 14 | 12 |
+| 2 whole numbers of a region | 28 | 22 |
+| 3 texts of an argument | 274 | 158 |
+| 3 JSON documents of an event | 151 | 71 |
 
 SQLite packs outside of Python's lock, too, so that threads need not wait for each other. Rows stay for what can't be
 packed: reals (a JSON text need not hold all their bits), rows without a key to go by, and damaged values.
@@ -48,6 +49,7 @@ PIECE = 1 << 13
 """Rows that are packed at once: their texts stay in the processor's cache. Divides `BATCH`."""
 
 _JSON = json.JSONDecoder()
+_NO_INTS, _NO_REALS = np.empty(0, np.int64), np.empty(0, np.float64)
 _ROWS = 1 << 9  # rows alive as Python objects: few stay in the cache and call no garbage collector; divides PIECE
 _ODD = ('"', ".", "e", "[", "{")  # in a column that holds more than whole numbers: text, fractions, over 64 bits, JSON
 
@@ -96,8 +98,13 @@ class Piece:
 
 def columns(reader: RankReader, base: str, sql: str, names: Sequence[str]) -> list[Ints]:
     """Read columns of whole numbers, all rows at once; arguments as for `Select`."""
-    parts = list(pieces(reader, Select(sql, tuple(names), base=base)))
-    return joined(parts).numbers if parts else [np.empty(0, np.int64) for _ in names]
+    return read_all(reader, Select(sql, tuple(names), base=base)).numbers
+
+
+def read_all(reader: RankReader, select: Select, damaged: Counter[str] | None = None) -> Piece:
+    """Read all rows at once; arguments as for `pieces`."""
+    nothing = Piece(0, [_NO_INTS] * len(select.numbers), [_NO_REALS] * len(select.reals), [[]] * len(select.texts))
+    return joined([nothing, *pieces(reader, select, damaged)])
 
 
 def batches(reader: RankReader, select: Select, damaged: Counter[str] | None = None) -> Iterator[Piece]:

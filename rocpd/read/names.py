@@ -52,6 +52,11 @@ def texts_by_id(reader: RankReader, select: str, ids: Ints) -> dict[int, str | N
     return {number: as_text(text) for number, text in rows}
 
 
+def all_texts(reader: RankReader, base: str, column: str) -> dict[int, str | None]:
+    """Return id -> text of all rows of a table."""
+    return {number: as_text(text) for number, text in reader.rows(f"SELECT id, {column} FROM {base}")}
+
+
 def as_text(value: object) -> str | None:
     """Return a name as text: damaged files hold numbers and blobs where names belong.
 

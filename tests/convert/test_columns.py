@@ -14,7 +14,6 @@ import pytest
 
 import rocpd
 from rocpd.convert import FORMATS
-from rocpd.convert.deliver.job import jobs
 from rocpd.convert.formats.tables import VIEWS, known_views, record_batches, schema_of
 from rocpd.convert.options import ConvertOptions
 from rocpd.simulate import JobOptions, simulate
@@ -31,26 +30,26 @@ def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.mark.parametrize("view", known_views())
-def test_every_cell_is_that_of_the_view(session: rocpd.Session, view: str, tmp_path: Path) -> None:
-    _compare(session, view, tmp_path)
+def test_every_cell_is_that_of_the_view(session: rocpd.Session, view: str) -> None:
+    _compare(session, view)
 
 
-def test_every_cell_of_the_real_files(real_files: tuple[Path, ...], tmp_path: Path) -> None:
+def test_every_cell_of_the_real_files(real_files: tuple[Path, ...]) -> None:
     with rocpd.connect(real_files) as session:
         for view in VIEWS:
-            _compare(session, view, tmp_path)
+            _compare(session, view)
 
 
-def _compare(session: rocpd.Session, view: str, folder: Path) -> None:
+def _compare(session: rocpd.Session, view: str) -> None:
     names = schema_of(view).names
     columns = ", ".join(f'"{name}"' for name in names)
-    for job in jobs(session, ConvertOptions(folder), aligned=False):
-        lost = Counter[str]()
-        with job.open() as tables:
-            found = [tuple(row.values()) for b in record_batches(tables, view, job.rank, lost) for row in b.to_pylist()]
-        wanted = session.execute(f"SELECT {columns} FROM {view} WHERE rank = {job.rank.number}").fetchall()
+    for rank in session.ranks:
+        damaged = Counter[str]()
+        batches = record_batches(session.reader(rank.number), view, damaged)
+        found = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+        wanted = session.execute(f"SELECT {columns} FROM {view} WHERE rank = {rank.number}").fetchall()
         assert sorted(map(repr, found)) == sorted(map(repr, wanted))
-        assert lost == Counter()
+        assert damaged == Counter()
 
 
 def test_the_folder_reads_with_one_line_each(session: rocpd.Session, tmp_path: Path) -> None:

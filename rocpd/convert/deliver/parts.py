@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import itertools
 import re
 import shutil
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, TypeAlias, cast
 
-from rocpd.convert.deliver.job import RankJob, jobs
+from rocpd.convert.deliver.placement import Placement, placements
 from rocpd.convert.options import ConvertOptions, Split
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.connection_cache import ConnectionCache
+from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
 from rocpd.output import as_output_error, complete_or_nothing
+from rocpd.trace.tables import EVENTS
 from rocpd.types import Answer, Progress
 
 _LEVEL = 5
@@ -31,27 +35,34 @@ class Output:
     """One output: what its name has after the base name, and the ranks in it."""
 
     infix: str
-    jobs: tuple[RankJob, ...]
+    ranks: tuple[Placement, ...]
 
 
 @dataclass(frozen=True)
-class Part:
-    """A task: write one rank to the temporary file or folder `path`."""
+class RankPart:
+    """What one rank adds to an output.
 
-    job: RankJob
+    Args:
+        placement: where the rank stands.
+        path: temporary file or folder to write.
+        options: how events are shown.
+    """
+
+    placement: Placement
     path: Path
+    options: ConvertOptions
 
 
-def outputs(ranks: Sequence[RankJob], split: Split | None) -> tuple[Output, ...]:
-    """Share ranks out: all in one output, or `_rank3` for each rank, or `_node-<host>` for each node."""
+def outputs(ranks: Sequence[Placement], split: Split | None) -> tuple[Output, ...]:
+    """Divide ranks among outputs: all in one, or `_rank3` for each rank, or `_node-<host>` for each node."""
     if split is None:
         return (Output("", tuple(ranks)),)
     if split is Split.RANK:
-        return tuple(Output(f"_rank{job.rank.number}", (job,)) for job in ranks)
-    nodes: dict[tuple[str | None, str | None], list[RankJob]] = {}
-    for job in ranks:
-        nodes.setdefault((job.rank.hostname, job.rank.machine_id), []).append(job)
-    names: dict[str, tuple[RankJob, ...]] = {}
+        return tuple(Output(f"_rank{placement.rank.number}", (placement,)) for placement in ranks)
+    nodes: dict[tuple[str | None, str | None], list[Placement]] = {}
+    for placement in ranks:
+        nodes.setdefault((placement.rank.hostname, placement.rank.machine_id), []).append(placement)
+    names: dict[str, tuple[Placement, ...]] = {}
     for (host, _), members in nodes.items():
         stem = "_node-" + re.sub(r"[^\w.-]", "_", host or "unknown")
         name, again = stem, 1
@@ -62,35 +73,65 @@ def outputs(ranks: Sequence[RankJob], split: Split | None) -> tuple[Output, ...]
     return tuple(Output(name, members) for name, members in names.items())
 
 
-def run(
-    work: Callable[[Part], Answer],
-    ranks: Sequence[RankJob],
-    folder: Path,
+Work: TypeAlias = Callable[[RankReader, RankPart], Answer]
+"""Writes the part of one rank; a module-level function, whose result can be pickled."""
+
+
+def write_parts(
+    work: Work[Answer],
     session: Federation,
+    places: Sequence[Output],
+    folder: Path,
+    options: ConvertOptions,
     progress: Progress | None,
-) -> Generator[tuple[Part, Answer], None, None]:
-    """Do `work` for each rank, each with a temporary path in `folder`; give the results in order.
+) -> Generator[tuple[RankPart, Answer], None, None]:
+    """Do `work` for each rank of all outputs, on all cores where that pays; yield parts and results in order.
 
     The caller removes what `work` wrote, or it goes with `folder`; and it closes the generator before that.
+
+    Args:
+        work: writes the part of one rank.
+        session: the ranks.
+        places: the outputs.
+        folder: where parts are written, each to a path of its own.
+        options: how events are shown.
+        progress: called with (events done, events in all).
     """
-    with contextlib.closing(ConnectionCache()) as cache:
-        counts = [cache.run(RankJob.rows, job) if progress else 0 for job in ranks]
-    parts = [Part(job, folder.absolute() / str(number)) for number, job in enumerate(ranks)]
+    ranks = [placement for place in places for placement in place.ranks]
+    parts = [RankPart(placement, folder.absolute() / str(i), options) for i, placement in enumerate(ranks)]
+    tasks = [
+        RankTask(placement.rank, session.rank_tables(placement.rank.number), partial(_write_part, work=work, part=part))
+        for placement, part in zip(ranks, parts, strict=True)
+    ]
+    counts = _counts(tasks) if progress else [0] * len(tasks)
     done = 0
-    with contextlib.ExitStack() as stack:
-        answers = session.executor.each(work, parts, [job.rank for job in ranks])
-        stack.callback(answers.close)
-        for part, rows, answer in zip(parts, counts, answers, strict=True):
+    with contextlib.closing(session.executor.each(run_task, tasks, [task.rank for task in tasks])) as answers:
+        for part, count, answer in zip(parts, counts, answers, strict=True):
             yield part, answer
             del answer  # it may hold a rank's columns
             if progress:
-                done += rows
+                done += count
                 progress(done, sum(counts))
+
+
+def _write_part(reader: RankReader, work: Work[Answer], part: RankPart) -> Answer:
+    return work(reader, part)
+
+
+def _counts(tasks: Sequence[RankTask[Answer]]) -> list[int]:
+    """Count the events of each rank."""
+    with contextlib.closing(ConnectionCache()) as cache:
+        return [cache.run(run_task, RankTask(task.rank, task.part, _count_events)) for task in tasks]
+
+
+def _count_events(reader: RankReader) -> int:
+    counts = " + ".join(f"(SELECT COUNT(*) FROM {base})" for base in EVENTS)
+    return int(reader.rows(f"SELECT {counts}")[0][0])
 
 
 @contextlib.contextmanager
 def workplace(folder: Path) -> Iterator[Path]:
-    """Give a temporary folder on the file system of `folder`, whose missing parents are made and removed again."""
+    """Make a temporary folder on the file system of `folder`, and its missing parents, all removed at the end."""
     made = [p for p in (folder, *folder.parents) if not p.exists()]
     try:
         with as_output_error(folder):
@@ -114,58 +155,47 @@ class Frame:
 
 
 def concatenate(
-    work: Callable[[Part], Answer],
-    session: Federation,
-    frame: Frame,
-    options: ConvertOptions,
-    progress: Progress | None,
+    work: Work[Answer], session: Federation, frame: Frame, options: ConvertOptions, progress: Progress | None
 ) -> tuple[tuple[Path, ...], list[Answer]]:
     """Write files made of the parts of ranks, one after the other; all appear when the last is complete.
 
     Args:
-        work: writes the part of one rank with `opened`, and gives what it has to tell.
+        work: writes the part of one rank with `open_part`.
         session: the ranks.
         frame: what comes around parts.
         options: of the outputs.
         progress: as `Format.write`.
 
     Returns:
-        the paths, and the answers of `work` in order of ranks.
+        the paths, and the results of `work` in order of ranks.
     """
-    places = outputs(jobs(session, options), options.split)
+    places = outputs(placements(session), options.split)
     ending = frame.ending + (".gz" if options.gzip else "")
     paths = tuple(options.path(place.infix + ending) for place in places)
     answers: list[Answer] = []
     with contextlib.ExitStack() as stack:
         temporaries = [stack.enter_context(complete_or_nothing(path, options.force)) for path in paths]
         folder = stack.enter_context(workplace(options.folder))
-        results = run(work, [job for place in places for job in place.jobs], folder, session, progress)
-        stack.callback(results.close)
+        parts = write_parts(work, session, places, folder, options, progress)
+        stack.callback(parts.close)
         for place, temporary, path in zip(places, temporaries, paths, strict=True):
             with as_output_error(path), temporary.open("wb") as out:
-                answers += _fill(out, place, results, frame, options)
-        for _ in results:  # the last progress
+                answers += _fill(out, frame, options, itertools.islice(parts, len(place.ranks)))
+        for _ in parts:  # the last progress
             pass
     return paths, answers
 
 
 def _fill(
-    out: BinaryIO,
-    place: Output,
-    results: Iterator[tuple[Part, Answer]],
-    frame: Frame,
-    options: ConvertOptions,
-) -> Iterable[Answer]:
+    out: BinaryIO, frame: Frame, options: ConvertOptions, parts: Iterable[tuple[RankPart, Answer]]
+) -> Iterator[Answer]:
     out.write(packed(frame.head, options))
-    answers = []
-    for number in range(len(place.jobs)):
-        part, answer = next(results)
+    for number, (part, answer) in enumerate(parts):
         if number:
             out.write(packed(frame.between, options))
         append(part.path, out)
-        answers.append(answer)
+        yield answer
     out.write(packed(frame.tail, options))
-    return answers
 
 
 def append(path: Path, out: BinaryIO) -> None:
@@ -176,10 +206,10 @@ def append(path: Path, out: BinaryIO) -> None:
 
 
 @contextlib.contextmanager
-def opened(path: Path, options: ConvertOptions) -> Iterator[BinaryIO]:
-    """Open the file of a part for writing, compressed when the user asks for it."""
-    with path.open("wb", buffering=1 << 20) as file:
-        if not options.gzip:
+def open_part(part: RankPart, name: str = "") -> Iterator[BinaryIO]:
+    """Open the file of a part, or file `name` in its folder, for writing; compressed when the user asks for it."""
+    with (part.path / name).open("wb", buffering=1 << 20) as file:
+        if not part.options.gzip:
             yield file
             return
         # Members one after the other are one gzip file (RFC 1952, 2.2). Without name and time: equal jobs, equal bytes.
@@ -188,5 +218,5 @@ def opened(path: Path, options: ConvertOptions) -> Iterator[BinaryIO]:
 
 
 def packed(data: bytes, options: ConvertOptions) -> bytes:
-    """Give `data`, compressed when the user asks for it."""
+    """Return `data`, compressed when the user asks for it."""
     return gzip.compress(data, _LEVEL, mtime=0) if data and options.gzip else data

@@ -13,13 +13,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from rocpd.convert.cells import plain
-from rocpd.convert.deliver.job import jobs
-from rocpd.convert.deliver.parts import Part, run, workplace
-from rocpd.convert.formats.parquet import tell_lost
+from rocpd.convert.deliver.parts import RankPart, outputs, workplace, write_parts
+from rocpd.convert.deliver.placement import placements
+from rocpd.convert.formats.parquet import note_damaged
 from rocpd.convert.formats.tables import check_views, record_batches, schema_of
 from rocpd.convert.options import ConvertOptions
 from rocpd.errors import UsageError
 from rocpd.federate.federation import Federation
+from rocpd.federate.run.rank_reader import RankReader
 from rocpd.output import complete_or_nothing
 from rocpd.types import Progress
 
@@ -33,23 +34,23 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
         raise UsageError("arrow: one view at a time", "give --view once, or -f parquet for several")
     (view,) = options.views or (_DEFAULT,)
     path = options.path(f"_{view}.arrow{'s' if options.stream else ''}")
-    schema, lost = _schema(view), Counter[str]()
+    places = outputs(placements(session, aligned=False), None)
+    schema, damaged = _schema(view), Counter[str]()
     with contextlib.ExitStack() as stack:
         temporary = stack.enter_context(complete_or_nothing(path, options.force))
         folder = stack.enter_context(workplace(options.folder))
         with temporary.open("wb", buffering=1 << 20) as file:
             out = (pa.ipc.new_stream if options.stream else pa.ipc.new_file)(file, schema)
-            results = stack.enter_context(
-                contextlib.closing(run(_part, jobs(session, options, aligned=False), folder, session, progress))
-            )
-            for part, found in results:
+            parts = write_parts(_write_part, session, places, folder, options, progress)
+            stack.callback(parts.close)
+            for part, found in parts:
                 with pa.OSFile(str(part.path)) as source, pa.ipc.open_stream(source) as batches:
                     for batch in batches:
                         out.write_batch(batch)
                 part.path.unlink()
-                lost += found
+                damaged += found
             out.close()
-    tell_lost(session, "arrow", lost)
+    note_damaged(session, "arrow", damaged)
     return (path,)
 
 
@@ -59,13 +60,12 @@ def _schema(view: str) -> pa.Schema:
     return pa.schema([*fields, pa.field("rank", pa.int64())], metadata=schema.metadata)
 
 
-def _part(part: Part) -> Counter[str]:
-    lost = Counter[str]()
-    job = part.job
-    (view,) = job.options.views or (_DEFAULT,)
-    schema = _schema(view)
-    with job.open() as tables, pa.OSFile(str(part.path), "wb") as file, pa.ipc.new_stream(file, schema) as out:
-        for batch in record_batches(tables, view, job.rank, lost):
-            rank = pa.repeat(pa.scalar(job.rank.number, pa.int64()), batch.num_rows)
+def _write_part(reader: RankReader, part: RankPart) -> Counter[str]:
+    damaged = Counter[str]()
+    (view,) = part.options.views or (_DEFAULT,)
+    schema, number = _schema(view), pa.scalar(reader.rank.number, pa.int64())
+    with pa.OSFile(str(part.path), "wb") as file, pa.ipc.new_stream(file, schema) as out:
+        for batch in record_batches(reader, view, damaged):
+            rank = pa.repeat(number, batch.num_rows)
             out.write_batch(pa.RecordBatch.from_arrays([*map(plain, batch.columns), rank], schema=schema))
-    return lost
+    return damaged

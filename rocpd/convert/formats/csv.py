@@ -6,7 +6,6 @@ Times stay as recorded, rows of a rank are in order of start. See `csv_files` fo
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,18 +17,19 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from rocpd.convert.cells import plain
-from rocpd.convert.columns import Reader, Rows
-from rocpd.convert.deliver.job import RankJob, jobs
-from rocpd.convert.deliver.parts import Output, Part, append, opened, outputs, packed, run, workplace
+from rocpd.convert.deliver.parts import Output, RankPart, append, open_part, outputs, packed, workplace, write_parts
+from rocpd.convert.deliver.placement import placements
 from rocpd.convert.formats import csv_stats, markers
 from rocpd.convert.formats.csv_agents import agent_lines
 from rocpd.convert.formats.csv_cells import Number, lines
 from rocpd.convert.formats.csv_files import FILES, CsvFile
 from rocpd.convert.formats.csv_stats import Groups
 from rocpd.convert.options import ConvertOptions
-from rocpd.convert.read import Tables
+from rocpd.convert.view_reader import ViewReader, ViewRows
 from rocpd.federate.federation import Federation
+from rocpd.federate.run.rank_reader import RankReader
 from rocpd.output import check_free, complete_or_nothing
+from rocpd.read.names import all_texts
 from rocpd.types import Ints, Progress
 
 _LINES = 1 << 14
@@ -37,8 +37,8 @@ _LINES = 1 << 14
 
 
 @dataclass
-class _Told:
-    """What a rank has to tell: rows in no file by category, statistics by file, lines of its agents."""
+class _Report:
+    """What a rank adds beside its lines: rows in no file by category, statistics by file, lines of its agents."""
 
     left: Counter[str] = field(default_factory=Counter)
     groups: dict[str, Groups] = field(default_factory=dict)
@@ -51,25 +51,25 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
     All files appear together when the last one is complete.
     """
     options = options.plain()
-    places = outputs(jobs(session, options, aligned=False), options.split)
+    places = outputs(placements(session, aligned=False), options.split)
     for place in places:
         for name in _names(options):
             check_free(_path(options, place, name), options.force)
     left = Counter[str]()
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(workplace(options.folder))
-        results = run(_part, [job for place in places for job in place.jobs], folder, session, progress)
-        stack.callback(results.close)
+        parts = write_parts(_write_part, session, places, folder, options, progress)
+        stack.callback(parts.close)
         written: list[Path] = []
         for place in places:
             files = _Files(stack, options, place)
-            told = [files.take(*next(results)) for _ in place.jobs]
-            files.finish(told)
-            left += sum((one.left for one in told), Counter())
+            reports = [files.take(*next(parts)) for _ in place.ranks]
+            files.finish(reports)
+            left += sum((report.left for report in reports), Counter())
             written += files.paths
-        for _ in results:  # the last progress
+        for _ in parts:  # the last progress
             pass
-    _tell_left_out(session, left)
+    _note_left_out(session, left)
     return tuple(written)
 
 
@@ -96,7 +96,7 @@ class _Files:
         """Final paths, in order of `FILES`."""
         return [_path(self._options, self._place, name) for name in _names(self._options) if name in self._temporary]
 
-    def take(self, part: Part, told: _Told) -> _Told:
+    def take(self, part: RankPart, report: _Report) -> _Report:
         """Append the lines of one rank."""
         for file in FILES:
             piece = part.path / file.name
@@ -104,22 +104,22 @@ class _Files:
                 with self._open(file.name, file.header) as out:
                     append(piece, out)
         part.path.rmdir()
-        return told
+        return report
 
-    def finish(self, told: Sequence[_Told]) -> None:
+    def finish(self, reports: Sequence[_Report]) -> None:
         """Add statistics and agents."""
         if self._options.stats:
-            self._add_stats(told)
-        agents = [line for one in told for line in one.agents[1:]]
+            self._add_stats(reports)
+        agents = [line for report in reports for line in report.agents[1:]]
         if agents:
-            self._write("agent_info", [told[0].agents[0], *agents])
+            self._write("agent_info", [reports[0].agents[0], *agents])
 
-    def _add_stats(self, told: Sequence[_Told]) -> None:
+    def _add_stats(self, reports: Sequence[_Report]) -> None:
         domains: Groups = {}
         for file in FILES:
             groups: Groups = {}
-            for one in told:
-                csv_stats.add(groups, one.groups.get(file.name, {}))
+            for report in reports:
+                csv_stats.add(groups, report.groups.get(file.name, {}))
             if groups and file.stats:
                 self._write(file.stats[0], csv_stats.lines(groups))
                 domains[file.stats[1]] = csv_stats.together(groups)
@@ -142,88 +142,84 @@ class _Files:
             yield out
 
 
-def _part(part: Part) -> _Told:
-    told = _Told()
+def _write_part(reader: RankReader, part: RankPart) -> _Report:
+    report = _Report()
     part.path.mkdir()
-    job = part.job
-    with job.open() as tables:
-        source = _Source(tables, job)
-        for file in FILES:
-            found = source.rows(file)
-            if found:
-                with opened(part.path / file.name, job.options) as out:
-                    for columns, tangled in _in_order(file, found, job):
-                        out.write(_lines(file, columns, tangled))
-                if job.options.stats and file.stats:
-                    told.groups[file.name] = _groups(file, found, job)
-        told.left = source.left()
-        told.agents = agent_lines(job.rank, tables)
-    return told
+    source = _Source(reader)
+    for file in FILES:
+        views = source.rows(file)
+        if views:
+            with open_part(part, file.name) as out:
+                for columns, has_texts in _in_order(file, views, part.options):
+                    out.write(_lines(file, columns, has_texts))
+            if part.options.stats and file.stats:
+                report.groups[file.name] = _groups(file, views, part.options)
+    report.left = source.left()
+    report.agents = agent_lines(reader)
+    return report
 
 
 class _Source:
     """The rows of one rank by file; regions are read once for all files of calls."""
 
-    def __init__(self, tables: Tables, job: RankJob) -> None:
-        self._tables = tables
-        self._guid = job.rank.guid
-        self._categories = tables.texts("rocpd_string", "string")
-        self._calls: dict[str, list[Rows]] = {}
+    def __init__(self, reader: RankReader) -> None:
+        self._reader = reader
+        self._categories = all_texts(reader, "rocpd_string", "string")
+        self._calls: dict[str, ViewRows | None] = {}
 
-    def rows(self, file: CsvFile) -> list[Rows]:
-        """Give the rows of a file; those of markers in two parts: ranges and marks."""
+    def rows(self, file: CsvFile) -> list[ViewRows]:
+        """Return the rows of a file; those of markers in two parts: ranges and marks."""
         if file.categories:
             views = markers.SOURCES if file.view == "markers" else (file.view,)
-            parts = [self._of_categories(rows, file) for view in views for rows in self._all(view, file)]
+            parts = [self._of_categories(rows, file) for view in views if (rows := self._all(view, file))]
             return [rows for rows in parts if rows.count]
         where = "M.level IS NOT 'SCRATCH'" if file.without_scratch else ""
-        return list(Reader(self._tables, file.view, self._guid, file.reads, where=where, keep=True).batches(None))
+        rows = ViewReader(self._reader, file.view, file.reads, where).read_all()
+        return [rows] if rows else []
 
-    def _all(self, view: str, file: CsvFile) -> list[Rows]:
+    def _all(self, view: str, file: CsvFile) -> ViewRows | None:
         if view not in self._calls:
-            reader = Reader(self._tables, view, self._guid, file.reads, keep=True)
-            self._calls[view] = list(reader.batches(None))
+            self._calls[view] = ViewReader(self._reader, view, file.reads).read_all()
         return self._calls[view]
 
-    def _of_categories(self, rows: Rows, file: CsvFile) -> Rows:
-        chosen = [i for i, text in self._categories.items() if text.startswith(file.categories)]
+    def _of_categories(self, rows: ViewRows, file: CsvFile) -> ViewRows:
+        chosen = [number for number, text in self._categories.items() if text and text.startswith(file.categories)]
         return rows.take(np.isin(rows.ints("category"), chosen))
 
     def left(self) -> Counter[str]:
         """Count the regions and samples that are in no file, by category."""
         known = tuple(prefix for file in FILES for prefix in file.categories)
-        found = Counter[str]()
-        for rows in itertools.chain.from_iterable(self._calls.values()):
+        left = Counter[str]()
+        for rows in filter(None, self._calls.values()):
             numbers, counts = np.unique(rows.ints("category"), return_counts=True)
             for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
-                category = self._categories.get(number, "")
+                category = self._categories.get(number) or ""
                 if not category.startswith(known):
-                    found[category] += count
-        return found
+                    left[category] += count
+        return left
 
 
-def _in_order(file: CsvFile, found: Sequence[Rows], job: RankJob) -> Iterator[tuple[list[pa.Array], bool]]:
-    """Give the cells of rows in order of start and id, some thousand at a time; and whether texts are among numbers."""
-    start, number = (np.concatenate([rows.ints(name) for rows in found]) for name in ("start", "id"))
+def _in_order(
+    file: CsvFile, views: Sequence[ViewRows], options: ConvertOptions
+) -> Iterator[tuple[list[pa.Array], bool]]:
+    """Yield the cells of rows in order of start and id, some thousand at a time; and whether numbers are texts."""
+    start, number = (np.concatenate([rows.ints(name) for rows in views]) for name in ("start", "id"))
     order: Ints = np.lexsort((number, start))
-    tangled = any(rows.tangled for rows in found)
-    if len(found) == 1:
+    has_texts = any(rows.has_text_in_numbers for rows in views)
+    if len(views) == 1:
         for first in range(0, len(order), _LINES):
-            yield _cells(file, found[0].take(order[first : first + _LINES]), job), tangled
+            yield _cells(file, views[0].take(order[first : first + _LINES]), options), has_texts
         return
-    both = [_cells(file, rows, job) for rows in found]
-    yield (
-        [pa.concat_arrays(list(map(plain, column))).take(pa.array(order)) for column in zip(*both, strict=True)],
-        tangled,
-    )
+    columns = zip(*(_cells(file, rows, options) for rows in views), strict=True)
+    yield [pa.concat_arrays(list(map(plain, column))).take(pa.array(order)) for column in columns], has_texts
 
 
-def _cells(file: CsvFile, rows: Rows, job: RankJob) -> list[pa.Array]:
-    return [rows.column("guid"), *(cell(rows, job.options) for _, cell in file.columns)]
+def _cells(file: CsvFile, rows: ViewRows, options: ConvertOptions) -> list[pa.Array]:
+    return [rows.column("guid"), *(cell(rows, options) for _, cell in file.columns)]
 
 
-def _lines(file: CsvFile, columns: list[pa.Array], tangled: bool) -> bytes:
-    if tangled:
+def _lines(file: CsvFile, columns: list[pa.Array], has_texts: bool) -> bytes:
+    if has_texts:
         return lines(columns, [False, *(isinstance(cell, Number) for _, cell in file.columns)])
     out = pa.BufferOutputStream()
     table = pa.Table.from_arrays(columns, [str(i) for i in range(len(columns))])
@@ -231,18 +227,18 @@ def _lines(file: CsvFile, columns: list[pa.Array], tangled: bool) -> bytes:
     return out.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
-def _groups(file: CsvFile, found: Sequence[Rows], job: RankJob) -> Groups:
+def _groups(file: CsvFile, views: Sequence[ViewRows], options: ConvertOptions) -> Groups:
     groups: Groups = {}
-    for rows in found:
-        csv_stats.add(groups, csv_stats.group(file.name_cell(rows, job.options), rows.ints("start"), rows.ints("end")))
+    for rows in views:
+        csv_stats.add(groups, csv_stats.group(file.name_cell(rows, options), rows.ints("start"), rows.ints("end")))
     return groups
 
 
-def _tell_left_out(session: Federation, left: Counter[str]) -> None:
-    """Tell of regions and samples whose category has no file among rocprofv3's."""
+def _note_left_out(session: Federation, left: Counter[str]) -> None:
+    """Note the regions and samples whose category has no file among rocprofv3's."""
     if left:
-        found = sorted(category or "no category" for category in left)
-        names = ", ".join(found[:5]) + (" …" if len(found) > 5 else "")
+        categories = sorted(category or "no category" for category in left)
+        names = ", ".join(categories[:5]) + (" …" if len(categories) > 5 else "")
         count = sum(left.values())
         session.note(
             f"csv: {count} regions and samples are in no file, rocprofv3 has none for their category ({names})"

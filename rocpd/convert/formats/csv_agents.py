@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rocpd.convert.read import Tables
-from rocpd.federate.open.identify import Rank
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.schema.quote import quote_name
 
 _COLUMNS = (
     "Node_Id", "Logical_Node_Id", "Agent_Type", "Cpu_Cores_Count", "Simd_Count", "Cpu_Core_Id_Base", "Simd_Id_Base",
@@ -34,14 +34,15 @@ _OF_ROW = {
 """Columns that the agent's row has as well, for descriptions without them; the row's type is a word, not a number."""
 
 
-def agent_lines(rank: Rank, tables: Tables) -> list[str]:
-    """Give the header and a line per agent of a rank, in order of id."""
+def agent_lines(reader: RankReader) -> list[str]:
+    """Return the header and a line per agent of a rank, in order of id."""
     lines = [_line(("Guid", *_COLUMNS))]
     columns = tuple(dict.fromkeys(_OF_ROW.values()))
-    for extdata, *values in tables.rows("rocpd_info_agent", ("extdata", *columns), "ORDER BY T.id"):
+    listed = ", ".join(map(quote_name, columns))
+    for extdata, *values in reader.rows(f"SELECT extdata, {listed} FROM rocpd_info_agent ORDER BY id"):
         row = dict(zip(columns, values, strict=True))
         described = _described(extdata)
-        lines.append(_line((rank.guid, *(_value(described, row, name.lower()) for name in _COLUMNS))))
+        lines.append(_line((reader.rank.guid, *(_value(described, row, name.lower()) for name in _COLUMNS))))
     return lines
 
 

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rocpd.convert.cells import plain
-from rocpd.convert.columns import Rows
 from rocpd.convert.formats import markers
 from rocpd.convert.options import AgentIndex, ConvertOptions
+from rocpd.convert.view_reader import ViewRows
 
-Cell: TypeAlias = Callable[[Rows, ConvertOptions], pa.Array]
+Cell: TypeAlias = Callable[[ViewRows, ConvertOptions], pa.Array]
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class Number:
 
     column: str
 
-    def __call__(self, rows: Rows, _: ConvertOptions) -> pa.Array:
+    def __call__(self, rows: ViewRows, _: ConvertOptions) -> pa.Array:
         return rows.column(self.column)
 
 
 def text(column: str, before: str = "") -> Cell:
     """A text, with `before` in front of it."""
 
-    def cell(rows: Rows, _: ConvertOptions) -> pa.Array:
+    def cell(rows: ViewRows, _: ConvertOptions) -> pa.Array:
         found = rows.column(column)
         return _filled(_each(found, lambda value: before + value) if before else found)
 
@@ -44,7 +44,7 @@ def text(column: str, before: str = "") -> Cell:
 def agent(prefix: str = "") -> Cell:
     """`"Agent 2"`, or `"GPU 0"` for the index within a type; an empty text where the agent is unknown."""
 
-    def cell(rows: Rows, options: ConvertOptions) -> pa.Array:
+    def cell(rows: ViewRows, options: ConvertOptions) -> pa.Array:
         how = options.agent_index_value
         short = {AgentIndex.ABSOLUTE: "abs", AgentIndex.RELATIVE: "log", AgentIndex.TYPE_RELATIVE: "type"}[how]
         index = pc.cast(rows.column(f"{prefix}agent_{short}_index"), pa.string())
@@ -58,7 +58,7 @@ def agent(prefix: str = "") -> Cell:
 def kernel(region: str, name: str) -> Cell:
     """The kernel, or with `kernel_rename` the text of the enclosing marker where there is one."""
 
-    def cell(rows: Rows, options: ConvertOptions) -> pa.Array:
+    def cell(rows: ViewRows, options: ConvertOptions) -> pa.Array:
         if not options.kernel_rename:
             return text(name)(rows, options)
         marked = plain(rows.column(region))
@@ -67,12 +67,12 @@ def kernel(region: str, name: str) -> Cell:
     return cell
 
 
-def message(rows: Rows, _: ConvertOptions) -> pa.Array:
+def message(rows: ViewRows, _: ConvertOptions) -> pa.Array:
     """The message of a marker, else its function."""
     return _filled(markers.messages(rows))
 
 
-def operation(rows: Rows, _: ConvertOptions) -> pa.Array:
+def operation(rows: ViewRows, _: ConvertOptions) -> pa.Array:
     """`MEMORY_ALLOCATION_ALLOCATE`, `MEMORY_ALLOCATION_VMEM_FREE` …"""
     levels, types = rows.column("level").to_pylist(), rows.column("type").to_pylist()
     return pa.array(
@@ -85,7 +85,7 @@ def _operation(level: str | None, kind: str | None) -> str:
     return "" if kind is None else f"MEMORY_ALLOCATION_{'VMEM_' if level == 'VIRTUAL' else ''}{kind}"
 
 
-def address(rows: Rows, _: ConvertOptions) -> pa.Array:
+def address(rows: ViewRows, _: ConvertOptions) -> pa.Array:
     """16 hexadecimal digits, an empty text where there is none."""
     values = rows.column("address").to_pylist()
     shown = ("" if v is None else f"0x{v & (1 << 64) - 1:016x}" if isinstance(v, int) else v for v in values)

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from rocpd.convert.deliver.parts import Frame, Part, concatenate, opened
+from rocpd.convert.deliver.parts import Frame, RankPart, concatenate, open_part
 from rocpd.convert.gather.collect import collect
 from rocpd.convert.gather.context import Damage
 from rocpd.convert.model import Annotation, Counters, Instants, RankEvents, Slices
 from rocpd.convert.options import ConvertOptions
 from rocpd.federate.federation import Federation
+from rocpd.federate.run.rank_reader import RankReader
 from rocpd.types import Ints, Progress
 
 _FRAME = Frame(".json", b'{"displayTimeUnit":"ns","traceEvents":[\n', b",\n", b"\n]}\n")
@@ -32,18 +33,18 @@ _BATCH = 1 << 13
 def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write `<name>.json`; see `rocpd.convert.Format.write`."""
     options = options.plain()
-    paths, told = concatenate(_part, session, _FRAME, options, progress)
+    paths, told = concatenate(_write_part, session, _FRAME, options, progress)
     for line in Damage.together(told).lines():
         session.note(line)
     return paths
 
 
-def _part(part: Part) -> Damage:
+def _write_part(reader: RankReader, part: RankPart) -> Damage:
     damage = Damage()
-    events = collect(part.job, damage)
-    with opened(part.path, part.job.options) as file:
+    events = collect(reader, part.placement, part.options, damage)
+    with open_part(part) as file:
         between = b""
-        for lines in _Lines(events, part.job.pid, part.job.place).all():
+        for lines in _Lines(events, part.placement.pid, part.placement.position).all():
             if lines:
                 file.write(between + ",\n".join(lines).encode("utf-8", "replace"))
                 between = b",\n"

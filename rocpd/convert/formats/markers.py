@@ -11,8 +11,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from rocpd.convert.cells import plain
-from rocpd.convert.columns import Reader, Rows
-from rocpd.convert.read import Tables, json_value
+from rocpd.convert.gather.rows import json_value
+from rocpd.convert.view_reader import ViewReader, ViewRows
+from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.load import ViewColumn, view
 from rocpd.trace.markers import marker_categories
 
@@ -30,21 +31,19 @@ def items() -> tuple[ViewColumn, ...]:
     )
 
 
-def batches(tables: Tables, guid: str) -> Iterator[dict[str, pa.Array]]:
+def batches(reader: RankReader) -> Iterator[dict[str, pa.Array]]:
     """Give the columns of the view, regions first, some thousand rows at a time."""
     for source in SOURCES:
-        for rows in reader(tables, source, guid).batches():
+        for rows in marker_reader(reader, source).batches():
             yield {item.name: _column(rows, item.name) for item in items()}
 
 
-def reader(tables: Tables, source: str, guid: str) -> Reader:
-    """Give a reader of the markers among `regions` or `sample_regions`."""
-    if "rocpd_string" not in tables.part.tables:
-        return Reader(tables, source, guid, where="0")
-    return Reader(tables, source, guid, where=f"E.category_id IN ({marker_categories(tables.name('rocpd_string'))})")
+def marker_reader(reader: RankReader, source: str) -> ViewReader:
+    """Return a reader of the markers among `regions` or `sample_regions`."""
+    return ViewReader(reader, source, where=f"E.category_id IN ({marker_categories()})")
 
 
-def messages(rows: Rows) -> pa.Array:
+def messages(rows: ViewRows) -> pa.Array:
     """Give the message of each row, the name of the region where there is none."""
     names = plain(rows.column("name")).to_pylist()
     texts = rows.column("extdata").to_pylist()
@@ -54,7 +53,7 @@ def messages(rows: Rows) -> pa.Array:
     )
 
 
-def _column(rows: Rows, name: str) -> pa.Array:
+def _column(rows: ViewRows, name: str) -> pa.Array:
     if name == "name":
         return messages(rows)
     return rows.column("name" if name == "function" else name)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from rocpd.convert.deliver.job import jobs
-from rocpd.convert.deliver.parts import outputs, run
+from rocpd.convert.deliver.parts import outputs, write_parts
+from rocpd.convert.deliver.placement import placements
 from rocpd.convert.formats.otf2_rank import trace
 from rocpd.convert.gather.context import Damage
 from rocpd.convert.options import ConvertOptions
@@ -31,7 +31,7 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
         from rocpd.convert.formats.otf2_archive import Archive
     except ImportError as error:
         raise UsageError("otf2: the otf2 package is not installed", "pip install 'rocpd[otf2]'") from error
-    places = outputs(jobs(session, options), options.split)
+    places = outputs(placements(session), options.split)
     damage: list[Damage] = []
     written = []
     with contextlib.ExitStack() as stack:
@@ -39,21 +39,20 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
             stack.enter_context(folder_complete_or_nothing(options.path(f"{place.infix}_otf2"), options.force))
             for place in places
         ]
-        everything = [job for place in places for job in place.jobs]
-        results = run(trace, everything, options.folder, session, progress)
-        stack.callback(results.close)
+        traces = write_parts(trace, session, places, options.folder, options, progress)
+        stack.callback(traces.close)
         for place, folder in zip(places, folders, strict=True):
             name = f"{options.name}{place.infix}"
             archive = Archive(folder, name)
             stack.callback(archive.abandon)
-            for _ in place.jobs:
-                _, found = next(results)
+            for _ in place.ranks:
+                _, found = next(traces)
                 archive.add(found)
                 damage.append(found.damage)
                 del found  # before the next rank comes
             archive.close()
             written.append(options.path(f"{place.infix}_otf2") / f"{name}.otf2")
-        for _ in results:  # the last progress
+        for _ in traces:  # the last progress
             pass
     for line in Damage.together(damage).lines():
         session.note(line)

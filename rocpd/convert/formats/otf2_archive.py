@@ -144,7 +144,7 @@ class Definitions:
 
     def process(self, trace: RankTrace) -> int:
         """Give the location group of a rank, below the node it ran on."""
-        rank = trace.job.job.rank
+        rank = trace.rank
         node = self._nodes.setdefault((rank.hostname, rank.machine_id), len(self._nodes) + 1)
         self._groups.append((self._string(rank.label), node))
         return len(self._groups) - 1

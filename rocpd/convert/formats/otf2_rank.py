@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from rocpd.convert.deliver.parts import Part
+from rocpd.convert.deliver.parts import RankPart
 from rocpd.convert.formats.order import instant_ties, nesting, ties
 from rocpd.convert.gather.collect import collect
 from rocpd.convert.gather.context import Damage
 from rocpd.convert.model import Counters, RankEvents
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.run.rank_reader import RankReader
 from rocpd.types import Floats, Ints
 
 LEAVE, ENTER, BOTH = 0, 1, 2
@@ -69,17 +71,17 @@ class Meter:
 class RankTrace:
     """One rank."""
 
-    job: Part
+    rank: Rank
     regions: list[Region] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
     meters: list[Meter] = field(default_factory=list)
     damage: Damage = field(default_factory=Damage)
 
 
-def trace(part: Part) -> RankTrace:
+def trace(reader: RankReader, part: RankPart) -> RankTrace:
     """Give one rank, its times on the common time line."""
-    found = RankTrace(part)
-    events = collect(part.job, found.damage)
+    found = RankTrace(reader.rank)
+    events = collect(reader, part.placement, part.options, found.damage)
     track, time, tie, what, region = (
         np.concatenate(column) for column in zip(*_happenings(events, found), strict=True)
     )

@@ -14,11 +14,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rocpd.convert.deliver.job import RankJob, jobs
-from rocpd.convert.deliver.parts import Part, run
+from rocpd.convert.deliver.parts import RankPart, outputs, write_parts
+from rocpd.convert.deliver.placement import placements
 from rocpd.convert.formats.tables import VIEWS, check_views, record_batches, schema_of
 from rocpd.convert.options import ConvertOptions
 from rocpd.federate.federation import Federation
+from rocpd.federate.run.rank_reader import RankReader
 from rocpd.output import folder_complete_or_nothing
 from rocpd.types import Progress
 
@@ -27,38 +28,38 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
     """Write the folder `<name>_parquet`; see `rocpd.convert.Format.write`."""
     check_views(options.views)
     folder = options.path("_parquet")
-    lost = Counter[str]()
+    places = outputs(placements(session, aligned=False), None)
+    damaged = Counter[str]()
     with (
         folder_complete_or_nothing(folder, options.force) as temporary,
-        contextlib.closing(run(_part, jobs(session, options, aligned=False), temporary, session, progress)) as results,
+        contextlib.closing(write_parts(_write_part, session, places, temporary, options, progress)) as parts,
     ):
-        for part, found in results:
-            lost += found
+        for part, found in parts:
+            damaged += found
             for view in sorted(part.path.iterdir()):
-                place = temporary / view.name
-                place.mkdir(exist_ok=True)
-                view.rename(place / f"rank={part.job.rank.number}")
+                view_folder = temporary / view.name
+                view_folder.mkdir(exist_ok=True)
+                view.rename(view_folder / f"rank={part.placement.rank.number}")
             part.path.rmdir()
-    tell_lost(session, "parquet", lost)
+    note_damaged(session, "parquet", damaged)
     return (folder,)
 
 
-def tell_lost(session: Federation, form: str, lost: Counter[str]) -> None:
-    """Tell of cells that a typed column cannot hold."""
-    for column, count in sorted(lost.items()):
+def note_damaged(session: Federation, form: str, damaged: Counter[str]) -> None:
+    """Note cells that a typed column cannot hold."""
+    for column, count in sorted(damaged.items()):
         session.note(f"{form}: {count} values of {column} are no numbers: written as NULL")
 
 
-def _part(part: Part) -> Counter[str]:
-    lost = Counter[str]()
+def _write_part(reader: RankReader, part: RankPart) -> Counter[str]:
+    damaged = Counter[str]()
     part.path.mkdir()
-    with part.job.open() as tables:
-        for view in part.job.options.views or VIEWS:
-            _write_view(part.path / view, view, part.job, record_batches(tables, view, part.job.rank, lost))
-    return lost
+    for view in part.options.views or VIEWS:
+        _write_view(part.path / view, view, record_batches(reader, view, damaged))
+    return damaged
 
 
-def _write_view(folder: Path, view: str, job: RankJob, batches: Iterator[pa.RecordBatch]) -> None:
+def _write_view(folder: Path, view: str, batches: Iterator[pa.RecordBatch]) -> None:
     with contextlib.ExitStack() as stack:
         out = None
         for batch in batches:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rocpd.convert.deliver.parts import Frame, Part, concatenate, opened
+from rocpd.convert.deliver.parts import Frame, RankPart, concatenate, open_part
 from rocpd.convert.formats import protobuf as pb
 from rocpd.convert.formats.packets import FLAGS, NEEDS_STATE, PACKET, SEQUENCE, Encoder, in_time_order
 from rocpd.convert.gather.collect import collect
@@ -19,6 +19,7 @@ from rocpd.convert.gather.context import Damage
 from rocpd.convert.model import RankEvents, Track
 from rocpd.convert.options import ConvertOptions
 from rocpd.federate.federation import Federation
+from rocpd.federate.run.rank_reader import RankReader
 from rocpd.types import Ints, Progress
 
 _INTERNED, _DESCRIPTOR, _DEFAULTS = 12, 60, 59
@@ -37,18 +38,17 @@ _BATCH = 1000
 def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write `<name>.pftrace`; see `rocpd.convert.Format.write`."""
     options = options.plain()
-    paths, told = concatenate(_part, session, Frame(".pftrace"), options, progress)
+    paths, told = concatenate(_write_part, session, Frame(".pftrace"), options, progress)
     for line in Damage.together(told).lines():
         session.note(line)
     return paths
 
 
-def _part(part: Part) -> Damage:
+def _write_part(reader: RankReader, part: RankPart) -> Damage:
     damage = Damage()
-    job = part.job
-    events = collect(job, damage)
-    with opened(part.path, job.options) as file:
-        for data in packets(events, job.place, job.pid):
+    events = collect(reader, part.placement, part.options, damage)
+    with open_part(part) as file:
+        for data in packets(events, part.placement.position, part.placement.pid):
             file.write(data)
     return damage
 

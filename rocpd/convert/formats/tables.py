@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from rocpd.convert.columns import Reader, field
+from rocpd.convert.cells import CODED_TEXT
 from rocpd.convert.formats import markers
-from rocpd.convert.read import Tables
+from rocpd.convert.view_reader import ViewReader, field
 from rocpd.errors import UsageError
-from rocpd.federate.open.identify import Rank
+from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.load import VIEWS as ALL_VIEWS
 from rocpd.schema.load import Kind, ViewColumn
 from rocpd.schema.load import view as view_of
@@ -62,18 +62,20 @@ def schema_of(view: str) -> pa.Schema:
     items = markers.items() if view == "markers" else view_of(view).columns
     fields = [field(item) for item in items]
     if not any(item.name == "hostname" for item in items):
-        fields.append(field(_HOST).with_type(pa.dictionary(pa.int32(), pa.string())))
+        fields.append(field(_HOST).with_type(CODED_TEXT))
     return pa.schema(fields, metadata={"rocpd.view": view, "rocpd.doc": view_of(view).doc})
 
 
-def record_batches(tables: Tables, view: str, rank: Rank, lost: Counter[str]) -> Iterator[pa.RecordBatch]:
+def record_batches(reader: RankReader, view: str, damaged: Counter[str]) -> Iterator[pa.RecordBatch]:
     """Give the rows of a view of one rank in row order.
 
     Args:
-        lost: gets the number of cells that are no numbers where numbers belong, by column.
+        reader: reads the rank.
+        view: name of the view.
+        damaged: gets the number of cells that are no numbers where numbers belong, by column.
     """
-    schema = schema_of(view)
-    for columns, count in _columns(tables, view, rank.guid, lost):
+    schema, rank = schema_of(view), reader.rank
+    for columns, count in _columns(reader, view, damaged):
         if "hostname" not in columns:
             index = pa.array([0 if rank.hostname is not None else None], pa.int32()).take(pa.array([0] * count))
             columns["hostname"] = pa.DictionaryArray.from_arrays(index, pa.array([rank.hostname or ""], pa.string()))
@@ -82,15 +84,15 @@ def record_batches(tables: Tables, view: str, rank: Rank, lost: Counter[str]) ->
         )
 
 
-def _columns(tables: Tables, view: str, guid: str, lost: Counter[str]) -> Iterator[tuple[dict[str, pa.Array], int]]:
+def _columns(reader: RankReader, view: str, damaged: Counter[str]) -> Iterator[tuple[dict[str, pa.Array], int]]:
     if view == "markers":
-        for columns in markers.batches(tables, guid):
+        for columns in markers.batches(reader):
             yield columns, len(columns["id"])
         return
-    reader = Reader(tables, view, guid)
-    for rows in reader.batches():
-        yield {name: rows.column(name) for name in reader.columns}, rows.count
-    lost.update({f"{view}.{column}": count for column, count in reader.lost.items()})
+    views = ViewReader(reader, view)
+    for rows in views.batches():
+        yield {name: rows.column(name) for name in views.columns}, rows.count
+    damaged.update({f"{view}.{column}": count for column, count in views.damaged.items()})
 
 
 def _as(column: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 
-from rocpd.convert.deliver.job import RankJob
+from rocpd.convert.deliver.placement import Placement
 from rocpd.convert.gather import cpu, gpu, memory, pmc
 from rocpd.convert.gather.context import Context, Damage
 from rocpd.convert.gather.flows import connect
 from rocpd.convert.model import RankEvents
+from rocpd.convert.options import ConvertOptions
+from rocpd.federate.run.rank_reader import RankReader
 
 
-def collect(job: RankJob, damage: Damage) -> RankEvents:
-    """Give the events of one rank, on the common time line; what cannot be shown is counted in `damage`."""
-    events = RankEvents(job.rank.number, job.rank.label, job.rank.pid)
-    with job.open() as tables:
-        _gather(Context(tables, events, job.options, job.offset, damage))
+def collect(reader: RankReader, placement: Placement, options: ConvertOptions, damage: Damage) -> RankEvents:
+    """Return the events of one rank on the common time line.
+
+    Args:
+        reader: reads the rank.
+        placement: where it stands.
+        options: how events are shown.
+        damage: gets the counts of what cannot be shown.
+    """
+    events = RankEvents(reader.rank.number, reader.rank.label, reader.rank.pid)
+    _gather(Context(reader, placement, events, options, damage))
     return events
 
 

@@ -10,9 +10,13 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from rocpd.convert.deliver.placement import Placement
+from rocpd.convert.gather.rows import Columns, select
 from rocpd.convert.model import RankEvents, Track, relabel
 from rocpd.convert.options import AgentIndex, ConvertOptions
-from rocpd.convert.read import Columns, Tables, select
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.read.names import all_texts
+from rocpd.trace.agents import GPUS
 from rocpd.trace.times import valid_start, valid_times
 from rocpd.types import NULL, Ints
 
@@ -56,18 +60,18 @@ class Context:
     """One rank while its events are gathered."""
 
     def __init__(
-        self, tables: Tables, events: RankEvents, options: ConvertOptions, offset: int, damage: Damage
+        self, reader: RankReader, placement: Placement, events: RankEvents, options: ConvertOptions, damage: Damage
     ) -> None:
-        self.tables = tables
+        self.reader = reader
+        self.placement = placement
         self.events = events
         self.options = options
-        self.offset = offset
         self.damage = damage
-        self.strings = tables.texts("rocpd_string", "string")
-        self._agents = _agent_labels(tables, options.agent_index_value)
-        self.gpus = [number for number, kind in tables.rows("rocpd_info_agent", ("id", "type")) if kind == "GPU"]
+        self.strings = {i: text for i, text in all_texts(reader, "rocpd_string", "string").items() if text is not None}
+        self._agents = _agent_labels(reader, options.agent_index_value)
+        self.gpus = [number for (number,) in reader.rows(GPUS)]
         self._threads: dict[int, int] = {}
-        for row in tables.rows("rocpd_info_thread", ("id", "tid", "name")):
+        for row in reader.rows("SELECT id, tid, name FROM rocpd_info_thread"):
             self._add_thread(*row)
 
     def _add_thread(self, number: int, tid: object, name: object) -> None:
@@ -116,23 +120,24 @@ class Context:
             damage: where to count, in place of `self.damage`.
         """
         damage = damage or self.damage
-        keep = valid_start(columns["start"]) & valid_start(columns["start"] + self.offset)
+        offset = self.placement.offset
+        keep = valid_start(columns["start"]) & valid_start(columns["start"] + offset)
         lost = len(keep) - int(np.count_nonzero(keep))
         if lost:
             damage.add(Damage.LEFT_OUT, kind, lost)
             columns = select(columns, keep)
-        result = columns | {"start": columns["start"] + self.offset}
+        result = columns | {"start": columns["start"] + offset}
         if "end" in columns:
             valid = valid_times(columns["start"], columns["end"])
             damage.add(Damage.CLAMPED, kind, int(np.count_nonzero(~valid)))
-            result["end"] = np.where(valid, columns["end"], columns["start"]) + self.offset
+            result["end"] = np.where(valid, columns["end"], columns["start"]) + offset
         return result
 
 
-def _agent_labels(tables: Tables, how: AgentIndex) -> dict[int, str]:
+def _agent_labels(reader: RankReader, how: AgentIndex) -> dict[int, str]:
     column = {"absolute": "absolute_index", "relative": "logical_index", "type-relative": "type_index"}[how.value]
     labels = {}
-    for number, kind, index in tables.rows("rocpd_info_agent", ("id", "type", column)):
+    for number, kind, index in reader.rows(f"SELECT id, type, {column} FROM rocpd_info_agent"):
         word = (kind or "Agent") if how is AgentIndex.TYPE_RELATIVE else "Agent"
         labels[number] = f"{word}-{number if index is None else index}"
     return labels

@@ -5,13 +5,15 @@ Never looks at GPU work; `flows` links calls to what they launched.
 
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 
 from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.flows import launch_stacks
 from rocpd.convert.gather.lanes import spread
+from rocpd.convert.gather.rows import documents, events, json_value
 from rocpd.convert.model import Annotation, Instants, Ragged, Slices, Track, lookup, optional, relabel
-from rocpd.convert.read import json_value
 from rocpd.trace.markers import is_marker, marker_categories
 from rocpd.types import NULL, Ints
 
@@ -20,13 +22,12 @@ def regions(context: Context) -> Slices:
     """Gather regions on their threads; markers by their message."""
     with_events = context.options.annotate_args or _has_markers(context)
     wanted = ["tid", "start", "end", "name_id", *(["event_id"] if with_events else [])]
-    if context.tables.selects("rocpd_region"):
+    if context.reader.selects("rocpd_region"):
         wanted.append("id")
-    rows = context.on_time_line(context.tables.events("rocpd_region", wanted), "regions")
+    rows = context.on_time_line(events(context.reader, "rocpd_region", wanted), "regions")
     names = context.names(rows["name_id"], context.strings)
     if with_events:
-        markers = f"T.category_id IN ({marker_categories(context.tables.name('rocpd_string'))})"
-        names = _by_message(context, names, rows["event_id"], markers)
+        names = _by_message(context, names, rows["event_id"], f"category_id IN ({marker_categories()})")
     track = spread(context.events.tracks, relabel(rows["tid"], context.thread), rows["start"], rows["end"])
     return Slices(
         track,
@@ -34,7 +35,7 @@ def regions(context: Context) -> Slices:
         rows["end"],
         names,
         context.categories(rows["category_id"], "region"),
-        launch_stacks(context.tables, rows),
+        launch_stacks(context.reader, rows),
         (optional("stack_id", rows["stack_id"]),),
         arguments=_arguments(context, rows["event_id"]) if context.options.annotate_args else None,
     )
@@ -46,7 +47,7 @@ def samples(context: Context, values: frozenset[int]) -> Instants:
     Args:
         values: ids of events that carry counter values; their samples are counters (see `pmc`) and left out here.
     """
-    rows = context.tables.events("rocpd_sample", ("track_id", "timestamp", "event_id"))
+    rows = events(context.reader, "rocpd_sample", ("track_id", "timestamp", "event_id"))
     if values and len(rows["event_id"]):
         keep = ~np.isin(rows["event_id"], np.fromiter(values, np.int64))
         rows = {name: column[keep] for name, column in rows.items()}
@@ -59,7 +60,7 @@ def samples(context: Context, values: frozenset[int]) -> Instants:
     names = context.names(rows["track_id"], {i: name for i, (name, _) in tracks.items()})
     annotations: tuple[Annotation, ...] = ()
     if len(names):
-        of_samples = f"T.id IN (SELECT event_id FROM {context.tables.name('rocpd_sample')})"
+        of_samples = "id IN (SELECT event_id FROM rocpd_sample)"
         names = _by_message(context, names, rows["event_id"], of_samples)
         annotations = _stacks(context, rows["event_id"], of_samples)
     return Instants(track, rows["start"], names, context.categories(rows["category_id"], "sample"), annotations)
@@ -67,7 +68,7 @@ def samples(context: Context, values: frozenset[int]) -> Instants:
 
 def sample_tracks(context: Context) -> dict[int, tuple[str, int | None]]:
     """Give id -> (name, id of its thread or None) of rocpd_track."""
-    rows = context.tables.rows("rocpd_track", ("id", "name_id", "tid"))
+    rows = context.reader.rows("SELECT id, name_id, tid FROM rocpd_track")
     return {i: (context.strings.get(name) or f"track {i}", tid) for i, name, tid in rows}
 
 
@@ -88,7 +89,7 @@ def _has_markers(context: Context) -> bool:
 
 def _by_message(context: Context, names: Ints, events: Ints, where: str) -> Ints:
     """Replace names by the message of the event where it has one; `where` chooses the events to look at."""
-    texts = context.tables.event_texts("extdata", where)
+    texts = documents(context.reader, "extdata", where)
     messages = {event: json_value(text, "message") for event, text in texts.items()}
     number = context.events.names.number
     known = {event: number(message) for event, message in messages.items() if message is not None}
@@ -100,7 +101,7 @@ def _stacks(context: Context, events: Ints, where: str) -> tuple[Annotation, ...
     number = context.events.strings.number
     annotations = []
     for column in ("call_stack", "line_info"):
-        texts = {event: number(text) for event, text in context.tables.event_texts(column, where).items()}
+        texts = {event: number(text) for event, text in documents(context.reader, column, where).items()}
         if texts:
             found = lookup(texts, events)
             annotations.append(Annotation(column, np.maximum(found, 0), text=True, present=found != NULL))
@@ -111,8 +112,10 @@ def _arguments(context: Context, events: Ints) -> tuple[Ragged, Ragged]:
     """Give names and values of the arguments of calls, in order of position."""
     order = np.argsort(events, kind="stable")
     ids, rows, names, values = events[order], [], [], []
-    table = context.tables.rows("rocpd_arg", ("event_id", "name", "value"), "ORDER BY T.event_id, T.position, T.id")
-    for event, name, value in table:
+    table = context.reader.stream(
+        "SELECT event_id, name, value FROM rocpd_arg ORDER BY event_id, position, id", size=512
+    )
+    for event, name, value in chain.from_iterable(table):
         if event is not None and value is not None:
             rows.append(event)
             names.append(context.events.names.number(str(name)))

@@ -10,24 +10,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rocpd.convert.gather.rows import Columns, events
 from rocpd.convert.model import Ragged, Slices
-from rocpd.convert.read import Columns, Tables
+from rocpd.federate.run.rank_reader import RankReader
 from rocpd.trace.launch import launches, launching_regions
 from rocpd.types import NULL, Ints
 
 
-def launch_stacks(tables: Tables, regions: Columns) -> Ints:
+def launch_stacks(reader: RankReader, regions: Columns) -> Ints:
     """Return the stack ids by which regions launch operations.
 
     Where a selection leaves regions out, another one of the whole trace may be the launching one: then it is `NULL`.
 
     Args:
-        tables: the rank.
+        reader: reads the rank.
         regions: `stack_id`, and `id` where a selection is made among regions.
     """
-    if not tables.selects("rocpd_region"):
+    if not reader.selects("rocpd_region"):
         return regions["stack_id"]
-    whole = tables.unselected().events("rocpd_region", ("id", "start", "end"))
+    whole = events(reader.whole(), "rocpd_region", ("id", "start", "end"))
     launching = whole["id"][launches(whole["stack_id"], whole["start"], whole["end"])]
     return np.where(np.isin(regions["id"], launching), regions["stack_id"], NULL)
 

@@ -12,8 +12,9 @@ import numpy as np
 
 from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.lanes import spread
+from rocpd.convert.gather.rows import Columns, events
 from rocpd.convert.model import Annotation, Slices, Track, optional, relabel
-from rocpd.convert.read import Columns
+from rocpd.read.columns import columns
 from rocpd.trace.agents import copy_agents
 from rocpd.trace.kernel_names import shown_name
 from rocpd.types import NULL, Ints
@@ -42,7 +43,7 @@ class Dispatches:
 def dispatches(context: Context) -> Dispatches:
     """Gather kernel dispatches."""
     columns = ("agent_id", "kernel_id", "start", "end", "region_name_id", "event_id", *_DISPATCH)
-    rows = context.on_time_line(context.tables.events("rocpd_kernel_dispatch", columns), "kernel dispatches")
+    rows = context.on_time_line(events(context.reader, "rocpd_kernel_dispatch", columns), "kernel dispatches")
     slices = Slices(
         _tracks(context, rows, rows["agent_id"], ""),
         rows["start"],
@@ -62,7 +63,7 @@ def dispatches(context: Context) -> Dispatches:
 def copies(context: Context) -> Slices:
     """Gather memory copies on a track per agent and stream, with bytes and bandwidth [GB/s, 10^9 bytes]."""
     columns = ("name_id", "start", "end", "dst_agent_id", "src_agent_id", "size", "queue_id", "stream_id")
-    rows = context.on_time_line(context.tables.events("rocpd_memory_copy", columns), "memory copies")
+    rows = context.on_time_line(events(context.reader, "rocpd_memory_copy", columns), "memory copies")
     duration = rows["end"] - rows["start"]
     measured = (duration > 0) & (rows["size"] != NULL)
     number = context.events.strings.number
@@ -93,7 +94,7 @@ def copies(context: Context) -> Slices:
 def graph_launches(context: Context) -> Slices:
     """Gather launches of executable graphs on a track per agent and queue."""
     columns = ("agent_id", "queue_id", "start", "end", "graph_exec_id", "kernel_dispatch_count")
-    rows = context.on_time_line(context.tables.events("rocpd_graph_launch", columns), "graph launches")
+    rows = context.on_time_line(events(context.reader, "rocpd_graph_launch", columns), "graph launches")
     number = context.events.names.number
     rows = rows | {"stream_id": rows["queue_id"]}
     return Slices(
@@ -127,8 +128,8 @@ def _changes(first: Ints, second: Ints) -> tuple[list[int], list[int]]:
 
 
 def _kernel_names(context: Context, rows: Columns) -> Ints:
-    rows_of_names = context.tables.rows("rocpd_info_kernel_symbol", ("id", "display_name", "kernel_name"))
-    texts = {row[0]: shown_name(*row) for row in rows_of_names}
+    symbols = context.reader.rows("SELECT id, display_name, kernel_name FROM rocpd_info_kernel_symbol")
+    texts = {symbol[0]: shown_name(*symbol) for symbol in symbols}
     number = context.events.names.number
     names = relabel(
         rows["kernel_id"], lambda i: number(texts.get(i, "kernel ?" if i == NULL else f"kernel ? (id {i})"))
@@ -141,9 +142,10 @@ def _kernel_names(context: Context, rows: Columns) -> Ints:
 
 
 def _registers(context: Context, kernels: Ints) -> tuple[Annotation, ...]:
-    rows = context.tables.integers("rocpd_info_kernel_symbol", ("id", *_REGISTERS))
+    base = "rocpd_info_kernel_symbol"
+    ids, *registers = columns(context.reader, base, f"SELECT * FROM {base}", ("id", *_REGISTERS))
     result = []
-    for column, shown in _REGISTERS.items():
-        counts = dict(zip(rows["id"].tolist(), rows[column].tolist(), strict=True))
+    for shown, column in zip(_REGISTERS.values(), registers, strict=True):
+        counts = dict(zip(ids.tolist(), column.tolist(), strict=True))
         result.append(optional(shown, relabel(kernels, lambda i: counts.get(i, NULL))))  # noqa: B023
     return tuple(result)

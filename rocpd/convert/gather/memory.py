@@ -6,26 +6,31 @@ Never guesses the size of a free whose allocation is not in the trace; those are
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 
 import numpy as np
 
 from rocpd.convert.gather.context import Context, Damage
 from rocpd.convert.gather.lanes import spread
+from rocpd.convert.gather.rows import Columns, event_piece
 from rocpd.convert.model import Annotation, Counters, Slices, Track, optional, relabel
-from rocpd.convert.read import Columns, Tables
+from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.window import Interval
 from rocpd.types import NULL
 
 _COLUMNS = ("agent_id", "start", "end", "address", "size", "queue_id")
+_TEXTS = ("type", "level")
 _TYPES = ("ALLOC", "FREE", "REALLOC", "RECLAIM")
 _LEVELS = ("REAL", "VIRTUAL", "SCRATCH")
 
 
 def allocations(context: Context) -> tuple[Slices, Counters]:
     """Gather allocations and frees, and the running sums [bytes] of what is held when each has ended."""
-    rows = _read(context, context.tables, context.damage)
+    window = context.placement.window
+    rows = _read(context, context.reader, context.damage)
     # What is held within a window was partly allocated before it.
-    whole = _read(context, context.tables.whole(), Damage()) if context.tables.interval else rows
+    unwindowed = replace(context.reader, part=context.placement.unwindowed)
+    whole = _read(context, unwindowed, Damage()) if window else rows
     text = context.events.strings.all
     tracks = context.events.tracks
     scratch = relabel(rows["level"], lambda i: text[i] == "SCRATCH")
@@ -53,16 +58,15 @@ def allocations(context: Context) -> tuple[Slices, Counters]:
             optional("stack_id", rows["stack_id"]),
         ),
     )
-    return slices, _within(_held(context, whole), context.tables.interval)
+    return slices, _within(_held(context, whole), window)
 
 
-def _read(context: Context, tables: Tables, damage: Damage) -> Columns:
-    rows = tables.events("rocpd_memory_allocate", _COLUMNS)
-    kinds = list(tables.rows("rocpd_memory_allocate", ("type", "level"), "ORDER BY T.id"))
-    number = context.events.strings.number
-    types = np.array([number(str(kind or "?")) for kind, _ in kinds], np.int64)
-    levels = np.array([number(str(level or "?")) for _, level in kinds], np.int64)
-    return context.on_time_line(rows | {"type": types, "level": levels}, "memory allocations", damage)
+def _read(context: Context, reader: RankReader, damage: Damage) -> Columns:
+    piece = event_piece(reader, "rocpd_memory_allocate", _COLUMNS, _TEXTS)
+    code = context.events.strings.number
+    texts = (np.array([code(str(text or "?")) for text in column], np.int64) for column in piece.texts)
+    columns = zip((*_COLUMNS, "category_id", "stack_id", *_TEXTS), (*piece.numbers, *texts), strict=True)
+    return context.on_time_line(dict(columns), "memory allocations", damage)
 
 
 def _within(counters: Counters, interval: Interval | None) -> Counters:

@@ -12,8 +12,17 @@ import numpy as np
 from rocpd.convert.gather.context import Context, Damage
 from rocpd.convert.gather.cpu import sample_tracks
 from rocpd.convert.gather.gpu import Dispatches
+from rocpd.convert.gather.rows import events
 from rocpd.convert.model import Annotation, Counters, Texts, Track, relabel
+from rocpd.read.columns import Select, read_all
 from rocpd.types import NULL, Floats, Ints
+
+_VALUES = Select(
+    "SELECT id, event_id, pmc_id, value FROM rocpd_pmc_event WHERE sample_id IS NULL",
+    ("event_id", "pmc_id"),
+    ("value",),
+    base="rocpd_pmc_event",
+)
 
 
 @dataclass(frozen=True)
@@ -35,16 +44,15 @@ class Values:
 def values(context: Context) -> Values:
     """Read the counter values of a rank, streamed ones left out."""
     names, units, known = Texts(), dict[int, str](), dict[int, int]()
-    for number, name, symbol, unit in context.tables.rows("rocpd_info_pmc", ("id", "name", "symbol", "units")):
+    for number, name, symbol, unit in context.reader.rows("SELECT id, name, symbol, units FROM rocpd_info_pmc"):
         known[number] = names.number(str(name or symbol or f"counter {number}"))
         units.setdefault(known[number], str(unit or ""))
-    plain = "WHERE T.sample_id IS NULL" if context.tables.has("rocpd_pmc_event", "sample_id") else ""
-    read = context.tables.integers("rocpd_pmc_event", ("event_id", "pmc_id"), plain)
-    value, sound = context.tables.reals("rocpd_pmc_event", "value", plain)
-    keep = sound & (read["event_id"] != NULL)
+    read = read_all(context.reader, _VALUES)
+    (event, pmc), (value,) = read.numbers, read.reals
+    keep = ~np.isnan(value) & (event != NULL)
     context.damage.add(Damage.NO_VALUE, "values", len(keep) - int(np.count_nonzero(keep)))
-    counter = relabel(read["pmc_id"][keep], lambda i: known[i] if i in known else names.number(f"counter {i}"))
-    return Values(read["event_id"][keep], counter, value[keep], names, units)
+    counter = relabel(pmc[keep], lambda i: known[i] if i in known else names.number(f"counter {i}"))
+    return Values(event[keep], counter, value[keep], names, units)
 
 
 @dataclass(frozen=True)
@@ -94,7 +102,7 @@ def as_annotations(read: Values, found: DispatchValues, count: int) -> tuple[Ann
 
 def sample_counters(context: Context, read: Values, dispatches: Dispatches) -> list[Counters]:
     """Give the values of samples as counters on their tracks; values of no event that is shown are counted."""
-    rows = context.tables.events("rocpd_sample", ("track_id", "timestamp", "event_id"))
+    rows = events(context.reader, "rocpd_sample", ("track_id", "timestamp", "event_id"))
     _, of_dispatch = _match(read.event, dispatches.event)
     place, of_sample = _match(read.event, rows["event_id"])
     lost = int(np.count_nonzero(~of_dispatch & ~of_sample))

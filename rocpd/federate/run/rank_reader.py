@@ -37,6 +37,10 @@ class RankReader:
         """Give a reader of all rows, whatever window and filters."""
         return dataclasses.replace(self, part=dataclasses.replace(self.part, only={}, values={}))
 
+    def selects(self, base: str) -> bool:
+        """Whether a window or filter leaves rows of a table out, or cuts them."""
+        return base in self.part.only or base in self.part.values
+
     def rows(self, select: str, parameters: Parameters = None) -> list[Row]:
         """Run a SELECT and give all rows; errors as for `Session.execute`."""
         with self.lend() as database:

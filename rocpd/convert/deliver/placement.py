@@ -1,0 +1,73 @@
+"""Where each rank stands in what is written: on the time line, among the processes, in the order of ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rocpd.federate.federation import Federation
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.select.window import Interval
+from rocpd.schema.render import RankTables
+
+_OWN_PIDS = 1 << 23
+"""Above Linux's largest pid (2^22): where the pids lie that stand in for ones that clash."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a rank stands.
+
+    Args:
+        rank: the rank.
+        position: 1 for the first rank of the session, and so on.
+        pid: pid in the trace, distinct in the session.
+        offset: what is added to its times to lay them on the common time line [ns].
+        window: window on the common time line, None for all of it.
+        unwindowed: the rank's tables with what filters let count, whatever the window.
+    """
+
+    rank: Rank
+    position: int
+    pid: int
+    offset: int
+    window: Interval | None
+    unwindowed: RankTables
+
+
+def placements(session: Federation, *, aligned: bool = True) -> tuple[Placement, ...]:
+    """Return the placements of all ranks in order.
+
+    Args:
+        session: the ranks.
+        aligned: lay ranks on one time line; else times stay as recorded, and the user is told nothing about clocks.
+    """
+    offsets = session.alignment.offsets if aligned or session.window else {}
+    pids = distinct_pids(session.ranks)
+    return tuple(
+        Placement(
+            rank,
+            position,
+            pids[rank.number],
+            offsets.get(rank.number, 0),
+            session.window,
+            session.selection.apply_filters(rank.number, session.job.parts[rank.number]),
+        )
+        for position, rank in enumerate(session.ranks, start=1)
+    )
+
+
+def distinct_pids(ranks: Sequence[Rank]) -> dict[int, int]:
+    """Return a pid of its own for each rank: the OS's where it is the first with it, else one that no OS gives.
+
+    Viewers take processes of equal pid for one, and ranks on other hosts or in containers do have equal pids.
+    """
+    pids: dict[int, int] = {}
+    used: set[int] = set()
+    for rank in ranks:
+        pid = rank.pid
+        if pid is None or pid in used or not 0 < pid < _OWN_PIDS:
+            pid = _OWN_PIDS + len(pids)
+        used.add(pid)
+        pids[rank.number] = pid
+    return pids

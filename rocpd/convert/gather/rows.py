@@ -1,0 +1,52 @@
+"""Reads rows of one rank for its event model: events with what `rocpd_event` says of them, documents by event."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Sequence
+
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.read.columns import Piece, Select, read_all
+from rocpd.types import Flags, Ints
+
+Columns = dict[str, Ints]
+
+_OF_EVENT = ("category_id", "stack_id")
+
+
+def events(reader: RankReader, base: str, names: Sequence[str]) -> Columns:
+    """Read columns of whole numbers of an event table in row order, with `category_id` and `stack_id` of the event."""
+    return dict(zip((*names, *_OF_EVENT), event_piece(reader, base, names).numbers, strict=True))
+
+
+def event_piece(reader: RankReader, base: str, names: Sequence[str], texts: Sequence[str] = ()) -> Piece:
+    """Read columns of whole numbers, then `category_id` and `stack_id` of the event, and columns of texts."""
+    items = ", ".join(f'T."{name}" AS "{name}"' for name in dict.fromkeys(("id", *names, *texts)))
+    sql = f"SELECT {items}, E.category_id, E.stack_id FROM {base} T LEFT JOIN rocpd_event E ON E.id = T.event_id"
+    return read_all(reader, Select(sql, (*names, *_OF_EVENT), texts=tuple(texts), base=base))
+
+
+def select(columns: Columns, which: Flags | Ints) -> Columns:
+    """Return the rows of all columns that flags or row numbers name."""
+    return {name: values[which] for name, values in columns.items()}
+
+
+def documents(reader: RankReader, column: str, where: str) -> dict[int, str]:
+    """Return event id -> JSON text of a column of `rocpd_event`, without empty ones; `where` is SQL on its columns."""
+    sql = f"SELECT id, {column} FROM rocpd_event WHERE {column} NOT IN ('{{}}', '[]', '') AND {where}"
+    return {
+        event: text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else str(text)
+        for event, text in reader.rows(sql)
+    }
+
+
+@functools.lru_cache(1 << 12)  # messages come again and again
+def json_value(text: str, key: str) -> str | None:
+    """Return a value of a JSON object as text; None when it is absent or the text is no JSON object."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return None
+    value = document.get(key) if isinstance(document, dict) else None
+    return value if isinstance(value, str) or value is None else json.dumps(value)

@@ -1,0 +1,182 @@
+"""Reads readable views of one rank as Arrow columns, in row order and in batches.
+
+The rows are those that the view gives in SQL, cell for cell (but `guid`, which is the rank's). What a view looks up in
+a reference table (strings, agents, kernels …) is read as ids, and each value once: SQLite leaves out a join when none
+of its columns is read. A cell that is no number where numbers belong (a damaged file) is NULL and counted.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from rocpd.convert.cells import CODED_TEXT, TYPES, LookupColumn, array, from_ints
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.read.columns import BATCH, Select, pieces
+from rocpd.schema.load import Kind, Lookup, ViewColumn
+from rocpd.schema.load import view as view_of
+from rocpd.schema.quote import quote_name
+from rocpd.schema.render import rank_select
+from rocpd.types import NULL, Flags, Ints
+
+Values: TypeAlias = "Ints | pa.Array"
+
+
+class ViewRows:
+    """Some rows of a view; columns become Arrow arrays when asked for.
+
+    Attributes:
+        count: how many rows.
+        has_text_in_numbers: whether some column holds texts where numbers belong.
+    """
+
+    def __init__(self, reader: ViewReader, values: Mapping[str, Values], count: int, texts: bool = False) -> None:
+        self._reader = reader
+        self._values = values
+        self.count = count
+        self.has_text_in_numbers = texts
+
+    def ints(self, name: str) -> Ints:
+        """Return the numbers that were read for a column: its values or, where it is looked up, the ids."""
+        values = self._values[_source(self._reader.view.column(name))]
+        return values if isinstance(values, np.ndarray) else np.full(self.count, NULL)
+
+    def column(self, name: str) -> pa.Array:
+        """Return one column; looked-up texts are dictionary-encoded."""
+        if name == "guid":
+            guid = pa.array([self._reader.reader.rank.guid])
+            return pa.DictionaryArray.from_arrays(pa.array(np.zeros(self.count, np.int32)), guid)
+        column = self._reader.view.column(name)
+        values = self._values[_source(column)]
+        if column.lookup:
+            return self._reader.lookup_column(column.lookup, column.kind).find(values)
+        return from_ints(values) if isinstance(values, np.ndarray) else values
+
+    def take(self, which: Ints | Flags) -> ViewRows:
+        """Return the rows of these numbers or flags."""
+        rows = np.flatnonzero(which) if which.dtype == np.bool_ else which
+        index = pa.array(rows)
+        values = {
+            source: column[rows] if isinstance(column, np.ndarray) else column.take(index)
+            for source, column in self._values.items()
+        }
+        return ViewRows(self._reader, values, len(rows), self.has_text_in_numbers)
+
+
+class ViewReader:
+    """Reads one view of one rank.
+
+    Args:
+        reader: reads the rank.
+        view: name of a view that is one SELECT per rank.
+        columns: those to read, all when empty.
+        where: SQL condition over the aliases of the view, or empty.
+
+    Attributes:
+        columns: names of the columns that are read.
+    """
+
+    def __init__(self, reader: RankReader, view: str, columns: Sequence[str] = (), where: str = "") -> None:
+        self.reader = reader
+        self.view = view_of(view)
+        self._where = where
+        self._damaged = Counter[str]()
+        chosen = [column for column in self.view.columns if not columns or column.name in columns]
+        self.columns = tuple(column.name for column in chosen)
+        self._read = [column for column in chosen if column.name != "guid"]
+
+    @property
+    def damaged(self) -> Counter[str]:
+        """Number of cells that are no numbers where numbers belong, by column; grows while rows are read."""
+        names = {_source(column): column.name for column in sorted(self._read, key=lambda each: each.lookup is None)}
+        return Counter({names[source]: count for source, count in self._damaged.items()})
+
+    def batches(self) -> Iterator[ViewRows]:
+        """Yield all rows, `BATCH` at a time; nothing when there are none."""
+        parts: list[dict[str, Values]] = []
+        count = 0
+        for size, values in self._pieces(self._select(self._read)):
+            parts.append(values)
+            count += size
+            if count >= BATCH:
+                yield ViewRows(self, _joined(parts), count)
+                parts, count = [], 0
+        if parts:
+            yield ViewRows(self, _joined(parts), count)
+
+    def read_all(self) -> ViewRows | None:
+        """Return all rows at once, None when there are none.
+
+        A column of whole numbers, nothing looked up by them, that holds something else comes as texts.
+        """
+        parts = list(self._pieces(self._select(self._read)))
+        if not parts:
+            return None
+        values = _joined([values for _, values in parts])
+        keys = {_source(column) for column in self._read if column.lookup}
+        tangled = [c for c in self._read if c.kind is Kind.INTEGER and _source(c) in self._damaged.keys() - keys]
+        if tangled:
+            texts = self._pieces(self._select([replace(column, kind=Kind.TEXT) for column in tangled]))
+            values |= _joined([values for _, values in texts])
+        return ViewRows(self, values, sum(count for count, _ in parts), bool(tangled))
+
+    @functools.cache  # noqa: B019 (a reader lives as long as its rank)
+    def lookup_column(self, lookup: Lookup, kind: Kind) -> LookupColumn:
+        """Return a column of a reference table, which is read once."""
+        rows = self.reader.rows(f"SELECT id, {quote_name(lookup.column)} FROM {quote_name(lookup.table)} ORDER BY id")
+        known = [(number, value) for number, value in rows if isinstance(number, int)]
+        return LookupColumn([number for number, _ in known], [value for _, value in known], kind)
+
+    def _select(self, columns: Sequence[ViewColumn]) -> Select:
+        """Select what columns are read from, each source once and named by itself."""
+        first, *more = self.view.tables
+        kinds = {_source(column): Kind.INTEGER if column.lookup else column.kind for column in columns}
+        items = {source: source for source in kinds}
+        base, order = None, ""
+        if self.view.group_by:
+            order = f"\nORDER BY MIN({first.alias}.id)"
+        elif all(table.key for table in more):  # rows of other tables are found by id: at most one each
+            base, items["id"] = first.table, f"{first.alias}.id"
+        else:
+            order = f"\nORDER BY {first.alias}.id"
+        return Select(
+            rank_select(self.view, self.reader.part, items, where=self._where) + order,
+            tuple(source for source, kind in kinds.items() if kind is Kind.INTEGER),
+            tuple(source for source, kind in kinds.items() if kind is Kind.REAL),
+            tuple(source for source, kind in kinds.items() if kind.is_text),
+            base,
+        )
+
+    def _pieces(self, select: Select) -> Iterator[tuple[int, dict[str, Values]]]:
+        """Yield the number of rows and the values of each source, some thousand rows at a time."""
+        for piece in pieces(self.reader, select, self._damaged):
+            values: dict[str, Values] = dict(zip(select.numbers, piece.numbers, strict=True))
+            values |= zip(select.reals, (pa.array(column, from_pandas=True) for column in piece.reals), strict=True)
+            values |= zip(select.texts, (array(column, Kind.TEXT) for column in piece.texts), strict=True)
+            yield piece.count, values
+
+
+def _joined(parts: Sequence[dict[str, Values]]) -> dict[str, Values]:
+    columns = {source: [part[source] for part in parts] for source in parts[0]}
+    return {
+        source: np.concatenate(column) if isinstance(column[0], np.ndarray) else pa.concat_arrays(column)
+        for source, column in columns.items()
+    }
+
+
+def field(column: ViewColumn) -> pa.Field:
+    """Return name, type, unit and meaning of a column."""
+    is_coded = column.kind.is_text and (column.lookup or column.name == "guid")
+    about = {"description": column.doc} | ({"unit": column.unit} if column.unit else {})
+    return pa.field(column.name, CODED_TEXT if is_coded else TYPES[column.kind], metadata=about)
+
+
+def _source(column: ViewColumn) -> str:
+    """What is read for a column: its expression, or the id that it is looked up by."""
+    return column.lookup.key if column.lookup else column.expression

@@ -102,22 +102,7 @@ def sorted_select(tree: exp.Select, sorting: Sorting, columns: Sequence[str], sc
     Raises:
         Unfaithful: an ORDER BY that cannot be applied to the gathered rows.
     """
-    starred = any(
-        isinstance(item, exp.Star) or (isinstance(item, exp.Column) and item.name == "*") for item in tree.expressions
-    )
-    keys: list[str] = []
-    hidden: list[exp.Expr] = []
-    for term in sorting.order:
-        expression, tail = split_collation(term)
-        index = output_index(expression, tree)
-        if index is not None and isinstance(expression, exp.Literal) and starred and index >= len(columns):
-            raise Unfaithful("ORDER BY a column that does not exist")
-        if index is not None and (not starred or isinstance(expression, exp.Literal)):
-            keys.append(f"c{index}{tail}")
-            continue
-        _check_inputs(expression, scope)
-        keys.append(f"o{len(hidden)}{tail}")
-        hidden.append(expression)
+    keys, hidden = _sort_keys(tree, sorting.order, len(columns), scope)
     if hidden and sorting.distinct:
         raise Unfaithful("DISTINCT rows ordered by what is not among their columns")
     scattered = tree.copy()
@@ -142,6 +127,29 @@ def sorted_select(tree: exp.Select, sorting: Sorting, columns: Sequence[str], sc
     )
     scatter = Scatter("", names, (), text, gives_few_rows=limit is not None and limit <= _FEW_ROWS)
     return scatter, f"SELECT {unique}{items} FROM {{{{gathered}}}}{ordered}{sorting.tail}"
+
+
+def _sort_keys(
+    tree: exp.Select, order: Sequence[exp.Ordered], width: int, scope: Scope
+) -> tuple[list[str], list[exp.Expr]]:
+    """Return the keys over the gathered rows (`c0 DESC`, `o0` …), and the expressions that the `o` columns hold."""
+    starred = any(
+        isinstance(item, exp.Star) or (isinstance(item, exp.Column) and item.name == "*") for item in tree.expressions
+    )
+    keys: list[str] = []
+    hidden: list[exp.Expr] = []
+    for term in order:
+        expression, tail = split_collation(term)
+        index = output_index(expression, tree)
+        if index is not None and isinstance(expression, exp.Literal) and starred and index >= width:
+            raise Unfaithful("ORDER BY a column that does not exist")
+        if index is not None and (not starred or isinstance(expression, exp.Literal)):
+            keys.append(f"c{index}{tail}")
+            continue
+        _check_inputs(expression, scope)
+        keys.append(f"o{len(hidden)}{tail}")
+        hidden.append(expression)
+    return keys, hidden
 
 
 def _order_by_position(keys: Sequence[str], width: int) -> str:

@@ -40,6 +40,14 @@ def test_every_page_of_an_analysis_has_its_analysis() -> None:
     assert {page.stem for page in (ROOT / "docs" / "analyses").iterdir()} == SUMMARIES.keys()
 
 
+def test_modules_that_the_architecture_names_exist() -> None:
+    """Each path starts at `rocpd/` or at one of its packages."""
+    packages = [ROOT / "rocpd", *(path for path in (ROOT / "rocpd").rglob("*") if path.is_dir())]
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = sorted(set(re.findall(r"`([\w/]+(?:\.py|\.toml|/))`", text)))
+    assert [name for name in named if not any((package / name).exists() for package in packages)] == []
+
+
 def test_every_command_is_in_the_readme() -> None:
     from rocpd.cli import COMMANDS
 

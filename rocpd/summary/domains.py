@@ -32,7 +32,7 @@ def groups_by_domain(reading: Reading) -> dict[str, list[Group]]:
     for kind, ranks in found.items():
         groups = [group for own in ranks for group in own]
         calls = sum(group.moments.calls for group in groups)
-        reading.note_unsound(kind, calls - sum(group.moments.timed for group in groups), calls)
+        reading.note_invalid(kind, calls - sum(group.moments.timed for group in groups), calls)
         for group in groups:
             domains.setdefault(domain_of(group.category), []).append(group)
     return dict(sorted(domains.items(), key=lambda item: (-sum(g.moments.total for g in item[1]), item[0])))

@@ -123,7 +123,7 @@ def gpu_time(reading: Reading) -> Iterator[Summary]:
     """Give busy and idle time, the gap histogram, the largest gaps, and overlap.
 
     Raises:
-        RocpdError: no operation with sound times.
+        RocpdError: no operation with valid timestamps.
     """
     sums: dict[Key, _Sum] = {}
     largest: list[_Gap] = []

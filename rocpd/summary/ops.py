@@ -1,6 +1,6 @@
 """Owns the GPU operations of one rank, kernels and copies, as columns in the order in which each agent ran them.
 
-Memory: one rank at a time, about 80 bytes per operation. Rows without sound times are left out and counted.
+Memory: one rank at a time, about 80 bytes per operation. Rows with invalid timestamps are left out and counted.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from rocpd.federate.run.rank_reader import RankReader
 from rocpd.summary.options import By, Options
 from rocpd.summary.result import Field, Summary, Table
 from rocpd.summary.spread import Spread
+from rocpd.trace.times import INVALID
 from rocpd.types import NULL, Answer, Progress, Row
 
 Key: TypeAlias = tuple[object, ...]
@@ -77,7 +78,7 @@ class RankReading:
     Args:
         reader: reads the rank.
         options: what was asked.
-        left_out: what of the rank -> how many of them were left out, having no sound times.
+        left_out: kind of events of the rank -> how many of them are left out, for invalid timestamps.
     """
 
     reader: RankReader
@@ -127,7 +128,7 @@ class Reading:
             if self._progress:
                 self._progress(done, len(self.session.ranks))
         for what, count in left_out.items():
-            self.session.note(f"{count} {what} without sound times left out (start 0, or end before start)")
+            self.session.note(f"{count} {what} left out: {INVALID}")
 
     def summary(self, table: Table, rows: Iterable[Row], by: By | None = None) -> Summary:
         """Put the columns of the division, or else of `by`, in front of a table whose rows begin with them."""
@@ -137,7 +138,7 @@ class Reading:
         """Give the begin of the aligned time line [ns]; times in tables count from there."""
         whole = self.session.time_range
         if whole is None:
-            raise RocpdError("no events with sound times")
+            raise RocpdError("no events with valid timestamps")
         return whole[0]
 
     def line(self) -> tuple[int, int]:
@@ -152,12 +153,11 @@ class Reading:
         """Give what makes a rank's own time one that counts from the begin of the time line [ns]."""
         return self.session.alignment.offsets.get(rank, 0) - self.origin()
 
-    def note_unsound(self, what: str, unsound: int, calls: int) -> None:
-        """Say how many events had no sound times."""
-        if unsound:
+    def note_invalid(self, what: str, invalid: int, calls: int) -> None:
+        """Report how many events have invalid timestamps."""
+        if invalid:
             self.session.note(
-                f"{what.replace('_', ' ')}: {unsound} of {calls} have no sound times (start 0, or end before"
-                " start): they count as calls, not as time"
+                f"{what.replace('_', ' ')}: {invalid} of {calls} have {INVALID}: they count as calls, not as time"
             )
 
 

@@ -17,7 +17,7 @@ _MOST = np.iinfo(np.int64).max
 
 
 class Spread:
-    """Durations of a group of events [ns], and how many events had none that is sound."""
+    """Durations of a group of events [ns], and how many events had none, for invalid timestamps."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -27,7 +27,7 @@ class Spread:
         self._waiting = 0
 
     def add(self, durations: Ints, calls: int | None = None) -> None:
-        """Add sound durations; `calls` events in all when some had no sound times."""
+        """Add durations; `calls` events in all, when some have invalid timestamps."""
         self.calls += len(durations) if calls is None else calls
         self._await(durations, np.ones(len(durations), np.int64))
 
@@ -103,7 +103,7 @@ class Spread:
 
 
 def moments_of(durations: Ints, calls: int) -> Moments:
-    """Give the exact moments of sound durations among `calls` events."""
+    """Return the exact moments of durations of some of `calls` events; the others have invalid timestamps."""
     if not len(durations):
         return Moments(calls)
     total, squares = _sums(durations, None, len(durations))
@@ -123,7 +123,7 @@ def moments_by_group(durations: Ints, first: Ints) -> list[Moments]:
     """Give the exact moments of groups of events, at least one each, which lie one behind the other.
 
     Args:
-        durations: of each event [ns]; -1 without sound times.
+        durations: of each event [ns]; -1 where timestamps are invalid.
         first: where each group begins.
     """
     calls = np.diff(first, append=len(durations))

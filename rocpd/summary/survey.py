@@ -84,7 +84,7 @@ class Grouped(NamedTuple):
     """Events that lie group by group.
 
     Args:
-        durations: [ns]; -1 without sound times.
+        durations: [ns]; -1 where timestamps are invalid.
         sizes: [bytes], None where the kind has none.
         first: where each group begins.
     """

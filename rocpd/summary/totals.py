@@ -19,7 +19,7 @@ from rocpd.summary.sums import Total, merge
 from rocpd.summary.survey import KINDS, Grouped, survey
 from rocpd.types import Row
 
-_BYTES = Field("bytes", "bytes", "bytes of the events with sound times")
+_BYTES = Field("bytes", "bytes", "bytes of the events with valid timestamps")
 _RATE = Field("gib_per_s", "GiB/s", "bytes by time, in 2^30 bytes per second")
 
 
@@ -111,7 +111,7 @@ def _by(reading: Reading, name: str, kinds: Sequence[str], head: Sequence[str], 
     if not sums:
         raise RocpdError(f"no {what} in the selection")
     for kind, found in counts.items():
-        reading.note_unsound(kind, found.calls - found.timed, found.calls)
+        reading.note_invalid(kind, found.calls - found.timed, found.calls)
     extra = len(TABLES[name].fields) - len(STATISTICS) - len(head) - 1
     rows = (row for key in sorted(sums, key=order_of) for row in _rows(key, sums[key], extra))
     return reading.summary(TABLES[name], rows)

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from rocpd.types import Flags, Ints
 
+INVALID = "invalid timestamps (start 0, or end before start)"
+"""What people are told of events whose times are not valid."""
+
 LAST = (1 << 63) - 1
 """The latest time [ns]."""
 

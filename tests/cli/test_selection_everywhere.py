@@ -422,7 +422,7 @@ def test_adjoining_windows_are_the_whole(
 
 
 def test_cut_events_lie_within_the_window_in_every_view(simulated: Path, cli: Cli) -> None:
-    """Times that are not sound, start 0 or end before start, stay as they are."""
+    """Invalid times, start 0 or end before start, stay as they are."""
     low, high = numbers(
         cli, simulated, "SELECT MIN(start) + 5000000 AS low, MIN(start) + 9000000 AS high FROM regions WHERE start > 0"
     )

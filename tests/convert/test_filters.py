@@ -241,7 +241,7 @@ def test_parts_add_up_to_the_whole(form: str, simulated: Path, tmp_path: Path, c
 
 @pytest.mark.parametrize("form", READERS)
 def test_nothing_outside_of_a_window_that_cuts(form: str, simulated: Path, tmp_path: Path, cli: Cli) -> None:
-    """Neither an event nor a counter value, nor an end of a flow. Tables keep unsound times as they are."""
+    """Neither an event nor a counter value, nor an end of a flow. Tables keep invalid times as they are."""
     times = 'min((start + "end") / 2), max((start + "end") / 2)'
     sql = f'select {times} from counters_collection where start > 0 and "end" > start group by rank order by rank'
     rows = cli("query", sql, simulated, "-f", "csv").out.splitlines()

@@ -151,8 +151,8 @@ def test_damaged_rows_are_clamped_or_left_out_counted_and_told(open_job: OpenJob
     wanted = [("backward", BASE + 50, 0), ("backward call", BASE + 50, 0), ("no end", BASE + 70, 0)]
     assert found == wanted
     assert session.notes[-2:] == [
-        "start missing or not positive: left out (kernel dispatches: 2)",
-        "end before start: shown with zero length (kernel dispatches: 2, regions: 1)",
+        "invalid timestamps, no start or not above 0: left out (kernel dispatches: 2)",
+        "invalid timestamps, no end or one before the start: shown with zero length (kernel dispatches: 2, regions: 1)",
     ]
 
 

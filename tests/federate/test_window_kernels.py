@@ -35,7 +35,7 @@ def test_the_hottest_region(open_job: OpenJob) -> None:
 
 
 def test_cut_at_the_edges(open_job: OpenJob) -> None:
-    """An event over the whole window counts too, cut on both sides; times that are not sound stay."""
+    """An event over the whole window counts too, cut on both sides; invalid times stay."""
     session = open_job(*job(), TraceBuilder(2, pid=18).kernel("odd", 0, 640).kernel("mark", 300, 300))
     assert names(session, rocpd.Window(300, 600, clip=True)) == [
         ("odd", 0, 640),

@@ -58,7 +58,7 @@ def test_agents_are_apart(open_job: OpenJob) -> None:
     session = open_job(trace)
     assert cells(session, "gpu-time", "agent span_ns gaps") == [(1, 100, 0), (2, 100, 0)]
     assert session.notes == [
-        "1 GPU operations without sound times left out (start 0, or end before start)",
+        "1 GPU operations left out: invalid timestamps (start 0, or end before start)",
         "no communication kernels found",
     ]
 

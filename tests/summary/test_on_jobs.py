@@ -42,7 +42,7 @@ def frame(session: rocpd.Session, sql: str) -> pd.DataFrame:
 
 
 def by_name(events: pd.DataFrame) -> list[tuple[Any, ...]]:
-    """Calls, sum, mean, shortest, middle ones, longest, deviation by name; `duration` is NULL for unsound times."""
+    """Calls, sum, mean, shortest, middle ones, longest, deviation by name; `duration` is NULL for invalid times."""
     found = []
     for name, group in events.groupby("name", dropna=False):
         d = group["duration"].dropna().astype("int64")
@@ -85,7 +85,7 @@ LEFT JOIN rocpd_info_agent S ON S.guid = M.guid AND S.id = M.src_agent_id"""
 
 
 def operations(session: rocpd.Session) -> pd.DataFrame:
-    """Kernels and copies with sound times, in the order of each agent."""
+    """Kernels and copies with valid times, in the order of each agent."""
     found = pd.concat([frame(session, KERNELS), frame(session, COPIES)], ignore_index=True)
     found = found[(found["start"] > 0) & (found["end"] >= found["start"])]
     found["agent"] = found["agent"].astype("Int64").fillna(-1)

@@ -163,7 +163,7 @@ def test_damaged_times_count_as_calls_and_not_as_time(open_job: OpenJob) -> None
         ]
     }
     assert session.notes == [
-        "kernels: 3 of 5 have no sound times (start 0, or end before start): they count as calls, not as time"
+        "kernels: 3 of 5 have invalid timestamps (start 0, or end before start): they count as calls, not as time"
     ]
 
 

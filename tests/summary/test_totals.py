@@ -37,7 +37,7 @@ def test_divisions(by: str, columns: str, expected: list[object], open_job: Open
 
 
 def test_copies_have_bandwidth(open_job: OpenJob) -> None:
-    """2 GiB in 2 s: 1 GiB/s; a copy without sound times counts, its bytes do not."""
+    """2 GiB in 2 s: 1 GiB/s; a copy with invalid timestamps counts, its bytes do not."""
     trace = TraceBuilder().copy(10, 10 + 10**9, size=2**30).copy(5 * 10**9, 6 * 10**9, size=2**30)
     trace.copy(0, 5, size=2**40)
     assert cells(open_job(trace), "copies", "calls total_ns bytes gib_per_s") == [(3, 2 * 10**9, 2**31, 1.0)]
@@ -100,7 +100,7 @@ def test_damaged_times_are_told(open_job: OpenJob) -> None:
     session = open_job(TraceBuilder().kernel("a", 100, 90).kernel("a", 0, 50).kernel("a", 10, 15))
     assert cells(session, "kernels", "calls total_ns mean_ns") == [(3, 5, 5.0)]
     assert session.notes == [
-        "kernels: 2 of 3 have no sound times (start 0, or end before start): they count as calls, not as time"
+        "kernels: 2 of 3 have invalid timestamps (start 0, or end before start): they count as calls, not as time"
     ]
 
 

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from rocpd.convert.cells import plain
 from rocpd.trace.moments import Moments
-from rocpd.types import NULL, Ints
+from rocpd.trace.times import valid_times
+from rocpd.types import Ints
 
 HEADER = '"Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev"\n'
 
@@ -21,14 +22,14 @@ Groups = dict[str, Moments]
 
 
 def group(names: pa.Array, start: Ints, end: Ints) -> Groups:
-    """Give the statistics of durations by name; rows without sound times count as calls, not as time."""
+    """Give the statistics of durations by name; rows with invalid timestamps count as calls, not as time."""
     encoded = plain(names).dictionary_encode()
     number = encoded.indices.to_numpy(zero_copy_only=False)
-    sound = (start > 0) & (end >= start) & (start != NULL)
+    valid = valid_times(start, end)
     found: Groups = {}
     for i, name in enumerate(encoded.dictionary.to_pylist()):
         mine = number == i
-        durations = (end - start)[mine & sound].tolist()
+        durations = (end - start)[mine & valid].tolist()
         calls = int(np.count_nonzero(mine))
         if not durations:
             found[name] = Moments(calls)

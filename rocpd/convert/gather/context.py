@@ -24,8 +24,8 @@ from rocpd.types import NULL, Ints
 class Damage:
     """Counts of rows that could not be shown as they are, by what was done about them."""
 
-    CLAMPED = "end before start: shown with zero length"
-    LEFT_OUT = "start missing or not positive: left out"
+    CLAMPED = "invalid timestamps, no end or one before the start: shown with zero length"
+    LEFT_OUT = "invalid timestamps, no start or not above 0: left out"
     NO_EVENT = "counter values of no dispatch or sample: left out"
     NO_VALUE = "counter values that are no numbers: left out"
     UNKNOWN_FREE = "frees of memory whose allocation is not in the trace: not in the memory counters"

@@ -1,9 +1,11 @@
 """Owns which domain an event category belongs to: HIP, HSA, RCCL, MARKERS …
 
-Categories are rocprofiler-sdk's (`HIP_RUNTIME_API`) and rocprofiler-systems' (`rocm_hip_api`). Reads nothing.
+Categories are rocprofiler-sdk's (`HIP_RUNTIME_API`) and rocprofiler-systems' (`rocm_hip_api`). Never looks at events.
 """
 
 from __future__ import annotations
+
+from rocpd.trace.markers import is_marker
 
 _RENAMED = {"MARKER": "MARKERS"}
 _FIXED = {"KERNELS", "MEMORY_COPIES", "MEMORY_ALLOCATIONS", "SCRATCH_MEMORY", "MARKERS"}
@@ -11,13 +13,15 @@ _SINGULAR = {"KERNEL_DISPATCH": "KERNELS", "MEMORY_COPY": "MEMORY_COPIES", "MEMO
 
 
 def domain_of(category: str | None) -> str:
-    """Give the domain of an event category.
+    """Return the domain of an event category.
 
     >>> domain_of("HIP_RUNTIME_API_EXT"), domain_of("rocm_marker_api"), domain_of("MEMORY_COPY"), domain_of(None)
     ('HIP', 'MARKERS', 'MEMORY_COPIES', 'OTHER')
     """
     if not category:
         return "OTHER"
+    if is_marker(category):
+        return "MARKERS"
     upper = category.upper()
     upper = _SINGULAR.get(upper, upper)
     if upper in _FIXED:
@@ -27,7 +31,7 @@ def domain_of(category: str | None) -> str:
 
 
 def normalized(word: str) -> str:
-    """Give a domain or category as it is compared: in capitals, domains in their usual form.
+    """Return a domain or category as it is compared: in capitals, domains in their usual form.
 
     >>> normalized("marker"), normalized("HIP_RUNTIME_API"), normalized("memory_copy")
     ('MARKERS', 'HIP_RUNTIME_API', 'MEMORY_COPIES')

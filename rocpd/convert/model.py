@@ -5,11 +5,12 @@ Columns are numpy arrays; times are ns on the common time line. Never reads a da
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from rocpd.read.names import TextCodes
 from rocpd.types import NULL, Flags, Floats, Ints
 
 
@@ -59,22 +60,6 @@ class Tracks:
         parent = of.parent if of.tid is None else base
         name = f"{of.name} ({lane + 1})"
         return self.index((base, "lane", lane), lambda: Track(name, parent, nests=of.nests, base=base, lane=lane))
-
-
-class Texts:
-    """Distinct texts by number, from 0 in order of appearance."""
-
-    def __init__(self) -> None:
-        self.all: list[str] = []
-        self._known: dict[str, int] = {}
-
-    def number(self, text: str) -> int:
-        """Give the number of `text`."""
-        found = self._known.get(text)
-        if found is None:
-            found = self._known[text] = len(self.all)
-            self.all.append(text)
-        return found
 
 
 @dataclass(frozen=True)
@@ -175,9 +160,9 @@ class RankEvents:
     label: str
     pid: int | None
     tracks: Tracks = field(default_factory=Tracks)
-    names: Texts = field(default_factory=Texts)
-    categories: Texts = field(default_factory=Texts)
-    strings: Texts = field(default_factory=Texts)
+    names: TextCodes[str] = field(default_factory=TextCodes)
+    categories: TextCodes[str] = field(default_factory=TextCodes)
+    strings: TextCodes[str] = field(default_factory=TextCodes)
     slices: list[Slices] = field(default_factory=list)
     instants: list[Instants] = field(default_factory=list)
     counters: list[Counters] = field(default_factory=list)
@@ -187,31 +172,3 @@ def optional(name: str, values: Ints) -> Annotation:
     """Give an annotation of whole numbers that is left out where the value is NULL."""
     present = values != NULL
     return Annotation(name, values, present=None if present.all() else present)
-
-
-def relabel(ids: Ints, label: Callable[[int], int]) -> Ints:
-    """Give `label(id)` for each id, called once per distinct id."""
-    if not len(ids):
-        return np.zeros(0, np.int64)
-    low, high = int(ids.min()), int(ids.max())
-    if high - low < 4 * len(ids) + 1024:
-        # A table by id is ten times faster than sorting, and ids are mostly dense.
-        table = np.zeros(high - low + 1, np.int64)
-        table[ids - low] = 1
-        known = np.flatnonzero(table)
-        table[known] = [label(int(i) + low) for i in known]
-        return table[ids - low]
-    found, inverse = np.unique(ids, return_inverse=True)
-    return np.array([label(int(i)) for i in found], np.int64)[inverse]
-
-
-def lookup(known: Mapping[int, int], ids: Ints) -> Ints:
-    """Give `known[id]` for each id, NULL where it is not known; for few that are known among many distinct ids."""
-    if not known or not len(ids):
-        return np.full(len(ids), NULL)
-    keys = np.fromiter(known, np.int64, len(known))
-    values = np.fromiter(known.values(), np.int64, len(known))
-    order = np.argsort(keys)
-    keys, values = keys[order], values[order]
-    place = np.minimum(np.searchsorted(keys, ids), len(keys) - 1)
-    return np.where(keys[place] == ids, values[place], NULL)

@@ -3,40 +3,48 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.read.ids import per_id
 from rocpd.types import NULL, Ints
 
+Text = TypeVar("Text", str, str | None)
 
-class Names:
-    """Numbers for names, in the order in which they come. Each rank has its own, which the job's adopt."""
+
+class TextCodes(Generic[Text]):
+    """Numbers for texts, from 0 in the order in which they come.
+
+    Attributes:
+        texts: the text of each number.
+    """
 
     def __init__(self) -> None:
-        self.texts: list[str | None] = []
-        self._codes: dict[str | None, int] = {}
+        self.texts: list[Text] = []
+        self._codes: dict[Text, int] = {}
 
-    def code(self, text: str | None) -> int:
-        """Return the number of a name; a new one gets the next."""
-        text = as_text(text)
-        if text not in self._codes:
-            self._codes[text] = len(self.texts)
+    def code(self, text: Text) -> int:
+        """Return the number of a text; a new one gets the next."""
+        code = self._codes.get(text)
+        if code is None:
+            code = self._codes[text] = len(self.texts)
             self.texts.append(text)
-        return self._codes[text]
+        return code
 
-    def adopt(self, texts: Iterable[str | None]) -> list[int]:
-        """Return the numbers of a rank's names, in the order of its own numbers."""
+    def codes(self, ids: Ints, text_of: Callable[[int], Text]) -> Ints:
+        """Return the numbers of what ids lead to; `text_of` is called once per distinct id."""
+        return per_id(ids, lambda number: self.code(text_of(number)))
+
+    def adopt(self, texts: Iterable[Text]) -> list[int]:
+        """Return the numbers of a rank's texts, in the order of its own numbers."""
         return [self.code(text) for text in texts]
 
-    def translate(self, ids: Ints, known: Mapping[int, str | None]) -> Ints:
-        """Turn ids of a rank into numbers; ids that lead nowhere have the name None."""
-        if not len(ids):
-            return ids
-        distinct, places = np.unique(ids, return_inverse=True)
-        codes = np.array([self.code(known.get(int(number))) for number in distinct], np.int64)
-        return codes[places]
+
+Names: TypeAlias = TextCodes[str | None]
+"""Numbers for names, which may be unknown. Each rank has its own, which those of the job adopt."""
 
 
 def texts_by_id(reader: RankReader, select: str, ids: Ints) -> dict[int, str | None]:

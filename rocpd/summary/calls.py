@@ -15,7 +15,7 @@ import numpy as np
 from rocpd.errors import RocpdError
 from rocpd.read.columns import columns
 from rocpd.read.groups import grouped
-from rocpd.read.names import Names
+from rocpd.read.names import Names, as_text
 from rocpd.summary.calltree import Flat, Node, flat, graft, grow, launching
 from rocpd.summary.links import launching_rows
 from rocpd.summary.ops import read_ops, string_texts
@@ -155,8 +155,8 @@ def _regions(mine: RankReading, names: Names) -> _Regions:
     if not valid.all() or "rocpd_region" in {**mine.reader.part.only, **mine.reader.part.values}:
         # What launches may be left out: then nothing else launches in its place.
         stack = np.where(np.isin(row, launching_rows(mine.reader)), stack, NULL)
-    codes = names.translate(name, string_texts(mine.reader, name))
-    messages = {number: names.code(text) for number, text in mine.reader.rows(statement("marker_messages"))}
+    codes = names.codes(name, string_texts(mine.reader, name).get)
+    messages = {number: names.code(as_text(text)) for number, text in mine.reader.rows(statement("marker_messages"))}
     if messages:
         codes = np.array([messages.get(r, c) for r, c in zip(row.tolist(), codes.tolist(), strict=True)], np.int64)
     order = np.lexsort((row, stack, -np.where(valid, end, 0), start))  # of equal ranges the lower id is outside

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rocpd.read.groups import grouped
-from rocpd.read.names import Names
+from rocpd.read.names import Names, as_text
 from rocpd.summary.communicators import communicators
 from rocpd.summary.kernel_categories import Categories, split
 from rocpd.summary.ops import Ops, read_ops
@@ -84,7 +84,7 @@ def channels(mine: RankReading, ops: Ops, names: Names, categories: Categories) 
     whole = whole.take(np.lexsort((whole.row, whole.start)))
     named, sizes = communicators(_unrestricted(mine).reader, whole.row)
     words = Names()
-    codes = np.array([words.code(named.get(row)) for row in whole.row.tolist()], np.int64)
+    codes = np.array([words.code(as_text(named.get(row))) for row in whole.row.tolist()], np.int64)
     streams = np.where(codes == words.code(None), whole.stream, NULL)
     by_row = counted[np.argsort(ops.row[counted])]
     found = []

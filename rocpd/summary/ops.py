@@ -91,8 +91,8 @@ def read_ops(mine: RankReading, names: Names, stacks: bool = False) -> Ops:
     reader = mine.reader
     kernels = _read(reader, "rocpd_kernel_dispatch", "kernels", stacks)
     copies = _read(reader, "rocpd_memory_copy", "memory_copies", stacks)
-    kernels[5] = names.translate(kernels[5], kernel_texts(reader, mine.options.kernel_names, kernels[5]))
-    copies[5] = names.translate(copies[5], string_texts(reader, copies[5]))
+    kernels[5] = names.codes(kernels[5], kernel_texts(reader, mine.options.kernel_names, kernels[5]).get)
+    copies[5] = names.codes(copies[5], string_texts(reader, copies[5]).get)
     kind = np.repeat(np.array([KERNEL, COPY], np.int64), [len(kernels[0]), len(copies[0])])
     row, start, end, agent, stream, name, stack = (np.concatenate(pair) for pair in zip(kernels, copies, strict=True))
     whole = Ops(kind, row, start, end, agent, stream, name, stack)

@@ -13,7 +13,7 @@ import numpy as np
 
 from rocpd.read.columns import Select, batches
 from rocpd.read.groups import group_rows
-from rocpd.read.names import Names
+from rocpd.read.names import Names, as_text
 from rocpd.summary.ops import kernel_texts, string_texts
 from rocpd.summary.options import LANES
 from rocpd.summary.reading import RankReading
@@ -126,7 +126,7 @@ def _batches(mine: RankReading, kind: str, names: Names) -> Iterator[tuple[list[
     else:
         select = Select(every, (*keys, "duration", *sizes), base=layout.base)
     for batch in batches(mine.reader, select):
-        codes = (np.fromiter(map(names.code, column), np.int64, batch.count) for column in batch.texts)
+        codes = (np.fromiter(map(names.code, map(as_text, column)), np.int64, batch.count) for column in batch.texts)
         columns = [*codes, *batch.numbers]
         yield columns[: len(keys)], columns[len(keys)], columns[-1] if sizes else None
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from rocpd.convert.formats import protobuf as pb
 from rocpd.convert.gather.lanes import spread
-from rocpd.convert.model import Ragged, Track, Tracks, relabel
+from rocpd.convert.model import Ragged, Track, Tracks
+from rocpd.read.ids import per_id
 from rocpd.types import NULL
 from tests.pftrace_frames import count_packets
 
@@ -37,14 +38,14 @@ def test_rows_are_messages_of_equal_length() -> None:
 
 
 @given(st.lists(st.sampled_from([NULL, 0, 3, 5, 10**18]), max_size=30))
-def test_relabel_calls_once_per_id(ids: list[int]) -> None:
+def test_per_id_calls_once_per_id(ids: list[int]) -> None:
     seen: list[int] = []
 
     def label(number: int) -> int:
         seen.append(number)
         return number % 1000
 
-    assert relabel(np.array(ids, np.int64), label).tolist() == [number % 1000 for number in ids]
+    assert per_id(np.array(ids, np.int64), label).tolist() == [number % 1000 for number in ids]
     assert sorted(seen) == sorted(set(ids))
 
 

@@ -58,9 +58,9 @@ class _Lines:
         self._events = events
         self._pid = pid
         self._place = place
-        self._names = list(map(_quoted, events.names.all))
-        self._categories = list(map(_quoted, events.categories.all))
-        self._strings = list(map(_quoted, events.strings.all))
+        self._names = list(map(_quoted, events.names.texts))
+        self._categories = list(map(_quoted, events.categories.texts))
+        self._strings = list(map(_quoted, events.strings.texts))
         self._tids = [
             track.tid if track.tid is not None else _OWN_TIDS + index for index, track in enumerate(events.tracks.all)
         ]

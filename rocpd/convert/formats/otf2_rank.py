@@ -100,7 +100,7 @@ def _happenings(events: RankEvents, found: RankTrace) -> list[tuple[np.ndarray, 
     """Give track, time, tie, what and region of all that happens, as columns per kind."""
     nests = nesting(events.tracks.all)
     regions: dict[Region, int] = {}
-    names, categories = events.names.all, events.categories.all
+    names, categories = events.names.texts, events.categories.texts
 
     def numbered(kind: str, name: Ints, category: Ints) -> np.ndarray:
         width = len(categories) or 1

@@ -14,7 +14,8 @@ import numpy as np
 
 from rocpd.convert.formats import protobuf as pb
 from rocpd.convert.formats.order import instant_ties, nesting, ties
-from rocpd.convert.model import Annotation, Counters, Instants, Ragged, RankEvents, Slices, Texts
+from rocpd.convert.model import Annotation, Counters, Instants, Ragged, RankEvents, Slices
+from rocpd.read.names import TextCodes
 from rocpd.types import Ints
 
 PACKET, TIMESTAMP, SEQUENCE, FLAGS, EVENT = 1, 8, 10, 13, 11
@@ -52,14 +53,14 @@ class Encoder:
         self._events = events
         self._head = pb.number(SEQUENCE, sequence) + pb.number(FLAGS, NEEDS_STATE)
         self._uuids = uuids
-        self.annotations = Texts()
+        self.annotations = TextCodes[str]()
         batches: list[Slices | Instants] = [*events.slices, *events.instants]
         for annotation in (a for batch in batches for a in batch.annotations):
-            self.annotations.number(annotation.name)
-        self._arguments = np.zeros(len(events.names.all), np.int64)
+            self.annotations.code(annotation.name)
+        self._arguments = np.zeros(len(events.names.texts), np.int64)
         for slices in events.slices:
             for name in np.unique(slices.arguments[0].values).tolist() if slices.arguments else ():
-                self._arguments[name] = self.annotations.number(events.names.all[name])
+                self._arguments[name] = self.annotations.code(events.names.texts[name])
         self._nests = nesting(events.tracks.all)
 
     def units(self) -> list[Units]:
@@ -119,7 +120,7 @@ class Encoder:
         for annotation in annotations:
             if annotation.present is not None and not annotation.present[rows[0]]:
                 continue
-            name = pb.number(1, self.annotations.number(annotation.name) + 1)
+            name = pb.number(1, self.annotations.code(annotation.name) + 1)
             more += pb.message(ANNOTATION, [name, *_value(annotation, rows)])
         return more
 

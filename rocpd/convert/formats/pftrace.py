@@ -68,10 +68,10 @@ def packets(events: RankEvents, sequence: int, pid: int) -> Iterator[bytes | mem
     yield from (
         _packet(sequence, NEEDS_STATE, pb.text(_DESCRIPTOR, d)) for d in _descriptors(events, sequence, pid, uuids)
     )
-    yield from _interned(sequence, _CATEGORIES, events.categories.all)
-    yield from _interned(sequence, _NAMES, events.names.all)
-    yield from _interned(sequence, _STRINGS, events.strings.all)
-    yield from _interned(sequence, _ANNOTATIONS, encoder.annotations.all)
+    yield from _interned(sequence, _CATEGORIES, events.categories.texts)
+    yield from _interned(sequence, _NAMES, events.names.texts)
+    yield from _interned(sequence, _STRINGS, events.strings.texts)
+    yield from _interned(sequence, _ANNOTATIONS, encoder.annotations.texts)
     yield from in_time_order(encoder.units())
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from rocpd.convert.deliver.placement import Placement
 from rocpd.convert.gather.rows import Columns, select
-from rocpd.convert.model import RankEvents, Track, relabel
+from rocpd.convert.model import RankEvents, Track
 from rocpd.convert.options import AgentIndex, ConvertOptions
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.read.names import all_texts
@@ -92,24 +92,13 @@ class Context:
             return "agent ?"
         return self._agents.get(number, f"agent ? (id {number})")
 
-    def string(self, number: int) -> str:
-        """Give a text of rocpd_string, `?` when it is not there."""
-        return self.strings.get(number, "?")
-
     def names(self, ids: Ints, texts: Mapping[int, str]) -> Ints:
         """Give the numbers of names for ids of `texts`."""
-        number = self.events.names.number
-        return relabel(ids, lambda i: number(texts.get(i) or "?"))
+        return self.events.names.codes(ids, lambda i: texts.get(i) or "?")
 
     def categories(self, ids: Ints, default: str) -> Ints:
         """Give the numbers of categories for string ids, `default` where there is none."""
-        number = self.events.categories.number
-        return relabel(ids, lambda i: number(self.strings.get(i) or default))
-
-    def texts(self, ids: Ints, texts: Mapping[int, str]) -> Ints:
-        """Give the numbers of annotation texts for ids of `texts`."""
-        number = self.events.strings.number
-        return relabel(ids, lambda i: number(texts.get(i, "?")))
+        return self.events.categories.codes(ids, lambda i: self.strings.get(i) or default)
 
     def on_time_line(self, columns: Columns, kind: str, damage: Damage | None = None) -> Columns:
         """Lay `start` and `end` on the common time line; clamp and leave out what has no place on it, counted.

@@ -5,17 +5,24 @@ Never looks at GPU work; `flows` links calls to what they launched.
 
 from __future__ import annotations
 
-from itertools import chain
-
 import numpy as np
 
 from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.flows import launch_stacks
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.gather.rows import documents, events, json_value
-from rocpd.convert.model import Annotation, Instants, Ragged, Slices, Track, lookup, optional, relabel
+from rocpd.convert.model import Annotation, Instants, Ragged, Slices, Track, optional
+from rocpd.read.columns import Select, read_all
+from rocpd.read.ids import find_rows, look_up, per_id
 from rocpd.trace.markers import is_marker, marker_categories
 from rocpd.types import NULL, Ints
+
+_ARGUMENTS = Select(
+    "SELECT id, event_id, position, name, value FROM rocpd_arg",
+    ("event_id", "position"),
+    texts=("name", "value"),
+    base="rocpd_arg",
+)
 
 
 def regions(context: Context) -> Slices:
@@ -28,7 +35,7 @@ def regions(context: Context) -> Slices:
     names = context.names(rows["name_id"], context.strings)
     if with_events:
         names = _by_message(context, names, rows["event_id"], f"category_id IN ({marker_categories()})")
-    track = spread(context.events.tracks, relabel(rows["tid"], context.thread), rows["start"], rows["end"])
+    track = spread(context.events.tracks, per_id(rows["tid"], context.thread), rows["start"], rows["end"])
     return Slices(
         track,
         rows["start"],
@@ -53,10 +60,10 @@ def samples(context: Context, values: frozenset[int]) -> Instants:
         rows = {name: column[keep] for name, column in rows.items()}
     rows = context.on_time_line(rows | {"start": rows["timestamp"]}, "samples")
     tracks = sample_tracks(context)
-    marks = relabel(rows["category_id"], lambda i: is_marker(context.strings.get(i, "")))
+    marks = per_id(rows["category_id"], lambda i: is_marker(context.strings.get(i, "")))
     track = np.zeros(len(marks), np.int64)
     for chosen, place in ((marks == 1, _mark_track), (marks == 0, sample_track)):
-        track[chosen] = relabel(rows["track_id"][chosen], lambda i: place(context, tracks, i))  # noqa: B023
+        track[chosen] = per_id(rows["track_id"][chosen], lambda i: place(context, tracks, i))  # noqa: B023
     names = context.names(rows["track_id"], {i: name for i, (name, _) in tracks.items()})
     annotations: tuple[Annotation, ...] = ()
     if len(names):
@@ -89,47 +96,34 @@ def _has_markers(context: Context) -> bool:
 
 def _by_message(context: Context, names: Ints, events: Ints, where: str) -> Ints:
     """Replace names by the message of the event where it has one; `where` chooses the events to look at."""
-    texts = documents(context.reader, "extdata", where)
-    messages = {event: json_value(text, "message") for event, text in texts.items()}
-    number = context.events.names.number
-    known = {event: number(message) for event, message in messages.items() if message is not None}
-    found = lookup(known, events)
-    return np.where(found == NULL, names, found)
+    code = context.events.names.code
+    messages = (
+        (event, json_value(text, "message")) for event, text in documents(context.reader, "extdata", where).items()
+    )
+    codes = look_up({event: code(message) for event, message in messages if message is not None}, events)
+    return np.where(codes == NULL, names, codes)
 
 
 def _stacks(context: Context, events: Ints, where: str) -> tuple[Annotation, ...]:
-    number = context.events.strings.number
+    code = context.events.strings.code
     annotations = []
     for column in ("call_stack", "line_info"):
-        texts = {event: number(text) for event, text in documents(context.reader, column, where).items()}
+        texts = {event: code(text) for event, text in documents(context.reader, column, where).items()}
         if texts:
-            found = lookup(texts, events)
-            annotations.append(Annotation(column, np.maximum(found, 0), text=True, present=found != NULL))
+            codes = look_up(texts, events)
+            annotations.append(Annotation(column, np.maximum(codes, 0), text=True, present=codes != NULL))
     return tuple(annotations)
 
 
 def _arguments(context: Context, events: Ints) -> tuple[Ragged, Ragged]:
-    """Give names and values of the arguments of calls, in order of position."""
-    order = np.argsort(events, kind="stable")
-    ids, rows, names, values = events[order], [], [], []
-    table = context.reader.stream(
-        "SELECT event_id, name, value FROM rocpd_arg ORDER BY event_id, position, id", size=512
+    """Return names and values of the arguments of calls, in order of position."""
+    piece = read_all(context.reader, _ARGUMENTS)
+    (event, position), texts = piece.numbers, piece.texts
+    order = np.lexsort((position, event))
+    order = order[(event[order] != NULL) & np.array([text is not None for text in texts[1]], bool)[order]]
+    rows, known = find_rows(events, event[order])
+    names, values = (
+        np.array([names.code(str(column[i])) for i in order.tolist()], np.int64)[known]
+        for names, column in zip((context.events.names, context.events.strings), texts, strict=True)
     )
-    for event, name, value in chain.from_iterable(table):
-        if event is not None and value is not None:
-            rows.append(event)
-            names.append(context.events.names.number(str(name)))
-            values.append(context.events.strings.number(str(value)))
-    wanted = np.array(rows, np.int64)
-    place = np.searchsorted(ids, wanted)
-    known = (
-        (place < len(ids)) & (ids[np.minimum(place, len(ids) - 1)] == wanted)
-        if len(ids)
-        else np.zeros(len(wanted), bool)
-    )
-    row = order[place[known]]
-    count = len(events)
-    return (
-        Ragged.of(row, np.array(names, np.int64)[known], count),
-        Ragged.of(row, np.array(values, np.int64)[known], count),
-    )
+    return Ragged.of(rows[known], names, len(events)), Ragged.of(rows[known], values, len(events))

@@ -13,8 +13,9 @@ import numpy as np
 from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.gather.rows import Columns, events
-from rocpd.convert.model import Annotation, Slices, Track, optional, relabel
+from rocpd.convert.model import Annotation, Slices, Track, optional
 from rocpd.read.columns import columns
+from rocpd.read.ids import per_id
 from rocpd.trace.agents import copy_agents
 from rocpd.trace.kernel_names import shown_name
 from rocpd.types import NULL, Ints
@@ -66,10 +67,7 @@ def copies(context: Context) -> Slices:
     rows = context.on_time_line(events(context.reader, "rocpd_memory_copy", columns), "memory copies")
     duration = rows["end"] - rows["start"]
     measured = (duration > 0) & (rows["size"] != NULL)
-    number = context.events.strings.number
-    agents = {
-        name: relabel(rows[name], lambda i: number(context.agent(i))) for name in ("dst_agent_id", "src_agent_id")
-    }
+    to, source = (context.events.strings.codes(rows[f"{end}_agent_id"], context.agent) for end in ("dst", "src"))
     return Slices(
         _tracks(context, rows, copy_agents(rows["dst_agent_id"], rows["src_agent_id"], context.gpus), " · copies"),
         rows["start"],
@@ -82,8 +80,8 @@ def copies(context: Context) -> Slices:
             Annotation(
                 "gb_per_s", rows["size"] / np.maximum(duration, 1), present=None if measured.all() else measured
             ),
-            Annotation("source", agents["src_agent_id"], text=True),
-            Annotation("destination", agents["dst_agent_id"], text=True),
+            Annotation("source", source, text=True),
+            Annotation("destination", to, text=True),
             optional("queue_id", rows["queue_id"]),
             optional("stream_id", rows["stream_id"]),
             optional("stack_id", rows["stack_id"]),
@@ -95,13 +93,12 @@ def graph_launches(context: Context) -> Slices:
     """Gather launches of executable graphs on a track per agent and queue."""
     columns = ("agent_id", "queue_id", "start", "end", "graph_exec_id", "kernel_dispatch_count")
     rows = context.on_time_line(events(context.reader, "rocpd_graph_launch", columns), "graph launches")
-    number = context.events.names.number
     rows = rows | {"stream_id": rows["queue_id"]}
     return Slices(
         _tracks(context, rows, rows["agent_id"], " · graphs", "queue"),
         rows["start"],
         rows["end"],
-        relabel(rows["graph_exec_id"], lambda i: number(f"graph {'?' if i == NULL else i}")),
+        context.events.names.codes(rows["graph_exec_id"], lambda i: f"graph {'?' if i == NULL else i}"),
         context.categories(rows["category_id"], "graph"),
         rows["stack_id"],
         (optional("kernel_dispatch_count", rows["kernel_dispatch_count"]), optional("stack_id", rows["stack_id"])),
@@ -130,13 +127,11 @@ def _changes(first: Ints, second: Ints) -> tuple[list[int], list[int]]:
 def _kernel_names(context: Context, rows: Columns) -> Ints:
     symbols = context.reader.rows("SELECT id, display_name, kernel_name FROM rocpd_info_kernel_symbol")
     texts = {symbol[0]: shown_name(*symbol) for symbol in symbols}
-    number = context.events.names.number
-    names = relabel(
-        rows["kernel_id"], lambda i: number(texts.get(i, "kernel ?" if i == NULL else f"kernel ? (id {i})"))
-    )
+    numbers = context.events.names
+    names = numbers.codes(rows["kernel_id"], lambda i: texts.get(i, "kernel ?" if i == NULL else f"kernel ? (id {i})"))
     if context.options.kernel_rename:
         known = context.strings
-        marked = relabel(rows["region_name_id"], lambda i: number(known[i]) if known.get(i) else NULL)
+        marked = per_id(rows["region_name_id"], lambda i: numbers.code(known[i]) if known.get(i) else NULL)
         names = np.where(marked == NULL, names, marked)
     return names
 
@@ -147,5 +142,5 @@ def _registers(context: Context, kernels: Ints) -> tuple[Annotation, ...]:
     result = []
     for shown, column in zip(_REGISTERS.values(), registers, strict=True):
         counts = dict(zip(ids.tolist(), column.tolist(), strict=True))
-        result.append(optional(shown, relabel(kernels, lambda i: counts.get(i, NULL))))  # noqa: B023
+        result.append(optional(shown, per_id(kernels, lambda i: counts.get(i, NULL))))  # noqa: B023
     return tuple(result)

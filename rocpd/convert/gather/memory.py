@@ -13,9 +13,10 @@ import numpy as np
 from rocpd.convert.gather.context import Context, Damage
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.gather.rows import Columns, event_piece
-from rocpd.convert.model import Annotation, Counters, Slices, Track, optional, relabel
+from rocpd.convert.model import Annotation, Counters, Slices, Track, optional
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.window import Interval
+from rocpd.read.ids import per_id
 from rocpd.types import NULL
 
 _COLUMNS = ("agent_id", "start", "end", "address", "size", "queue_id")
@@ -31,17 +32,17 @@ def allocations(context: Context) -> tuple[Slices, Counters]:
     # What is held within a window was partly allocated before it.
     unwindowed = replace(context.reader, part=context.placement.unwindowed)
     whole = _read(context, unwindowed, Damage()) if window else rows
-    text = context.events.strings.all
+    text = context.events.strings.texts
     tracks = context.events.tracks
-    scratch = relabel(rows["level"], lambda i: text[i] == "SCRATCH")
+    scratch = per_id(rows["level"], lambda i: text[i] == "SCRATCH")
     track = np.zeros(len(scratch), np.int64)
     for flag, word in ((0, "memory"), (1, "scratch")):
         chosen = scratch == flag
-        track[chosen] = relabel(
+        track[chosen] = per_id(
             rows["agent_id"][chosen],
             lambda i: tracks.index((word, i), lambda: Track(f"{context.agent(i)} · {word}")),  # noqa: B023
         )
-    names = relabel(rows["type"] * len(text) + rows["level"], lambda i: _name(context, *divmod(i, len(text))))
+    names = per_id(rows["type"] * len(text) + rows["level"], lambda i: _name(context, *divmod(i, len(text))))
     slices = Slices(
         spread(tracks, track, rows["start"], rows["end"]),
         rows["start"],
@@ -63,7 +64,7 @@ def allocations(context: Context) -> tuple[Slices, Counters]:
 
 def _read(context: Context, reader: RankReader, damage: Damage) -> Columns:
     piece = event_piece(reader, "rocpd_memory_allocate", _COLUMNS, _TEXTS)
-    code = context.events.strings.number
+    code = context.events.strings.code
     texts = (np.array([code(str(text or "?")) for text in column], np.int64) for column in piece.texts)
     columns = zip((*_COLUMNS, "category_id", "stack_id", *_TEXTS), (*piece.numbers, *texts), strict=True)
     return context.on_time_line(dict(columns), "memory allocations", damage)
@@ -78,13 +79,13 @@ def _within(counters: Counters, interval: Interval | None) -> Counters:
 
 
 def _name(context: Context, kind: int, level: int) -> int:
-    text = context.events.strings.all
-    return context.events.names.number(f"{text[kind]} {text[level]}")
+    text = context.events.strings.texts
+    return context.events.names.code(f"{text[kind]} {text[level]}")
 
 
 def _held(context: Context, rows: Columns) -> Counters:
     """Sum up, in order of ends: a free takes back what its address (scratch: its agent and queue) got."""
-    text = context.events.strings.all
+    text = context.events.strings.texts
     live: dict[Hashable, tuple[int, int]] = {}
     held: dict[int, int] = {}
     points: list[tuple[int, int, int]] = []

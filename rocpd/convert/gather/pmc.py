@@ -13,8 +13,10 @@ from rocpd.convert.gather.context import Context, Damage
 from rocpd.convert.gather.cpu import sample_tracks
 from rocpd.convert.gather.gpu import Dispatches
 from rocpd.convert.gather.rows import events
-from rocpd.convert.model import Annotation, Counters, Texts, Track, relabel
+from rocpd.convert.model import Annotation, Counters, Track
 from rocpd.read.columns import Select, read_all
+from rocpd.read.ids import find_rows, per_id
+from rocpd.read.names import TextCodes
 from rocpd.types import NULL, Floats, Ints
 
 _VALUES = Select(
@@ -32,7 +34,7 @@ class Values:
     event: Ints
     counter: Ints
     value: Floats
-    names: Texts
+    names: TextCodes[str]
     units: dict[int, str]
 
     @property
@@ -43,15 +45,15 @@ class Values:
 
 def values(context: Context) -> Values:
     """Read the counter values of a rank, streamed ones left out."""
-    names, units, known = Texts(), dict[int, str](), dict[int, int]()
+    names, units, known = TextCodes[str](), dict[int, str](), dict[int, int]()
     for number, name, symbol, unit in context.reader.rows("SELECT id, name, symbol, units FROM rocpd_info_pmc"):
-        known[number] = names.number(str(name or symbol or f"counter {number}"))
+        known[number] = names.code(str(name or symbol or f"counter {number}"))
         units.setdefault(known[number], str(unit or ""))
     read = read_all(context.reader, _VALUES)
     (event, pmc), (value,) = read.numbers, read.reals
     keep = ~np.isnan(value) & (event != NULL)
     context.damage.add(Damage.NO_VALUE, "values", len(keep) - int(np.count_nonzero(keep)))
-    counter = relabel(pmc[keep], lambda i: known[i] if i in known else names.number(f"counter {i}"))
+    counter = per_id(pmc[keep], lambda i: known[i] if i in known else names.code(f"counter {i}"))
     return Values(event[keep], counter, value[keep], names, units)
 
 
@@ -66,8 +68,8 @@ class DispatchValues:
 
 def of_dispatches(read: Values, dispatches: Dispatches) -> DispatchValues:
     """Give each dispatch its values, summed over the instances of a counter."""
-    row, known = _match(read.event, dispatches.event)
-    count = max(1, len(read.names.all))
+    row, known = find_rows(dispatches.event, read.event)
+    count = max(1, len(read.names.texts))
     keys, place = np.unique(row[known] * count + read.counter[known], return_inverse=True)
     sums = np.bincount(place, weights=read.value[known], minlength=len(keys))
     return DispatchValues(keys // count, keys % count, sums.astype(np.float64, copy=False))
@@ -79,7 +81,7 @@ def dispatch_counters(context: Context, read: Values, found: DispatchValues, dis
     start, end = dispatches.slices.start[found.row], dispatches.slices.end[found.row]
     result = []
     for agent, counter in sorted(set(zip(agents.tolist(), found.counter.tolist(), strict=True))):
-        name = f"{context.agent(agent)} · {read.names.all[counter]}"
+        name = f"{context.agent(agent)} · {read.names.texts[counter]}"
         unit = read.units.get(counter, "")
         track = context.events.tracks.index(("pmc", agent, counter), lambda: Track(name, unit=unit))  # noqa: B023
         rows = np.flatnonzero((agents == agent) & (found.counter == counter))
@@ -96,15 +98,15 @@ def as_annotations(read: Values, found: DispatchValues, count: int) -> tuple[Ann
         rows = found.counter == counter
         value, present = np.zeros(count), np.zeros(count, bool)
         value[found.row[rows]], present[found.row[rows]] = found.value[rows], True
-        result.append(Annotation(read.names.all[counter], value, present=None if present.all() else present))
+        result.append(Annotation(read.names.texts[counter], value, present=None if present.all() else present))
     return tuple(result)
 
 
 def sample_counters(context: Context, read: Values, dispatches: Dispatches) -> list[Counters]:
     """Give the values of samples as counters on their tracks; values of no event that is shown are counted."""
     rows = events(context.reader, "rocpd_sample", ("track_id", "timestamp", "event_id"))
-    _, of_dispatch = _match(read.event, dispatches.event)
-    place, of_sample = _match(read.event, rows["event_id"])
+    _, of_dispatch = find_rows(dispatches.event, read.event)
+    place, of_sample = find_rows(rows["event_id"], read.event)
     lost = int(np.count_nonzero(~of_dispatch & ~of_sample))
     context.damage.add(Damage.NO_EVENT, "values", lost)
     chosen = place[of_sample]
@@ -114,7 +116,7 @@ def sample_counters(context: Context, read: Values, dispatches: Dispatches) -> l
     tracks = sample_tracks(context)
     result = []
     for track_id, counter in sorted(set(zip(found["track"].tolist(), found["counter"].tolist(), strict=True))):
-        base, name = tracks.get(track_id, ("track ?", None))[0], read.names.all[counter]
+        base, name = tracks.get(track_id, ("track ?", None))[0], read.names.texts[counter]
         title = name if base == name else f"{base} · {name}"
         unit = read.units.get(counter, "")
         track = context.events.tracks.index(("pmc", "sample", track_id, counter), lambda: Track(title, unit=unit))  # noqa: B023
@@ -122,16 +124,6 @@ def sample_counters(context: Context, read: Values, dispatches: Dispatches) -> l
         mine = mine[np.argsort(found["start"][mine], kind="stable")]
         result.append(Counters(np.full(len(mine), track), found["start"][mine], read.value[found["row"][mine]]))
     return result
-
-
-def _match(wanted: Ints, events: Ints) -> tuple[Ints, np.ndarray]:
-    """Give the row of `events` that holds each of `wanted`, and whether there is one."""
-    if not len(events):
-        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), bool)
-    order = np.argsort(events, kind="stable")
-    place = np.minimum(np.searchsorted(events[order], wanted), len(events) - 1)
-    rows = order[place]
-    return rows, events[rows] == wanted
 
 
 def _steps(start: Ints, end: Ints, value: Floats) -> tuple[Ints, Floats]:

@@ -48,7 +48,7 @@ def run() -> None:
 
 def bare_scan(session: Session) -> None:
     """Loop in Python over one cursor reading the columns that both statements use; no joins, one thread."""
-    for part in session.parts:
+    for part in session.attached_tables:
         sql = f'SELECT kernel_id, start, "end" FROM {part.name("rocpd_kernel_dispatch")}'
         for _ in session.connection.execute(sql):
             pass
@@ -63,8 +63,8 @@ class JoinOfUnions:
         for index, opening in enumerate(openings):
             self._connection.execute(f"ATTACH ? AS f{index}", (opening.uri,))
         for base in {each.table for each in view("kernels").tables}:
-            self._create(base, select_text(base, session.parts))
-        one = RankTables("", dict(session.parts[0].tables))
+            self._create(base, select_text(base, session.attached_tables))
+        one = RankTables("", dict(session.attached_tables[0].tables))
         text = select_text("kernels", [one])
         for each in view("kernels").tables[1:]:
             owner = each.key.partition(".")[0]

@@ -63,7 +63,7 @@ def analysis(session: Session, name: str) -> None:
 
 def scan(session: Session) -> None:
     """Loop in Python over one cursor per suffixed table, reading the columns that the full summary uses; no joins."""
-    for part in session.parts:
+    for part in session.attached_tables:
         for base, columns in _COLUMNS.items():
             with _cursor(session, f"SELECT {columns} FROM {part.name(base)}") as rows:
                 for _ in rows:

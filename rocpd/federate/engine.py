@@ -1,6 +1,6 @@
-"""Owns how a statement is answered: planned per rank, or attached on one connection that sees all ranks.
+"""Answers statements: planned per rank, or attached on one connection that sees all ranks.
 
-Decides between the two; `plan` says how a statement can be taken apart, `run` does it. Never decides what counts.
+Decides between the two; `plan` takes a statement apart, `run` runs it. Never decides which rows count.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Engine:
     Args:
         files: the open files.
         ranks: the processes.
-        shares: the files with the tables of their ranks, as own connections name them.
-        parts: each rank's tables as the attached connection names them.
+        shares: the files with the tables of their ranks, as a connection to each names them.
+        tables: each rank's tables as the attached connection names them.
         note: called with what the user should know.
     """
 
@@ -42,10 +42,10 @@ class Engine:
         files: Files,
         ranks: Sequence[Rank],
         shares: Sequence[Share],
-        parts: Sequence[RankTables],
+        tables: Sequence[RankTables],
         note: Callable[[str], None],
     ) -> None:
-        self.parts = parts
+        self._tables = tables
         self._files = files
         self._ranks = ranks
         self._shares = shares
@@ -77,14 +77,14 @@ class Engine:
         return Rows(("step", "where", "sql"), plan.rows(len(self._ranks), runs_attached))
 
     def plan(self, sql: str, parameters: Parameters) -> Plan:
-        """Decide how a statement can run over the ranks."""
+        """Return the plan by which a statement can run over the ranks."""
         from rocpd.federate.plan.planner import plan
 
         positional = 0 if parameters is None or isinstance(parameters, Mapping) else len(parameters)
-        return plan(sql, self.parts, positional)
+        return plan(sql, self._tables, positional)
 
     def attach(self) -> Attached | CopiedDatabase:
-        """Return the one connection that sees all ranks; made when a statement first needs it."""
+        """Return the one connection that sees all ranks; opened when first needed."""
         self._files.check_open()
         if self._attached is None:
             if self._is_copied:
@@ -92,13 +92,13 @@ class Engine:
 
                 self._attached = CopiedDatabase(self._shares, self._note, self._files.limits.busy_ms)
             else:
-                self._attached = Attached(self._ranks, self.parts, self._files.limits.busy_ms)
+                self._attached = Attached(self._ranks, self._tables, self._files.limits.busy_ms)
         return self._attached
 
     @cached_property
     def relations(self) -> tuple[str, ...]:
         """Names of everything that can be selected from: base tables, then views."""
-        return relations(self.parts)
+        return relations(self._tables)
 
     def close(self) -> None:
         """Close the attached connection; idempotent."""
@@ -127,15 +127,15 @@ class Engine:
             if isinstance(parameters, Mapping)
             else {f"{PARAMETER}{index}": value for index, value in enumerate(parameters or ())}
         )
-        has_given_rows = False
+        has_yielded_rows = False
         try:
             for rows in Run(plan, self._shares, self._files, bindings).chunks(progress):
-                has_given_rows = has_given_rows or bool(rows)
+                has_yielded_rows = has_yielded_rows or bool(rows)
                 yield from rows
         except (apsw.Error, RocpdError) as error:
             self._files.check_open()
-            # What fails in parts may still be right as a whole; if not, the whole says so in SQLite's words.
-            if has_given_rows or not isinstance(error, QueryError):
+            # A statement that fails in steps may still run attached; if not, the error there is SQLite's own.
+            if has_yielded_rows or not isinstance(error, QueryError):
                 raise
             yield from self._run_attached(sql, parameters)
 
@@ -154,7 +154,7 @@ class Engine:
         yield from rows
 
     def _holds_a_lock(self, sql: str) -> bool:
-        """Whether a statement, while it is read, locks the copies or a file that a profiler may still write."""
+        """Whether a statement, until its last row is read, locks the copies or a file with a possible writer."""
         is_one_statement = ";" not in sql.strip().rstrip(";")
         is_locking = self._is_copied or any(rank.opening.is_live for rank in self._ranks)
         return is_one_statement and is_locking and bool(named(sql, self.relations))

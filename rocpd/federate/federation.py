@@ -1,4 +1,4 @@
-"""Owns a federation: the selected rows of many files, answering as one read-only database until it is closed.
+"""The federation: the selected rows of many files as one read-only database, until it is closed.
 
 Never changes: another selection is another federation on the same files. Never prints: what the user should know goes
 to `on_note` and stays in `notes`.
@@ -45,13 +45,13 @@ class Notes(list[str]):
 
 
 class Federation(SelectedRanks):
-    """The ranks of a job as one database, as far as a selection lets their rows count.
+    """The selected rows of a job as one database.
 
     Args:
         job: the ranks and their files.
         selection: the rows that count.
         notes: what the user should know; shared by all federations of a job.
-        owns_files: closing this federation closes the files. Those made by `within` and `where` do not own them.
+        owns_files: closing this federation closes the files. Those that `within` and `where` return do not own them.
 
     Attributes:
         views: names of the readable views.
@@ -67,31 +67,31 @@ class Federation(SelectedRanks):
     def within(self, window: Window) -> Self:
         """Return a session in which only events in `window` count, in every table and view.
 
-        It shares files with this one and is closed with it. The window is one of the whole time line, whatever window
-        this session has; filters stay.
+        It shares files with this session and is closed with it. The window is relative to the entire time line and
+        replaces the window of this session; filters stay.
 
         Raises:
-            UsageError: a side that cannot be read, is given twice, an unknown or ambiguous marker, end before start.
-            RocpdError: the window lies outside the trace, or nothing is left.
+            UsageError: a side that is unreadable or given twice, an unknown or ambiguous marker, end before start.
+            RocpdError: the window lies outside the trace, or no event lies in it.
         """
+        without_window = self.selection.with_window(None, {})
         if not window:
-            return self._with(self.job, self.selection.with_window(None, {}))
-        whole = self.selection.with_window(None, {})
+            return self._with(self.job, without_window)
         self._note_alignment()
-        ranks = SelectedRanks(self.job, whole)
+        ranks = SelectedRanks(self.job, without_window)
         interval = resolve(window, self.job.time_line, ranks.map_ranks, self.note)
-        selected = self._with(self.job, whole.with_window(interval, self.job.alignment.offsets))
+        selected = self._with(self.job, without_window.with_window(interval, self.job.alignment.offsets))
         selected.require_rows()
         return selected
 
     def where(self, filters: Filters) -> Self:
-        """Return a session in which only what `filters` name counts: some ranks, agents, streams, categories, kernels.
+        """Return a session in which only events that pass `filters` count.
 
-        It shares files with this one and is closed with it. Filters and window of this session hold too.
+        It shares files with this session and is closed with it. The filters and the window of this session still apply.
 
         Raises:
-            UsageError: a filter that can't be read.
-            RocpdError: nothing is left.
+            UsageError: a filter that cannot be parsed.
+            RocpdError: no event passes the filters.
         """
         job = self.job.of_ranks(select_ranks(self.ranks, filters), keep_alignment=self.window is not None)
         by_rank = job.map_ranks(functools.partial(row_conditions, filters), Selection())
@@ -109,7 +109,7 @@ class Federation(SelectedRanks):
 
     @cached_property
     def _engine(self) -> Engine:
-        return Engine(self.job.files, self.ranks, self.shares, self.parts, self.note)
+        return Engine(self.job.files, self.ranks, self.shares, self.attached_tables, self.note)
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -124,19 +124,19 @@ class Federation(SelectedRanks):
         strategy: str | Strategy = Strategy.AUTO,
         on_progress: Progress | None = None,
     ) -> Rows:
-        """Run SQL on all ranks; base tables and views are those of the whole job.
+        """Run SQL on all ranks; base tables and views hold the rows of the entire job.
 
         Args:
-            sql: one or more statements; reads, and writes to temp tables and views.
+            sql: one or more statements, which may write to temp tables and views only.
             parameters: values for `?` or `:name`.
             strategy: `auto`, or force `rows`, `aggregates` or `attached`; the answer is the same.
             on_progress: called with (ranks done, ranks in all) while a statement runs rank by rank.
 
         Raises:
             QueryError: SQLite refuses the statement, or it would write to a file.
-            InputError: a file turns out to be damaged or locked; the cursor may raise it too.
-            UsageError: the statement can't run by the strategy that was forced.
-            ClosedError: the session was closed.
+            InputError: a file turns out to be damaged or locked; iterating over the rows may raise it too.
+            UsageError: the statement cannot run by the strategy that is forced.
+            ClosedError: the session is closed.
         """
         return self._engine.execute(sql, parameters, Strategy(strategy), on_progress)
 
@@ -156,18 +156,18 @@ class Federation(SelectedRanks):
 
     @property
     def connection(self) -> apsw.Connection:
-        """The attached read-only connection; `parts` name each rank's tables on it."""
+        """The attached read-only connection; `attached_tables` names each rank's tables on it."""
         return self._engine.attach().connection
 
     def open_views(self) -> apsw.Connection:
-        """Create every table and view, and return the connection itself, for tools that take one; do not close it."""
+        """Create all tables and views and return the attached connection, for tools that take one; do not close it."""
         attached = self._engine.attach()
         attached.prepare(" ".join(self.tables))
         return attached.connection
 
     @property
     def alignment(self) -> Alignment:
-        """What is added to each rank's timestamps where ranks are laid on one time line [ns]; noted once."""
+        """What is added to each rank's timestamps to align all ranks on one time line [ns]; noted once."""
         self._note_alignment()
         return self.job.alignment
 
@@ -184,7 +184,7 @@ class Federation(SelectedRanks):
         return (line.start, line.end) if line else None
 
     def close(self) -> None:
-        """Close the files and delete recovered copies; closing what `within` or `where` made leaves them open."""
+        """Close the files and delete recovered copies; closing what `within` or `where` returned leaves them open."""
         if self._owns_files:
             self.job.files.close()
         elif "_engine" in vars(self):

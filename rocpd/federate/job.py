@@ -1,4 +1,4 @@
-"""Owns what a job is: its ranks, the files they lie in, when they ran, and whose clocks compare.
+"""The job: its ranks, their files, when they ran, and whose clocks compare.
 
 Never changes: fewer ranks are another job on the same files. Never decides which events count (`select` does).
 """
@@ -42,9 +42,9 @@ class Job:
     Args:
         ranks: the processes, by rank number.
         files: the open files.
-        how: how ranks are laid on one time line.
-        clock_offsets: host -> what is added to its times [ns], where it is known; replaces `how`.
-        kept_alignment: what was added to times when there were more ranks, for a window that goes by it.
+        how: how ranks are aligned on one time line.
+        clock_offsets: host -> what is added to its times [ns]; if there are any, they replace `how`.
+        kept_alignment: that of the job with more ranks, on which a window was resolved.
     """
 
     ranks: tuple[Rank, ...]
@@ -54,13 +54,13 @@ class Job:
     kept_alignment: Alignment | None = None
 
     def of_ranks(self, ranks: tuple[Rank, ...], *, keep_alignment: bool) -> Job:
-        """Return the job of some of the ranks, aligned anew or as they are aligned in this one."""
+        """Return the job of some of the ranks, aligned anew or as in this one."""
         if len(ranks) == len(self.ranks):
             return self
         return dataclasses.replace(self, ranks=ranks, kept_alignment=self.alignment if keep_alignment else None)
 
     @cached_property
-    def parts(self) -> dict[int, RankTables]:
+    def rank_tables(self) -> dict[int, RankTables]:
         """Rank number -> its tables as a connection to its own file names them."""
         further = _further(self.ranks)
         return {
@@ -71,7 +71,7 @@ class Job:
     @cached_property
     def shares(self) -> tuple[Share, ...]:
         """The files, or blocks of ranks of a merged one, with all rows of their ranks."""
-        return shares_of(self.ranks, tuple(self.parts.values()), usable_cores())
+        return shares_of(self.ranks, tuple(self.rank_tables.values()), usable_cores())
 
     @cached_property
     def spans(self) -> dict[int, Span]:
@@ -89,7 +89,7 @@ class Job:
 
     @cached_property
     def alignment(self) -> Alignment:
-        """What is added to each rank's timestamps where ranks are laid on one time line [ns].
+        """What is added to each rank's timestamps to align all ranks on one time line [ns].
 
         Raises:
             UsageError: an offset is given for a host that no rank ran on.
@@ -106,14 +106,13 @@ class Job:
         return TimeLine.of(self.spans, self.alignment.offsets)
 
     def reader(self, rank: int, selection: Selection) -> RankReader:
-        """Return what reads the rows of a rank that count, by its number."""
+        """Return the reader of the selected rows of a rank, by its number."""
         self.files.check_open()
-        place = self._places[rank]
-        part, share = self.parts[rank], self._share_of[rank]
-        return RankReader(self.ranks[place], selection.apply(rank, part), partial(self.files.pool.lend, share))
+        tables = selection.apply(rank, self.rank_tables[rank])
+        return RankReader(self._by_number[rank], tables, partial(self.files.pool.lend, self._share_of[rank]))
 
     def map_ranks(self, work: Callable[[RankReader], Answer], selection: Selection) -> Iterator[tuple[Rank, Answer]]:
-        """Do `work` for each rank, on all cores where that pays; yield the answers in rank order.
+        """Do `work` for each rank, on all cores where that is faster; yield the answers in rank order.
 
         Args:
             work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
@@ -123,13 +122,14 @@ class Job:
             what `work` raises.
         """
         self.files.check_open()
-        tasks = [RankTask(rank, selection.apply(rank.number, self.parts[rank.number]), work) for rank in self.ranks]
+        tables = self.rank_tables
+        tasks = [RankTask(rank, selection.apply(rank.number, tables[rank.number]), work) for rank in self.ranks]
         with contextlib.closing(self.files.executor.each(run_task, tasks, self.ranks)) as answers:
             yield from zip(self.ranks, answers, strict=True)
 
     @cached_property
-    def _places(self) -> dict[int, int]:
-        return {rank.number: place for place, rank in enumerate(self.ranks)}
+    def _by_number(self) -> dict[int, Rank]:
+        return {rank.number: rank for rank in self.ranks}
 
     @cached_property
     def _share_of(self) -> dict[int, Share]:
@@ -137,7 +137,7 @@ class Job:
 
 
 def _further(ranks: tuple[Rank, ...]) -> dict[str, tuple[str, ...]]:
-    """Base table -> columns beyond the contract, over all ranks in their order."""
+    """Return base table -> columns beyond the contract, over all ranks in their order."""
     contract = {base: frozenset(column.name.lower() for column in table(base).columns) for base in TABLES}
     further: dict[str, dict[str, str]] = {}
     for shape in {id(rank.tables): rank.tables for rank in ranks}.values():

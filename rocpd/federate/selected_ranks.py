@@ -1,4 +1,4 @@
-"""Owns the ranks of a job as a selection lets their rows count: their tables, and work on each of them.
+"""The ranks of a job with their selected rows: their tables, and work on each of them.
 
 Never changes, never plans a statement. Another selection is another value on the same files.
 """
@@ -25,7 +25,7 @@ from rocpd.types import Answer
 
 
 class SelectedRanks:
-    """The ranks of a job and the rows of theirs that count.
+    """The ranks of a job and their selected rows.
 
     Args:
         job: the ranks and their files.
@@ -55,12 +55,12 @@ class SelectedRanks:
     def shares(self) -> tuple[Share, ...]:
         """The files, or blocks of ranks of a merged one, with the selected rows of their ranks."""
         return tuple(
-            dataclasses.replace(share, parts=tuple(map(self.selection.apply, share.ranks, share.parts)))
+            dataclasses.replace(share, tables=tuple(map(self.selection.apply, share.ranks, share.tables)))
             for share in self.job.shares
         )
 
     @cached_property
-    def parts(self) -> tuple[RankTables, ...]:
+    def attached_tables(self) -> tuple[RankTables, ...]:
         """Each rank's tables, with the selected rows, as the attached connection names them."""
         schemas = schemas_of(self.ranks)
         return tuple(self.rank_tables(rank.number, schemas[rank.opening]) for rank in self.ranks)
@@ -70,9 +70,9 @@ class SelectedRanks:
 
         Args:
             rank: its number.
-            schema: the name under which the connection has the rank's file attached; None: it is its own file.
+            schema: the name under which the connection has the rank's file attached; None: a connection to that file.
         """
-        return self.selection.apply(rank, dataclasses.replace(self.job.parts[rank], schema=schema))
+        return self.selection.apply(rank, dataclasses.replace(self.job.rank_tables[rank], schema=schema))
 
     @property
     def spans(self) -> dict[int, Span]:
@@ -87,11 +87,11 @@ class SelectedRanks:
         return self.job.clock_domains
 
     def reader(self, rank: int) -> RankReader:
-        """Return what reads one rank, by its number."""
+        """Return the reader of one rank, by its number."""
         return self.job.reader(rank, self.selection)
 
     def map_ranks(self, work: Callable[[RankReader], Answer]) -> Iterator[tuple[Rank, Answer]]:
-        """Do `work` for each rank, on all cores where that pays; yield the answers in rank order.
+        """Do `work` for each rank, on all cores where that is faster; yield the answers in rank order.
 
         Args:
             work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
@@ -102,12 +102,12 @@ class SelectedRanks:
         return self.job.map_ranks(work, self.selection)
 
     def count(self, rank: int, base: str, condition: str = "1") -> int:
-        """Return how many rows of a table of a rank count; `condition` is SQL on its columns."""
+        """Return the number of selected rows of a rank's table; `condition` is SQL on its columns."""
         sql = f"SELECT COUNT(*) FROM {quote_name(base)} WHERE {condition}"
         return cast("int", self.reader(rank).rows(sql)[0][0])
 
     def require_rows(self) -> None:
-        """Refuse a selection without rows: in the tables that filters name, if any, else in all.
+        """Refuse a selection without rows in the tables that filters name, if any, or else in all tables.
 
         Raises:
             RocpdError: no row is left.
@@ -115,9 +115,9 @@ class SelectedRanks:
         if self.window is None and not self.selection.filtered:
             return
         for share in self.shares:
-            for number, part in zip(share.ranks, share.parts, strict=True):
+            for number, tables in zip(share.ranks, share.tables, strict=True):
                 reader = self.reader(number)
-                for base in self.selection.tables_to_check(number, part):
+                for base in self.selection.tables_to_check(number, tables):
                     if reader.rows(f"SELECT 1 FROM {quote_name(base)} LIMIT 1"):
                         return
         raise self.selection.empty_error()

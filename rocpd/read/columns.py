@@ -144,7 +144,7 @@ def pieces(
         QueryError, InputError: as for `RankReader.rows`.
     """
     with reader.lend() as database:
-        run = partial(database.execute, parts=(reader.part,))
+        run = partial(database.execute, tables=(reader.part,))
         if select.base and _has_key(reader, select.base, database):
             yield from _by_key(run, select, damaged, size)
         else:

@@ -102,7 +102,7 @@ def _valued(session: rocpd.Session) -> str:
     parts = (
         f"SELECT {part.rank}, event_id FROM {part.name('rocpd_pmc_event')}"
         + (" WHERE sample_id IS NULL" if "sample_id" in part.tables["rocpd_pmc_event"] else "")
-        for part in session.parts
+        for part in session.attached_tables
         if "rocpd_pmc_event" in part.tables
     )
     return " UNION ALL ".join(parts)

@@ -164,7 +164,7 @@ def test_a_client_that_is_closed_or_cannot_wait(files: list[Path], local: distri
         async with connect_to(local.scheduler_address, set_as_default=False, asynchronous=True) as client:
             rocpd.connect(files, client=client)
 
-    with pytest.raises(UsageError, match="no client that can wait"):
+    with pytest.raises(UsageError, match="client: not a synchronous one"):
         asyncio.run(in_a_loop())
     early = connect_to(local, set_as_default=False)
     session = rocpd.connect(files, client=early)

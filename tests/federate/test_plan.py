@@ -137,21 +137,21 @@ def agrees(session: rocpd.Session, sql: str, parameters: tuple[object, ...] = ()
 @pytest.mark.parametrize("sql", ROWS)
 def test_every_rank_answers_with_its_own_rows(sql: str, session: rocpd.Session) -> None:
     parameters = (7,) * sql.count("?")
-    chosen = plan(sql, session.parts, len(parameters))
+    chosen = plan(sql, session.attached_tables, len(parameters))
     assert (chosen.strategy, chosen.reason) == (Strategy.ROWS, "every rank returns its own rows")
     agrees(session, sql, parameters)
 
 
 @pytest.mark.parametrize("sql", AGGREGATES)
 def test_every_rank_answers_with_its_share(sql: str, session: rocpd.Session) -> None:
-    chosen = plan(sql, session.parts)
+    chosen = plan(sql, session.attached_tables)
     assert chosen.strategy is Strategy.AGGREGATES, chosen.reason
     agrees(session, sql)
 
 
 @pytest.mark.parametrize("sql", ATTACHED)
 def test_what_runs_attached_and_why(sql: str, session: rocpd.Session) -> None:
-    chosen = plan(sql, session.parts)
+    chosen = plan(sql, session.attached_tables)
     assert chosen.strategy is Strategy.ATTACHED
     assert ATTACHED[sql] in chosen.reason
     assert chosen.sql == sql
@@ -165,7 +165,7 @@ def test_names_that_plans_use_are_anybodys(session: rocpd.Session) -> None:
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_every_view_is_planned(name: str, session: rocpd.Session) -> None:
-    chosen = plan(f"SELECT * FROM {name}", session.parts)
+    chosen = plan(f"SELECT * FROM {name}", session.attached_tables)
     assert chosen.strategy is (Strategy.ROWS if view(name).is_rows else Strategy.AGGREGATES), chosen.reason
     agrees(session, f"SELECT * FROM {name}")
 
@@ -181,7 +181,9 @@ def documented() -> list[str]:
 
 @pytest.mark.parametrize("sql", documented())
 def test_every_documented_statement_is_planned(sql: str, session: rocpd.Session) -> None:
-    assert plan(sql, session.parts).strategy is not Strategy.ATTACHED, plan(sql, session.parts).reason
+    assert plan(sql, session.attached_tables).strategy is not Strategy.ATTACHED, plan(
+        sql, session.attached_tables
+    ).reason
     if "limit" not in sql.lower():
         agrees(session, sql)
 
@@ -194,7 +196,7 @@ def test_a_group_is_compared_as_its_column_was(session: rocpd.Session) -> None:
         ("SELECT t FROM (SELECT tid + 0 AS t, count(*) FROM kernels GROUP BY 1) WHERE t = '16'", []),
         ("WITH t AS (SELECT DISTINCT tid FROM kernels) SELECT count(*) FROM t WHERE tid IN ('16')", [(1,)]),
     ):
-        assert plan(sql, session.parts).strategy is Strategy.AGGREGATES
+        assert plan(sql, session.attached_tables).strategy is Strategy.AGGREGATES
         assert session.execute(sql).fetchall() == found, sql
 
 

@@ -73,7 +73,7 @@ def test_statements_of_the_documents(session: rocpd.Session) -> None:
     assert {"README.md", "recipes.md", "simulate.md", "tour.md", "convert.md"} <= set(statements.values())
     rows = 0
     for sql in statements:
-        chosen = plan(sql, session.parts)
+        chosen = plan(sql, session.attached_tables)
         if re.search(r"\bfrom\b", sql, re.I):
             assert chosen.strategy is not Strategy.ATTACHED, (sql, chosen.reason)
         whole = re.sub(r"\s+limit\s+\d+\s*$", "", sql, flags=re.I)  # what is cut off is not always told by the order

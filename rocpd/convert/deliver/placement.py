@@ -51,7 +51,7 @@ def placements(session: Federation, *, aligned: bool = True) -> tuple[Placement,
             pids[rank.number],
             offsets.get(rank.number, 0),
             session.window,
-            session.selection.apply_filters(rank.number, session.job.parts[rank.number]),
+            session.selection.apply_filters(rank.number, session.job.rank_tables[rank.number]),
         )
         for position, rank in enumerate(session.ranks, start=1)
     )

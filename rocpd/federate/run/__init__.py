@@ -1,1 +1,1 @@
-"""Running statements and work on ranks: threads, processes, a cluster, one attached connection."""
+"""Runs statements and work on ranks: threads, processes, a cluster, one attached connection. Chooses no strategy."""

@@ -1,4 +1,4 @@
-"""Owns the one connection with all files attached.
+"""One connection with all files attached.
 
 Never renders views (`unify` does) and never decides how a file is opened (`opening` did).
 """
@@ -20,14 +20,14 @@ ATTACH_LIMIT = apsw.Connection(":memory:").limit(apsw.SQLITE_LIMIT_ATTACHED)
 
 
 def schemas_of(ranks: Iterable[Rank]) -> dict[Opening, str]:
-    """Give the schema name of each file on the attached connection."""
+    """Return the schema name of each file on the attached connection."""
     return {opening: f"f{index}" for index, opening in enumerate(dict.fromkeys(rank.opening for rank in ranks))}
 
 
 class Attached:
     """One in-memory connection with the files of all ranks attached read-only."""
 
-    def __init__(self, ranks: Sequence[Rank], parts: Sequence[RankTables], busy_ms: int) -> None:
+    def __init__(self, ranks: Sequence[Rank], tables: Sequence[RankTables], busy_ms: int) -> None:
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
         self.connection = apsw.Connection(":memory:", flags=flags)
         try:
@@ -39,7 +39,7 @@ class Attached:
         except BaseException:
             self.connection.close()
             raise
-        self._unifier = Unifier(self.connection, parts)
+        self._unifier = Unifier(self.connection, tables)
 
     def prepare(self, sql: str) -> None:
         """Create the views that `sql` names."""

@@ -1,6 +1,6 @@
-"""Owns work on a Dask cluster: batches of ranks as tasks, tried again when a worker is lost, answers in rank order.
+"""Works on a Dask cluster: batches of ranks are tasks, repeated when a worker is lost; answers come in rank order.
 
-Workers open the files for themselves and need this package. Never sends a file, and never starts a cluster.
+Workers open the files by themselves and need this package. Never sends a file, never starts a cluster.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-_TASKS_PER_THREAD = 4  # so that all end at about the same time
+_TASKS_PER_THREAD = 4  # so that all threads end at about the same time
 _MOST_BYTES = 256 << 20  # of a task
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where a file can be read: its size [bytes], and the workers, none for any."""
+class _Location:
+    """Size of a file [bytes], and the workers that can read it; empty: any."""
 
     size: int
     workers: tuple[str, ...]
@@ -48,7 +48,7 @@ class _Place:
 
 @dataclass(frozen=True)
 class _Batch:
-    """What one task does, on which workers."""
+    """The ranks or shares of one task, and the workers that may do it; empty: any."""
 
     items: list[Any]
     workers: tuple[str, ...]
@@ -62,7 +62,7 @@ def dial(address: str, seconds: float) -> Client:
         seconds: how long to wait for it [s].
 
     Raises:
-        UsageError: nobody answers there, or `distributed` is not installed.
+        UsageError: no scheduler answers there, or `distributed` is not installed.
     """
     try:
         from distributed import Client
@@ -73,9 +73,9 @@ def dial(address: str, seconds: float) -> Client:
         if time.monotonic() > end:
             raise UsageError(f"no scheduler at {address}: no such file", "`dask scheduler --scheduler-file` writes it")
         time.sleep(0.1)
-    where = {"scheduler_file": address} if address.endswith(".json") else {"address": address}
+    target = {"scheduler_file": address} if address.endswith(".json") else {"address": address}
     try:
-        return Client(**where, timeout=seconds, set_as_default=False)  # type: ignore[no-untyped-call]
+        return Client(**target, timeout=seconds, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError, TypeError) as error:
         raise UsageError(f"no scheduler at {address}: {error}", "start one with `dask scheduler`") from error
 
@@ -87,11 +87,11 @@ class Cluster:
         client: a `distributed.Client`, or the address of a scheduler as for `dial`.
         local_hosts: a file is read by a worker on the host that its path or its metadata names.
         on_note: called with what the user should know.
-        limits: sizes of its tasks, and how long to wait for it.
+        limits: sizes of its tasks, and how long to wait for the scheduler.
 
     Raises:
-        UsageError: no scheduler there; workers without this package, or with another version of it; a client that is
-            closed, or works in an event loop.
+        UsageError: no scheduler at the address; workers without this package, or with another version of it; a client
+            that is closed, or asynchronous.
     """
 
     is_remote = True
@@ -107,22 +107,21 @@ class Cluster:
         self._owned = isinstance(client, str)
         self._client: Any = dial(client, limits.dial_s) if isinstance(client, str) else client
         if getattr(self._client, "asynchronous", True):
-            raise UsageError(f"no client that can wait: {client!r}", "distributed.Client(…, asynchronous=False)")
+            raise UsageError(f"client: not a synchronous one: {client!r}", "distributed.Client(…, asynchronous=False)")
         if self._client.status != "running":
             raise UsageError(f"the client of the cluster is {self._client.status}", "make a new one")
         versions: Any = self._client.get_versions(packages=["rocpd"])
-        versions = versions["workers"]
-        others = {found["packages"].get("rocpd") for found in versions.values()} - {__version__}
+        others = {worker["packages"].get("rocpd") for worker in versions["workers"].values()} - {__version__}
         if others:
-            told = ", ".join(sorted(str(version) for version in others)).replace("None", "none")
-            raise UsageError(f"workers have another rocpd than {__version__}: {told}", "install it on all nodes")
-        if not versions and on_note:
+            listed = ", ".join(sorted(str(version) for version in others)).replace("None", "none")
+            raise UsageError(f"workers have another rocpd than {__version__}: {listed}", "install it on all nodes")
+        if not versions["workers"] and on_note:
             on_note(f"{self._client.scheduler_info()['address']} has no workers yet: waiting for them")
         self._hosts: dict[str, list[str]] | None = {} if local_hosts else None
 
     def rows(self, request: Request, shares: Sequence[Share], progress: Progress | None) -> Iterator[list[Row]]:
         """As `Executor.rows`; partial aggregates are added up on the way, as a tree."""
-        with self._told():
+        with self._as_rocpd_errors():
             yield from (
                 self._merged(request, shares, progress) if request.merges else self._streamed(request, shares, progress)
             )
@@ -146,7 +145,7 @@ class Cluster:
             fan_in = self._limits.fan_in
             while len(level) > fan_in:
                 groups = [level[i : i + fan_in] for i in range(0, len(level), fan_in)]
-                level = [self._client.submit(_together, group, request.merges, pure=False) for group in groups]
+                level = [self._client.submit(_added_up, group, request.merges, pure=False) for group in groups]
                 futures += level
             for future in level:
                 yield pickle.loads(future.result())
@@ -155,34 +154,36 @@ class Cluster:
         self, work: Callable[[Task], Answer], tasks: Sequence[Task], ranks: Sequence[Rank]
     ) -> Generator[Answer, None, None]:
         """As `Executor.each`."""
-        with self._told():
+        with self._as_rocpd_errors():
             sizes = {file: file.size // count for file, count in Counter(rank.opening for rank in ranks).items()}
-            places = [_Place(sizes[rank.opening], self._workers(rank.opening.path, rank.hostname)) for rank in ranks]
-            batches = self._batches(tasks, places)
+            locations = [
+                _Location(sizes[rank.opening], self._workers(rank.opening.path, rank.hostname)) for rank in ranks
+            ]
+            batches = self._batches(tasks, locations)
             with contextlib.closing(self._in_order(_each, work, batches)) as answers:
-                for found in answers:
-                    yield from found
+                for answers_of_batch in answers:
+                    yield from answers_of_batch
 
     def close(self) -> None:
-        """Close the client if it is our own."""
+        """Close the client if it was made here."""
         if self._owned:
             self._client.close()
 
-    def _in_order(self, work: Callable[..., bytes], what: object, batches: Sequence[_Batch]) -> Generator[Any]:
-        """Give what `work` gives of each batch; few more batches than the cluster has threads are under way."""
-        submit = functools.partial(self._submit, work, what)
+    def _in_order(self, work: Callable[..., bytes], argument: object, batches: Sequence[_Batch]) -> Generator[Any]:
+        """Yield the answer of `work` to each batch; twice as many batches as the cluster has threads are under way."""
+        submit = functools.partial(self._submit, work, argument)
         with self._futures() as futures:
             for answer in in_order(submit, batches, 2 * max(1, self._threads()), futures):
                 yield pickle.loads(answer)
 
-    def _submit(self, work: Callable[..., object], what: object, batch: _Batch) -> Future[Any]:
+    def _submit(self, work: Callable[..., object], argument: object, batch: _Batch) -> Future[Any]:
         return cast(
-            "Future[Any]", self._client.submit(work, what, batch.items, workers=batch.workers or None, pure=False)
+            "Future[Any]", self._client.submit(work, argument, batch.items, workers=batch.workers or None, pure=False)
         )
 
     @contextlib.contextmanager
     def _futures(self) -> Iterator[deque[Future[Any]]]:
-        """Tasks that nobody wants any more when the block ends: Ctrl-C, an error, an abandoned result."""
+        """Yield a list of tasks that are cancelled when the block ends: Ctrl-C, an error, an abandoned result."""
         futures: deque[Future[Any]] = deque()
         try:
             yield futures
@@ -208,28 +209,26 @@ class Cluster:
         workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
         return sum(worker["nthreads"] for worker in workers)
 
-    def _batches(self, items: Sequence[Item], places: Sequence[_Place]) -> list[_Batch]:
-        """Put neighbours of one place together, so that all tasks read about as much."""
-        whole = sum(place.size for place in places)
-        most = min(max(whole // (_TASKS_PER_THREAD * max(1, self._threads())), self._limits.task_bytes), _MOST_BYTES)
+    def _batches(self, items: Sequence[Item], locations: Sequence[_Location]) -> list[_Batch]:
+        """Put neighbours with the same workers into batches, so that all tasks read about as much."""
+        total = sum(location.size for location in locations)
+        most = min(max(total // (_TASKS_PER_THREAD * max(1, self._threads())), self._limits.task_bytes), _MOST_BYTES)
         batches: list[_Batch] = []
         size = 0
-        for item, place in zip(items, places, strict=True):
-            if not batches or batches[-1].workers != place.workers or size + place.size > most:
-                batches.append(_Batch([], place.workers))
+        for item, location in zip(items, locations, strict=True):
+            if not batches or batches[-1].workers != location.workers or size + location.size > most:
+                batches.append(_Batch([], location.workers))
                 size = 0
             batches[-1].items.append(item)
-            size += place.size
+            size += location.size
         return batches
 
     def _batches_of(self, shares: Sequence[Share]) -> list[_Batch]:
-        workers = (self._workers(share.opening.path, share.parts[0].hostname) for share in shares)
-        return self._batches(
-            shares, [_Place(share.opening.size, own) for share, own in zip(shares, workers, strict=True)]
-        )
+        workers = (self._workers(share.opening.path, share.tables[0].hostname) for share in shares)
+        return self._batches(shares, [_Location(s.opening.size, w) for s, w in zip(shares, workers, strict=True)])
 
     def _workers(self, path: Path, hostname: str | None) -> tuple[str, ...]:
-        """Addresses of the workers on a file's host; none: any may read it."""
+        """Return the addresses of the workers on a file's host; empty: any may read it."""
         if self._hosts is None:
             return ()
         if not self._hosts:
@@ -244,8 +243,8 @@ class Cluster:
         )
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """What goes wrong with the cluster itself becomes an error of ours."""
+    def _as_rocpd_errors(self) -> Iterator[None]:
+        """Turn errors of the cluster itself into errors with a message and a hint."""
         from concurrent.futures import CancelledError
 
         from distributed import KilledWorker
@@ -274,7 +273,7 @@ def _short(host: str) -> str:
     return host.split(".")[0].lower()
 
 
-# What tasks give is pickled here: Dask would look at every value of a list to see whether it knows better.
+# Answers of tasks are pickled here: Dask would inspect every value of a list to find a better way.
 
 
 def _rows(request: Request, shares: Iterable[Share]) -> bytes:
@@ -287,9 +286,9 @@ def _rows(request: Request, shares: Iterable[Share]) -> bytes:
     return pickle.dumps(reduced(rows, request.merges))
 
 
-def _together(parts: Iterable[bytes], merges: Sequence[str]) -> bytes:
-    """On a worker: add partial aggregates up."""
-    return pickle.dumps(reduced(itertools.chain.from_iterable(map(pickle.loads, parts)), merges))
+def _added_up(partials: Iterable[bytes], merges: Sequence[str]) -> bytes:
+    """On a worker: add up partial aggregates."""
+    return pickle.dumps(reduced(itertools.chain.from_iterable(map(pickle.loads, partials)), merges))
 
 
 def _each(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> bytes:
@@ -300,7 +299,7 @@ def _each(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> bytes:
 
 
 def _cancelled() -> Callable[[], bool]:
-    """Give what says whether the task that runs in this thread is not wanted any more: Dask lets it run on."""
+    """Return a function that tells whether the task of this thread was cancelled: Dask itself lets it run on."""
     from distributed import get_worker
     from distributed.worker import thread_state  # type: ignore[attr-defined]
 

@@ -1,7 +1,7 @@
-"""Owns the one connection that a worker keeps between tasks, to the file it read last.
+"""The one connection that a worker keeps open between tasks, to the file it read last.
 
-The ranks of a merged file are tasks of their own, and SQLite reads the whole schema whenever the file is opened: kept
-open, that happens once per worker, not once per rank. Nothing is kept outside of a worker's tasks.
+Each rank of a merged file is a task, and SQLite reads the entire schema whenever a file is opened: kept open, that
+happens once per worker, not once per rank. Nothing stays open outside of a worker's tasks.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from rocpd.federate.run.pool import Share, ShareDatabase
 from rocpd.schema.render import RankTables
 from rocpd.types import Answer
 
-_HERE = threading.local()  # cache: that of whoever's task this thread does
+_THREAD = threading.local()  # its `cache` is that of the worker whose task runs in this thread
 
 
 class ConnectionCache:
-    """Does tasks one after the other; what `borrow` opens for one stays open for the next."""
+    """Runs tasks one after the other; the file that `borrow` opens for one stays open for the next."""
 
     def __init__(self) -> None:
         self._idle: ShareDatabase | None = None
 
     def run(self, work: Callable[[Task], Answer], task: Task) -> Answer:
-        """Give `work(task)`."""
-        before = getattr(_HERE, "cache", None)
-        _HERE.cache = self
+        """Return `work(task)`."""
+        outer = getattr(_THREAD, "cache", None)
+        _THREAD.cache = self
         try:
             return work(task)
         finally:
-            _HERE.cache = before
+            _THREAD.cache = outer
 
     def take(self, opening: Opening) -> ShareDatabase | None:
-        """Give what is kept if it is this file, and keep nothing any more."""
+        """Remove and return the open connection if it is to this file; else close it."""
         idle, self._idle = self._idle, None
         if idle and idle.share.opening != opening:
             idle.close()
             return None
         return idle
 
-    def give(self, database: ShareDatabase) -> None:
-        """Keep a file that nobody reads any more."""
+    def put_back(self, database: ShareDatabase) -> None:
+        """Keep a connection open that is no longer in use."""
         self.close()
         self._idle = database
 
@@ -57,18 +57,19 @@ class ConnectionCache:
 
 
 @contextlib.contextmanager
-def borrow(opening: Opening, part: RankTables) -> Iterator[ShareDatabase]:
-    """Lend a connection to a file for the length of a block.
+def borrow(opening: Opening, tables: RankTables) -> Iterator[ShareDatabase]:
+    """Yield a connection to a file for the duration of a block.
 
     Args:
         opening: the file.
-        part: tables of a rank in it; statements say whose they mean.
+        tables: those of any rank in it; each statement names the tables that it reads.
 
     Raises:
         InputError: the file cannot be opened.
     """
-    cache: ConnectionCache | None = getattr(_HERE, "cache", None)
-    database = (cache.take(opening) if cache else None) or ShareDatabase(Share(opening, 0, (part.rank or 0,), (part,)))
+    cache: ConnectionCache | None = getattr(_THREAD, "cache", None)
+    database = cache.take(opening) if cache else None
+    database = database or ShareDatabase(Share(opening, 0, (tables.rank or 0,), (tables,)))
     try:
         yield database
     except BaseException:
@@ -76,6 +77,6 @@ def borrow(opening: Opening, part: RankTables) -> Iterator[ShareDatabase]:
         raise
     # A statement left open would keep the file locked.
     if cache and database.connection.txn_state() == apsw.SQLITE_TXN_NONE:
-        cache.give(database)
+        cache.put_back(database)
     else:
         database.close()

@@ -1,6 +1,6 @@
-"""Owns statements over more files than SQLite can attach: the tables they name are copied into a temporary database.
+"""For statements over more files than SQLite can attach: copies the tables they name into a temporary database.
 
-Only tables, columns and rows that a statement can see are copied. The temporary database is SQLite's own: on disk in
+Copies only tables, columns and rows that a statement can see. The temporary database is SQLite's own: on disk in
 `$SQLITE_TMPDIR` or `$TMPDIR`, deleted by the system even when the process is killed.
 """
 
@@ -30,22 +30,21 @@ class CopiedDatabase:
         self._shares = shares
         self._note = note
         self._copied: dict[str, set[str]] = {}
-        # The rows that do not count are not copied, so the copies need no conditions.
-        numbered = {n: part for share in shares for n, part in zip(share.ranks, share.parts, strict=True)}
-        self.parts = tuple(dataclasses.replace(numbered[number], only={}) for number in sorted(numbered))
-        self._unifier = Unifier(self.connection, self.parts)
-        self.relations = self._unifier.relations
+        # Only selected rows are copied, so the copies need no conditions.
+        by_rank = {n: tables for share in shares for n, tables in zip(share.ranks, share.tables, strict=True)}
+        self._tables = tuple(dataclasses.replace(by_rank[number], only={}) for number in sorted(by_rank))
+        self._unifier = Unifier(self.connection, self._tables)
         guard(self.connection)
 
     def prepare(self, sql: str) -> None:
-        """Copy what `sql` names and is not there yet, and create its views.
+        """Copy the tables that `sql` names, unless they are copied already, and create its views.
 
         Raises:
             InputError: a file cannot be read.
         """
         missing = {
             base: columns
-            for base, columns in self._needs(sql).items()
+            for base, columns in self._visible_columns(sql).items()
             if base not in self._copied or not columns <= self._copied[base]
         }
         if missing:
@@ -58,30 +57,30 @@ class CopiedDatabase:
             self._copy(missing)
         self._unifier.prepare(sql)
 
-    def _needs(self, sql: str) -> dict[str, set[str]]:
-        """Base table -> columns that a statement can see; all of them when it names the table itself."""
-        found: dict[str, set[str]] = {}
-        for name in named(sql, self.relations):
+    def _visible_columns(self, sql: str) -> dict[str, set[str]]:
+        """Return base table -> columns that a statement can see; all of them if it names the table itself."""
+        columns: dict[str, set[str]] = {}
+        for name in named(sql, self._unifier.relations):
             if name not in VIEWS:
-                found[name] = {column for part in self.parts for column in part.tables.get(name, ())}
+                columns[name] = {column for tables in self._tables for column in tables.tables.get(name, ())}
             for each in view(name).tables if name in VIEWS else ():
-                found.setdefault(each.table, set()).update(each.columns)
-        return found
+                columns.setdefault(each.table, set()).update(each.columns)
+        return columns
 
-    def _copy(self, needs: dict[str, set[str]]) -> None:
+    def _copy(self, missing: dict[str, set[str]]) -> None:
         connection = self.connection
         connection.authorizer = None
         try:
-            for base, columns in needs.items():
+            for base, columns in missing.items():
                 self._copied[base] = columns | self._copied.get(base, set())
             for share in self._shares:
                 with as_input_error(share.opening.path):
                     try:
                         connection.execute("ATTACH ? AS source", (share.opening.uri,))
                         with connection:
-                            for part in share.parts:
-                                for base in needs:
-                                    self._copy_table(part, base)
+                            for tables in share.tables:
+                                for base in missing:
+                                    self._copy_table(tables, base)
                     finally:
                         if "source" in connection.db_names():
                             connection.execute("DETACH source")
@@ -91,10 +90,10 @@ class CopiedDatabase:
         finally:
             guard(connection)
 
-    def _copy_table(self, part: RankTables, base: str) -> None:
-        if base not in part.tables:
+    def _copy_table(self, tables: RankTables, base: str) -> None:
+        if base not in tables.tables:
             return
-        name = quote_name(base + part.suffix)
+        name = quote_name(base + tables.suffix)
         info = self.connection.execute(f"PRAGMA source.table_info({name})").fetchall()
         wanted = self._copied[base]
         columns = [(column, kind, key) for _, column, kind, _, _, key in info if column in wanted or column == "id"]
@@ -104,7 +103,7 @@ class CopiedDatabase:
             for column, kind, key in columns
         )
         items = ", ".join(quote_name(column) for column, _, _ in columns)
-        condition = f" WHERE {part.only[base]}" if base in part.only else ""
-        self.connection.execute(f"DROP TABLE IF EXISTS main.{name}")  # of a copy that was interrupted, or lacks columns
+        condition = f" WHERE {tables.only[base]}" if base in tables.only else ""
+        self.connection.execute(f"DROP TABLE IF EXISTS main.{name}")  # left by an interrupted copy, or lacking columns
         self.connection.execute(f"CREATE TABLE main.{name} ({declared})")
         self.connection.execute(f"INSERT INTO main.{name} SELECT {items} FROM source.{name}{condition}")

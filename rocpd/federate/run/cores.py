@@ -1,4 +1,4 @@
-"""Owns how many cores this process may use: its CPU affinity (taskset, Slurm) and the CPU quotas of its cgroups."""
+"""How many cores this process may use: by its CPU affinity (taskset, Slurm) and the CPU quotas of its cgroups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def usable_cores(process: Path = _PROCESS) -> int:
 
 
 def _quotas(process: Path) -> Iterator[float]:
-    """Yield the CPU quota of each cgroup that holds the process, in cores; nothing where none is set."""
+    """Yield the CPU quota [cores] of each cgroup that holds the process; nothing where none is set."""
     try:
         groups = [line.split(":", 2) for line in (process / "cgroup").read_text().splitlines()]
         mounts = [line.split() for line in (process / "mountinfo").read_text().splitlines()]

@@ -1,6 +1,6 @@
-"""Owns running a plan: statements in every share by an executor, gathered in order, then combined.
+"""Runs a plan: an executor runs statements in every share, their rows are gathered in order, then combined.
 
-The result does not depend on the executor: what it gives is put together in the order of the shares.
+The result does not depend on the executor: rows are gathered in the order of the shares.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rocpd.types import Progress, Row
 
 
 class Run:
-    """One plan being run over `shares`."""
+    """One run of a plan over the shares of a job."""
 
     def __init__(self, plan: Plan, shares: Sequence[Share], files: Files, bindings: Bindings) -> None:
         self._plan = plan
@@ -29,12 +29,12 @@ class Run:
         self._executor = files.executor
         self._chunk_rows = files.limits.chunk_rows
         self._bindings = bindings
-        self._gathered = apsw.Connection("")  # a temporary file that SQLite deletes, spilled to when it grows
+        self._gathered = apsw.Connection("")  # a temporary file that SQLite deletes, written to only when it grows
         stop_when(self._gathered)
-        self._kept: dict[str, Scatter | Combine] = {}
+        self._stored: dict[str, Scatter | Combine] = {}
 
     def chunks(self, progress: Progress | None = None) -> Iterator[list[Row]]:
-        """Give the rows of the result, some at a time.
+        """Yield the rows of the result, some at a time.
 
         Args:
             progress: called with (ranks done, ranks in all).
@@ -46,15 +46,15 @@ class Run:
         try:
             for step in self._plan.steps:
                 if isinstance(step, Scatter):
-                    self._keep(step, self._scattered(step, progress))
+                    self._store(step, self._scattered(step, progress))
                 else:
-                    self._keep(step, [self._combined(step.select, exact=True)])
+                    self._store(step, [self._combined(step.select, exact=True)])
             if self._plan.strategy is Strategy.ROWS:
                 final = Request(
                     self._plan.final,
                     len(self._plan.columns),
                     self._bindings,
-                    lent=self._lent(self._plan.reads),
+                    gathered=self._gathered_rows(self._plan.reads),
                     chunk_rows=self._chunk_rows,
                 )
                 yield from self._executor.rows(final, self._shares, progress)
@@ -70,23 +70,23 @@ class Run:
             self._bindings,
             step.gives_few_rows,
             True,
-            self._lent(step.reads),
+            self._gathered_rows(step.reads),
             step.merges,
             self._chunk_rows,
         )
         return self._executor.rows(request, self._shares, progress)
 
-    def _lent(self, tables: Iterable[str]) -> tuple[tuple[Scatter | Combine, tuple[Row, ...]], ...]:
-        """Give gathered tables with their rows, for a statement that joins them in every rank."""
+    def _gathered_rows(self, tables: Iterable[str]) -> tuple[tuple[Scatter | Combine, tuple[Row, ...]], ...]:
+        """Return gathered tables with their rows, for a statement that joins them in every rank."""
         return tuple(
-            (self._kept[table], tuple(self._combined(f"SELECT * FROM {quote_name(table)}"))) for table in tables
+            (self._stored[table], tuple(self._combined(f"SELECT * FROM {quote_name(table)}"))) for table in tables
         )
 
     def _combined(self, select: str, exact: bool = False) -> Cursor:
         return Cursor(self._gathered, select, self._bindings, exact=exact)
 
-    def _keep(self, step: Scatter | Combine, chunks: Iterable[Iterable[Row]]) -> None:
-        self._kept[step.table] = step
+    def _store(self, step: Scatter | Combine, chunks: Iterable[Iterable[Row]]) -> None:
+        self._stored[step.table] = step
         create_table(self._gathered, step)
         with self._gathered:
             for rows in chunks:

@@ -1,6 +1,6 @@
-"""Owns what an executor is: whoever has many cores, of this machine or of a cluster, and works on ranks in parallel.
+"""What an executor is: something that works on ranks in parallel, with the cores of this machine or of a cluster.
 
-The answers never depend on the executor: they come, and are put together, in rank order.
+The answers never depend on the executor: they come, and are merged, in rank order.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class Executor(Protocol):
     """Works on ranks in parallel.
 
     Attributes:
-        is_remote: work is done on other machines, which open the files for themselves.
+        is_remote: work is done on other machines, which open the files by themselves.
     """
 
     is_remote: bool
 
     def rows(self, request: Request, shares: Sequence[Share], progress: Progress | None) -> Iterator[list[Row]]:
-        """Run a statement in every share; give the rows in order of shares, or fewer rows that merge to the same.
+        """Run a statement in every share; yield the rows in order of shares, or fewer rows that merge to the same.
 
         Raises:
             QueryError: SQLite refuses the statement; it may still run attached.
@@ -39,7 +39,7 @@ class Executor(Protocol):
     def each(
         self, work: Callable[[Task], Answer], tasks: Sequence[Task], ranks: Sequence[Rank]
     ) -> Generator[Answer, None, None]:
-        """Give `work(task)` for each task, in order, not many ahead of whoever takes them.
+        """Yield `work(task)` for each task, in order, with only a few tasks under way ahead of the consumer.
 
         Args:
             work: a module-level function or a `functools.partial` of one.
@@ -52,20 +52,20 @@ class Executor(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of what was started for this session; twice is fine."""
+        """Release what was started for this session; idempotent."""
         ...
 
 
 def in_order(
     submit: Callable[[Task], Any], tasks: Iterable[Task], most: int, running: deque[Any]
 ) -> Generator[Any, None, None]:
-    """Give the results of tasks in their order, not many ahead of whoever takes them.
+    """Yield the results of tasks in their order, with only a few tasks under way ahead of the consumer.
 
     Args:
-        submit: starts a task and gives its future.
+        submit: starts a task and returns its future.
         tasks: what to do.
-        most: how many are under way, or wait to be taken.
-        running: holds their futures, the one that is waited for too.
+        most: how many are under way or finished but not yet yielded.
+        running: holds their futures, including the one that is waited for.
     """
     for task in tasks:
         running.append(submit(task))

@@ -1,4 +1,4 @@
-"""Owns the open files of a job: their connections and the executor that works on them, until they are closed.
+"""The open files of a job: their connections, and the executor that works on them, until they are closed.
 
 Sessions that differ in their selection share one of these; it is closed once.
 """
@@ -33,7 +33,7 @@ class Files:
     Args:
         openings: the files.
         executor: works on ranks in parallel; None: the cores of this machine.
-        jobs: threads and processes of this machine; None: as many as there are cores, where they pay.
+        jobs: threads and processes of this machine; None: one per core where that is faster.
         limits: sizes at which the way of working changes.
     """
 
@@ -86,7 +86,7 @@ class Files:
             opening.discard()
 
     def __del__(self) -> None:
-        # Connections close on their own: in a garbage collection apsw's close() never comes back while a cursor,
+        # Connections close by themselves: during garbage collection apsw's close() never returns while a cursor,
         # garbage as well, is open.
         if not getattr(self, "_closed", True):
             self._release()

@@ -1,6 +1,6 @@
-"""Owns work on all cores of this machine: threads for SQL, which lets go of Python's lock, processes for Python.
+"""Works on all cores of this machine: threads for SQL, which releases Python's lock, processes for Python.
 
-Results come in the order of the shares or ranks, whatever was done first.
+Results come in the order of the shares or ranks, whichever finishes first.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Local:
         pool: connections to shares.
         jobs: ranks worked on at a time, by threads or processes; None: one per core, but at most 8 processes, and only
             one for small jobs.
-        limits: sizes from which threads and processes pay.
+        limits: sizes from which threads and processes are faster.
     """
 
     is_remote = False
@@ -44,20 +44,20 @@ class Local:
         self._workers: Workers | None = None
 
     def rows(self, request: Request, shares: Sequence[Share], progress: Progress | None) -> Iterator[list[Row]]:
-        """Give the rows of all shares, in order; errors as for `Request.chunks`."""
-        given = iter(self._on_threads(request, shares) if self._threads > 1 and len(shares) > 1 else ())
+        """Yield the rows of all shares, in order; errors as for `Request.chunks`."""
+        collected = iter(self._on_threads(request, shares) if self._threads > 1 and len(shares) > 1 else ())
         for done, share in enumerate(shares, 1):
-            rows = next(given, None)
+            rows = next(collected, None)
             if rows is not None:
                 yield rows
-            else:  # more than few: one share after the other
+            else:  # too many rows for threads: one share after the other
                 with self._pool.lend(share) as database:
                     yield from request.chunks(database)
             if progress:
                 progress(done, len(shares))
 
     def _on_threads(self, request: Request, shares: Iterable[Share]) -> Iterator[list[Row] | None]:
-        """Give the rows of each share until one has more than few. A share takes its turn when few wait ahead."""
+        """Yield the rows of each share until one has too many; a share starts when few results wait to be taken."""
         stopped = threading.Event()
 
         def run(share: Share) -> list[Row] | None:
@@ -78,8 +78,8 @@ class Local:
     def each(
         self, work: Callable[[Task], Answer], tasks: Sequence[Task], ranks: Sequence[Rank]
     ) -> Generator[Answer, None, None]:
-        """Give `work(task)` for each task, in order; as `Executor.each`."""
-        count = self._count(len(tasks), ranks)
+        """Yield `work(task)` for each task, in order; as `Executor.each`."""
+        count = self._process_count(len(tasks), ranks)
         if count == 1:
             with contextlib.closing(ConnectionCache()) as cache:
                 for task in tasks:
@@ -90,12 +90,12 @@ class Local:
             self._workers = Workers(count)
         yield from self._workers.each(work, tasks)
 
-    def _count(self, tasks: int, ranks: Sequence[Rank]) -> int:
-        wanted = self._processes
-        if wanted is None:
+    def _process_count(self, tasks: int, ranks: Sequence[Rank]) -> int:
+        count = self._processes
+        if count is None:
             size = sum(opening.size for opening in {rank.opening for rank in ranks})
-            wanted = min(usable_cores(), _MOST_PROCESSES) if size >= self._limits.process_bytes else 1
-        return max(1, min(tasks, wanted)) if Workers.possible() else 1
+            count = min(usable_cores(), _MOST_PROCESSES) if size >= self._limits.process_bytes else 1
+        return max(1, min(tasks, count)) if Workers.possible() else 1
 
     def close(self) -> None:
         """End the processes."""
@@ -106,7 +106,7 @@ class Local:
 
 @contextlib.contextmanager
 def _threads(count: int, stop: Callable[[], None]) -> Iterator[ThreadPoolExecutor]:
-    """A thread pool that ends at once when the block is left early: Ctrl-C, an error, an abandoned result."""
+    """Yield a thread pool that ends at once when the block is left early: Ctrl-C, an error, an abandoned result."""
     threads = ThreadPoolExecutor(max_workers=count, thread_name_prefix="rocpd")
     try:
         yield threads

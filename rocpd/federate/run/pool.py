@@ -1,4 +1,4 @@
-"""Owns connections to shares of a job: opened when first needed, kept for the next statement, few at a time.
+"""Connections to the shares of a job: opened when first needed, kept for the next statement, limited in number.
 
 A share is one file, or some ranks of a merged one. A connection has one borrower at a time.
 """
@@ -24,40 +24,46 @@ from rocpd.federate.run.unify import Unifier
 from rocpd.schema.render import RankTables
 from rocpd.types import Parameters
 
-_MOST_CACHED = 64  # of these keep their pages, up to 2 MB each
-_SHARE_OF_FILES = 4  # a quarter of the descriptors: temporary files and the rest of the process need some too
+_MOST_WITH_PAGES = 64  # idle connections that keep their page cache, up to 2 MB each
+_PART_OF_DESCRIPTORS = 4  # a quarter of them: temporary files and the rest of the process need some too
 
 
 @dataclass(frozen=True)
 class Share:
     """What one statement of a plan runs on: some ranks of one file.
 
-    Shares of the same ranks are equal, whichever of their rows count: they use the same connection.
+    Shares of the same ranks are equal, whichever of their rows are selected: they use the same connection.
 
     Args:
         opening: the file.
         block: which block of the file's ranks this is.
         ranks: their numbers.
-        parts: their tables as a connection to the file names them.
+        tables: their tables as a connection to the file names them.
     """
 
     opening: Opening
     block: int
     ranks: tuple[int, ...]
-    parts: tuple[RankTables, ...] = field(compare=False)
+    tables: tuple[RankTables, ...] = field(compare=False)
 
 
-def shares_of(ranks: Sequence[Rank], parts: Sequence[RankTables], most: int) -> tuple[Share, ...]:
-    """Give one share per file; the ranks of a merged file are dealt to up to `most` shares, in blocks."""
-    files: dict[Opening, list[tuple[int, RankTables]]] = {}
-    for rank, part in zip(ranks, parts, strict=True):
-        files.setdefault(rank.opening, []).append((rank.number, part))
+def shares_of(ranks: Sequence[Rank], tables: Sequence[RankTables], most: int) -> tuple[Share, ...]:
+    """Return one share per file; the ranks of a merged file are split into up to `most` shares, in blocks.
+
+    Args:
+        ranks: the ranks.
+        tables: the tables of each.
+        most: shares of a file.
+    """
+    by_file: dict[Opening, list[tuple[int, RankTables]]] = {}
+    for rank, tables_of_rank in zip(ranks, tables, strict=True):
+        by_file.setdefault(rank.opening, []).append((rank.number, tables_of_rank))
     shares = []
-    for opening, members in files.items():
+    for opening, members in by_file.items():
         size = -(-len(members) // most)
         for block, first in enumerate(range(0, len(members), size)):
-            numbers, tables = zip(*members[first : first + size], strict=True)
-            shares.append(Share(opening, block, numbers, tables))
+            numbers, tables_of_block = zip(*members[first : first + size], strict=True)
+            shares.append(Share(opening, block, numbers, tables_of_block))
     return tuple(shares)
 
 
@@ -68,19 +74,23 @@ class ShareDatabase:
         self.share = share
         self.connection = share.opening.connect()
         guard(self.connection)
-        self._unifier = Unifier(self.connection, share.parts, keyed=True)
+        self._unifier = Unifier(self.connection, share.tables, keyed=True)
 
     def execute(
-        self, sql: str, bindings: Parameters = None, parts: Sequence[RankTables] | None = None, exact: bool = False
+        self, sql: str, bindings: Parameters = None, tables: Sequence[RankTables] | None = None, exact: bool = False
     ) -> Cursor:
-        """Run a statement on `parts` (all ranks of the share unless told); errors as for `Session.execute`.
+        """Run a statement; errors as for `Session.execute`.
 
-        `exact`: text that is not UTF-8 is an error.
+        Args:
+            sql: the statement.
+            bindings: values of its parameters.
+            tables: those of the ranks that it sees; None: of all ranks of the share.
+            exact: text that is not UTF-8 is an error.
         """
-        wanted = self.share.parts if parts is None else parts
-        if self._unifier.parts != wanted:
+        tables = self.share.tables if tables is None else tables
+        if self._unifier.tables != tables:
             self._unifier.drop()
-            self._unifier = Unifier(self.connection, wanted, keyed=True)
+            self._unifier = Unifier(self.connection, tables, keyed=True)
         self._unifier.prepare(sql)
         return Cursor(self.connection, sql, bindings, self._raise_if_damaged, exact)
 
@@ -97,7 +107,7 @@ class Pool:
 
     def __init__(self, limits: Limits) -> None:
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._most = max(4, min(limits.idle_connections, soft // _SHARE_OF_FILES))
+        self._most = max(4, min(limits.idle_connections, soft // _PART_OF_DESCRIPTORS))
         self._idle: OrderedDict[Share, ShareDatabase] = OrderedDict()
         self._busy: set[ShareDatabase] = set()
         self._lock = threading.Lock()
@@ -128,10 +138,10 @@ class Pool:
             self._busy.discard(database)
             surplus = [self._idle.pop(database.share)] if database.share in self._idle else []
             self._idle[database.share] = database
-            if len(self._idle) > _MOST_CACHED:
+            if len(self._idle) > _MOST_WITH_PAGES:
                 database.connection.release_memory()
             if len(self._idle) > self._most:
-                # Statements go through the shares in turn: of those that were used longest ago most come next.
+                # Statements go through the shares in turn: the least recently used ones come next, so they are kept.
                 surplus.append(self._idle.pop(list(self._idle)[-2]))
         for old in surplus:
             old.connection.close()

@@ -1,6 +1,6 @@
-"""Owns reading one rank: every table and view is that of the rank alone, as window and filters let its rows count.
+"""Reads one rank: every table and view holds the selected rows of that rank alone.
 
-What runs on a reader is the same in this process and in others, which open the rank's file for themselves.
+Work on a reader is the same in this process and in others, which open the rank's file by themselves.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class RankReader:
     lend: Callable[[], AbstractContextManager[ShareDatabase]]
 
     def whole(self) -> RankReader:
-        """Give a reader of all rows, whatever window and filters."""
+        """Return a reader of all rows of the rank, whatever the window and filters."""
         return dataclasses.replace(self, part=dataclasses.replace(self.part, only={}, values={}))
 
     def selects(self, base: str) -> bool:
@@ -42,12 +42,12 @@ class RankReader:
         return base in self.part.only or base in self.part.values
 
     def rows(self, select: str, parameters: Parameters = None) -> list[Row]:
-        """Run a SELECT and give all rows; errors as for `Session.execute`."""
+        """Run a SELECT and return all rows; errors as for `Session.execute`."""
         with self.lend() as database:
             return database.execute(select, parameters, (self.part,)).fetchall()
 
     def stream(self, select: str, parameters: Parameters = None, size: int = 100_000) -> Iterator[list[Row]]:
-        """Run a SELECT and give its rows in lists of up to `size`, so that memory stays flat."""
+        """Run a SELECT and yield its rows in lists of up to `size`, so that memory stays flat."""
         with self.lend() as database:
             cursor = database.execute(select, parameters, (self.part,))
             while rows := cursor.fetchmany(size):

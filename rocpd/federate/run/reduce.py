@@ -1,6 +1,6 @@
-"""Owns adding up partial aggregates of some ranks before all are there, exactly: the whole comes out the same.
+"""Adds up partial aggregates of some ranks, exactly: the final result stays the same to the last bit.
 
-Sums of floats depend on their order; such rows are left for whoever sees all ranks.
+Sums of floats depend on their order: such rows stay as they are until all ranks are there.
 """
 
 from __future__ import annotations
@@ -15,31 +15,32 @@ _LARGEST = (1 << 63) - 1
 
 
 def reduced(rows: Iterable[Row], merges: Sequence[str]) -> list[Row]:
-    """Add up rows with equal groups as far as that is exact, in order of first appearance.
+    """Add up rows with equal groups as far as that is exact; groups come in order of first appearance.
 
     Args:
         rows: partial aggregates in rank order.
-        merges: of each column, as `Scatter.merges`; with none, rows stay as they are.
+        merges: how each column adds up, as `Scatter.merges`; if empty, rows stay as they are.
     """
     if not merges:
         return list(rows)
-    keys = [place for place, merge in enumerate(merges) if merge == "GROUP"]
-    found: dict[tuple[object, ...], list[Row]] = {}
+    group_columns = [index for index, merge in enumerate(merges) if merge == "GROUP"]
+    groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
-        key = tuple((type(row[place]), row[place]) for place in keys)
-        own = found.setdefault(key, [])
-        # Only the first rows are added up: those behind one that stays, stay too, in their order.
-        together = _added(own[0], row, merges) if len(own) == 1 else None
-        if together:
-            own[0] = together
+        key = tuple((type(row[index]), row[index]) for index in group_columns)
+        members = groups.setdefault(key, [])
+        # Only the first rows are added up: all rows after one that could not be added stay, in their order.
+        added = _added(members[0], row, merges) if len(members) == 1 else None
+        if added:
+            members[0] = added
         else:
-            own.append(row)
-    return [row for own in found.values() for row in own]
+            members.append(row)
+    return [row for members in groups.values() for row in members]
 
 
-def _added(one: Row, two: Row, merges: Sequence[str]) -> Row | None:
+def _added(first: Row, second: Row, merges: Sequence[str]) -> Row | None:
+    """Return one row for two of a group; None if that would not be exact."""
     values = []
-    for merge, a, b in zip(merges, one, two, strict=True):
+    for merge, a, b in zip(merges, first, second, strict=True):
         if merge == "GROUP" or b is None:
             values.append(a)
         elif a is None:
@@ -64,5 +65,5 @@ def _is_exact(a: Any, b: Any) -> bool:
 
 
 def _class(value: object) -> int:
-    """Values that Python and SQLite order alike: numbers of one type, or texts."""
+    """Return a class in which Python and SQLite order values alike (numbers of one type, or texts); 0: none."""
     return 1 if isinstance(value, int) else 2 if isinstance(value, float) else 3 if isinstance(value, str) else 0

@@ -1,6 +1,6 @@
-"""Owns what every share of a job runs for one step of a plan, wherever it runs.
+"""What every share of a job runs for one step of a plan, on whatever machine.
 
-A request is a value that can be sent to another process. It borrows a connection and leaves nothing behind on it.
+A request is a value that can be sent to another process. It borrows a connection and leaves nothing on it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rocpd.types import Row
 Bindings: TypeAlias = Mapping[str, Any]
 Stopped: TypeAlias = Callable[[], bool]
 
-_KEPT = "rows_of_share"
+_COLLECTED = "rows_of_share"
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class Request:
         select: the statement; it sees one rank.
         width: columns of its result.
         bindings: values of its parameters.
-        gives_few_rows: a rank gives few rows for what it reads.
-        exact: text that Python can't hold as it is, is an error, not written otherwise.
-        lent: gathered tables that it joins, with their rows.
+        gives_few_rows: a rank returns few rows for what it reads.
+        exact: text that is not UTF-8 is an error; else its invalid bytes become `\\xNN`.
+        gathered: gathered tables that it joins, with their rows.
         merges: how rows of equal groups add up, as `Scatter.merges`.
-        chunk_rows: rows that are handed over at a time.
+        chunk_rows: rows that are yielded at a time.
     """
 
     select: str
@@ -47,58 +47,58 @@ class Request:
     bindings: Bindings
     gives_few_rows: bool = False
     exact: bool = False
-    lent: tuple[tuple[Scatter | Combine, tuple[Row, ...]], ...] = ()
+    gathered: tuple[tuple[Scatter | Combine, tuple[Row, ...]], ...] = ()
     merges: tuple[str, ...] = ()
     chunk_rows: int = Limits.chunk_rows
 
     def chunks(self, database: ShareDatabase, stopped: Stopped = lambda: False) -> Iterator[list[Row]]:
-        """Give the rows of a share, its ranks one after the other, as they come.
+        """Yield the rows of a share as they come, one rank after the other.
 
         Raises:
             QueryError: SQLite refuses the statement; it may still run attached.
             InputError: the file cannot be read.
         """
-        kept: list[Iterator[Row]] = []
-        with self._running(database, stopped):
-            for part in database.share.parts:
-                with contextlib.closing(database.execute(self.select, self.bindings, (part,), self.exact)) as cursor:
+        spools: list[Iterator[Row]] = []
+        with self._prepared(database, stopped):
+            for tables in database.share.tables:
+                with contextlib.closing(database.execute(self.select, self.bindings, (tables,), self.exact)) as cursor:
                     if database.share.opening.is_live:
-                        kept.append(spooled(cursor, self.width))
+                        spools.append(spooled(cursor, self.width))
                     else:
                         yield from in_chunks(cursor, self.chunk_rows)
-        for rows in kept:
+        for rows in spools:
             yield from in_chunks(rows, self.chunk_rows)
 
     def collect(self, database: ShareDatabase, stopped: Stopped = lambda: False) -> list[Row]:
-        """Give all rows of a share; errors as for `chunks`."""
+        """Return all rows of a share; errors as for `chunks`."""
         return [row for rows in self.chunks(database, stopped) for row in rows]
 
     def collect_up_to(self, database: ShareDatabase, most: int, stopped: Stopped = lambda: False) -> list[Row] | None:
-        """Give all rows of a share, or None when they are more than `most`; errors as for `chunks`.
+        """Return all rows of a share, or None if there are more than `most`; errors as for `chunks`.
 
-        SQLite collects them on its own: rows that go to Python one by one make threads wait for each other.
+        SQLite collects them by itself: rows that go to Python one by one make threads wait for each other.
         """
         columns = ", ".join(f"c{i}" for i in range(self.width))
         connection = database.connection
-        with self._running(database, stopped):
-            connection.execute(f"CREATE TEMP TABLE {_KEPT} ({columns})")  # without types: values stay as they are
+        with self._prepared(database, stopped):
+            connection.execute(f"CREATE TEMP TABLE {_COLLECTED} ({columns})")  # without types: values stay as they are
             try:
-                for part in database.share.parts:
-                    insert = f"INSERT INTO temp.{_KEPT} SELECT * FROM (\n{self.select}\n) LIMIT {most + 1}"
-                    database.execute(insert, self.bindings, (part,), self.exact).close()
-                select = f"SELECT {columns} FROM temp.{_KEPT} LIMIT {most + 1}"
+                for tables in database.share.tables:
+                    insert = f"INSERT INTO temp.{_COLLECTED} SELECT * FROM (\n{self.select}\n) LIMIT {most + 1}"
+                    database.execute(insert, self.bindings, (tables,), self.exact).close()
+                select = f"SELECT {columns} FROM temp.{_COLLECTED} LIMIT {most + 1}"
                 with contextlib.closing(Cursor(connection, select, exact=self.exact)) as cursor:
                     rows = cursor.fetchall()
             finally:
-                connection.execute(f"DROP TABLE temp.{_KEPT}")
+                connection.execute(f"DROP TABLE temp.{_COLLECTED}")
         return rows if len(rows) <= most else None
 
     @contextlib.contextmanager
-    def _running(self, database: ShareDatabase, stopped: Stopped) -> Iterator[None]:
-        """For the length of a block: have gathered tables beside those of the rank, let `stopped` end statements."""
+    def _prepared(self, database: ShareDatabase, stopped: Stopped) -> Iterator[None]:
+        """Add gathered tables to those of the rank and let `stopped` end statements, for the duration of a block."""
         connection = database.connection
         with as_input_error(database.share.opening.path):
-            for step, rows in self.lent:
+            for step, rows in self.gathered:
                 create_table(connection, step, "TEMP ")
                 connection.executemany(insert_text(step), rows)
             stop_when(connection, stopped)
@@ -106,7 +106,7 @@ class Request:
                 yield
             finally:
                 stop_when(connection)
-                for step, _ in self.lent:
+                for step, _ in self.gathered:
                     drop_table(connection, step)
 
 

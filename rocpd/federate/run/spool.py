@@ -1,4 +1,4 @@
-"""Owns keeping rows until they are wanted: whoever reads slowly must not hold a lock that a profiler waits for."""
+"""Buffers rows until they are wanted: a slow reader must not hold a lock that a profiler waits for."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ _IN_MEMORY = 50_000  # rows
 
 
 def spooled(rows: Iterable[Row], width: int, in_memory: int = _IN_MEMORY) -> Iterator[Row]:
-    """Read all rows now, give them later; what is over `in_memory` waits in a temporary file.
+    """Read all rows now and return an iterator over them; those beyond `in_memory` wait in a temporary file.
 
     Args:
         rows: rows of `width` values.
         width: columns of a row.
-        in_memory: rows.
+        in_memory: number of rows.
     """
     source = iter(rows)
-    kept = list(itertools.islice(source, in_memory))
-    if len(kept) < in_memory or width == 0:
-        return iter(kept)
-    store = apsw.Connection("")
-    store.execute(f"CREATE TABLE kept ({', '.join(f'c{i}' for i in range(width))})")
-    with store:
-        store.executemany(f"INSERT INTO kept VALUES ({', '.join('?' * width)})", source)
-    return itertools.chain(kept, _from(store))
+    first = list(itertools.islice(source, in_memory))
+    if len(first) < in_memory or width == 0:
+        return iter(first)
+    database = apsw.Connection("")
+    database.execute(f"CREATE TABLE spool ({', '.join(f'c{i}' for i in range(width))})")
+    with database:
+        database.executemany(f"INSERT INTO spool VALUES ({', '.join('?' * width)})", source)
+    return itertools.chain(first, _rows_of(database))
 
 
-def _from(store: apsw.Connection) -> Iterator[Row]:
+def _rows_of(database: apsw.Connection) -> Iterator[Row]:
     try:
-        yield from store.execute("SELECT * FROM kept ORDER BY rowid")
+        yield from database.execute("SELECT * FROM spool ORDER BY rowid")
     finally:
-        store.close(True)
+        database.close(True)

@@ -1,6 +1,6 @@
-"""Owns the temporary views that make many ranks look like one database; only those that a statement names.
+"""Temporary views that make many ranks look like one database; only those that a statement names.
 
-Never touches the files: the views live in the connection's temp schema. The text comes from `schema.render`.
+Never touches the files: the views live in the connection's temp schema. Their text comes from `schema.render`.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from rocpd.schema.write import create_view_text
 
 
 class Unifier:
-    """Creates views over `parts` on `connection` when statements first name them.
+    """Creates views over the tables of ranks on a connection when statements first name them.
 
-    `keyed`: those of `schema.keyed` too, which see the first part.
+    `keyed`: those of `schema.keyed` too, which see the first rank.
     """
 
-    def __init__(self, connection: apsw.Connection, parts: Sequence[RankTables], *, keyed: bool = False) -> None:
+    def __init__(self, connection: apsw.Connection, tables: Sequence[RankTables], *, keyed: bool = False) -> None:
         self._connection = connection
         self._keyed = keyed
-        self.parts = parts
-        self.relations = relations(parts)
-        self._done: set[str] = set()
+        self.tables = tables
+        self.relations = relations(tables)
+        self._created: set[str] = set()
 
     def prepare(self, sql: str) -> None:
-        """Create the views that `sql` names and that are not there yet."""
+        """Create the views that `sql` names and that do not exist yet."""
         for name in named(sql, self.relations):
-            if name not in self._done:
-                self._connection.execute(create_view_text(name, select_text(name, self.parts), temporary=True))
-                self._done.add(name)
+            if name not in self._created:
+                self._connection.execute(create_view_text(name, select_text(name, self.tables), temporary=True))
+                self._created.add(name)
         for name in keyed_views(sql) if self._keyed else ():
-            text = create_view_text(name, keyed_text(name, self.parts[0], sql), temporary=True)
-            if name in self._done:
+            text = create_view_text(name, keyed_text(name, self.tables[0], sql), temporary=True)
+            if name in self._created:
                 self._connection.execute(f"DROP VIEW temp.{quote_name(name)}")
             self._connection.execute(text)
-            self._done.add(name)
+            self._created.add(name)
 
     def drop(self) -> None:
         """Drop the views that were created."""
-        for name in self._done:
+        for name in self._created:
             self._connection.execute(f"DROP VIEW temp.{quote_name(name)}")
-        self._done.clear()
+        self._created.clear()

@@ -1,8 +1,8 @@
-"""Owns a few processes that do tasks in Python: results in order, nothing left when they end early.
+"""Processes that do tasks in Python: results in order, no process left when they end early.
 
-Processes, because threads take turns at Python. They are plain children that run `serve`, no `multiprocessing`: that
-would run the user's main module again. A child ends when its parent is gone. Linux could tell it (PR_SET_PDEATHSIG),
-but goes by the thread that started it, which may end long before a session does.
+Processes, because threads take turns at Python. They are plain children that run `serve`, not `multiprocessing`, which
+would run the user's main module again. A child ends when its parent is gone. Linux could signal that
+(PR_SET_PDEATHSIG), but goes by the thread that started the child, which may end long before a session does.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _SERVE = """
 import pickle, sys
 try:
     parent, sys.path[:] = pickle.load(sys.stdin.buffer)
-except EOFError:  # the parent has changed its mind
+except EOFError:  # the parent no longer needs this process
     sys.exit()
 from rocpd.federate.run.workers import serve
 serve(parent)
 """
-_LOOK_S = 0.2  # how often a child looks whether its parent is alive
+_POLL_S = 0.2  # how often a child checks that its parent is alive
 
 
 class Workers:
@@ -48,11 +48,11 @@ class Workers:
 
     @staticmethod
     def possible() -> bool:
-        """Whether there is a Python to start; embedded ones may not know theirs."""
+        """Whether there is a Python to start; an embedded one may not know its executable."""
         return bool(sys.executable)
 
     def each(self, work: Callable[[Task], Answer], tasks: Sequence[Task]) -> Generator[Answer, None, None]:
-        """Give `work(task)` for each task, in order; at most `count + 1` are under way or wait to be taken.
+        """Yield `work(task)` for each task, in order; at most `count + 1` are under way or not yet yielded.
 
         Raises:
             what `work` raises.
@@ -76,13 +76,13 @@ class Workers:
         try:
             yield from in_order(lambda task: threads.submit(run, task), tasks, self.count + 1, deque())
         except BaseException:
-            self.close()  # what they still do is not wanted any more
+            self.close()  # nobody needs what they are still doing
             raise
         finally:
             threads.shutdown(cancel_futures=True)
 
     def close(self) -> None:
-        """End the processes at once; twice is fine."""
+        """End the processes at once; idempotent."""
         for child in self._children:
             child.kill()
         self._children = []
@@ -102,25 +102,25 @@ class _Child:
         self._send((os.getpid(), sys.path))
 
     def is_alive(self) -> bool:
-        """Whether it can take tasks; somebody else may have killed it."""
+        """Whether it can take tasks; it may have been killed from outside."""
         return self._process.poll() is None
 
     def run(self, work: Callable[[Task], Answer], task: Task) -> Answer:
-        """Let the child do `work(task)`."""
+        """Return the child's `work(task)`, or raise what it raised."""
         assert self._process.stdout
         try:
             self._send((work, task))
-            good, answer = pickle.load(self._process.stdout)
+            succeeded, answer = pickle.load(self._process.stdout)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError):
             code = self._process.wait()
             hint = "out of memory? fewer processes (--jobs) need less" if code == -signal.SIGKILL else None
             raise RocpdError(f"a worker process ended with code {code}", hint) from None
-        if good:
+        if succeeded:
             return answer  # type: ignore[no-any-return]
         raise answer
 
     def kill(self) -> None:
-        """End the child at once; twice is fine."""
+        """End the child at once; idempotent."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -139,7 +139,7 @@ def serve(parent: int) -> None:
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     tasks = sys.stdin.buffer
     with os.fdopen(os.dup(1), "wb") as answers:
-        os.dup2(2, 1)  # what a library prints must not get between the answers
+        os.dup2(2, 1)  # output of a library must not mix with the answers
         cache = ConnectionCache()
         while True:
             try:
@@ -152,7 +152,7 @@ def serve(parent: int) -> None:
 
 def _end_with(parent: int) -> None:
     while os.getppid() == parent:
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
     os._exit(1)
 
 

@@ -51,7 +51,7 @@ def run() -> None:
 def full(session: Session) -> None:
     """Every table of `rocpd summary --domain-summary --summary-by-rank`."""
     for table in summarize(session, SummaryOptions(by_rank=True, domains=True)):
-        assert table.rows
+        assert table.fetchall()
 
 
 def analysis(session: Session, name: str) -> None:

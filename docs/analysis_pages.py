@@ -45,7 +45,7 @@ def analysis_page(name: str) -> str:
     from rocpd.summary.registry import SUMMARIES
 
     analysis = SUMMARIES[name]
-    tables = importlib.import_module(analysis.place.partition(":")[0]).TABLES
+    tables = importlib.import_module(analysis.home.partition(":")[0]).TABLES
     parts = [f"# {name}\n\n`rocpd summary {name}`: {analysis.help}.\n"]
     for table in (tables[table] for table in analysis.tables):
         parts.append(f"\n## Table `{table.name}`\n\n{table.doc}\n\n| column | unit | meaning |\n|---|---|---|\n")

@@ -17,12 +17,12 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def cli_page() -> str:
     """Return docs/cli.md: the help of every command, as the terminal shows it at 100 columns."""
-    from rocpd.cli import COMMANDS
+    from rocpd.cli.commands import COMMANDS
 
     parts = ["# Command line\n\nThis page is generated from the commands.\n"]
     parts.append(_help())
-    for command in COMMANDS:
-        parts.append(f"\n## rocpd {command.__name__}\n\n{_help(command.__name__)}")
+    for name in COMMANDS:
+        parts.append(f"\n## rocpd {name}\n\n{_help(name)}")
     return "".join(parts)
 
 

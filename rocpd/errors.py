@@ -21,7 +21,7 @@ class RocpdError(Exception):
     """Base of all errors: one line that says what is wrong, and what to do about it.
 
     Args:
-        message: one line, naming the file, table or option it is about.
+        message: one line that names the file, table or option it is about.
         hint: what the user can do, or None.
     """
 
@@ -36,24 +36,24 @@ class RocpdError(Exception):
 
 
 class InputError(RocpdError):
-    """A file that was given cannot be used: missing, damaged, foreign, locked."""
+    """An input file that cannot be used: missing, damaged, foreign, locked."""
 
     exit_code = Exit.INPUT
 
 
 class UsageError(RocpdError):
-    """The request itself makes no sense: unknown option value, unknown view, bad window."""
+    """A request that makes no sense: an unknown value of an option, an unknown view, a window that can't be read."""
 
     exit_code = Exit.USAGE
 
 
 class QueryError(RocpdError):
-    """SQL that SQLite refuses, with SQLite's own words."""
+    """SQL that SQLite refuses, in SQLite's own words."""
 
 
 class OutputError(RocpdError):
-    """An output cannot be written: it exists, the disk is full, the folder is read-only."""
+    """An output that cannot be written: it exists, the disk is full, the folder is read-only."""
 
 
 class ClosedError(RocpdError):
-    """The session was closed before this call."""
+    """A call on a session that was closed before."""

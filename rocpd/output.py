@@ -1,4 +1,4 @@
-"""Writes results to disk: under a temporary name, renamed when complete.
+"""Owns where results go, and how they reach the disk: under a temporary name, renamed when complete.
 
 Never replaces an existing file unless `force` is set, never leaves a partial one.
 """
@@ -9,10 +9,54 @@ import contextlib
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from rocpd.errors import OutputError
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where outputs go.
+
+    Args:
+        folder: of the outputs; it need not exist.
+        name: base name, without ending.
+        ending: what the user's name ended in, if the output can have that ending: then it names the output itself.
+    """
+
+    folder: Path
+    name: str
+    ending: str = ""
+
+    def path(self, usual: str = "") -> Path:
+        """Return the path of an output: as the user named it, or else the base name and `usual`, such as `.csv`."""
+        return self.folder / f"{self.name}{self.ending or usual}"
+
+
+def destination(name: str | None, folder: Path | None, endings: Iterable[str], default: str = "out") -> Destination:
+    """Say where outputs go.
+
+    Args:
+        name: a base name; a path (with a `/`), or a name with one of `endings`, is relative to the working folder when
+            there is no `folder`. None: `$ROCPD_OUTPUT_NAME`, else `default`.
+        folder: None: `$ROCPD_OUTPUT_PATH`, else `rocpd-output-data`.
+        endings: that the output can have.
+        default: base name.
+
+    >>> destination("sub/x.csv", None, [".csv"])
+    Destination(folder=PosixPath('sub'), name='x', ending='.csv')
+    >>> destination("x.csv", Path("out"), [".json"])
+    Destination(folder=PosixPath('out'), name='x.csv', ending='')
+    """
+    word = name or os.environ.get("ROCPD_OUTPUT_NAME") or default
+    fitting = [ending for ending in endings if word.endswith(ending) and Path(word).name != ending]
+    ending = max(fitting, key=len, default="")
+    is_path = name is not None and bool(ending or "/" in word)
+    usual = Path() if is_path else Path(os.environ.get("ROCPD_OUTPUT_PATH") or "rocpd-output-data")
+    path = (folder or usual) / word.removesuffix(ending)
+    return Destination(path.parent, path.name, ending)
 
 
 def check_free(path: Path, force: bool) -> None:

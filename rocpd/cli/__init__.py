@@ -1,4 +1,4 @@
-"""The command line: one file per command, listed in `COMMANDS`.
+"""The command line: one file per command, listed in `commands.COMMANDS`.
 
 Nothing here or in a command's module may import apsw, rich, pandas, pyarrow or sqlglot before the command runs:
 `rocpd --help` has to be quick.
@@ -6,80 +6,16 @@ Nothing here or in a command's module may import apsw, rich, pandas, pyarrow or 
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
 
-import typer
-
-from rocpd.cli import (
-    control,
-    convert,
-    diagnostics,
-    info,
-    merge,
-    package,
-    query,
-    record,
-    schema,
-    shell,
-    simulate,
-    summary,
-)
-from rocpd.cli.argv import drop_no_effect, rewrite
+from rocpd.cli import argv, completion, diagnostics
+from rocpd.cli.commands import Commands
 from rocpd.errors import Exit
-from rocpd.version import __version__
 
-COMMANDS = (
-    query.query,
-    summary.summary,
-    convert.convert,
-    merge.merge,
-    package.package,
-    info.info,
-    schema.schema,
-    shell.shell,
-    simulate.simulate,
-    record.record,
-    control.control,
-)
-"""All commands, in the order of `rocpd --help`."""
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        sys.stdout.write(f"rocpd {__version__}\n")
-        raise typer.Exit
-
-
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", "-v", help="Print the version.", callback=_version, is_eager=True)
-    ] = False,
-) -> None:
-    """Treat the profile databases of a GPU job as one.
-
-    \b
-    rocpd merge rank*.db --summary
-    rocpd query "select * from top_kernels"
-    rocpd convert --format pftrace
-    """
-
-
-def build() -> typer.Typer:
-    """Give the application with all commands."""
-    app = typer.Typer(
-        name="rocpd",
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    )
-    app.callback()(_root)
-    for command in COMMANDS:
-        app.command(context_settings={"help_option_names": ["-h", "--help"]})(command)
-    return app
+_PROGRAM = "rocpd"
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -93,17 +29,22 @@ def run(arguments: Sequence[str]) -> int:
     """
     diagnostics.set_up_streams()
     signal.signal(signal.SIGTERM, _terminated)
-    kept, dropped = drop_no_effect(arguments)
+    group = Commands()
+    if completion.VARIABLE in os.environ:
+        group.main(list(arguments), _PROGRAM)  # ends the process
+    kept, dropped = argv.drop_no_effect(arguments)
     if dropped:
-        diagnostics.tell(f"without effect here: {', '.join(dict.fromkeys(dropped))}")
-    words = rewrite(kept)
-    with diagnostics.told(verbose=diagnostics.is_verbose(words)) as outcome:
-        command: Any = typer.main.get_command(build())
-        code = command.main(args=words, prog_name="rocpd", standalone_mode=False)
-        outcome.code = code if isinstance(code, int) else Exit.GOOD
-    if outcome.code == diagnostics.INTERRUPTED:  # typer turns Ctrl-C into this code, or lets it through
-        diagnostics.tell("interrupted; nothing partial is left")
-    return outcome.code
+        diagnostics.note(f"without effect here: {', '.join(dict.fromkeys(dropped))}")
+    words = argv.rewrite(kept)
+    return diagnostics.reporting_errors(lambda: _invoke(group, words), diagnostics.is_verbose(words))
+
+
+def _invoke(group: Commands, words: list[str]) -> int:
+    with group.make_context(_PROGRAM, list(words)) as context:
+        if words:
+            return group.invoke(context) or Exit.GOOD
+        sys.stderr.write(context.get_help() + "\n")
+        return Exit.USAGE
 
 
 def _terminated(_signal: int, _frame: object) -> None:

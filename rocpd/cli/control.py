@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
+from dataclasses import dataclass
 from typing import Annotated
 
-import typer
-
-from rocpd.cli import options
-
-
-class Action(StrEnum):
-    """What can be asked of a process."""
-
-    START = "start"
-    STOP = "stop"
-    FLUSH = "flush"
-    STATUS = "status"
+from rocpd.option import Option
+from rocpd.record.control import Action
 
 
-def control(
-    action: Annotated[Action, typer.Argument(metavar="start|stop|flush|status", help="What to do.")],
-    pid: Annotated[int, typer.Argument(metavar="PID", min=1, help="Process that is recorded.")],
-    verbose: options.Verbose = False,
-) -> None:
-    """Switch the recording of a running process, or ask how it is.
+@dataclass(frozen=True)
+class ControlOptions:
+    """What is asked of which process."""
+
+    action: Annotated[
+        Action, Option("What to do.", metavar="start|stop|flush|status", is_positional=True, is_required=True)
+    ]
+    pid: Annotated[int, Option("Process that is recorded.", (), "PID", is_positional=True, is_required=True, least=1)]
+
+
+def control(asked: ControlOptions) -> None:
+    """Start, stop or flush a recorder, or ask how it is.
 
     Stop and flush return when everything recorded so far is in the file.
 
-    \b
-    rocpd record --off -- ./server &
-    rocpd control start PID
-    rocpd control stop PID
+    Examples:
+        rocpd record --off -- ./server &
+        rocpd control start PID
+        rocpd control stop PID
     """
-    from rocpd.record.control import Action as Wanted
     from rocpd.record.control import control as ask
 
-    status = ask(pid, Wanted(action.value))
+    status = ask(asked.pid, asked.action)
     state = "failed" if status.failed else "recording" if status.recording else "off"
     lost = f", {status.lost} lost" if status.lost else ""
-    sys.stdout.write(f"{pid}: {state}, {status.written} events{lost}, {status.file or 'no file yet'}\n")
+    sys.stdout.write(f"{asked.pid}: {state}, {status.written} events{lost}, {status.file or 'no file yet'}\n")

@@ -1,159 +1,125 @@
-"""Owns `rocpd convert`: traces in the forms that other tools read."""
+"""Owns `rocpd convert`: traces in the formats that other tools read."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from enum import StrEnum
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from rocpd.cli import options
-from rocpd.cli.diagnostics import progress, wrote
-from rocpd.convert import ALIASES, FORMATS
+from rocpd import entries
+from rocpd.cli.build import Asked, also_takes
+from rocpd.cli.diagnostics import note, report_written
+from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions
+from rocpd.cli.progress import progress
+from rocpd.convert import Format, check_options, find, known_formats
+from rocpd.convert.options import ConvertOptions
 from rocpd.errors import UsageError
+from rocpd.option import Heading, Option
 
 if TYPE_CHECKING:
     from rocpd.session import Session
 
-
-class AgentNames(StrEnum):
-    """How agents are named in traces."""
-
-    ABSOLUTE = "absolute"
-    RELATIVE = "relative"
-    TYPE_RELATIVE = "type-relative"
+_GZIP = ".gz"
 
 
-class SplitBy(StrEnum):
-    """What gets an output of its own."""
-
-    RANK = "rank"
-    NODE = "node"
+def _names() -> list[str]:
+    return [name for entry in known_formats().values() for name in (entry.name, *entry.aliases)]
 
 
-_KNOWN = ", ".join([*FORMATS, *(f"{alias} (= {name})" for alias, name in ALIASES.items())])
+def _listing() -> str:
+    formats = known_formats().values()
+    aliases = [f"{alias} (= {entry.name})" for entry in formats for alias in entry.aliases]
+    return ", ".join([*(entry.name for entry in formats), *aliases])
 
 
-@options.selects
-def convert(
-    paths: options.Paths = None,
-    inputs: options.Input = None,
+@dataclass(frozen=True)
+class FormatChoice:
+    """Which formats are written."""
+
     formats: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--output-format",
-            "--format",
-            "-f",
-            metavar="FORMAT...",
-            show_default=False,
-            help=f"{_KNOWN}; several after one flag.",
+        tuple[str, ...],
+        Option(
+            "Formats, several after one flag; else by the ending of -o:",
+            ("-f", "--output-format", "--format"),
+            "FORMAT...",
+            Heading.OUTPUT,
+            complete=_names,
+            listing=_listing,
         ),
-    ] = None,
-    name: options.OutputName = None,
-    folder: options.OutputFolder = None,
-    align: options.Align = options.AlignChoice.AUTO,
-    clock_offset: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--clock-offset",
-            metavar="HOST=NS",
-            show_default=False,
-            help="Move the times of a host by so many ns, in place of --align; repeatable.",
-        ),
-    ] = None,
-    kernel_rename: Annotated[
-        bool, typer.Option("--kernel-rename", help="Name kernels by their enclosing marker.")
-    ] = False,
-    group_by_queue: Annotated[
-        bool, typer.Option("--group-by-queue", help="One track per HSA queue, not per HIP stream.")
-    ] = False,
-    agent_index: Annotated[
-        AgentNames, typer.Option("--agent-index-value", help="Agent-0/2/4, Agent-0/1/2, or CPU-0/GPU-0/GPU-1.")
-    ] = AgentNames.RELATIVE,
-    annotate_args: Annotated[bool, typer.Option("--annotate-args", help="API arguments as annotations.")] = False,
-    annotate_pmc: Annotated[bool, typer.Option("--annotate-pmc", help="Counter values as annotations.")] = False,
-    split: Annotated[
-        SplitBy | None,
-        typer.Option("--split", show_default=False, help="One output per rank or node: csv, json, otf2, pftrace."),
-    ] = None,
-    gzip: Annotated[
-        bool, typer.Option("--gzip", help="Compress csv, json, pftrace; a NAME that ends in .gz does so too.")
-    ] = False,
-    stats: Annotated[bool, typer.Option("--stats", help="csv: also rocprofv3's statistics files.")] = False,
-    views: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--view",
-            metavar="VIEW",
-            show_default=False,
-            help="parquet: only these views, repeatable; arrow: the one [default: kernels].",
-        ),
-    ] = None,
-    arrow_stream: Annotated[bool, typer.Option("--arrow-stream", help="arrow: a stream, not a file.")] = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", metavar="N", min=1, show_default=False, help="Processes [default: as pays]."),
-    ] = None,
-    selection: options.Selection = options.Selection(),
-    scheduler: options.Scheduler = None,
-    local_hosts: options.LocalHosts = False,
-    force: options.Force = False,
-    skip_bad: options.SkipBad = False,
-    verbose: options.Verbose = False,
+    ] = ()
+
+
+def _options() -> Iterable[Option]:
+    return entries.shown({name: entry.options for name, entry in known_formats().items()})
+
+
+@also_takes(_options)
+def convert(
+    inputs: Inputs,
+    chosen: FormatChoice,
+    selection: SelectionOptions,
+    output: OutputOptions,
+    execution: Execution,
+    asked: Asked,
 ) -> None:
-    """Write all ranks in a form that other tools read; nothing is dropped.
+    """Write traces and tables that other tools read.
 
-    Outputs are <DIR>/<NAME>.pftrace, <NAME>.json, <NAME>_kernel_trace.csv …, and folders: <NAME>_otf2, <NAME>_parquet.
+    Nothing is dropped. Outputs are <DIR>/<NAME>.pftrace, <NAME>.json, <NAME>_kernel_trace.csv …, and folders:
+    <NAME>_otf2, <NAME>_parquet.
 
-    \b
-    rocpd convert --format pftrace
-    rocpd convert -i a.db b.db -f csv pftrace -d out -o twoFiles
+    Examples:
+        rocpd convert --format pftrace
+        rocpd convert job/ -o middle.pftrace --start 40% --end 60%
+        rocpd convert -i a.db b.db -f csv pftrace -d out -o twoFiles
     """
-    from rocpd.convert import find
-    from rocpd.convert.options import AgentIndex, ConvertOptions, Split
-
-    if not formats:
-        raise UsageError("no output format given", f"-f {' | '.join(FORMATS)}")
-    wanted = {entry.name: entry for entry in map(find, formats)}
-    chosen = ConvertOptions(
-        folder=options.output_folder(folder),
-        name=options.output_name(name),
-        force=force,
-        group_by_queue=group_by_queue,
-        agent_index_value=AgentIndex(agent_index.value),
-        kernel_rename=kernel_rename,
-        annotate_args=annotate_args,
-        annotate_pmc=annotate_pmc,
-        split=Split(split.value) if split else None,
-        gzip=gzip,
-        stats=stats,
-        views=tuple(views or ()),
-        stream=arrow_stream,
-    ).plain()
-    shifts = _shifts(clock_offset or ())
-    client = options.cluster(scheduler, local_hosts)
-    with selection.connect(options.inputs(paths, inputs), align, skip_bad, client, jobs, shifts) as session:
-        for word, entry in wanted.items():
-            with progress(f"convert {word}", size=lambda: _bytes(session)) as report:
-                written = entry.write(session, chosen, report)
+    formats = _formats(chosen, output)
+    without_effect = check_options(formats.values(), asked.given)
+    if without_effect:
+        note(f"without effect on {', '.join(formats)}: {', '.join(without_effect)}")
+    options = _convert_options(formats.values(), output, asked)
+    with selection.connect(inputs, execution) as session:
+        for word, entry in formats.items():
+            with progress(f"convert {word}", size=lambda: _size(session)) as report:
+                written = entry.write(session, options, report)
             for path in written:
-                wrote(path)
+                report_written(path, is_archive=entry.is_archive)
 
 
-def _bytes(session: Session) -> int:
+def _formats(chosen: FormatChoice, output: OutputOptions) -> dict[str, Format]:
+    """Return the formats that were asked for, by the words for them; else the one whose ending the output has.
+
+    Raises:
+        UsageError: there are none, or one is unknown.
+    """
+    if chosen.formats:
+        named = [find(word) for word in chosen.formats]
+        return {entry.name: entry for entry in named}
+    name = (output.name or "").removesuffix(_GZIP)
+    formats = {entry.name: entry for entry in known_formats().values() if name.endswith(entry.endings or "/")}
+    if not formats:
+        raise UsageError("no output format given", f"-f {' | '.join(known_formats())}")
+    return formats
+
+
+def _convert_options(formats: Iterable[Format], output: OutputOptions, asked: Asked) -> ConvertOptions:
+    """Return the options of writers; a name with a format's ending names an output, and `.gz` after it compresses."""
+    endings = [
+        ending + more
+        for entry in formats
+        for ending in entry.endings
+        for more in ("", _GZIP)[: 2 if "gzip" in entry.reads else 1]
+    ]
+    place = output.destination(endings)
+    fields = asked.fields(ConvertOptions)
+    fields["gzip"] = fields["gzip"] or place.ending.endswith(_GZIP)
+    return ConvertOptions(
+        folder=place.folder,
+        name=place.name,
+        force=output.force,
+        ending=place.ending.removesuffix(_GZIP),
+        **fields,
+    )
+
+
+def _size(session: Session) -> int:
     return sum(path.stat().st_size for path in {rank.opening.path for rank in session.ranks})
-
-
-def _shifts(words: Sequence[str]) -> dict[str, int]:
-    """Read `HOST=NS`."""
-    found = {}
-    for word in words:
-        host, _, number = word.rpartition("=")
-        try:
-            found[host] = int(number)
-        except ValueError:
-            found[""] = 0
-        if not host:
-            raise UsageError(f"--clock-offset {word}: not of the form HOST=NS", "such as node2=-1500000")
-    return found

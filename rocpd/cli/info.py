@@ -2,60 +2,70 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
-import typer
+from rocpd.cli import tables
+from rocpd.cli.options import Execution, Inputs, SelectionOptions
+from rocpd.option import Heading, Option
+from rocpd.table import CONSOLE
 
-from rocpd.cli import options
-from rocpd.cli.emit import TableFormat, emit, target
 
-
-class Part(StrEnum):
+class InfoSection(StrEnum):
     """Sections of the description."""
 
     RANKS = "ranks"
     AGENTS = "agents"
     TABLES = "tables"
-    ODD = "odd"
+    PROBLEMS = "problems"
+
+    @classmethod
+    def _missing_(cls, value: object) -> InfoSection | None:
+        return cls.PROBLEMS if value == "odd" else None  # what the section was called
 
 
-@options.selects
-def info(
-    paths: options.Paths = None,
-    inputs: options.Input = None,
+@dataclass(frozen=True)
+class InfoOptions:
+    """Which section, and how it looks."""
+
     only: Annotated[
-        Part | None,
-        typer.Option(
-            "--only", help="One section; csv, json, md and html give the ranks unless told.", show_default=False
+        InfoSection | None, Option("One section; formats other than console have the ranks, if none is named.")
+    ] = None
+    format: Annotated[
+        str,
+        Option(
+            "Format of the rows:",
+            ("-f", "--format"),
+            "FORMAT",
+            Heading.OUTPUT,
+            complete=tables.format_names,
+            listing=tables.format_listing,
         ),
-    ] = None,
-    form: Annotated[TableFormat, typer.Option("--format", "-f", help="Form of the rows.")] = TableFormat.CONSOLE,
-    selection: options.Selection = options.Selection(),
-    align: options.Align = options.AlignChoice.AUTO,
-    skip_bad: options.SkipBad = False,
-    verbose: options.Verbose = False,
-) -> None:
-    """Show what the inputs hold: ranks, agents, rows per table, and what looks odd.
+    ] = CONSOLE
+
+
+def info(inputs: Inputs, asked: InfoOptions, selection: SelectionOptions, execution: Execution) -> None:
+    """Show ranks, agents, rows per table, and problems.
 
     Ranks of one clock_domain have comparable timestamps; span_s is first start to last end in seconds.
 
-    \b
-    rocpd info job/
-    rocpd info job/ --only ranks --format csv
+    Examples:
+        rocpd info job/
+        rocpd info job/ --only ranks --format csv
     """
     from rocpd.federate.describe import describe
 
-    if only is None and form is not TableFormat.CONSOLE:
-        only = Part.RANKS
-    with selection.connect(options.inputs(paths, inputs), align, skip_bad) as session:
+    form = tables.find_format(asked.format)
+    only = asked.only or (InfoSection.RANKS if form else None)
+    with selection.connect(inputs, execution) as session:
         sections = describe(session)
-    with target(None, force=False) as out:
+    with tables.open_output(None) as out:
         shown = [section for section in sections if only in (None, section.name)]
         for number, section in enumerate(shown):
             if only is None:
                 out.write(("\n" if number else "") + section.name.upper() + "\n")
             if section.rows or only:
-                emit(section.columns, iter(section.rows), out, form)
+                tables.write_rows(section.columns, iter(section.rows), out, form)
             else:
-                out.write("nothing\n")
+                out.write("none\n")

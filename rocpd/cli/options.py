@@ -1,19 +1,17 @@
-"""Owns the options that commands share, each declared once."""
+"""Owns the options that commands share: groups of them, each declared once, as dataclasses."""
 
 from __future__ import annotations
 
-import functools
-import inspect
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from enum import StrEnum
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from rocpd import output
 from rocpd.errors import UsageError
+from rocpd.federate.plan.steps import Strategy
+from rocpd.federate.select.align import Align
+from rocpd.option import Heading, Option
 
 if TYPE_CHECKING:
     from rocpd.federate.run.cluster import Cluster
@@ -21,203 +19,91 @@ if TYPE_CHECKING:
     from rocpd.federate.select.window import Window
     from rocpd.session import Session
 
-
-class AlignChoice(StrEnum):
-    """How ranks with different clocks are laid on one time line."""
-
-    AUTO = "auto"
-    NONE = "none"
-    START = "start"
+_ABOUT_INPUTS = "Files, globs, folders, *.rpdb packages. None: $ROCPD_INPUT, else those of the working folder."
 
 
-class StrategyChoice(StrEnum):
-    """How a statement runs over many ranks."""
+def _categories() -> Iterable[str]:
+    from rocpd.summary.registry import GPU_DOMAINS, REGION_DOMAINS
 
-    AUTO = "auto"
-    ROWS = "rows"
-    AGGREGATES = "aggregates"
-    ATTACHED = "attached"
-
-
-Paths: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="INPUTS",
-        show_default=False,
-        help="Files, globs, folders, *.rpdb packages. None: $ROCPD_INPUT, else what lies in this folder.",
-    ),
-]
-Input: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--input", "-i", metavar="INPUT...", show_default=False, help="Inputs, as an option; several after one flag."
-    ),
-]
-SkipBad: TypeAlias = Annotated[
-    bool, typer.Option("--skip-bad", help="Leave out files that cannot be read, and say so.")
-]
-Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
-Verbose: TypeAlias = Annotated[bool, typer.Option("--verbose", "-v", help="Show tracebacks of errors.")]
-Align: TypeAlias = Annotated[
-    AlignChoice,
-    typer.Option(
-        "--align", help="Lay ranks with unrelated clocks on one time line: domain starts, not, or every rank."
-    ),
-]
-Strategy: TypeAlias = Annotated[
-    StrategyChoice,
-    typer.Option(
-        "--strategy", help="How the statement runs over ranks; the answer is the same, auto takes the quickest."
-    ),
-]
-Threads: TypeAlias = Annotated[
-    int, typer.Option("--threads", min=0, metavar="N", help="Ranks worked on at a time; 0: one per core.")
-]
-Scheduler: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--scheduler",
-        metavar="ADDRESS",
-        envvar="DASK_SCHEDULER_ADDRESS",
-        show_default=False,
-        help="Work on a Dask cluster: tcp://host:port, or the scheduler's JSON file.",
-    ),
-]
-LocalHosts: TypeAlias = Annotated[
-    bool,
-    typer.Option("--local-hosts", help="Cluster: read a file on the host that its path or its metadata names."),
-]
-OutputName: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--output-file",
-        "-o",
-        metavar="NAME",
-        show_default=False,
-        help="Base name [default: $ROCPD_OUTPUT_NAME or out].",
-    ),
-]
-OutputFolder: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--output-path", "-d", metavar="DIR", show_default=False,
-        help="Folder [default: $ROCPD_OUTPUT_PATH or ./rocpd-output-data].",
-    ),
-]  # fmt: skip
-Start: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--start",
-        metavar="TIME",
-        show_default=False,
-        help="Window from: 30%, ns, 12.5ms or +5ms (from the start), -90ms (from the end).",
-    ),
-]
-End: TypeAlias = Annotated[
-    str | None, typer.Option("--end", metavar="TIME", show_default=False, help="Window to, in the same forms.")
-]
-StartMarker: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--start-marker",
-        metavar="TEXT",
-        show_default=False,
-        help="Window from the start of this marker: text, /regex/, text#2.",
-    ),
-]
-EndMarker: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--end-marker", metavar="TEXT", show_default=False, help="Window to the end of this marker."),
-]
-Inclusive: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--inclusive", metavar="BOOL", help="True: an event counts when its start or end is in the window; False: both."
-    ),
-]
+    return (*REGION_DOMAINS, *GPU_DOMAINS)
 
 
 @dataclass(frozen=True)
-class Selection:
-    """What of the job counts: the options of window and filters, the same for every command.
+class Inputs:
+    """Which files are read."""
 
-    A command that is decorated with `selects` has all of them and gets them as its parameter `selection`.
-    """
+    words: Annotated[
+        tuple[str, ...], Option(_ABOUT_INPUTS, metavar="[INPUTS]...", heading=Heading.INPUTS, is_positional=True)
+    ] = ()
+    named: Annotated[
+        tuple[str, ...],
+        Option("The same as an option; several after one flag.", ("-i", "--input"), "INPUT...", Heading.INPUTS),
+    ] = ()
+    skip_bad: Annotated[
+        bool, Option("Leave out files that cannot be read, and report them.", heading=Heading.INPUTS)
+    ] = False
 
-    start: Start = None
-    end: End = None
-    start_marker: StartMarker = None
-    end_marker: EndMarker = None
-    window_kernel: Annotated[
+    @property
+    def paths(self) -> list[str]:
+        """All inputs, those of `-i` first."""
+        return [*self.named, *self.words]
+
+
+@dataclass(frozen=True)
+class SelectionOptions:
+    """What of the job counts: a window, filters, and how clocks are aligned."""
+
+    start: Annotated[
         str | None,
-        typer.Option(
-            "--window-kernel",
-            metavar="REGEX",
-            show_default=False,
-            help="Window from the first to the last of these kernels.",
-        ),
+        Option("From: 30%, ns, 12.5ms or +5ms (from the start), -90ms (from the end).", (), "TIME", Heading.WINDOW),
+    ] = None
+    end: Annotated[str | None, Option("To, in the same forms.", (), "TIME", Heading.WINDOW)] = None
+    start_marker: Annotated[
+        str | None, Option("From the start of this marker: text, /regex/, text#2.", (), "TEXT", Heading.WINDOW)
+    ] = None
+    end_marker: Annotated[str | None, Option("To the end of this marker.", (), "TEXT", Heading.WINDOW)] = None
+    window_kernel: Annotated[
+        str | None, Option("From the first to the last of these kernels.", (), "REGEX", Heading.WINDOW)
     ] = None
     auto_roi: Annotated[
-        bool, typer.Option("--auto-roi", help="Window from the first to the last of the hottest kernel.")
+        bool, Option("From the first to the last dispatch of the hottest kernel.", heading=Heading.WINDOW)
     ] = False
-    inclusive: Inclusive = "True"
-    clip: Annotated[
-        bool, typer.Option("--clip", help="Every event that overlaps the window counts, cut at its edges.")
-    ] = False
-    rank: Annotated[
-        str | None, typer.Option("--rank", metavar="LIST", show_default=False, help="Only these ranks: 0-3,8.")
-    ] = None
-    host: Annotated[
-        str | None, typer.Option("--host", metavar="LIST", show_default=False, help="Only ranks of these hosts.")
-    ] = None
-    agent: Annotated[
-        str | None,
-        typer.Option("--agent", metavar="LIST", show_default=False, help="GPU work of these agents: 4 or GPU-0."),
-    ] = None
-    stream: Annotated[
-        str | None, typer.Option("--stream", metavar="LIST", show_default=False, help="GPU work of these streams.")
-    ] = None
+    inclusive: Annotated[
+        str,
+        Option(
+            "True: events count that start or end in the window; False: those that do both.",
+            (),
+            "BOOL",
+            Heading.WINDOW,
+        ),
+    ] = "True"
+    clip: Annotated[bool, Option("Count what overlaps the window, cut at its edges.", heading=Heading.WINDOW)] = False
+    align: Annotated[
+        Align,
+        Option("Where clocks are unrelated: align first events of machines, of all ranks, or none.",
+               heading=Heading.WINDOW),
+    ] = Align.AUTO  # fmt: skip
+    clock_offset: Annotated[
+        tuple[str, ...],
+        Option("Add so many ns to the times of a host, instead of --align; repeatable.", (), "HOST=NS", Heading.WINDOW),
+    ] = ()
+    rank: Annotated[str | None, Option("Only these ranks: 0-3,8.", (), "LIST", Heading.FILTERS)] = None
+    host: Annotated[str | None, Option("Only ranks of these hosts.", (), "LIST", Heading.FILTERS)] = None
+    agent: Annotated[str | None, Option("Only GPU work of these agents: 4 or GPU-0.", (), "LIST", Heading.FILTERS)] = (
+        None
+    )
+    stream: Annotated[str | None, Option("Only GPU work of these streams.", (), "LIST", Heading.FILTERS)] = None
     category: Annotated[
         str | None,
-        typer.Option(
-            "--category", metavar="LIST", show_default=False, help="Only events of these domains: HIP,MARKER,KERNELS …"
-        ),
+        Option("Only events of these domains: HIP,MARKER,KERNELS …", (), "LIST", Heading.FILTERS, complete=_categories),
     ] = None
-    kernel: Annotated[
-        str | None, typer.Option("--kernel", metavar="REGEX", show_default=False, help="Only kernels that match.")
-    ] = None
-    exclude_kernel: Annotated[
-        str | None, typer.Option("--exclude-kernel", metavar="REGEX", show_default=False, help="No such kernels.")
-    ] = None
-
-    def connect(
-        self,
-        inputs: list[str],
-        align: AlignChoice,
-        skip_bad: bool,
-        client: Cluster | None = None,
-        jobs: int | None = None,
-        clock_offsets: Mapping[str, int] | None = None,
-    ) -> Session:
-        """Open inputs; what was not asked for does not count. Errors as `rocpd.connect`, `window` and `filters`."""
-        from rocpd.cli.diagnostics import tell
-        from rocpd.session import connect
-
-        window, filters = self.window(), self.filters()
-        return connect(
-            inputs,
-            skip_bad=skip_bad,
-            align=align.value,
-            clock_offsets=clock_offsets,
-            window=window,
-            filters=filters,
-            client=client,
-            jobs=jobs,
-            on_note=tell,
-        )
+    kernel: Annotated[str | None, Option("Only kernels that match.", (), "REGEX", Heading.FILTERS)] = None
+    exclude_kernel: Annotated[str | None, Option("Only kernels that do not match.", (), "REGEX", Heading.FILTERS)] = (
+        None
+    )
 
     def window(self) -> Window | None:
-        """Give the window that was asked for, None when none was.
+        """Return the window that was asked for, None when none was.
 
         Raises:
             UsageError: `--clip` without a window, or an `--inclusive` that is no truth value.
@@ -231,34 +117,141 @@ class Selection:
         return asked or None
 
     def filters(self) -> Filters | None:
-        """Give the filters that were asked for, None when none was."""
+        """Return the filters that were asked for, None when none was."""
         from rocpd.federate.select.filters import Filters
 
         names = (self.rank, self.host, self.agent, self.stream, self.category, self.kernel, self.exclude_kernel)
         return Filters(*names) or None
 
+    def clock_offsets(self) -> dict[str, int]:
+        """Return host -> what is added to its times [ns].
 
-def selects(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `Selection` in place of its parameter `selection`."""
-    hints = get_type_hints(Selection, include_extras=True)
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    shared = [
-        inspect.Parameter(field.name, keyword, default=field.default, annotation=hints[field.name])
-        for field in fields(Selection)
-    ]
-    parameters: list[inspect.Parameter] = []
-    for parameter in inspect.signature(command, eval_str=True).parameters.values():
-        parameters += shared if parameter.name == "selection" else [parameter.replace(kind=keyword)]
+        Raises:
+            UsageError: an offset that is not of the form HOST=NS.
+        """
+        offsets = {}
+        for word in self.clock_offset:
+            host, _, number = word.rpartition("=")
+            try:
+                offsets[host] = int(number)
+            except ValueError:
+                host = ""
+            if not host:
+                raise UsageError(f"--clock-offset {word}: not of the form HOST=NS", "such as node2=-1500000")
+        return offsets
 
-    @functools.wraps(command)
-    def run(**values: Any) -> None:
-        own = {field.name: values.pop(field.name, field.default) for field in fields(Selection)}
-        command(**values, selection=Selection(**own))
+    def connect(self, inputs: Inputs, execution: Execution) -> Session:
+        """Open inputs; what was not asked for does not count. Errors as `rocpd.connect`, `window` and `filters`."""
+        return connect(inputs.paths, self, execution, inputs.skip_bad)
 
-    del run.__wrapped__  # whoever reads the signature would go by the command's own
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return run
+
+@dataclass(frozen=True)
+class Execution:
+    """Who does the work."""
+
+    jobs: Annotated[
+        int | None,
+        Option(
+            "Threads and processes that work at a time; without it as many as pay.",
+            ("-j", "--jobs"),
+            "N",
+            Heading.EXECUTION,
+            least=0,
+            hidden_flags=("--threads",),
+        ),
+    ] = None
+    scheduler: Annotated[
+        str | None,
+        Option(
+            "Work on a Dask cluster: tcp://host:port, or the scheduler's JSON file.",
+            (),
+            "ADDRESS",
+            Heading.EXECUTION,
+            environment="DASK_SCHEDULER_ADDRESS",
+        ),
+    ] = None
+    local_hosts: Annotated[
+        bool,
+        Option("On a cluster: read a file on the host that its path or metadata names.", heading=Heading.EXECUTION),
+    ] = False
+
+    def cluster(self) -> Cluster | None:
+        """Connect to the cluster that was asked for, if any.
+
+        Raises:
+            UsageError: no scheduler there, workers without this package, or `--local-hosts` alone.
+        """
+        if not self.scheduler:
+            if self.local_hosts:
+                raise UsageError("--local-hosts needs a cluster", "--scheduler tcp://host:port")
+            return None
+        from rocpd.cli.diagnostics import note
+        from rocpd.federate.run.cluster import Cluster
+
+        return Cluster(self.scheduler, self.local_hosts, note)
+
+
+@dataclass(frozen=True)
+class SqlExecution(Execution):
+    """Who does the work, and how SQL is divided."""
+
+    strategy: Annotated[
+        Strategy,
+        Option("How a statement runs over ranks; the answer is the same.", heading=Heading.EXECUTION),
+    ] = Strategy.AUTO
+    explain: Annotated[
+        bool, Option("Show how it would run: strategy, SQL of each step.", heading=Heading.EXECUTION)
+    ] = False
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Where results go."""
+
+    name: Annotated[
+        str | None,
+        Option(
+            "Base name, or the file itself: a path, or with its format's ending. Else $ROCPD_OUTPUT_NAME or out.",
+            ("-o", "--output-file"),
+            "NAME",
+            Heading.OUTPUT,
+        ),
+    ] = None
+    folder: Annotated[
+        Path | None,
+        Option(
+            "Folder. Else $ROCPD_OUTPUT_PATH or ./rocpd-output-data.", ("-d", "--output-path"), "DIR", Heading.OUTPUT
+        ),
+    ] = None
+    force: Annotated[bool, Option("Replace existing output.", heading=Heading.OUTPUT)] = False
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether an option asks for a file."""
+        return self.name is not None or self.folder is not None
+
+    def destination(self, endings: Iterable[str], default: str = "out") -> output.Destination:
+        """Return where outputs go, as `rocpd.output.destination`."""
+        return output.destination(self.name, self.folder, endings, default)
+
+
+def connect(paths: list[str], selection: SelectionOptions, execution: Execution, skip_bad: bool = False) -> Session:
+    """Open inputs with what the command line says of them. Errors as `rocpd.connect`, `window` and `filters`."""
+    from rocpd.cli.diagnostics import note
+    from rocpd.session import connect as open_session
+
+    window, filters, offsets = selection.window(), selection.filters(), selection.clock_offsets()
+    return open_session(
+        paths,
+        skip_bad=skip_bad,
+        align=selection.align,
+        clock_offsets=offsets,
+        window=window,
+        filters=filters,
+        client=execution.cluster(),
+        jobs=execution.jobs or None,
+        on_note=note,
+    )
 
 
 def _truth(inclusive: str) -> bool:
@@ -266,34 +259,3 @@ def _truth(inclusive: str) -> bool:
     if inclusive.lower() not in truth:
         raise UsageError(f"--inclusive {inclusive}: neither True nor False")
     return truth[inclusive.lower()]
-
-
-def cluster(scheduler: str | None, local_hosts: bool) -> Cluster | None:
-    """Connect to the cluster that was asked for, if any.
-
-    Raises:
-        UsageError: no scheduler there, workers without this package, or `--local-hosts` alone.
-    """
-    if not scheduler:
-        if local_hosts:
-            raise UsageError("--local-hosts needs a cluster", "--scheduler tcp://host:port")
-        return None
-    from rocpd.cli.diagnostics import tell
-    from rocpd.federate.run.cluster import Cluster
-
-    return Cluster(scheduler, local_hosts, tell)
-
-
-def inputs(paths: list[str] | None, option: list[str] | None) -> list[str]:
-    """Give all inputs that were named, those of `-i` first."""
-    return [*(option or []), *(paths or [])]
-
-
-def output_name(given: str | None) -> str:
-    """Give the base name of outputs: the option, `$ROCPD_OUTPUT_NAME`, else `out`."""
-    return given or os.environ.get("ROCPD_OUTPUT_NAME") or "out"
-
-
-def output_folder(given: Path | None) -> Path:
-    """Give the folder of outputs: the option, `$ROCPD_OUTPUT_PATH`, else `./rocpd-output-data`."""
-    return given or Path(os.environ.get("ROCPD_OUTPUT_PATH") or "rocpd-output-data")

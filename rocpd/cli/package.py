@@ -2,55 +2,65 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from rocpd.cli import options
-from rocpd.cli.diagnostics import progress, tell, wrote
+from rocpd.cli.diagnostics import amount, report_written
+from rocpd.cli.options import Execution, Inputs, SelectionOptions
+from rocpd.cli.progress import progress
 from rocpd.errors import UsageError
+from rocpd.option import Heading, Option
 
 
-def package(
-    paths: options.Paths = None,
-    inputs: options.Input = None,
+@dataclass(frozen=True)
+class PackageOptions:
+    """Where the package goes, and what becomes of the files."""
+
     folder: Annotated[
-        Path, typer.Option("--output-path", "-d", metavar="NAME.rpdb", help="The package; .rpdb is added.")
-    ] = Path("job.rpdb"),
-    copy: Annotated[bool, typer.Option("--copy", help="Copy the files into the package.")] = False,
+        Path,
+        Option(
+            "The package; .rpdb is added.",
+            ("-o", "-d", "--output-path"),
+            "NAME.rpdb",
+            Heading.OUTPUT,
+            hidden_flags=("--output-file",),
+        ),
+    ] = Path("job.rpdb")
+    copy: Annotated[bool, Option("Copy the files into the package.", heading=Heading.OUTPUT)] = False
     consolidate: Annotated[
-        bool, typer.Option("--consolidate", "-c", help="Move the files into the package; needs --yes.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Yes, move the raw files.")] = False,
-    force: options.Force = False,
-    skip_bad: options.SkipBad = False,
-    verbose: options.Verbose = False,
-) -> None:
-    """Put the files of a job under one name: a folder with an index, which every command takes as input.
+        bool,
+        Option("Move the files into the package; needs --yes.", ("-c", "--consolidate"), heading=Heading.OUTPUT),
+    ] = False
+    yes: Annotated[bool, Option("Confirm that the raw files may be moved.", heading=Heading.OUTPUT)] = False
+    force: Annotated[bool, Option("Replace an existing package.", heading=Heading.OUTPUT)] = False
 
-    Every file that is listed was opened and is a database of the job. Without --copy or --consolidate the files stay
-    where they are.
 
-    \b
-    rocpd package node*/*_results.db -d job.rpdb
-    rocpd package results/ -d job.rpdb --copy
-    rocpd summary job.rpdb
+def package(inputs: Inputs, asked: PackageOptions) -> None:
+    """Put the files of a job under one name.
+
+    A package is a folder with an index, which every command takes as input. Every file that it lists was opened and is
+    a database of the job. Without --copy or --consolidate the files stay where they are.
+
+    Examples:
+        rocpd package node*/*_results.db -d job.rpdb
+        rocpd package results/ -d job.rpdb --copy
+        rocpd summary job.rpdb
     """
     from rocpd.federate.package import Files
     from rocpd.federate.package import package as write_package
-    from rocpd.session import connect
 
-    if copy and consolidate:
-        raise UsageError("--copy and --consolidate are two different things", "give one of them")
-    if consolidate and not yes:
+    if asked.copy and asked.consolidate:
+        raise UsageError("--copy and --consolidate contradict each other", "take one of them")
+    if asked.consolidate and not asked.yes:
         raise UsageError("--consolidate moves the raw files into the package", "add --yes to do it, or take --copy")
-    files = Files.COPY if copy else Files.MOVE if consolidate else Files.STAY
+    files = Files.COPY if asked.copy else Files.MOVE if asked.consolidate else Files.STAY
+    folder = asked.folder
     target = folder if folder.suffix == ".rpdb" else folder.with_name(folder.name + ".rpdb")
     with (
-        connect(options.inputs(paths, inputs), skip_bad=skip_bad, on_note=tell) as session,
+        SelectionOptions().connect(inputs, Execution()) as session,
         progress("package", "files") as report,
     ):
-        listed = write_package(session, target, files, force, report)
+        listed = write_package(session, target, files, asked.force, report)
     how = {Files.STAY: "", Files.COPY: " (copied)", Files.MOVE: " (moved)"}[files]
-    wrote(target, f"{len(listed)} file{'' if len(listed) == 1 else 's'}{how}, ")
+    report_written(target, f"{amount(len(listed), 'file')}{how}, ")

@@ -3,93 +3,94 @@
 from __future__ import annotations
 
 import contextlib
-import glob
-import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import Annotated, TextIO
 
-import typer
-
-from rocpd.cli import options
-from rocpd.cli.diagnostics import progress, tell
-from rocpd.cli.emit import TableFormat, emit, target
+from rocpd.cli import tables
+from rocpd.cli.diagnostics import note
+from rocpd.cli.options import Inputs, OutputOptions, SelectionOptions, SqlExecution, connect
+from rocpd.cli.progress import clear_bars, progress
+from rocpd.cli.words import check_sql, split_sql
 from rocpd.errors import UsageError
+from rocpd.option import Heading, Option
+from rocpd.table import TableFormat
+from rocpd.types import Row
 
-if TYPE_CHECKING:
-    from rocpd.types import Row
 
+@dataclass(frozen=True)
+class SqlAndInputs(Inputs):
+    """SQL, and which files are read."""
 
-@options.selects
-def query(
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="SQL INPUTS", show_default=False, help="SQL, then inputs.")
-    ] = None,
-    sql: Annotated[str | None, typer.Option("--query", metavar="SQL", help="SQL, as an option.")] = None,
-    script: Annotated[
-        Path | None,
-        typer.Option("--script", metavar="FILE", help="SQL script that runs first (temp views and tables)."),
-    ] = None,
-    inputs: options.Input = None,
-    form: Annotated[
-        TableFormat | None, typer.Option("--format", "-f", help="Form of the rows [default: console, or by -o].")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output-file", "-o", metavar="FILE", help="Write to a file instead of stdout.")
-    ] = None,
-    folder: Annotated[
-        Path | None, typer.Option("--output-path", "-d", metavar="DIR", help="Folder of -o.", show_default=False)
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=0, help="Rows shown on the console; 0 shows all.")] = 100,
-    selection: options.Selection = options.Selection(),
-    align: options.Align = options.AlignChoice.AUTO,
-    scheduler: options.Scheduler = None,
-    local_hosts: options.LocalHosts = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show how the statement would run: strategy, SQL of each step.")
-    ] = False,
-    strategy: options.Strategy = options.StrategyChoice.AUTO,
-    threads: options.Threads = 0,
-    force: options.Force = False,
-    skip_bad: options.SkipBad = False,
-    verbose: options.Verbose = False,
+        tuple[str, ...],
+        Option("SQL, then files, globs, folders, *.rpdb packages.", (), "[SQL] [INPUTS]...", Heading.INPUTS,
+               is_positional=True),
+    ] = ()  # fmt: skip
+
+
+@dataclass(frozen=True)
+class QueryOptions:
+    """What is asked, and how the answer looks."""
+
+    query: Annotated[str | None, Option("SQL, as an option.", metavar="SQL")] = None
+    script: Annotated[Path | None, Option("SQL script that runs first (temp views and tables).")] = None
+    format: Annotated[
+        str,
+        Option(
+            "Format of the rows, else by the ending of -o:",
+            ("-f", "--format"),
+            "FORMAT",
+            Heading.OUTPUT,
+            complete=tables.format_names,
+            listing=tables.format_listing,
+        ),
+    ] = ""
+    limit: Annotated[int, Option("Rows shown on the console; 0 shows all.", heading=Heading.OUTPUT, least=0)] = 100
+
+
+def query(
+    inputs: SqlAndInputs,
+    asked: QueryOptions,
+    selection: SelectionOptions,
+    output: OutputOptions,
+    execution: SqlExecution,
 ) -> None:
     """Ask SQL of all ranks at once.
 
     Tables (rocpd_region …) and views (kernels, regions, top_kernels …) are those of the whole job; views end with
     rank and hostname. `rocpd schema` lists them.
 
-    \b
-    rocpd query "select * from top_kernels limit 10"
-    rocpd query "select rank, sum(duration) from kernels group by rank" job/*.db
-    rocpd query -i a.db b.db --query "select * from regions" --format csv -o regions.csv
+    Examples:
+        rocpd query "select * from top_kernels limit 10"
+        rocpd query "select rank, sum(duration) from kernels group by rank" job/*.db
+        rocpd query -i a.db b.db --query "select * from regions" -o regions.csv
     """
-    text, paths = _split(words or [], sql, script)
-    first = _read_script(script) if script else ""
-    file = _file(output, folder, form)
-    chosen = form or _form_of(file)
+    text, paths = _sql_and_paths(inputs, asked)
+    script = _read_script(asked.script) if asked.script else ""
+    form, path = _format_and_path(asked, output)
     with (
-        selection.connect(
-            [*(inputs or []), *paths], align, skip_bad, options.cluster(scheduler, local_hosts), threads or None
-        ) as session,
-        target(file, force) as out,
+        connect(paths, selection, execution, inputs.skip_bad) as session,
+        tables.open_output(path, output.force) as out,
     ):
         results = 0
-        for statement in [*_statements(first), *_statements(text)]:
+        for statement in [*_statements(script), *_statements(text)]:
             with _Bar(out) as bar:
                 rows = (
                     session.explain(statement)
-                    if explain
-                    else session.execute(statement, strategy=strategy, on_progress=bar.on_progress)
+                    if execution.explain
+                    else session.execute(statement, strategy=execution.strategy, on_progress=bar.on_progress)
                 )
                 if not rows.columns:
                     list(rows)
                     continue
-                _part_from_last(results, out, chosen)
+                clear_bars()  # the head of a table is written before its first row is asked for
+                _part_from_last(results, out, form)
                 results += 1
-                if emit(rows.columns, bar.until_first(rows), out, chosen, limit):
+                if tables.write_rows(rows.columns, bar.until_first(rows), out, form, asked.limit):
                     out.flush()
-                    tell(f"cut at {limit} rows; --limit 0 shows all, --format csv streams them")
+                    note(f"cut at {asked.limit} rows; --limit 0 shows all, --format csv streams them")
 
 
 class _Bar(contextlib.ExitStack):
@@ -114,37 +115,34 @@ class _Bar(contextlib.ExitStack):
             yield row
 
 
-def _part_from_last(results: int, out: TextIO, form: TableFormat) -> None:
-    """Put an empty line between tables; a json or html document holds one."""
-    if results and form in (TableFormat.JSON, TableFormat.HTML):
-        raise UsageError(f"more than one statement gives rows, {form.value} holds one table", "keep one, or take csv")
+def _part_from_last(results: int, out: TextIO, form: TableFormat | None) -> None:
+    """Put an empty line between tables; some documents hold one."""
+    if results and form and form.is_document:
+        raise UsageError(f"more than one statement gives rows, {form.name} holds one table", "keep one, or take csv")
     if results:
         out.write("\n")
 
 
-def _split(words: list[str], sql: str | None, script: Path | None) -> tuple[str, list[str]]:
-    """Tell the SQL from the inputs, unless `--query` gave it: the first word that is no path, one of many words first.
-
-    >>> _split(["missing", "select 1"], None, None)
-    ('select 1', ['missing'])
-    """
+def _sql_and_paths(inputs: SqlAndInputs, asked: QueryOptions) -> tuple[str, list[str]]:
+    """Return the SQL and the inputs; SQL is `--query`, else one of the words, else the last value of `-i`."""
+    if asked.query is not None:
+        return asked.query, inputs.paths
+    sql, words = split_sql(inputs.words)
+    named = list(inputs.named)
+    if sql is None and not asked.script:
+        sql, named = split_sql(named)
     if sql is not None:
-        return sql, words
-    candidates = [index for index, word in enumerate(words) if not _is_input(word)]
-    for index in sorted(candidates, key=lambda index: not _looks_like_sql(words[index])):
-        return words[index], words[:index] + words[index + 1 :]
-    if script:
-        return "", words
-    raise UsageError("no SQL given", 'rocpd query "select * from top_kernels"')
+        check_sql(sql)
+    elif not asked.script:
+        raise UsageError("no SQL given", 'rocpd query "select * from top_kernels"')
+    return sql or "", [*named, *words]
 
 
-def _is_input(word: str) -> bool:
-    named = glob.has_magic(word) or word.endswith((".db", ".rpdb"))
-    return os.path.lexists(word) or (named and not _looks_like_sql(word))
-
-
-def _looks_like_sql(word: str) -> bool:
-    return any(mark in word for mark in " \n\t;(")
+def _format_and_path(asked: QueryOptions, output: OutputOptions) -> tuple[TableFormat | None, Path | None]:
+    """Return the format, None for the console, and the file, None for stdout."""
+    form = tables.find_format(asked.format or tables.format_by_ending(output.name, tables.endings()))
+    ending = tables.ending_of(form)
+    return form, output.destination([ending]).path(ending) if output.is_asked else None
 
 
 def _read_script(path: Path) -> str:
@@ -171,18 +169,3 @@ def _statements(sql: str) -> Iterator[str]:
             pending += ";"
     if pending.strip():
         yield pending
-
-
-def _file(output: Path | None, folder: Path | None, form: TableFormat | None) -> Path | None:
-    if output is None and folder is None:
-        return None
-    name = output or Path(options.output_name(None))
-    path = (folder or Path()) / name
-    if path.suffix:
-        return path
-    return path.with_name(f"{path.name}.{'txt' if form in (None, TableFormat.CONSOLE) else form.value}")
-
-
-def _form_of(file: Path | None) -> TableFormat:
-    ending = file.suffix.lstrip(".").lower() if file else ""
-    return TableFormat(ending) if ending in set(TableFormat) else TableFormat.CONSOLE

@@ -2,32 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Annotated
 
-import typer
-
-from rocpd.cli import options
-from rocpd.cli.emit import TableFormat, emit, target
+from rocpd.cli import tables
 from rocpd.errors import UsageError
+from rocpd.option import Heading, Option
+from rocpd.table import CONSOLE
 
 
-def schema(
-    name: Annotated[str | None, typer.Argument(metavar="[TABLE|VIEW]", show_default=False, help="One of them.")] = None,
-    form: Annotated[TableFormat, typer.Option("--format", "-f", help="Form of the rows.")] = TableFormat.CONSOLE,
-    verbose: options.Verbose = False,
-) -> None:
-    """Show the tables and views that SQL can name, or the columns of one with their units.
+def _names() -> Iterable[str]:
+    from rocpd.schema.load import TABLES, VIEWS
 
-    \b
-    rocpd schema
-    rocpd schema kernels
+    return (*VIEWS, *TABLES)
+
+
+@dataclass(frozen=True)
+class SchemaOptions:
+    """Which table or view, and how the answer looks."""
+
+    name: Annotated[str | None, Option("One of them.", (), "[TABLE|VIEW]", is_positional=True, complete=_names)] = None
+    format: Annotated[
+        str,
+        Option(
+            "Format of the rows:",
+            ("-f", "--format"),
+            "FORMAT",
+            Heading.OUTPUT,
+            complete=tables.format_names,
+            listing=tables.format_listing,
+        ),
+    ] = CONSOLE
+
+
+def schema(asked: SchemaOptions) -> None:
+    """List tables and views, or the columns of one.
+
+    SQL can name all of them; columns have their unit and meaning.
+
+    Examples:
+        rocpd schema
+        rocpd schema kernels
     """
-    with target(None, force=False) as out:
-        if name is None:
-            emit(("name", "kind", "about"), _relations(), out, form)
+    form = tables.find_format(asked.format)
+    with tables.open_output(None) as out:
+        if asked.name is None:
+            tables.write_rows(("name", "kind", "about"), _relations(), out, form)
         else:
-            emit(("column", "unit", "meaning"), iter(_columns(name)), out, form)
+            tables.write_rows(("column", "unit", "meaning"), iter(_columns(asked.name)), out, form)
 
 
 def _relations() -> Iterator[tuple[str, str, str]]:

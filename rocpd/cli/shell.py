@@ -5,35 +5,29 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from rocpd.cli import options
+from rocpd.cli.diagnostics import amount
+from rocpd.cli.options import Execution, Inputs, SelectionOptions
 from rocpd.errors import Exit
 
 if TYPE_CHECKING:
     import apsw
 
 
-@options.selects
-def shell(
-    paths: options.Paths = None,
-    inputs: options.Input = None,
-    selection: options.Selection = options.Selection(),
-    align: options.Align = options.AlignChoice.AUTO,
-    skip_bad: options.SkipBad = False,
-    verbose: options.Verbose = False,
-) -> None:
-    """Open an SQL shell on all ranks, with completion, history and .tables; nothing can be written.
+def shell(inputs: Inputs, selection: SelectionOptions, execution: Execution) -> int:
+    """Open SQLite's shell on all ranks, read-only.
 
-    \b
-    rocpd shell job/
-    echo "select count(*) from kernels;" | rocpd shell job/
+    It has completion, history and .tables.
+
+    Examples:
+        rocpd shell job/
+        echo "select count(*) from kernels;" | rocpd shell job/
     """
-    with selection.connect(options.inputs(paths, inputs), align, skip_bad) as session:
-        _run(session.open_views(), f"{len(session.ranks)} ranks; .tables lists what there is, .help helps")
+    with selection.connect(inputs, execution) as session:
+        ranks = amount(len(session.ranks), "rank")
+        return _run(session.open_views(), f"{ranks}; .tables lists what there is, .help helps")
 
 
-def _run(connection: apsw.Connection, intro: str) -> None:
+def _run(connection: apsw.Connection, intro: str) -> int:
     from apsw.shell import Shell
 
     class ReadOnlyShell(Shell):
@@ -57,5 +51,4 @@ def _run(connection: apsw.Connection, intro: str) -> None:
 
     shell: Any = ReadOnlyShell(db=connection)
     shell.cmdloop(intro=intro)
-    if shell.failed and not sys.stdin.isatty():
-        raise typer.Exit(Exit.FAILED)
+    return Exit.FAILED if shell.failed and not sys.stdin.isatty() else Exit.GOOD

@@ -5,25 +5,25 @@ Never imports a writer (or numpy) before that writer is asked to write.
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from rocpd import entries
+from rocpd.convert.options import ConvertOptions
 from rocpd.errors import UsageError
+from rocpd.option import Option, options_of
 from rocpd.types import Progress
 
 if TYPE_CHECKING:
-    from rocpd.convert.options import ConvertOptions
     from rocpd.federate.federation import Federation
-
 
 Write: TypeAlias = "Callable[[Federation, ConvertOptions, Progress | None], tuple[Path, ...]]"
 
 ENTRY_POINTS = "rocpd.formats"
-"""Entry point group; each one names a function (session, options, progress) -> paths written."""
+"""Entry point group; each one names a `Format`, or a function (session, options, progress) -> paths written."""
 
 
 @dataclass(frozen=True)
@@ -34,17 +34,32 @@ class Format:
         name: what `--output-format` takes.
         doc: one line for people.
         home: `module:function` that writes it.
+        endings: of names of outputs, `.pftrace`; `-o` with one of them names the output itself.
+        reads: options that it reads: names of fields of `ConvertOptions`, or declarations of its own.
+        aliases: further names that are taken for it.
+        hints: words with which people look for it; they are answered with its name.
+        is_archive: the path written is the entry to a folder, and the folder is the output.
     """
 
     name: str
     doc: str
     home: str
+    endings: tuple[str, ...] = ()
+    reads: tuple[str | Option, ...] = ()
+    aliases: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+    is_archive: bool = False
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """The options that it reads."""
+        return entries.declared(self.reads, ConvertOptions)
 
     def write(self, session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
-        """Write all ranks of `session`; give the paths written.
+        """Write all ranks of `session`; return the paths written.
 
         Args:
-            session: open files; what the user should be told goes to `session.note`.
+            session: open files; what the user should know goes to `session.note`.
             options: where to and how.
             progress: called now and then with rows done and rows in total.
 
@@ -52,54 +67,102 @@ class Format:
             OutputError: an output exists (without `force`) or cannot be written.
             UsageError: the format cannot be imported.
         """
-        module, _, function = self.home.partition(":")
-        try:
-            write = cast("Write", getattr(importlib.import_module(module), function))
-        except (ImportError, AttributeError) as error:
-            raise UsageError(f"format {self.name}: {error}", f"check the package that offers {self.home}") from error
+        write = cast("Write", entries.load(self.home, f"format {self.name}", UsageError))
         return write(session, options, progress)
 
+
+_SHOWN = ("group_by_queue", "agent_index_value", "kernel_rename", "annotate_args", "annotate_pmc")
+_FILES = ("split", "gzip")
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
         entry.name: entry
         for entry in (
             Format(
-                "csv", "one CSV file per kind of event, as rocprofv3 writes them", "rocpd.convert.formats.csv:write"
+                "csv",
+                "one CSV file per kind of event, as rocprofv3 writes them",
+                "rocpd.convert.formats.csv:write",
+                (".csv",),
+                ("agent_index_value", "kernel_rename", *_FILES, "stats"),
             ),
-            Format("pftrace", "a trace for the Perfetto UI and trace_processor", "rocpd.convert.formats.pftrace:write"),
-            Format("otf2", "an OTF2 archive for Vampir, Cube and otf2-print", "rocpd.convert.formats.otf2:write"),
-            Format("parquet", "a folder of Parquet files per view and rank", "rocpd.convert.formats.parquet:write"),
-            Format("arrow", "one view as an Arrow file or stream", "rocpd.convert.formats.arrow:write"),
-            Format("json", "Chrome trace events, for chrome://tracing and others", "rocpd.convert.formats.json:write"),
+            Format(
+                "pftrace",
+                "a trace for the Perfetto UI and trace_processor",
+                "rocpd.convert.formats.pftrace:write",
+                (".pftrace",),
+                (*_SHOWN, *_FILES),
+                aliases=("perfetto",),
+            ),
+            Format(
+                "otf2",
+                "an OTF2 archive for Vampir, Cube and otf2-print",
+                "rocpd.convert.formats.otf2:write",
+                (".otf2",),
+                ("group_by_queue", "agent_index_value", "kernel_rename", "split"),
+                hints=("vampir",),
+                is_archive=True,
+            ),
+            Format(
+                "parquet",
+                "a folder of Parquet files per view and rank",
+                "rocpd.convert.formats.parquet:write",
+                (".parquet",),
+                ("views",),
+            ),
+            Format(
+                "arrow",
+                "one view as an Arrow file or stream",
+                "rocpd.convert.formats.arrow:write",
+                (".arrow", ".arrows"),
+                ("views", "arrow_stream"),
+                hints=("feather", "ipc"),
+            ),
+            Format(
+                "json",
+                "Chrome trace events, for chrome://tracing and others",
+                "rocpd.convert.formats.json:write",
+                (".json",),
+                (*_SHOWN, *_FILES),
+                hints=("chrome", "trace-event", "speedscope"),
+            ),
         )
     }
 )
 """The formats of this package, in the order in which help shows them."""
 
-ALIASES: Mapping[str, str] = MappingProxyType({"perfetto": "pftrace"})
-
 
 def known_formats() -> dict[str, Format]:
-    """Give FORMATS and those that installed packages add; a name of ours cannot be replaced."""
-    import importlib.metadata
+    """Return FORMATS and those that installed packages add; a name of ours cannot be replaced."""
+    others = {name: entry for name, entry in entries.added(ENTRY_POINTS, Format, _plain) if name not in FORMATS}
+    return {**FORMATS, **others}
 
-    found = {
-        point.name: Format(point.name, f"from {point.dist.name if point.dist else point.value}", point.value)
-        for point in importlib.metadata.entry_points(group=ENTRY_POINTS)
-    }
-    return {**FORMATS, **{name: entry for name, entry in found.items() if name not in FORMATS}}
+
+def _plain(name: str, home: str, package: str) -> Format:
+    """Return the entry of a function alone: it may read whatever our own formats read."""
+    return Format(name, f"from {package}", home, reads=tuple(option.name for option in options_of(ConvertOptions)))
 
 
 def find(name: str) -> Format:
-    """Give the format that a user named, by name or alias.
+    """Return the format that a user named, by name or alias.
 
     Raises:
         UsageError: no such format.
     """
     known = known_formats()
     word = name.lower()
-    entry = known.get(name) or known.get(ALIASES.get(word, word))
-    if entry is None:
-        raise UsageError(f"format {name}: unknown", f"one of {', '.join(known)}")
-    return entry
+    for entry in known.values():
+        if name == entry.name or word in (entry.name, *entry.aliases):
+            return entry
+    meant = [entry.name for entry in known.values() if word in entry.hints]
+    hint = f"did you mean {meant[0]}?" if meant else entries.near(word, known, f"one of {', '.join(known)}")
+    raise UsageError(f"format {name}: unknown", hint)
+
+
+def check_options(formats: Iterable[Format], given: Iterable[str]) -> list[str]:
+    """Return the flags of options of AMD's that none of `formats` reads.
+
+    Raises:
+        UsageError: another option that none of them reads.
+    """
+    asked = {entry.name: entry.options for entry in formats}
+    return entries.unread(given, asked, {entry.name: entry.options for entry in known_formats().values()})

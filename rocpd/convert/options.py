@@ -1,14 +1,18 @@
-"""Owns what a user can ask of every trace format, as one frozen value.
+"""Owns what a user can ask of trace formats, as one frozen value; each field declares its option.
 
-Never reads a database and never checks that outputs are free (the writers do).
+Never reads a database and never checks that outputs are free (the writers do). Imports nothing heavy.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
+
+from rocpd.option import Heading, Option
 
 
 class AgentIndex(enum.StrEnum):
@@ -26,47 +30,66 @@ class Split(enum.StrEnum):
     NODE = "node"
 
 
+def _views() -> Iterable[str]:
+    from rocpd.schema.load import VIEWS
+
+    return VIEWS
+
+
 @dataclass(frozen=True)
 class ConvertOptions:
-    """Where outputs go and how events are shown.
+    """Where outputs go and how events are shown. Which format reads which option stands in `rocpd.convert.FORMATS`.
 
     Args:
         folder: folder of the outputs; made when missing.
         name: base name of the outputs: `out` gives `out.pftrace`, `out_kernel_trace.csv` …; a name that ends in `.gz`
             asks for `gzip`.
         force: replace existing outputs.
+        ending: what the user's name for the output ended in, if that is a format's ending: `.arrow` of `-o x.arrow`.
         group_by_queue: one track per agent and HSA queue instead of HIP stream.
         agent_index_value: which index of an agent its name shows.
         kernel_rename: the text of the enclosing marker names a kernel.
         annotate_args: API calls carry their arguments.
         annotate_pmc: dispatches carry their counter values.
-        split: one output per rank or node instead of one for all; csv, json, otf2, pftrace.
-        gzip: compress outputs: csv, json, pftrace.
-        stats: csv also writes the statistics files of rocprofv3.
+        split: one output per rank or node instead of one for all.
+        gzip: compress outputs.
+        stats: also write the statistics files of rocprofv3.
         views: readable views to write: parquet (none: those that make up a trace), arrow (one, default kernels).
-        stream: arrow writes the streaming format instead of a file.
+        arrow_stream: write the streaming format instead of a file.
+        own: values of options that a format of another package declares, by name.
     """
 
     folder: Path
     name: str = "out"
     force: bool = False
-    group_by_queue: bool = False
-    agent_index_value: AgentIndex = AgentIndex.RELATIVE
-    kernel_rename: bool = False
-    annotate_args: bool = False
-    annotate_pmc: bool = False
-    split: Split | None = None
-    gzip: bool = False
-    stats: bool = False
-    views: tuple[str, ...] = ()
-    stream: bool = False
+    ending: str = ""
+    group_by_queue: Annotated[bool, Option("One track per HSA queue, not per HIP stream.", is_lenient=True)] = False
+    agent_index_value: Annotated[
+        AgentIndex, Option("Agent-0/2/4, Agent-0/1/2, or CPU-0/GPU-0/GPU-1.", is_lenient=True)
+    ] = AgentIndex.RELATIVE
+    kernel_rename: Annotated[bool, Option("Name kernels by their enclosing marker.", is_lenient=True)] = False
+    annotate_args: Annotated[bool, Option("Show the arguments of API calls.", is_lenient=True)] = False
+    annotate_pmc: Annotated[bool, Option("Show counter values with their kernel.", is_lenient=True)] = False
+    split: Annotated[Split | None, Option("One output per rank or node.", heading=Heading.OUTPUT)] = None
+    gzip: Annotated[bool, Option("Compress outputs, as a NAME that ends in .gz does.", heading=Heading.OUTPUT)] = False
+    stats: Annotated[bool, Option("Also write rocprofv3's statistics files.")] = False
+    views: Annotated[
+        tuple[str, ...],
+        Option("Only this view, repeatable; arrow: one, else kernels.", ("--view",), "VIEW", complete=_views),
+    ] = ()
+    arrow_stream: Annotated[bool, Option("Write a stream, not a file.")] = False
+    own: Mapping[str, object] = field(default_factory=dict)
 
     def path(self, ending: str) -> Path:
-        """Give the path of one output: folder, base name and `ending`, such as `.pftrace`."""
+        """Return the path of one output: folder, base name and `ending`, such as `.pftrace`."""
         return self.folder / f"{self.name}{ending}"
 
+    def single(self, usual: str, *endings: str) -> Path:
+        """Return the path of a format's only output: as the user named it if that has one of `endings`."""
+        return self.path(self.ending if self.ending in endings else usual)
+
     def plain(self) -> ConvertOptions:
-        """Give the same with `gzip` in place of a `.gz` in the name; `t.pftrace.gz` loses its `.pftrace` too."""
+        """Return the same with `gzip` in place of a `.gz` in the name; `t.pftrace.gz` loses its `.pftrace` too."""
         if not self.name.lower().endswith(".gz"):
             return self
         name = self.name[:-3]

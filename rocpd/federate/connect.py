@@ -25,6 +25,8 @@ from rocpd.federate.select.align import Align
 if TYPE_CHECKING:
     from distributed import Client
 
+_LEFT_OUT = "left out: "
+
 Inputs: TypeAlias = source.Input | Iterable[source.Input] | None
 Workers: TypeAlias = "Client | Executor | str | None"
 
@@ -88,7 +90,7 @@ def _identify_all(
     """Identify the ranks of all files; `openings` grows by each file that was opened."""
     ranks: list[Rank] = []
     notes = list(sources.notes)
-    left_out = []
+    left_out = [note.removeprefix(_LEFT_OUT) for note in notes if note.startswith(_LEFT_OUT)]
     for path in sources.paths:
         try:
             opening = opening_of(path, how.limits.busy_ms)
@@ -101,7 +103,7 @@ def _identify_all(
             if not how.skip_bad:
                 raise
             left_out.append(error.message)
-            notes.append(f"left out: {error.message}")
+            notes.append(f"{_LEFT_OUT}{error.message}")
         else:
             notes += [opening.note] if opening.note else []
     if not ranks:

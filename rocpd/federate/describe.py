@@ -1,6 +1,6 @@
-"""Owns what there is to say about a session before anything is asked of it: ranks, agents, rows, what looks odd.
+"""Owns what there is to say about a session before anything is asked of it: ranks, agents, rows, problems.
 
-Reads; never judges: an odd thing is told with its number and left as it is.
+Reads; never repairs: a problem is named with its number of rows, which stay as they are.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ def _result(section: Section) -> Result:
 
 
 def describe(session: Federation) -> tuple[Section, ...]:
-    """Return all sections: ranks, agents, tables, odd.
+    """Return all sections: ranks, agents, tables, problems.
 
     `ranks`: one row per process, `mb` its file's size in megabytes, `span_s` first start to last end in seconds,
     `clock_domain` a number that ranks with comparable clocks share. `agents`: one row per kind of agent and host.
-    `tables`: rows of all ranks together. `odd`: what a reader of numbers should know.
+    `tables`: rows of all ranks together. `problems`: what a reader of numbers should know.
     """
     return (
         Section(
@@ -68,7 +68,7 @@ def describe(session: Federation) -> tuple[Section, ...]:
         ),
         Section("agents", ("host", "type", "agent", "product", "count"), tuple(_agents(session))),
         Section("tables", ("table", "rows"), tuple(_tables(session))),
-        Section("odd", ("rank", "what"), tuple(_odd(session))),
+        Section("problems", ("rank", "what"), tuple(_problems(session))),
     )
 
 
@@ -108,7 +108,7 @@ def _tables(session: Federation) -> Iterator[Row]:
             yield base, sum(counts)
 
 
-def _odd(session: Federation) -> Iterator[Row]:
+def _problems(session: Federation) -> Iterator[Row]:
     for rank in session.ranks:
         if rank.number not in session.spans:
             yield rank.number, "no events with valid timestamps"

@@ -11,8 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from typing import Annotated
 
 from rocpd.errors import UsageError
+from rocpd.option import Option
 from rocpd.record import library
 
 TRACES = ("hip", "hsa", "marker", "kernel", "memcpy", "alloc", "scratch", "rccl", "counters")
@@ -25,27 +27,32 @@ _SHELL_SIGNAL = 128
 
 @dataclass(frozen=True)
 class Settings:
-    """Options of `rocpd record`.
+    """Options of `rocpd record`; each field declares its own.
 
     Args:
-        folder: folder of the files.
         trace: domains, such as `hip,kernel`; None: the tool's default.
         counters: hardware counters, or None.
         sample_hz: samples of CPU time and memory per second; 0 for none.
         flush_ms: the most that a killed process loses [ms].
         drop: lose events rather than make the program wait for the writer.
-        started: whether recording is on from the start.
+        off: start without recording.
         keep_env: also store environment values that look like secrets.
+        folder: folder of the files.
     """
 
-    folder: Path
-    trace: str | None = None
-    counters: str | None = None
-    sample_hz: float = 0.0
-    flush_ms: int = 1000
-    drop: bool = False
-    started: bool = True
-    keep_env: bool = False
+    trace: Annotated[
+        str | None,
+        Option(f"What to record of the GPU: {','.join(TRACES)}.", metavar="LIST"),
+    ] = None
+    counters: Annotated[str | None, Option("Hardware counters, as A,B.", metavar="LIST")] = None
+    sample_hz: Annotated[
+        float, Option("CPU time and memory samples per second.", metavar="HZ", least=0, most=10000)
+    ] = 0.0
+    flush_ms: Annotated[int, Option("Most that a killed process may lose [ms].", metavar="MS", least=1)] = 1000
+    drop: Annotated[bool, Option("When a buffer is full, lose events (counted) rather than wait.")] = False
+    off: Annotated[bool, Option("Start with recording off; `rocpd control start PID`.")] = False
+    keep_env: Annotated[bool, Option("Store environment values that look like secrets too.")] = False
+    folder: Path = Path()
 
 
 @dataclass(frozen=True)
@@ -102,7 +109,7 @@ def environment_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, 
     values["ROCPD_OUTPUT_PATH"] = str(settings.folder.absolute())
     values["ROCPD_FLUSH_MS"] = str(settings.flush_ms)
     values["ROCPD_OVERFLOW"] = "drop" if settings.drop else "block"
-    values["ROCPD_START"] = "1" if settings.started else "0"
+    values["ROCPD_START"] = "0" if settings.off else "1"
     if settings.sample_hz > 0:
         values["ROCPD_SAMPLE_HZ"] = str(settings.sample_hz)
     if settings.keep_env:

@@ -20,7 +20,7 @@ from rocpd.schema.trace import (
 )
 from rocpd.schema.trace.writer import Sink
 from rocpd.simulate import hardware, samples
-from rocpd.simulate.plan import NodeClock, RankPlan
+from rocpd.simulate.job_plan import NodeClock, RankPlan
 
 _STREAMS = 5
 _QUEUES = (16, 17, 18)

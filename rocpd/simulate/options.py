@@ -1,15 +1,30 @@
-"""Owns what a simulated job is asked to be, and the refusal of what makes no sense. Never touches the disk."""
+"""Owns what a simulated job is asked to be, and the refusal of what makes no sense; each field declares its option.
+
+Never touches the disk. Imports nothing heavy.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
 
 from rocpd.errors import UsageError
+from rocpd.option import Heading, Option
 from rocpd.schema.versions import LATEST, VERSIONS
 
-PROFILES: tuple[str, ...] = ("gemm", "llm", "hpc")
-"""Shapes of a job: bare matrix products, a transformer, a conjugate-gradient solver."""
+
+class Workload(StrEnum):
+    """Shapes of a job: bare matrix products, a transformer, a conjugate-gradient solver."""
+
+    GEMM = "gemm"
+    LLM = "llm"
+    HPC = "hpc"
+
+
+PROFILES: tuple[str, ...] = tuple(workload.value for workload in Workload)
+"""Names of the shapes."""
 
 DEFAULT_STEPS = 10
 
@@ -31,15 +46,27 @@ class JobOptions:
         version: schema version to write; with `faults` the ranks differ and this is ignored.
     """
 
-    out: Path
-    ranks: int = 4
-    nodes: int = 1
-    steps: int = DEFAULT_STEPS
-    seed: int = 0
-    profile: str = "llm"
-    events_per_rank: int | None = None
-    faults: bool = False
-    force: bool = False
+    out: Annotated[
+        Path,
+        Option(
+            "Folder for rank0.db …",
+            ("-o", "-d", "--output-path"),
+            "DIR",
+            Heading.OUTPUT,
+            is_required=True,
+            hidden_flags=("--output", "--output-file"),
+        ),
+    ]
+    ranks: Annotated[int, Option("Processes.", least=1)] = 4
+    nodes: Annotated[int, Option("Machines they run on.", least=1)] = 1
+    steps: Annotated[int, Option("Training steps.", least=1)] = DEFAULT_STEPS
+    seed: Annotated[int, Option("Same seed, same rows.")] = 0
+    profile: Annotated[str, Option("Shape of the work.", kind=Workload)] = Workload.LLM.value
+    events_per_rank: Annotated[
+        int | None, Option("Dispatches and regions of a rank, instead of --steps.", metavar="N", least=1)
+    ] = None
+    faults: Annotated[bool, Option("Damage the files the way real ones are damaged.")] = False
+    force: Annotated[bool, Option("Replace existing files.", heading=Heading.OUTPUT)] = False
     version: str = LATEST
 
 

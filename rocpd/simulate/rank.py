@@ -11,7 +11,7 @@ from rocpd.schema.write import Writer, create
 from rocpd.simulate import faults, layout
 from rocpd.simulate.columns import TemplateColumns
 from rocpd.simulate.identity import Life, identity_of, open_trace
-from rocpd.simulate.plan import JobPlan, RankPlan
+from rocpd.simulate.job_plan import JobPlan, RankPlan
 from rocpd.simulate.profiles import PROFILE_TABLE
 from rocpd.simulate.stamp import Stamp, StepBatch
 from rocpd.simulate.symbols import write_symbols

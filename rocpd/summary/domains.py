@@ -10,8 +10,6 @@ from rocpd.summary.survey import KINDS, Grouped, survey
 from rocpd.trace.categories import domain_of
 from rocpd.trace.moments import Moments
 
-__all__ = ["Group", "domain_groups", "domain_of", "groups_by_domain"]
-
 
 class Group(NamedTuple):
     """Statistics of the events of one rank with one category and name."""
@@ -24,13 +22,12 @@ class Group(NamedTuple):
 
 def groups_by_domain(reading: Reading) -> dict[str, list[Group]]:
     """Read all groups of a session and sort them into domains, most time first."""
-    found: dict[str, list[list[Group]]] = {kind: [] for kind in KINDS}
-    for _, kinds in reading.each(_one):
-        for kind, groups in kinds.items():
-            found[kind].append(groups)
+    by_kind: dict[str, list[Group]] = {kind: [] for kind in KINDS}
+    for _, of_rank in reading.each(_of_rank):
+        for kind, groups in of_rank.items():
+            by_kind[kind] += groups
     domains: dict[str, list[Group]] = {}
-    for kind, ranks in found.items():
-        groups = [group for own in ranks for group in own]
+    for kind, groups in by_kind.items():
         calls = sum(group.moments.calls for group in groups)
         reading.note_invalid(kind, calls - sum(group.moments.timed for group in groups), calls)
         for group in groups:
@@ -38,21 +35,25 @@ def groups_by_domain(reading: Reading) -> dict[str, list[Group]]:
     return dict(sorted(domains.items(), key=lambda item: (-sum(g.moments.total for g in item[1]), item[0])))
 
 
-def _one(mine: RankReading) -> dict[str, list[Group]]:
+def _of_rank(mine: RankReading) -> dict[str, list[Group]]:
     """Read the groups of one rank, by kind of events."""
-    found = {}
-    for kind in KINDS:
-        sums = survey(mine, kind, _moments)
-        found[kind] = [Group(mine.rank.number, label.category, label.name, own) for label, own in sums.items()]
-    return found
+    return {
+        kind: [
+            Group(mine.rank.number, label.category, label.name, moments)
+            for label, moments in survey(mine, kind, _moments).items()
+        ]
+        for kind in KINDS
+    }
 
 
 def _moments(events: Grouped) -> list[Moments]:
     return moments_by_group(events.durations, events.first)
 
 
-def domain_groups(found: dict[str, list[Group]]) -> list[Group]:
-    """Give one group per rank and domain, named by the domain: moments are merged, never averages."""
+def domain_groups(domains: dict[str, list[Group]]) -> list[Group]:
+    """Return one group per rank and domain, named by the domain: moments are merged, never averages."""
     return [
-        Group(group.rank, group.category, domain, group.moments) for domain, groups in found.items() for group in groups
+        Group(group.rank, group.category, domain, group.moments)
+        for domain, groups in domains.items()
+        for group in groups
     ]

@@ -16,9 +16,9 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def folded(reading: Reading) -> Iterator[str]:
-    """Give one line per path with CPU time of its own [ns], as flamegraph.pl and its kin read it.
+    """Yield one line per path that has CPU time of its own [ns], as flamegraph.pl and similar tools read it.
 
-    Below an agent or stream it is the GPU time of what was launched there.
+    Under an agent or stream it is the GPU time of what was launched there.
 
     Raises:
         RocpdError: there are no regions.
@@ -32,7 +32,7 @@ def folded(reading: Reading) -> Iterator[str]:
 
 
 def speedscope(reading: Reading) -> Iterator[str]:
-    """Give speedscope's JSON: per tree a profile of CPU time and one of GPU time, both own times [ns].
+    """Yield speedscope's JSON: per tree a profile of CPU time and one of GPU time, without what is nested [ns].
 
     Raises:
         RocpdError: there are no regions.
@@ -42,8 +42,8 @@ def speedscope(reading: Reading) -> Iterator[str]:
     for key in sorted(trees, key=order_of):
         label = " ".join(_labels(reading, key)) or "all ranks"
         kinds = ("GPU",) if is_lane(reading, key) else ("CPU", "GPU")
-        found = [_profile(trees[key], f"{label}, {what}", what == "GPU") for what in kinds]
-        profiles += [profile for profile in found if profile["samples"]]
+        all_kinds = [_profile(trees[key], f"{label}, {kind}", kind == "GPU") for kind in kinds]
+        profiles += [profile for profile in all_kinds if profile["samples"]]
     frames = [{"name": "?" if text is None else text} for text in names.texts]
     yield json.dumps(
         {
@@ -71,7 +71,7 @@ def _profile(tree: Node, name: str, gpu: bool) -> dict[str, object]:
 
 
 def _paths(tree: Node) -> Iterator[tuple[list[int], Node]]:
-    """Give each node with its path, outer ones first, in the order in which paths were first seen."""
+    """Yield each node with its path, outer ones first, in the order in which paths were first seen."""
     waiting = [([code], node) for code, node in reversed(tree.below.items())]
     while waiting:
         path, node = waiting.pop()

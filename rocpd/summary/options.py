@@ -1,16 +1,19 @@
-"""Owns what can be asked of an analysis, each thing once. Imports no numpy: the command line reads this."""
+"""Owns what can be asked of an analysis, each thing once; each field declares its option. Imports no numpy."""
 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 from rocpd.errors import UsageError
+from rocpd.option import Option, options_of
 from rocpd.trace.kernel_names import KernelNames
 
 STEP_MARKER = r"(?i)(?<![a-z])(step|iteration|iter|batch|epoch)(?![a-z])"
-"""Markers that name a step of the job, unless told otherwise."""
+"""Markers that name a step of the job, unless something else is asked for."""
 
 
 class By(enum.StrEnum):
@@ -52,25 +55,29 @@ def kernel_names_of(name: str | KernelNames) -> KernelNames:
 
 @dataclass(frozen=True)
 class Options:
-    """What is asked of an analysis; each one takes what concerns it.
+    """What is asked of an analysis; each one takes what concerns it, as its row of `SUMMARIES` says.
 
     Args:
         by: divide the job; None: one row for the whole job.
         kernel_names: display names, mangled ones, or bare function names.
         categories: JSON or TOML file of kernel categories; None: the one that comes along.
         step_marker: regular expression for the text of markers that are steps.
-        sequence: how many preceding operations make the context of a kernel (variability).
+        sequence: how many preceding operations make the context of a kernel.
         bins: points of curves and columns of the heat map.
         top: how many of the largest gaps are listed.
+        own: values of options that an analysis of another package declares, by name.
     """
 
     by: By | None = None
     kernel_names: KernelNames = KernelNames.DISPLAY
-    categories: Path | None = None
-    step_marker: str = STEP_MARKER
-    sequence: int = 0
-    bins: int = 50
-    top: int = 20
+    categories: Annotated[Path | None, Option("Kernel categories, JSON or TOML: name -> regexes.", metavar="FILE")] = (
+        None
+    )
+    step_marker: Annotated[str, Option("Markers that are steps: step, iter, batch …", metavar="REGEX")] = STEP_MARKER
+    sequence: Annotated[int, Option("Kernels after the same N operations make a row.", metavar="N", least=0)] = 0
+    bins: Annotated[int, Option("Points of a curve, columns of the heat map.", metavar="N", least=1)] = 50
+    top: Annotated[int, Option("How many of the largest gaps to list.", metavar="N", least=0)] = 20
+    own: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse numbers that make no sense.
@@ -78,7 +85,7 @@ class Options:
         Raises:
             UsageError: one of them.
         """
-        for name, least in (("sequence", 0), ("bins", 1), ("top", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < least:
-                raise UsageError(f"{name} {value}: not a whole number from {least} on")
+        for option in options_of(Options):
+            value = getattr(self, option.name)
+            if option.kind is int and (not isinstance(value, int) or value < (option.least or 0)):
+                raise UsageError(f"{option.name} {value}: not a whole number of at least {option.least}")

@@ -1,11 +1,19 @@
-"""Owns the names of summaries and domains that the command line offers; imports nothing, so that help is quick.
+"""Owns the names of summaries and domains that the command line offers; imports nothing heavy, so that help is quick.
 
 `SUMMARIES` is the table of contents: adding an analysis touches its file, its row here and its test.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+from rocpd import entries
+from rocpd.option import Option, options_of
+from rocpd.summary.options import Options
+
+ENTRY_POINTS = "rocpd.summaries"
+"""Entry point group; each one names an `Analysis`, or a function that takes a `Reading` and returns Summaries."""
 
 REGION_DOMAINS = ("HIP", "HSA", "RCCL", "MARKERS", "ROCDECODE", "ROCJPEG", "OMPT", "KFD")
 """Domains of regions that `--region-categories` knows, besides whatever a file holds."""
@@ -20,18 +28,44 @@ GPU_DOMAINS = {
 
 
 @dataclass(frozen=True)
+class TextForm:
+    """A format of one analysis alone, beside those of tables.
+
+    Args:
+        name: what `--format` takes.
+        home: `module:function` that takes a `Reading` and yields texts.
+        ending: of its files.
+    """
+
+    name: str
+    home: str
+    ending: str
+
+
+@dataclass(frozen=True)
 class Analysis:
     """One row of the table of contents.
 
     Args:
-        place: module and function, as `rocpd.summary.totals:kernels`; it takes a `Reading` and gives Summaries.
-        tables: names of the tables that it gives; the first is the analysis' own name.
+        home: `module:function`, as `rocpd.summary.totals:kernels`; it takes a `Reading` and returns Summaries.
+        tables: names of its tables; the first is the analysis' own name.
         help: one line.
+        reads: options that it reads: names of fields of `Options`, or declarations of its own.
+        texts: formats of its own.
+        is_whole: whether all it returns is wanted, whatever its tables are called.
     """
 
-    place: str
+    home: str
     tables: tuple[str, ...]
     help: str
+    reads: tuple[str | Option, ...] = ()
+    texts: tuple[TextForm, ...] = ()
+    is_whole: bool = False
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """The options that it reads."""
+        return entries.declared(self.reads, Options)
 
 
 SUMMARIES: dict[str, Analysis] = {
@@ -44,6 +78,7 @@ SUMMARIES: dict[str, Analysis] = {
             "rocpd.summary.memory:memory",
             ("memory", "memory-curve"),
             "memory held: peak per agent, and its course over time",
+            ("bins",),
         ),
         Analysis("rocpd.summary.totals:scratch", ("scratch",), "scratch memory by operation"),
         Analysis("rocpd.summary.totals:api", ("api",), "API calls by domain and function"),
@@ -53,44 +88,100 @@ SUMMARIES: dict[str, Analysis] = {
             "rocpd.summary.categories:categories",
             ("categories", "unmatched"),
             "kernels by what they do: GEMM, communication, attention …; names that no pattern knows",
+            ("categories",),
         ),
         Analysis(
             "rocpd.summary.gpu_time:gpu_time",
             ("gpu-time", "gaps", "largest-gaps", "overlap"),
             "busy and idle time of agents, gaps, overlap of compute, communication and copies",
+            ("categories", "top"),
         ),
         Analysis(
             "rocpd.summary.ranks:ranks",
             ("ranks", "imbalance", "collectives", "stragglers", "waits", "steps", "phases", "heat"),
             "balance of ranks, who waits for whom in collectives, spread of steps, rank × time",
+            ("categories", "step_marker", "bins"),
         ),
         Analysis(
             "rocpd.summary.launch:launch",
             ("launch", "bottleneck"),
             "delay from launch to start; how long GPUs wait for the CPU",
+            ("step_marker",),
         ),
         Analysis(
             "rocpd.summary.calls:calls",
             ("calls",),
             "tree of regions per thread with CPU time and the GPU time that they launched",
+            texts=(
+                TextForm("folded", "rocpd.summary.flame:folded", ".folded"),
+                TextForm("speedscope", "rocpd.summary.flame:speedscope", ".speedscope.json"),
+            ),
         ),
         Analysis(
             "rocpd.summary.counters:counters",
             ("counters", "counters-wide"),
             "hardware counters per kernel",
         ),
-        Analysis("rocpd.summary.op_trace:op_trace", ("op-trace",), "every GPU operation in order, with gaps"),
+        Analysis(
+            "rocpd.summary.op_trace:op_trace",
+            ("op-trace",),
+            "every GPU operation in order, with gaps",
+            texts=(
+                TextForm("raptor", "rocpd.summary.trace_text:raptor", ".txt"),
+                TextForm("logduration", "rocpd.summary.trace_text:logduration", ".log"),
+            ),
+        ),
         Analysis(
             "rocpd.summary.variability:variability",
             ("variability", "variability-total"),
             "spread of each kernel, in the context of those before it; time above the fastest instance",
+            ("categories", "sequence"),
         ),
     )
 }
 """All analyses that are built in, in the order in which `rocpd summary all` gives them."""
 
 TABLES: dict[str, str] = {table: name for name, analysis in SUMMARIES.items() for table in analysis.tables}
-"""Table -> the analysis that gives it."""
+"""Table -> the analysis that it belongs to."""
 
 TOTALS = ("kernels", "copies", "allocations", "scratch", "api", "markers", "domains")
-"""What `rocpd summary --by …` gives when nothing is named."""
+"""What `rocpd summary --by …` shows when nothing is named."""
+
+
+def known_analyses() -> dict[str, Analysis]:
+    """Return SUMMARIES and the analyses of installed packages by name; a name of ours cannot be replaced."""
+    others = entries.added(ENTRY_POINTS, Analysis, _plain)
+    return {**SUMMARIES, **{name: analysis for name, analysis in others if name not in TABLES}}
+
+
+def _plain(name: str, home: str, package: str) -> Analysis:
+    """Return the entry of a function alone: it may read whatever our own analyses read."""
+    every = tuple(option.name for option in options_of(Options))
+    return Analysis(home, (name,), f"from {package}", every, is_whole=True)
+
+
+def tables_of(analyses: Mapping[str, Analysis]) -> dict[str, str]:
+    """Return table -> the analysis that it belongs to; an analysis' name is the name of its first table."""
+    return {table: name for name, analysis in analyses.items() for table in (name, *analysis.tables)}
+
+
+def texts_of(analyses: Mapping[str, Analysis]) -> dict[str, tuple[str, TextForm]]:
+    """Return format -> (analysis, form): the formats that one analysis alone has."""
+    return {form.name: (name, form) for name, analysis in analyses.items() for form in analysis.texts}
+
+
+def check_options(names: Iterable[str], given: Iterable[str], analyses: Mapping[str, Analysis]) -> None:
+    """Find out whether every option is read by something that is asked for.
+
+    Args:
+        names: analyses or tables.
+        given: names of options.
+        analyses: all that are known.
+
+    Raises:
+        UsageError: an option that would change nothing.
+    """
+    options = {name: analysis.options for name, analysis in analyses.items()}
+    tables = tables_of(analyses)
+    asked = sorted({tables[name] for name in names})
+    entries.unread(given, {name: options[name] for name in asked}, options)

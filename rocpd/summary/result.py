@@ -1,4 +1,4 @@
-"""Owns what an analysis gives: a table whose columns say their units, on top of what every Result can do."""
+"""Owns the tables of analyses: Results whose columns have units."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rocpd.types import Row
 if TYPE_CHECKING:
     import pyarrow
 
-    from rocpd.table.human import Cut
+    from rocpd.table.human import LeftOut
 
 
 _SHOWN_BY_INDENTING = ("node", "parent", "depth")  # columns of a tree
@@ -20,7 +20,7 @@ _SHOWN_BY_INDENTING = ("node", "parent", "depth")  # columns of a tree
 
 @dataclass(frozen=True)
 class Field:
-    """One column: its name, its unit (`ns`, `bytes`, `%`, `GiB/s` or nothing) and what it says.
+    """One column: its name, its unit (`ns`, `bytes`, `%`, `GiB/s` or nothing) and its meaning.
 
     A `minor` column is left out where a terminal is too narrow for all.
     """
@@ -33,11 +33,15 @@ class Field:
 
 @dataclass(frozen=True)
 class Table:
-    """What a table of an analysis is called, what it says and which columns it has, before anything is read."""
+    """What a table of an analysis is called, what it says and which columns it has, before anything is read.
+
+    One that `is_exact` keeps every digit and the names of its columns on the console too.
+    """
 
     name: str
     doc: str
     fields: tuple[Field, ...]
+    is_exact: bool = False
 
 
 class Summary(Result):
@@ -48,7 +52,7 @@ class Summary(Result):
         fields: all columns, those of the division (`--by`) in front.
         rows: all rows, or a function that reads them anew; then the session has to stay open.
         tree: whether column `depth` says how far a row's name is indented for people.
-        batches: gives all rows as record batches of one schema, for tables that may not fit into memory.
+        batches: returns all rows as record batches of one schema, for tables that may not fit into memory.
     """
 
     def __init__(
@@ -63,14 +67,15 @@ class Summary(Result):
         self.doc = table.doc
         self.fields = tuple(fields)
         self.tree = tree
+        self.is_exact = table.is_exact
         self._batches = batches
         names = tuple(field.name for field in fields)
         if callable(rows):
             read = rows
             super().__init__(lambda: Rows(names, read()))
         else:
-            kept = tuple(rows)
-            super().__init__(lambda: Rows(names, iter(kept)))
+            held = tuple(rows)
+            super().__init__(lambda: Rows(names, iter(held)))
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -78,21 +83,21 @@ class Summary(Result):
         return tuple(field.unit for field in self.fields)
 
     def arrow(self) -> pyarrow.Table:
-        """Give all rows as a pyarrow Table; the metadata of each field holds its `unit` and `doc`."""
+        """Return all rows as a pyarrow Table; the metadata of each field holds its `unit` and `doc`."""
         if self._batches:
             return self.arrow_batches().read_all()
-        found = super().arrow()
-        return found.cast(self._described(found.schema))
+        table = super().arrow()
+        return table.cast(self._described(table.schema))
 
     def arrow_batches(self) -> pyarrow.RecordBatchReader:
-        """Give the same in batches: where a table is read rank by rank, no more than one rank's is in memory."""
+        """Return the same in batches: where a table is read rank by rank, one rank's rows are in memory."""
         import pyarrow as pa
 
         if not self._batches:
             return self.arrow().to_reader()
-        found = self._batches()
-        schema = self._described(found.schema)
-        return pa.RecordBatchReader.from_batches(schema, (batch.cast(schema) for batch in found))
+        batches = self._batches()
+        schema = self._described(batches.schema)
+        return pa.RecordBatchReader.from_batches(schema, (batch.cast(schema) for batch in batches))
 
     def _described(self, schema: pyarrow.Schema) -> pyarrow.Schema:
         for index, field in enumerate(self.fields):
@@ -101,35 +106,38 @@ class Summary(Result):
         return schema.with_metadata({"name": self.name, "doc": self.doc})
 
     def write_text(self, out: TextIO, limit: int = 0) -> bool:
-        """Write up to `limit` rows (0: all) with units that suit people; return whether there were more."""
-        return self.write_people(out, limit).rows
+        """Write up to `limit` rows (0: all) with suitable units; return whether there were more."""
+        return self.write_readable(out, limit).rows
 
     def write_html(self, out: TextIO, limit: int) -> None:
-        """Write up to `limit` rows as an HTML table, with units that suit people."""
+        """Write up to `limit` rows as an HTML table, with suitable units."""
         from rocpd.table.html import write_html_table
-        from rocpd.table.human import Column, heading, readable
+        from rocpd.table.human import Head, heading, readable
 
-        columns = [Column(field.name, field.unit) for field in self.fields]
+        heads = [Head(field.name, field.unit) for field in self.fields]
         rows = (
-            tuple(readable(value, column.unit) for value, column in zip(row, columns, strict=True))
+            tuple(readable(value, head.unit) for value, head in zip(row, heads, strict=True))
             for row in self.first(limit)
         )
         right = [all(not isinstance(value, str) for value in values) for values in zip(*self.first(limit), strict=True)]
-        write_html_table([heading(column) for column in columns], rows, out, right)
+        write_html_table([heading(head) for head in heads], rows, out, right)
 
-    def write_people(self, out: TextIO, limit: int = 0, width: int | None = None) -> Cut:
-        """Write the table for people, as `rocpd.table.human.write_people`; names of a tree are indented."""
-        from rocpd.table.human import Column, write_people
+    def write_readable(self, out: TextIO, limit: int = 0, width: int | None = None) -> LeftOut:
+        """Write the table for people, as `rocpd.table.human.write_readable`; names of a tree are indented."""
+        from rocpd.table.console import write_console
+        from rocpd.table.human import Head, LeftOut, write_readable
 
-        columns = [Column(field.name, field.unit, field.minor) for field in self.fields]
+        if self.is_exact:
+            return LeftOut(write_console(self.columns, iter(self), out, limit, width), ())
+        heads = [Head(field.name, field.unit, field.minor) for field in self.fields]
         if not self.tree:
-            return write_people(columns, iter(self), out, limit, width)
-        kept = [column for column in columns if column.name not in _SHOWN_BY_INDENTING]
-        return write_people(kept, self._indented(), out, limit, width)
+            return write_readable(heads, iter(self), out, limit, width)
+        shown = [head for head in heads if head.name not in _SHOWN_BY_INDENTING]
+        return write_readable(shown, self._indented(), out, limit, width)
 
     def _indented(self) -> Iterator[Row]:
         depth, name = self.columns.index("depth"), self.columns.index("name")
-        kept = [place for place, column in enumerate(self.columns) if column not in _SHOWN_BY_INDENTING]
+        shown = [place for place, column in enumerate(self.columns) if column not in _SHOWN_BY_INDENTING]
         for row in self:
             text = "· " * row[depth] + ("NULL" if row[name] is None else row[name])
-            yield tuple(text if place == name else row[place] for place in kept)
+            yield tuple(text if place == name else row[place] for place in shown)

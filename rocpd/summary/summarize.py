@@ -1,21 +1,39 @@
-"""Owns which of AMD's summary tables a session gives, and in which order.
+"""Owns the summary tables that AMD's users know: which a session has, in which order, with AMD's heads.
 
-Reads through `domains`, shapes through `tables`.
+Reads through `domains`. Durations are ns as they are, on the console too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rocpd.federate.federation import Federation
-from rocpd.summary.domains import domain_groups, groups_by_domain
+from rocpd.summary.domains import Group, domain_groups, groups_by_domain
 from rocpd.summary.options import Options
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import GPU_DOMAINS
-from rocpd.summary.tables import SummaryTable, table, table_by_rank
+from rocpd.summary.result import Field, Summary, Table
 from rocpd.trace.kernel_names import KernelNames
-from rocpd.types import Progress
+from rocpd.trace.moments import Moments
+from rocpd.types import Progress, Row
+
+FIELDS = (
+    Field("Name", "", "kernel, direction, operation, function, message or domain"),
+    Field("Calls", "", "events"),
+    Field("DURATION (nsec)", "ns", "sum of durations"),
+    Field("AVERAGE (nsec)", "ns", "mean duration"),
+    Field("PERCENT (INC)", "%", "share of the total time of the table, by rank of the rank"),
+    Field("MIN (nsec)", "ns", "shortest"),
+    Field("MAX (nsec)", "ns", "longest"),
+    Field("STD_DEV", "ns", "sample deviation (n - 1), NULL for one call"),
+)
+"""Columns of every table."""
+
+BY_RANK = (Field("ProcessID", "", "process id"), Field("Hostname", "", "host name"))
+"""Columns in front of a table by rank."""
+
+_RANK = Field("Rank", "", "rank number, where process and host do not tell the ranks apart")
 
 
 @dataclass(frozen=True)
@@ -37,24 +55,73 @@ class SummaryOptions:
 
 def summarize(
     session: Federation, options: SummaryOptions | None = None, progress: Progress | None = None
-) -> Iterator[SummaryTable]:
-    """Give the summary tables of a session: kernels first, then copies, allocations, scratch, API domains, markers.
+) -> Iterator[Summary]:
+    """Yield the summary tables of a session: kernels first, then copies, allocations, scratch, API domains, markers.
 
-    Only domains that have events get a table.
+    Only domains that have events have a table. Rows are sorted by time, longest first.
     """
     options = options or SummaryOptions()
-    found = groups_by_domain(Reading(session, Options(kernel_names=options.kernel_names), progress))
-    regions = [name for name in found if name not in GPU_DOMAINS]
+    domains = groups_by_domain(Reading(session, Options(kernel_names=options.kernel_names), progress))
+    regions = [name for name in domains if name not in GPU_DOMAINS]
     if options.region_categories is not None:
         wanted = {name.upper() for name in options.region_categories}
         regions = [name for name in regions if name in wanted]
-    for domain in (*(name for name in GPU_DOMAINS if name in found), *regions):
-        name = GPU_DOMAINS.get(domain, f"{domain.lower()}_summary")
-        yield table(name, found[domain])
+    tables = {
+        GPU_DOMAINS.get(domain, f"{domain.lower()}_summary"): domains[domain]
+        for domain in (*(name for name in GPU_DOMAINS if name in domains), *regions)
+    }
+    if options.domains and domains:
+        tables["domain_summary"] = domain_groups(domains)
+    for name, groups in tables.items():
+        yield _table(name, groups)
         if options.by_rank:
-            yield table_by_rank(name, found[domain], session)
-    if options.domains and found:
-        groups = domain_groups(found)
-        yield table("domain_summary", groups)
-        if options.by_rank:
-            yield table_by_rank("domain_summary", groups, session)
+            yield _table_by_rank(name, groups, session)
+
+
+def _table(name: str, groups: Iterable[Group]) -> Summary:
+    """Add groups of all ranks up by name."""
+    table = Table(name, "Time of all ranks, by name.", FIELDS, is_exact=True)
+    return Summary(table, FIELDS, _rows(groups))
+
+
+def _table_by_rank(name: str, groups: Iterable[Group], session: Federation) -> Summary:
+    """One block per rank."""
+    by_rank: dict[int, list[Group]] = {}
+    for group in groups:
+        by_rank.setdefault(group.rank, []).append(group)
+    ranks = session.ranks
+    ambiguous = len({(rank.pid, rank.hostname) for rank in ranks}) < len(ranks)
+    rows: list[Row] = []
+    for rank in ranks:
+        tail = (rank.number,) if ambiguous else ()
+        rows += [(rank.pid, rank.hostname, *row, *tail) for row in _rows(by_rank.get(rank.number, ()))]
+    table = Table(f"{name}_by_rank", "Time of each rank, by name.", FIELDS, is_exact=True)
+    return Summary(table, (*BY_RANK, *FIELDS, *((_RANK,) if ambiguous else ())), rows)
+
+
+def _rows(groups: Iterable[Group]) -> list[Row]:
+    by_name: dict[str | None, list[Moments]] = {}
+    for group in groups:
+        by_name.setdefault(group.name, []).append(group.moments)
+    sums = {name: _added(moments) for name, moments in by_name.items()}
+    whole = sum(moments.total for moments in sums.values())
+    ordered = sorted(sums.items(), key=lambda item: (-item[1].total, item[0] or ""))
+    return [
+        (name, m.calls, m.total, m.mean, m.total * 100 / whole if whole else None, m.shortest, m.longest, m.deviation)
+        for name, m in ordered
+    ]
+
+
+def _added(moments: Sequence[Moments]) -> Moments:
+    """Add up field by field: 16 ranks one by one take 6 times as long."""
+    if len(moments) == 1:
+        return moments[0]
+    timed = [m for m in moments if m.timed]
+    return Moments(
+        sum(m.calls for m in moments),
+        sum(m.timed for m in timed),
+        sum(m.total for m in timed),
+        min((m.shortest for m in timed if m.shortest is not None), default=None),
+        max((m.longest for m in timed if m.longest is not None), default=None),
+        sum(m.squares for m in timed),
+    )

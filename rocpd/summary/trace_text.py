@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rocpd.errors import RocpdError
+from rocpd.errors import RocpdError, UsageError
 from rocpd.read.names import Names
 from rocpd.summary.links import link
 from rocpd.summary.op_trace import Trace, traces
@@ -20,30 +20,38 @@ _LOG_HEAD = "kernel,dispatch,startNs,endNs\n"
 
 
 def raptor(reading: Reading) -> Iterator[str]:
-    """Give the operations of each agent as `raptor.py --op-trace` writes them, copies by their direction.
+    """Yield the operations of each agent as `raptor.py --op-trace` writes them, copies by their direction.
 
-    GPU is the agent id, times count from the begin of the time line. Where there are several ranks, each begins with
-    a line `# rank N, host`.
+    GPU is the agent id; times count from the start of the time line. Where there are several ranks, a line
+    `# rank N, host` precedes each.
 
     Raises:
+        UsageError: they are to be divided.
         RocpdError: there are none.
     """
+    _check_whole(reading)
     several = len(reading.session.ranks) > 1
-    empty = True
-    for rank, found in traces(reading):
+    is_empty = True
+    for rank, trace in traces(reading):
         yield f"# rank {rank.number}, {rank.hostname}\n{_RAPTOR_HEAD}" if several else _RAPTOR_HEAD
-        yield from _raptor_lines(found)
-        empty = False
-    if empty:
+        yield from _raptor_lines(trace)
+        is_empty = False
+    if is_empty:
         raise RocpdError("no kernels or copies in the selection")
 
 
-def _raptor_lines(found: Trace) -> Iterator[str]:
-    columns = (found.agent, found.number, found.gap, found.start, found.duration, found.name)
+def _check_whole(reading: Reading) -> None:
+    """Refuse a division: these layouts have no columns for it."""
+    if reading.by:
+        raise UsageError("this format of op-trace can't be divided: it has no columns for that", "leave --by out")
+
+
+def _raptor_lines(trace: Trace) -> Iterator[str]:
+    columns = (trace.agent, trace.number, trace.gap, trace.start, trace.duration, trace.name)
     for agent, number, gap, start, length, name in zip(*(column.tolist() for column in columns), strict=True):
-        place = f"{-1 if agent == NULL else agent}.{number:08d} {math.nan if gap == NULL else gap / 1000:9.1f}"
+        head = f"{-1 if agent == NULL else agent}.{number:08d} {math.nan if gap == NULL else gap / 1000:9.1f}"
         times = f"{_milliseconds(start):>13} {_milliseconds(start + length):>13} {length / 1000:6.1f}"
-        yield f"{place} {times} {found.names[name] or '':>30}\n"
+        yield f"{head} {times} {trace.names[name] or '':>30}\n"
 
 
 def _milliseconds(time: int) -> str:
@@ -57,27 +65,29 @@ def _milliseconds(time: int) -> str:
 
 
 def logduration(reading: Reading) -> Iterator[str]:
-    """Give the kernels of each rank in the order in which they ended, as logduration logs them.
+    """Yield the kernels of each rank in the order in which they ended, as logduration logs them.
 
-    Times are as recorded; that of the dispatch is when the call began that launched the kernel, and the kernel's own
+    Times are as recorded. The time of dispatch is the start of the call that launched the kernel, or the kernel's own
     start where that call is not known.
 
     Raises:
+        UsageError: they are to be divided.
         RocpdError: there are none.
     """
-    empty = True
+    _check_whole(reading)
+    is_empty = True
     for _, (names, columns) in reading.each(_kernels):
-        if empty and len(columns[0]):
+        if is_empty and len(columns[0]):
             yield _LOG_HEAD
-            empty = False
+            is_empty = False
         for name, dispatch, start, end in zip(*(column.tolist() for column in columns), strict=True):
             yield f'"{names[name] or ""}",{dispatch},{start},{end}\n'
-    if empty:
+    if is_empty:
         raise RocpdError("no kernels in the selection")
 
 
 def _kernels(mine: RankReading) -> tuple[list[str | None], tuple[Ints, ...]]:
-    """Give the names of one rank, and name, dispatch, start and end of its kernels."""
+    """Return the names of one rank, and name, dispatch, start and end of its kernels."""
     names = Names()
     ops = read_ops(mine, names, stacks=True)
     ops = ops.take(np.flatnonzero(ops.kind == KERNEL))

@@ -1,26 +1,129 @@
-"""Rows in, text out: console, csv, json, md, html. `TABLE_FORMATS` is the table of contents."""
+"""Rows in, text out. `TABLE_FORMATS` is the table of contents; the console, which fits a screen, is a module apart."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import TextIO, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeAlias, cast
 
+from rocpd import entries
 from rocpd.types import Row
+
+if TYPE_CHECKING:
+    import pyarrow
 
 Writer: TypeAlias = Callable[[Sequence[str], Iterator[Row], TextIO], None]
 
-TABLE_FORMATS: dict[str, tuple[str, str]] = {
-    "csv": ("rocpd.table.csv", "write_csv"),
-    "json": ("rocpd.table.json", "write_json"),
-    "md": ("rocpd.table.markdown", "write_markdown"),
-    "html": ("rocpd.table.html", "write_html"),
-}
-"""Formats that stream rows to a file or pipe; `console` fits a screen and has its own module."""
+ENTRY_POINTS = "rocpd.table_formats"
+"""Entry point group; each one names a `TableFormat`, or a function (columns, rows, out) that writes one table."""
+
+CONSOLE = "console"
+"""The format of terminals and pipes that people read; its files end in `.txt`."""
 
 
-def writer(name: str) -> Writer:
-    """Give the function `(columns, rows, out) -> None` that writes rows in format `name`."""
-    module, function = TABLE_FORMATS[name]
-    found: Writer = getattr(importlib.import_module(module), function)
-    return found
+class Sheet(NamedTuple):
+    """One of several tables in one text."""
+
+    title: str
+    doc: str
+    columns: Sequence[str]
+    rows: Iterator[Row]
+
+
+@dataclass(frozen=True)
+class TableFormat:
+    """One format of tables.
+
+    Args:
+        name: what `--format` takes.
+        doc: one line for people.
+        home: `module:function` that writes one table: (columns, rows, text file), or (record batches, path) where
+            `is_columnar`.
+        ending: of its files, `.csv`.
+        page: `module:function` (sheets, text file) that writes several tables as one text; none: one after the other,
+            an empty line between.
+        is_page: several tables go to one file, not to a file each.
+        is_document: what is written stands alone: no second table can follow it.
+        is_columnar: it needs columns of known types, which tables of analyses have and answers to SQL don't.
+    """
+
+    name: str
+    doc: str
+    home: str
+    ending: str
+    page: str = ""
+    is_page: bool = False
+    is_document: bool = False
+    is_columnar: bool = False
+
+    def write(self, columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> None:
+        """Write one table."""
+        cast("Writer", entries.load(self.home, f"format {self.name}"))(columns, rows, out)
+
+    def write_batches(self, batches: pyarrow.RecordBatchReader, path: Path) -> None:
+        """Write one table of typed columns to a file."""
+        entries.load(self.home, f"format {self.name}")(batches, path)
+
+    def write_page(self, sheets: Iterable[Sheet], out: TextIO) -> None:
+        """Write several tables as one text."""
+        if self.page:
+            entries.load(self.page, f"format {self.name}")(sheets, out)
+            return
+        for number, sheet in enumerate(sheets):
+            out.write("\n" if number else "")
+            self.write(sheet.columns, sheet.rows, out)
+
+
+TABLE_FORMATS: Mapping[str, TableFormat] = MappingProxyType(
+    {
+        entry.name: entry
+        for entry in (
+            TableFormat("csv", "comma-separated values", "rocpd.table.csv:write_csv", ".csv"),
+            TableFormat(
+                "json",
+                "an array of objects, one row a line",
+                "rocpd.table.json:write_json",
+                ".json",
+                page="rocpd.table.json:write_json_page",
+                is_document=True,
+            ),
+            TableFormat(
+                "md",
+                "a Markdown table",
+                "rocpd.table.markdown:write_markdown",
+                ".md",
+                page="rocpd.table.markdown:write_markdown_page",
+                is_page=True,
+            ),
+            TableFormat(
+                "html",
+                "a page that stands alone",
+                "rocpd.table.html:write_html",
+                ".html",
+                page="rocpd.table.html:write_html_page",
+                is_page=True,
+                is_document=True,
+            ),
+            TableFormat(
+                "parquet",
+                "typed columns with units",
+                "rocpd.table.parquet:write_parquet",
+                ".parquet",
+                is_columnar=True,
+            ),
+        )
+    }
+)
+"""The formats of this package, in the order in which help shows them."""
+
+
+def known_table_formats() -> dict[str, TableFormat]:
+    """Return TABLE_FORMATS and those that installed packages add; a name of ours cannot be replaced."""
+    others = dict(entries.added(ENTRY_POINTS, TableFormat, _plain))
+    return {**TABLE_FORMATS, **{name: entry for name, entry in others.items() if name not in TABLE_FORMATS}}
+
+
+def _plain(name: str, home: str, package: str) -> TableFormat:
+    return TableFormat(name, f"from {package}", home, f".{name}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TextIO
 
+from rocpd.table import Sheet
 from rocpd.table.cell import one_line
 from rocpd.types import Row
 
@@ -22,16 +23,16 @@ td.n { text-align: right; font-variant-numeric: tabular-nums }
 
 def write_html(columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> None:
     """Write one page with one table; memory stays flat."""
-    write_html_page([("", columns, rows)], out)
+    write_html_page([Sheet("", "", columns, rows)], out)
 
 
-def write_html_page(sections: Sequence[tuple[str, Sequence[str], Iterator[Row]]], out: TextIO) -> None:
-    """Write one page with a heading and a table for each (title, columns, rows)."""
+def write_html_page(sheets: Iterable[Sheet], out: TextIO) -> None:
+    """Write one page with a heading and a table for each sheet."""
     out.write(_HEAD)
-    for title, columns, rows in sections:
-        if title:
-            out.write(f"<h2>{escape(title)}</h2>\n")
-        write_html_table(columns, rows, out)
+    for sheet in sheets:
+        if sheet.title:
+            out.write(f"<h2>{escape(sheet.title)}</h2>\n")
+        write_html_table(sheet.columns, sheet.rows, out)
     out.write("</body></html>\n")
 
 

@@ -1,6 +1,6 @@
-"""Owns tables for people: times, sizes and shares in units that suit their size; narrow terminals get fewer columns.
+"""Owns tables for people: times, sizes and shares in suitable units; fewer columns on narrow terminals.
 
-Files and pipes that programs read take csv, json or parquet, which keep every digit.
+csv, json and parquet, which programs read, keep every digit.
 """
 
 from __future__ import annotations
@@ -17,42 +17,45 @@ _SCALES = {
     "ns": (("ns", 1), ("us", 1e3), ("ms", 1e6), ("s", 1e9)),
     "bytes": (("B", 1), ("KiB", 2**10), ("MiB", 2**20), ("GiB", 2**30), ("TiB", 2**40)),
 }
-_LONGEST = 60  # texts in a pipe: names of kernels reach thousands of characters
+_LONGEST = 60  # characters of a text in a pipe: names of kernels reach thousands
 _GAP = 2  # between columns
 _SHORTEST = 16  # texts are not cut below this
 _SUFFIXES = {"ns": "_ns", "bytes": "_bytes"}
 
 
-class Column(NamedTuple):
-    """A column: name, unit (`ns`, `bytes`, `%` … or nothing), and whether a narrow terminal can do without it."""
+class Head(NamedTuple):
+    """The head of a column: name, unit (`ns`, `bytes`, `%` … or nothing), and whether it can be left out."""
 
     name: str
     unit: str = ""
     minor: bool = False
 
 
-class Cut(NamedTuple):
-    """What was not shown: whether rows were cut off, and the names of columns that did not fit."""
+class LeftOut(NamedTuple):
+    """What is not shown: whether there are more rows, and the names of columns that did not fit."""
 
     rows: bool
     columns: tuple[str, ...]
 
 
-def write_people(
-    columns: Sequence[Column],
+def write_readable(
+    columns: Sequence[Head],
     rows: Iterator[Row],
     out: TextIO,
     limit: int = 0,
     width: int | None = None,
-) -> Cut:
+) -> LeftOut:
     """Write up to `limit` rows (0: all).
 
     Args:
-        columns: names and units.
+        columns: their heads.
         rows: values as they are; times in ns.
-        out: where to.
+        out: text file.
         limit: most rows to show; 0 shows all.
         width: columns of the terminal, None for a pipe: then no column is left out.
+
+    Returns:
+        what is not shown.
     """
     shown = list(itertools.islice(rows, limit)) if limit else list(rows)
     more = bool(limit) and next(rows, None) is not None
@@ -70,11 +73,11 @@ def write_people(
     kept = list(range(len(columns))) if width is None else _fitting(columns, names, cells, width)
     left_out = tuple(column.name for place, column in enumerate(columns) if place not in kept)
     _draw([names[i] for i in kept], [[row[i] for i in kept] for row in cells], [right[i] for i in kept], out, width)
-    return Cut(more, left_out)
+    return LeftOut(more, left_out)
 
 
 def _draw(names: list[str], cells: list[list[str]], right: list[bool], out: TextIO, width: int | None) -> None:
-    """Write the table with its texts shortened to fit; what is too wide all the same is drawn in blocks."""
+    """Write the table with its texts shortened to fit; one that is still too wide is drawn in blocks."""
     natural = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
     room = sum(natural) if width is None else width - _GAP * (len(names) - 1)
     widths = fit(natural, [len(name) for name in names], room, _SHORTEST)
@@ -86,17 +89,17 @@ def _draw(names: list[str], cells: list[list[str]], right: list[bool], out: Text
     write_plain(names, fitted, right, out)
 
 
-def heading(column: Column) -> str:
-    """Give the head of a column; cells say the unit, so the name need not.
+def heading(column: Head) -> str:
+    """Return the name of a column without its unit, which the cells have.
 
-    >>> heading(Column("total_ns", "ns")), heading(Column("bytes", "bytes"))
+    >>> heading(Head("total_ns", "ns")), heading(Head("bytes", "bytes"))
     ('total', 'bytes')
     """
     return one_line(column.name.removesuffix(_SUFFIXES.get(column.unit, "\0")))
 
 
 def readable(value: Any, unit: str = "") -> str:
-    """Give a value with three digits that matter, in the unit that suits it; NULL is a dash.
+    """Return a value with three significant digits, in a suitable unit; NULL is a dash.
 
     >>> readable(1234567, "ns"), readable(3 * 2**30, "bytes"), readable(12.345, "%"), readable(1234567), readable(None)
     ('1.23 ms', '3.00 GiB', '12.3 %', '1234567', '-')
@@ -123,7 +126,7 @@ def _scaled(value: float, scale: Sequence[tuple[str, float]]) -> str:
 
 
 def _three(value: float) -> str:
-    """Three digits that matter, never an exponent below a million million."""
+    """Three significant digits, without an exponent below a million million."""
     size = abs(value)
     if size >= 1e12 or 0 < size < 0.0005:
         return f"{value:.3g}"
@@ -131,8 +134,8 @@ def _three(value: float) -> str:
     return f"{value:.{3 if size < 0.1 and size else digits}f}"
 
 
-def _fitting(columns: Sequence[Column], names: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Leave minor columns out, the last first, until the rest fits with its texts shortened."""
+def _fitting(columns: Sequence[Head], names: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Return the places of columns: minor ones go, the last first, until the others fit with shortened texts."""
     least = []
     for place, column in enumerate(columns):
         widest = max([len(names[place]), *(len(row[place]) for row in cells)])

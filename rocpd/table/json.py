@@ -6,11 +6,14 @@ Blobs are hex text. Of columns with equal names the later ones get `_2`, `_3` â€
 
 from __future__ import annotations
 
+import io
+import itertools
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
+from rocpd.table import Sheet
 from rocpd.table.cell import plain
 from rocpd.types import Row
 
@@ -24,6 +27,20 @@ def write_json(columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> None
         out.write(f"{separator}{{{cells}}}")
         separator = ",\n"
     out.write("\n]\n" if separator == ",\n" else "[]\n")
+
+
+def write_json_page(sheets: Iterable[Sheet], out: TextIO) -> None:
+    """Write one table as its array, several as an object of arrays by title."""
+    waiting = iter(sheets)
+    first = list(itertools.islice(waiting, 2))
+    if len(first) == 1:
+        write_json(first[0].columns, first[0].rows, out)
+        return
+    for number, sheet in enumerate(itertools.chain(first, waiting)):
+        array = io.StringIO()
+        write_json(sheet.columns, sheet.rows, array)
+        out.write(f"{',' if number else '{'}\n{_value(sheet.title)}: {array.getvalue().rstrip()}")
+    out.write("\n}\n")
 
 
 def distinct_names(columns: Sequence[str]) -> list[str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
+from rocpd.table import Sheet
 from rocpd.table.cell import one_line
 from rocpd.types import Row
 
@@ -22,6 +23,14 @@ def write_markdown(columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> 
         _line(first, out)
     for row in rows:
         _line(row, out)
+
+
+def write_markdown_page(sheets: Iterable[Sheet], out: TextIO) -> None:
+    """Write a heading, what the table says, and the table, for each."""
+    for number, sheet in enumerate(sheets):
+        out.write("\n" if number else "")
+        out.write(f"## {sheet.title}\n\n{sheet.doc}\n\n")
+        write_markdown(sheet.columns, sheet.rows, out)
 
 
 def _line(values: Sequence[object], out: TextIO) -> None:

@@ -26,6 +26,11 @@ from rocpd.cli.argv import NO_EFFECT, drop_no_effect, rewrite
         ),
         (["convert", "-f", "pftrace", "a.db", "b.db"], ["convert", "-f", "pftrace", "a.db", "b.db"]),
         (["convert", "-f", "nonsense", "csv"], ["convert", "-f", "nonsense", "-f", "csv"]),
+        (
+            ["convert", "-f", "parquet", "arrow", "chrome", "a.db"],
+            ["convert", "-f", "parquet", "-f", "arrow", "-f", "chrome", "a.db"],
+        ),
+        (["convert", "-f", "csv", "job/", "csv"], ["convert", "-f", "csv", "job/", "csv"]),
         (["convert", "-f", "CSV", "PFTRACE", "x.db"], ["convert", "-f", "CSV", "-f", "PFTRACE", "x.db"]),
         (["convert", "a.db", "-f"], ["convert", "a.db", "-f"]),
         (["query", "-f", "csv", "json"], ["query", "-f", "csv", "json"]),
@@ -34,8 +39,7 @@ from rocpd.cli.argv import NO_EFFECT, drop_no_effect, rewrite
             ["summary", "--region-categories", "hip", "--region-categories", "MARKERS", "a.db"],
         ),
         (["summary", "--region-categories", "NONE", "-i", "a"], ["summary", "--region-categories", "NONE", "-i", "a"]),
-        (["query", "-i", "a.db", "b.db", "select 1"], ["query", "-i", "a.db", "-i", "b.db", "select 1"]),
-        (["query", "-i", "a.db", "select 1", "-f", "csv"], ["query", "-i", "a.db", "select 1", "-f", "csv"]),
+        (["query", "-i", "a.db", "select 1", "-f", "csv"], ["query", "-i", "a.db", "-i", "select 1", "-f", "csv"]),
         (["query", "-i", "a", "b", "--query", "select 1"], ["query", "-i", "a", "-i", "b", "--query", "select 1"]),
         (["query", "-i", "a", "b", "--query=select 1"], ["query", "-i", "a", "-i", "b", "--query=select 1"]),
         (["query", "-i", "a", "b", "--script", "x.sql"], ["query", "-i", "a", "-i", "b", "--script", "x.sql"]),
@@ -54,14 +58,9 @@ def test_a_file_with_the_name_of_a_format_is_an_input(tmp_path: Path, monkeypatc
     assert rewrite(["convert", "-f", "pftrace", "csv"]) == ["convert", "-f", "pftrace", "csv"]
 
 
-def test_a_folder_is_no_sql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("select 1").mkdir()
-    assert rewrite(["query", "-i", "select 1", "select 2"]) == ["query", "-i", "select 1", "select 2"]
-
-
 @pytest.mark.parametrize("name", NO_EFFECT)
 def test_options_without_effect(name: str) -> None:
     values = ["7"] * NO_EFFECT[name]
     assert drop_no_effect(["convert", name, *values, "a.db"]) == (["convert", "a.db"], [name])
     assert drop_no_effect(["convert", f"{name}=7", "a.db"]) == (["convert", "a.db"], [name])
+    assert drop_no_effect(["record", "--", "app", name]) == (["record", "--", "app", name], [])

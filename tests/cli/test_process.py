@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.cli import COMMANDS
+from rocpd.cli.commands import COMMANDS
 from tests.conftest import Cli, Said
 
 ROCPD = [sys.executable, "-m", "rocpd"]
-NAMES = [command.__name__ for command in COMMANDS]
+NAMES = list(COMMANDS)
 MANY = "with recursive n(i) as (select 1 union all select i + 1 from n limit 300000) select i, i * 2 as j from n"
 ENDLESS = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
 HEAVY = ("rich", "apsw", "pandas", "pyarrow", "sqlglot", "numpy", "yaml")

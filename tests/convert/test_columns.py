@@ -129,7 +129,7 @@ def test_bytes_that_are_no_text(open_job: OpenJob, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_arrow_has_the_rows_of_all_ranks(session: rocpd.Session, tmp_path: Path, stream: bool) -> None:
-    (path,) = FORMATS["arrow"].write(session, ConvertOptions(tmp_path, views=("memory_copies",), stream=stream))
+    (path,) = FORMATS["arrow"].write(session, ConvertOptions(tmp_path, views=("memory_copies",), arrow_stream=stream))
 
     assert path.name == ("out_memory_copies.arrows" if stream else "out_memory_copies.arrow")
     table = (pa.ipc.open_stream if stream else pa.ipc.open_file)(path.read_bytes()).read_all()

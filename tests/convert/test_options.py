@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.cli import diagnostics, run
+from rocpd.cli import progress, run
 from rocpd.convert import FORMATS
 from rocpd.convert.options import ConvertOptions, Split
 from rocpd.simulate import JobOptions, simulate
@@ -195,7 +195,7 @@ def test_a_bar_with_rows_speed_and_time_left_on_a_terminal(tmp_path: Path, monke
 
     for i, builder in enumerate(small_job()):
         builder.write(tmp_path / f"{i}.db")
-    monkeypatch.setattr(diagnostics, "_PATIENCE_S", -1.0)
+    monkeypatch.setattr(progress, "_PATIENCE_S", -1.0)
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
 

@@ -49,7 +49,7 @@ def test_modules_that_the_architecture_names_exist() -> None:
 
 
 def test_every_command_is_in_the_readme() -> None:
-    from rocpd.cli import COMMANDS
+    from rocpd.cli.commands import COMMANDS
 
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert [c.__name__ for c in COMMANDS if f"`rocpd {c.__name__}" not in text] == []
+    assert [name for name in COMMANDS if f"`rocpd {name}" not in text] == []

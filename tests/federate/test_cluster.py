@@ -115,7 +115,7 @@ def test_a_worker_that_is_killed_in_mid_query(sql: str, files: list[Path], local
 def test_summaries_and_converters_are_the_same(files: list[Path], client: distributed.Client, tmp_path: Path) -> None:
     with rocpd.connect(files) as here, rocpd.connect(files, client=client) as there:
         wanted, found = (list(summarize(session, SummaryOptions(by_rank=True))) for session in (here, there))
-        assert [(table.name, list(table.rows)) for table in found] == [(t.name, list(t.rows)) for t in wanted]
+        assert [(table.name, table.fetchall()) for table in found] == [(t.name, t.fetchall()) for t in wanted]
         for name in ("kernels", "gpu-time", "ranks", "calls"):
             assert list(there.summary(name)) == list(here.summary(name))
         for session, folder in ((here, "here"), (there, "there")):

@@ -73,7 +73,7 @@ def rows(session: rocpd.Session, relation: str) -> Counter[Any]:
 def summaries(session: rocpd.Session) -> list[tuple[Any, ...]]:
     """All summary tables, by rank and domain too."""
     found = summarize(session, SummaryOptions(by_rank=True, domains=True))
-    return [(table.name, table.columns, table.rows) for table in found]
+    return [(table.name, table.columns, table.fetchall()) for table in found]
 
 
 @LAWS
@@ -176,7 +176,7 @@ def test_summaries_of_a_window_count_the_rows_of_the_window(files: tuple[Path, .
     with rocpd.connect(files, window=rocpd.Window(start=f"{percent}%")) as session:
         counts = session.sql("SELECT count(*) FROM kernels").fetchall()[0][0]
         found = {table.name: table for table in summarize(session)}
-        summed = sum(row[1] for row in found["kernels_summary"].rows) if "kernels_summary" in found else 0
+        summed = sum(row[1] for row in found["kernels_summary"]) if "kernels_summary" in found else 0
         assert summed == counts
 
 

@@ -7,17 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-_MAIN = (
-    "import sys, rocpd.cli as cli\n"
-    "from rocpd.cli import control, record\n"
-    "cli.COMMANDS = tuple(dict.fromkeys((*cli.COMMANDS, record.record, control.control)))\n"
-    "sys.exit(cli.run(sys.argv[1:]))"
-)
-
 
 def cli_command(*arguments: str) -> list[str]:
     """Give the command that runs `rocpd` with `arguments`."""
-    return [sys.executable, "-c", _MAIN, *arguments]
+    return [sys.executable, "-m", "rocpd", *arguments]
 
 
 def cli(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:

@@ -11,7 +11,7 @@ from rocpd.schema.versions import VERSIONS, declared_version
 from rocpd.simulate import JobOptions, plan, simulate
 from rocpd.simulate.disk import LATE_REGIONS, LATE_TEXT
 from rocpd.simulate.faults import EMPTIED, FAULTS
-from rocpd.simulate.plan import DISK_STATES
+from rocpd.simulate.job_plan import DISK_STATES
 from tests.simulate.jobs import digests, recover, rows
 
 

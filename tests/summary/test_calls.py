@@ -121,7 +121,7 @@ def test_folded_and_speedscope(open_job: OpenJob) -> None:
 def test_a_tree_on_a_terminal(open_job: OpenJob) -> None:
     """Indenting says what node, parent and depth say: the name has their room."""
     out = io.StringIO()
-    open_job(job()).summary("calls").write_people(out, width=60)
+    open_job(job()).summary("calls").write_readable(out, width=60)
     head, _, *rows = out.getvalue().splitlines()
     assert head.split() == ["name", "calls", "cpu", "cpu_self", "gpu", "gpu_self", "percent"]
     assert [row[:7].rstrip() for row in rows] == ["main", "· g", "· · h", "· f"]

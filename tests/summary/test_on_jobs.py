@@ -216,7 +216,8 @@ def everything(session: rocpd.Session, by: By | None = None) -> dict[str, Any]:
     for name in SUMMARIES:
         for table in run(session, name, Options(by, sequence=1)):
             found[table.name] = (table.columns, table.fetchall())
-    found["amd"] = list(summarize(session, SummaryOptions(by_rank=True, domains=True)))
+    amd = summarize(session, SummaryOptions(by_rank=True, domains=True))
+    found["amd"] = [(table.name, table.columns, table.fetchall()) for table in amd]
     return found
 
 

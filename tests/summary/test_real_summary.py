@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 
 import rocpd
-from rocpd.summary.summarize import SummaryOptions, summarize
-from rocpd.summary.tables import COLUMNS, SummaryTable
+from rocpd.summary.result import Summary
+from rocpd.summary.summarize import FIELDS, SummaryOptions, summarize
 
 
 @pytest.fixture(scope="module")
-def summaries(real_files: tuple[Path, ...]) -> dict[str, SummaryTable]:
+def summaries(real_files: tuple[Path, ...]) -> dict[str, Summary]:
     with rocpd.connect(real_files) as session:
         return {table.name: table for table in summarize(session, SummaryOptions(by_rank=True, domains=True))}
 
@@ -34,7 +34,7 @@ def expected(durations: pd.DataFrame) -> pd.DataFrame:
 
 
 def assert_equal(rows: list[tuple[object, ...]], reference: pd.DataFrame) -> None:
-    found = pd.DataFrame(rows, columns=list(COLUMNS))
+    found = pd.DataFrame(rows, columns=[field.name for field in FIELDS])
     exact = ["Name", "Calls", "DURATION (nsec)", "MIN (nsec)", "MAX (nsec)"]
     assert found[exact].to_numpy().tolist() == reference[["name", "count", "sum", "min", "max"]].to_numpy().tolist()
     for column, theirs in (("AVERAGE (nsec)", "mean"), ("PERCENT (INC)", "percent"), ("STD_DEV", "std")):
@@ -43,33 +43,33 @@ def assert_equal(rows: list[tuple[object, ...]], reference: pd.DataFrame) -> Non
 
 
 @pytest.mark.parametrize("name", ["kernels_summary", "hip_summary"])
-def test_against_pandas(name: str, summaries: dict[str, SummaryTable], events: dict[str, pd.DataFrame]) -> None:
+def test_against_pandas(name: str, summaries: dict[str, Summary], events: dict[str, pd.DataFrame]) -> None:
     assert len(events[name]) == {"kernels_summary": 3612, "hip_summary": 7488}[name]
-    assert_equal(list(summaries[name].rows), expected(events[name]))
+    assert_equal(summaries[name].fetchall(), expected(events[name]))
 
 
 @pytest.mark.parametrize("name", ["kernels_summary", "hip_summary"])
-def test_by_rank_against_pandas(name: str, summaries: dict[str, SummaryTable], events: dict[str, pd.DataFrame]) -> None:
+def test_by_rank_against_pandas(name: str, summaries: dict[str, Summary], events: dict[str, pd.DataFrame]) -> None:
     table = summaries[f"{name}_by_rank"]
-    keys = [str(row[-1]) if "Rank" in table.columns else f"{row[0]}@{row[1]}" for row in table.rows]
+    keys = [str(row[-1]) if "Rank" in table.columns else f"{row[0]}@{row[1]}" for row in table]
     blocks = list(dict.fromkeys(keys))
     assert len(blocks) == 12
     for rank, block in enumerate(blocks):
-        rows = [row[2:10] for row, key in zip(table.rows, keys, strict=True) if key == block]
+        rows = [row[2:10] for row, key in zip(table, keys, strict=True) if key == block]
         assert_equal(rows, expected(events[name][events[name]["rank"] == rank]))
 
 
-def test_domains_against_pandas(summaries: dict[str, SummaryTable], events: dict[str, pd.DataFrame]) -> None:
+def test_domains_against_pandas(summaries: dict[str, Summary], events: dict[str, pd.DataFrame]) -> None:
     every = pd.concat(
         [events["kernels_summary"].assign(name="KERNELS"), events["hip_summary"].assign(name="HIP")], ignore_index=True
     )
-    assert_equal(list(summaries["domain_summary"].rows), expected(every))
+    assert_equal(list(summaries["domain_summary"]), expected(every))
 
 
-def test_the_view_says_the_same(real_files: tuple[Path, ...], summaries: dict[str, SummaryTable]) -> None:
+def test_the_view_says_the_same(real_files: tuple[Path, ...], summaries: dict[str, Summary]) -> None:
     with rocpd.connect(real_files) as session:
         rows = session.sql("SELECT * FROM kernel_summary").fetchall()
-    assert [row[:3] for row in rows] == [row[:3] for row in summaries["kernels_summary"].rows]
-    for (*_, std, percent), theirs in zip(rows, summaries["kernels_summary"].rows, strict=True):
+    assert [row[:3] for row in rows] == [row[:3] for row in summaries["kernels_summary"]]
+    for (*_, std, percent), theirs in zip(rows, summaries["kernels_summary"], strict=True):
         assert std == (None if theirs[7] is None else pytest.approx(theirs[7], rel=1e-9))
         assert percent == pytest.approx(theirs[4], rel=1e-12)

@@ -9,18 +9,19 @@ from typing import Any
 import pytest
 
 import rocpd
-from rocpd.summary.domains import domain_of
-from rocpd.summary.summarize import SummaryOptions, summarize
-from rocpd.summary.tables import BY_RANK, COLUMNS
+from rocpd.summary.summarize import BY_RANK, FIELDS, SummaryOptions, summarize
+from rocpd.trace.categories import domain_of
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 
+COLUMNS = tuple(field.name for field in FIELDS)
+HEADS = tuple(field.name for field in BY_RANK)
 ALL = SummaryOptions(by_rank=True, domains=True)
 ROOT2 = math.sqrt(2)
 
 
 def tables(session: rocpd.Session, options: SummaryOptions | None = None) -> dict[str, list[tuple[Any, ...]]]:
-    return {table.name: list(table.rows) for table in summarize(session, options)}
+    return {table.name: table.fetchall() for table in summarize(session, options)}
 
 
 def test_kernels(open_job: OpenJob) -> None:
@@ -109,22 +110,22 @@ def test_by_rank(open_job: OpenJob) -> None:
     two = TraceBuilder(1, pid=8, host="node1").kernel("gemm", 100, 150)
     session = open_job(one, two)
     by_rank = next(t for t in summarize(session, ALL) if t.name == "kernels_summary_by_rank")
-    assert by_rank.columns == (*BY_RANK, *COLUMNS)
-    assert by_rank.rows == (
+    assert by_rank.columns == (*HEADS, *COLUMNS)
+    assert tuple(by_rank) == (
         (7, "node0", "relu", 1, 30, 30.0, 75.0, 30, 30, None),
         (7, "node0", "gemm", 1, 10, 10.0, 25.0, 10, 10, None),
         (8, "node1", "gemm", 1, 50, 50.0, 100.0, 50, 50, None),
     )
     domains = next(t for t in summarize(session, ALL) if t.name == "domain_summary_by_rank")
-    assert [row[:5] for row in domains.rows] == [(7, "node0", "KERNELS", 2, 40), (8, "node1", "KERNELS", 1, 50)]
+    assert [row[:5] for row in domains] == [(7, "node0", "KERNELS", 2, 40), (8, "node1", "KERNELS", 1, 50)]
 
 
 def test_by_rank_with_equal_pids_and_hosts(open_job: OpenJob) -> None:
     """One rank per container: pid 16 on `node0` twice; a rank's rows must not show under the other."""
     one, two = TraceBuilder(0).kernel("gemm", 100, 110), TraceBuilder(1).kernel("gemm", 100, 150)
     by_rank = next(t for t in summarize(open_job(one, two), ALL) if t.name == "kernels_summary_by_rank")
-    assert by_rank.columns == (*BY_RANK, *COLUMNS, "Rank")
-    assert [(*row[:5], row[-1]) for row in by_rank.rows] == [
+    assert by_rank.columns == (*HEADS, *COLUMNS, "Rank")
+    assert [(*row[:5], row[-1]) for row in by_rank] == [
         (16, "node0", "gemm", 1, 10, 0),
         (16, "node0", "gemm", 1, 50, 1),
     ]

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.table import TABLE_FORMATS, writer
+from rocpd.table import TABLE_FORMATS, Sheet
 from rocpd.table.cell import one_line
 from rocpd.table.console import write_console
 from rocpd.table.html import write_html_page
@@ -73,7 +73,7 @@ def text(form: str, columns: Sequence[str] = COLUMNS, rows: Sequence[Row] = ROWS
     if form == "console":
         assert write_console(columns, iter(rows), out) is False
     else:
-        writer(form)(columns, iter(rows), out)
+        TABLE_FORMATS[form].write(columns, iter(rows), out)
     return out.getvalue()
 
 
@@ -90,7 +90,7 @@ def test_bytes_of_html() -> None:
 
 
 def test_every_format_is_tested() -> None:
-    assert set(TABLE_FORMATS) == {"csv", "json", "md", "html"}
+    assert set(TABLE_FORMATS) == {"csv", "json", "md", "html", "parquet"}
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_no_rows_in_html() -> None:
 
 def test_a_page_of_several_tables() -> None:
     out = io.StringIO()
-    write_html_page([("A & B", ("x",), iter([(1,)])), ("C", ("y",), iter([]))], out)
+    write_html_page([Sheet("A & B", "", ("x",), iter([(1,)])), Sheet("C", "", ("y",), iter([]))], out)
     assert re.findall("<h2>(.*)</h2>", out.getvalue()) == ["A &amp; B", "C"]
     assert out.getvalue().count("<table>") == 2
 
@@ -201,10 +201,10 @@ def split_at_bars(line: str) -> list[str]:
 
 MEMORY = """
 import resource, sys
-from rocpd.table import writer
+from rocpd.table import TABLE_FORMATS
 rows = ((i, f"kernel {i % 97}", i * 0.5, None) for i in range(int(sys.argv[1])))
 with open("/dev/null", "w") as out:
-    writer(sys.argv[2])(("id", "name", "x", "y"), rows, out)
+    TABLE_FORMATS[sys.argv[2]].write(("id", "name", "x", "y"), rows, out)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 

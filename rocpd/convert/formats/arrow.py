@@ -33,14 +33,15 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
     if len(options.views) > 1:
         raise UsageError("arrow: one view at a time", "give --view once, or -f parquet for several")
     (view,) = options.views or (_DEFAULT,)
-    path = options.path(f"_{view}.arrow{'s' if options.stream else ''}")
+    is_stream = options.arrow_stream or options.ending == ".arrows"
+    path = options.single(f"_{view}.arrow{'s' if is_stream else ''}", ".arrow", ".arrows")
     places = outputs(placements(session, aligned=False), None)
     schema, damaged = _schema(view), Counter[str]()
     with contextlib.ExitStack() as stack:
         temporary = stack.enter_context(complete_or_nothing(path, options.force))
         folder = stack.enter_context(workplace(options.folder))
         with temporary.open("wb", buffering=1 << 20) as file:
-            out = (pa.ipc.new_stream if options.stream else pa.ipc.new_file)(file, schema)
+            out = (pa.ipc.new_stream if is_stream else pa.ipc.new_file)(file, schema)
             parts = write_parts(_write_part, session, places, folder, options, progress)
             stack.callback(parts.close)
             for part, found in parts:

@@ -27,7 +27,7 @@ from rocpd.types import Progress
 def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write the folder `<name>_parquet`; see `rocpd.convert.Format.write`."""
     check_views(options.views)
-    folder = options.path("_parquet")
+    folder = options.single("_parquet", ".parquet")
     places = outputs(placements(session, aligned=False), None)
     damaged = Counter[str]()
     with (

@@ -8,11 +8,14 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rocpd.errors import UsageError
-from rocpd.federate.open.identify import Rank
 from rocpd.trace.tables import POINTS, SPANS
 from rocpd.trace.times import VALID_POINT, VALID_TIMES
+
+if TYPE_CHECKING:
+    from rocpd.federate.open.identify import Rank  # imports apsw, and help needs `Align`
 
 
 class Align(enum.StrEnum):

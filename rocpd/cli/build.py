@@ -1,0 +1,144 @@
+"""Owns making a click command of a function: its parameters are dataclasses whose fields declare options.
+
+What a command looks like on the screen is up to `help`.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+import click
+from click.core import ParameterSource
+from click.shell_completion import CompletionItem
+
+from rocpd.cli.help import HelpfulCommand
+from rocpd.option import Heading, Option, options_of
+
+Function: TypeAlias = Callable[..., int | None]
+Marked = TypeVar("Marked", bound=Function)
+
+VERBOSE = Option(
+    "Show tracebacks of errors.", ("-v", "--verbose"), heading=Heading.OTHER, name="verbose", kind=bool, default=False
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options that formats and analyses declare, as the command line has them.
+
+    Args:
+        values: name -> value, defaults included.
+        given: names of those that stand on the command line.
+    """
+
+    values: Mapping[str, object]
+    given: tuple[str, ...]
+
+    def fields(self, owner: type) -> dict[str, Any]:
+        """Return the values that are fields of a dataclass; what others declare goes into its field `own`."""
+        fields = {option.name for option in options_of(owner)}
+        own = {name: value for name, value in self.values.items() if name not in fields}
+        return {**{name: value for name, value in self.values.items() if name in fields}, "own": own}
+
+
+def also_takes(options: Callable[[], Iterable[Option]]) -> Callable[[Marked], Marked]:
+    """Give a command the options that `options` returns when it runs; it gets them as its parameter of type `Asked`."""
+
+    def mark(command: Marked) -> Marked:
+        command.declared_elsewhere = options  # type: ignore[attr-defined]
+        return command
+
+    return mark
+
+
+def command_of(function: Function, name: str) -> click.Command:
+    """Return the click command of a function."""
+    groups = {name: kind for name, kind in typing.get_type_hints(function).items() if name != "return"}
+    options = [option for kind in groups.values() if kind is not Asked for option in options_of(kind)]
+    elsewhere = _without_clashes(getattr(function, "declared_elsewhere", tuple)(), options)
+    options += [*elsewhere, VERBOSE]
+
+    def run(**values: Any) -> int | None:
+        source = click.get_current_context().get_parameter_source
+        given = tuple(o.name for o in elsewhere if source(o.name) is ParameterSource.COMMANDLINE)
+        asked = Asked({option.name: values[option.name] for option in elsewhere}, given)
+        return function(**{name: asked if kind is Asked else _made(kind, values) for name, kind in groups.items()})
+
+    return HelpfulCommand(name, run, [_parameter(option) for option in options], function.__doc__ or "", options)
+
+
+def _without_clashes(added: Iterable[Option], options: Iterable[Option]) -> list[Option]:
+    """Leave out options whose name or flag a command has already."""
+    taken = {word for option in options for word in (option.name, option.flag, *option.flags, *option.hidden_flags)}
+    return [option for option in added if taken.isdisjoint((option.name, option.flag, *option.flags))]
+
+
+def _made(kind: type, values: Mapping[str, Any]) -> object:
+    return kind(**{option.name: values[option.name] for option in options_of(kind)})
+
+
+def _parameter(option: Option) -> click.Parameter:
+    complete = _completion(option.complete) if option.complete else None
+    if option.is_positional:
+        return click.Argument(
+            [option.name],
+            type=_type(option),
+            nargs=-1 if option.several else 1,
+            required=option.is_required,
+            metavar=option.metavar,
+            shell_complete=complete,
+        )
+    return click.Option(
+        [option.name, *(option.flags or (option.flag,)), *option.hidden_flags],
+        type=None if option.kind is bool else _type(option),
+        is_flag=option.kind is bool,
+        multiple=option.several,
+        default=option.default,
+        required=option.is_required,
+        envvar=option.environment or None,
+        shell_complete=complete,
+    )
+
+
+def _type(option: Option) -> click.ParamType[Any]:
+    if issubclass(option.kind, StrEnum):
+        return _Members(option.kind)
+    if option.kind is int:
+        return click.IntRange(option.least, option.most)  # type: ignore[arg-type]
+    if option.kind is float:
+        return click.FloatRange(option.least, option.most)
+    if option.kind is Path:
+        return click.Path(path_type=Path)
+    return click.STRING
+
+
+class _Members(click.Choice[str]):
+    """The members of an enum, in any case of letters; a member may have hidden aliases (`_missing_`)."""
+
+    def __init__(self, kind: type[StrEnum]) -> None:
+        super().__init__([member.value for member in kind], case_sensitive=False)
+        self._kind = kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return self._kind(str(value).lower())
+        except ValueError:
+            return super().convert(value, param, ctx)
+
+
+def _completion(
+    known: Callable[[], Iterable[str]],
+) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """Complete the known values; files too where the words without a flag are completed."""
+
+    def complete(_context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        found = [CompletionItem(word) for word in known() if word.startswith(incomplete)]
+        files = [CompletionItem(incomplete, type="file")] if isinstance(parameter, click.Argument) else []
+        return [*found, *files]
+
+    return complete

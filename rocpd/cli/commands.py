@@ -1,0 +1,102 @@
+"""Owns which commands there are. A command's module is imported when the command runs, or to list them all."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import click
+
+from rocpd import entries
+from rocpd.cli import completion, help
+from rocpd.cli.build import command_of
+from rocpd.errors import UsageError
+from rocpd.version import __version__
+
+COMMANDS: Mapping[str, str] = MappingProxyType(
+    {
+        name: f"rocpd.cli.{name}:{name}"
+        for name in (
+            "query", "summary", "convert", "merge", "package", "info", "schema", "shell", "simulate", "record",
+            "control",
+        )
+    }
+)  # fmt: skip
+"""Name -> the function of each command, in the order of `rocpd --help`."""
+
+_ABOUT = """Treat the profile databases of a GPU job as one.
+
+Examples:
+    rocpd merge rank*.db --summary
+    rocpd query "select * from top_kernels"
+    rocpd convert --format pftrace
+"""
+_OPTIONS = (
+    ("--version", "Print the version."),
+    ("--install-completion", "Install completion for the current shell."),
+    ("--show-completion", "Print the completion script of the current shell."),
+    ("-h, --help", "Show this message and exit."),
+)
+
+
+class Commands(click.Group):
+    """`rocpd` itself."""
+
+    def __init__(self) -> None:
+        eager = {"is_flag": True, "is_eager": True, "expose_value": False}
+        super().__init__(
+            "rocpd",
+            context_settings=help.SETTINGS,
+            no_args_is_help=False,
+            params=[
+                click.Option(["--version", "-v"], callback=_print_version, **eager),  # type: ignore[arg-type]
+                click.Option(["--install-completion"], callback=completion.install, **eager),  # type: ignore[arg-type]
+                click.Option(["--show-completion"], callback=completion.show, **eager),  # type: ignore[arg-type]
+            ],
+        )
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names, in order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return one command, None when there is none of that name."""
+        home = COMMANDS.get(cmd_name)
+        return command_of(entries.load(home, cmd_name), cmd_name) if home else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of a command line.
+
+        Raises:
+            UsageError: there is none of that name.
+        """
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise UsageError(f"No such command '{args[0]}'", entries.near(args[0], COMMANDS, "rocpd --help"))
+        return super().resolve_command(ctx, args)
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the whole help."""
+        self.format_usage(ctx, formatter)
+        help.write_doc(_ABOUT, formatter)
+        about = {name: entries.load(home, name).__doc__ for name, home in COMMANDS.items()}
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help.first_line(doc)) for name, doc in about.items()])
+        with formatter.section("Options"):
+            formatter.write_dl(_OPTIONS)
+
+
+def commands_with(flag: str) -> list[str]:
+    """Return the names of the commands that have an option."""
+    group = Commands()
+    context = click.Context(group)
+    commands = ((name, group.get_command(context, name)) for name in COMMANDS)
+    return [name for name, command in commands if command and any(flag in p.opts for p in command.params)]
+
+
+def _print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        sys.stdout.write(f"rocpd {__version__}\n")
+        context.exit()

@@ -1,0 +1,107 @@
+"""Owns where tables go, stdout or files, and in which format. Text comes from `rocpd.table`."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from rocpd import entries
+from rocpd.cli.diagnostics import ReaderGoneError, report_written
+from rocpd.errors import UsageError
+from rocpd.output import complete_or_nothing
+from rocpd.table import CONSOLE, TableFormat, known_table_formats
+from rocpd.types import Row
+
+_TEXT = ".txt"  # ending of files that look like the console
+
+
+def format_names(*, of_analyses: bool = False) -> list[str]:
+    """Return the names of the formats of any table, or of tables of analyses, whose columns have known types."""
+    return [CONSOLE, *(name for name, form in known_table_formats().items() if of_analyses or not form.is_columnar)]
+
+
+def format_listing() -> str:
+    """Return the names of the formats of any table, for help."""
+    return ", ".join(format_names())
+
+
+def endings() -> dict[str, str]:
+    """Return ending of a file -> format."""
+    return {_TEXT: CONSOLE, **{form.ending: name for name, form in known_table_formats().items()}}
+
+
+def ending_of(form: TableFormat | None) -> str:
+    """Return the ending of files of a format; None is the console."""
+    return form.ending if form else _TEXT
+
+
+def format_by_ending(name: str | None, known: Mapping[str, str]) -> str:
+    """Return the format that the name of an output has by its ending; the console where it has none.
+
+    >>> format_by_ending("x.a.json", {".json": "json", ".a.json": "a"}), format_by_ending("x", {".json": "json"})
+    ('a', 'console')
+    """
+    fitting = [ending for ending in known if (name or "").endswith(ending)]
+    return known[max(fitting, key=len)] if fitting else CONSOLE
+
+
+def find_format(name: str, *, of_analyses: bool = False, further: Iterable[str] = ()) -> TableFormat | None:
+    """Return the format that a user named, None for the console.
+
+    Args:
+        name: as the user has it.
+        of_analyses: whether tables are those of analyses, whose columns have known types.
+        further: names that mean something else, for the hint.
+
+    Raises:
+        UsageError: no such format, or one that needs columns of known types.
+    """
+    known = known_table_formats()
+    if name.lower() == CONSOLE:
+        return None
+    form = known.get(name.lower())
+    if form is None:
+        names = [CONSOLE, *known, *further]
+        raise UsageError(f"--format {name}: unknown", entries.near(name, names, f"one of {', '.join(names)}"))
+    if form.is_columnar and not of_analyses:
+        raise UsageError(f"--format {name}: is for tables of `rocpd summary`", f"one of {', '.join(format_names())}")
+    return form
+
+
+@contextlib.contextmanager
+def open_output(path: Path | None, force: bool = False) -> Iterator[TextIO]:
+    """Yield stdout, or a file that appears under `path` when the block ends without an error."""
+    if path is None:
+        try:
+            yield sys.stdout
+            sys.stdout.flush()
+        except BrokenPipeError as error:
+            raise ReaderGoneError from error
+        return
+    with (
+        complete_or_nothing(path, force) as temporary,
+        temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as out,
+    ):
+        yield out
+    report_written(path)
+
+
+def write_rows(
+    columns: Sequence[str], rows: Iterator[Row], out: TextIO, form: TableFormat | None = None, limit: int = 0
+) -> bool:
+    """Write one table; the console cuts at `limit` rows (0: none). Return whether rows were cut off."""
+    from rocpd.table.console import write_console
+
+    if form:
+        form.write(columns, rows, out)
+        return False
+    return write_console(columns, rows, out, limit, width_of(out))
+
+
+def width_of(out: TextIO) -> int | None:
+    """Return the columns of a terminal, None for a pipe or file."""
+    return shutil.get_terminal_size().columns if out.isatty() else None

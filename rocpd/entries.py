@@ -1,0 +1,130 @@
+"""Owns what all tables of contents have in common: finding an entry by name, loading it, what packages add to it.
+
+Formats of traces and of tables and analyses are entries. Never imports one before it is used.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from rocpd.errors import RocpdError, UsageError
+from rocpd.option import Option, options_of
+
+Entry = TypeVar("Entry")
+
+
+def load(home: str, what: str, kind: type[RocpdError] = RocpdError) -> Any:
+    """Import what `module:attribute` names.
+
+    Args:
+        home: the module and what it holds.
+        what: the entry it belongs to, for the message.
+        kind: of the error.
+
+    Raises:
+        RocpdError: of that kind: the module can't be imported, or has no such attribute.
+    """
+    import importlib
+
+    module, _, attribute = home.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise kind(f"{what}: {home} cannot be loaded: {reason}", "check the package that offers it") from error
+
+
+def added(group: str, kind: type[Entry], plain: Callable[[str, str, str], Entry]) -> Iterator[tuple[str, Entry]]:
+    """Yield the name and entry of each entry point of a group.
+
+    Args:
+        group: of entry points.
+        kind: class of the entries; an entry point may name one.
+        plain: makes an entry of (name, home, package) where the entry point names a function, or can't be loaded yet.
+    """
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=group):
+        try:
+            found = load(point.value, point.name)
+        except RocpdError:
+            found = None
+        if isinstance(found, kind):
+            yield point.name, found
+        else:
+            yield point.name, plain(point.name, point.value, point.dist.name if point.dist else point.value)
+
+
+def closest(word: str, known: Iterable[str]) -> list[str]:
+    """Return up to three known words that a misspelled one may stand for, the nearest first."""
+    import difflib
+
+    return difflib.get_close_matches(word.lower().replace("_", "-"), list(known), n=3, cutoff=0.65)
+
+
+def near(word: str, known: Iterable[str], otherwise: str) -> str:
+    """Return a hint: which known words are near, or else `otherwise`.
+
+    >>> near("kernls", ["kernels", "gaps"], "`rocpd summary --list` shows all")
+    'did you mean kernels?'
+    """
+    words = closest(word, known)
+    return f"did you mean {' or '.join(words)}?" if words else otherwise
+
+
+def declared(options: Iterable[str | Option], house: type) -> tuple[Option, ...]:
+    """Return the options of an entry: names are fields of the dataclass `house`.
+
+    Raises:
+        RocpdError: a name that is no such field.
+    """
+    known = {option.name: option for option in options_of(house)}
+    unknown = [option for option in options if isinstance(option, str) and option not in known]
+    if unknown:
+        raise RocpdError(f"{house.__name__} has no option {unknown[0]}", f"one of {', '.join(known)}")
+    return tuple(known[option] if isinstance(option, str) else option for option in options)
+
+
+def readers_of(entries: Mapping[str, Sequence[Option]]) -> dict[str, tuple[Option, tuple[str, ...]]]:
+    """Return name -> (option, names of the entries that read it)."""
+    found: dict[str, tuple[Option, tuple[str, ...]]] = {}
+    for name, options in entries.items():
+        for option in options:
+            _, readers = found.get(option.name, (option, ()))
+            found[option.name] = (option, (*readers, name))
+    return found
+
+
+def shown(entries: Mapping[str, Sequence[Option]]) -> list[Option]:
+    """Return the options of all entries, each once; help says who reads it where not all do."""
+    found = []
+    for option, readers in readers_of(entries).values():
+        names = "" if len(readers) == len(entries) else f" [{', '.join(readers)}]"
+        found.append(dataclasses.replace(option, help=option.help + names))
+    return found
+
+
+def unread(
+    given: Iterable[str], asked: Mapping[str, Sequence[Option]], known: Mapping[str, Sequence[Option]]
+) -> list[str]:
+    """Return the flags of lenient options that nothing asked for reads.
+
+    Args:
+        given: names of options.
+        asked: entries that were asked for, with the options that they read.
+        known: all entries.
+
+    Raises:
+        UsageError: an option that nothing asked for reads, and that is not lenient.
+    """
+    without_effect = []
+    for name in given:
+        if any(option.name == name for options in asked.values() for option in options):
+            continue
+        option, readers = readers_of(known)[name]
+        if not option.is_lenient:
+            raise UsageError(f"{option.flag} concerns none of {', '.join(asked)}", f"it is for {', '.join(readers)}")
+        without_effect.append(option.flag)
+    return without_effect

@@ -1,0 +1,82 @@
+"""What help looks like: sections in order, examples first, whole lines, nothing of the parser's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocpd.cli.commands import COMMANDS
+from rocpd.option import Heading
+from tests.conftest import Cli
+
+READERS = ("query", "summary", "convert", "merge", "info", "shell")
+
+
+def sections(text: str) -> list[str]:
+    return [line.removesuffix(":") for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
+
+
+@pytest.fixture(autouse=True)
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_sections(command: str, cli: Cli) -> None:
+    text = cli(command, "--help").out
+    found = sections(text)
+    assert found[0] == "Examples"
+    assert found[1:] == [heading for heading in Heading if heading in found]
+    assert found[-1] == "Other"
+    assert max(map(len, text.splitlines())) <= 80
+    for strange in ("<int", "<str", "<float", "range>", "list[", "x>=", "[default", "INTEGER", "TEXT..."):
+        assert strange not in text
+
+
+@pytest.mark.parametrize("command", READERS)
+def test_commands_that_read_share_their_options(command: str, cli: Cli) -> None:
+    text = cli(command, "--help").out
+    assert {"Inputs", "Window", "Filters", "Execution"} <= set(sections(text))
+    for flag in ("-i, --input", "--skip-bad", "--start TIME", "--align ", "--clock-offset", "--rank LIST",
+                 "-j, --jobs N", "--scheduler ADDRESS", "--local-hosts"):  # fmt: skip
+        assert f"  {flag}" in text
+    assert "--threads" not in text
+
+
+def test_commands_are_described_in_whole_lines(cli: Cli) -> None:
+    text = cli("--help").out
+    lines = text[text.index("Commands:\n") : text.index("Options:\n")].splitlines()[1:-1]
+    assert [line.split()[0] for line in lines] == list(COMMANDS)
+    assert not any(line.endswith("...") or len(line) > 80 for line in lines)
+
+
+def test_without_words_there_is_help(cli: Cli) -> None:
+    said = cli()
+    assert (said.code, said.out, said.err) == (2, "", cli("--help").out)
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        (("query", "--stats", "select 1"), "No such option: --stats", "--stats is an option of rocpd convert"),
+        (("info", "--summary-by-rank"), "No such option", "--summary-by-rank is an option of rocpd summary"),
+        (("query", "--lmit", "3"), "No such option: --lmit", "did you mean --limit or"),
+        (("query", "--xyzzy"), "No such option: --xyzzy", "rocpd query --help"),
+        (("summry",), "No such command 'summry'", "did you mean summary?"),
+        (("compare",), "No such command 'compare'", "rocpd --help"),
+        (("convert", "-f", "chrome", "."), "format chrome: unknown", "did you mean json?"),
+        (("convert", "-f", "parquet", "arrow", "chrome", "."), "format chrome: unknown", "did you mean json?"),
+        (("convert", "-f", "pftrac", "."), "format pftrac: unknown", "did you mean pftrace?"),
+        (("query", "kernels", "."), "kernels: neither SQL nor a file", 'rocpd query "select * from kernels"'),
+        (("query", "-i", ".", "kernls"), "kernls: neither SQL", 'rocpd query "select * from kernels"'),
+        (("query", "select 1", "-f", "cvs"), "--format cvs: unknown", "did you mean csv?"),
+        (("query", "select 1", "-o", "x.parquet"), "--format parquet: is for tables of `rocpd summary`", "one of"),
+        (("info", ".", "--only", "nothing"), "--only", "rocpd info --help"),
+    ],
+)
+def test_errors_point_at_the_likely_wish(words: tuple[str, ...], message: str, hint: str, cli: Cli) -> None:
+    said = cli(*words)
+    lines = said.err.splitlines()
+    assert (said.code, said.out, len(lines)) == (2, "", 2)
+    assert lines[0].startswith("rocpd: error: ")
+    assert message in lines[0]
+    assert lines[1].startswith(f"  hint: {hint}")

@@ -158,7 +158,7 @@ def _wheel_loop(folder: Path, session: rocpd.Session, options: ConvertOptions) -
 
 
 def _per_slice(session: rocpd.Session, options: ConvertOptions) -> tuple[float, float]:
-    """Give seconds per slice of our encoder, and of perfetto's Python protobuf writing the same packets."""
+    """Return seconds per slice of our encoder, and of perfetto's Python protobuf writing the same packets."""
     import numpy as np
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
 
@@ -226,7 +226,7 @@ def _memory() -> None:
 
 
 def peak(name: str, files: list[Path]) -> int:
-    """Give the largest sum of resident memory of a conversion and its children [bytes]."""
+    """Return the largest sum of resident memory of a conversion and its children [bytes]."""
     import time
 
     with tempfile.TemporaryDirectory() as folder:
@@ -241,7 +241,7 @@ def peak(name: str, files: list[Path]) -> int:
 
 
 def _resident(pid: int) -> int:
-    """Give the proportional memory of a process and its children [bytes]: shared pages count once."""
+    """Return the proportional memory of a process and its children [bytes]: shared pages count once."""
     total = 0
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

@@ -32,14 +32,14 @@ def medians(actions: Mapping[str, Callable[[], object]], runs: int = 5) -> dict[
 
 
 def cache() -> Path:
-    """Give the folder that keeps generated jobs between runs: `$ROCPD_BENCH_DIR`, else below the temporary folder."""
+    """Return the folder that keeps generated jobs between runs: `$ROCPD_BENCH_DIR`, else below the temporary folder."""
     folder = Path(os.environ.get("ROCPD_BENCH_DIR") or Path(tempfile.gettempdir()) / "rocpd-bench")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def job(ranks: int, events_per_rank: int) -> list[Path]:
-    """Give the files of a simulated job, made on first use: `events_per_rank` dispatches and regions (1 : 2)."""
+    """Return the files of a simulated job, made on first use: `events_per_rank` dispatches and regions (1 : 2)."""
     from rocpd.simulate import JobOptions, simulate
 
     folder = cache() / f"job-{ranks}x{events_per_rank}"

@@ -13,7 +13,7 @@ _TITLE = "# Measured\n\nWritten by `python -m benchmarks`; ratios were measured 
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Give a Markdown table; columns after the first are numbers."""
+    """Return a Markdown table; columns after the first are numbers."""
     lines = [f"| {' | '.join(head)} |", f"|{'---|' + '---:|' * (len(head) - 1)}"]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
 

@@ -96,6 +96,6 @@ def sqlite3_shell() -> Shell:
 
 
 def state_of(folder: Path) -> State:
-    """Give name -> SHA-256 of every file below `folder`: equal before and after means nothing was touched."""
+    """Return name -> SHA-256 of every file below `folder`: equal before and after means nothing was touched."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

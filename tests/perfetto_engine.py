@@ -91,12 +91,12 @@ class Engine:
         return [tuple(values[i : i + width]) for i in range(0, len(values), width)] if width else []
 
     def one(self, sql: str) -> Any:
-        """Give the single value of a query."""
+        """Return the single value of a query."""
         ((value,),) = self.rows(sql)
         return value
 
     def complaints(self) -> list[tuple[str, int]]:
-        """Give what trace_processor counts as error or data loss: name and count."""
+        """Return what trace_processor counts as error or data loss: name and count."""
         sql = "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0"
         return [(str(name), int(value)) for name, value in self.rows(sql)]
 
@@ -151,7 +151,7 @@ class Engine:
         return wasmtime.Func(self._store, item.type, self._host(item))
 
     def _host(self, item: Any) -> Callable[..., Any]:
-        """Give what stands in for a function of the browser or of the system."""
+        """Return a stand-in for a function of the browser or of the system."""
         mine = getattr(self, f"_host_{item.name.lstrip('_')}", None)
         if mine is not None:
             return mine  # type: ignore[no-any-return]
@@ -210,7 +210,7 @@ class Engine:
 
 
 def _cells(batch: Any) -> Iterator[Any]:
-    """Give the values of a batch in order (CellsBatch.CellType: NULL 1, varint 2, float64 3, string 4, blob 5)."""
+    """Return the values of a batch in order (CellsBatch.CellType: NULL 1, varint 2, float64 3, string 4, blob 5)."""
     sources = {
         2: iter(batch.varint_cells),
         3: iter(batch.float64_cells),

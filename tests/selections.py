@@ -71,7 +71,7 @@ class Spec:
     exclude: str | None = None
 
     def of(self, events: Iterable[Event]) -> list[Event]:
-        """Give the events that count, cut at the edges where that is asked for."""
+        """Return the events that count, cut at the edges with `clip`."""
         found = [event for event in events if self._passes(event) and self._in_window(event)]
         if not self.clip:
             return found
@@ -120,7 +120,7 @@ class Job:
 
 
 def build(number: int, shift: int, clock: int, host: str) -> tuple[TraceBuilder, list[Event]]:
-    """Fill one rank, and list its events: times in ms from the begin of the time line, moved by `shift` ms."""
+    """Fill one rank, and list its events: times in ms from the start of the time line, moved by `shift` ms."""
     trace = TraceBuilder(number, pid=100 + number, host=host)
     events: list[Event] = []
 
@@ -192,13 +192,13 @@ def make(folder: Path) -> Job:
 
 
 def ms(start: float | None = None, end: float | None = None, **more: Any) -> Spec:
-    """Give a window in ms from the begin of the time line."""
+    """Return a window in ms from the start of the time line."""
     times = [None if time is None else BASE + round(time * MS) for time in (start, end)]
     return Spec(times[0], times[1], **more)
 
 
 def some(*values: Any) -> frozenset[Any]:
-    """Give a set that can be a field of a `Spec`."""
+    """Return a set that can be a field of a `Spec`."""
     return frozenset(values)
 
 

@@ -99,7 +99,7 @@ class Terminal:
 
 
 def screen(text: str, columns: int) -> list[str]:
-    """Give the lines that a terminal shows in the end: a carriage return goes to the begin of the last line."""
+    """Return the lines that a terminal shows in the end: a carriage return goes to the start of the last line."""
     lines, at = [""], 0
     for char in text:
         if char == "\n":
@@ -143,7 +143,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], bool]] = {
 
 
 def words_of(label: str, files: Path) -> tuple[str, ...]:
-    """Give the command line whose bar has this label; it writes to `out`."""
+    """Return the command line whose bar has this label; it writes to `out`."""
     return (*COMMANDS[label][0], "-i", str(files))
 
 

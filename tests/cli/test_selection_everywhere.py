@@ -80,7 +80,7 @@ COLUMNS = ("kind", "rank", "name", "start", "end")
 
 
 def shown(events: Iterable[Event]) -> Rows:
-    """Give the rows of `ALL` for some events: times as recorded, then their arguments and counter values."""
+    """Return the rows of `ALL` for some events: times as recorded, then their arguments and counter values."""
     found: Rows = Counter()
     for event in events:
         found[event.kind, event.rank, event.name, event.start + event.offset, event.end + event.offset] += 1
@@ -132,7 +132,7 @@ Totals: TypeAlias = dict[str, dict[tuple[Any, ...], tuple[int, int]]]
 
 
 def totals(events: Sequence[Event]) -> Totals:
-    """Give calls and sum of durations by table, rank and name; only tables with rows."""
+    """Return calls and sum of durations by table, rank and name; only tables with rows."""
     found: Totals = {}
     for table, name_of in TABLES.items():
         for event in events:

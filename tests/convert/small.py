@@ -7,7 +7,7 @@ from tests.convert.conftest import BASE
 
 
 def small_job() -> tuple[TraceBuilder, TraceBuilder]:
-    """Give two ranks with equal pids on two hosts, clocks apart."""
+    """Return two ranks with equal pids on two hosts, clocks apart."""
     return _rank(0, "node0", BASE), _rank(1, "node1", BASE + 7_000_000_000)
 
 

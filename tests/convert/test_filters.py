@@ -148,7 +148,7 @@ READERS = TRACES | TABLES
 
 
 def expected(form: str, job: Job, spec: Spec) -> Items:
-    """Give what an output shows of a job: tables have times as recorded, traces those of the ranks' own time line."""
+    """Return what an output should show: tables keep times as recorded, traces align the clocks of selected ranks."""
     found: Items = Counter()
     clocks: dict[int, int] = {}
     for event in job.events:

@@ -48,7 +48,7 @@ def write(session: rocpd.Session, folder: Path, **options: object) -> Path:
 
 
 def slices(path: Path) -> list[tuple[str, str, str, int, int]]:
-    """Give process, location, region, start and end of all that is entered and left; checks order and balance."""
+    """Return process, location, region, start and end of all that is entered and left; check order and balance."""
     found = []
     stacks: dict[Any, list[tuple[str, int]]] = {}
     last: dict[Any, int] = {}

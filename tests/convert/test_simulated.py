@@ -98,7 +98,7 @@ def test_csv_files_have_the_rows_of_the_views(session: rocpd.Session, tmp_path: 
 
 
 def _valued(session: rocpd.Session) -> str:
-    """Give the SELECT of the events that carry plain counter values."""
+    """Return the SELECT of the events that carry plain counter values."""
     parts = (
         f"SELECT {part.rank}, event_id FROM {part.name('rocpd_pmc_event')}"
         + (" WHERE sample_id IS NULL" if "sample_id" in part.tables["rocpd_pmc_event"] else "")

@@ -22,7 +22,7 @@ class Step:
 
 
 def steps(page: Path) -> list[Step]:
-    """Give the commands of a page in order."""
+    """Return the commands of a page in order."""
     found = []
     for block in _BLOCK.findall(page.read_text(encoding="utf-8")):
         for piece in re.split(r"^\$ ", block, flags=re.M)[1:]:
@@ -49,7 +49,7 @@ def run(command: str, folder: Path) -> str:
 
 
 def rewrite(page: Path, folder: Path) -> str:
-    """Give the page with the output that its commands really give."""
+    """Return the page with the output that its commands print now."""
     text = page.read_text(encoding="utf-8")
     for step in steps(page):
         old = f"$ {step.command}\n{step.shown}"

@@ -418,7 +418,7 @@ def without_parameters(sql: str, bound: Sequence[Any]) -> str:
 
 
 def renumbered(sql: str, bound: Sequence[Any]) -> tuple[str, Sequence[Any] | None]:
-    """Give a value for every `?` that is left in the text."""
+    """Return a value for every `?` that is left in the text."""
     count = sql.count("?")
     values = [*bound, *([0] * count)][:count]
     return sql, values or None

@@ -189,7 +189,7 @@ def test_planned_statements_give_what_the_whole_gives(job: Counted) -> None:
 
 
 def different(statement: Statement, expected: Answer, found: Answer) -> str | None:
-    """Say how two answers differ, None when they do not."""
+    """Return how two answers differ, None when they do not."""
     if isinstance(expected, str) or isinstance(found, str):
         return None if isinstance(expected, str) and isinstance(found, str) else f"{expected!s:.500}\n{found!s:.500}"
     (columns, rows), (other_columns, other_rows) = expected, found

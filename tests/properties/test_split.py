@@ -64,7 +64,7 @@ def everything(paths: Sequence[Path]) -> tuple[dict[str, Rows], list[tuple[int, 
 
 @st.composite
 def splits(draw: st.DrawFn) -> Split:
-    """Give ranks, the schema version of each, and the files they are put into, in some order."""
+    """Return ranks, the schema version of each, and the files they are put into, in some order."""
     versions = draw(st.lists(st.sampled_from(["3.0.0", "3.0.2", "3.0.3"]), min_size=1, max_size=5))
     mpi = draw(st.booleans())
     ranks = [build(number, draw(RANK), version, mpi) for number, version in enumerate(versions)]

@@ -49,5 +49,5 @@ def _batch(request: Request, shares: Sequence[Share]) -> list[Row]:
 
 
 def sent(value: Any) -> Any:
-    """Give what arrives at another process."""
+    """Return what arrives at another process."""
     return pickle.loads(pickle.dumps(value))

@@ -35,7 +35,7 @@ def columns_compared(name: str) -> list[str]:
 
 
 def select(name: str) -> str:
-    """Give the SELECT of the columns that are compared."""
+    """Return the SELECT of the columns that are compared."""
     columns = ", ".join(quote_name(column) for column in columns_compared(name))
     return f"SELECT {columns} FROM {name}"
 

@@ -32,7 +32,7 @@ class Build:
         return self.folder / "lib"
 
     def program(self, name: str) -> Path:
-        """Give a test program."""
+        """Return a test program."""
         return self.folder / "bin" / name
 
 

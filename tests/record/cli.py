@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def cli_command(*arguments: str) -> list[str]:
-    """Give the command that runs `rocpd` with `arguments`."""
+    """Return the command that runs `rocpd` with `arguments`."""
     return [sys.executable, "-m", "rocpd", *arguments]
 
 

@@ -17,7 +17,7 @@ CODE = 7
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
-    """Give an environment in which the recorder writes to `folder`."""
+    """Return an environment in which the recorder writes to `folder`."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("ROCPD_", "OMPI_", "PMI_", "SLURM_"))}
     return kept | {"ROCPD_OUTPUT_PATH": str(folder), "ROCPD_CONTROL": "0"} | more
 
@@ -33,7 +33,7 @@ def probe(
 
 
 def databases(folder: Path) -> list[Path]:
-    """Give the files of a folder, after making sure that nothing lies beside them."""
+    """Return the files of a folder, after making sure that nothing lies beside them."""
     files = sorted(folder.iterdir())
     assert [f.name for f in files if f.suffix != ".db"] == []
     return files
@@ -49,7 +49,7 @@ def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 def metadata(path: Path) -> dict[str, str]:
-    """Give the metadata of one file."""
+    """Return the metadata of one file."""
     return dict(rows(path, "SELECT tag, value FROM rocpd_metadata"))
 
 

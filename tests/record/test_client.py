@@ -253,7 +253,7 @@ def test_client_under_sanitizers(tmp_path: Path, sanitizer: str, runtime: str) -
 
 
 def _headers(folder: Path) -> Path:
-    """Give real headers of rocprofiler-sdk: `$ROCPD_SDK_INCLUDE`, or those in the triton wheel on PyPI."""
+    """Return real headers of rocprofiler-sdk: `$ROCPD_SDK_INCLUDE`, or those in the triton wheel on PyPI."""
     if chosen := os.environ.get("ROCPD_SDK_INCLUDE"):
         return Path(chosen)
     kept = Path(os.environ.get("ROCPD_BENCH_DIR") or "/tmp") / f"rocpd-sdk-headers-{os.getuid()}"

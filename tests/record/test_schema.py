@@ -53,7 +53,7 @@ lib.rocpd_finalize()
 
 
 def _bytes_per_row(file: Path, table: str) -> float:
-    """Give bytes in cells per row, record headers included; whole pages would compare round-off."""
+    """Return bytes in cells per row, record headers included; whole pages would compare round-off."""
     connection = apsw.Connection(f"file:{file}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
         table += metadata(file)["uuid"]

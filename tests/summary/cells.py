@@ -8,7 +8,7 @@ import rocpd
 
 
 def cells(session: rocpd.Session, name: str, columns: str, by: str | None = None, **options: Any) -> list[Any]:
-    """Give the columns (with spaces between them) of a table; bare values when there is one."""
+    """Return the columns (with spaces between them) of a table; bare values when there is one."""
     found = session.summary(name, by, **options)
     places = [found.columns.index(column) for column in columns.split()]
     rows = [tuple(row[place] for place in places) for row in found]

@@ -26,7 +26,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from types import NoneType
@@ -40,7 +40,7 @@ from rocpd.federate.result import Cursor
 from rocpd.federate.run.pool import ShareDatabase
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.quote import quote_name
-from rocpd.types import NULL, Floats, Ints, Row
+from rocpd.types import NULL, Flags, Floats, Ints
 
 BATCH = 1 << 17
 """Rows of a batch: a few megabytes a column, and numpy's overhead per call vanishes."""
@@ -145,7 +145,7 @@ def pieces(
     """
     with reader.lend() as database:
         run = partial(database.execute, tables=(reader.part,))
-        if select.base and _has_key(reader, select.base, database):
+        if select.base and not select.reals and _has_key(reader, select.base, database):
             yield from _by_key(run, select, damaged, size)
         else:
             order = "ORDER BY id" if select.base else ""
@@ -163,64 +163,50 @@ def _has_key(reader: RankReader, base: str, database: ShareDatabase) -> bool:
 
 
 def _by_key(run: Callable[..., Cursor], select: Select, damaged: Counter[str] | None, size: int) -> Iterator[Piece]:
-    """Read the rows packed, `size` at a time; those among which something can't be packed one by one."""
-    some = f"FROM ({select.sql}) WHERE id >= ? ORDER BY id LIMIT {size}"
+    """Read rows packed, `size` at a time; from where something can't be packed, one by one."""
     numbers = (f"json_group_array(COALESCE({quote_name(name)}, {NULL}))" for name in select.numbers)
     texts = (f"json_group_array({quote_name(name)})" for name in select.texts)
-    chosen = _listed(("id", *select.numbers, *select.texts))
-    packing = f"SELECT {', '.join(('MAX(id)', 'COUNT(*)', *numbers, *texts))} FROM (SELECT {chosen} {some})"
-    first, count = -1 << 63, size
-    while count == size and first < 1 << 63:
-        packed = _packed(run, packing, first)
-        last, count, *columns = (
-            packed or run(f"SELECT MAX(id), COUNT(*) FROM (SELECT id {some})", (first,)).fetchall()[0]
-        )
-        if not count:
-            return
-        piece = _unpacked(select, count, columns) if packed else None
-        if piece is None:
-            yield from _by_rows(run(f"SELECT {_listed(select.names)} {some}", (first,)), select, damaged)
-        elif select.reals:
-            rows = run(f"SELECT {_listed(select.reals)} {some}", (first,)).fetchall()
-            reals = [_reals(*column, damaged) for column in zip(select.reals, zip(*rows, strict=True), strict=True)]
-            yield replace(piece, reals=reals)
-        else:
+    rest = f"FROM ({select.sql}) WHERE id >= ? ORDER BY id"
+    some = f"SELECT {_listed(('id', *select.names))} {rest} LIMIT {size}"
+    packing = f"SELECT {', '.join(('MAX(id)', 'COUNT(*)', *numbers, *texts))} FROM ({some})"
+    first = -1 << 63
+    while packed := _packed(run, packing, first, select):
+        last, piece = packed
+        if piece.count:
             yield piece
+        if piece.count < size or last + 1 == 1 << 63:
+            return
         first = last + 1
+    yield from _by_rows(run(f"SELECT {_listed(select.names)} {rest}", (first,)), select, damaged)
 
 
-def _packed(run: Callable[..., Cursor], packing: str, first: int) -> Row | None:
-    """Return the last id, the number of rows and columns as texts; None when a value can't be written as one."""
+def _packed(run: Callable[..., Cursor], packing: str, first: int, select: Select) -> tuple[int, Piece] | None:
+    """Read some rows from an id on, and return the last id with them; None when something can't be packed."""
     try:
-        return run(packing, (first,)).fetchall()[0]
-    except QueryError as error:
-        if isinstance(error.__cause__, apsw.SQLError):  # JSON holds no blobs
+        ((last, count, *columns),) = run(packing, (first,))
+        numbers = [_unpacked_numbers(column, count) for column in columns[: len(select.numbers)]]
+        texts = [_unpacked_texts(column, count) for column in columns[len(select.numbers) :]]
+    except (QueryError, ValueError) as error:
+        if isinstance(error, ValueError) or isinstance(error.__cause__, apsw.SQLError):  # JSON holds no blobs
             return None
         raise
+    return last, Piece(count, numbers, [], texts)
 
 
-def _unpacked(select: Select, count: int, columns: Sequence[str]) -> Piece | None:
-    """Turn columns that came as texts into arrays and lists; None when something else is among them."""
-    bodies = [column[1:-1] for column in columns[: len(select.numbers)]]
-    if any(odd in body for body in bodies for odd in _ODD):
-        return None
-    texts = [texts for column in columns[len(select.numbers) :] if (texts := _texts(column, count)) is not None]
-    if len(texts) < len(select.texts):
-        return None
-    return Piece(count, [np.fromstring(body, np.int64, count, sep=",") for body in bodies], [], texts)
+def _unpacked_numbers(column: str, count: int) -> Ints:
+    body = column[1:-1]
+    if any(odd in body for odd in _ODD):
+        raise ValueError("not only whole numbers")
+    return np.fromstring(body, np.int64, count, sep=",")
 
 
-def _texts(column: str, count: int) -> list[str | None] | None:
-    """Turn a column of texts that came as one into a list; None when something else than texts is among them."""
-    try:
-        value, end = _JSON.raw_decode(column, 1)
-        item = column[1:end]
-        is_one = len(column) == 1 + (len(item) + 1) * count and column == f"[{','.join([item] * count)}]"
-        values = [value] if is_one else json.loads(column)  # documents are mostly empty: equal texts are read once
-    except ValueError:  # bytes that are no UTF-8 came as `\\xNN`, which JSON doesn't know
-        return None
+def _unpacked_texts(column: str, count: int) -> list[str | None]:
+    value, end = _JSON.raw_decode(column, 1)  # bytes that are no UTF-8 came as `\\xNN`, which JSON doesn't know
+    item = column[1:end]
+    is_one = len(column) == 1 + (len(item) + 1) * count and column == f"[{','.join([item] * count)}]"
+    values: list[str | None] = [value] if is_one else json.loads(column)  # documents are mostly empty: read once
     if not {str, NoneType}.issuperset(map(type, values)):
-        return None
+        raise ValueError("not only texts")
     return values * count if is_one else values
 
 
@@ -237,24 +223,23 @@ def _by_rows(cursor: Cursor, select: Select, damaged: Counter[str] | None) -> It
 
 
 def _numbers(name: str, values: Sequence[object], damaged: Counter[str] | None) -> Ints:
-    if not {int}.issuperset(map(type, values)):
-        missing = values.count(None)
-        values = list(map(number, values))
-        _count(damaged, name, values.count(NULL) - missing)
-    return np.fromiter(values, np.int64, len(values))
+    if {int}.issuperset(map(type, values)):
+        return np.fromiter(values, np.int64, len(values))
+    numbers = np.fromiter(map(number, values), np.int64, len(values))
+    _count(damaged, name, numbers == NULL, values)
+    return numbers
 
 
 def _reals(name: str, values: Sequence[object], damaged: Counter[str] | None) -> Floats:
-    if not {int, float, NoneType}.issuperset(map(type, values)):
-        wrong = [value is not None and not isinstance(value, (int, float)) for value in values]
-        values = [None if odd else value for odd, value in zip(wrong, values, strict=True)]
-        _count(damaged, name, sum(wrong))
-    return np.array(values, np.float64)  # None becomes NaN
+    reals = np.array([value if isinstance(value, (int, float)) else np.nan for value in values], np.float64)
+    _count(damaged, name, np.isnan(reals), values)
+    return reals
 
 
-def _count(damaged: Counter[str] | None, name: str, count: int) -> None:
-    if damaged is not None and count:
-        damaged[name] += count
+def _count(damaged: Counter[str] | None, name: str, missing: Flags, values: Sequence[object]) -> None:
+    wrong = int(np.count_nonzero(missing)) - values.count(None)
+    if damaged is not None and wrong:
+        damaged[name] += wrong
 
 
 def number(value: object) -> int:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -82,7 +82,7 @@ def channels(mine: RankReading, ops: Ops, names: Names, categories: Categories) 
     whole = _whole(mine, ops, names)
     whole = whole.take(split(whole, categories, names)["communication"])
     whole = whole.take(np.lexsort((whole.row, whole.start)))
-    named, sizes = communicators(_unrestricted(mine).reader, whole.row)
+    named, sizes = communicators(mine.reader.whole(), whole.row)
     words = Names()
     codes = np.array([words.code(as_text(named.get(row))) for row in whole.row.tolist()], np.int64)
     streams = np.where(codes == words.code(None), whole.stream, NULL)
@@ -110,14 +110,8 @@ def channels(mine: RankReading, ops: Ops, names: Names, categories: Categories) 
     return found
 
 
-def _unrestricted(mine: RankReading) -> RankReading:
-    """Read the rank as if there were no window and no filter."""
-    reader = mine.reader
-    return RankReading(replace(reader, part=replace(reader.part, only={}, values={})), mine.options)
-
-
 def _whole(mine: RankReading, ops: Ops, names: Names) -> Ops:
-    return read_ops(_unrestricted(mine), names) if mine.reader.part.only else ops
+    return read_ops(mine.whole(), names) if mine.reader.part.only else ops
 
 
 Group = tuple[Channel, ...]

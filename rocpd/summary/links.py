@@ -59,7 +59,7 @@ def started(mine: RankReading, ops: Ops) -> Ints:
     """Give when each operation began, also where its begin was cut off at the edge of a window."""
     if not mine.reader.part.values:
         return ops.start
-    whole = read_ops(RankReading(mine.reader.whole(), mine.options), Names())
+    whole = read_ops(mine.whole(), Names())
     codes = whole.row * 2 + whole.kind
     order = np.argsort(codes)
     found: Ints = whole.start[order][np.searchsorted(codes[order], ops.row * 2 + ops.kind)]

@@ -90,6 +90,10 @@ class RankReading:
         """The rank."""
         return self.reader.rank
 
+    def whole(self) -> RankReading:
+        """Return what reads all rows of the rank, whatever window and filters."""
+        return RankReading(self.reader.whole(), self.options)
+
     def key(self, lane: int | None = None) -> Key:
         """Return the values of the columns of the division that was asked for; as `key_of`."""
         return key_of(self.options.by, self.rank, lane)

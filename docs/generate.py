@@ -58,8 +58,9 @@ def views_page() -> str:
     from rocpd.schema.load import VIEWS, view
 
     parts = [
-        "# Views\n\nGenerated from `rocpd/schema/sql/views`. Views of rows end with `rank` and, where they have none,"
-        " `hostname`.\n"
+        "# Views\n\nGenerated from `rocpd/schema/sql/views`. Views of rows end with `rank` and, where they have none,\n"
+        "`hostname`. A kind is `integer`, `real`, `text` or `json` (a JSON document as text): it decides the type in\n"
+        "Parquet and Arrow. Any value may be NULL.\n"
     ]
     for name in VIEWS:
         chosen = view(name)

@@ -40,7 +40,7 @@ __all__ = [
     "connect",
 ]
 
-_HOMES = {
+_MODULES = {
     "analyses": "rocpd.summary.run",
     "connect": "rocpd.session",
     "Session": "rocpd.session",
@@ -56,11 +56,11 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'rocpd' has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,6 @@
-"""Owns the session that users have: files answering as one database, opened by `connect`.
+"""The session that users have: files as one database, opened by `connect`.
 
-The only place that knows both the engine and what is built on it.
+The only module that knows both the federation and what is built on it.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class Session(Federation):
             name: an analysis or one of its tables.
             by: `rank`, `host`, `agent` or `stream`; None: the whole job.
             kernel_names: `display` names, `mangled` ones, or bare function names (`truncated`).
-            categories: JSON or TOML file of kernel categories; None: the one that comes along.
+            categories: JSON or TOML file of kernel categories; None: the built-in ones.
             step_marker: regular expression for the text of markers that are steps.
-            sequence: how many preceding operations make the context of a kernel (variability).
+            sequence: number of preceding operations that make the context of a kernel (variability).
             bins: points of curves and columns of the heat map.
-            top: how many of the largest gaps are listed.
+            top: number of largest gaps that are listed.
 
         Raises:
-            UsageError: an unknown name, or a value that makes no sense.
+            UsageError: an unknown name, or an invalid value.
             RocpdError: the job lacks the data that the analysis needs; the message says which.
         """
         from rocpd.summary.options import Options, division, kernel_names_of
@@ -73,10 +73,10 @@ class Session(Federation):
         return summary(self, name, options)
 
     def merge(self, path: str | Path, *, force: bool = False, on_progress: Progress | None = None) -> Path:
-        """Write all ranks, with the rows that count, into one SQLite file; return its path.
+        """Write all ranks, with their selected rows, into one SQLite file; return its path.
 
         Args:
-            path: the file to make, relative to the working folder; it appears when it is complete and verified.
+            path: the file to write, relative to the working directory; it appears when it is complete and verified.
             force: replace an existing file.
             on_progress: called with (rows copied, rows in all).
 
@@ -90,7 +90,7 @@ class Session(Federation):
         return Path(path)
 
     def info(self) -> Description:
-        """Return what the job holds: `ranks`, `agents`, `tables` and what looks wrong, each a Result by its name."""
+        """Return what the job holds: `ranks`, `agents`, `tables` and `problems`, each a Result by its name."""
         from rocpd.federate.describe import Description, describe
 
         return Description(describe(self))
@@ -124,36 +124,36 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
     """Open rocpd files as one database.
 
     Args:
-        inputs: file, glob, folder, package or a list of them; None: `$ROCPD_INPUT`, else what lies in the working
+        inputs: file, glob, folder, package or a list of them; None: `$ROCPD_INPUT`, else the files of the working
             directory.
         skip_bad: leave out files that cannot be used, with a note, instead of raising.
-        align: `auto`, `none` or `start`: how ranks are laid on one time line where that matters.
-        clock_offsets: host -> what is added to its times [ns] where ranks are laid on one time line; replaces `align`.
-        window: let only events in it count.
-        filters: let only these ranks, hosts, agents, streams, categories or kernels count.
+        align: `auto`, `none` or `start`: how ranks are aligned on one time line, where that matters.
+        clock_offsets: host -> what is added to its times [ns] to align ranks on one time line; replaces `align`.
+        window: only events in it count.
+        filters: only these ranks, hosts, agents, streams, categories or kernels count.
         client: whose workers read the files: a `distributed.Client`, the address of a Dask scheduler, or a
-            `rocpd.federate.run.cluster.Cluster`, which has more to choose; None: the cores of this machine.
-        jobs: threads and processes that work on ranks on this machine; None: one per core, where they pay.
+            `rocpd.federate.run.cluster.Cluster`, which has more options; None: the cores of this machine.
+        jobs: threads and processes that work on ranks on this machine; None: one per core where that is faster.
         limits: sizes and times at which the way of working changes.
         on_note: called with each line that the user should know.
 
     Raises:
-        InputError: nothing found, or a file that cannot be used.
-        UsageError: a window or filter that makes no sense.
-        RocpdError: nothing is left of the job.
+        InputError: no file matches, or one cannot be used.
+        UsageError: an invalid window or filter.
+        RocpdError: no event lies in the window and passes the filters.
     """
     notes = Notes(on_note)
     how = HowToOpen(skip_bad, Align(align), clock_offsets or {}, client, jobs, limits or standard.DEFAULT)
     job = open_job(inputs, how, notes)
-    whole = Session(job, Selection(), notes)
+    unselected = Session(job, Selection(), notes)
     try:
-        for note in unmatched(whole.ranks, filters) if filters else ():
-            whole.note(note)
-        selected = whole.where(filters) if filters else whole
+        for note in unmatched(unselected.ranks, filters) if filters else ():
+            unselected.note(note)
+        selected = unselected.where(filters) if filters else unselected
         if clock_offsets:
             _ = selected.alignment  # an offset for an unknown host is refused now, not when times first matter
         selected = selected.within(window) if window else selected
     except BaseException:
-        whole.close()
+        unselected.close()
         raise
     return Session(selected.job, selected.selection, notes)

@@ -47,20 +47,20 @@ def package(inputs: Inputs, asked: PackageOptions) -> None:
         rocpd package results/ -d job.rpdb --copy
         rocpd summary job.rpdb
     """
-    from rocpd.federate.package import Files
+    from rocpd.federate.package import FilePlacement
     from rocpd.federate.package import package as write_package
 
     if asked.copy and asked.consolidate:
         raise UsageError("--copy and --consolidate contradict each other", "take one of them")
     if asked.consolidate and not asked.yes:
         raise UsageError("--consolidate moves the raw files into the package", "add --yes to do it, or take --copy")
-    files = Files.COPY if asked.copy else Files.MOVE if asked.consolidate else Files.STAY
+    placement = FilePlacement.COPY if asked.copy else FilePlacement.MOVE if asked.consolidate else FilePlacement.STAY
     folder = asked.folder
     target = folder if folder.suffix == ".rpdb" else folder.with_name(folder.name + ".rpdb")
     with (
         SelectionOptions().connect(inputs, Execution()) as session,
         progress("package", "files") as report,
     ):
-        listed = write_package(session, target, files, asked.force, report)
-    how = {Files.STAY: "", Files.COPY: " (copied)", Files.MOVE: " (moved)"}[files]
+        listed = write_package(session, target, placement, asked.force, report)
+    how = {FilePlacement.STAY: "", FilePlacement.COPY: " (copied)", FilePlacement.MOVE: " (moved)"}[placement]
     report_written(target, f"{amount(len(listed), 'file')}{how}, ")

@@ -1,6 +1,6 @@
-"""Owns the way from inputs to a job: find the files, open them, identify their ranks, drop duplicates, number them.
+"""From inputs to a job: finds the files, opens them, identifies their ranks, drops duplicates, numbers them.
 
-Closes what it opened when anything fails. Never reads an event.
+Discards what it opened if anything fails. Never reads an event.
 """
 
 from __future__ import annotations
@@ -47,28 +47,28 @@ def open_job(inputs: Inputs, how: HowToOpen, notes: Notes) -> Job:
     """Open rocpd files as one job.
 
     Args:
-        inputs: file, glob, folder, package or a list of them; None: `$ROCPD_INPUT`, else what lies in the working
+        inputs: file, glob, folder, package or a list of them; None: `$ROCPD_INPUT`, else the files of the working
             directory.
         how: how they are opened.
         notes: takes what the user should know.
 
     Raises:
-        InputError: nothing found, or a file that cannot be used.
+        InputError: no file matches, or one cannot be used.
         UsageError: the cluster cannot be used.
     """
     sources = source.find_sources(inputs, skip_bad=how.skip_bad)
     openings: list[Opening] = []
     with contextlib.ExitStack() as undo:
         undo.callback(_discard, openings)
-        ranks, opened = _identify_all(sources, how, openings)
-        kept, doubles = without_duplicates(ranks)
+        all_ranks, notes_on_files = _identify_all(sources, how, openings)
+        ranks, notes_on_duplicates = without_duplicates(all_ranks)
         executor = _executor(how, notes)
-        files = Files((rank.opening for rank in kept), executor, how.jobs, how.limits)
+        files = Files((rank.opening for rank in ranks), executor, how.jobs, how.limits)
         undo.pop_all()
     _discard(opening for opening in openings if opening not in files.openings)
-    for note in (*opened, *doubles):
+    for note in (*notes_on_files, *notes_on_duplicates):
         notes.add(note)
-    return Job(numbered(kept), files, how.align, how.clock_offsets)
+    return Job(numbered(ranks), files, how.align, how.clock_offsets)
 
 
 def _discard(openings: Iterable[Opening]) -> None:
@@ -87,7 +87,7 @@ def _executor(how: HowToOpen, notes: Notes) -> Executor | None:
 def _identify_all(
     sources: source.Sources, how: HowToOpen, openings: list[Opening]
 ) -> tuple[Sequence[Rank], Sequence[str]]:
-    """Identify the ranks of all files; `openings` grows by each file that was opened."""
+    """Return the ranks of all files and notes on the files; `openings` grows by each file that is opened."""
     ranks: list[Rank] = []
     notes = list(sources.notes)
     left_out = [note.removeprefix(_LEFT_OUT) for note in notes if note.startswith(_LEFT_OUT)]
@@ -95,10 +95,10 @@ def _identify_all(
         try:
             opening = opening_of(path, how.limits.busy_ms)
             openings.append(opening)
-            of_file = identify(opening)
+            ranks_of_file = identify(opening)
             if how.skip_bad:
                 check_file(opening)
-            ranks += of_file
+            ranks += ranks_of_file
         except InputError as error:
             if not how.skip_bad:
                 raise

@@ -1,6 +1,6 @@
-"""Owns what there is to say about a session before anything is asked of it: ranks, agents, rows, problems.
+"""Describes a session before anything is asked of it: ranks, agents, rows, problems.
 
-Reads; never repairs: a problem is named with its number of rows, which stay as they are.
+Only reads: problems are counted and reported, and the rows stay as they are.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Section:
 
 
 class Description(Mapping[str, Result]):
-    """What a job holds: the sections of `describe` by name, each a Result. Shown whole at a prompt or in a notebook."""
+    """What a job holds: the sections of `describe` by name, each a Result. A prompt or a notebook shows all of them."""
 
     def __init__(self, sections: Iterable[Section]) -> None:
         self._results = {section.name: _result(section) for section in sections}
@@ -56,9 +56,9 @@ def _result(section: Section) -> Result:
 def describe(session: Federation) -> tuple[Section, ...]:
     """Return all sections: ranks, agents, tables, problems.
 
-    `ranks`: one row per process, `mb` its file's size in megabytes, `span_s` first start to last end in seconds,
-    `clock_domain` a number that ranks with comparable clocks share. `agents`: one row per kind of agent and host.
-    `tables`: rows of all ranks together. `problems`: what a reader of numbers should know.
+    `ranks`: one row per process; `mb` is the size of its file in megabytes, `span_s` first start to last end in
+    seconds, `clock_domain` a number that ranks with comparable clocks share. `agents`: one row per kind of agent and
+    host. `tables`: rows of all ranks together. `problems`: what makes numbers doubtful, by rank.
     """
     return (
         Section(
@@ -73,7 +73,7 @@ def describe(session: Federation) -> tuple[Section, ...]:
 
 
 def _ranks(session: Federation) -> Iterator[Row]:
-    domain = {rank: index for index, found in enumerate(session.clock_domains) for rank in found.ranks}
+    domain_of = {rank: index for index, domain in enumerate(session.clock_domains) for rank in domain.ranks}
     for rank in session.ranks:
         span = session.spans.get(rank.number)
         yield (
@@ -84,7 +84,7 @@ def _ranks(session: Federation) -> Iterator[Row]:
             rank.pid,
             rank.command,
             rank.version,
-            domain.get(rank.number),
+            domain_of.get(rank.number),
             (span.end - span.start) / 1e9 if span else None,
         )
 
@@ -114,24 +114,25 @@ def _problems(session: Federation) -> Iterator[Row]:
             yield rank.number, "no events with valid timestamps"
         for base in SPANS:
             if {"start", "end"} <= set(rank.tables.get(base, ())):
-                count = session.count(rank.number, base, f"({VALID_START}) IS NOT 1")
-                if count:
-                    yield rank.number, f"{base}: {count} rows without a start"
-                count = session.count(rank.number, base, f"{VALID_START} AND ({VALID_TIMES}) IS NOT 1")
-                if count:
-                    yield rank.number, f"{base}: {count} rows end before they start, or never"
+                for condition, problem in (
+                    (f"({VALID_START}) IS NOT 1", "without a start"),
+                    (f"{VALID_START} AND ({VALID_TIMES}) IS NOT 1", "without an end, or with one before the start"),
+                ):
+                    count = session.count(rank.number, base, condition)
+                    if count:
+                        yield rank.number, f"{base}: {count} row{'' if count == 1 else 's'} {problem}"
         unknown = sorted(set(rank.tables) - set(TABLES))
         if unknown:
-            yield rank.number, f"tables outside the contract: {', '.join(unknown)}"
-    yield from _doubles(session)
+            yield rank.number, f"tables beyond the schema: {', '.join(unknown)}"
+    yield from _recorded_twice(session)
 
 
-def _doubles(session: Federation) -> Iterator[Row]:
-    """One pid of one host at one time is one process: two GUIDs for it are two recordings of the same run."""
+def _recorded_twice(session: Federation) -> Iterator[Row]:
+    """Yield ranks with the pid, host and time of another: two recordings of one process under two GUIDs."""
     ranks = [rank for rank in session.ranks if rank.number in session.spans]
     for index, rank in enumerate(ranks):
         for other in ranks[:index]:
             same = (rank.machine_id, rank.hostname, rank.pid) == (other.machine_id, other.hostname, other.pid)
-            mine, theirs = session.spans[rank.number], session.spans[other.number]
-            if same and mine.start <= theirs.end and theirs.start <= mine.end:
+            span, other_span = session.spans[rank.number], session.spans[other.number]
+            if same and span.start <= other_span.end and other_span.start <= span.end:
                 yield rank.number, f"overlaps rank {other.number} in time, with the same host and pid"

@@ -1,4 +1,4 @@
-"""Owns the sizes and times at which rocpd changes how it works; answers never depend on them."""
+"""The sizes and times at which rocpd changes how it works; answers never depend on them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ class Limits:
     """Sizes and times at which the way of working changes.
 
     Args:
-        small_bytes: a job of files up to this size [bytes] is read attached: that takes about as long as planning.
+        small_bytes: a job whose files are smaller in total [bytes] is read attached: that takes as long as planning.
         few_rows: with more rows than this in a share, threads only get in each other's way (measured: 1.5 times
             slower), and the rows are read one share after the other.
-        chunk_rows: rows that are handed over at a time.
-        process_bytes: a job from this size [bytes] on is read by several processes: they take 0.2 s to start, and
-            reading this much takes about twice that.
-        idle_connections: connections kept open between statements: 0.4 MB each, opening a file again takes 1 ms.
+        chunk_rows: rows that are yielded at a time.
+        process_bytes: a job of at least this size [bytes] is read by several processes: they take 0.2 s to start, and
+            reading this much takes about twice as long.
+        idle_connections: connections kept open between statements: 0.4 MB each; opening a file again takes 1 ms.
         busy_ms: how long a reader waits for a writer's lock [ms].
-        task_bytes: least size [bytes] of a task of a cluster: a scheduler handles some thousand tasks a second.
+        task_bytes: least size [bytes] of a task of a cluster: a scheduler handles several thousand tasks a second.
         fan_in: partial results that a cluster adds up at a time.
         dial_s: how long to wait for a scheduler [s].
     """
@@ -35,4 +35,4 @@ class Limits:
 
 
 DEFAULT = Limits()
-"""What holds where nobody says otherwise."""
+"""The limits of a session that is given none."""

@@ -1,4 +1,4 @@
-"""Owns merging: one SQLite file with every rank's own tables, indexes and the federated views stored in it.
+"""Merges: writes one SQLite file with every rank's own tables and indexes, and stores the federated views in it.
 
 Copies rows as they are, verifies the copy before it gets its name, never touches an input.
 """
@@ -35,7 +35,7 @@ _INDEX_NAME = re.compile(r"""(?<=INDEX )("(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^]]*\]
 
 
 def merge(session: Federation, path: Path, force: bool = False, progress: Progress | None = None) -> None:
-    """Write all ranks of a session into one file; of their rows those that window and filters let count.
+    """Write all ranks of a session, with their selected rows, into one file.
 
     Args:
         session: what to merge; its inputs may be merged files themselves.
@@ -54,10 +54,10 @@ def merge(session: Federation, path: Path, force: bool = False, progress: Progre
         try:
             with _as_output_error(path):
                 _set_up(connection)
-                files = _files(session)
-                stored = {file: _stored(session, ranks[0]) for file, ranks in files.items()}
-                _create_tables(connection, files, stored)
-                counts = _Copy(connection, session, path, progress).run(files, stored)
+                by_file = _ranks_by_file(session)
+                schemas = {opening: _read_schema(session, ranks[0]) for opening, ranks in by_file.items()}
+                _create_tables(connection, by_file, schemas)
+                counts = _Copy(connection, session, path, progress).run(by_file, schemas)
                 _store_views(connection, session)
                 _verify(connection, counts, path)
         except apsw.Error as error:
@@ -67,7 +67,7 @@ def merge(session: Federation, path: Path, force: bool = False, progress: Progre
 
 
 def _set_up(connection: apsw.Connection) -> None:
-    # The temporary name is all the safety that is needed: a torn file is never renamed.
+    # The temporary name is safety enough: a torn file is never renamed.
     for name, value in (
         ("journal_mode", "off"),
         ("synchronous", 0),
@@ -80,7 +80,7 @@ def _set_up(connection: apsw.Connection) -> None:
 
 @contextlib.contextmanager
 def _as_output_error(path: Path) -> Iterator[None]:
-    """Turn what SQLite says of a failed write into an `OutputError` naming `path`."""
+    """Turn SQLite's errors of a failed write into an `OutputError` that names `path`."""
     try:
         yield
     except apsw.FullError as error:
@@ -91,29 +91,28 @@ def _as_output_error(path: Path) -> Iterator[None]:
         raise OutputError(f"{path}: cannot be written: {error}") from error
 
 
-def _files(session: Federation) -> dict[Opening, list[Rank]]:
-    """Give file -> its ranks."""
-    files: dict[Opening, list[Rank]] = {}
+def _ranks_by_file(session: Federation) -> dict[Opening, list[Rank]]:
+    by_file: dict[Opening, list[Rank]] = {}
     for rank in session.ranks:
-        files.setdefault(rank.opening, []).append(rank)
-    return files
+        by_file.setdefault(rank.opening, []).append(rank)
+    return by_file
 
 
 @dataclass(frozen=True)
-class _Stored:
-    """What a file says of its tables.
+class _Schema:
+    """The tables of a file.
 
     Args:
         texts: table -> (name, text) of the table itself, then of its indexes.
-        odd: tables that are perhaps more than rows in order of their ids: of other keys, or virtual.
+        unusual: tables that may not be plain rows by id: with other keys, without rowids, or virtual.
     """
 
     texts: _Texts
-    odd: frozenset[str]
+    unusual: frozenset[str]
 
 
-def _stored(session: Federation, rank: Rank) -> _Stored:
-    """Read what the file of a rank says, on the connection that counts its rows too."""
+def _read_schema(session: Federation, rank: Rank) -> _Schema:
+    """Read the schema of a rank's file, on the connection that also counts its rows."""
     texts: dict[str, list[tuple[str, str]]] = {}
     with as_input_error(rank.opening.path), session.reader(rank.number).lend() as database:
         connection = database.connection
@@ -121,34 +120,34 @@ def _stored(session: Federation, rank: Rank) -> _Stored:
         for kind in ("table", "index"):
             for table, name, text in connection.execute(select, (kind,)):
                 texts.setdefault(table, []).append((name, text))
-        odd = """SELECT tbl_name FROM sqlite_master WHERE type = 'index' AND sql IS NULL UNION
+        unusual = """SELECT tbl_name FROM sqlite_master WHERE type = 'index' AND sql IS NULL UNION
             SELECT name FROM sqlite_master WHERE type = 'table' AND (rootpage = 0 OR sql LIKE '%WITHOUT%ROWID%')"""
-        return _Stored(texts, frozenset(name for (name,) in connection.execute(odd)))
+        return _Schema(texts, frozenset(name for (name,) in connection.execute(unusual)))
 
 
 def _create_tables(
-    connection: apsw.Connection, files: Mapping[Opening, Sequence[Rank]], stored: Mapping[Opening, _Stored]
+    connection: apsw.Connection, by_file: Mapping[Opening, Sequence[Rank]], schemas: Mapping[Opening, _Schema]
 ) -> None:
     """Create all tables, each with its own text.
 
     For each new table SQLite reads the texts of all others, which takes a minute for 400 ranks. So they are created
-    with short texts, and get their own ones afterwards, as https://sqlite.org/lang_altertable.html#otheralter shows.
+    with short texts and get their own afterwards, as https://sqlite.org/lang_altertable.html#otheralter shows.
     """
     texts = {
-        base + rank.suffix: stored[opening].texts[base + rank.suffix][0][1]
-        for opening, ranks in files.items()
+        base + rank.suffix: schemas[opening].texts[base + rank.suffix][0][1]
+        for opening, ranks in by_file.items()
         for rank in ranks
         for base in rank.tables
     }
-    odd = frozenset().union(*(of_file.odd for of_file in stored.values()))
+    unusual = frozenset().union(*(schema.unusual for schema in schemas.values()))
     connection.execute("BEGIN")
-    if any("sqlite_sequence" in of_file.texts for of_file in stored.values()):  # it comes with the first such table
+    if any("sqlite_sequence" in schema.texts for schema in schemas.values()):  # the first such table creates it
         connection.execute("CREATE TABLE counted (id INTEGER PRIMARY KEY AUTOINCREMENT); DROP TABLE counted")
     for name in texts:
-        if name not in odd:
+        if name not in unusual:
             connection.execute(f"CREATE TABLE {quote_name(name)} (id INTEGER PRIMARY KEY)")
     for name, text in texts.items():
-        if name in odd:
+        if name in unusual:
             connection.execute(text)
     rows = connection.execute("SELECT rowid, name FROM sqlite_master WHERE type = 'table'").fetchall()
     connection.pragma("writable_schema", True)
@@ -156,7 +155,7 @@ def _create_tables(
         "UPDATE sqlite_master SET sql = ? WHERE rowid = ?", [(texts[name], row) for row, name in rows if name in texts]
     )
     connection.execute("COMMIT")
-    connection.pragma("writable_schema", "RESET")  # reads the texts
+    connection.pragma("writable_schema", "RESET")  # reads the new texts
 
 
 class _Copy:
@@ -167,51 +166,50 @@ class _Copy:
         self._session = session
         self._path = path
         self._progress = progress
-        self._done = 0
+        self._rows_copied = 0
         self._total = sum(session.count(rank.number, base) for rank in session.ranks for base in rank.tables)
         self._counts: dict[str, int] = {}
 
-    def run(self, files: Mapping[Opening, Sequence[Rank]], stored: Mapping[Opening, _Stored]) -> dict[str, int]:
-        """Copy everything; give table -> rows that its source holds."""
-        for opening, ranks in files.items():
+    def run(self, by_file: Mapping[Opening, Sequence[Rank]], schemas: Mapping[Opening, _Schema]) -> dict[str, int]:
+        """Copy all tables; return table -> number of rows in its source."""
+        for opening, ranks in by_file.items():
             with as_input_error(opening.path), _as_output_error(self._path):
-                self._copy_file(opening, ranks, stored[opening].texts)
+                self._copy_file(opening, ranks, schemas[opening].texts)
         return self._counts
 
     def _copy_file(self, opening: Opening, ranks: Sequence[Rank], texts: _Texts) -> None:
         self._connection.execute("ATTACH ? AS source", (opening.uri,))
         self._connection.execute("BEGIN")
         for rank in ranks:
-            part = self._session.rank_tables(rank.number, "source")
+            tables = self._session.rank_tables(rank.number, "source")
             for base in rank.tables:
-                self._copy_table(base, part, texts[base + rank.suffix][1:])
-        self._tell_left_out(opening, {rank.suffix for rank in ranks}, texts)
+                self._copy_table(base, tables, texts[base + rank.suffix][1:])
+        self._note_left_out(opening, {rank.suffix for rank in ranks}, texts)
         self._connection.execute("COMMIT")
         self._connection.execute("DETACH source")
 
-    def _copy_table(self, base: str, part: RankTables, indexes: Iterable[tuple[str, str]]) -> None:
+    def _copy_table(self, base: str, tables: RankTables, indexes: Iterable[tuple[str, str]]) -> None:
         """Copy the rows of one table in steps, then create its indexes."""
-        name = base + part.suffix
         # Counted inside the transaction that copies: a file may still be growing.
-        count = self._connection.execute(f"SELECT COUNT(*) FROM {part.rows(base)}").get
-        for copied in _copy_rows(self._connection, base, part, count):
-            self._done += copied
+        count = self._connection.execute(f"SELECT COUNT(*) FROM {tables.rows(base)}").get
+        for copied in _copy_rows(self._connection, base, tables, count):
+            self._rows_copied += copied
             if self._progress:
-                self._progress(self._done, self._total)
+                self._progress(self._rows_copied, self._total)
         for index, text in indexes:
-            self._connection.execute(_renamed(text, index if index.endswith(part.suffix) else index + part.suffix))
-        self._counts[name] = count
+            self._connection.execute(_renamed(text, index if index.endswith(tables.suffix) else index + tables.suffix))
+        self._counts[base + tables.suffix] = count
 
-    def _tell_left_out(self, opening: Opening, suffixes: set[str], texts: _Texts) -> None:
-        left = sorted(name for name in texts if not name.startswith("sqlite_") and not split_suffix(name, suffixes))
-        if left:
-            self._session.note(f"{opening.path}: not merged, no table of a rank: {', '.join(left)}")
+    def _note_left_out(self, opening: Opening, suffixes: set[str], texts: _Texts) -> None:
+        names = sorted(name for name in texts if not name.startswith("sqlite_") and not split_suffix(name, suffixes))
+        if names:
+            self._session.note(f"{opening.path}: not merged, tables that belong to no rank: {', '.join(names)}")
 
 
 def _check_suffixes(session: Federation) -> None:
-    seen: dict[str, Rank] = {}
+    by_suffix: dict[str, Rank] = {}
     for rank in session.ranks:
-        other = seen.setdefault(rank.suffix, rank)
+        other = by_suffix.setdefault(rank.suffix, rank)
         if other is not rank:
             raise InputError(
                 f"{rank.opening.path}: its table suffix is also used in {other.opening.path}, by another GUID"
@@ -219,7 +217,7 @@ def _check_suffixes(session: Federation) -> None:
 
 
 def _renamed(text: str, name: str) -> str:
-    """Give CREATE INDEX another name: names of indexes are unique in a file, and tools use the same ones in each.
+    """Return a CREATE INDEX with another name: index names are unique in a file, and tools use the same in each file.
 
     >>> _renamed("CREATE UNIQUE INDEX [a b] ON t(x)", "c")
     'CREATE UNIQUE INDEX "c" ON t(x)'
@@ -227,13 +225,13 @@ def _renamed(text: str, name: str) -> str:
     return _INDEX_NAME.sub(lambda _match: quote_name(name), text, count=1)
 
 
-def _copy_rows(connection: apsw.Connection, base: str, part: RankTables, count: int) -> Iterator[int]:
-    """Copy the rows of a table in steps; give the rows of each."""
-    name, rows = base + part.suffix, part.rows(base)
+def _copy_rows(connection: apsw.Connection, base: str, tables: RankTables, count: int) -> Iterator[int]:
+    """Copy the rows of a table in steps; yield the number of rows of each step."""
+    name, rows = base + tables.suffix, tables.rows(base)
     table = quote_name(name)
     items = ", ".join(quote_name(row[1]) for row in connection.execute(f"PRAGMA source.table_info({table})"))
     copy = f"INSERT INTO main.{table} ({items}) SELECT {items} FROM {rows}"
-    if count > _BATCH and rows == part.name(base) and _has_rowid(connection, name):
+    if count > _BATCH and rows == tables.name(base) and _has_rowid(connection, name):
         for first, last in _row_ranges(connection, f"source.{table}"):
             connection.execute(f"{copy} WHERE rowid BETWEEN ? AND ?", (first, last))
             yield connection.changes()
@@ -248,29 +246,29 @@ def _has_rowid(connection: apsw.Connection, name: str) -> bool:
 
 
 def _row_ranges(connection: apsw.Connection, table: str) -> Iterator[tuple[int, int]]:
-    """Cut a table into ranges of rowids with `_BATCH` rows each; ids may be far apart."""
+    """Yield the first and last rowid of ranges with `_BATCH` rows each; ids may be far apart."""
     bounds: Any = connection.execute(f"SELECT MIN(rowid), MAX(rowid) FROM {table}").fetchall()[0]
-    first, top = bounds
+    first, last = bounds
     while first is not None:
         sql = f"SELECT rowid FROM {table} WHERE rowid >= ? ORDER BY rowid LIMIT 2 OFFSET ?"
-        found: list[Any] = [row[0] for row in connection.execute(sql, (first, _BATCH - 1))]
-        yield first, found[0] if found else top
-        first = found[1] if len(found) == 2 else None
+        end_and_next: list[Any] = [row[0] for row in connection.execute(sql, (first, _BATCH - 1))]
+        yield first, end_and_next[0] if end_and_next else last
+        first = end_and_next[1] if len(end_and_next) == 2 else None
 
 
 def _store_views(connection: apsw.Connection, session: Federation) -> None:
-    parts = tuple(RankTables(r.suffix, r.tables, None, r.number, r.hostname) for r in session.ranks)
+    tables = tuple(RankTables(r.suffix, r.tables, None, r.number, r.hostname) for r in session.ranks)
     connection.execute("BEGIN")
-    for relation in relations(parts):
-        connection.execute(create_view_text(relation, select_text(relation, parts)))
+    for relation in relations(tables):
+        connection.execute(create_view_text(relation, select_text(relation, tables)))
     connection.execute("COMMIT")
 
 
 def _verify(connection: apsw.Connection, counts: dict[str, int], path: Path) -> None:
     for name, count in counts.items():
-        found = connection.execute(f"SELECT COUNT(*) FROM main.{quote_name(name)}").get
-        if found != count:
-            raise OutputError(f"{path}: verification failed: {name} has {found} rows, its source {count}")
+        copied = connection.execute(f"SELECT COUNT(*) FROM main.{quote_name(name)}").get
+        if copied != count:
+            raise OutputError(f"{path}: verification failed: {name} has {copied} rows, its source {count}")
     verdict = connection.execute("PRAGMA quick_check(1)").get
     if verdict != "ok":
         raise OutputError(f"{path}: verification failed: quick_check says {verdict}")

@@ -1,7 +1,7 @@
-"""Owns writing packages: a folder `NAME.rpdb` whose `index.yaml` lists the files of a job, as AMD's tools do.
+"""Writes packages: a folder `NAME.rpdb` whose `index.yaml` lists the files of a job, as AMD's tools do.
 
-Lists only what was opened and identified. Copies are consistent even of a file that is being written. Files are moved
-only when asked for, and moved back when anything fails. Reading a package is `source`'s work.
+Lists only files that were opened and identified. A copy is consistent even if the file is being written. Files are
+moved only on request, and moved back if anything fails. Never reads a package: `open/source.py` does.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _BESIDE = ("-journal", "-wal")
 _PAGES = 4096  # copied in one step: 16 MB
 
 
-class Files(enum.StrEnum):
-    """What happens to the files that a package lists."""
+class FilePlacement(enum.StrEnum):
+    """Where the files of a package are: they stay, or are copied or moved into it."""
 
     STAY = "stay"
     COPY = "copy"
@@ -36,31 +36,35 @@ class Files(enum.StrEnum):
 
 
 def package(
-    session: Federation, folder: Path, files: Files = Files.STAY, force: bool = False, progress: Progress | None = None
+    session: Federation,
+    folder: Path,
+    placement: FilePlacement = FilePlacement.STAY,
+    force: bool = False,
+    progress: Progress | None = None,
 ) -> Mapping[Path, Path]:
     """Make a package of all files of a session.
 
     Args:
-        session: what to list; a file whose ranks are all in other files is left out.
+        session: the job; a file whose ranks are all in other files is left out.
         folder: the package, `NAME.rpdb`.
-        files: leave them where they are, copy or move them into the package.
+        placement: whether the files stay where they are, or are copied or moved into the package.
         force: replace a package that holds nothing but an index.
         progress: called with (files done, files in all).
 
     Returns:
-        file -> where the package has it. After a move, the session's files are gone.
+        file -> its path in the package. After a move, the session's files are gone.
 
     Raises:
         OutputError: the folder exists, holds databases, or cannot be written.
-        InputError: a file cannot be read, or is still being written and shall be moved.
+        InputError: a file cannot be read, or is to be moved and still being written.
     """
     openings = tuple(dict.fromkeys(rank.opening for rank in session.ranks))
     _check_target(folder, force)
-    if files is Files.MOVE:
+    if placement is FilePlacement.MOVE:
         session.close()
         return _moved(openings, folder, force, progress)
     with folder_complete_or_nothing(folder, force) as temporary:
-        if files is Files.STAY:
+        if placement is FilePlacement.STAY:
             listed = {opening.path: _listed(opening.path, folder) for opening in openings}
         else:
             listed = {opening.path: Path(name) for opening, name in zip(openings, _names(openings), strict=True)}
@@ -73,35 +77,35 @@ def package(
 
 
 def _check_target(folder: Path, force: bool) -> None:
-    """A package that files were moved into holds the only copy of them."""
-    held = [path.name for path in folder.iterdir() if path.name != INDEX] if folder.is_dir() else []
-    if force and held:
+    """Refuse to replace a package with files in it: after a move they are the only copy."""
+    names = [path.name for path in folder.iterdir() if path.name != INDEX] if folder.is_dir() else []
+    if force and names:
         raise OutputError(
-            f"{folder}: holds {sorted(held)[0]}: it is not replaced, not even with --force",
+            f"{folder}: holds {sorted(names)[0]}: it is not replaced, not even with --force",
             "choose another name with -d, or remove it yourself",
         )
 
 
 def _listed(path: Path, folder: Path) -> Path:
-    """How an index names a file that stays: from the package, so that both can be moved, when they lie together."""
-    absolute, beside = Path(os.path.abspath(path)), Path(os.path.abspath(folder.parent))  # noqa: PTH100 (keeps links)
-    if absolute.is_relative_to(beside):
-        return Path("..") / absolute.relative_to(beside)
+    """Return the index entry of a file that stays: relative if it is beside the package, so that both can be moved."""
+    absolute, parent = Path(os.path.abspath(path)), Path(os.path.abspath(folder.parent))  # noqa: PTH100 (keeps links)
+    if absolute.is_relative_to(parent):
+        return Path("..") / absolute.relative_to(parent)
     return absolute
 
 
 def _names(openings: Sequence[Opening]) -> list[str]:
-    """Distinct names in one folder: equal ones get their own folder's name in front, then a number."""
+    """Return distinct names for one folder: equal ones get the name of their folder as a prefix, then a number."""
     paths = [opening.path for opening in openings]
-    plain = [path.name.lower() for path in paths]
+    lowered = [path.name.lower() for path in paths]
     names: list[str] = []
     for path in paths:
         name = path.name
-        if plain.count(name.lower()) > 1:
+        if lowered.count(name.lower()) > 1:
             parent = Path(os.path.abspath(path)).parent.name  # noqa: PTH100
             name = f"{parent}_{name}" if parent else name
         stem, ending, number = Path(name).stem, Path(name).suffix, 2
-        while name.lower() in {known.lower() for known in (*names, INDEX)}:
+        while name.lower() in {used.lower() for used in (*names, INDEX)}:
             name = f"{stem}-{number}{ending}"
             number += 1
         names.append(name)
@@ -134,16 +138,18 @@ def _backup(opening: Opening, target: Path) -> None:
 
 
 def _moved(openings: Sequence[Opening], folder: Path, force: bool, progress: Progress | None) -> Mapping[Path, Path]:
-    used = _first_in_use([opening.path for opening in openings])
-    if used:
-        raise InputError(f"{used}: another process has it open", "wait until the profiler has finished, or take --copy")
+    in_use = _first_in_use([opening.path for opening in openings])
+    if in_use:
+        raise InputError(
+            f"{in_use}: another process has it open", "wait until the profiler has finished, or use --copy"
+        )
     if not force and os.path.lexists(folder):
         raise OutputError(f"{folder}: exists", "choose another name with -d")
     targets = {o.path: folder / name for o, name in zip(openings, _names(openings), strict=True)}
-    with as_output_error(folder), _undone(folder) as done:
+    with as_output_error(folder), _undone_on_error(folder) as moves:
         for number, (path, target) in enumerate(targets.items(), 1):
             for ending in ("", *(e for e in _BESIDE if _beside(path, e).exists())):
-                _move(_beside(path, ending), _beside(target, ending), done)
+                _move(_beside(path, ending), _beside(target, ending), moves)
             if progress:
                 progress(number, len(targets))
         (folder / INDEX).unlink(missing_ok=True)
@@ -152,49 +158,49 @@ def _moved(openings: Sequence[Opening], folder: Path, force: bool, progress: Pro
 
 
 @contextlib.contextmanager
-def _undone(folder: Path) -> Iterator[list[tuple[Path, Path]]]:
-    """Give a list of moves; they are taken back when the block raises, Ctrl-C included."""
-    made = not folder.exists()
+def _undone_on_error(folder: Path) -> Iterator[list[tuple[Path, Path]]]:
+    """Yield a list for the moves that were made; they are undone if the block raises, Ctrl-C included."""
+    is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    done: list[tuple[Path, Path]] = []
+    moves: list[tuple[Path, Path]] = []
     try:
-        yield done
+        yield moves
     except BaseException:
-        for path, target in reversed(done):
+        for path, target in reversed(moves):
             if target.exists():
                 shutil.move(target, path)
-        if made:
+        if is_new:
             with contextlib.suppress(OSError):
                 folder.rmdir()
         raise
 
 
-def _move(path: Path, target: Path, done: list[tuple[Path, Path]]) -> None:
-    """Rename, or between file systems copy, look, and only then delete."""
+def _move(path: Path, target: Path, moves: list[tuple[Path, Path]]) -> None:
+    """Rename; between file systems copy, compare the sizes, and only then delete."""
     try:
         path.rename(target)
     except OSError:
         try:
             shutil.copy2(path, target)
             if target.stat().st_size != path.stat().st_size:
-                raise OutputError(f"{target}: the copy is not as long as {path}")
+                raise OutputError(f"{target}: the copy is not as large as {path}")
         except BaseException:
             target.unlink(missing_ok=True)
             raise
-        done.append((path, target))
+        moves.append((path, target))
         path.unlink()
         return
-    done.append((path, target))
+    moves.append((path, target))
 
 
 def _first_in_use(paths: Sequence[Path]) -> Path | None:
-    """A file that some process of this machine has open, as far as this user can see."""
-    known = {(path.stat().st_dev, path.stat().st_ino): path for path in paths}
+    """Return a file that some process of this machine has open, as far as this user can see."""
+    by_inode = {(path.stat().st_dev, path.stat().st_ino): path for path in paths}
     for link in Path("/proc").glob("[0-9]*/fd/*"):
         with contextlib.suppress(OSError):
-            found = link.stat()
-            if (found.st_dev, found.st_ino) in known:
-                return known[found.st_dev, found.st_ino]
+            status = link.stat()
+            if (status.st_dev, status.st_ino) in by_inode:
+                return by_inode[status.st_dev, status.st_ino]
     return None
 
 

@@ -1,7 +1,7 @@
-"""Owns what a statement gives back: a cursor over rows, and a Result that becomes rows, Arrow, pandas or text.
+"""What a statement returns: a cursor over rows, and a Result that becomes rows, Arrow, pandas or text.
 
-Never imports pyarrow or pandas before it is asked for them. Text that is not UTF-8 comes back with its
-odd bytes written as `\\xNN`, the same in rows, Arrow and pandas.
+Never imports pyarrow or pandas before it is asked for them. Text that is not UTF-8 has its invalid bytes written as
+`\\xNN`, the same in rows, Arrow and pandas.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ROWS_AT_A_PROMPT, _ROWS_IN_A_NOTEBOOK = 10, 50
 
 
 class Rows:
-    """Rows of a statement, streamed; the part of Python's DB-API that reading needs."""
+    """Rows of a statement, streamed, with the methods of Python's DB-API for reading."""
 
     def __init__(self, columns: Sequence[str], rows: Iterator[Row]) -> None:
         self._names = columns
@@ -37,12 +37,12 @@ class Rows:
 
     @property
     def description(self) -> tuple[tuple[str, None, None, None, None, None, None], ...] | None:
-        """One 7-tuple per column, its name first; None when the statement gives no columns."""
+        """One 7-tuple per column, its name first; None if the statement returns no columns."""
         return tuple((name, None, None, None, None, None, None) for name in self._names) or None
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns, as SQLite gives them."""
+        """Names of the columns, as SQLite has them."""
         return tuple(self._names)
 
     def __iter__(self) -> Iterator[Row]:
@@ -52,26 +52,26 @@ class Rows:
         return next(self._rows)
 
     def fetchone(self) -> Row | None:
-        """Give the next row, or None after the last."""
+        """Return the next row, or None after the last."""
         return next(self, None)
 
     def fetchmany(self, size: int = 1000) -> list[Row]:
-        """Give up to `size` further rows."""
+        """Return up to `size` further rows."""
         return list(itertools.islice(self._rows, size))
 
     def fetchall(self) -> list[Row]:
-        """Give all further rows."""
+        """Return all further rows."""
         return list(self._rows)
 
     def close(self) -> None:
-        """End the statement; further rows are not given."""
+        """End the statement; no more rows are returned."""
         self._rows = iter(())
 
 
 class Cursor(Rows):
     """Rows of one or more statements on a connection.
 
-    Nothing in it refers back to it: what was given up half-read is closed at once, not by the garbage collector.
+    Nothing refers back to it: a cursor that is abandoned half-read is closed at once, not by the garbage collector.
     """
 
     def __init__(
@@ -79,32 +79,32 @@ class Cursor(Rows):
         connection: apsw.Connection,
         sql: str,
         parameters: Parameters = None,
-        blame: Callable[[BaseException], None] | None = None,
+        on_error: Callable[[BaseException], None] | None = None,
         exact: bool = False,
     ) -> None:
         names: list[str] = []
         self._cursor = connection.cursor()
         self._cursor.exec_trace = functools.partial(_note_columns, names)
         tolerant = None if exact else functools.partial(_tolerant, connection, sql, parameters, names)
-        super().__init__(names, _stream(self._cursor, tolerant, blame))
-        self._tolerant, self._blame = tolerant, blame
-        with as_query_error(blame):
+        super().__init__(names, _stream(self._cursor, tolerant, on_error))
+        self._tolerant, self._on_error = tolerant, on_error
+        with as_query_error(on_error):
             self._cursor.execute(sql, parameters)
 
     def fetchall(self) -> list[Row]:
-        """Give all further rows; all at once when none was taken yet, which takes half of the time."""
+        """Return all further rows; in one step if none was read yet, which takes half the time."""
         rows = self._rows
         if not isinstance(rows, Generator) or inspect.getgeneratorstate(rows) != inspect.GEN_CREATED:
             return super().fetchall()
         self._rows = iter(())
-        with as_query_error(self._blame):
+        with as_query_error(self._on_error):
             try:
                 return self._cursor.fetchall()
             except UnicodeDecodeError as error:
                 return list(_again(self._tolerant, 0, error))
 
     def close(self) -> None:
-        """End the statement; further rows are not given."""
+        """End the statement; no more rows are returned."""
         if isinstance(self._rows, Generator):
             self._rows.close()
         self._cursor.close(force=True)
@@ -118,34 +118,34 @@ def _note_columns(names: list[str], cursor: apsw.Cursor, _sql: str, _bindings: o
 def _stream(
     cursor: apsw.Cursor,
     tolerant: Callable[[int], Iterator[Row]] | None,
-    blame: Callable[[BaseException], None] | None,
+    on_error: Callable[[BaseException], None] | None,
 ) -> Iterator[Row]:
-    """Give the rows of a cursor; `tolerant` gives those after the first n when text turns out not to be UTF-8."""
-    given = 0
-    with as_query_error(blame):
+    """Yield the rows of a cursor; if text turns out not to be UTF-8, `tolerant` returns those after the first n."""
+    count = 0
+    with as_query_error(on_error):
         try:
             for row in cursor:
                 yield row
-                given += 1
+                count += 1
         except UnicodeDecodeError as error:
-            yield from _again(tolerant, given, error)
+            yield from _again(tolerant, count, error)
 
 
-def _again(tolerant: Callable[[int], Iterator[Row]] | None, given: int, error: UnicodeDecodeError) -> Iterator[Row]:
-    """Give the rows after the first `given`, whatever their text; an error where it must be exact."""
+def _again(tolerant: Callable[[int], Iterator[Row]] | None, count: int, error: UnicodeDecodeError) -> Iterator[Row]:
+    """Return the rows after the first `count`, whatever their text; raise an error where it must be exact."""
     if not tolerant:
         raise QueryError(f"text that is not UTF-8: {error}") from error
-    return tolerant(given)
+    return tolerant(count)
 
 
 def _tolerant(
-    connection: apsw.Connection, sql: str, parameters: Parameters, columns: Sequence[str], given: int
+    connection: apsw.Connection, sql: str, parameters: Parameters, columns: Sequence[str], count: int
 ) -> Iterator[Row]:
-    """Run a statement again, text as bytes, after the rows that were given: Python's str must be UTF-8."""
+    """Run a statement again and yield the rows after the first `count`, text read as bytes: str must be UTF-8."""
     names = [f"c{i}" for i in range(len(columns))]
     items = ", ".join(f"typeof({n}), CASE typeof({n}) WHEN 'text' THEN CAST({n} AS BLOB) ELSE {n} END" for n in names)
     inner = sql.strip().rstrip(";")
-    again = f"WITH q({', '.join(names)}) AS (\n{inner}\n) SELECT {items} FROM q LIMIT -1 OFFSET {given}"
+    again = f"WITH q({', '.join(names)}) AS (\n{inner}\n) SELECT {items} FROM q LIMIT -1 OFFSET {count}"
     for row in connection.execute(again, parameters):
         yield tuple(
             value.decode("utf-8", "backslashreplace") if kind == "text" else value
@@ -154,8 +154,8 @@ def _tolerant(
 
 
 @contextlib.contextmanager
-def as_query_error(blame: Callable[[BaseException], None] | None = None) -> Iterator[None]:
-    """Turn what SQLite says of a statement into a `QueryError`, unless `blame` raises what it knows better."""
+def as_query_error(on_error: Callable[[BaseException], None] | None = None) -> Iterator[None]:
+    """Turn SQLite's errors about a statement into a `QueryError`, unless `on_error` raises a better one."""
     try:
         yield
     except apsw.AuthError as error:
@@ -164,8 +164,8 @@ def as_query_error(blame: Callable[[BaseException], None] | None = None) -> Iter
             "raw files are never changed; CREATE TEMP TABLE or VIEW works",
         ) from error
     except (apsw.Error, apsw.BindingsError, TypeError) as error:
-        if blame:
-            blame(error)
+        if on_error:
+            on_error(error)
         raise QueryError(f"SQL: {error}", _hint(str(error))) from error
 
 

@@ -166,7 +166,7 @@ def test_tables_of_no_rank_are_told(tmp_path: Path) -> None:
     path = trace(0).sql("CREATE TABLE roc_optiq_bookmarks (a)").sql("CREATE TABLE notes (a)").write(tmp_path / "0.db")
     with rocpd.connect([path]) as session:
         merge(session, tmp_path / "out.db")
-        assert session.notes == [f"{path}: not merged, no table of a rank: notes, roc_optiq_bookmarks"]
+        assert session.notes == [f"{path}: not merged, tables that belong to no rank: notes, roc_optiq_bookmarks"]
     assert not {"notes", "roc_optiq_bookmarks"} & set(content(tmp_path / "out.db"))
 
 

@@ -13,7 +13,7 @@ import yaml
 import rocpd
 from rocpd.errors import InputError, OutputError
 from rocpd.federate import package as package_module
-from rocpd.federate.package import Files, package
+from rocpd.federate.package import FilePlacement, package
 from tests.build import TraceBuilder
 from tests.conftest import Cli, state_of
 from tests.federate.writers import HALF_DONE, LIVE_WAL, killed_writer, writer
@@ -60,18 +60,18 @@ def test_files_elsewhere_are_listed_by_their_whole_path(nodes: list[Path], tmp_p
     assert listed(tmp_path / "results" / "job.rpdb") == [str(nodes[0])]
 
 
-@pytest.mark.parametrize("files", [Files.COPY, Files.MOVE])
-def test_equal_names_of_two_nodes_stay_apart(files: Files, nodes: list[Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize("placement", [FilePlacement.COPY, FilePlacement.MOVE])
+def test_equal_names_of_two_nodes_stay_apart(placement: FilePlacement, nodes: list[Path], tmp_path: Path) -> None:
     contents = [node.read_bytes() for node in nodes]
     for node in nodes:
         os.utime(node, (1e9, 1e9))  # nobody writes it: copied byte by byte
     with rocpd.connect(nodes) as session:
-        found = package(session, tmp_path / "job.rpdb", files)
+        found = package(session, tmp_path / "job.rpdb", placement)
     names = ["node0_16_results.db", "node1_16_results.db"]
     assert listed(tmp_path / "job.rpdb") == names
     assert [found[node].name for node in nodes] == names
     assert [(tmp_path / "job.rpdb" / name).read_bytes() for name in names] == contents
-    assert [node.exists() for node in nodes] == [files is Files.COPY] * 2
+    assert [node.exists() for node in nodes] == [placement is FilePlacement.COPY] * 2
     with rocpd.connect(tmp_path / "job.rpdb") as session:
         assert session.execute(COUNT).fetchall() == [(2,)]
 
@@ -82,7 +82,7 @@ def test_names_that_are_still_equal_get_a_number(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         TraceBuilder(n).write(folder / "16_results.db")
     with rocpd.connect(sorted(tmp_path.glob("*/*/*.db"))) as session:
-        package(session, tmp_path / "job.rpdb", Files.COPY)
+        package(session, tmp_path / "job.rpdb", FilePlacement.COPY)
     assert listed(tmp_path / "job.rpdb") == [f"node0_16_results{n}.db" for n in ("", "-2", "-3")]
 
 
@@ -94,7 +94,7 @@ def test_a_move_that_fails_is_taken_back(nodes: list[Path], tmp_path: Path, monk
 
     monkeypatch.setattr(package_module, "_write_index", fail)
     with rocpd.connect(nodes) as session, pytest.raises(OutputError, match="No space left"):
-        package(session, tmp_path / "job.rpdb", Files.MOVE)
+        package(session, tmp_path / "job.rpdb", FilePlacement.MOVE)
     assert state_of(tmp_path) == before
     assert not (tmp_path / "job.rpdb").exists()
 
@@ -105,7 +105,7 @@ def test_a_move_between_file_systems(nodes: list[Path], tmp_path: Path, monkeypa
 
     with rocpd.connect(nodes) as session:
         monkeypatch.setattr(Path, "rename", other_device)
-        package(session, tmp_path / "job.rpdb", Files.MOVE)
+        package(session, tmp_path / "job.rpdb", FilePlacement.MOVE)
     assert sorted(path.name for path in (tmp_path / "job.rpdb").iterdir()) == [
         "index.yaml", "node0_16_results.db", "node1_16_results.db",
     ]  # fmt: skip
@@ -114,7 +114,7 @@ def test_a_move_between_file_systems(nodes: list[Path], tmp_path: Path, monkeypa
 
 def test_the_only_copy_of_raw_files_is_never_replaced(nodes: list[Path], tmp_path: Path) -> None:
     with rocpd.connect(nodes) as session:
-        package(session, tmp_path / "job.rpdb", Files.MOVE)
+        package(session, tmp_path / "job.rpdb", FilePlacement.MOVE)
     other = TraceBuilder(7).write(tmp_path / "other.db")
     with rocpd.connect(other) as session:
         for force in (False, True):
@@ -139,7 +139,7 @@ def test_what_a_killed_writer_left_is_copied_whole(nodes: list[Path], tmp_path: 
     killed_writer(nodes[0], HALF_DONE, strings)
     before = state_of(tmp_path)
     with rocpd.connect(nodes) as session:
-        package(session, tmp_path / "copied.rpdb", Files.COPY)
+        package(session, tmp_path / "copied.rpdb", FilePlacement.COPY)
         expected = session.execute("SELECT string FROM rocpd_string").fetchall()
     shutil.rmtree(tmp_path / "kept", ignore_errors=True)
     with rocpd.connect(tmp_path / "copied.rpdb") as session:
@@ -147,7 +147,7 @@ def test_what_a_killed_writer_left_is_copied_whole(nodes: list[Path], tmp_path: 
     shutil.rmtree(tmp_path / "copied.rpdb")
     assert state_of(tmp_path) == before
     with rocpd.connect(nodes) as session:
-        package(session, tmp_path / "moved.rpdb", Files.MOVE)
+        package(session, tmp_path / "moved.rpdb", FilePlacement.MOVE)
     with rocpd.connect(tmp_path / "moved.rpdb") as session:
         assert session.execute("SELECT string FROM rocpd_string").fetchall() == expected
 
@@ -155,9 +155,9 @@ def test_what_a_killed_writer_left_is_copied_whole(nodes: list[Path], tmp_path: 
 def test_a_file_in_use_is_copied_but_not_moved(nodes: list[Path], tmp_path: Path) -> None:
     strings = "rocpd_string_00000000_92cb_72cb_9169_c7e541b1fcdf"
     with writer(nodes[0], LIVE_WAL, strings), rocpd.connect(nodes) as session:
-        package(session, tmp_path / "copied.rpdb", Files.COPY)
+        package(session, tmp_path / "copied.rpdb", FilePlacement.COPY)
         with pytest.raises(InputError, match=r"16_results.db: another process has it open"):
-            package(session, tmp_path / "moved.rpdb", Files.MOVE)
+            package(session, tmp_path / "moved.rpdb", FilePlacement.MOVE)
     with rocpd.connect(tmp_path / "copied.rpdb") as session:
         found = session.execute("SELECT string FROM rocpd_string WHERE string IN ('committed', 'too')").fetchall()
     assert found == [("committed",), ("too",)]
@@ -189,7 +189,7 @@ def test_the_command(cli: Cli, nodes: list[Path], tmp_path: Path, monkeypatch: p
 
 def test_sqlite_reads_what_was_copied(nodes: list[Path], tmp_path: Path) -> None:
     with rocpd.connect(nodes) as session:
-        package(session, tmp_path / "job.rpdb", Files.COPY)
+        package(session, tmp_path / "job.rpdb", FilePlacement.COPY)
     with sqlite3.connect(tmp_path / "job.rpdb" / "node1_16_results.db") as database:
         assert database.execute("SELECT count(*) FROM kernels").fetchone() == (1,)
     database.close()

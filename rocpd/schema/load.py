@@ -145,7 +145,7 @@ class TableColumn:
 
 
 @dataclass(frozen=True)
-class Table:
+class BaseTable:
     """One table: its text with `{{uuid}}` and `{{guid}}` placeholders, and what the text says."""
 
     name: str
@@ -234,7 +234,7 @@ class View:
 
 
 @functools.cache
-def table(name: str) -> Table:
+def table(name: str) -> BaseTable:
     """Read one table by its name without suffix, such as `rocpd_region`."""
     text = _text_of("tables", name)
     about = read_comment(head_comment(text))
@@ -242,7 +242,7 @@ def table(name: str) -> Table:
     for match in filter(None, map(_TABLE_COLUMN.match, text.splitlines())):
         said = read_comment(match["comment"])
         columns.append(TableColumn(match["name"], said.doc, said.unit, said.since, match["declaration"]))
-    return Table(name, about.doc, about.since, tuple(columns), text)
+    return BaseTable(name, about.doc, about.since, tuple(columns), text)
 
 
 @functools.cache

@@ -16,7 +16,7 @@ import apsw
 
 from rocpd.errors import OutputError, UsageError
 from rocpd.output import complete_or_nothing
-from rocpd.schema.load import TABLES, VIEWS, Table, table
+from rocpd.schema.load import TABLES, VIEWS, BaseTable, table
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, select_text
 from rocpd.schema.versions import LATEST, VERSIONS, as_tuple
@@ -60,7 +60,7 @@ def _exists(since: str, version: str) -> bool:
     return not since or as_tuple(since) <= as_tuple(version)
 
 
-def _newer(line: str, chosen: Table, version: str) -> bool:
+def _newer(line: str, chosen: BaseTable, version: str) -> bool:
     match = re.match(r'    "(\w+)"', line)
     return bool(match) and any(c.name == match[1] and not _exists(c.since, version) for c in chosen.columns if match)
 

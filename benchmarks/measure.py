@@ -40,7 +40,7 @@ def cache() -> Path:
 
 def job(ranks: int, events_per_rank: int) -> list[Path]:
     """Return the files of a simulated job, made on first use: `events_per_rank` dispatches and regions (1 : 2)."""
-    from rocpd.simulate import JobOptions, simulate
+    from rocpd.simulator import JobOptions, simulate
 
     folder = cache() / f"job-{ranks}x{events_per_rank}"
     files = sorted(folder.glob("rank*.db"))

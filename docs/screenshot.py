@@ -88,7 +88,7 @@ def main(arguments: list[str]) -> None:
     import rocpd
     from rocpd.convert import FORMATS
     from rocpd.convert.options import ConvertOptions
-    from rocpd.simulate import JobOptions, simulate
+    from rocpd.simulator import JobOptions, simulate
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

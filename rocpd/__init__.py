@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rocpd.federate.select.filters import Filters
     from rocpd.federate.select.window import Window
     from rocpd.session import Session, connect
+    from rocpd.simulator.simulate import simulate
     from rocpd.summary.run import analyses
 
 __all__ = [
@@ -38,11 +39,13 @@ __all__ = [
     "__version__",
     "analyses",
     "connect",
+    "simulate",
 ]
 
 _MODULES = {
     "analyses": "rocpd.summary.run",
     "connect": "rocpd.session",
+    "simulate": "rocpd.simulator.simulate",
     "Session": "rocpd.session",
     "Result": "rocpd.federate.result",
     "Window": "rocpd.federate.select.window",

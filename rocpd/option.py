@@ -13,6 +13,9 @@ import types
 import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
+
+from rocpd.errors import UsageError
 
 
 class Heading(enum.StrEnum):
@@ -105,3 +108,18 @@ def _completed(field: dataclasses.Field[object], hint: object, option: Option) -
 def _members(kind: object) -> tuple[typing.Any, ...]:
     is_union = isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union
     return typing.get_args(kind) if is_union else (kind,)
+
+
+Member = TypeVar("Member", bound=enum.StrEnum)
+
+
+def member(choices: type[Member], name: str, word: str) -> Member:
+    """Return the choice that a word names.
+
+    Raises:
+        UsageError: none is called so; `name` is that of the option.
+    """
+    try:
+        return choices(word)
+    except ValueError as error:
+        raise UsageError(f"{name} {word}: unknown", f"one of {', '.join(choices)}") from error

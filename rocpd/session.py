@@ -5,10 +5,13 @@ The only module that knows both the federation and what is built on it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocpd.convert.options import AgentIndex, ConvertOptions, Split
 from rocpd.federate import limits as standard
 from rocpd.federate.connect import HowToOpen, Inputs, Workers, open_job
 from rocpd.federate.federation import Federation, Notes, OnNote
@@ -18,6 +21,8 @@ from rocpd.federate.select.align import Align
 from rocpd.federate.select.filters import Filters, unmatched
 from rocpd.federate.select.selection import Selection
 from rocpd.federate.select.window import Window
+from rocpd.option import member
+from rocpd.output import destination
 from rocpd.summary.options import STEP_MARKER, By
 from rocpd.trace.kernel_names import KernelNames
 
@@ -65,12 +70,82 @@ class Session(Federation):
             UsageError: an unknown name, or an invalid value.
             RocpdError: the job lacks the data that the analysis needs; the message says which.
         """
-        from rocpd.summary.options import Options, division, kernel_names_of
+        from rocpd.summary.options import Options
         from rocpd.summary.run import summary
 
         file = Path(categories) if categories is not None else None
-        options = Options(division(by), kernel_names_of(kernel_names), file, step_marker, sequence, bins, top)
+        division = None if by is None else member(By, "by", by)
+        names = member(KernelNames, "kernel_names", kernel_names)
+        options = Options(division, names, file, step_marker, sequence, bins, top)
         return summary(self, name, options)
+
+    def convert(  # noqa: PLR0913 (keywords, each an everyday choice)
+        self,
+        form: str,
+        path: str | Path = "out",
+        *,
+        force: bool = False,
+        group_by_queue: bool = False,
+        agent_index_value: str | AgentIndex = AgentIndex.RELATIVE,
+        kernel_rename: bool = False,
+        annotate_args: bool = False,
+        annotate_pmc: bool = False,
+        split: str | Split | None = None,
+        gzip: bool = False,
+        stats: bool = False,
+        views: Iterable[str] = (),
+        arrow_stream: bool = False,
+        on_progress: Progress | None = None,
+    ) -> tuple[Path, ...]:
+        """Write the ranks, with the rows that count, as a trace or tables; return the paths written.
+
+        Args:
+            form: `pftrace`, `otf2`, `csv`, `parquet`, `arrow`, `json`, or a format of an installed package.
+            path: the output, relative to the working folder: with an ending of the format (`out.pftrace`) it is
+                written as given, without one it is the base name that the format completes.
+            force: replace existing outputs.
+            group_by_queue: one track per agent and HSA queue instead of HIP stream.
+            agent_index_value: which index of an agent its name shows: `absolute`, `relative` or `type-relative`.
+            kernel_rename: the text of the enclosing marker names a kernel.
+            annotate_args: API calls carry their arguments.
+            annotate_pmc: dispatches carry their counter values.
+            split: `rank` or `node`: one output for each instead of one for all.
+            gzip: compress outputs; so does a path that ends in `.gz`.
+            stats: also write the statistics files of rocprofv3.
+            views: readable views to write: parquet (none: those that make up a trace), arrow (one, default kernels).
+            arrow_stream: write the streaming format instead of a file.
+            on_progress: called now and then with (rows done, rows in all).
+
+        Raises:
+            UsageError: an unknown format, or an option that it does not read.
+            OutputError: an output exists (without `force`) or cannot be written.
+            InputError: an input is damaged.
+        """
+        from rocpd.convert import check_options, endings_of, find
+
+        entry = find(form)
+        place = destination(os.fspath(path), Path(), endings_of([entry]))
+        options = ConvertOptions.at(
+            place,
+            force,
+            group_by_queue=group_by_queue,
+            agent_index_value=member(AgentIndex, "agent_index_value", agent_index_value),
+            kernel_rename=kernel_rename,
+            annotate_args=annotate_args,
+            annotate_pmc=annotate_pmc,
+            split=split and member(Split, "split", split),
+            gzip=gzip,
+            stats=stats,
+            views=tuple(views),
+            arrow_stream=arrow_stream,
+        )
+        usual = ConvertOptions.at(place, force, gzip=False)
+        names = (field.name for field in fields(options))
+        changed = [name for name in names if getattr(options, name) != getattr(usual, name)]
+        without_effect = check_options([entry], changed)
+        if without_effect:
+            self.note(f"without effect on {entry.name}: {', '.join(without_effect)}")
+        return entry.write(self, options, on_progress)
 
     def merge(self, path: str | Path, *, force: bool = False, on_progress: Progress | None = None) -> Path:
         """Write all ranks, with their selected rows, into one SQLite file; return its path.

@@ -67,6 +67,44 @@ def test_a_merged_file_lies_where_it_was_asked_for(session: rocpd.Session, tmp_p
         assert merged.sql("SELECT rank, name, duration FROM kernels").fetchall() == [(0, "gemm", 251)]
 
 
+@pytest.mark.parametrize(
+    ("form", "path", "written"),
+    [
+        ("pftrace", "sub/x.pftrace", "sub/x.pftrace"),
+        ("json", "x", "x.json"),
+        ("pftrace", "x.pftrace.gz", "x.pftrace.gz"),
+    ],
+)
+def test_outputs_lie_where_they_were_asked_for(
+    form: str, path: str, written: str, session: rocpd.Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROCPD_OUTPUT_PATH", str(tmp_path / "elsewhere"))
+    assert session.convert(form, path) == (Path(written),)
+    assert Path(written).stat().st_size > 100
+    with pytest.raises(rocpd.OutputError, match="exists"):
+        session.convert(form, path)
+    assert session.convert(form, path, force=True) == (Path(written),)
+
+
+def test_a_format_refuses_what_it_does_not_read(session: rocpd.Session, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--stats concerns none of pftrace"):
+        session.convert("pftrace", tmp_path / "x.pftrace", stats=True)
+    with pytest.raises(UsageError, match="split day: unknown"):
+        session.convert("csv", tmp_path / "x", split="day")
+    with pytest.raises(UsageError, match="format chrome: unknown"):
+        session.convert("chrome", tmp_path / "x")
+    session.convert("csv", tmp_path / "x", annotate_args=True)
+    assert "without effect on csv: --annotate-args" in session.notes
+
+
+def test_a_job_is_simulated_in_one_call(tmp_path: Path) -> None:
+    files = rocpd.simulate(tmp_path / "job", ranks=2, steps=1, seed=5)
+    assert [path.name for path in files] == ["rank0.db", "rank1.db"]
+    with rocpd.connect(files) as job:
+        assert len(job.ranks) == 2
+
+
 def test_info_is_tables_by_name(session: rocpd.Session) -> None:
     info = session.info()
     assert list(info)[:3] == ["ranks", "agents", "tables"]

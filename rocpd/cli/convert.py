@@ -11,7 +11,7 @@ from rocpd.cli.build import Asked, also_takes
 from rocpd.cli.diagnostics import note, report_written
 from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions
 from rocpd.cli.progress import progress
-from rocpd.convert import Format, check_options, find, known_formats
+from rocpd.convert import Format, check_options, endings_of, find, known_formats
 from rocpd.convert.options import ConvertOptions
 from rocpd.errors import UsageError
 from rocpd.option import Heading, Option
@@ -102,23 +102,8 @@ def _formats(chosen: FormatChoice, output: OutputOptions) -> dict[str, Format]:
 
 
 def _convert_options(formats: Iterable[Format], output: OutputOptions, asked: Asked) -> ConvertOptions:
-    """Return the options of writers; a name with a format's ending names an output, and `.gz` after it compresses."""
-    endings = [
-        ending + more
-        for entry in formats
-        for ending in entry.endings
-        for more in ("", _GZIP)[: 2 if "gzip" in entry.reads else 1]
-    ]
-    place = output.destination(endings)
-    fields = asked.fields(ConvertOptions)
-    fields["gzip"] = fields["gzip"] or place.ending.endswith(_GZIP)
-    return ConvertOptions(
-        folder=place.folder,
-        name=place.name,
-        force=output.force,
-        ending=place.ending.removesuffix(_GZIP),
-        **fields,
-    )
+    """Return the options of writers; a name with a format's ending names an output."""
+    return ConvertOptions.at(output.destination(endings_of(formats)), output.force, **asked.fields(ConvertOptions))
 
 
 def _size(session: Session) -> int:

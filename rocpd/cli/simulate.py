@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rocpd.cli.diagnostics import amount, note
 from rocpd.cli.progress import progress
-from rocpd.simulate.options import JobOptions
+from rocpd.simulator.options import JobOptions
 
 
 def simulate(job: JobOptions) -> None:
@@ -14,7 +14,7 @@ def simulate(job: JobOptions) -> None:
         rocpd simulate -o job --ranks 4
         rocpd simulate -o big --ranks 16 --nodes 2 --events-per-rank 300000
     """
-    from rocpd.simulate import simulate as write_job
+    from rocpd.simulator import simulate as write_job
 
     with progress("simulate", "ranks") as report:
         written = write_job(job, report)

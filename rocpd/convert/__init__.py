@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from rocpd import entries
-from rocpd.convert.options import ConvertOptions
+from rocpd.convert.options import GZIP, ConvertOptions
 from rocpd.errors import UsageError
 from rocpd.option import Option, options_of
 from rocpd.types import Progress
@@ -156,6 +156,16 @@ def find(name: str) -> Format:
     meant = [entry.name for entry in known.values() if word in entry.hints]
     hint = f"did you mean {meant[0]}?" if meant else entries.near(word, known, f"one of {', '.join(known)}")
     raise UsageError(f"format {name}: unknown", hint)
+
+
+def endings_of(formats: Iterable[Format]) -> list[str]:
+    """Return the endings that name an output of one of `formats` itself, those of compressed outputs too."""
+    return [
+        ending + more
+        for entry in formats
+        for ending in entry.endings
+        for more in (("", GZIP) if "gzip" in entry.reads else ("",))
+    ]
 
 
 def check_options(formats: Iterable[Format], given: Iterable[str]) -> list[str]:

@@ -10,9 +10,13 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from rocpd.option import Heading, Option
+from rocpd.output import Destination
+
+GZIP = ".gz"
+"""Ending of compressed outputs."""
 
 
 class AgentIndex(enum.StrEnum):
@@ -79,6 +83,12 @@ class ConvertOptions:
     ] = ()
     arrow_stream: Annotated[bool, Option("Write a stream, not a file.")] = False
     own: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def at(cls, place: Destination, force: bool, **fields: Any) -> ConvertOptions:
+        """Return the options with which outputs go to `place`; a `.gz` after a format's ending compresses them."""
+        fields["gzip"] = fields["gzip"] or place.ending.endswith(GZIP)
+        return cls(place.folder, place.name, force, place.ending.removesuffix(GZIP), **fields)
 
     def path(self, ending: str) -> Path:
         """Return the path of one output: folder, base name and `ending`, such as `.pftrace`."""

@@ -29,30 +29,6 @@ LANES = (By.AGENT, By.STREAM)
 """Divisions of a rank by where its operations run."""
 
 
-def division(by: str | By | None) -> By | None:
-    """Return what a job is divided into, by its name.
-
-    Raises:
-        UsageError: an unknown name.
-    """
-    try:
-        return None if by is None else By(by)
-    except ValueError as error:
-        raise UsageError(f"by {by}: unknown", f"one of {', '.join(By)}") from error
-
-
-def kernel_names_of(name: str | KernelNames) -> KernelNames:
-    """Return which name of a kernel counts, by its name.
-
-    Raises:
-        UsageError: an unknown name.
-    """
-    try:
-        return KernelNames(name)
-    except ValueError as error:
-        raise UsageError(f"kernel_names {name}: unknown", f"one of {', '.join(KernelNames)}") from error
-
-
 @dataclass(frozen=True)
 class Options:
     """What is asked of an analysis; each one takes what concerns it, as its row of `SUMMARIES` says.

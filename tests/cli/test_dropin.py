@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.simulate import JobOptions, simulate
+from rocpd.simulator import JobOptions, simulate
 
 SUMMARY = ["Name", "Calls", "DURATION (nsec)", "AVERAGE (nsec)", "PERCENT (INC)", "MIN (nsec)", "MAX (nsec)", "STD_DEV"]
 KERNELS = (

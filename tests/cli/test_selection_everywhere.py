@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from rocpd.schema.load import VIEWS, view
-from rocpd.simulate import JobOptions, simulate
+from rocpd.simulator import JobOptions, simulate
 from tests.build import TraceBuilder
 from tests.cli.conftest import assert_one_error
 from tests.conftest import Cli

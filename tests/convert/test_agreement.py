@@ -14,7 +14,7 @@ import pytest
 import rocpd
 from rocpd.convert import FORMATS
 from rocpd.convert.options import ConvertOptions
-from rocpd.simulate import JobOptions, simulate
+from rocpd.simulator import JobOptions, simulate
 from tests.convert.conftest import read_csv, to_perfetto
 
 Kernels: TypeAlias = "Counter[tuple[str, int, int]]"

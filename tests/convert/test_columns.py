@@ -16,7 +16,7 @@ import rocpd
 from rocpd.convert import FORMATS
 from rocpd.convert.formats.tables import VIEWS, known_views, record_batches, schema_of
 from rocpd.convert.options import ConvertOptions
-from rocpd.simulate import JobOptions, simulate
+from rocpd.simulator import JobOptions, simulate
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 

@@ -15,7 +15,7 @@ import rocpd
 from rocpd.convert import FORMATS
 from rocpd.convert.options import ConvertOptions
 from rocpd.federate.run.workers import Workers
-from rocpd.simulate import JobOptions, simulate
+from rocpd.simulator import JobOptions, simulate
 from tests.places import small_disk
 
 FORMS = ["pftrace", "csv", "parquet", "arrow", "json", "otf2"]

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rocpd.simulate import JobOptions, simulate
+from rocpd.simulator import JobOptions, simulate
 from tests.conftest import Cli
 from tests.convert.conftest import read_csv
 from tests.perfetto_engine import Engine

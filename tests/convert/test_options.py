@@ -16,7 +16,7 @@ import rocpd
 from rocpd.cli import progress, run
 from rocpd.convert import FORMATS
 from rocpd.convert.options import ConvertOptions, Split
-from rocpd.simulate import JobOptions, simulate
+from rocpd.simulator import JobOptions, simulate
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 from tests.convert.conftest import BASE, ToCsv, read_csv, to_perfetto

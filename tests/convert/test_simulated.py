@@ -10,7 +10,7 @@ import pytest
 import rocpd
 from rocpd.convert import FORMATS
 from rocpd.convert.options import ConvertOptions
-from rocpd.simulate import JobOptions, simulate
+from rocpd.simulator import JobOptions, simulate
 from tests.convert.conftest import read_csv, to_perfetto
 from tests.perfetto_engine import Engine
 

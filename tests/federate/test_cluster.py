@@ -24,7 +24,7 @@ from rocpd.federate import limits
 from rocpd.federate.limits import Limits
 from rocpd.federate.run import cluster as cluster_module
 from rocpd.federate.run.cluster import Cluster
-from rocpd.simulate import JobOptions, simulate
+from rocpd.simulator import JobOptions, simulate
 from rocpd.summary.summarize import SummaryOptions, summarize
 from tests.build import TraceBuilder
 

@@ -24,7 +24,7 @@ from rocpd.schema.load import VIEWS
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables
 from rocpd.schema.write import Writer, suffix_of
-from rocpd.simulate import JobOptions, simulate
+from rocpd.simulator import JobOptions, simulate
 from tests.build import TraceBuilder, guid_of
 from tests.conftest import Shell, state_of
 from tests.places import small_disk

@@ -19,7 +19,7 @@ import rocpd
 from rocpd.cli import run
 from rocpd.federate.merge import merge
 from rocpd.schema.load import VIEWS, view
-from rocpd.simulate import JobOptions, simulate
+from rocpd.simulator import JobOptions, simulate
 from rocpd.summary.summarize import SummaryOptions, summarize
 from tests.conftest import state_of
 from tests.real.rows import multiset

@@ -20,7 +20,7 @@ from rocpd.federate.limits import Limits
 from rocpd.federate.merge import merge
 from rocpd.federate.plan.steps import Plan, Strategy
 from rocpd.federate.result import Rows
-from rocpd.simulate import JobOptions, simulate
+from rocpd.simulator import JobOptions, simulate
 from tests.build import CPU, GPU, GPU2, TraceBuilder
 from tests.properties.statements import BASES, EVENTS, FOREIGN, OTHERS, SUMMARIES, Statement, statements
 from tests.properties.tree import Tree

@@ -23,7 +23,7 @@ import rocpd
 from rocpd.convert import FORMATS
 from rocpd.convert.options import ConvertOptions
 from rocpd.errors import RocpdError
-from rocpd.simulate import JobOptions, simulate
+from rocpd.simulator import JobOptions, simulate
 from tests.build import CPU, GPU, GPU2, TraceBuilder
 from tests.perfetto_engine import Engine
 from tests.summary.cells import cells

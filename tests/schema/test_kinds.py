@@ -10,7 +10,7 @@ import pytest
 import rocpd
 from rocpd.schema.load import VIEWS, Kind, view
 from rocpd.schema.quote import quote_name
-from rocpd.simulate import JobOptions, simulate
+from rocpd.simulator import JobOptions, simulate
 
 ALLOWED = {
     Kind.INTEGER: {"integer"},

@@ -15,7 +15,7 @@ import rocpd
 from rocpd.federate.merge import merge
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
-from rocpd.simulate import JobOptions, JobPlan, plan, simulate
+from rocpd.simulator import JobOptions, JobPlan, plan, simulate
 from rocpd.summary.options import By, Options
 from rocpd.summary.registry import SUMMARIES
 from rocpd.summary.run import run

@@ -6,8 +6,8 @@ Builds templates call by call; which calls are made is up to `layout`.
 from __future__ import annotations
 
 from rocpd.schema.trace import MARK
-from rocpd.simulate.kernels import KERNELS, Kernel
-from rocpd.simulate.template import Allocation, Arg, Copy, Dispatch, Graph, HostRegion, Sample, Template, Time
+from rocpd.simulator.kernels import KERNELS, Kernel
+from rocpd.simulator.template import Allocation, Arg, Copy, Dispatch, Graph, HostRegion, Sample, Template, Time
 
 MAIN, WORKER, LOADER = range(3)
 COMPUTE, COMPUTE_2, COMM, COPY = 1, 2, 3, 4

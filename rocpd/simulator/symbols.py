@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from rocpd.schema.trace import CodeObjectInfo, KernelInfo, TraceWriter
-from rocpd.simulate import hardware
-from rocpd.simulate.identity import Identity
-from rocpd.simulate.kernels import KERNELS, Kernel
+from rocpd.simulator import hardware
+from rocpd.simulator.identity import Identity
+from rocpd.simulator.kernels import KERNELS, Kernel
 
 _RUNTIME, _LIBRARY, _PROGRAM = 1, 2, 3
 _URIS = {

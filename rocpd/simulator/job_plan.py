@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rocpd.schema.versions import VERSIONS
-from rocpd.simulate import layout
-from rocpd.simulate.options import JobOptions, check
-from rocpd.simulate.template import Template
+from rocpd.simulator import layout
+from rocpd.simulator.options import JobOptions, check
+from rocpd.simulator.template import Template
 from rocpd.types import Floats, Ints
 
 STRAGGLER_FACTOR = 1.35

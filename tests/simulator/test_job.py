@@ -12,9 +12,9 @@ from rocpd.errors import OutputError, UsageError
 from rocpd.schema.load import VIEWS
 from rocpd.schema.versions import VERSIONS
 from rocpd.schema.write import tables_of
-from rocpd.simulate import PROFILES, JobOptions, plan, simulate
+from rocpd.simulator import PROFILES, JobOptions, plan, simulate
 from tests.conftest import Shell
-from tests.simulate.jobs import digests, read, rows
+from tests.simulator.jobs import digests, read, rows
 
 
 @pytest.mark.parametrize("profile", PROFILES)

@@ -8,8 +8,8 @@ import apsw
 import numpy as np
 import pytest
 
-from rocpd.simulate import PROFILES, JobOptions, JobPlan, plan, simulate
-from tests.simulate.jobs import read, rows
+from rocpd.simulator import PROFILES, JobOptions, JobPlan, plan, simulate
+from tests.simulator.jobs import read, rows
 
 Job = tuple[JobPlan, list[apsw.Connection]]
 

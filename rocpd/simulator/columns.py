@@ -24,11 +24,11 @@ from rocpd.schema.trace import (
 )
 from rocpd.schema.trace.columns import plain, values_of
 from rocpd.schema.trace.events import Batch
-from rocpd.simulate import samples
-from rocpd.simulate.identity import Identity, queue_of
-from rocpd.simulate.kernels import KERNEL_IDS, KERNELS
-from rocpd.simulate.script import COPY, address
-from rocpd.simulate.template import Allocation, Copy, Dispatch, Template, Time
+from rocpd.simulator import samples
+from rocpd.simulator.identity import Identity, queue_of
+from rocpd.simulator.kernels import KERNEL_IDS, KERNELS
+from rocpd.simulator.script import COPY, address
+from rocpd.simulator.template import Allocation, Copy, Dispatch, Template, Time
 
 _COPY_NAMES = {
     "HD": "MEMORY_COPY_HOST_TO_DEVICE",

@@ -13,8 +13,8 @@ import numpy as np
 
 from rocpd.schema.trace import Arguments, CounterValues, Events, Samples, TraceWriter
 from rocpd.schema.trace.events import Batch
-from rocpd.simulate.columns import Points, TemplateColumns
-from rocpd.simulate.job_plan import NodeClock
+from rocpd.simulator.columns import Points, TemplateColumns
+from rocpd.simulator.job_plan import NodeClock
 from rocpd.types import Floats, Ints
 
 

@@ -15,7 +15,7 @@ import apsw
 from rocpd.output import complete_or_nothing
 from rocpd.schema.quote import quote_name
 from rocpd.schema.write import suffix_of
-from rocpd.simulate.job_plan import RankPlan
+from rocpd.simulator.job_plan import RankPlan
 
 ENDINGS: tuple[str, ...] = ("-journal", "-wal", "-shm")
 """What SQLite appends to the name of a file for what lies beside it."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 
 from rocpd.schema.trace import MARKER_RANGE
-from rocpd.simulate.kernels import KERNELS
-from rocpd.simulate.profiles import PROFILE_TABLE, Layer, StepPhase, WorkProfile
-from rocpd.simulate.samples import MARK, SMI_TRACKS
-from rocpd.simulate.script import (
+from rocpd.simulator.kernels import KERNELS
+from rocpd.simulator.profiles import PROFILE_TABLE, Layer, StepPhase, WorkProfile
+from rocpd.simulator.samples import MARK, SMI_TRACKS
+from rocpd.simulator.script import (
     COMM,
     COMPILER,
     COMPUTE,
@@ -24,7 +24,7 @@ from rocpd.simulate.script import (
     address,
     stream_arg,
 )
-from rocpd.simulate.template import Arg, Template
+from rocpd.simulator.template import Arg, Template
 
 SPECIAL_EVERY = 16
 """Of so many steps the first one also launches graphs and uses scratch and a workspace."""

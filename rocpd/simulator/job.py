@@ -8,10 +8,10 @@ from pathlib import Path
 
 from rocpd.errors import OutputError
 from rocpd.output import as_output_error, check_free
-from rocpd.simulate import disk
-from rocpd.simulate.job_plan import plan
-from rocpd.simulate.options import JobOptions
-from rocpd.simulate.rank import write_rank
+from rocpd.simulator import disk
+from rocpd.simulator.job_plan import plan
+from rocpd.simulator.options import JobOptions
+from rocpd.simulator.rank import write_rank
 
 _RANK_FILE = re.compile(r"rank\d+\.db(-wal|-shm|-journal)?")
 

@@ -8,11 +8,11 @@ import apsw
 import pytest
 
 from rocpd.schema.versions import VERSIONS, declared_version
-from rocpd.simulate import JobOptions, plan, simulate
-from rocpd.simulate.disk import LATE_REGIONS, LATE_TEXT
-from rocpd.simulate.faults import EMPTIED, FAULTS
-from rocpd.simulate.job_plan import DISK_STATES
-from tests.simulate.jobs import digests, recover, rows
+from rocpd.simulator import JobOptions, plan, simulate
+from rocpd.simulator.disk import LATE_REGIONS, LATE_TEXT
+from rocpd.simulator.faults import EMPTIED, FAULTS
+from rocpd.simulator.job_plan import DISK_STATES
+from tests.simulator.jobs import digests, recover, rows
 
 
 @pytest.fixture(scope="module")

@@ -8,14 +8,14 @@ import numpy as np
 
 from rocpd.schema.trace import TraceWriter
 from rocpd.schema.write import Writer, create
-from rocpd.simulate import faults, layout
-from rocpd.simulate.columns import TemplateColumns
-from rocpd.simulate.identity import Life, identity_of, open_trace
-from rocpd.simulate.job_plan import JobPlan, RankPlan
-from rocpd.simulate.profiles import PROFILE_TABLE
-from rocpd.simulate.stamp import Stamp, StepBatch
-from rocpd.simulate.symbols import write_symbols
-from rocpd.simulate.template import Template
+from rocpd.simulator import faults, layout
+from rocpd.simulator.columns import TemplateColumns
+from rocpd.simulator.identity import Life, identity_of, open_trace
+from rocpd.simulator.job_plan import JobPlan, RankPlan
+from rocpd.simulator.profiles import PROFILE_TABLE
+from rocpd.simulator.stamp import Stamp, StepBatch
+from rocpd.simulator.symbols import write_symbols
+from rocpd.simulator.template import Template
 from rocpd.types import Ints
 
 _EXIT_ROOM = 90_000_000  # from the end of the last step to the end of the process [ns]

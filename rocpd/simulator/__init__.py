@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocpd.simulate.options import PROFILES, JobOptions
+from rocpd.simulator.options import PROFILES, JobOptions
 
 if TYPE_CHECKING:
-    from rocpd.simulate.job import simulate
-    from rocpd.simulate.job_plan import JobPlan, NodeClock, RankPlan, plan
+    from rocpd.simulator.job import simulate
+    from rocpd.simulator.job_plan import JobPlan, NodeClock, RankPlan, plan
 
 __all__ = ["PROFILES", "JobOptions", "JobPlan", "NodeClock", "RankPlan", "plan", "simulate"]
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
-        raise AttributeError(f"module 'rocpd.simulate' has no attribute {name!r}")
+        raise AttributeError(f"module 'rocpd.simulator' has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(f"rocpd.simulate.{'job' if name == 'simulate' else 'job_plan'}"), name)
+    return getattr(importlib.import_module(f"rocpd.simulator.{'job' if name == 'simulate' else 'job_plan'}"), name)

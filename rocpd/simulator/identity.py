@@ -19,8 +19,8 @@ from rocpd.schema.trace import (
     TrackInfo,
 )
 from rocpd.schema.trace.writer import Sink
-from rocpd.simulate import hardware, samples
-from rocpd.simulate.job_plan import NodeClock, RankPlan
+from rocpd.simulator import hardware, samples
+from rocpd.simulator.job_plan import NodeClock, RankPlan
 
 _STREAMS = 5
 _QUEUES = (16, 17, 18)

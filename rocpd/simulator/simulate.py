@@ -1,0 +1,47 @@
+"""Owns how Python asks for a simulated job: `rocpd.simulate("job", ranks=8)`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rocpd.schema.versions import LATEST
+from rocpd.simulator.job import simulate as write_job
+from rocpd.simulator.options import DEFAULT_STEPS, JobOptions
+from rocpd.types import Progress
+
+
+def simulate(  # noqa: PLR0913 (keywords, each an everyday choice)
+    out: str | Path,
+    *,
+    ranks: int = 4,
+    nodes: int = 1,
+    steps: int = DEFAULT_STEPS,
+    seed: int = 0,
+    profile: str = "llm",
+    events_per_rank: int | None = None,
+    faults: bool = False,
+    force: bool = False,
+    version: str = LATEST,
+    on_progress: Progress | None = None,
+) -> tuple[Path, ...]:
+    """Write the files of a simulated job, `rank0.db` and on; return them by rank.
+
+    Args:
+        out: folder for the files; made when missing.
+        ranks: processes, one file and one GPU each.
+        nodes: machines, each with its own clock; ranks are dealt to them in blocks.
+        steps: training steps (solver iterations); `events_per_rank` takes precedence.
+        seed: 0 or more; equal arguments give equal rows in every table.
+        profile: `llm`, `gemm` or `hpc`.
+        events_per_rank: kernel dispatches and regions of one rank, roughly; None: as `steps` gives.
+        faults: damage the files in the ways that real ones are damaged.
+        force: replace existing files.
+        version: schema version to write; with `faults` the ranks differ and this is ignored.
+        on_progress: called with (ranks done, ranks in all).
+
+    Raises:
+        UsageError: the arguments make no sense.
+        OutputError: a file exists (without `force`), belongs to another job, or cannot be written.
+    """
+    options = JobOptions(Path(out), ranks, nodes, steps, seed, profile, events_per_rank, faults, force, version)
+    return write_job(options, on_progress)

@@ -108,7 +108,7 @@ def _scan(session: rocpd.Session, used: dict[str, tuple[str, ...]]) -> None:
         connection = rank.opening.connect()
         tables = session.rank_tables(rank.number)
         for base, columns in used.items():
-            have = [column for column in columns if column in tables.tables.get(base, ())]
+            have = [column for column in columns if column in tables.columns.get(base, ())]
             for _ in connection.execute(f"SELECT {', '.join(map(quote_name, have))} FROM {tables.name(base)}"):
                 pass
         connection.close()

@@ -64,7 +64,7 @@ class JoinOfUnions:
             self._connection.execute(f"ATTACH ? AS f{index}", (opening.uri,))
         for base in {each.table for each in view("kernels").tables}:
             self._create(base, select_text(base, session.attached_tables))
-        one = RankTables("", dict(session.attached_tables[0].tables))
+        one = RankTables("", dict(session.attached_tables[0].columns))
         text = select_text("kernels", [one])
         for each in view("kernels").tables[1:]:
             owner = each.key.partition(".")[0]

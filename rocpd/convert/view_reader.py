@@ -146,7 +146,7 @@ class ViewReader:
         else:
             order = f"\nORDER BY {first.alias}.id"
         return Select(
-            rank_select(self.view, self.reader.part, items, where=self._where) + order,
+            rank_select(self.view, self.reader.tables, items, where=self._where) + order,
             tuple(source for source, kind in kinds.items() if kind is Kind.INTEGER),
             tuple(source for source, kind in kinds.items() if kind is Kind.REAL),
             tuple(source for source, kind in kinds.items() if kind.is_text),

@@ -144,7 +144,7 @@ def pieces(
         QueryError, InputError: as for `RankReader.rows`.
     """
     with reader.lend() as database:
-        run = partial(database.execute, tables=(reader.part,))
+        run = partial(database.execute, tables=(reader.tables,))
         if select.base and not select.reals and _has_key(reader, select.base, database):
             yield from _by_key(run, select, damaged, size)
         else:
@@ -154,10 +154,10 @@ def pieces(
 
 def _has_key(reader: RankReader, base: str, database: ShareDatabase) -> bool:
     """Whether `id` is the primary key, as in every file that a profiler wrote: unique, and rows lie in its order."""
-    if base not in reader.part.tables:
+    if base not in reader.tables.columns:
         return True
     info = database.connection.execute(
-        "SELECT type FROM pragma_table_info(?) WHERE name = 'id' AND pk = 1", (base + reader.part.suffix,)
+        "SELECT type FROM pragma_table_info(?) WHERE name = 'id' AND pk = 1", (base + reader.tables.suffix,)
     )
     return [str(kind).upper() for (kind,) in info] == ["INTEGER"]
 

@@ -74,6 +74,6 @@ def _needed(chosen: View, expressions: Iterable[str]) -> tuple[ViewTable, ...]:
 
 def _values(name: str, column: str, tables: RankTables) -> str:
     lookup = lookups(name)[column]
-    if not {"id", lookup.column} <= set(tables.tables.get(lookup.table, ())):
+    if not {"id", lookup.column} <= set(tables.columns.get(lookup.table, ())):
         return 'SELECT NULL AS "id", NULL AS "value" WHERE 0'
     return f'SELECT "id", {quote_name(lookup.column)} AS "value" FROM {tables.rows(lookup.table)}'  # noqa: S608

@@ -25,7 +25,7 @@ class RankTables:
 
     Args:
         suffix: UUID suffix of the tables, with its leading underscore.
-        tables: base name -> columns that the file really has.
+        columns: base name -> columns that the file really has.
         schema: name of the attached database, or None for the file itself.
         rank: rank number for the `rank` column; None leaves `rank` and `hostname` out.
         hostname: host for the `hostname` column.
@@ -35,7 +35,7 @@ class RankTables:
     """
 
     suffix: str
-    tables: Mapping[str, tuple[str, ...]]
+    columns: Mapping[str, tuple[str, ...]]
     schema: str | None = None
     rank: int | None = None
     hostname: str | None = None
@@ -58,7 +58,7 @@ class RankTables:
 
 def relations(ranks: Sequence[RankTables]) -> tuple[str, ...]:
     """Return the names of all that can be selected from: tables of the contract, further ones of the files, views."""
-    extra = {base for tables in ranks for base in tables.tables} - set(TABLES)
+    extra = {base for tables in ranks for base in tables.columns} - set(TABLES)
     return (*TABLES, *sorted(extra), *VIEWS)
 
 
@@ -90,7 +90,7 @@ def select_text(relation: str, ranks: Sequence[RankTables]) -> str:
     with_rank = bool(ranks) and ranks[0].rank is not None
     if not chosen.per_rank:
         return _over_views(chosen, with_rank)
-    present = [tables for tables in ranks if chosen.tables[0].table in tables.tables]
+    present = [tables for tables in ranks if chosen.tables[0].table in tables.columns]
     if not present:
         present = [RankTables("", {}, rank=0 if with_rank else None)]
     selects = [rank_select(chosen, tables) for tables in present]
@@ -165,14 +165,14 @@ def _base(relation: str, ranks: Sequence[RankTables]) -> str:
     columns = [c.name for c in table(relation).columns] if relation in TABLES else []
     seen = {c.lower() for c in columns}
     for tables in ranks:
-        for column in (*tables.tables.get(relation, ()), *tables.further.get(relation, ())):
+        for column in (*tables.columns.get(relation, ()), *tables.further.get(relation, ())):
             if column.lower() not in seen:
                 seen.add(column.lower())
                 columns.append(column)
     selects = []
     for tables in ranks:
-        if relation in tables.tables:
-            have = {c.lower() for c in tables.tables[relation]}
+        if relation in tables.columns:
+            have = {c.lower() for c in tables.columns[relation]}
             items = (quote_name(c) if c.lower() in have else f"NULL AS {quote_name(c)}" for c in columns)
             selects.append(f"SELECT {', '.join(items)} FROM {tables.rows(relation)}")
     if not selects:
@@ -188,7 +188,7 @@ def _joined(tables: RankTables, used: ViewTable) -> str:
 
 def _reference(tables: RankTables, used: ViewTable) -> str:
     """A rank's table, wrapped only where the file lacks a column that the view reads."""
-    have = {column.lower() for column in tables.tables.get(used.table, ())}
+    have = {column.lower() for column in tables.columns.get(used.table, ())}
     missing = [f"NULL AS {quote_name(column)}" for column in used.columns if column.lower() not in have]
     if not have:
         return f"(SELECT {', '.join(missing)} WHERE 0)"

@@ -152,7 +152,7 @@ def _regions(mine: RankReading, names: Names) -> _Regions:
     stack, start, end, row, thread, name = columns(mine.reader, "rocpd_region", statement("regions"), _COLUMNS)
     valid = valid_times(start, end)
     mine.left_out["regions"] += int((~valid).sum())
-    if not valid.all() or "rocpd_region" in {**mine.reader.part.only, **mine.reader.part.values}:
+    if not valid.all() or "rocpd_region" in {**mine.reader.tables.only, **mine.reader.tables.values}:
         # What launches may be left out: then nothing else launches in its place.
         stack = np.where(np.isin(row, launching_rows(mine.reader)), stack, NULL)
     codes = names.codes(name, string_texts(mine.reader, name).get)

@@ -111,7 +111,7 @@ def channels(mine: RankReading, ops: Ops, names: Names, categories: Categories) 
 
 
 def _whole(mine: RankReading, ops: Ops, names: Names) -> Ops:
-    return read_ops(mine.whole(), names) if mine.reader.part.only else ops
+    return read_ops(mine.whole(), names) if mine.reader.tables.only else ops
 
 
 Group = tuple[Channel, ...]

@@ -57,7 +57,7 @@ def launching_rows(reader: RankReader) -> Ints:
 
 def started(mine: RankReading, ops: Ops) -> Ints:
     """Give when each operation began, also where its begin was cut off at the edge of a window."""
-    if not mine.reader.part.values:
+    if not mine.reader.tables.values:
         return ops.start
     whole = read_ops(mine.whole(), Names())
     codes = whole.row * 2 + whole.kind

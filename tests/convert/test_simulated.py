@@ -101,8 +101,8 @@ def _valued(session: rocpd.Session) -> str:
     """Return the SELECT of the events that carry plain counter values."""
     parts = (
         f"SELECT {part.rank}, event_id FROM {part.name('rocpd_pmc_event')}"
-        + (" WHERE sample_id IS NULL" if "sample_id" in part.tables["rocpd_pmc_event"] else "")
+        + (" WHERE sample_id IS NULL" if "sample_id" in part.columns["rocpd_pmc_event"] else "")
         for part in session.attached_tables
-        if "rocpd_pmc_event" in part.tables
+        if "rocpd_pmc_event" in part.columns
     )
     return " UNION ALL ".join(parts)

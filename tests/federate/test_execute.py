@@ -195,11 +195,11 @@ def test_a_copy_that_was_interrupted_is_made_again(thousand: list[Path], monkeyp
     copy = CopiedDatabase._copy_table
     seen: list[str] = []
 
-    def stop(self: CopiedDatabase, part: RankTables, base: str) -> None:
+    def stop(self: CopiedDatabase, tables: RankTables, base: str) -> None:
         seen.append(base)
         if len(seen) == 50:
             raise KeyboardInterrupt
-        copy(self, part, base)
+        copy(self, tables, base)
 
     monkeypatch.setattr(CopiedDatabase, "_copy_table", stop)
     with rocpd.connect(thousand[:130]) as opened:

@@ -281,10 +281,10 @@ def test_two_guids_with_one_suffix_are_refused(tmp_path: Path) -> None:
 def test_a_lost_row_is_noticed(pair: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy_rows = merging._copy_rows
 
-    def lossy(connection: apsw.Connection, base: str, part: RankTables, count: int) -> Iterator[int]:
-        yield from copy_rows(connection, base, part, count)
+    def lossy(connection: apsw.Connection, base: str, tables: RankTables, count: int) -> Iterator[int]:
+        yield from copy_rows(connection, base, tables, count)
         if base == "rocpd_region":
-            connection.execute(f"DELETE FROM main.{quote_name(base + part.suffix)} WHERE rowid = 1")
+            connection.execute(f"DELETE FROM main.{quote_name(base + tables.suffix)} WHERE rowid = 1")
 
     monkeypatch.setattr(merging, "_copy_rows", lossy)
     before = state_of(tmp_path)

@@ -53,7 +53,7 @@ def test_rank_and_hostname_come_last(name: str) -> None:
     documented = [column.name for column in view(name).columns]
     assert ',\n    0 AS "rank"' in text
     assert (",\n    'node0' AS \"hostname\"\nFROM" in text) == ("hostname" not in documented)
-    assert '"rank"' not in select_text(name, [RankTables(PART.suffix, PART.tables)])
+    assert '"rank"' not in select_text(name, [RankTables(PART.suffix, PART.columns)])
 
 
 def test_a_hostname_with_quotes_is_text() -> None:
@@ -141,7 +141,7 @@ def test_summaries_work_above_a_hundred_ranks_of_ten_tables_each(tmp_path: Path)
     """SQLite 3.54 counts tables under a WITH clause and refuses the thousandth: ours have no WITH."""
     path = TraceBuilder().kernel("gemm", 1, 4).copy(5, 9).write(tmp_path / "a.db")
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-    parts = [RankTables(PART.suffix, PART.tables, "main", rank, "h") for rank in range(110)]
+    parts = [RankTables(PART.suffix, PART.columns, "main", rank, "h") for rank in range(110)]
     for name in ("kernels", "memory_copies"):
         connection.execute(create_view_text(name, select_text(name, parts), temporary=True))
     for name in ("kernel_summary", "kernel_summary_region", "memory_copy_summary"):

@@ -121,7 +121,7 @@ def _write_part(reader: RankReader, work: Work[Answer], part: RankPart) -> Answe
 def _counts(tasks: Sequence[RankTask[Answer]]) -> list[int]:
     """Count the events of each rank."""
     with contextlib.closing(ConnectionCache()) as cache:
-        return [cache.run(run_task, RankTask(task.rank, task.part, _count_events)) for task in tasks]
+        return [cache.run(run_task, RankTask(task.rank, task.tables, _count_events)) for task in tasks]
 
 
 def _count_events(reader: RankReader) -> int:

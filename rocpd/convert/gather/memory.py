@@ -30,7 +30,7 @@ def allocations(context: Context) -> tuple[Slices, Counters]:
     window = context.placement.window
     rows = _read(context, context.reader, context.damage)
     # What is held within a window was partly allocated before it.
-    unwindowed = replace(context.reader, part=context.placement.unwindowed)
+    unwindowed = replace(context.reader, tables=context.placement.unwindowed)
     whole = _read(context, unwindowed, Damage()) if window else rows
     text = context.events.strings.texts
     tracks = context.events.tracks

@@ -62,7 +62,7 @@ class CopiedDatabase:
         columns: dict[str, set[str]] = {}
         for name in named(sql, self._unifier.relations):
             if name not in VIEWS:
-                columns[name] = {column for tables in self._tables for column in tables.tables.get(name, ())}
+                columns[name] = {column for tables in self._tables for column in tables.columns.get(name, ())}
             for each in view(name).tables if name in VIEWS else ():
                 columns.setdefault(each.table, set()).update(each.columns)
         return columns
@@ -91,7 +91,7 @@ class CopiedDatabase:
             guard(connection)
 
     def _copy_table(self, tables: RankTables, base: str) -> None:
-        if base not in tables.tables:
+        if base not in tables.columns:
             return
         name = quote_name(base + tables.suffix)
         info = self.connection.execute(f"PRAGMA source.table_info({name})").fetchall()

@@ -25,31 +25,31 @@ class RankReader:
 
     Args:
         rank: the rank.
-        part: its tables as a connection to its own file names them.
+        tables: its tables as a connection to its own file names them.
         lend: lends a connection to that file.
     """
 
     rank: Rank
-    part: RankTables
+    tables: RankTables
     lend: Callable[[], AbstractContextManager[ShareDatabase]]
 
     def whole(self) -> RankReader:
         """Return a reader of all rows of the rank, whatever the window and filters."""
-        return dataclasses.replace(self, part=dataclasses.replace(self.part, only={}, values={}))
+        return dataclasses.replace(self, tables=dataclasses.replace(self.tables, only={}, values={}))
 
     def selects(self, base: str) -> bool:
         """Whether a window or filter leaves rows of a table out, or cuts them."""
-        return base in self.part.only or base in self.part.values
+        return base in self.tables.only or base in self.tables.values
 
     def rows(self, select: str, parameters: Parameters = None) -> list[Row]:
         """Run a SELECT and return all rows; errors as for `Session.execute`."""
         with self.lend() as database:
-            return database.execute(select, parameters, (self.part,)).fetchall()
+            return database.execute(select, parameters, (self.tables,)).fetchall()
 
     def stream(self, select: str, parameters: Parameters = None, size: int = 100_000) -> Iterator[list[Row]]:
         """Run a SELECT and yield its rows in lists of up to `size`, so that memory stays flat."""
         with self.lend() as database:
-            cursor = database.execute(select, parameters, (self.part,))
+            cursor = database.execute(select, parameters, (self.tables,))
             while rows := cursor.fetchmany(size):
                 yield rows
 
@@ -68,16 +68,16 @@ class RankTask(Generic[Answer]):
 
     Args:
         rank: the rank.
-        part: its tables as a connection to its own file names them.
+        tables: its tables as a connection to its own file names them.
         work: a module-level function, or a `functools.partial` of one.
     """
 
     rank: Rank
-    part: RankTables
+    tables: RankTables
     work: Callable[[RankReader], Answer]
 
 
 def run_task(task: RankTask[Answer]) -> Answer:
     """Do the work of a task on its rank's file; errors name the file."""
-    with borrow(task.rank.opening, task.part) as database:
-        return task.work(RankReader(task.rank, task.part, lambda: contextlib.nullcontext(database)))
+    with borrow(task.rank.opening, task.tables) as database:
+        return task.work(RankReader(task.rank, task.tables, lambda: contextlib.nullcontext(database)))

@@ -147,7 +147,7 @@ def row_conditions(filters: Filters, reader: RankReader) -> dict[str, str]:
     """
     conditions: dict[str, list[str]] = {}
     for base, condition in _conditions(filters, reader):
-        if base in reader.part.tables:
+        if base in reader.tables.columns:
             conditions.setdefault(base, []).append(condition)
     return {base: " AND ".join(f"({condition})" for condition in all_of) for base, all_of in conditions.items()}
 
@@ -195,7 +195,7 @@ def _agent_ids(reader: RankReader, text: str) -> list[int]:
 def _agent_conditions(ids: list[int], reader: RankReader) -> Iterator[tuple[str, str]]:
     among = f"IN ({_listed(ids)})"
     for base in ON_AGENTS:
-        if "agent_id" in reader.part.tables.get(base, ()):
+        if "agent_id" in reader.tables.columns.get(base, ()):
             yield base, f"agent_id {among}"
     gpus = _listed(number for (number,) in reader.rows(GPUS))
     yield "rocpd_memory_copy", f"{copy_agent_sql(gpus)} {among}"

@@ -124,8 +124,8 @@ def window_conditions(tables: RankTables, interval: Interval, offset: int) -> di
     low = None if interval.start is None else interval.start - offset
     high = None if interval.end is None else interval.end - offset
     spans = _overlap(low, high) if interval.clip else _span_condition(low, high, interval.inclusive)
-    conditions = {base: spans for base in SPANS if {"start", "end"} <= set(tables.tables.get(base, ()))}
-    if "timestamp" in tables.tables.get("rocpd_sample", ()):
+    conditions = {base: spans for base in SPANS if {"start", "end"} <= set(tables.columns.get(base, ()))}
+    if "timestamp" in tables.columns.get("rocpd_sample", ()):
         conditions["rocpd_sample"] = _starts('"timestamp"', low, high)
     return conditions | dependent_conditions(tables, conditions)
 
@@ -135,12 +135,12 @@ def dependent_conditions(tables: RankTables, conditions: Mapping[str, str]) -> d
     owners = [
         f"SELECT event_id FROM {tables.name(base)} WHERE {conditions.get(base, '1')}"
         for base in EVENTS
-        if "event_id" in tables.tables.get(base, ())
+        if "event_id" in tables.columns.get(base, ())
     ]
     if not owners:
         return {}
     among = f"event_id IN ({' UNION ALL '.join(owners)})"
-    return {base: among for base in BELONGING if "event_id" in tables.tables.get(base, ())}
+    return {base: among for base in BELONGING if "event_id" in tables.columns.get(base, ())}
 
 
 def clip_expressions(tables: RankTables, interval: Interval, offset: int) -> dict[str, dict[str, str]]:
@@ -157,7 +157,7 @@ def clip_expressions(tables: RankTables, interval: Interval, offset: int) -> dic
     if interval.end is not None:
         high = interval.end - offset
         clipped["end"] = f'CASE WHEN {VALID_TIMES} THEN MIN("end", {high}) ELSE "end" END'
-    return {base: clipped for base in SPANS if {"start", "end"} <= set(tables.tables.get(base, ()))}
+    return {base: clipped for base in SPANS if {"start", "end"} <= set(tables.columns.get(base, ()))}
 
 
 def _overlap(low: int | None, high: int | None) -> str:

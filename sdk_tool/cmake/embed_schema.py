@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from rocpd.schema.load import TABLES, VIEWS, Table, TableColumn, table
+from rocpd.schema.load import TABLES, VIEWS, BaseTable, TableColumn, table
 from rocpd.schema.render import RankTables, select_text
 from rocpd.schema.text import strip_comments
 
@@ -21,7 +21,7 @@ VERSION = "3.0.0"
 SUFFIX = "{{uuid}}"
 
 
-def is_in(item: Table | TableColumn) -> bool:
+def is_in(item: BaseTable | TableColumn) -> bool:
     """Whether VERSION has a table or column."""
     return not item.since or [int(n) for n in item.since.split(".")] <= [int(n) for n in VERSION.split(".")]
 

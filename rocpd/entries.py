@@ -48,11 +48,11 @@ def added(group: str, kind: type[Entry], plain: Callable[[str, str, str], Entry]
 
     for point in entry_points(group=group):
         try:
-            found = load(point.value, point.name)
+            entry = load(point.value, point.name)
         except RocpdError:
-            found = None
-        if isinstance(found, kind):
-            yield point.name, found
+            entry = None
+        if isinstance(entry, kind):
+            yield point.name, entry
         else:
             yield point.name, plain(point.name, point.value, point.dist.name if point.dist else point.value)
 
@@ -89,21 +89,21 @@ def declared(options: Iterable[str | Option], house: type) -> tuple[Option, ...]
 
 def readers_of(entries: Mapping[str, Sequence[Option]]) -> dict[str, tuple[Option, tuple[str, ...]]]:
     """Return name -> (option, names of the entries that read it)."""
-    found: dict[str, tuple[Option, tuple[str, ...]]] = {}
+    by_name: dict[str, tuple[Option, tuple[str, ...]]] = {}
     for name, options in entries.items():
         for option in options:
-            _, readers = found.get(option.name, (option, ()))
-            found[option.name] = (option, (*readers, name))
-    return found
+            _, readers = by_name.get(option.name, (option, ()))
+            by_name[option.name] = (option, (*readers, name))
+    return by_name
 
 
 def shown(entries: Mapping[str, Sequence[Option]]) -> list[Option]:
     """Return the options of all entries, each once; help says who reads it where not all do."""
-    found = []
+    options = []
     for option, readers in readers_of(entries).values():
         names = "" if len(readers) == len(entries) else f" [{', '.join(readers)}]"
-        found.append(dataclasses.replace(option, help=option.help + names))
-    return found
+        options.append(dataclasses.replace(option, help=option.help + names))
+    return options
 
 
 def unread(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -88,7 +87,7 @@ def complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path]:
     check_free(path, force)
     new_folders = [p for p in (path.parent, *path.parent.parents) if not p.exists()]
     # No part of the final name: 200 characters plus an ending may exceed what a folder takes.
-    temporary = path.parent / f".rocpd-{secrets.token_hex(6)}.partial"
+    temporary = path.parent / f".rocpd-{os.urandom(6).hex()}.partial"
     done = False
     try:
         with as_output_error(path):
@@ -124,7 +123,7 @@ def folder_complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path
     """
     _check_folder_free(path, force)
     new_folders = [p for p in (path.parent, *path.parent.parents) if not p.exists()]
-    temporary = path.parent / f".rocpd-{secrets.token_hex(6)}.partial"
+    temporary = path.parent / f".rocpd-{os.urandom(6).hex()}.partial"
     old = temporary.with_suffix(".old")
     done = False
     try:

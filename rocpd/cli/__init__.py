@@ -32,10 +32,10 @@ def run(arguments: Sequence[str]) -> int:
     group = Commands()
     if completion.VARIABLE in os.environ:
         group.main(list(arguments), _PROGRAM)  # ends the process
-    kept, dropped = argv.drop_no_effect(arguments)
+    words, dropped = argv.drop_no_effect(arguments)
     if dropped:
         diagnostics.note(f"without effect here: {', '.join(dict.fromkeys(dropped))}")
-    words = argv.rewrite(kept)
+    words = argv.rewrite(words)
     return diagnostics.reporting_errors(lambda: _invoke(group, words), diagnostics.is_verbose(words))
 
 

@@ -33,20 +33,20 @@ def drop_no_effect(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     (['convert', '-f', 'csv'], ['--perfetto-buffer-size'])
     """
     words = list(arguments)
-    kept: list[str] = []
+    others: list[str] = []
     dropped: list[str] = []
     while words:
         word = words.pop(0)
         name, equals, _ = word.partition("=")
         if word == "--":
-            return [*kept, word, *words], dropped
+            return [*others, word, *words], dropped
         if name in NO_EFFECT:
             dropped.append(name)
             if not equals:
                 del words[: NO_EFFECT[name]]
         else:
-            kept.append(word)
-    return kept, dropped
+            others.append(word)
+    return others, dropped
 
 
 def rewrite(arguments: Sequence[str]) -> list[str]:

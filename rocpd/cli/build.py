@@ -40,14 +40,14 @@ class Asked:
     given: tuple[str, ...]
 
     def fields(self, owner: type) -> dict[str, Any]:
-        """Return the values that are fields of a dataclass; what others declare goes into its field `own`."""
-        fields = {option.name for option in options_of(owner)}
-        own = {name: value for name, value in self.values.items() if name not in fields}
-        return {**{name: value for name, value in self.values.items() if name in fields}, "own": own}
+        """Return the values that are fields of a dataclass; what others declare goes into its field `further`."""
+        names = {option.name for option in options_of(owner)}
+        fields = {name: value for name, value in self.values.items() if name in names}
+        return {**fields, "further": {name: value for name, value in self.values.items() if name not in names}}
 
 
 def also_takes(options: Callable[[], Iterable[Option]]) -> Callable[[Marked], Marked]:
-    """Give a command the options that `options` returns when it runs; it gets them as its parameter of type `Asked`."""
+    """Add the options that `options` returns when the command runs; it takes them as a parameter of type `Asked`."""
 
     def mark(command: Marked) -> Marked:
         command.declared_elsewhere = options  # type: ignore[attr-defined]
@@ -137,8 +137,8 @@ def _completion(
     """Complete the known values; files too where the words without a flag are completed."""
 
     def complete(_context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        found = [CompletionItem(word) for word in known() if word.startswith(incomplete)]
+        words = [CompletionItem(word) for word in known() if word.startswith(incomplete)]
         files = [CompletionItem(incomplete, type="file")] if isinstance(parameter, click.Argument) else []
-        return [*found, *files]
+        return [*words, *files]
 
     return complete

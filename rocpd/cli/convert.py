@@ -12,14 +12,12 @@ from rocpd.cli.diagnostics import note, report_written
 from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions
 from rocpd.cli.progress import progress
 from rocpd.convert import Format, check_options, endings_of, find, known_formats
-from rocpd.convert.options import ConvertOptions
+from rocpd.convert.options import GZIP, ConvertOptions
 from rocpd.errors import UsageError
 from rocpd.option import Heading, Option
 
 if TYPE_CHECKING:
     from rocpd.session import Session
-
-_GZIP = ".gz"
 
 
 def _names() -> list[str]:
@@ -92,13 +90,22 @@ def _formats(chosen: FormatChoice, output: OutputOptions) -> dict[str, Format]:
         UsageError: there are none, or one is unknown.
     """
     if chosen.formats:
-        named = [find(word) for word in chosen.formats]
+        named = [_find(word, is_first=not number) for number, word in enumerate(chosen.formats)]
         return {entry.name: entry for entry in named}
-    name = (output.name or "").removesuffix(_GZIP)
+    name = (output.name or "").removesuffix(GZIP)
     formats = {entry.name: entry for entry in known_formats().values() if name.endswith(entry.endings or "/")}
     if not formats:
         raise UsageError("no output format given", f"-f {' | '.join(known_formats())}")
     return formats
+
+
+def _find(word: str, *, is_first: bool) -> Format:
+    """Return a format by name; of several words after one flag the later ones may be inputs that are missing."""
+    try:
+        return find(word)
+    except UsageError as error:
+        message = error.message if is_first else f"{word}: neither a format nor a file"
+        raise UsageError(message, error.hint) from error
 
 
 def _convert_options(formats: Iterable[Format], output: OutputOptions, asked: Asked) -> ConvertOptions:

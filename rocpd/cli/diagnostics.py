@@ -36,8 +36,8 @@ def set_up_streams() -> None:
 
 def is_verbose(words: Sequence[str]) -> bool:
     """Whether a command was asked to show tracebacks; what follows `--` is asked of another program."""
-    own = words[1 : words.index("--")] if "--" in words else words[1:]
-    return "--verbose" in own or "-v" in own
+    options = words[1 : words.index("--")] if "--" in words else words[1:]
+    return "--verbose" in options or "-v" in options
 
 
 def note(message: str) -> None:
@@ -109,7 +109,7 @@ def _write(error: RocpdError) -> int:
 
 
 def _as_usage_error(error: click.ClickException) -> UsageError:
-    """Give a wrong command line in our form; an option of another command is recognised."""
+    """Return the error of a wrong command line; an option of another command is recognised."""
     context = getattr(error, "ctx", None)
     hint = f"{context.command_path if context else 'rocpd'} --help"
     if isinstance(error, click.NoSuchOption):

@@ -60,7 +60,7 @@ class ConvertOptions:
         stats: also write the statistics files of rocprofv3.
         views: readable views to write: parquet (none: those that make up a trace), arrow (one, default kernels).
         arrow_stream: write the streaming format instead of a file.
-        own: values of options that a format of another package declares, by name.
+        further: values of options that a format of another package declares, by name.
     """
 
     folder: Path
@@ -82,7 +82,7 @@ class ConvertOptions:
         Option("Only this view, repeatable; arrow: one, else kernels.", ("--view",), "VIEW", complete=_views),
     ] = ()
     arrow_stream: Annotated[bool, Option("Write a stream, not a file.")] = False
-    own: Mapping[str, object] = field(default_factory=dict)
+    further: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
     def at(cls, place: Destination, force: bool, **fields: Any) -> ConvertOptions:

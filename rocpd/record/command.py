@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -89,7 +88,7 @@ def run(command: Sequence[str], settings: Settings) -> Outcome:
     Raises:
         UsageError: the libraries have not been built.
     """
-    token = secrets.token_hex(8)
+    token = os.urandom(8).hex()
     environment = environment_of(settings, os.environ) | {"ROCPD_RUN": token}
     code = _wait(command, environment)
     return Outcome(code, tuple(_written(settings.folder, token)))

@@ -21,7 +21,7 @@ from rocpd.summary.links import launching_rows
 from rocpd.summary.ops import read_ops, string_texts
 from rocpd.summary.options import LANES, By
 from rocpd.summary.reading import DIVISIONS, RANK, Key, RankReading, Reading, order_of
-from rocpd.summary.result import Field, Summary, Table
+from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.summary.spread import total
 from rocpd.summary.statements import statement
 from rocpd.trace.launch import launching_regions
@@ -31,7 +31,7 @@ from rocpd.types import NULL, Ints, Row
 THREAD = Field("thread", "", "OS thread id, NULL where unknown")
 
 TABLES = {
-    "calls": Table(
+    "calls": TableDefinition(
         "calls",
         "Regions by path, each below the one that it runs in; the longest first.",
         (

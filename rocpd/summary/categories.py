@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rocpd.errors import RocpdError
 from rocpd.summary.kernel_categories import is_communication, load
 from rocpd.summary.reading import PERCENT, STATISTICS, Key, RankReading, Reading, order_of, statistics
-from rocpd.summary.result import Field, Summary, Table
+from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.summary.spread import Spread, spreads_by_group
 from rocpd.summary.sums import merge
 from rocpd.summary.survey import Grouped, survey
@@ -16,7 +16,7 @@ from rocpd.types import Row
 TABLES = {
     table.name: table
     for table in (
-        Table(
+        TableDefinition(
             "categories",
             "Kernels by what they do, as a file of regular expressions says.",
             (
@@ -26,7 +26,7 @@ TABLES = {
                 PERCENT,
             ),
         ),
-        Table(
+        TableDefinition(
             "unmatched",
             "Kernels that no expression matches.",
             (

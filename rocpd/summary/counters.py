@@ -14,7 +14,7 @@ from rocpd.read.names import as_text
 from rocpd.summary.ops import kernel_texts
 from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading, Reading, order_of
-from rocpd.summary.result import Field, Summary, Table
+from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.summary.statements import statement
 from rocpd.summary.sums import merge
 from rocpd.types import Row
@@ -24,7 +24,7 @@ _KERNEL = Field("kernel", "", "kernel")
 TABLES = {
     table.name: table
     for table in (
-        Table(
+        TableDefinition(
             "counters",
             "Counters by kernel, in the unit of the counter; a dispatch's value is the sum over its instances.",
             (
@@ -38,7 +38,7 @@ TABLES = {
                 Field("sum", "", "sum over dispatches", True),
             ),
         ),
-        Table(
+        TableDefinition(
             "counters-wide",
             "Mean of each counter by kernel; behind these columns one per counter, by name.",
             (_KERNEL, Field("dispatches", "", "most dispatches that any counter has")),
@@ -139,4 +139,4 @@ def _wide(reading: Reading, ordered: list[tuple[Key, _Cells]], units: dict[str |
         for kernel in sorted({kernel for kernel, _ in cells}, key=lambda name: name or ""):
             own = [cells[kernel, name].row() if (kernel, name) in cells else (0, None, None) for name in names]
             rows.append((*key, kernel, max(row[0] for row in own), *(row[2] for row in own)))
-    return reading.summary(Table(table.name, table.doc, (*table.fields, *more)), rows)
+    return reading.summary(TableDefinition(table.name, table.doc, (*table.fields, *more)), rows)

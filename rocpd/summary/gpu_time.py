@@ -21,7 +21,7 @@ from rocpd.summary.kernel_categories import Categories, load, split
 from rocpd.summary.ops import Ops, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.reading import AGENT, RANK, Key, RankReading, Reading, key_of, order_of
-from rocpd.summary.result import Field, Summary, Table
+from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.summary.spread import Spread, total
 from rocpd.summary.sums import Total, merge
 from rocpd.types import NULL, Ints, Row
@@ -32,7 +32,7 @@ EDGES_US = (10, 20, 50, 100, 1000, 10000, 100000)
 TABLES = {
     table.name: table
     for table in (
-        Table(
+        TableDefinition(
             "gpu-time",
             "How long agents worked: one row per rank and agent unless --by says otherwise.",
             (
@@ -47,7 +47,7 @@ TABLES = {
                 Field("max_gap_ns", "ns", "longest gap"),
             ),
         ),
-        Table(
+        TableDefinition(
             "gaps",
             "Gaps by their length, each gap for itself.",
             (
@@ -58,7 +58,7 @@ TABLES = {
                 Field("percent", "%", "share of the idle time"),
             ),
         ),
-        Table(
+        TableDefinition(
             "largest-gaps",
             "The longest gaps and what ran before and after them.",
             (
@@ -70,7 +70,7 @@ TABLES = {
                 Field("after", "", "operation that came next"),
             ),
         ),
-        Table(
+        TableDefinition(
             "overlap",
             "What ran at the same time: compute + exposed communication + exposed copies = busy.",
             (

@@ -22,7 +22,7 @@ from rocpd.summary.links import Links, link, started
 from rocpd.summary.ops import Ops, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
-from rocpd.summary.result import Field, Summary, Table
+from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.summary.spread import Spread, total
 from rocpd.summary.steps import is_step, ranges
 from rocpd.summary.sums import Total, merge
@@ -31,7 +31,7 @@ from rocpd.types import NULL, Ints, Row
 TABLES = {
     table.name: table
     for table in (
-        Table(
+        TableDefinition(
             "launch",
             "Delay from launch to start, by what was launched; the largest sum of delays first.",
             (
@@ -49,7 +49,7 @@ TABLES = {
                 Field("api_by_gpu", "", "api_ns by gpu_ns: above 1 launching takes longer than running"),
             ),
         ),
-        Table(
+        TableDefinition(
             "bottleneck",
             "How long each agent waits for the CPU: one row per rank and agent unless --by says otherwise.",
             (

@@ -17,7 +17,7 @@ from rocpd.read.columns import number
 from rocpd.read.names import as_text
 from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
-from rocpd.summary.result import Field, Summary, Table
+from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.summary.spread import total
 from rocpd.summary.sums import merge
 from rocpd.trace.times import VALID_TIMES
@@ -28,7 +28,7 @@ _LEVEL = Field("level", "", "REAL, VIRTUAL or SCRATCH")
 TABLES = {
     table.name: table
     for table in (
-        Table(
+        TableDefinition(
             "memory",
             "Memory held by level: one row per rank, agent and level unless --by says otherwise.",
             (
@@ -41,7 +41,7 @@ TABLES = {
                 Field("unmatched_frees", "", "frees of what was never seen allocated; without agent", True),
             ),
         ),
-        Table(
+        TableDefinition(
             "memory-curve",
             "Most memory held in each slice of the time from first to last allocation.",
             (

@@ -16,14 +16,14 @@ from rocpd.read.names import Names
 from rocpd.summary.ops import Ops, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.reading import AGENT, RANK, RankReading, Reading
-from rocpd.summary.result import Field, Summary, Table
+from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.types import NULL, Ints, Row
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 TABLES = {
-    "op-trace": Table(
+    "op-trace": TableDefinition(
         "op-trace",
         "Every kernel and copy, by rank and agent (--by stream: by rank and stream) in the order of their starts.",
         (

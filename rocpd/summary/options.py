@@ -41,7 +41,7 @@ class Options:
         sequence: how many preceding operations make the context of a kernel.
         bins: points of curves and columns of the heat map.
         top: how many of the largest gaps are listed.
-        own: values of options that an analysis of another package declares, by name.
+        further: values of options that an analysis of another package declares, by name.
     """
 
     by: By | None = None
@@ -53,7 +53,7 @@ class Options:
     sequence: Annotated[int, Option("Kernels after the same N operations make a row.", metavar="N", least=0)] = 0
     bins: Annotated[int, Option("Points of a curve, columns of the heat map.", metavar="N", least=1)] = 50
     top: Annotated[int, Option("How many of the largest gaps to list.", metavar="N", least=0)] = 20
-    own: Mapping[str, object] = field(default_factory=dict)
+    further: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse numbers that make no sense.

@@ -19,7 +19,7 @@ from rocpd.summary.kernel_categories import Categories, load, split
 from rocpd.summary.ops import Ops, read_ops
 from rocpd.summary.options import LANES, By
 from rocpd.summary.reading import DIVISIONS, STATISTICS, Key, RankReading, Reading, key_of, order_of
-from rocpd.summary.result import Field, Summary, Table
+from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.summary.spread import total
 from rocpd.summary.steps import RankSteps, Steps, is_step, steps_of
 from rocpd.summary.sums import Total, merge
@@ -31,7 +31,7 @@ _MEASURES = ("span_ns", "busy_ns", "compute_ns", "communication_ns", "copy_ns")
 TABLES = {
     table.name: table
     for table in (
-        Table(
+        TableDefinition(
             "ranks",
             "Totals of each rank (host, agent, stream). Sums of durations; busy is the union over each agent.",
             (
@@ -46,7 +46,7 @@ TABLES = {
                 Field("compute_by_mean", "", "compute_ns by the mean of all"),
             ),
         ),
-        Table(
+        TableDefinition(
             "imbalance",
             "How evenly ranks (or hosts, agents, streams) are loaded: largest by mean, 1 when all are equal.",
             (
@@ -59,7 +59,7 @@ TABLES = {
                 Field("imbalance", "", "largest by mean"),
             ),
         ),
-        Table(
+        TableDefinition(
             "collectives",
             "Communication kernels matched across ranks, as said below; the costliest first.",
             (
@@ -74,7 +74,7 @@ TABLES = {
                 Field("max_ns", "ns", "time of the rank that came first"),
             ),
         ),
-        Table(
+        TableDefinition(
             "stragglers",
             "Which ranks (or hosts, agents, streams) the others wait for.",
             (
@@ -85,7 +85,7 @@ TABLES = {
                 Field("own_wait_ns", "ns", "how long it waited for others"),
             ),
         ),
-        Table(
+        TableDefinition(
             "waits",
             "Who waits for whom in collectives.",
             (
@@ -96,7 +96,7 @@ TABLES = {
                 Field("max_wait_ns", "ns", "how long at most"),
             ),
         ),
-        Table(
+        TableDefinition(
             "steps",
             "Time of each step over all ranks, by marker; the longest first. A host takes as long as its longest rank.",
             (
@@ -112,7 +112,7 @@ TABLES = {
                 Field("over_median", "", "mean_ns by the median of all steps"),
             ),
         ),
-        Table(
+        TableDefinition(
             "phases",
             "Markers whose texts differ in numbers only (# stands for them), over all ranks.",
             (
@@ -123,7 +123,7 @@ TABLES = {
                 Field("imbalance", "", "its time by the mean of all"),
             ),
         ),
-        Table(
+        TableDefinition(
             "heat",
             "Rank × time: what each does in each slice of the common time line; a host: the mean of its ranks.",
             (
@@ -277,7 +277,7 @@ def _ranks(reading: Reading, by: By, loads: Mapping[Key, _Load]) -> Summary:
     return Summary(table, (*DIVISIONS[by], *fields), rows)
 
 
-def _who(table: Table, by: By) -> tuple[Field, ...]:
+def _who(table: TableDefinition, by: By) -> tuple[Field, ...]:
     """Give the fields of a table with those that name a rank turned into those that name what is compared."""
     found: list[Field] = []
     for item in table.fields:

@@ -16,7 +16,7 @@ from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.summary.options import By, Options
-from rocpd.summary.result import Field, Summary, Table
+from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.summary.spread import Spread
 from rocpd.trace.times import INVALID
 from rocpd.types import NULL, Answer, Progress, Row
@@ -134,7 +134,7 @@ class Reading:
         for what, count in left_out.items():
             self.session.note(f"{count} {what} left out: {INVALID}")
 
-    def summary(self, table: Table, rows: Iterable[Row], by: By | None = None) -> Summary:
+    def summary(self, table: TableDefinition, rows: Iterable[Row], by: By | None = None) -> Summary:
         """Put the columns of the division, or else of `by`, in front of a table whose rows begin with them."""
         return Summary(table, (*DIVISIONS[self.by or by], *table.fields), rows)
 

@@ -32,7 +32,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Table:
+class TableDefinition:
     """What a table of an analysis is called, what it says and which columns it has, before anything is read.
 
     One that `is_exact` keeps every digit and the names of its columns on the console too.
@@ -57,7 +57,7 @@ class Summary(Result):
 
     def __init__(
         self,
-        table: Table,
+        table: TableDefinition,
         fields: Sequence[Field],
         rows: Iterable[Row] | Callable[[], Iterator[Row]],
         tree: bool = False,

@@ -13,7 +13,7 @@ from rocpd.summary.domains import Group, domain_groups, groups_by_domain
 from rocpd.summary.options import Options
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import GPU_DOMAINS
-from rocpd.summary.result import Field, Summary, Table
+from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.trace.kernel_names import KernelNames
 from rocpd.trace.moments import Moments
 from rocpd.types import Progress, Row
@@ -80,7 +80,7 @@ def summarize(
 
 def _table(name: str, groups: Iterable[Group]) -> Summary:
     """Add groups of all ranks up by name."""
-    table = Table(name, "Time of all ranks, by name.", FIELDS, is_exact=True)
+    table = TableDefinition(name, "Time of all ranks, by name.", FIELDS, is_exact=True)
     return Summary(table, FIELDS, _rows(groups))
 
 
@@ -95,7 +95,7 @@ def _table_by_rank(name: str, groups: Iterable[Group], session: Federation) -> S
     for rank in ranks:
         tail = (rank.number,) if ambiguous else ()
         rows += [(rank.pid, rank.hostname, *row, *tail) for row in _rows(by_rank.get(rank.number, ()))]
-    table = Table(f"{name}_by_rank", "Time of each rank, by name.", FIELDS, is_exact=True)
+    table = TableDefinition(f"{name}_by_rank", "Time of each rank, by name.", FIELDS, is_exact=True)
     return Summary(table, (*BY_RANK, *FIELDS, *((_RANK,) if ambiguous else ())), rows)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from rocpd.errors import RocpdError
 from rocpd.summary.reading import PERCENT, STATISTICS, Key, RankReading, Reading, order_of, statistics
-from rocpd.summary.result import Field, Summary, Table
+from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.summary.spread import Spread, spreads_by_group, total
 from rocpd.summary.sums import Total, merge
 from rocpd.summary.survey import KINDS, Grouped, survey
@@ -23,8 +23,8 @@ _BYTES = Field("bytes", "bytes", "bytes of the events with valid timestamps")
 _RATE = Field("gib_per_s", "GiB/s", "bytes by time, in 2^30 bytes per second")
 
 
-def _table(name: str, doc: str, *first: Field, last: tuple[Field, ...] = ()) -> Table:
-    return Table(name, doc, (*first, *STATISTICS, PERCENT, *last))
+def _table(name: str, doc: str, *first: Field, last: tuple[Field, ...] = ()) -> TableDefinition:
+    return TableDefinition(name, doc, (*first, *STATISTICS, PERCENT, *last))
 
 
 TABLES = {

@@ -18,7 +18,7 @@ from rocpd.summary.kernel_categories import is_communication, load
 from rocpd.summary.ops import COPY, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.reading import STATISTICS, Key, RankReading, Reading, order_of, statistics
-from rocpd.summary.result import Field, Summary, Table
+from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.summary.spread import Spread
 from rocpd.summary.sums import merge
 from rocpd.types import Ints, Row
@@ -26,7 +26,7 @@ from rocpd.types import Ints, Row
 TABLES = {
     table.name: table
     for table in (
-        Table(
+        TableDefinition(
             "variability",
             "Spread of each operation; with --sequence N, of each operation behind the same N others.",
             (
@@ -37,7 +37,7 @@ TABLES = {
                 Field("excess_percent", "%", "excess_ns by the time of all operations"),
             ),
         ),
-        Table(
+        TableDefinition(
             "variability-total",
             "Time above the fastest instance as a share of the whole.",
             (

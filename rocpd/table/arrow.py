@@ -18,7 +18,7 @@ _EXACT = 1 << 53  # integers up to here are exact as doubles
 
 
 def to_arrow(columns: Sequence[str], rows: Sequence[Row]) -> pa.Table:
-    """Give rows as a Table.
+    """Return rows as a Table.
 
     A column's type is the narrowest that holds its values exactly: int64, double, string, binary; null when all
     values are NULL. Numbers beside text become text; text beside blobs becomes bytes.
@@ -28,7 +28,7 @@ def to_arrow(columns: Sequence[str], rows: Sequence[Row]) -> pa.Table:
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:
-    """Give a Table as a DataFrame; int64 columns with NULLs become `Int64`, which keeps every digit."""
+    """Return a Table as a DataFrame; int64 columns with NULLs become `Int64`, which keeps every digit."""
     series = [_series(column) for column in table.columns]
     frame = pd.concat(series, axis=1) if series else pd.DataFrame()
     frame.columns = pd.Index(table.column_names)

@@ -15,12 +15,12 @@ _VISIBLE |= {ord(char): text for char, text in zip("\n\r\t\0\x1b", ("\\n", "\\r"
 
 
 def plain(value: Any) -> Any:
-    """Give a value for csv and json: blobs become hex text, everything else stays."""
+    """Return a value for csv and json: blobs become hex text, everything else stays."""
     return value.hex() if isinstance(value, bytes) else value
 
 
 def one_line(value: Any) -> str:
-    """Give a value as text on one line; NULL is written out, control characters are made visible.
+    """Return a value as text on one line; NULL is written out, control characters are made visible.
 
     >>> one_line("a\\nb"), one_line(None), one_line(0.1), one_line(b"\\x01")
     ('a\\\\nb', 'NULL', '0.1', '01')
@@ -47,21 +47,21 @@ def shorten(text: str, width: int) -> str:
 
 
 def shorten_apart(texts: Sequence[str], width: int) -> list[str]:
-    """Shorten texts so that different ones stay different: where both ends are alike, keep the place where they differ.
+    """Shorten texts so that different ones stay different: where both ends are alike, what differs is kept.
 
     >>> shorten_apart(["void gemm<float, 128, true>(int)", "void gemm<float, 256, true>(int)"], 16)
     ['void…128, true>…', 'void…256, true>…']
     """
-    found = {text: shorten(text, width) for text in texts}
-    _part(sorted(found), width, found)
-    return [found[text] for text in texts]
+    short = {text: shorten(text, width) for text in texts}
+    _part(sorted(short), width, short)
+    return [short[text] for text in texts]
 
 
-def _part(texts: Sequence[str], width: int, found: dict[str, str]) -> None:
-    """Give texts that were shortened alike another form, around the first place where they differ."""
+def _part(texts: Sequence[str], width: int, short: dict[str, str]) -> None:
+    """Shorten texts that became alike around the first place where they differ."""
     alike: dict[str, list[str]] = {}
     for text in texts:
-        alike.setdefault(found[text], []).append(text)
+        alike.setdefault(short[text], []).append(text)
     for group in alike.values():
         if len(group) < 2 or width < 8:
             continue
@@ -69,9 +69,9 @@ def _part(texts: Sequence[str], width: int, found: dict[str, str]) -> None:
         pairs = enumerate(zip(group[0], group[-1], strict=False))
         differ = next((place for place, (one, other) in pairs if one != other), len(group[0]))
         for text in group:
-            found[text] = _around(text, differ, width)
-        if len({found[text] for text in group}) > 1:
-            _part(group, width, found)
+            short[text] = _around(text, differ, width)
+        if len({short[text] for text in group}) > 1:
+            _part(group, width, short)
 
 
 def _around(text: str, place: int, width: int) -> str:

@@ -70,9 +70,11 @@ def write_readable(
         bool(column.unit) or all(value is None or isinstance(value, (int, float)) for value in values)
         for column, values in zip(columns, zip(*shown, strict=True) if shown else [()] * len(columns), strict=True)
     ]
-    kept = list(range(len(columns))) if width is None else _fitting(columns, names, cells, width)
-    left_out = tuple(column.name for place, column in enumerate(columns) if place not in kept)
-    _draw([names[i] for i in kept], [[row[i] for i in kept] for row in cells], [right[i] for i in kept], out, width)
+    places = list(range(len(columns))) if width is None else _fitting(columns, names, cells, width)
+    left_out = tuple(column.name for place, column in enumerate(columns) if place not in places)
+    _draw(
+        [names[i] for i in places], [[row[i] for i in places] for row in cells], [right[i] for i in places], out, width
+    )
     return LeftOut(more, left_out)
 
 
@@ -140,10 +142,10 @@ def _fitting(columns: Sequence[Head], names: Sequence[str], cells: Sequence[Sequ
     for place, column in enumerate(columns):
         widest = max([len(names[place]), *(len(row[place]) for row in cells)])
         least.append(widest if column.unit else min(widest, max(_SHORTEST, len(names[place]))))
-    kept = list(range(len(columns)))
+    places = list(range(len(columns)))
     for place in reversed(range(len(columns))):
-        if sum(least[i] for i in kept) + _GAP * (len(kept) - 1) <= width:
+        if sum(least[i] for i in places) + _GAP * (len(places) - 1) <= width:
             break
         if columns[place].minor:
-            kept.remove(place)
-    return kept
+            places.remove(place)
+    return places

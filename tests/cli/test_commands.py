@@ -304,6 +304,22 @@ def test_info(cli: Cli, job: Path) -> None:
     assert "RANKS" in cli("info", ".").out
 
 
+def test_problems_were_called_odd(cli: Cli, job: Path) -> None:
+    TraceBuilder(9).kernel("gemm", 50, 40).write(Path("bad.db"))
+    said = cli("info", "bad.db", "--only", "problems", "-f", "csv")
+    assert said.out.splitlines()[0] == "rank,what"
+    assert "rocpd_kernel_dispatch: 1 row without an end" in said.out
+    assert cli("info", "bad.db", "--only", "odd", "-f", "csv") == said
+    assert not cli("info", ".").out.endswith("PROBLEMS\nnone\n")
+    assert cli("info", "db0.db").out.endswith("\nPROBLEMS\nnone\n")
+
+
+def test_threads_are_jobs(cli: Cli, job: Path) -> None:
+    for words in (("--threads", "2"), ("--threads", "0"), ("--jobs", "3"), ("-j", "1")):
+        assert cli("query", COUNT, ".", "-f", "csv", *words) == ALL_FOUR
+        assert cli("summary", "kernels", ".", "-f", "csv", *words).code == 0
+
+
 def test_schema(cli: Cli) -> None:
     rows = list(csv.reader(cli("schema", "--format", "csv").out.splitlines()))
     assert {"kernels", "rocpd_region"} <= {row[0] for row in rows}

@@ -28,7 +28,7 @@ from rocpd.convert import Format
 from rocpd.option import Option
 from rocpd.output import complete_or_nothing
 from rocpd.summary.registry import Analysis, TextForm
-from rocpd.summary.result import Field, Table
+from rocpd.summary.result import Field, TableDefinition
 from rocpd.table import TableFormat
 
 
@@ -36,19 +36,19 @@ def write_count(session, options, progress=None):
     """A trace format with an option of its own, and one of ours."""
     path = options.path(".count")
     with complete_or_nothing(path, options.force) as temporary:
-        temporary.write_text(f"{len(session.ranks)} {options.own['depth']} {options.kernel_rename}")
+        temporary.write_text(f"{len(session.ranks)} {options.further['depth']} {options.kernel_rename}")
     return (path,)
 
 
 COUNT = Format("count", "number of ranks", "ours:write_count", (".count",),
                (Option("How deep.", name="depth", kind=int, default=3, least=1), "kernel_rename"), hints=("tally",))
 
-TABLE = Table("ours", "Ranks.", (Field("ranks", "", "ranks"), Field("depth", "", "as asked")))
-DETAIL = Table("ours-detail", "More.", (Field("x", "", "x"),))
+TABLE = TableDefinition("ours", "Ranks.", (Field("ranks", "", "ranks"), Field("depth", "", "as asked")))
+DETAIL = TableDefinition("ours-detail", "More.", (Field("x", "", "x"),))
 
 
 def ours(reading):
-    yield reading.summary(TABLE, [(len(reading.session.ranks), reading.options.own["level"])])
+    yield reading.summary(TABLE, [(len(reading.session.ranks), reading.options.further["level"])])
     yield reading.summary(DETAIL, [(reading.options.bins,)])
 
 

@@ -141,20 +141,20 @@ def _wheel_loop(folder: Path, session: rocpd.Session, options: ConvertOptions) -
             rank = trace(reader, RankPart(placement, folder, options))
             group = archive.definitions.location_group(rank.rank.label, system_tree_parent=root)
             regions = [archive.definitions.region(region.name) for region in rank.regions]
-            for place in rank.places:
-                out = archive.event_writer(place.name, group=group)
-                rows = zip(place.time.tolist(), place.what.tolist(), place.region.tolist(), strict=True)
+            for location in rank.locations:
+                out = archive.event_writer(location.name, group=group)
+                rows = zip(location.time.tolist(), location.what.tolist(), location.region.tolist(), strict=True)
                 for time, what, region in rows:
                     if what:
                         out.enter(time, regions[region])
                     if what != ENTER:
                         out.leave(time, regions[region])
-            for meter in rank.meters:
-                out = archive.event_writer(meter.name, group=group)
-                member = archive.definitions.metric_member(meter.name)
-                metric = archive.definitions.metric_class(members=(member,))
-                for time, value in zip(meter.time.tolist(), meter.value.tolist(), strict=True):
-                    out.metric(time, metric, value)
+            for metric in rank.metrics:
+                out = archive.event_writer(metric.name, group=group)
+                member = archive.definitions.metric_member(metric.name)
+                members = archive.definitions.metric_class(members=(member,))
+                for time, value in zip(metric.time.tolist(), metric.value.tolist(), strict=True):
+                    out.metric(time, members, value)
 
 
 def _per_slice(session: rocpd.Session, options: ConvertOptions) -> tuple[float, float]:

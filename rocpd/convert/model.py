@@ -1,4 +1,4 @@
-"""Owns the event model that every trace writer consumes: tracks, slices, instants, counters and flows of one rank.
+"""The event model that every trace writer consumes: tracks, slices, instants, counters and flows of one rank.
 
 Columns are numpy arrays; times are ns on the common time line. Never reads a database, never writes a file.
 """
@@ -6,7 +6,7 @@ Columns are numpy arrays; times are ns on the common time line. Never reads a da
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -44,16 +44,16 @@ class Tracks:
         self._known: dict[Hashable, int] = {}
 
     def index(self, key: Hashable, make: Callable[[], Track]) -> int:
-        """Give the index of the track known as `key`; made when it is new."""
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = len(self.all)
+        """Return the index of the track known as `key`; a new one is made."""
+        index = self._known.get(key)
+        if index is None:
+            index = self._known[key] = len(self.all)
             track = make()
-            self.all.append(track if track.lane else Track(**{**vars(track), "base": found}))
-        return found
+            self.all.append(track if track.lane else replace(track, base=index))
+        return index
 
     def lane(self, base: int, lane: int) -> int:
-        """Give the extra lane number `lane` of track `base`; lane 0 is the track itself."""
+        """Return the index of the extra lane number `lane` of track `base`; lane 0 is the track itself."""
         if lane == 0:
             return base
         of = self.all[base]
@@ -85,7 +85,7 @@ class Ragged:
 
     @staticmethod
     def of(rows: Ints, values: Ints, count: int) -> Ragged:
-        """Group `values` by their `rows` (any order, kept within a row) for `count` rows."""
+        """Group `values` by their `rows` (in any order, which stays within a row) for `count` rows."""
         order = np.argsort(rows, kind="stable")
         first = np.zeros(count + 1, np.int64)
         np.cumsum(np.bincount(rows, minlength=count), out=first[1:])
@@ -169,6 +169,6 @@ class RankEvents:
 
 
 def optional(name: str, values: Ints) -> Annotation:
-    """Give an annotation of whole numbers that is left out where the value is NULL."""
+    """Return an annotation of whole numbers that is left out where the value is NULL."""
     present = values != NULL
     return Annotation(name, values, present=None if present.all() else present)

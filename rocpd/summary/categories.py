@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from rocpd.errors import RocpdError
 from rocpd.summary.kernel_categories import is_communication, load
+from rocpd.summary.labels import EventsByGroup, totals_by_label
 from rocpd.summary.reading import PERCENT, STATISTICS, Key, RankReading, Reading, order_of, statistics
 from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.summary.spread import Spread, spreads_by_group
 from rocpd.summary.sums import merge
-from rocpd.summary.survey import Grouped, survey
 from rocpd.types import Row
 
 TABLES = {
@@ -73,12 +73,12 @@ def categories(reading: Reading) -> Iterator[Summary]:
 def _one(mine: RankReading) -> dict[Key, dict[str | None, Spread]]:
     """Give the durations of the kernels of one rank, by division and name."""
     found: dict[Key, dict[str | None, Spread]] = {}
-    for label, spread in survey(mine, "kernels", _spreads).items():
+    for label, spread in totals_by_label(mine, "kernels", _spreads).items():
         merge(found.setdefault(mine.key(label.lane), {}), {label.name: spread})
     return found
 
 
-def _spreads(events: Grouped) -> list[Spread]:
+def _spreads(events: EventsByGroup) -> list[Spread]:
     return spreads_by_group(events.durations, events.first)
 
 

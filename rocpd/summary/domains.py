@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocpd.summary.labels import KINDS, EventsByGroup, totals_by_label
 from rocpd.summary.reading import RankReading, Reading
 from rocpd.summary.spread import moments_by_group
-from rocpd.summary.survey import KINDS, Grouped, survey
 from rocpd.trace.categories import domain_of
 from rocpd.trace.moments import Moments
 
@@ -40,13 +40,13 @@ def _of_rank(mine: RankReading) -> dict[str, list[Group]]:
     return {
         kind: [
             Group(mine.rank.number, label.category, label.name, moments)
-            for label, moments in survey(mine, kind, _moments).items()
+            for label, moments in totals_by_label(mine, kind, _moments).items()
         ]
         for kind in KINDS
     }
 
 
-def _moments(events: Grouped) -> list[Moments]:
+def _moments(events: EventsByGroup) -> list[Moments]:
     return moments_by_group(events.durations, events.first)
 
 

@@ -1,4 +1,4 @@
-"""Owns what every analysis is given: the session, what was asked, work on each rank, how rows are divided.
+"""What every analysis receives: the session, what was asked, work on each rank, how rows are divided.
 
 Also the columns that divisions put in front of a table, and those of a distribution.
 """
@@ -73,7 +73,7 @@ def key_of(by: By | None, rank: Rank, lane: int | None = None) -> Key:
 
 @dataclass(frozen=True)
 class RankReading:
-    """What work on one rank is given, in whichever process it runs.
+    """What work on one rank receives, in whichever process it runs.
 
     Args:
         reader: reads the rank.
@@ -119,15 +119,15 @@ class Reading:
         return self.options.by
 
     def each(self, work: Callable[[RankReading], Answer]) -> Iterator[tuple[Rank, Answer]]:
-        """Do `work` on each rank and give the answers in rank order; tell progress, and what was left out.
+        """Do `work` on each rank and yield the answers in rank order; report progress, and note what was left out.
 
         Args:
-            work: a module-level function or a `functools.partial` of one; it and what it gives can be pickled.
+            work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
         """
         left_out: Counter[str] = Counter()
         answers = self.session.map_ranks(partial(_work, work=work, options=self.options))
-        for done, (rank, (answer, own)) in enumerate(answers, 1):
-            left_out += own
+        for done, (rank, (answer, left_out_of_rank)) in enumerate(answers, 1):
+            left_out += left_out_of_rank
             yield rank, answer
             if self._progress:
                 self._progress(done, len(self.session.ranks))
@@ -135,26 +135,26 @@ class Reading:
             self.session.note(f"{count} {what} left out: {INVALID}")
 
     def summary(self, table: TableDefinition, rows: Iterable[Row], by: By | None = None) -> Summary:
-        """Put the columns of the division, or else of `by`, in front of a table whose rows begin with them."""
+        """Put the columns of the division, or else of `by`, in front of a table whose rows start with them."""
         return Summary(table, (*DIVISIONS[self.by or by], *table.fields), rows)
 
     def origin(self) -> int:
-        """Give the begin of the aligned time line [ns]; times in tables count from there."""
-        whole = self.session.time_range
-        if whole is None:
+        """Return the start of the aligned time line [ns]; times in tables count from there."""
+        time_range = self.session.time_range
+        if time_range is None:
             raise RocpdError("no events with valid timestamps")
-        return whole[0]
+        return time_range[0]
 
     def line(self) -> tuple[int, int]:
-        """Give begin and end of the part of the time line that counts, from its begin [ns]: the window, else all."""
+        """Return start and end of the part of the time line that counts, from its start [ns]: the window, else all."""
         origin = self.origin()
-        whole, window = self.session.time_range or (origin, origin), self.session.window
-        start = whole[0] if window is None or window.start is None else window.start
-        end = whole[1] if window is None or window.end is None else window.end
+        (first, last), window = self.session.time_range or (origin, origin), self.session.window
+        start = first if window is None or window.start is None else window.start
+        end = last if window is None or window.end is None else window.end
         return start - origin, end - origin
 
     def offset(self, rank: int) -> int:
-        """Give what makes a rank's own time one that counts from the begin of the time line [ns]."""
+        """Return what is added to the times of a rank so that they count from the start of the time line [ns]."""
         return self.session.alignment.offsets.get(rank, 0) - self.origin()
 
     def note_invalid(self, what: str, invalid: int, calls: int) -> None:
@@ -166,12 +166,12 @@ class Reading:
 
 
 def _work(reader: RankReader, work: Callable[[RankReading], Answer], options: Options) -> tuple[Answer, Counter[str]]:
-    mine = RankReading(reader, options)
-    return work(mine), mine.left_out
+    reading = RankReading(reader, options)
+    return work(reading), reading.left_out
 
 
 def statistics(spread: Spread) -> Row:
-    """Give the values of `STATISTICS`."""
+    """Return the values of `STATISTICS`."""
     m = spread.moments
     middle = (spread.quantile(0.5), spread.quantile(0.95), spread.quantile(0.99))
     return (m.calls, m.total, m.mean, m.shortest, *middle, m.longest, m.deviation)

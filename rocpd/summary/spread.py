@@ -1,6 +1,6 @@
-"""Owns exact distributions of durations: every value with how often it occurs, mergeable in any order.
+"""Exact distributions of durations: every value with how often it occurs, mergeable in any order.
 
-Medians and percentiles can't be merged from those of parts, so the values themselves are kept, equal ones once.
+Medians and percentiles can't be merged from those of parts, so a distribution holds the values, equal ones once.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 from rocpd.trace.moments import Moments
 from rocpd.types import Ints
 
-_PENDING = 1 << 17  # values that are kept as they come before equal ones are counted together
+_PENDING = 1 << 17  # values that wait, as they come, until equal ones are counted together
 _HALF = 1 << 31
 _LOW = _HALF - 1
 _MOST = np.iinfo(np.int64).max
@@ -32,16 +32,16 @@ class Spread:
         self._await(durations, np.ones(len(durations), np.int64))
 
     def __add__(self, other: Spread) -> Spread:
-        found = Spread()
-        found.calls = self.calls + other.calls
-        found._values, found._counts, found._waiting = self._values, self._counts, self._waiting
-        found._pending = list(self._pending)
+        both = Spread()
+        both.calls = self.calls + other.calls
+        both._values, both._counts, both._waiting = self._values, self._counts, self._waiting
+        both._pending = list(self._pending)
         for values, counts in ((other._values, other._counts), *other._pending):
-            found._await(values, counts)
-        return found
+            both._await(values, counts)
+        return both
 
     def __getstate__(self) -> dict[str, object]:
-        """Give what is pickled: equal values once."""
+        """Return what is pickled: equal values once."""
         self._settle()
         return self.__dict__
 
@@ -51,7 +51,7 @@ class Spread:
         return int(self._counts.sum()) + sum(int(counts.sum()) for _, counts in self._pending)
 
     def distribution(self) -> tuple[Ints, Ints]:
-        """Give the distinct durations in order, and how often each occurs."""
+        """Return the distinct durations in order, and how often each occurs."""
         self._settle()
         return self._values, self._counts
 
@@ -87,7 +87,7 @@ class Spread:
         return Moments(self.calls, timed, total, int(values[0]), int(values[-1]), squares)
 
     def quantile(self, share: float) -> float | None:
-        """Give the value below which `share` of the durations lie, between two of them by straight line [ns].
+        """Return the value below which `share` of the durations lie, between two of them by linear interpolation [ns].
 
         The formula is that of `pandas.Series.quantile`: position share · (n - 1) in the sorted durations.
         """
@@ -111,20 +111,20 @@ def moments_of(durations: Ints, calls: int) -> Moments:
 
 
 def spreads_by_group(durations: Ints, first: Ints) -> list[Spread]:
-    """Give the distributions of groups of events; arguments as for `moments_by_group`."""
-    found = []
-    for mine in np.split(durations, first[1:]):
-        found.append(Spread())
-        found[-1].add(mine[mine >= 0], len(mine))
-    return found
+    """Return the distributions of groups of events; arguments as for `moments_by_group`."""
+    spreads = []
+    for group in np.split(durations, first[1:]):
+        spreads.append(Spread())
+        spreads[-1].add(group[group >= 0], len(group))
+    return spreads
 
 
 def moments_by_group(durations: Ints, first: Ints) -> list[Moments]:
-    """Give the exact moments of groups of events, at least one each, which lie one behind the other.
+    """Return the exact moments of groups of events, at least one each, those of a group next to each other.
 
     Args:
         durations: of each event [ns]; -1 where timestamps are invalid.
-        first: where each group begins.
+        first: where each group starts.
     """
     calls = np.diff(first, append=len(durations))
     known = durations >= 0
@@ -133,16 +133,16 @@ def moments_by_group(durations: Ints, first: Ints) -> list[Moments]:
     sums = (np.add.reduceat(each, first).tolist() for each in (known, times, squares >> 31, squares & _LOW))
     longest = np.maximum.reduceat(durations, first)
     shortest = np.minimum.reduceat(np.where(known, durations, _MOST), first)
-    found = [
+    moments = [
         Moments(count, timed, total, least, most, (high << 31) + low) if timed else Moments(count)
         for count, timed, total, high, low, least, most in zip(
             calls.tolist(), *sums, shortest.tolist(), longest.tolist(), strict=True
         )
     ]
     for group in np.flatnonzero(longest >= _HALF).tolist():  # its squares don't fit into 64 bits
-        mine = durations[first[group] : first[group] + calls[group]]
-        found[group] = moments_of(mine[mine >= 0], len(mine))
-    return found
+        members = durations[first[group] : first[group] + calls[group]]
+        moments[group] = moments_of(members[members >= 0], len(members))
+    return moments
 
 
 def total(values: Ints) -> int:

@@ -1,4 +1,4 @@
-"""Owns adding up what ranks give: sums that merge in any order, field by field and key by key."""
+"""Adds up the answers of ranks: sums that merge in any order, field by field and key by key."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ class Total:
 
 def merge(whole: dict[Key, Sum], part: Mapping[Key, Sum]) -> None:
     """Add the sums of a part to those of the whole, by key."""
-    for key, own in part.items():
-        whole[key] = whole[key] + own if key in whole else own
+    for key, value in part.items():
+        whole[key] = whole[key] + value if key in whole else value

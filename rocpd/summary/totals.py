@@ -12,11 +12,11 @@ from functools import partial
 import numpy as np
 
 from rocpd.errors import RocpdError
+from rocpd.summary.labels import KINDS, EventsByGroup, totals_by_label
 from rocpd.summary.reading import PERCENT, STATISTICS, Key, RankReading, Reading, order_of, statistics
 from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.summary.spread import Spread, spreads_by_group, total
 from rocpd.summary.sums import Total, merge
-from rocpd.summary.survey import KINDS, Grouped, survey
 from rocpd.types import Row
 
 _BYTES = Field("bytes", "bytes", "bytes of the events with valid timestamps")
@@ -128,7 +128,7 @@ def _one(mine: RankReading, kinds: Sequence[str], head: Sequence[str]) -> tuple[
     sums: _Sums = {}
     counts = {}
     for kind in kinds:
-        found = survey(mine, kind, _sums)
+        found = totals_by_label(mine, kind, _sums)
         spreads = [own.spread for own in found.values()]
         counts[kind] = _Counts(sum(spread.calls for spread in spreads), sum(spread.timed for spread in spreads))
         for label, own in found.items():
@@ -137,7 +137,7 @@ def _one(mine: RankReading, kinds: Sequence[str], head: Sequence[str]) -> tuple[
     return sums, counts
 
 
-def _sums(events: Grouped) -> list[_Sum]:
+def _sums(events: EventsByGroup) -> list[_Sum]:
     spreads = spreads_by_group(events.durations, events.first)
     if events.sizes is None:
         return [_Sum(spread, 0) for spread in spreads]

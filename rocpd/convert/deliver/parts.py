@@ -1,6 +1,6 @@
-"""Owns bringing the parts of ranks together: which outputs there are, one task per rank, all outputs at once.
+"""Brings the parts of ranks together: which outputs there are, one task per rank, all outputs at once.
 
-Never encodes an event: a format gives a function that writes the part of one rank.
+Never encodes an event: each format has a function that writes the part of one rank.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RankPart:
     options: ConvertOptions
 
 
-def outputs(ranks: Sequence[Placement], split: Split | None) -> tuple[Output, ...]:
+def split_outputs(ranks: Sequence[Placement], split: Split | None) -> tuple[Output, ...]:
     """Divide ranks among outputs: all in one, or `_rank3` for each rank, or `_node-<host>` for each node."""
     if split is None:
         return (Output("", tuple(ranks)),)
@@ -80,7 +80,7 @@ Work: TypeAlias = Callable[[RankReader, RankPart], Answer]
 def write_parts(
     work: Work[Answer],
     session: Federation,
-    places: Sequence[Output],
+    outputs: Sequence[Output],
     folder: Path,
     options: ConvertOptions,
     progress: Progress | None,
@@ -92,12 +92,12 @@ def write_parts(
     Args:
         work: writes the part of one rank.
         session: the ranks.
-        places: the outputs.
+        outputs: the outputs.
         folder: where parts are written, each to a path of its own.
         options: how events are shown.
         progress: called with (events done, events in all).
     """
-    ranks = [placement for place in places for placement in place.ranks]
+    ranks = [placement for output in outputs for placement in output.ranks]
     parts = [RankPart(placement, folder.absolute() / str(i), options) for i, placement in enumerate(ranks)]
     tasks = [
         RankTask(placement.rank, session.rank_tables(placement.rank.number), partial(_write_part, work=work, part=part))
@@ -146,7 +146,7 @@ def workplace(folder: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Frame:
-    """What stands around the parts of ranks in a file."""
+    """What a file has before, between and after the parts of ranks, and the ending of its name."""
 
     ending: str
     head: bytes = b""
@@ -169,18 +169,18 @@ def concatenate(
     Returns:
         the paths, and the results of `work` in order of ranks.
     """
-    places = outputs(placements(session), options.split)
+    outputs = split_outputs(placements(session), options.split)
     ending = frame.ending + (".gz" if options.gzip else "")
-    paths = tuple(options.path(place.infix + ending) for place in places)
+    paths = tuple(options.path(output.infix + ending) for output in outputs)
     answers: list[Answer] = []
     with contextlib.ExitStack() as stack:
         temporaries = [stack.enter_context(complete_or_nothing(path, options.force)) for path in paths]
         folder = stack.enter_context(workplace(options.folder))
-        parts = write_parts(work, session, places, folder, options, progress)
+        parts = write_parts(work, session, outputs, folder, options, progress)
         stack.callback(parts.close)
-        for place, temporary, path in zip(places, temporaries, paths, strict=True):
+        for output, temporary, path in zip(outputs, temporaries, paths, strict=True):
             with as_output_error(path), temporary.open("wb") as out:
-                answers += _fill(out, frame, options, itertools.islice(parts, len(place.ranks)))
+                answers += _fill(out, frame, options, itertools.islice(parts, len(output.ranks)))
         for _ in parts:  # the last progress
             pass
     return paths, answers

@@ -40,7 +40,7 @@ def placements(session: Federation, *, aligned: bool = True) -> tuple[Placement,
 
     Args:
         session: the ranks.
-        aligned: lay ranks on one time line; else times stay as recorded, and the user is told nothing about clocks.
+        aligned: lay ranks on one time line; else times stay as recorded, and nothing is noted about clocks.
     """
     offsets = session.alignment.offsets if aligned or session.window else {}
     pids = distinct_pids(session.ranks)

@@ -1,4 +1,4 @@
-"""Owns one readable view as an Arrow file (`<name>_<view>.arrow`) or stream (`.arrows`): the rows of all ranks.
+"""One readable view as an Arrow file (`<name>_<view>.arrow`) or stream (`.arrows`): the rows of all ranks.
 
 Columns are those of SQL, `rank` included; times stay as recorded. Texts are plain strings: a file cannot replace a
 dictionary between ranks.
@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from rocpd.convert.cells import plain
-from rocpd.convert.deliver.parts import RankPart, outputs, workplace, write_parts
+from rocpd.convert.deliver.parts import RankPart, split_outputs, workplace, write_parts
 from rocpd.convert.deliver.placement import placements
 from rocpd.convert.formats.parquet import note_damaged
 from rocpd.convert.formats.tables import check_views, record_batches, schema_of
@@ -35,21 +35,21 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
     (view,) = options.views or (_DEFAULT,)
     is_stream = options.arrow_stream or options.ending == ".arrows"
     path = options.single(f"_{view}.arrow{'s' if is_stream else ''}", ".arrow", ".arrows")
-    places = outputs(placements(session, aligned=False), None)
+    outputs = split_outputs(placements(session, aligned=False), None)
     schema, damaged = _schema(view), Counter[str]()
     with contextlib.ExitStack() as stack:
         temporary = stack.enter_context(complete_or_nothing(path, options.force))
         folder = stack.enter_context(workplace(options.folder))
         with temporary.open("wb", buffering=1 << 20) as file:
             out = (pa.ipc.new_stream if is_stream else pa.ipc.new_file)(file, schema)
-            parts = write_parts(_write_part, session, places, folder, options, progress)
+            parts = write_parts(_write_part, session, outputs, folder, options, progress)
             stack.callback(parts.close)
-            for part, found in parts:
+            for part, damaged_cells in parts:
                 with pa.OSFile(str(part.path)) as source, pa.ipc.open_stream(source) as batches:
                     for batch in batches:
                         out.write_batch(batch)
                 part.path.unlink()
-                damaged += found
+                damaged += damaged_cells
             out.close()
     note_damaged(session, "arrow", damaged)
     return (path,)

@@ -1,4 +1,4 @@
-"""Owns writing the CSV files of rocprofv3, with a leading Guid column: one per kind of event, all ranks in each.
+"""The CSV files of rocprofv3, with a leading Guid column: one per kind of event, all ranks in each.
 
 Times stay as recorded, rows of a rank are in order of start. See `csv_files` for the columns.
 """
@@ -17,7 +17,16 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from rocpd.convert.cells import plain
-from rocpd.convert.deliver.parts import Output, RankPart, append, open_part, outputs, packed, workplace, write_parts
+from rocpd.convert.deliver.parts import (
+    Output,
+    RankPart,
+    append,
+    open_part,
+    packed,
+    split_outputs,
+    workplace,
+    write_parts,
+)
 from rocpd.convert.deliver.placement import placements
 from rocpd.convert.formats import csv_stats, markers
 from rocpd.convert.formats.csv_agents import agent_lines
@@ -51,19 +60,19 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
     All files appear together when the last one is complete.
     """
     options = options.plain()
-    places = outputs(placements(session, aligned=False), options.split)
-    for place in places:
+    outputs = split_outputs(placements(session, aligned=False), options.split)
+    for output in outputs:
         for name in _names(options):
-            check_free(_path(options, place, name), options.force)
+            check_free(_path(options, output, name), options.force)
     left = Counter[str]()
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(workplace(options.folder))
-        parts = write_parts(_write_part, session, places, folder, options, progress)
+        parts = write_parts(_write_part, session, outputs, folder, options, progress)
         stack.callback(parts.close)
         written: list[Path] = []
-        for place in places:
-            files = _Files(stack, options, place)
-            reports = [files.take(*next(parts)) for _ in place.ranks]
+        for output in outputs:
+            files = _Files(stack, options, output)
+            reports = [files.take(*next(parts)) for _ in output.ranks]
             files.finish(reports)
             left += sum((report.left for report in reports), Counter())
             written += files.paths
@@ -78,23 +87,23 @@ def _names(options: ConvertOptions) -> list[str]:
     return [*(file.name for file in FILES), *stats, *(["domain_stats"] if options.stats else []), "agent_info"]
 
 
-def _path(options: ConvertOptions, place: Output, name: str) -> Path:
-    return options.path(f"{place.infix}_{name}.csv" + (".gz" if options.gzip else ""))
+def _path(options: ConvertOptions, output: Output, name: str) -> Path:
+    return options.path(f"{output.infix}_{name}.csv" + (".gz" if options.gzip else ""))
 
 
 class _Files:
     """The files of one output; each is made when it gets its first line."""
 
-    def __init__(self, stack: contextlib.ExitStack, options: ConvertOptions, place: Output) -> None:
+    def __init__(self, stack: contextlib.ExitStack, options: ConvertOptions, output: Output) -> None:
         self._stack = stack
         self._options = options
-        self._place = place
+        self._output = output
         self._temporary: dict[str, Path] = {}
 
     @property
     def paths(self) -> list[Path]:
         """Final paths, in order of `FILES`."""
-        return [_path(self._options, self._place, name) for name in _names(self._options) if name in self._temporary]
+        return [_path(self._options, self._output, name) for name in _names(self._options) if name in self._temporary]
 
     def take(self, part: RankPart, report: _Report) -> _Report:
         """Append the lines of one rank."""
@@ -134,7 +143,7 @@ class _Files:
     def _open(self, name: str, header: str = "") -> Iterator[BinaryIO]:
         new = name not in self._temporary
         if new:
-            path = _path(self._options, self._place, name)
+            path = _path(self._options, self._output, name)
             self._temporary[name] = self._stack.enter_context(complete_or_nothing(path, self._options.force))
         with self._temporary[name].open("ab") as out:
             if new:

@@ -1,4 +1,4 @@
-"""Owns agent_info.csv: one line per agent and rank, its columns taken from the hardware description of the agent.
+"""Makes agent_info.csv: one line per agent and rank, its columns taken from the hardware description of the agent.
 
 Values are what the file holds: numbers bare, text quoted, objects as JSON.
 """
@@ -48,10 +48,10 @@ def agent_lines(reader: RankReader) -> list[str]:
 
 def _described(extdata: object) -> dict[str, Any]:
     try:
-        found = json.loads(extdata) if isinstance(extdata, (str, bytes)) else None
+        description = json.loads(extdata) if isinstance(extdata, (str, bytes)) else None
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return description if isinstance(description, dict) else {}
 
 
 def _value(described: dict[str, Any], row: dict[str, Any], name: str) -> object:

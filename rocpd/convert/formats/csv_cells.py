@@ -1,7 +1,7 @@
-"""Owns how the cells of rocprofv3's CSV files are made from the columns of a view.
+"""Makes the cells of rocprofv3's CSV files from the columns of a view.
 
-A cell function gives one Arrow column: numbers are written bare, texts quoted, NULL of a number is nothing, NULL of a
-text is `""`.
+A cell function returns one Arrow column. Numbers are written bare, texts quoted; NULL is nothing where a number belongs
+and `""` where a text does.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def text(column: str, before: str = "") -> Cell:
     """A text, with `before` in front of it."""
 
     def cell(rows: ViewRows, _: ConvertOptions) -> pa.Array:
-        found = rows.column(column)
-        return _filled(_each(found, lambda value: before + value) if before else found)
+        texts = rows.column(column)
+        return _filled(_each(texts, lambda value: before + value) if before else texts)
 
     return cell
 
@@ -93,7 +93,7 @@ def address(rows: ViewRows, _: ConvertOptions) -> pa.Array:
 
 
 def lines(columns: Sequence[pa.Array], numbers: Sequence[bool]) -> bytes:
-    """Give lines when some column that should hold numbers holds texts: those are quoted, numbers bare.
+    """Return lines when some column that should hold numbers holds texts: those are quoted, numbers bare.
 
     Slow; for damaged files.
     """

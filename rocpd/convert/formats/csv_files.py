@@ -1,6 +1,6 @@
-"""Owns which CSV files there are, and their columns. Never reads a database.
+"""Lists the CSV files and their columns. Never reads a database.
 
-Headers are those of rocprofv3, behind a leading Guid; values are those of AMD's `rocpd convert -f csv`.
+Headers are those of rocprofv3, after a leading Guid; values are those of AMD's `rocpd convert -f csv`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class CsvFile:
         view: readable view whose rows it has.
         columns: headers and cells, without Guid.
         reads: columns of the views that the cells need.
-        categories: what categories of the rows begin with; empty: all rows.
+        categories: prefixes of the categories of the rows; empty: all rows.
         without_scratch: leave out rows of scratch memory, which have a file of their own.
         stats: name of the statistics file, and of the domain in `domain_stats`; None: no statistics.
     """

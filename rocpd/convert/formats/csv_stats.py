@@ -1,4 +1,4 @@
-"""Owns the statistics files of rocprofv3: `kernel_stats`, `hip_api_stats` … and `domain_stats`, over all ranks.
+"""Makes the statistics files of rocprofv3: `kernel_stats`, `hip_api_stats` … and `domain_stats`, over all ranks.
 
 Sums are exact integers; only averages, shares and deviations round.
 """
@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from rocpd.convert.cells import plain
+from rocpd.read.groups import grouped
 from rocpd.trace.moments import Moments
 from rocpd.trace.times import valid_times
 from rocpd.types import Ints
@@ -22,21 +23,17 @@ Groups = dict[str, Moments]
 
 
 def group(names: pa.Array, start: Ints, end: Ints) -> Groups:
-    """Give the statistics of durations by name; rows with invalid timestamps count as calls, not as time."""
+    """Return the statistics of durations by name; rows with invalid timestamps count as calls, not as time."""
     encoded = plain(names).dictionary_encode()
-    number = encoded.indices.to_numpy(zero_copy_only=False)
-    valid = valid_times(start, end)
-    found: Groups = {}
-    for i, name in enumerate(encoded.dictionary.to_pylist()):
-        mine = number == i
-        durations = (end - start)[mine & valid].tolist()
-        calls = int(np.count_nonzero(mine))
-        if not durations:
-            found[name] = Moments(calls)
-            continue
-        squares = sum(d * d for d in durations)
-        found[name] = Moments(calls, len(durations), sum(durations), min(durations), max(durations), squares)
-    return found
+    texts = encoded.dictionary.to_pylist()
+    length, valid = end - start, valid_times(start, end)
+    groups: Groups = {}
+    for (code,), rows in grouped([encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)]):
+        durations = length[rows[valid[rows]]].tolist()
+        shortest, longest = min(durations, default=None), max(durations, default=None)
+        squares = sum(duration * duration for duration in durations)
+        groups[texts[code]] = Moments(len(rows), len(durations), sum(durations), shortest, longest, squares)
+    return groups
 
 
 def add(whole: Groups, part: Mapping[str, Moments]) -> None:
@@ -46,12 +43,12 @@ def add(whole: Groups, part: Mapping[str, Moments]) -> None:
 
 
 def together(groups: Groups) -> Moments:
-    """Give the statistics of all names together."""
+    """Return the statistics of all names together."""
     return sum(groups.values(), Moments())
 
 
 def lines(groups: Mapping[str, Moments]) -> Iterable[str]:
-    """Give the lines of one file, most time first; shares are of the time in the file."""
+    """Yield the lines of one file, most time first; shares are of the time in the file."""
     yield HEADER
     total = sum(m.total for m in groups.values())
     for name, m in sorted(groups.items(), key=lambda item: (-item[1].total, item[0])):

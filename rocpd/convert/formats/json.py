@@ -1,4 +1,4 @@
-"""Owns Chrome trace events: one JSON object, an event per line, ranks one after the other.
+"""Chrome trace events: one JSON object, an event per line, ranks one after the other.
 
 The format is Google's "Trace Event Format" (object form): X slices, i instants, C counters, M names, s and f flows. Its
 times are microseconds; they are written with three decimals, so no nanosecond is lost. Each track is a thread of its
@@ -33,8 +33,8 @@ _BATCH = 1 << 13
 def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write `<name>.json`; see `rocpd.convert.Format.write`."""
     options = options.plain()
-    paths, told = concatenate(_write_part, session, _FRAME, options, progress)
-    for line in Damage.together(told).lines():
+    paths, damages = concatenate(_write_part, session, _FRAME, options, progress)
+    for line in Damage.together(damages).lines():
         session.note(line)
     return paths
 
@@ -54,10 +54,10 @@ def _write_part(reader: RankReader, part: RankPart) -> Damage:
 class _Lines:
     """The events of one rank as JSON texts."""
 
-    def __init__(self, events: RankEvents, pid: int, place: int) -> None:
+    def __init__(self, events: RankEvents, pid: int, position: int) -> None:
         self._events = events
         self._pid = pid
-        self._place = place
+        self._position = position
         self._names = list(map(_quoted, events.names.texts))
         self._categories = list(map(_quoted, events.categories.texts))
         self._strings = list(map(_quoted, events.strings.texts))
@@ -68,7 +68,7 @@ class _Lines:
         self._late = _late(events.slices)
 
     def all(self) -> Iterator[list[str]]:
-        """Give the texts of all events, some thousand at a time."""
+        """Yield the texts of all events, some thousand at a time."""
         yield list(self._metadata())
         for slices in self._events.slices:
             for rows in _batches(slices.start):
@@ -83,12 +83,12 @@ class _Lines:
     def _metadata(self) -> Iterator[str]:
         head = f'{{"ph":"M","pid":{self._pid}'
         yield f'{head},"name":"process_name","args":{{"name":{_quoted(self._events.label)}}}}}'
-        yield f'{head},"name":"process_sort_index","args":{{"sort_index":{self._place}}}}}'
+        yield f'{head},"name":"process_sort_index","args":{{"sort_index":{self._position}}}}}'
         for index, track in enumerate(self._events.tracks.all):
             if track.unit is None:
-                place = f'{head},"tid":{self._tids[index]}'
-                yield f'{place},"name":"thread_name","args":{{"name":{_quoted(track.name)}}}}}'
-                yield f'{place},"name":"thread_sort_index","args":{{"sort_index":{index}}}}}'
+                thread = f'{head},"tid":{self._tids[index]}'
+                yield f'{thread},"name":"thread_name","args":{{"name":{_quoted(track.name)}}}}}'
+                yield f'{thread},"name":"thread_sort_index","args":{{"sort_index":{index}}}}}'
 
     def _slices(self, slices: Slices, rows: Ints) -> list[str]:
         starts = [_micro(t) for t in slices.start[rows].tolist()]
@@ -109,7 +109,7 @@ class _Lines:
         return lines + self._flows(slices, rows, starts)
 
     def _flows(self, slices: Slices, rows: Ints, starts: Sequence[str]) -> list[str]:
-        """Give the ends of flows: they bind to the slice that begins at their time on their track."""
+        """Return both ends of flows; each binds to the slice that starts at its time on its track."""
         flows = slices.flows
         if flows is None:
             return []
@@ -119,8 +119,8 @@ class _Lines:
             for flow in flows.values[flows.first[row] : flows.first[row + 1]].tolist():
                 tid = self._tids[int(slices.track[row])]
                 kind = '"s"' if calls != (flow in self._late) else '"f","bp":"e"'
-                place = f'"pid":{self._pid},"tid":{tid},"ts":{start}'
-                lines.append(f'{{"ph":{kind},{place},"id":{flow},"name":"launch","cat":"launch"}}')
+                where = f'"pid":{self._pid},"tid":{tid},"ts":{start}'
+                lines.append(f'{{"ph":{kind},{where},"id":{flow},"name":"launch","cat":"launch"}}')
         return lines
 
     def _instants(self, instants: Instants, rows: Ints) -> list[str]:
@@ -154,11 +154,11 @@ class _Lines:
         if slices.arguments is None:
             return texts
         names, values = slices.arguments
-        for place, row in enumerate(rows.tolist()):
+        for i, row in enumerate(rows.tolist()):
             span = slice(int(names.first[row]), int(names.first[row + 1]))
             pairs = zip(names.values[span].tolist(), values.values[span].tolist(), strict=True)
             more = [f"{self._names[name]}:{self._strings[value]}" for name, value in pairs]
-            texts[place] = ",".join(filter(None, (texts[place], *more)))
+            texts[i] = ",".join(filter(None, (texts[i], *more)))
         return texts
 
     def _annotations(self, annotations: Sequence[Annotation], rows: Ints) -> list[str]:
@@ -180,7 +180,7 @@ class _Lines:
 
 
 def _late(slices: Sequence[Slices]) -> frozenset[int]:
-    """Give the flows whose call starts after what it launched (damaged times): the format wants the earlier first."""
+    """Return the flows whose call starts after what it launched (damaged times): the format wants the earlier first."""
     ends = [(each.flows.values, np.repeat(each.start, each.flows.counts)) for each in slices if each.flows]
     if not ends:
         return frozenset()
@@ -191,14 +191,14 @@ def _late(slices: Sequence[Slices]) -> frozenset[int]:
 
 
 def _batches(times: Ints) -> Iterator[Ints]:
-    """Give row numbers in order of time, outer slices first as they come, some thousand at a time."""
+    """Yield row numbers in order of time, equal times in row order, some thousand at a time."""
     order = np.argsort(times, kind="stable")
     for first in range(0, len(order), _BATCH):
         yield order[first : first + _BATCH]
 
 
 def _micro(ns: int) -> str:
-    """Give nanoseconds as microseconds, exactly.
+    """Return nanoseconds as microseconds, exactly.
 
     >>> _micro(1071040000000007), _micro(12)
     ('1071040000000.007', '0.012')

@@ -1,6 +1,6 @@
-"""Owns markers as columns: regions and samples of the marker categories, named by their message.
+"""Reads markers as columns: regions and samples of the marker categories, named by their message.
 
-Gives the rows of the readable view `markers`, which is written over other views and so has no shape of its own.
+The rows are those of the readable view `markers`, which is written over other views and has no tables of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SOURCES = ("regions", "sample_regions")
 
 
 def items() -> tuple[ViewColumn, ...]:
-    """Give the columns of the view: those of `regions`, with the message as name."""
+    """Return the columns of the view: those of `regions`, with the message as name."""
     known = {item.name: item for item in view("regions").columns}
     name = dataclasses.replace(known["name"], lookup=None)
     known |= {"name": name, "function": dataclasses.replace(known["name"], name="function")}
@@ -32,7 +32,7 @@ def items() -> tuple[ViewColumn, ...]:
 
 
 def batches(reader: RankReader) -> Iterator[dict[str, pa.Array]]:
-    """Give the columns of the view, regions first, some thousand rows at a time."""
+    """Yield the columns of the view, regions first, some thousand rows at a time."""
     for source in SOURCES:
         for rows in marker_reader(reader, source).batches():
             yield {item.name: _column(rows, item.name) for item in items()}
@@ -44,12 +44,12 @@ def marker_reader(reader: RankReader, source: str) -> ViewReader:
 
 
 def messages(rows: ViewRows) -> pa.Array:
-    """Give the message of each row, the name of the region where there is none."""
+    """Return the message of each row, the name of the region where there is none."""
     names = plain(rows.column("name")).to_pylist()
     texts = rows.column("extdata").to_pylist()
-    found = (json_value(text, "message") if text else None for text in texts)
+    shown = (json_value(text, "message") if text else None for text in texts)
     return pa.array(
-        [name if message is None else message for message, name in zip(found, names, strict=True)], pa.string()
+        [name if message is None else message for message, name in zip(shown, names, strict=True)], pa.string()
     )
 
 

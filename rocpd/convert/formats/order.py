@@ -1,7 +1,7 @@
-"""Owns the order of begins and ends that happen at one time, so that slices close as they were opened.
+"""Orders starts and ends that happen at one time, so that slices close as they were opened.
 
 At one time, ends come first (inner slices before outer ones), then zero-length slices of tracks that do not nest, then
-begins (outer before inner), then zero-length slices and instants within what has just begun.
+starts (outer before inner), then zero-length slices and instants within what has just started.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from rocpd.convert.model import Slices, Track
 from rocpd.types import Flags, Ints
 
-_ENDS, _MARKS_FLAT, _BEGINS, _MARKS = (phase << 56 for phase in range(4))
+_ENDS, _MARKS_FLAT, _STARTS, _MARKS = (phase << 56 for phase in range(4))
 
 
 @dataclass(frozen=True)
@@ -22,27 +22,27 @@ class Ties:
 
     Args:
         lasting: whether a slice has a length.
-        begin: rank of its begin; of a zero-length slice: of its begin and end together.
+        start: rank of its start; of a zero-length slice: of its start and end together.
         end: rank of its end; means nothing for zero-length slices.
     """
 
     lasting: Flags
-    begin: Ints
+    start: Ints
     end: Ints
 
 
 def ties(slices: Slices, nests: Flags) -> Ties:
-    """Rank begins and ends of slices; `nests` says of each track whether slices may lie within each other."""
+    """Rank the starts and ends of slices; `nests`: whether slices may lie within each other, for each track."""
     count = len(slices)
-    place = np.empty(count, np.int64)
-    place[np.lexsort((-slices.end, slices.start))] = np.arange(count)
+    position = np.empty(count, np.int64)
+    position[np.lexsort((-slices.end, slices.start))] = np.arange(count)
     lasting = slices.end > slices.start
-    phase = np.where(lasting, _BEGINS, np.where(nests[slices.track], _MARKS, _MARKS_FLAT))
-    return Ties(lasting, phase + place, _ENDS + count - place)
+    phase = np.where(lasting, _STARTS, np.where(nests[slices.track], _MARKS, _MARKS_FLAT))
+    return Ties(lasting, phase + position, _ENDS + count - position)
 
 
 def instant_ties(count: int) -> Ints:
-    """Rank instants: in row order, after all that begins at their time."""
+    """Rank instants: in row order, after all that starts at their time."""
     return _MARKS + np.arange(count, dtype=np.int64)
 
 

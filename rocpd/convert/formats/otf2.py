@@ -1,4 +1,4 @@
-"""Owns the OTF2 archive of a job: `<name>_otf2/<name>.otf2` and what belongs to it.
+"""The OTF2 archive of a job: `<name>_otf2/<name>.otf2` and what belongs to it.
 
 System tree: node > process (one per rank) > location: threads, agent streams, and one location per metric. Kernels,
 copies, calls and markers are regions that are entered and left; counters and memory held are metrics. Times are
@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from rocpd.convert.deliver.parts import outputs, write_parts
+from rocpd.convert.deliver.parts import split_outputs, write_parts
 from rocpd.convert.deliver.placement import placements
 from rocpd.convert.formats.otf2_rank import trace
 from rocpd.convert.gather.context import Damage
@@ -31,27 +31,27 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
         from rocpd.convert.formats.otf2_archive import Archive
     except ImportError as error:
         raise UsageError("otf2: the otf2 package is not installed", "pip install 'rocpd[otf2]'") from error
-    places = outputs(placements(session), options.split)
+    outputs = split_outputs(placements(session), options.split)
     damage: list[Damage] = []
     written = []
     with contextlib.ExitStack() as stack:
         folders = [
-            stack.enter_context(folder_complete_or_nothing(options.path(f"{place.infix}_otf2"), options.force))
-            for place in places
+            stack.enter_context(folder_complete_or_nothing(options.path(f"{output.infix}_otf2"), options.force))
+            for output in outputs
         ]
-        traces = write_parts(trace, session, places, options.folder, options, progress)
+        traces = write_parts(trace, session, outputs, options.folder, options, progress)
         stack.callback(traces.close)
-        for place, folder in zip(places, folders, strict=True):
-            name = f"{options.name}{place.infix}"
+        for output, folder in zip(outputs, folders, strict=True):
+            name = f"{options.name}{output.infix}"
             archive = Archive(folder, name)
             stack.callback(archive.abandon)
-            for _ in place.ranks:
-                _, found = next(traces)
-                archive.add(found)
-                damage.append(found.damage)
-                del found  # before the next rank comes
+            for _ in output.ranks:
+                _, rank = next(traces)
+                archive.add(rank)
+                damage.append(rank.damage)
+                del rank  # before the next one comes
             archive.close()
-            written.append(options.path(f"{place.infix}_otf2") / f"{name}.otf2")
+            written.append(options.path(f"{output.infix}_otf2") / f"{name}.otf2")
         for _ in traces:  # the last progress
             pass
     for line in Damage.together(damage).lines():

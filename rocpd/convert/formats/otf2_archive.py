@@ -1,4 +1,4 @@
-"""Owns an OTF2 archive being written: events of locations as they come, definitions once, in order, at the end.
+"""Writes an OTF2 archive: events of locations as they come, definitions once, in order, at the end.
 
 Calls the C library of the `otf2` wheel through its module `_otf2` (functions and constants are those of the OTF2 3 C
 API); events go through ctypes directly: the wheel's classes take ten times as long.
@@ -14,7 +14,7 @@ from typing import Any
 
 import _otf2
 
-from rocpd.convert.formats.otf2_rank import ENTER, Meter, Place, RankTrace, Region
+from rocpd.convert.formats.otf2_rank import ENTER, Location, Metric, RankTrace, Region
 from rocpd.errors import OutputError
 
 _CHUNK = 1 << 20
@@ -51,7 +51,7 @@ class Archive:
         )
 
     def add(self, trace: RankTrace) -> None:
-        """Write the events of a rank and note its definitions."""
+        """Write the events of a rank, and keep its definitions."""
         with _as_output_error():
             self._add(trace)
 
@@ -59,19 +59,19 @@ class Archive:
         definitions = self._definitions
         group = definitions.process(trace)
         regions = [definitions.region(region) for region in trace.regions]
-        for place in trace.places:
-            kind = _otf2.LOCATION_TYPE_CPU_THREAD if place.thread else _otf2.LOCATION_TYPE_ACCELERATOR_STREAM
-            location = definitions.location(place.name, kind, place.events, group)
-            self._write(location, lambda writer: self._place(writer, place, regions))  # noqa: B023
-            self._span(place.time)
-        for meter in trace.meters:
-            location = definitions.location(meter.name, _otf2.LOCATION_TYPE_METRIC, len(meter.time), group)
-            metric = definitions.metric(meter, location)
-            self._write(location, lambda writer: self._meter(writer, meter, metric))  # noqa: B023
-            self._span(meter.time)
+        for location in trace.locations:
+            kind = _otf2.LOCATION_TYPE_CPU_THREAD if location.is_thread else _otf2.LOCATION_TYPE_ACCELERATOR_STREAM
+            number = definitions.location(location.name, kind, location.events, group)
+            self._write(number, lambda writer: self._write_location(writer, location, regions))  # noqa: B023
+            self._extend_span(location.time)
+        for metric in trace.metrics:
+            number = definitions.location(metric.name, _otf2.LOCATION_TYPE_METRIC, len(metric.time), group)
+            definition = definitions.metric(metric, number)
+            self._write(number, lambda writer: self._write_metric(writer, metric, definition))  # noqa: B023
+            self._extend_span(metric.time)
 
     def close(self) -> None:
-        """Write the definitions and end the archive."""
+        """Write the definitions and close the archive."""
         with _as_output_error():
             self._close()
 
@@ -88,13 +88,13 @@ class Archive:
         _otf2.Archive_Close(handle)
 
     def abandon(self) -> None:
-        """Close the archive as it is, nobody wants it; twice is fine."""
+        """Close the archive unfinished; idempotent."""
         handle, self._handle = self._handle, None
         if handle is not None:
             with contextlib.suppress(_otf2.ErrorCodes.Error):
                 _otf2.Archive_Close(handle)
 
-    def _span(self, time: Any) -> None:
+    def _extend_span(self, time: Any) -> None:
         if len(time):
             first = int(time[0])
             self._first = first if self._first is None else min(self._first, first)
@@ -108,10 +108,12 @@ class Archive:
         _otf2.Archive_CloseDefWriter(self._handle, local)
         _otf2.Archive_CloseEvtWriter(self._handle, writer)
 
-    def _place(self, writer: ctypes.c_void_p, place: Place, regions: list[int]) -> None:
+    def _write_location(self, writer: ctypes.c_void_p, location: Location, regions: list[int]) -> None:
         enter, leave = self._enter, self._leave
         wrong = 0
-        for time, what, region in zip(place.time.tolist(), place.what.tolist(), place.region.tolist(), strict=True):
+        for time, what, region in zip(
+            location.time.tolist(), location.what.tolist(), location.region.tolist(), strict=True
+        ):
             number = regions[region]
             if what:
                 wrong |= enter(writer, None, time, number)
@@ -119,14 +121,14 @@ class Archive:
                 wrong |= leave(writer, None, time, number)
         _check(wrong)
 
-    def _meter(self, writer: ctypes.c_void_p, meter: Meter, metric: int) -> None:
+    def _write_metric(self, writer: ctypes.c_void_p, metric: Metric, definition: int) -> None:
         kind = (ctypes.c_uint8 * 1)(_otf2.TYPE_DOUBLE.value)
         value = (ctypes.c_double * 1)()
         write = self._metric
         wrong = 0
-        for time, number in zip(meter.time.tolist(), meter.value.tolist(), strict=True):
+        for time, number in zip(metric.time.tolist(), metric.value.tolist(), strict=True):
             value[0] = number
-            wrong |= write(writer, None, time, metric, 1, kind, value)
+            wrong |= write(writer, None, time, definition, 1, kind, value)
         _check(wrong)
 
 
@@ -143,24 +145,24 @@ class Definitions:
         self._metrics: list[tuple[int, int]] = []
 
     def process(self, trace: RankTrace) -> int:
-        """Give the location group of a rank, below the node it ran on."""
+        """Return a new location group for a rank, below the node it ran on."""
         rank = trace.rank
         node = self._nodes.setdefault((rank.hostname, rank.machine_id), len(self._nodes) + 1)
         self._groups.append((self._string(rank.label), node))
         return len(self._groups) - 1
 
     def location(self, name: str, kind: Any, events: int, group: int) -> int:
-        """Give a new location."""
+        """Return a new location."""
         self._locations.append((self._string(name), kind, events, group))
         return len(self._locations) - 1
 
     def region(self, region: Region) -> int:
-        """Give the number of a region."""
+        """Return the number of a region."""
         return self._regions.setdefault(region, len(self._regions))
 
-    def metric(self, meter: Meter, location: int) -> int:
-        """Give the metric of a location; locations share what they measure."""
-        member = self._members.setdefault((meter.name, meter.unit), len(self._members))
+    def metric(self, metric: Metric, location: int) -> int:
+        """Return a new metric for a location; metrics of equal name and unit share their member."""
+        member = self._members.setdefault((metric.name, metric.unit), len(self._members))
         self._metrics.append((member, location))
         return len(self._metrics) - 1
 
@@ -168,7 +170,7 @@ class Definitions:
         return self._strings.setdefault(text.replace("\0", "\\0"), len(self._strings))
 
     def write(self, writer: Any) -> None:
-        """Write all, what is referred to first."""
+        """Write all definitions, each after those that it refers to."""
         hosts = [self._string(host or "?") for host, _ in self._nodes]
         job, machine, node = self._string("job"), self._string("machine"), self._string("node")
         regions = [(self._string(region.name), region) for region in self._regions]
@@ -205,7 +207,7 @@ class Definitions:
 
 
 def _function(name: str, *arguments: Any) -> Callable[..., int]:
-    """Give OTF2_EvtWriter_<name>; its own object, since the wheel sets other argument types on its."""
+    """Return OTF2_EvtWriter_<name> as an object of our own: the wheel sets other argument types on its own."""
     function: Any = _otf2.Config.conf.lib[f"OTF2_EvtWriter_{name}"]
     function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, *arguments]
     function.restype = ctypes.c_int

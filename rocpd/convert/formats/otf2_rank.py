@@ -1,6 +1,6 @@
-"""Owns one rank as OTF2 sees it: locations with sequences of enter and leave, metrics, and the regions they name.
+"""Turns one rank into what OTF2 holds: locations with sequences of enter and leave, metrics, the regions they name.
 
-Pure numpy, so that a worker process can make it and send it. Never writes.
+All of it is numpy columns, so that a worker process can make it and send it. Never writes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PARADIGMS = (
     ("OMPT", "OPENMP"), ("ROCM_OMPT", "OPENMP"), ("MPI", "MPI"), ("PTHREAD", "PTHREAD"), ("KOKKOS", "KOKKOS"),
     ("USER", "USER"), ("HOST", "USER"), ("TIMER_SAMPLING", "SAMPLING"), ("SAMPLING", "SAMPLING"),
 )  # fmt: skip
-"""What categories begin with, and OTF2's paradigm for it."""
+"""Prefixes of categories, and OTF2's paradigm for each."""
 _ROLES = {"ALLOC": "ALLOCATE", "FREE": "DEALLOCATE", "REALLOC": "REALLOCATE", "RECLAIM": "DEALLOCATE"}
 
 
@@ -42,11 +42,11 @@ class Region:
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """A location: its name, whether it is a CPU thread, and what happens on it in order of time."""
 
     name: str
-    thread: bool
+    is_thread: bool
     time: Ints
     what: npt.NDArray[np.int8]
     region: npt.NDArray[np.int32]
@@ -58,7 +58,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Meter:
+class Metric:
     """A metric: values in order of time."""
 
     name: str
@@ -73,43 +73,41 @@ class RankTrace:
 
     rank: Rank
     regions: list[Region] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
-    meters: list[Meter] = field(default_factory=list)
+    locations: list[Location] = field(default_factory=list)
+    metrics: list[Metric] = field(default_factory=list)
     damage: Damage = field(default_factory=Damage)
 
 
 def trace(reader: RankReader, part: RankPart) -> RankTrace:
-    """Give one rank, its times on the common time line."""
-    found = RankTrace(reader.rank)
-    events = collect(reader, part.placement, part.options, found.damage)
-    track, time, tie, what, region = (
-        np.concatenate(column) for column in zip(*_happenings(events, found), strict=True)
-    )
+    """Return one rank, its times on the common time line."""
+    rank = RankTrace(reader.rank)
+    events = collect(reader, part.placement, part.options, rank.damage)
+    track, time, tie, what, region = (np.concatenate(column) for column in zip(*_columns(events, rank), strict=True))
     order = np.lexsort((tie, time, track))
     bounds = np.searchsorted(track[order], np.arange(len(events.tracks.all) + 1))
     for index, each in enumerate(events.tracks.all):
         rows = order[bounds[index] : bounds[index + 1]]
         if each.unit is None and (len(rows) or each.tid is not None):
-            thread = each.tid is not None or each.nests
-            found.places.append(Place(each.name, thread, time[rows], what[rows], region[rows]))
-    found.meters = [meter for counters in events.counters for meter in _meters(events, counters)]
-    return found
+            is_thread = each.tid is not None or each.nests
+            rank.locations.append(Location(each.name, is_thread, time[rows], what[rows], region[rows]))
+    rank.metrics = [metric for counters in events.counters for metric in _metrics(events, counters)]
+    return rank
 
 
-def _happenings(events: RankEvents, found: RankTrace) -> list[tuple[np.ndarray, ...]]:
-    """Give track, time, tie, what and region of all that happens, as columns per kind."""
+def _columns(events: RankEvents, rank: RankTrace) -> list[tuple[np.ndarray, ...]]:
+    """Return track, time, tie, what and region of all that happens, as columns per kind."""
     nests = nesting(events.tracks.all)
     regions: dict[Region, int] = {}
     names, categories = events.names.texts, events.categories.texts
 
     def numbered(kind: str, name: Ints, category: Ints) -> np.ndarray:
         width = len(categories) or 1
-        keys, place = np.unique(name * width + category, return_inverse=True)
+        keys, inverse = np.unique(name * width + category, return_inverse=True)
         numbers = [
             regions.setdefault(_region(kind, names[key // width], categories[key % width]), len(regions))
             for key in keys.tolist()
         ]
-        return np.array(numbers, np.int32)[place] if numbers else np.zeros(0, np.int32)
+        return np.array(numbers, np.int32)[inverse] if numbers else np.zeros(0, np.int32)
 
     columns: list[tuple[np.ndarray, ...]] = []
     kinds = ("call", "kernel", "copy", "graph", "memory")
@@ -117,7 +115,7 @@ def _happenings(events: RankEvents, found: RankTrace) -> list[tuple[np.ndarray, 
         region = numbered(kind, slices.name, slices.category)
         at = ties(slices, nests)
         what = np.where(at.lasting, ENTER, BOTH).astype(np.int8)
-        columns.append((slices.track, slices.start, at.begin, what, region))
+        columns.append((slices.track, slices.start, at.start, what, region))
         rows = np.flatnonzero(at.lasting)
         leave = np.full(len(rows), LEAVE, np.int8)
         columns.append((slices.track[rows], slices.end[rows], at.end[rows], leave, region[rows]))
@@ -125,7 +123,7 @@ def _happenings(events: RankEvents, found: RankTrace) -> list[tuple[np.ndarray, 
         region = numbered("instant", instants.name, instants.category)
         both = np.full(len(instants), BOTH, np.int8)
         columns.append((instants.track, instants.time, instant_ties(len(instants)), both, region))
-    found.regions = list(regions)
+    rank.regions = list(regions)
     return columns
 
 
@@ -143,10 +141,10 @@ def _region(kind: str, name: str, category: str) -> Region:
     return Region(name, "CODE" if paradigm == "USER" else "FUNCTION", paradigm)
 
 
-def _meters(events: RankEvents, counters: Counters) -> list[Meter]:
-    found = []
+def _metrics(events: RankEvents, counters: Counters) -> list[Metric]:
+    metrics = []
     for index in np.unique(counters.track).tolist():
         rows = counters.track == index
         track = events.tracks.all[index]
-        found.append(Meter(track.name, track.unit or "", counters.time[rows], counters.value[rows]))
-    return found
+        metrics.append(Metric(track.name, track.unit or "", counters.time[rows], counters.value[rows]))
+    return metrics

@@ -1,4 +1,4 @@
-"""Owns the packets of one rank: every event as units of bytes with a time and a rank among equal times.
+"""Encodes the packets of one rank: every event as units of bytes with a time and a rank among equal times.
 
 See `order` for what comes first at one time. Field numbers are those of perfetto's
 protos/perfetto/trace/{trace_packet,track_event/track_event}.proto.
@@ -30,7 +30,7 @@ _CHUNK = 1 << 14
 
 @dataclass(frozen=True)
 class Units:
-    """Pieces of one kind: `encode` gives the bytes of some of them, each one row, all equally long."""
+    """Units of one kind: `encode` returns the bytes of some of them, a row each, all equally long."""
 
     time: Ints
     tie: Ints
@@ -64,14 +64,14 @@ class Encoder:
         self._nests = nesting(events.tracks.all)
 
     def units(self) -> list[Units]:
-        """Give all units of the rank."""
-        found: list[Units] = []
+        """Return all units of the rank."""
+        units: list[Units] = []
         for slices in self._events.slices:
-            found += self._of_slices(slices)
+            units += self._of_slices(slices)
         for instants in self._events.instants:
-            found += self._of_instants(instants)
-        found += [self._of_counters(counters) for counters in self._events.counters]
-        return [units for units in found if len(units.time)]
+            units += self._of_instants(instants)
+        units += [self._of_counters(counters) for counters in self._events.counters]
+        return [each for each in units if len(each.time)]
 
     def _packet(self, kind: int, time: Ints, track: Ints, more: Sequence[pb.Part] = ()) -> list[pb.Part]:
         event = [pb.number(TYPE, kind), *pb.numbers(TRACK, self._uuids[track]), *more]
@@ -82,21 +82,21 @@ class Encoder:
         rows = np.flatnonzero(at.lasting)
         yield Units(slices.end[rows], at.end[rows], partial(self._ends, slices, rows))
         for shape in _shapes(slices):
-            mine = shape[at.lasting[shape]]
-            yield Units(slices.start[mine], at.begin[mine], partial(self._begins, slices, mine))
-            mine = shape[~at.lasting[shape]]
-            yield Units(slices.start[mine], at.begin[mine], partial(self._marks, slices, mine))
+            lasting = shape[at.lasting[shape]]
+            yield Units(slices.start[lasting], at.start[lasting], partial(self._begins, slices, lasting))
+            points = shape[~at.lasting[shape]]
+            yield Units(slices.start[points], at.start[points], partial(self._marks, slices, points))
 
-    def _begins(self, slices: Slices, mine: Ints, chosen: Ints) -> pb.Bytes:
-        rows = mine[chosen]
+    def _begins(self, slices: Slices, shape: Ints, chosen: Ints) -> pb.Bytes:
+        rows = shape[chosen]
         return pb.rows(self._begin(slices, rows), len(rows))
 
-    def _ends(self, slices: Slices, mine: Ints, chosen: Ints) -> pb.Bytes:
-        rows = mine[chosen]
+    def _ends(self, slices: Slices, shape: Ints, chosen: Ints) -> pb.Bytes:
+        rows = shape[chosen]
         return pb.rows(self._packet(END, slices.end[rows], slices.track[rows]), len(rows))
 
-    def _marks(self, slices: Slices, mine: Ints, chosen: Ints) -> pb.Bytes:
-        rows = mine[chosen]
+    def _marks(self, slices: Slices, shape: Ints, chosen: Ints) -> pb.Bytes:
+        rows = shape[chosen]
         end = self._packet(END, slices.end[rows], slices.track[rows])
         return pb.rows([*self._begin(slices, rows), *end], len(rows))
 
@@ -129,8 +129,8 @@ class Encoder:
         for shape in _groups(len(instants), [a.present for a in instants.annotations]):
             yield Units(instants.time[shape], tie[shape], partial(self._points, instants, shape))
 
-    def _points(self, instants: Instants, mine: Ints, chosen: Ints) -> pb.Bytes:
-        rows = mine[chosen]
+    def _points(self, instants: Instants, shape: Ints, chosen: Ints) -> pb.Bytes:
+        rows = shape[chosen]
         more = [
             *pb.numbers(NAME, instants.name[rows] + 1),
             *pb.numbers(CATEGORY, instants.category[rows] + 1),
@@ -147,7 +147,7 @@ class Encoder:
 
 
 def in_time_order(units: Sequence[Units]) -> Iterator[memoryview]:
-    """Give the bytes of all units in order of time and tie, some thousand units at a time."""
+    """Yield the bytes of all units in order of time and tie, some thousand units at a time."""
     if not units:
         return
     group = np.repeat(np.arange(len(units), dtype=np.int16), [len(u.time) for u in units])
@@ -162,19 +162,19 @@ def _chunk(units: Sequence[Units], group: np.ndarray, row: Ints) -> memoryview:
     size = np.empty(len(group), np.int64)
     pieces = []
     for number in np.flatnonzero(np.bincount(group)).tolist():
-        places = np.flatnonzero(group == number)
-        matrix = units[number].encode(row[places])
-        size[places] = matrix.shape[1]
-        pieces.append((places, matrix))
+        members = np.flatnonzero(group == number)
+        matrix = units[number].encode(row[members])
+        size[members] = matrix.shape[1]
+        pieces.append((members, matrix))
     offsets = np.zeros(len(group) + 1, np.int64)
     np.cumsum(size, out=offsets[1:])
     buffer = np.empty(int(offsets[-1]), np.uint8)
-    for places, matrix in pieces:
+    for members, matrix in pieces:
         width = matrix.shape[1]
         # One unaligned record per unit: numpy copies each row to its place at once.
         record = np.dtype((np.void, width))
         target = np.ndarray((len(buffer) - width + 1,), record, buffer, strides=(1,))
-        target[offsets[places]] = matrix.view(record).ravel()
+        target[offsets[members]] = matrix.view(record).ravel()
     return buffer.data
 
 
@@ -188,14 +188,14 @@ def _value(annotation: Annotation, rows: Ints) -> list[pb.Part]:
 
 
 def _take(column: Ragged, rows: Ints) -> list[Ints]:
-    """Give the first, second … value of each row; all of `rows` have equally many."""
+    """Return the first, second … values of all rows; all of `rows` have equally many."""
     first = column.first[rows]
     count = int(column.first[rows[0] + 1] - first[0]) if len(rows) else 0
     return [column.values[first + i] for i in range(count)]
 
 
 def _shapes(slices: Slices) -> list[Ints]:
-    """Group rows whose begin has the same fields: the same annotations, as many arguments and flows."""
+    """Group rows whose start has the same fields: the same annotations, as many arguments and flows."""
     marks: list[np.ndarray | None] = [annotation.present for annotation in slices.annotations]
     marks += [slices.arguments[0].counts] if slices.arguments else []
     marks += [slices.flows.counts] if slices.flows else []

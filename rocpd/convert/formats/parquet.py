@@ -1,7 +1,7 @@
-"""Owns the Parquet folder: `<name>_parquet/<view>/rank=<N>/part.parquet`, one file per readable view and rank.
+"""The Parquet folder: `<name>_parquet/<view>/rank=<N>/part.parquet`, one file per readable view and rank.
 
 `rank` is in the path only, as Hive-style readers want it. Times stay as recorded. Units and meanings of columns are in
-their metadata; row groups carry the least and the greatest value of each column, so that a reader skips by time.
+their metadata; row groups carry the least and the greatest value of each column, so that readers can skip by time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rocpd.convert.deliver.parts import RankPart, outputs, write_parts
+from rocpd.convert.deliver.parts import RankPart, split_outputs, write_parts
 from rocpd.convert.deliver.placement import placements
 from rocpd.convert.formats.tables import VIEWS, check_views, record_batches, schema_of
 from rocpd.convert.options import ConvertOptions
@@ -28,14 +28,14 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
     """Write the folder `<name>_parquet`; see `rocpd.convert.Format.write`."""
     check_views(options.views)
     folder = options.single("_parquet", ".parquet")
-    places = outputs(placements(session, aligned=False), None)
+    outputs = split_outputs(placements(session, aligned=False), None)
     damaged = Counter[str]()
     with (
         folder_complete_or_nothing(folder, options.force) as temporary,
-        contextlib.closing(write_parts(_write_part, session, places, temporary, options, progress)) as parts,
+        contextlib.closing(write_parts(_write_part, session, outputs, temporary, options, progress)) as parts,
     ):
-        for part, found in parts:
-            damaged += found
+        for part, damaged_cells in parts:
+            damaged += damaged_cells
             for view in sorted(part.path.iterdir()):
                 view_folder = temporary / view.name
                 view_folder.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Owns the Perfetto trace of a job: process, thread, agent and counter tracks, interned names, one sequence per rank.
+"""The Perfetto trace of a job: process, thread, agent and counter tracks, interned names, one sequence per rank.
 
 Writes packets straight to the file, so nothing is dropped, whatever the size. Field numbers are those of perfetto's
 protos/perfetto/trace/{trace_packet,interned_data/interned_data,track_event/track_descriptor}.proto.
@@ -38,8 +38,8 @@ _BATCH = 1000
 def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write `<name>.pftrace`; see `rocpd.convert.Format.write`."""
     options = options.plain()
-    paths, told = concatenate(_write_part, session, Frame(".pftrace"), options, progress)
-    for line in Damage.together(told).lines():
+    paths, damages = concatenate(_write_part, session, Frame(".pftrace"), options, progress)
+    for line in Damage.together(damages).lines():
         session.note(line)
     return paths
 
@@ -54,7 +54,7 @@ def _write_part(reader: RankReader, part: RankPart) -> Damage:
 
 
 def packets(events: RankEvents, sequence: int, pid: int) -> Iterator[bytes | memoryview]:
-    """Give the bytes of one rank: descriptors and texts, then its events in order of time.
+    """Yield the bytes of one rank: descriptors and texts, then its events in order of time.
 
     Args:
         events: the rank.
@@ -80,7 +80,7 @@ def _packet(sequence: int, flags: int, content: bytes) -> bytes:
 
 
 def _interned(sequence: int, field: int, texts: Sequence[str]) -> Iterator[bytes]:
-    """Give packets of InternedData: iid = place + 1, then the text (name and str are both field 2)."""
+    """Yield packets of InternedData: iid = position + 1, then the text (name and str are both field 2)."""
     for first in range(0, len(texts), _BATCH):
         entries = (
             pb.text(field, pb.number(1, first + i) + pb.text(2, value))

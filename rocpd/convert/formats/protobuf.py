@@ -1,4 +1,4 @@
-"""Owns protobuf bytes: single fields, and many messages of equal length at once as rows of a byte matrix.
+"""Encodes protobuf bytes: single fields, and many messages of equal length at once as rows of a byte matrix.
 
 A varint may carry redundant continuation bytes (https://protobuf.dev/programming-guides/encoding/#varints), so a column
 of numbers takes one width and every message of a group has the same length: numpy then writes a column of all messages
@@ -60,12 +60,12 @@ def message(field: int, parts: Sequence[Part]) -> list[Part]:
 
 
 def length(parts: Sequence[Part]) -> int:
-    """Give the bytes that each message takes."""
+    """Return how many bytes each message takes."""
     return sum(len(part) if isinstance(part, bytes) else part.shape[1] for part in parts)
 
 
 def rows(parts: Sequence[Part], count: int) -> Bytes:
-    """Give `count` messages as rows of a byte matrix."""
+    """Return `count` messages as rows of a byte matrix."""
     total = length(parts)
     template = b"".join(part if isinstance(part, bytes) else bytes(part.shape[1]) for part in parts)
     matrix = np.empty((count, total), np.uint8)
@@ -102,7 +102,7 @@ def varints(values: npt.NDArray[np.int64]) -> Bytes:
 
 
 def _apart(words: npt.NDArray[np.uint64], low: int, shift: int) -> npt.NDArray[np.uint64]:
-    """Move the upper half of the bits of each field up, to where the next field's lower half begins."""
+    """Move the upper half of the bits of each field up, to where the next field's lower half starts."""
     keep = np.uint64(low)
     return (words & keep) | ((words & ~keep) << np.uint64(shift))
 

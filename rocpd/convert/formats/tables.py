@@ -1,6 +1,6 @@
-"""Owns which readable views make up a trace in columns, and their rows as Arrow batches of one fixed schema.
+"""Lists the readable views that make up a trace in columns, and reads their rows as Arrow batches of a fixed schema.
 
-The same schema for every rank, whatever its rows hold: only so do the files of ranks read as one table.
+Every rank has the same schema, whatever its rows hold: only so do the files of ranks read as one table.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _HOST = ViewColumn("hostname", "host of the rank", "", Kind.TEXT, "")
 
 
 def known_views() -> tuple[str, ...]:
-    """Give the views that can be written: those of rows."""
+    """Return the views that can be written: those of rows."""
     return tuple(name for name in ALL_VIEWS if view_of(name).per_rank or name == "markers")
 
 
@@ -49,7 +49,7 @@ def check_views(views: tuple[str, ...]) -> None:
     """Refuse views that cannot be written.
 
     Raises:
-        UsageError: naming one.
+        UsageError: the message names one.
     """
     known = known_views()
     for name in views:
@@ -58,7 +58,7 @@ def check_views(views: tuple[str, ...]) -> None:
 
 
 def schema_of(view: str) -> pa.Schema:
-    """Give the columns of a view with their types, units and meanings: those of SQL without `rank`."""
+    """Return the columns of a view with their types, units and meanings: those of SQL without `rank`."""
     items = markers.items() if view == "markers" else view_of(view).columns
     fields = [field(item) for item in items]
     if not any(item.name == "hostname" for item in items):
@@ -67,7 +67,7 @@ def schema_of(view: str) -> pa.Schema:
 
 
 def record_batches(reader: RankReader, view: str, damaged: Counter[str]) -> Iterator[pa.RecordBatch]:
-    """Give the rows of a view of one rank in row order.
+    """Yield the rows of a view of one rank in row order.
 
     Args:
         reader: reads the rank.

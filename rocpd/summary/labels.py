@@ -1,4 +1,4 @@
-"""Owns reading what totals are made of: durations of kernels, copies, allocations, API calls and markers, by name.
+"""Adds up what totals are made of: durations of kernels, copies, allocations, API calls and markers, by name.
 
 Joins stay inside a rank; ranks are added up in Python. Reads batch by batch; never arranges tables for people.
 """
@@ -80,13 +80,13 @@ class Label(NamedTuple):
         return domain_of(self.category)
 
 
-class Grouped(NamedTuple):
-    """Events that lie group by group.
+class EventsByGroup(NamedTuple):
+    """Events, those of a group next to each other.
 
     Args:
-        durations: [ns]; -1 where timestamps are invalid.
+        durations: [ns]; -1 with invalid timestamps.
         sizes: [bytes], None where the kind has none.
-        first: where each group begins.
+        first: where each group starts.
     """
 
     durations: Ints
@@ -94,30 +94,32 @@ class Grouped(NamedTuple):
     first: Ints
 
 
-def survey(mine: RankReading, kind: str, add_up: Callable[[Grouped], Sequence[Sum]]) -> dict[Label, Sum]:
-    """Add the events of one of `KINDS` of one rank up by what they are counted by.
+def totals_by_label(
+    reading: RankReading, kind: str, add_up: Callable[[EventsByGroup], Sequence[Sum]]
+) -> dict[Label, Sum]:
+    """Return the sums of the events of one rank by what they are counted by.
 
     Args:
-        mine: what reads the rank.
-        kind: what to read.
-        add_up: gives the sum of each group of some events.
+        reading: reads the rank.
+        kind: one of `KINDS`.
+        add_up: returns the sum of each group of some events.
     """
     names = Names()
     sums: dict[tuple[int, ...], Sum] = {}
-    for keys, durations, sizes in _batches(mine, kind, names):
+    for keys, durations, sizes in _batches(reading, kind, names):
         groups = group_rows(keys)
-        own = Grouped(durations[groups.order], None if sizes is None else sizes[groups.order], groups.first)
-        merge(sums, dict(zip(groups.keys, add_up(own), strict=True)))
-    named: dict[Label, Sum] = {}
-    for label, total in zip(_labels(mine, kind, names, list(sums)), sums.values(), strict=True):
+        events = EventsByGroup(durations[groups.order], None if sizes is None else sizes[groups.order], groups.first)
+        merge(sums, dict(zip(groups.keys, add_up(events), strict=True)))
+    totals: dict[Label, Sum] = {}
+    for label, total in zip(_labels(reading, kind, names, list(sums)), sums.values(), strict=True):
         if kind != "regions" or not is_marker(label.category):
-            merge(named, {label: total})
-    return named
+            merge(totals, {label: total})
+    return totals
 
 
-def _batches(mine: RankReading, kind: str, names: Names) -> Iterator[tuple[list[Ints], Ints, Ints | None]]:
-    """Give columns to count by, durations and sizes, some rows at a time; texts are numbered in `names`."""
-    layout, by = _LAYOUTS[kind], mine.options.by
+def _batches(reading: RankReading, kind: str, names: Names) -> Iterator[tuple[list[Ints], Ints, Ints | None]]:
+    """Yield columns to count by, durations and sizes, some rows at a time; texts are numbered in `names`."""
+    layout, by = _LAYOUTS[kind], reading.options.by
     keys = [*layout.keys, *([by.value] if layout.has_lanes and by in LANES else [])]
     sizes = ("size",) if layout.has_sizes else ()
     every = f"SELECT *, {_DURATION} AS duration FROM ({statement(kind)})"  # noqa: S608
@@ -125,26 +127,26 @@ def _batches(mine: RankReading, kind: str, names: Names) -> Iterator[tuple[list[
         select = Select(every, (*keys[len(layout.keys) :], "duration", *sizes), texts=layout.keys, base=layout.base)
     else:
         select = Select(every, (*keys, "duration", *sizes), base=layout.base)
-    for batch in batches(mine.reader, select):
+    for batch in batches(reading.reader, select):
         codes = (np.fromiter(map(names.code, map(as_text, column)), np.int64, batch.count) for column in batch.texts)
         columns = [*codes, *batch.numbers]
         yield columns[: len(keys)], columns[len(keys)], columns[-1] if sizes else None
 
 
-def _labels(mine: RankReading, kind: str, names: Names, keys: Sequence[tuple[int, ...]]) -> list[Label]:
-    """Say what each key stands for. Ids are looked up here: once per rank, not once per row."""
+def _labels(reading: RankReading, kind: str, names: Names, keys: Sequence[tuple[int, ...]]) -> list[Label]:
+    """Return what each key stands for. Ids are looked up here: once per rank, not once per row."""
     layout = _LAYOUTS[kind]
     count = len(layout.keys)
     ids = np.array([number for key in keys for number in key[:count]], np.int64)
     if layout.by_text:
         known = dict(enumerate(names.texts))
     elif kind == "kernels":
-        known = kernel_texts(mine.reader, mine.options.kernel_names, ids)
+        known = kernel_texts(reading.reader, reading.options.kernel_names, ids)
     else:
-        known = string_texts(mine.reader, ids)
-    found = []
+        known = string_texts(reading.reader, ids)
+    labels = []
     for key in keys:
         name, more = known.get(key[0]), known.get(key[1]) if count > 1 else None
         category, detail = (more, None) if kind == "regions" else (kind.upper(), more)
-        found.append(Label(category, name, detail, key[count] if len(key) > count else NULL))
-    return found
+        labels.append(Label(category, name, detail, key[count] if len(key) > count else NULL))
+    return labels

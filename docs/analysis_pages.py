@@ -28,6 +28,8 @@ analysis has one table or more: its own name selects all of them, the name of a 
 - Every number is exact over all ranks: sums are integers, medians and percentiles are those of all events.
 - Events with invalid timestamps (start 0, end before start) count as calls, not as time, and are reported.
 - `--by rank|host|agent|stream` divides a table. Agents and streams are those of a rank: ids repeat across ranks.
+- A copy belongs to the GPU that it reaches, else to the GPU that it leaves, else to its destination.
+- The call that launched an operation is the innermost region with its stack id.
 - Windows (`--start`, `--window-kernel`, `--auto-roi` …) and filters (`--rank`, `--kernel` …) apply to all of them.
 - The console shows times in readable units; csv, json and parquet hold exact nanoseconds, with the unit in the column's
   name and, for parquet, in its metadata. `--format md` and `html` put all tables on one page.

@@ -1,4 +1,4 @@
-"""Owns putting the event model of one rank together. Never writes, never looks at two ranks."""
+"""Puts the event model of one rank together. Never writes, never looks at two ranks."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def _gather(context: Context) -> None:
     events = context.events
     dispatches = gpu.dispatches(context)
     copies = gpu.copies(context)
-    read = pmc.values(context)
-    found = pmc.of_dispatches(read, dispatches)
+    values = pmc.values(context)
+    sums = pmc.of_dispatches(values, dispatches)
     kernels = dispatches.slices
     if context.options.annotate_pmc:
-        more = pmc.as_annotations(read, found, len(kernels))
-        kernels = dataclasses.replace(kernels, annotations=(*kernels.annotations, *more))
+        annotations = (*kernels.annotations, *pmc.as_annotations(values, sums, len(kernels)))
+        kernels = dataclasses.replace(kernels, annotations=annotations)
     calls, (kernels, copies) = connect(events.rank, cpu.regions(context), (kernels, copies))
-    held, sums = memory.allocations(context)
-    events.slices = [calls, kernels, copies, gpu.graph_launches(context), held]
-    events.instants = [cpu.samples(context, read.events)]
+    allocations, memory_held = memory.allocations(context)
+    events.slices = [calls, kernels, copies, gpu.graph_launches(context), allocations]
+    events.instants = [cpu.samples(context, values.events)]
     events.counters = [
-        *pmc.dispatch_counters(context, read, found, dispatches),
-        *pmc.sample_counters(context, read, dispatches),
-        sums,
+        *pmc.dispatch_counters(context, values, sums, dispatches),
+        *pmc.sample_counters(context, values, dispatches),
+        memory_held,
     ]

@@ -1,6 +1,6 @@
-"""Owns what the parts of one rank's event model share while it is put together: names, agents, threads, soundness.
+"""What the parts of one rank's event model share while it is put together: names, agents, threads, the time line.
 
-Never adds slices itself. Rows with unusable times are counted here and told once for all ranks.
+Never adds slices. Rows with invalid timestamps are counted here and reported once for all ranks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rocpd.types import NULL, Ints
 
 
 class Damage:
-    """Counts of rows that could not be shown as they are, by what was done about them."""
+    """Counts of rows that cannot be shown as they are, by what was done about them."""
 
     CLAMPED = "invalid timestamps, no end or one before the start: shown with zero length"
     LEFT_OUT = "invalid timestamps, no start or not above 0: left out"
@@ -34,13 +34,19 @@ class Damage:
         self._counts: dict[str, Counter[str]] = {}
 
     def add(self, what: str, kind: str, count: int) -> None:
-        """Count `count` rows of `kind` (plural, for people)."""
+        """Count rows.
+
+        Args:
+            what: one of the texts above.
+            kind: what the rows are, in the plural.
+            count: how many.
+        """
         if count:
             self._counts.setdefault(what, Counter())[kind] += count
 
     @staticmethod
     def together(parts: Iterable[Damage]) -> Damage:
-        """Add up what was counted in several ranks."""
+        """Return the counts of several ranks together."""
         whole = Damage()
         for part in parts:
             for what, counts in part._counts.items():
@@ -49,7 +55,7 @@ class Damage:
         return whole
 
     def lines(self) -> list[str]:
-        """Give one line per kind of damage, with counts."""
+        """Return one line for each kind of damage, with counts."""
         return [
             f"{what} ({', '.join(f'{kind}: {count}' for kind, count in counts.items())})"
             for what, counts in self._counts.items()
@@ -80,33 +86,35 @@ class Context:
             self._threads[number] = self.events.tracks.index(("tid", tid), lambda: Track(title, tid=tid, nests=True))
 
     def thread(self, number: int) -> int:
-        """Give the track of a thread by its id in rocpd_info_thread; `thread ?` when it is unknown."""
-        found = self._threads.get(number)
-        if found is None:
-            return self.events.tracks.index("thread ?", lambda: Track("thread ?", nests=True))
-        return found
+        """Return the track of a thread by its id in rocpd_info_thread; `thread ?` when it is unknown."""
+        if number in self._threads:
+            return self._threads[number]
+        return self.events.tracks.index("thread ?", lambda: Track("thread ?", nests=True))
 
     def agent(self, number: int) -> str:
-        """Give the name of an agent by its id: `Agent-2`, `GPU-1`, or with a `?` when it is unknown."""
+        """Return the name of an agent by its id: `Agent-2`, `GPU-1`, or with a `?` when it is unknown."""
         if number == NULL:
             return "agent ?"
         return self._agents.get(number, f"agent ? (id {number})")
 
     def names(self, ids: Ints, texts: Mapping[int, str]) -> Ints:
-        """Give the numbers of names for ids of `texts`."""
+        """Return the numbers of names for ids of `texts`."""
         return self.events.names.codes(ids, lambda i: texts.get(i) or "?")
 
     def categories(self, ids: Ints, default: str) -> Ints:
-        """Give the numbers of categories for string ids, `default` where there is none."""
+        """Return the numbers of categories for string ids, `default` where there is none."""
         return self.events.categories.codes(ids, lambda i: self.strings.get(i) or default)
 
     def on_time_line(self, columns: Columns, kind: str, damage: Damage | None = None) -> Columns:
-        """Lay `start` and `end` on the common time line; clamp and leave out what has no place on it, counted.
+        """Return the rows with `start` and `end` on the common time line; what is shown otherwise is counted.
+
+        Rows without a valid start, or from before the time line, are left out; those without a valid end end where
+        they start.
 
         Args:
-            columns: with `start` and, for what lasts, `end`.
-            kind: what the rows are, for people.
-            damage: where to count, in place of `self.damage`.
+            columns: rows with `start` [ns] and, for what lasts, `end` [ns].
+            kind: what the rows are, in the plural.
+            damage: counts them, in place of `self.damage`.
         """
         damage = damage or self.damage
         offset = self.placement.offset

@@ -1,4 +1,4 @@
-"""Owns what happened on CPU threads: API calls, marker ranges and marks, samples.
+"""What happened on CPU threads: API calls, marker ranges and marks, samples.
 
 Never looks at GPU work; `flows` links calls to what they launched.
 """
@@ -26,7 +26,7 @@ _ARGUMENTS = Select(
 
 
 def regions(context: Context) -> Slices:
-    """Gather regions on their threads; markers by their message."""
+    """Return regions on their threads, markers by their message."""
     with_events = context.options.annotate_args or _has_markers(context)
     wanted = ["tid", "start", "end", "name_id", *(["event_id"] if with_events else [])]
     if context.reader.selects("rocpd_region"):
@@ -49,7 +49,7 @@ def regions(context: Context) -> Slices:
 
 
 def samples(context: Context, values: frozenset[int]) -> Instants:
-    """Gather samples as instants: marks on their thread by message, others on the track they were taken on.
+    """Return samples as instants: marks on their thread by message, others on the track they were taken on.
 
     Args:
         values: ids of events that carry counter values; their samples are counters (see `pmc`) and left out here.
@@ -62,8 +62,8 @@ def samples(context: Context, values: frozenset[int]) -> Instants:
     tracks = sample_tracks(context)
     marks = per_id(rows["category_id"], lambda i: is_marker(context.strings.get(i, "")))
     track = np.zeros(len(marks), np.int64)
-    for chosen, place in ((marks == 1, _mark_track), (marks == 0, sample_track)):
-        track[chosen] = per_id(rows["track_id"][chosen], lambda i: place(context, tracks, i))  # noqa: B023
+    for chosen, track_of in ((marks == 1, _mark_track), (marks == 0, sample_track)):
+        track[chosen] = per_id(rows["track_id"][chosen], lambda i: track_of(context, tracks, i))  # noqa: B023
     names = context.names(rows["track_id"], {i: name for i, (name, _) in tracks.items()})
     annotations: tuple[Annotation, ...] = ()
     if len(names):
@@ -74,13 +74,13 @@ def samples(context: Context, values: frozenset[int]) -> Instants:
 
 
 def sample_tracks(context: Context) -> dict[int, tuple[str, int | None]]:
-    """Give id -> (name, id of its thread or None) of rocpd_track."""
+    """Return id -> (name, id of its thread or None) of rocpd_track."""
     rows = context.reader.rows("SELECT id, name_id, tid FROM rocpd_track")
     return {i: (context.strings.get(name) or f"track {i}", tid) for i, name, tid in rows}
 
 
 def sample_track(context: Context, tracks: dict[int, tuple[str, int | None]], number: int) -> int:
-    """Give the track of samples by its id in rocpd_track; `track ?` when it is unknown."""
+    """Return the track of samples by its id in rocpd_track; `track ?` when it is unknown."""
     name, _ = tracks.get(number, ("track ?", None))
     return context.events.tracks.index(("sample", number if number in tracks else None), lambda: Track(name))
 
@@ -95,7 +95,7 @@ def _has_markers(context: Context) -> bool:
 
 
 def _by_message(context: Context, names: Ints, events: Ints, where: str) -> Ints:
-    """Replace names by the message of the event where it has one; `where` chooses the events to look at."""
+    """Return names with the message of the event in place of those where it has one; `where` chooses events."""
     code = context.events.names.code
     messages = (
         (event, json_value(text, "message")) for event, text in documents(context.reader, "extdata", where).items()

@@ -1,4 +1,4 @@
-"""Owns flows: from an API call to each dispatch or copy that it launched, by the rule of `rocpd.trace.launch`.
+"""Flows: from an API call to each dispatch or copy that it launched, by the rule of `rocpd.trace.launch`.
 
 Never links across ranks, and never gives a slice of GPU work more than one flow.
 """

@@ -1,4 +1,4 @@
-"""Owns what happened on agents: kernel dispatches, memory copies and graph launches on a track per agent and stream.
+"""What happened on agents: kernel dispatches, memory copies and graph launches on a track per agent and stream.
 
 Never looks at CPU threads; `flows` links dispatches and copies to the calls that launched them.
 """
@@ -42,7 +42,7 @@ class Dispatches:
 
 
 def dispatches(context: Context) -> Dispatches:
-    """Gather kernel dispatches."""
+    """Return kernel dispatches on a track per agent and stream."""
     columns = ("agent_id", "kernel_id", "start", "end", "region_name_id", "event_id", *_DISPATCH)
     rows = context.on_time_line(events(context.reader, "rocpd_kernel_dispatch", columns), "kernel dispatches")
     slices = Slices(
@@ -62,7 +62,7 @@ def dispatches(context: Context) -> Dispatches:
 
 
 def copies(context: Context) -> Slices:
-    """Gather memory copies on a track per agent and stream, with bytes and bandwidth [GB/s, 10^9 bytes]."""
+    """Return memory copies on a track per agent and stream, with bytes and bandwidth [GB/s, 10^9 bytes]."""
     columns = ("name_id", "start", "end", "dst_agent_id", "src_agent_id", "size", "queue_id", "stream_id")
     rows = context.on_time_line(events(context.reader, "rocpd_memory_copy", columns), "memory copies")
     duration = rows["end"] - rows["start"]
@@ -90,7 +90,7 @@ def copies(context: Context) -> Slices:
 
 
 def graph_launches(context: Context) -> Slices:
-    """Gather launches of executable graphs on a track per agent and queue."""
+    """Return launches of executable graphs on a track per agent and queue."""
     columns = ("agent_id", "queue_id", "start", "end", "graph_exec_id", "kernel_dispatch_count")
     rows = context.on_time_line(events(context.reader, "rocpd_graph_launch", columns), "graph launches")
     rows = rows | {"stream_id": rows["queue_id"]}
@@ -106,7 +106,7 @@ def graph_launches(context: Context) -> Slices:
 
 
 def _tracks(context: Context, rows: Columns, agents: Ints, ending: str, by: str | None = None) -> Ints:
-    """Give the track of each row: one per agent and stream, or queue when the user groups by queue."""
+    """Return the track of each row: one per agent and stream, or queue when the user groups by queue."""
     by = by or ("queue" if context.options.group_by_queue else "stream")
     lines = rows[f"{by}_id"]
     track = np.zeros(len(agents), np.int64)
@@ -118,7 +118,7 @@ def _tracks(context: Context, rows: Columns, agents: Ints, ending: str, by: str 
 
 
 def _changes(first: Ints, second: Ints) -> tuple[list[int], list[int]]:
-    """Give both columns where they differ from the row before: few rows, with every pair that occurs."""
+    """Return both columns where they differ from the row before: few rows, with every pair that occurs."""
     change = np.ones(len(first), bool)
     change[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
     return first[change].tolist(), second[change].tolist()

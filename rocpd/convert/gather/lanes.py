@@ -1,4 +1,4 @@
-"""Owns lanes: slices of one track that overlap and do not nest are spread over as few extra tracks as needed.
+"""Lanes: slices of one track that overlap and do not nest are spread over as few extra tracks as needed.
 
 Never changes times. The same slices give the same lanes whatever else is in the trace.
 """
@@ -15,7 +15,7 @@ from rocpd.types import Ints
 
 
 def spread(tracks: Tracks, track: Ints, start: Ints, end: Ints) -> Ints:
-    """Give the track of each slice: its own one where it fits, else an extra lane of it.
+    """Return the track of each slice: its own where it fits, else an extra lane of it.
 
     Intervals are half-open: a slice may start where another one ends. A zero-length slice fits anywhere on a track
     that nests, and beside slices that start at its time on one that does not.
@@ -54,22 +54,22 @@ def _by_track(track: Ints) -> Iterator[tuple[int, Ints]]:
 def _nests(start: Ints, end: Ints) -> bool:
     """Whether slices, sorted by start and the longer first, lie like parentheses.
 
-    Counts depth over begins and ends; then, level by level, each end must be that of the begin before it. Twice as fast
+    Counts depth over starts and ends; then, level by level, each end must be that of the start before it. Twice as fast
     as going through a stack.
     """
     count = len(start)
     closing = count - 1 - np.argsort(end[::-1], kind="stable")
     which = np.concatenate([closing, np.arange(count)])
     order = np.argsort(np.concatenate([end[closing], start]), kind="stable")
-    begins = order >= count
-    depth = np.cumsum(np.where(begins, 1, -1))
-    level = depth + ~begins
+    starts = order >= count
+    depth = np.cumsum(np.where(starts, 1, -1))
+    level = depth + ~starts
     pairs = which[order][np.argsort(level.astype(np.uint16) if level.max() < 65536 else level, kind="stable")]
     return bool(np.array_equal(pairs[::2], pairs[1::2]))
 
 
 def _flat(start: list[int], end: list[int]) -> list[int]:
-    """Interval partitioning: the lowest lane that is free."""
+    """Return the lowest lane that is free for each slice (interval partitioning)."""
     lanes = []
     free: list[int] = []
     busy: list[tuple[int, int]] = []
@@ -83,7 +83,7 @@ def _flat(start: list[int], end: list[int]) -> list[int]:
 
 
 def _nested(start: list[int], end: list[int]) -> list[int]:
-    """The first lane on which a slice lies within all that are open."""
+    """Return for each slice the first lane on which it lies within all that are open."""
     lanes = []
     open_ends: list[list[int]] = [[]]
     for s, e in zip(start, end, strict=True):

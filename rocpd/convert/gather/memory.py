@@ -1,6 +1,6 @@
-"""Owns memory: allocations and frees as slices, and how much is held per agent and level as a counter.
+"""Memory: allocations and frees as slices, and how much is held per agent and level as a counter.
 
-Never guesses the size of a free whose allocation is not in the trace; those are counted and told.
+Never guesses the size of a free whose allocation is not in the trace; those are counted and reported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LEVELS = ("REAL", "VIRTUAL", "SCRATCH")
 
 
 def allocations(context: Context) -> tuple[Slices, Counters]:
-    """Gather allocations and frees, and the running sums [bytes] of what is held when each has ended."""
+    """Return allocations and frees, and the sums [bytes] of what is held when each has ended."""
     window = context.placement.window
     rows = _read(context, context.reader, context.damage)
     # What is held within a window was partly allocated before it.
@@ -84,7 +84,7 @@ def _name(context: Context, kind: int, level: int) -> int:
 
 
 def _held(context: Context, rows: Columns) -> Counters:
-    """Sum up, in order of ends: a free takes back what its address (scratch: its agent and queue) got."""
+    """Return running sums in order of ends: a free takes back what its address (scratch: its agent and queue) got."""
     text = context.events.strings.texts
     live: dict[Hashable, tuple[int, int]] = {}
     held: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""Owns counter values: those of dispatches as counter tracks per agent and counter, those of samples on their track.
+"""Counter values: those of dispatches as counter tracks per agent and counter, those of samples on their track.
 
 A dispatch shows its own value only, from its start to its end. Never shows streamed (SPM) values as a dispatch's.
 """
@@ -67,67 +67,67 @@ class DispatchValues:
 
 
 def of_dispatches(read: Values, dispatches: Dispatches) -> DispatchValues:
-    """Give each dispatch its values, summed over the instances of a counter."""
+    """Return the values of each dispatch, summed over the instances of a counter."""
     row, known = find_rows(dispatches.event, read.event)
     count = max(1, len(read.names.texts))
-    keys, place = np.unique(row[known] * count + read.counter[known], return_inverse=True)
-    sums = np.bincount(place, weights=read.value[known], minlength=len(keys))
+    keys, group = np.unique(row[known] * count + read.counter[known], return_inverse=True)
+    sums = np.bincount(group, weights=read.value[known], minlength=len(keys))
     return DispatchValues(keys // count, keys % count, sums.astype(np.float64, copy=False))
 
 
-def dispatch_counters(context: Context, read: Values, found: DispatchValues, dispatches: Dispatches) -> list[Counters]:
-    """Give a counter track per agent and counter: the value of a dispatch from its start, 0 from its end."""
-    agents = dispatches.agent[found.row]
-    start, end = dispatches.slices.start[found.row], dispatches.slices.end[found.row]
+def dispatch_counters(context: Context, read: Values, sums: DispatchValues, dispatches: Dispatches) -> list[Counters]:
+    """Return a counter track per agent and counter: the value of a dispatch from its start, 0 from its end."""
+    agents = dispatches.agent[sums.row]
+    start, end = dispatches.slices.start[sums.row], dispatches.slices.end[sums.row]
     result = []
-    for agent, counter in sorted(set(zip(agents.tolist(), found.counter.tolist(), strict=True))):
+    for agent, counter in sorted(set(zip(agents.tolist(), sums.counter.tolist(), strict=True))):
         name = f"{context.agent(agent)} · {read.names.texts[counter]}"
         unit = read.units.get(counter, "")
         track = context.events.tracks.index(("pmc", agent, counter), lambda: Track(name, unit=unit))  # noqa: B023
-        rows = np.flatnonzero((agents == agent) & (found.counter == counter))
+        rows = np.flatnonzero((agents == agent) & (sums.counter == counter))
         rows = rows[np.lexsort((end[rows], start[rows]))]
-        time, value = _steps(start[rows], end[rows], found.value[rows])
+        time, value = _steps(start[rows], end[rows], sums.value[rows])
         result.append(Counters(np.full(len(time), track), time, value))
     return result
 
 
-def as_annotations(read: Values, found: DispatchValues, count: int) -> tuple[Annotation, ...]:
-    """Give the values as annotations of `count` dispatches, one per counter."""
+def as_annotations(read: Values, sums: DispatchValues, count: int) -> tuple[Annotation, ...]:
+    """Return the values as annotations of `count` dispatches, one per counter."""
     result = []
-    for counter in np.unique(found.counter).tolist():
-        rows = found.counter == counter
+    for counter in np.unique(sums.counter).tolist():
+        rows = sums.counter == counter
         value, present = np.zeros(count), np.zeros(count, bool)
-        value[found.row[rows]], present[found.row[rows]] = found.value[rows], True
+        value[sums.row[rows]], present[sums.row[rows]] = sums.value[rows], True
         result.append(Annotation(read.names.texts[counter], value, present=None if present.all() else present))
     return tuple(result)
 
 
 def sample_counters(context: Context, read: Values, dispatches: Dispatches) -> list[Counters]:
-    """Give the values of samples as counters on their tracks; values of no event that is shown are counted."""
+    """Return the values of samples as counters on their tracks; values of no event that is shown are counted."""
     rows = events(context.reader, "rocpd_sample", ("track_id", "timestamp", "event_id"))
     _, of_dispatch = find_rows(dispatches.event, read.event)
-    place, of_sample = find_rows(rows["event_id"], read.event)
+    sample, of_sample = find_rows(rows["event_id"], read.event)
     lost = int(np.count_nonzero(~of_dispatch & ~of_sample))
     context.damage.add(Damage.NO_EVENT, "values", lost)
-    chosen = place[of_sample]
-    found = {"start": rows["timestamp"][chosen], "track": rows["track_id"][chosen], "counter": read.counter[of_sample]}
-    found["row"] = np.flatnonzero(of_sample)
-    found = context.on_time_line(found, "samples")
+    sample = sample[of_sample]
+    points = {"start": rows["timestamp"][sample], "track": rows["track_id"][sample], "counter": read.counter[of_sample]}
+    points["row"] = np.flatnonzero(of_sample)
+    points = context.on_time_line(points, "samples")
     tracks = sample_tracks(context)
     result = []
-    for track_id, counter in sorted(set(zip(found["track"].tolist(), found["counter"].tolist(), strict=True))):
+    for track_id, counter in sorted(set(zip(points["track"].tolist(), points["counter"].tolist(), strict=True))):
         base, name = tracks.get(track_id, ("track ?", None))[0], read.names.texts[counter]
         title = name if base == name else f"{base} · {name}"
         unit = read.units.get(counter, "")
         track = context.events.tracks.index(("pmc", "sample", track_id, counter), lambda: Track(title, unit=unit))  # noqa: B023
-        mine = np.flatnonzero((found["track"] == track_id) & (found["counter"] == counter))
-        mine = mine[np.argsort(found["start"][mine], kind="stable")]
-        result.append(Counters(np.full(len(mine), track), found["start"][mine], read.value[found["row"][mine]]))
+        chosen = np.flatnonzero((points["track"] == track_id) & (points["counter"] == counter))
+        chosen = chosen[np.argsort(points["start"][chosen], kind="stable")]
+        result.append(Counters(np.full(len(chosen), track), points["start"][chosen], read.value[points["row"][chosen]]))
     return result
 
 
 def _steps(start: Ints, end: Ints, value: Floats) -> tuple[Ints, Floats]:
-    """Turn intervals, sorted by start, into steps; where dispatches overlap the one that started last is shown."""
+    """Return intervals, sorted by start, as steps; where dispatches overlap the one that started last is shown."""
     if np.all(start[1:] >= np.maximum.accumulate(end)[:-1]):
         return np.stack([start, end], 1).ravel(), np.stack([value, np.zeros(len(value))], 1).ravel()
     steps: list[tuple[int, float]] = []

@@ -1,8 +1,8 @@
-"""Owns the tree of calls: regions by path, with their CPU time and the GPU time that they launched.
+"""The tree of calls: regions by path, with their CPU time and the GPU time that they launched.
 
 Inclusive GPU time of a region is that of the operations that it launched, directly and through regions inside it:
 the sum of their durations. Trees of threads and ranks with equal paths are added up; --by rank keeps threads apart.
---by agent or stream divides GPU time by where it was spent; CPU time, and what ran nowhere known, stand at NULL.
+--by agent or stream divides GPU time by where it was spent; rows of NULL have CPU time, and GPU time of no known one.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _COLUMNS = ("stack", "start", "end", "id", "thread", "name")
 
 
 def calls(reading: Reading) -> Iterator[Summary]:
-    """Give the tree as a table, from the top down.
+    """Return the tree as a table, from the top down.
 
     Raises:
         RocpdError: there are no regions.
@@ -72,7 +72,7 @@ def is_lane(reading: Reading, key: Key) -> bool:
 
 
 def grown(reading: Reading) -> tuple[Names, dict[Key, Node]]:
-    """Read all regions; give one tree per division (by rank: per rank and thread).
+    """Read all regions; return one tree per division (by rank: per rank and thread).
 
     Raises:
         RocpdError: there are no regions.
@@ -80,20 +80,22 @@ def grown(reading: Reading) -> tuple[Names, dict[Key, Node]]:
     names = Names()
     trees: dict[Key, Node] = {}
     unlinked = operations = 0
-    for _, found in reading.each(_one):
-        unlinked, operations = unlinked + found.unlinked, operations + found.operations
-        codes = names.adopt(found.names)
-        for key, rows in found.trees.items():
+    for _, rank in reading.each(_of_rank):
+        unlinked, operations = unlinked + rank.unlinked, operations + rank.operations
+        codes = names.adopt(rank.names)
+        for key, rows in rank.trees.items():
             graft(trees.setdefault(key, Node()), rows, codes)
     if not trees:
         raise RocpdError("no regions in the selection")
     if unlinked:
-        reading.session.note(f"calls: {unlinked} of {operations} operations were launched by no region that is there")
+        reading.session.note(
+            f"calls: {unlinked} of {operations} operations were launched by no region of the selection"
+        )
     return names, trees
 
 
 class _Rank(NamedTuple):
-    """What one rank gives: names, trees by division, operations, and how many of them no region launched."""
+    """What one rank adds: names, trees by division, operations, and how many of them no region launched."""
 
     names: list[str | None]
     trees: dict[Key, Flat]
@@ -118,45 +120,46 @@ class _Regions(NamedTuple):
     stack: Ints
 
 
-def _one(mine: RankReading) -> _Rank:
-    """Grow the trees of one rank: of all regions, and by agent or stream of those that launched something there."""
+def _of_rank(reading: RankReading) -> _Rank:
+    """Return the trees of one rank: of all regions, and by agent or stream of those that launched something there."""
     names = Names()
-    regions = _regions(mine, names)
-    ops = read_ops(mine, Names(), stacks=True)
+    regions = _regions(reading, names)
+    ops = read_ops(reading, Names(), stacks=True)
     launcher = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
-    lane = np.where(launcher >= 0, ops.lane(mine.options.by), NULL)
-    lanes = [lane for lane in np.unique(lane).tolist() if lane != NULL] if mine.options.by in LANES else []
+    lane = np.where(launcher >= 0, ops.lane(reading.options.by), NULL)
+    lanes = [lane for lane in np.unique(lane).tolist() if lane != NULL] if reading.options.by in LANES else []
     trees: dict[Key, Flat] = {}
     for number in (NULL, *lanes):
-        own = np.flatnonzero((launcher >= 0) & (lane == number if lanes else True))
-        exact = np.int64 if total(ops.duration[own]) < 1 << 63 else object
+        chosen = np.flatnonzero((launcher >= 0) & (lane == number if lanes else True))
+        exact = np.int64 if total(ops.duration[chosen]) < 1 << 63 else object
         gpu = np.zeros(len(regions.start), exact)
-        np.add.at(gpu, launcher[own], ops.duration[own])
-        for key, tree in _grown(mine, regions, gpu, number).items():
+        np.add.at(gpu, launcher[chosen], ops.duration[chosen])
+        for key, tree in _grown(reading, regions, gpu, number).items():
             trees[key] = flat(tree) if number == NULL else launching(flat(tree))
     return _Rank(names.texts, trees, len(ops), int((launcher < 0).sum()))
 
 
-def _grown(mine: RankReading, regions: _Regions, gpu: Ints, lane: int) -> dict[Key, Node]:
-    """Grow trees of all regions, each of which launched `gpu` ns."""
+def _grown(reading: RankReading, regions: _Regions, gpu: Ints, lane: int) -> dict[Key, Node]:
+    """Return trees of all regions, each of which launched `gpu` ns."""
     trees: dict[Key, Node] = {}
-    for thread, places in grouped([regions.thread]):
-        known = None if thread[0] == NULL else thread[0]
-        key = (mine.rank.number, known) if mine.options.by is By.RANK else mine.key(lane)
-        lists = (column[places].tolist() for column in (regions.start, regions.end, regions.name, gpu))
+    for (thread,), rows in grouped([regions.thread]):
+        known = None if thread == NULL else thread
+        key = (reading.rank.number, known) if reading.options.by is By.RANK else reading.key(lane)
+        lists = (column[rows].tolist() for column in (regions.start, regions.end, regions.name, gpu))
         grow(trees.setdefault(key, Node()), zip(*lists, strict=True))
     return trees
 
 
-def _regions(mine: RankReading, names: Names) -> _Regions:
-    stack, start, end, row, thread, name = columns(mine.reader, "rocpd_region", statement("regions"), _COLUMNS)
+def _regions(reading: RankReading, names: Names) -> _Regions:
+    stack, start, end, row, thread, name = columns(reading.reader, "rocpd_region", statement("regions"), _COLUMNS)
     valid = valid_times(start, end)
-    mine.left_out["regions"] += int((~valid).sum())
-    if not valid.all() or "rocpd_region" in {**mine.reader.tables.only, **mine.reader.tables.values}:
-        # What launches may be left out: then nothing else launches in its place.
-        stack = np.where(np.isin(row, launching_rows(mine.reader)), stack, NULL)
-    codes = names.codes(name, string_texts(mine.reader, name).get)
-    messages = {number: names.code(as_text(text)) for number, text in mine.reader.rows(statement("marker_messages"))}
+    reading.left_out["regions"] += int((~valid).sum())
+    if not valid.all() or reading.reader.selects("rocpd_region"):
+        # The launching region may be left out: then no other launches in its place.
+        stack = np.where(np.isin(row, launching_rows(reading.reader)), stack, NULL)
+    codes = names.codes(name, string_texts(reading.reader, name).get)
+    rows = reading.reader.rows(statement("marker_messages"))
+    messages = {number: names.code(as_text(text)) for number, text in rows}
     if messages:
         codes = np.array([messages.get(r, c) for r, c in zip(row.tolist(), codes.tolist(), strict=True)], np.int64)
     order = np.lexsort((row, stack, -np.where(valid, end, 0), start))  # of equal ranges the lower id is outside
@@ -166,27 +169,27 @@ def _regions(mine: RankReading, names: Names) -> _Regions:
 
 def _rows(key: Key, tree: Node, names: Names, is_lane: bool) -> Iterator[Row]:
     whole = sum(node.cpu for node in tree.below.values())
-    found = _from_the_top(tree, names)
-    gpu = [node.gpu for _, _, _, node in found]
-    for place in reversed(range(len(found))):
-        parent = found[place][0]
+    nodes = _from_the_top(tree, names)
+    gpu = [node.gpu for _, _, _, node in nodes]
+    for index in reversed(range(len(nodes))):
+        parent = nodes[index][0]
         if parent is not None:
-            gpu[parent - 1] += gpu[place]
-    for number, (parent, depth, name, node) in enumerate(found, 1):
+            gpu[parent - 1] += gpu[index]
+    for number, (parent, depth, name, node) in enumerate(nodes, 1):
         share = node.cpu * 100 / whole if whole else None
         cpu = (None, None, None) if is_lane else (node.calls, node.cpu, node.own)
         yield (*key, number, parent, depth, names.texts[name], *cpu, gpu[number - 1], node.gpu, share)
 
 
 def _from_the_top(tree: Node, names: Names) -> list[tuple[int | None, int, int, Node]]:
-    """Give parent's number, depth, name and node, each below its parent; no recursion: stacks can be deep."""
-    found: list[tuple[int | None, int, int, Node]] = []
+    """Return the parent's number, depth, name and node of each, below its parent; no recursion: stacks can be deep."""
+    nodes: list[tuple[int | None, int, int, Node]] = []
     waiting: list[tuple[int | None, int, int, Node]] = [(None, 0, *item) for item in reversed(_sorted(tree, names))]
     while waiting:
-        found.append(waiting.pop())
-        _, depth, _, node = found[-1]
-        waiting += [(len(found), depth + 1, *item) for item in reversed(_sorted(node, names))]
-    return found
+        nodes.append(waiting.pop())
+        _, depth, _, node = nodes[-1]
+        waiting += [(len(nodes), depth + 1, *item) for item in reversed(_sorted(node, names))]
+    return nodes
 
 
 def _sorted(node: Node, names: Names) -> list[tuple[int, Node]]:

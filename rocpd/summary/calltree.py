@@ -1,8 +1,8 @@
-"""Owns nesting: which range lies inside which, on one thread, whatever the ranges look like.
+"""Nesting: which range lies inside which, on one thread, whatever the ranges look like.
 
-A range is inside the latest begun one that contains it as a whole. So ranges that only touch are neighbours, a range
-without length belongs to what is open around it, of equal ranges the one with the lower correlation id is outside,
-and two ranges of which neither contains the other stand side by side: each keeps its own time.
+A range is inside the one that started last of those that contain it as a whole. So ranges that only touch are
+neighbours, a range without length belongs to what is open around it, of equal ranges the one with the lower correlation
+id is outside, and two ranges of which neither contains the other stand side by side: each keeps its own time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Range: TypeAlias = tuple[int, int, int, int]
 
 
 Flat: TypeAlias = list[tuple[int, int, int, int, int, int]]
-"""A tree as rows, each behind the one above it: place of that one (-1: none), name, and what a `Node` holds."""
+"""A tree as rows, each after the one above it: number of that row (-1: none), name, and what a `Node` holds."""
 
 
 @dataclass(slots=True)
@@ -37,16 +37,16 @@ class Node:
     below: dict[int, Node] = field(default_factory=dict)
 
     def child(self, name: int) -> Node:
-        """Give the node below with a name; a new one is made."""
-        found = self.below.get(name)
-        if found is None:
-            found = self.below[name] = Node()
-        return found
+        """Return the node below with a name; a new one is made."""
+        node = self.below.get(name)
+        if node is None:
+            node = self.below[name] = Node()
+        return node
 
 
 @dataclass(slots=True)
 class _Open:
-    """A range that has begun: where its node is, when it ends, how far ranges inside cover it."""
+    """A range that has started: its node, its end [ns], how far ranges inside cover it [ns]."""
 
     node: Node
     end: int
@@ -82,38 +82,38 @@ def grow(root: Node, ranges: Iterable[Range]) -> None:
 
 
 def flat(root: Node) -> Flat:
-    """Give a tree as rows, which can be pickled however deep it is; children keep their order."""
-    found: Flat = []
+    """Return a tree as rows, which can be pickled however deep it is; children keep their order."""
+    rows: Flat = []
     waiting = [(-1, name, node) for name, node in reversed(root.below.items())]
     while waiting:
         above, name, node = waiting.pop()
-        found.append((above, name, node.calls, node.cpu, node.own, node.gpu))
-        waiting += [(len(found) - 1, name, below) for name, below in reversed(node.below.items())]
-    return found
+        rows.append((above, name, node.calls, node.cpu, node.own, node.gpu))
+        waiting += [(len(rows) - 1, name, below) for name, below in reversed(node.below.items())]
+    return rows
 
 
 def graft(root: Node, rows: Flat, codes: Sequence[int]) -> None:
-    """Add a tree that became rows to another; `codes` gives the other's numbers for its names."""
-    places: list[Node] = []
+    """Add a tree that became rows to another; `codes` are the other's numbers of its names."""
+    nodes: list[Node] = []
     for above, name, calls, cpu, own, gpu in rows:
-        node = (root if above < 0 else places[above]).child(codes[name])
+        node = (root if above < 0 else nodes[above]).child(codes[name])
         node.calls += calls
         node.cpu += cpu
         node.own += own
         node.gpu += gpu
-        places.append(node)
+        nodes.append(node)
 
 
 def launching(rows: Flat) -> Flat:
-    """Give what of a tree launched operations, directly or below: times are then those of the operations."""
+    """Return the part of a tree that launched operations, directly or below; times are those of the operations."""
     below = [gpu for *_, gpu in rows]
-    for place in reversed(range(len(rows))):
-        if rows[place][0] >= 0:
-            below[rows[place][0]] += below[place]
-    kept: Flat = []
-    places: dict[int, int] = {-1: -1}
-    for place, (above, name, _, _, _, gpu) in enumerate(rows):
-        if below[place]:
-            places[place] = len(kept)
-            kept.append((places[above], name, 0, below[place], gpu, gpu))
-    return kept
+    for row in reversed(range(len(rows))):
+        if rows[row][0] >= 0:
+            below[rows[row][0]] += below[row]
+    launched: Flat = []
+    numbers: dict[int, int] = {-1: -1}
+    for row, (above, name, _, _, _, gpu) in enumerate(rows):
+        if below[row]:
+            numbers[row] = len(launched)
+            launched.append((numbers[above], name, 0, below[row], gpu, gpu))
+    return launched

@@ -1,4 +1,4 @@
-"""Owns how agents spend their time: busy as the union of their operations, idle, gaps, and what overlaps what.
+"""How agents spend their time: busy as the union of their operations, idle, gaps, and what overlaps what.
 
 A gap runs from the latest end of all earlier operations of the agent to the start of the next one.
 """
@@ -16,7 +16,7 @@ import numpy as np
 
 from rocpd.errors import RocpdError
 from rocpd.read.names import Names
-from rocpd.summary.intervals import Union, both, length, union
+from rocpd.summary.intervals import Union, length, union, unite
 from rocpd.summary.kernel_categories import Categories, load, split
 from rocpd.summary.ops import Ops, read_ops
 from rocpd.summary.options import By
@@ -64,7 +64,7 @@ TABLES = {
             (
                 RANK,
                 AGENT,
-                Field("at_ns", "ns", "begin of the gap, from the begin of the time line"),
+                Field("at_ns", "ns", "start of the gap, from the start of the time line"),
                 Field("gap_ns", "ns", "its length"),
                 Field("before", "", "operation that ended last"),
                 Field("after", "", "operation that came next"),
@@ -110,29 +110,29 @@ class _Gap(NamedTuple):
     length: int
     rank: int
     agent: int
-    begin: int
+    start: int
     before: str | None
     after: str | None
 
     def order(self) -> tuple[int, int, int, int]:
-        """Sort the longest last, and of equal ones the first."""
-        return self.length, -self.rank, -self.agent, -self.begin
+        """Return the sort key: the longest last, and of equal ones the first."""
+        return self.length, -self.rank, -self.agent, -self.start
 
 
 def gpu_time(reading: Reading) -> Iterator[Summary]:
-    """Give busy and idle time, the gap histogram, the largest gaps, and overlap.
+    """Return busy and idle time, the gap histogram, the largest gaps, and overlap.
 
     Raises:
         RocpdError: no operation with valid timestamps.
     """
     sums: dict[Key, _Sum] = {}
     largest: list[_Gap] = []
-    for _, (own, gaps) in reading.each(partial(_one, categories=load(reading.options.categories))):
-        merge(sums, own)
+    for _, (sums_of_rank, gaps) in reading.each(partial(_of_rank, categories=load(reading.options.categories))):
+        merge(sums, sums_of_rank)
         largest = heapq.nlargest(reading.options.top, [*largest, *gaps], key=_Gap.order)
     if not sums:
         raise RocpdError("no kernels or copies in the selection")
-    if not any(found.collectives for found in sums.values()):
+    if not any(agent.collectives for agent in sums.values()):
         reading.session.note("no communication kernels found")
     ordered = [(key, sums[key]) for key in sorted(sums, key=order_of)]
     yield reading.summary(TABLES["gpu-time"], (_busy_row(*item) for item in ordered), By.AGENT)
@@ -142,33 +142,33 @@ def gpu_time(reading: Reading) -> Iterator[Summary]:
     yield reading.summary(TABLES["overlap"], (_overlap_row(*item) for item in ordered), By.AGENT)
 
 
-def _one(mine: RankReading, categories: Categories) -> tuple[dict[Key, _Sum], list[_Gap]]:
-    """Add up the agents (by stream: the streams) of one rank; give its largest gaps too."""
+def _of_rank(reading: RankReading, categories: Categories) -> tuple[dict[Key, _Sum], list[_Gap]]:
+    """Return the sums of the agents (by stream: the streams) of one rank, and its largest gaps."""
     names = Names()
     sums: dict[Key, _Sum] = {}
     largest: list[_Gap] = []
-    for lane, ops in read_ops(mine, names).lanes(mine.options.by):
+    for lane, ops in read_ops(reading, names).lanes(reading.options.by):
         gaps = gaps_of(ops)
-        key = key_of(mine.options.by or By.AGENT, mine.rank, lane)
+        key = key_of(reading.options.by or By.AGENT, reading.rank, lane)
         merge(sums, {key: _sum(ops, split(ops, categories, names), gaps[0])})
-        most = np.argsort(-gaps[0], kind="stable")[: mine.options.top]
-        for length_, begin, *around in zip(*(column[most].tolist() for column in gaps), strict=True):
+        most = np.argsort(-gaps[0], kind="stable")[: reading.options.top]
+        for length_, start, *around in zip(*(column[most].tolist() for column in gaps), strict=True):
             before, after = (names.texts[code] for code in around)
-            largest.append(_Gap(length_, mine.rank.number, int(ops.agent[0]), begin, before, after))
-    return sums, heapq.nlargest(mine.options.top, largest, key=_Gap.order)
+            largest.append(_Gap(length_, reading.rank.number, int(ops.agent[0]), start, before, after))
+    return sums, heapq.nlargest(reading.options.top, largest, key=_Gap.order)
 
 
-def _sum(ops: Ops, places: Mapping[str, Ints], gaps: Ints) -> _Sum:
-    """Add up one agent."""
-    compute, communication, copy = (_union(ops, places[kind]) for kind in ("compute", "communication", "copy"))
-    working = both(compute, communication)
+def _sum(ops: Ops, kinds: Mapping[str, Ints], gaps: Ints) -> _Sum:
+    """Return the sum of one agent."""
+    compute, communication, copy = (_union(ops, kinds[kind]) for kind in ("compute", "communication", "copy"))
+    working = unite(compute, communication)
     gap = Spread()
     gap.add(gaps)
     return _Sum(
         operations=len(ops),
-        collectives=len(places["communication"]),
+        collectives=len(kinds["communication"]),
         span=int(ops.end.max() - ops.start.min()),
-        busy=length(both(working, copy)),
+        busy=length(unite(working, copy)),
         total=total(ops.duration),
         compute=length(compute),
         communication=length(communication),
@@ -178,18 +178,18 @@ def _sum(ops: Ops, places: Mapping[str, Ints], gaps: Ints) -> _Sum:
     )
 
 
-def _union(ops: Ops, places: Ints) -> Union:
-    return union(ops.start[places], ops.end[places])
+def _union(ops: Ops, rows: Ints) -> Union:
+    return union(ops.start[rows], ops.end[rows])
 
 
 def gaps_of(ops: Ops) -> tuple[Ints, Ints, Ints, Ints]:
-    """Give the gaps of one agent or stream: length [ns], begin [ns], name before, name after."""
+    """Return the gaps of one agent or stream: length [ns], start [ns], name before, name after."""
     order = np.lexsort((ops.end, ops.start))
     start, end, name = ops.start[order], ops.end[order], ops.name[order]
     latest = np.maximum.accumulate(end)
-    places = np.flatnonzero(start[1:] > latest[:-1]) + 1
+    after = np.flatnonzero(start[1:] > latest[:-1]) + 1
     last = np.maximum.accumulate(np.where(end == latest, np.arange(len(end)), 0))
-    return start[places] - latest[places - 1], latest[places - 1], name[last[places - 1]], name[places]
+    return start[after] - latest[after - 1], latest[after - 1], name[last[after - 1]], name[after]
 
 
 def _busy_row(key: Key, s: _Sum) -> Row:
@@ -208,8 +208,8 @@ def _overlap_row(key: Key, s: _Sum) -> Row:
 
 def _gap_sums(reading: Reading, ordered: list[tuple[Key, _Sum]]) -> list[tuple[Key, Spread]]:
     if reading.by is not None:
-        return [(key, found.gap) for key, found in ordered]
-    return [((), sum((found.gap for _, found in ordered), Spread()))]
+        return [(key, agent.gap) for key, agent in ordered]
+    return [((), sum((agent.gap for _, agent in ordered), Spread()))]
 
 
 def _histogram(key: Key, gap: Spread) -> Iterator[Row]:
@@ -233,4 +233,4 @@ def _labels() -> list[str]:
 def _largest_rows(reading: Reading, largest: list[_Gap]) -> Iterator[Row]:
     for gap in largest:
         agent = None if gap.agent == NULL else gap.agent
-        yield (gap.rank, agent, gap.begin + reading.offset(gap.rank), gap.length, gap.before, gap.after)
+        yield (gap.rank, agent, gap.start + reading.offset(gap.rank), gap.length, gap.before, gap.after)

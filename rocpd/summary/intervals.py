@@ -1,4 +1,4 @@
-"""Owns arithmetic of intervals [start, end) in whole nanoseconds: unions, lengths, overlaps, shares of a time grid.
+"""Arithmetic of intervals [start, end) in whole nanoseconds: unions, lengths, overlaps, shares of a time grid.
 
 A union is a pair of arrays, sorted, disjoint and not touching. Intervals without length vanish in a union.
 """
@@ -15,7 +15,7 @@ Union: TypeAlias = tuple[Ints, Ints]
 
 
 def union(start: Ints, end: Ints) -> Union:
-    """Unite intervals in any order; those that touch become one.
+    """Return the union of intervals in any order; those that touch become one.
 
     >>> [a.tolist() for a in union(np.array([5, 0, 2, 9]), np.array([7, 2, 4, 9]))]
     [[0, 5], [4, 7]]
@@ -31,22 +31,22 @@ def union(start: Ints, end: Ints) -> Union:
 
 
 def length(parts: Union) -> int:
-    """Total length of a union [ns]."""
+    """Return the total length of a union [ns]."""
     return int((parts[1] - parts[0]).sum())
 
 
-def both(one: Union, other: Union) -> Union:
-    """Unite two unions."""
+def unite(one: Union, other: Union) -> Union:
+    """Return the union of two unions."""
     return union(np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]]))
 
 
 def covered(parts: Union, times: Ints) -> Ints:
-    """Say how much of a union lies before each of `times` [ns]."""
+    """Return how much of a union lies before each of `times` [ns]."""
     start, end = parts
     if not len(start):
         return np.zeros(len(times), np.int64)
     before = np.concatenate([[0], np.cumsum(end - start)])
     index = np.searchsorted(start, times, side="right")
     inside = np.where(index > 0, np.minimum(times, end[index - 1]) - start[index - 1], 0)
-    found: Ints = np.where(index > 0, before[np.maximum(index - 1, 0)] + inside, 0)
-    return found
+    length_before: Ints = np.where(index > 0, before[np.maximum(index - 1, 0)] + inside, 0)
+    return length_before

@@ -1,9 +1,9 @@
-"""Owns launching: how long operations queue behind their call, and how long GPUs wait for the CPU.
+"""Launching: how long operations queue after their call, and how long GPUs wait for the CPU.
 
 The delay runs from the return of the call that launched an operation to its start; an operation that starts before
 its call returns has none. A GPU waits for the CPU while it is idle and its next operation has not been launched.
-Windows and filters say which operations count; calls are those of the whole trace: most operations at the begin of a
-window were launched before it.
+Windows and filters select operations; calls are those of the whole trace: most operations at the start of a window
+were launched before it.
 """
 
 from __future__ import annotations
@@ -95,17 +95,17 @@ _Delays = dict[Key, dict[str | None, _Delay]]  # division -> name -> delays
 
 
 def launch(reading: Reading) -> Iterator[Summary]:
-    """Give delays by name, and how long agents wait for the CPU.
+    """Return delays by name, and how long agents wait for the CPU.
 
     Raises:
         RocpdError: no operation, or none whose call was recorded.
     """
     delays: _Delays = {}
     sums: dict[Key, _Sum] = {}
-    for _, (named, own) in reading.each(partial(_one, step=is_step(reading.options.step_marker))):
-        for key, found in named.items():
-            merge(delays.setdefault(key, {}), found)
-        merge(sums, own)
+    for _, (delays_of_rank, sums_of_rank) in reading.each(partial(_of_rank, step=is_step(reading.options.step_marker))):
+        for key, named in delays_of_rank.items():
+            merge(delays.setdefault(key, {}), named)
+        merge(sums, sums_of_rank)
     if not sums:
         raise RocpdError("no kernels or copies in the selection")
     if not delays:
@@ -115,74 +115,73 @@ def launch(reading: Reading) -> Iterator[Summary]:
     yield reading.summary(TABLES["bottleneck"], rows, By.AGENT)
 
 
-def _one(mine: RankReading, step: re.Pattern[str]) -> tuple[_Delays, dict[Key, _Sum]]:
-    """Give the delays of one rank, and how long its agents wait."""
+def _of_rank(reading: RankReading, step: re.Pattern[str]) -> tuple[_Delays, dict[Key, _Sum]]:
+    """Return the delays of one rank, and how long its agents wait."""
     names = Names()
-    ops = read_ops(mine, names, stacks=True)
-    links = link(mine.reader, ops)
-    steps = sum(bool(step.search(text)) for text, _, _ in ranges(mine.reader))
-    begun = started(mine, ops)[links.linked]
-    return _delays(mine, names, ops.take(links.linked), begun, links), _sums(mine, ops, links, steps)
+    ops = read_ops(reading, names, stacks=True)
+    links = link(reading.reader, ops)
+    steps = sum(bool(step.search(text)) for text, _, _ in ranges(reading.reader))
+    start = started(reading, ops)[links.linked]
+    return _delays(reading, names, ops.take(links.linked), start, links), _sums(reading, ops, links, steps)
 
 
-def _delays(mine: RankReading, names: Names, ops: Ops, begun: Ints, links: Links) -> _Delays:
-    found: _Delays = {}
-    delay = np.maximum(begun - links.end, 0)
+def _delays(reading: RankReading, names: Names, ops: Ops, start: Ints, links: Links) -> _Delays:
+    delays: _Delays = {}
+    delay = np.maximum(start - links.end, 0)
     api = np.where(links.first, links.end - links.start, 0)
-    lane = ops.lane(mine.options.by)
-    for (name, place), rows in grouped([ops.name, lane]):
+    for (name, lane), rows in grouped([ops.name, ops.lane(reading.options.by)]):
         spread = Spread()
         spread.add(delay[rows])
-        own = _Delay(spread, total(api[rows]), total(ops.duration[rows]))
-        merge(found.setdefault(mine.key(place), {}), {names.texts[name]: own})
-    return found
+        added = _Delay(spread, total(api[rows]), total(ops.duration[rows]))
+        merge(delays.setdefault(reading.key(lane), {}), {names.texts[name]: added})
+    return delays
 
 
-def _sums(mine: RankReading, ops: Ops, links: Links, steps: int) -> dict[Key, _Sum]:
+def _sums(reading: RankReading, ops: Ops, links: Links, steps: int) -> dict[Key, _Sum]:
     submitted = np.full(len(ops), NULL, np.int64)
     submitted[links.linked] = links.end
     api, calls = np.zeros((2, len(ops)), np.int64)
     api[links.linked] = np.where(links.first, links.end - links.start, 0)
     calls[links.linked] = links.first
-    found: dict[Key, _Sum] = {}
-    for (place,), rows in grouped([ops.lane(mine.options.by)]):
-        own = ops.take(rows)
-        idle, bound, unknown = _waiting(own, submitted[rows])
+    sums: dict[Key, _Sum] = {}
+    for (lane,), rows in grouped([ops.lane(reading.options.by)]):
+        ran = ops.take(rows)
+        idle, bound, unknown = _waiting(ran, submitted[rows])
         added = _Sum(
-            operations=len(own),
+            operations=len(ran),
             launched=int((submitted[rows] != NULL).sum()),
             launches=int(calls[rows].sum()),
             steps=steps,
             api=total(api[rows]),
-            gpu=total(own.duration),
-            span=int(own.end.max() - own.start.min()),
+            gpu=total(ran.duration),
+            span=int(ran.end.max() - ran.start.min()),
             idle=idle,
             bound=bound,
             unknown=unknown,
         )
-        merge(found, {key_of(mine.options.by or By.AGENT, mine.rank, place): added})
-    return found
+        merge(sums, {key_of(reading.options.by or By.AGENT, reading.rank, lane): added})
+    return sums
 
 
 def _waiting(ops: Ops, submitted: Ints) -> tuple[int, int, int]:
-    """Give how long an agent was idle, how much of that before the next launch, and how much nobody knows [ns]."""
+    """Return how long an agent was idle, how much of that before the next launch, and how much unknown [ns]."""
     order = np.lexsort((ops.end, ops.start))
     start, submitted = ops.start[order], submitted[order]
     latest = np.maximum.accumulate(ops.end[order])
-    places = np.flatnonzero(start[1:] > latest[:-1]) + 1
-    begin, end, known = latest[places - 1], start[places], submitted[places]
-    unknown = int((end - begin)[known == NULL].sum())
-    bound = np.minimum(end, known) - begin
-    return int((end - begin).sum()), int(bound[bound > 0].sum()), unknown
+    after = np.flatnonzero(start[1:] > latest[:-1]) + 1
+    idle_from, idle_to, known = latest[after - 1], start[after], submitted[after]
+    idle = idle_to - idle_from
+    bound = np.minimum(idle_to, known) - idle_from
+    return int(idle.sum()), int(bound[bound > 0].sum()), int(idle[known == NULL].sum())
 
 
 def _delay_rows(delays: _Delays) -> Iterator[Row]:
     for key in sorted(delays, key=order_of):
-        found = [(name, own, own.spread.moments) for name, own in delays[key].items()]
-        for name, own, m in sorted(found, key=lambda item: (-item[2].total, item[0] or "")):
-            middle = (own.spread.quantile(0.5), own.spread.quantile(0.95))
-            ratio = own.api / own.gpu if own.gpu else None
-            yield (*key, name, m.calls, m.total, m.mean, *middle, m.longest, own.api, own.gpu, ratio)
+        named = [(name, delay, delay.spread.moments) for name, delay in delays[key].items()]
+        for name, delay, m in sorted(named, key=lambda item: (-item[2].total, item[0] or "")):
+            middle = (delay.spread.quantile(0.5), delay.spread.quantile(0.95))
+            ratio = delay.api / delay.gpu if delay.gpu else None
+            yield (*key, name, m.calls, m.total, m.mean, *middle, m.longest, delay.api, delay.gpu, ratio)
 
 
 def _sum_row(s: _Sum) -> Row:

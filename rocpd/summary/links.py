@@ -1,4 +1,4 @@
-"""Owns the calls that launched operations, by the rule of `rocpd.trace.launch`: when, and what each started first."""
+"""Finds the calls that launched operations, by the rule of `rocpd.trace.launch`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Links:
     """For each operation of a rank the call that launched it.
 
     Args:
-        linked: places of the operations whose call is known.
+        linked: numbers of the operations whose call is known.
         start, end: of their calls [ns].
         first: whether the operation is the first one of its call: a graph launch starts many.
     """
@@ -55,12 +55,12 @@ def launching_rows(reader: RankReader) -> Ints:
     return row[launches(*call)]
 
 
-def started(mine: RankReading, ops: Ops) -> Ints:
-    """Give when each operation began, also where its begin was cut off at the edge of a window."""
-    if not mine.reader.tables.values:
+def started(reading: RankReading, ops: Ops) -> Ints:
+    """Return the start of each operation [ns], also where the edge of a window cut it off."""
+    if not reading.reader.tables.values:
         return ops.start
-    whole = read_ops(mine.whole(), Names())
+    whole = read_ops(reading.whole(), Names())
     codes = whole.row * 2 + whole.kind
     order = np.argsort(codes)
-    found: Ints = whole.start[order][np.searchsorted(codes[order], ops.row * 2 + ops.kind)]
-    return found
+    start: Ints = whole.start[order][np.searchsorted(codes[order], ops.row * 2 + ops.kind)]
+    return start

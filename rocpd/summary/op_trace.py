@@ -1,4 +1,4 @@
-"""Owns the list of every GPU operation in order, each with the gap before it."""
+"""The list of every GPU operation in order, each with the gap before it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ TABLES = {
             RANK,
             AGENT,
             Field("stream", "", "HIP stream id", True),
-            Field("number", "", "place on its agent (or stream), from 1"),
+            Field("number", "", "position on its agent (or stream), from 1"),
             Field("gap_ns", "ns", "from the latest end of all before it, 0 while one still runs, NULL for the first"),
-            Field("start_ns", "ns", "start, from the begin of the time line"),
+            Field("start_ns", "ns", "start, from the start of the time line"),
             Field("duration_ns", "ns", "end - start"),
             Field("kind", "", "kernel or copy", True),
             Field("name", "", "kernel, or direction of the copy"),
@@ -49,7 +49,7 @@ class Trace(NamedTuple):
     Args:
         names: texts of `name`.
         agent, stream: ids, `NULL` where unknown.
-        number: place in the lane, from 1.
+        number: position in the lane, from 1.
         gap: time since the latest end of all before it [ns], 0 while one still runs, `NULL` for the first.
         start: as recorded [ns].
         duration: [ns].
@@ -87,19 +87,19 @@ def op_trace(reading: Reading) -> Iterator[Summary]:
 
 
 def _rows(reading: Reading) -> Iterator[Row]:
-    for rank, found in traces(reading):
-        lists = (column.tolist() for column in found[1:])
+    for rank, trace in traces(reading):
+        lists = (column.tolist() for column in trace[1:])
         for agent, stream, number, gap, start, length, kind, name in zip(*lists, strict=True):
             known = (None if agent == NULL else agent, None if stream == NULL else stream)
             times = (None if gap == NULL else gap, start, length)
-            yield (rank.number, *known, number, *times, _KINDS[kind], found.names[name])
+            yield (rank.number, *known, number, *times, _KINDS[kind], trace.names[name])
 
 
 def traces(reading: Reading) -> Iterator[tuple[Rank, Trace]]:
-    """Give the operations of each rank that has some; starts count from the begin of the time line."""
-    for rank, found in reading.each(_one):
-        if len(found.start):
-            yield rank, found._replace(start=found.start + reading.offset(rank.number))
+    """Yield the operations of each rank that has some; starts count from the start of the time line."""
+    for rank, trace in reading.each(_of_rank):
+        if len(trace.start):
+            yield rank, trace._replace(start=trace.start + reading.offset(rank.number))
 
 
 def _batches(reading: Reading) -> pa.RecordBatchReader:
@@ -109,21 +109,21 @@ def _batches(reading: Reading) -> pa.RecordBatchReader:
     schema = pa.schema({**whole, "kind": pa.string(), "name": pa.string()})
 
     def read() -> Iterator[pa.RecordBatch]:
-        for rank, found in traces(reading):
-            numbers = [pa.array(column, mask=column == NULL) for column in found[1:-2]]
-            kind = pa.array(_KINDS).take(pa.array(found.kind))
-            name = pa.array(found.names, pa.string()).take(pa.array(found.name))
+        for rank, trace in traces(reading):
+            numbers = [pa.array(column, mask=column == NULL) for column in trace[1:-2]]
+            kind = pa.array(_KINDS).take(pa.array(trace.kind))
+            name = pa.array(trace.names, pa.string()).take(pa.array(trace.name))
             ranks = pa.array(np.full(len(kind), rank.number))
             yield pa.record_batch([ranks, *numbers, kind, name], schema=schema)
 
     return pa.RecordBatchReader.from_batches(schema, read())
 
 
-def _one(mine: RankReading) -> Trace:
-    """Put the operations of one rank in order."""
+def _of_rank(reading: RankReading) -> Trace:
+    """Return the operations of one rank in order."""
     names = Names()
-    ops = read_ops(mine, names)
-    lanes = [_lane(own) for _, own in ops.lanes(mine.options.by)] or [(np.empty(0, np.int64),) * 8]
+    ops = read_ops(reading, names)
+    lanes = [_lane(ran) for _, ran in ops.lanes(reading.options.by)] or [(np.empty(0, np.int64),) * 8]
     return Trace(names.texts, *map(np.concatenate, zip(*lanes, strict=True)))
 
 

@@ -1,4 +1,4 @@
-"""Owns the GPU operations of one rank, kernels and copies, as columns in the order in which each agent ran them.
+"""Reads the GPU operations of one rank, kernels and copies, as columns in the order in which each agent ran them.
 
 Memory: one rank at a time, about 80 bytes per operation. Rows with invalid timestamps are left out and counted.
 """
@@ -38,7 +38,7 @@ class Ops:
         start, end: as recorded [ns].
         agent, stream: ids, `NULL` where unknown.
         name: number in `Names`.
-        stack: correlation id, equal to that of the call that launched it; `NULL` where unknown or not asked for.
+        stack: stack id, by which its call is found; `NULL` where unknown or not asked for.
     """
 
     kind: Ints
@@ -58,16 +58,16 @@ class Ops:
         """Length of each operation [ns]."""
         return self.end - self.start
 
-    def take(self, places: Ints) -> Ops:
-        """Give some of the operations, in the order of `places`."""
-        return Ops(*(column[places] for column in self._all()))
+    def take(self, rows: Ints) -> Ops:
+        """Return some of the operations, in the order of their numbers in `rows`."""
+        return Ops(*(column[rows] for column in self._all()))
 
     def lane(self, by: By | None) -> Ints:
-        """Give where each operation ran: its agent, or its stream when that is what divides."""
+        """Return where each operation ran: its agent, or its stream when that is what divides."""
         return self.stream if by is By.STREAM else self.agent
 
     def lanes(self, by: By | None) -> Iterator[tuple[int, Ops]]:
-        """Give the operations of each agent, or of each stream when that is what divides."""
+        """Yield the operations of each agent, or of each stream when that is what divides."""
         lane = self.lane(by)
         for number in np.unique(lane).tolist():
             yield number, self.take(np.flatnonzero(lane == number))
@@ -77,27 +77,27 @@ class Ops:
 
 
 def kernel_texts(reader: RankReader, names: KernelNames, ids: Ints) -> dict[int, str | None]:
-    """Give kernel id -> name."""
+    """Return kernel id -> name."""
     return texts_by_id(reader, names_of_kernels(names) + _AMONG, ids)
 
 
 def string_texts(reader: RankReader, ids: Ints) -> dict[int, str | None]:
-    """Give string id -> text."""
+    """Return string id -> text."""
     return texts_by_id(reader, _STRINGS + _AMONG, ids)
 
 
-def read_ops(mine: RankReading, names: Names, stacks: bool = False) -> Ops:
-    """Read the operations of a rank; `stacks` also reads which call launched each."""
-    reader = mine.reader
+def read_ops(reading: RankReading, names: Names, stacks: bool = False) -> Ops:
+    """Read the operations of a rank; `stacks` also reads their stack ids."""
+    reader = reading.reader
     kernels = _read(reader, "rocpd_kernel_dispatch", "kernels", stacks)
     copies = _read(reader, "rocpd_memory_copy", "memory_copies", stacks)
-    kernels[5] = names.codes(kernels[5], kernel_texts(reader, mine.options.kernel_names, kernels[5]).get)
+    kernels[5] = names.codes(kernels[5], kernel_texts(reader, reading.options.kernel_names, kernels[5]).get)
     copies[5] = names.codes(copies[5], string_texts(reader, copies[5]).get)
     kind = np.repeat(np.array([KERNEL, COPY], np.int64), [len(kernels[0]), len(copies[0])])
     row, start, end, agent, stream, name, stack = (np.concatenate(pair) for pair in zip(kernels, copies, strict=True))
     whole = Ops(kind, row, start, end, agent, stream, name, stack)
     valid = valid_times(start, end)
-    mine.left_out["GPU operations"] += int((~valid).sum())
+    reading.left_out["GPU operations"] += int((~valid).sum())
     order = np.lexsort((row, kind, end, start, agent))
     return whole.take(order[valid[order]])
 
@@ -105,5 +105,5 @@ def read_ops(mine: RankReading, names: Names, stacks: bool = False) -> Ops:
 def _read(reader: RankReader, base: str, name: str, stacks: bool) -> list[Ints]:
     if stacks:
         return columns(reader, base, _LINKED.format(statement(name)), _COLUMNS)
-    found = columns(reader, base, statement(name), _COLUMNS[:-1])
-    return [*found, np.full(len(found[0]), NULL)]
+    known = columns(reader, base, statement(name), _COLUMNS[:-1])
+    return [*known, np.full(len(known[0]), NULL)]

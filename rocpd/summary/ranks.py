@@ -14,7 +14,7 @@ import numpy as np
 from rocpd.errors import RocpdError
 from rocpd.read.names import Names
 from rocpd.summary.collectives import Channel, Group, Waiting, channels, listed, match
-from rocpd.summary.intervals import both, covered, length, union
+from rocpd.summary.intervals import covered, length, union, unite
 from rocpd.summary.kernel_categories import Categories, load, split
 from rocpd.summary.ops import Ops, read_ops
 from rocpd.summary.options import LANES, By
@@ -259,7 +259,7 @@ def _heat(ops: Ops, places: Mapping[str, Ints], slices: _Slices, rank: int) -> F
     compute, communication, copy = (
         union(ops.start[own], ops.end[own]) for own in (places[kind] for kind in ("compute", "communication", "copy"))
     )
-    busy = both(both(compute, communication), copy)
+    busy = unite(unite(compute, communication), copy)
     inside = [np.diff(covered(part, edges)) * 100 / slices.width for part in (busy, compute, communication)]
     return np.array(inside).T
 

@@ -163,4 +163,4 @@ def test_gpu_time_by_agent_and_stream(open_job: OpenJob) -> None:
 def test_work_without_a_call_is_told(open_job: OpenJob) -> None:
     session = open_job(job().kernel("k", 1, 9, stack=77))
     assert cells(session, "calls", "gpu_ns")[0] == 12
-    assert session.notes == ["calls: 1 of 3 operations were launched by no region that is there"]
+    assert session.notes == ["calls: 1 of 3 operations were launched by no region of the selection"]

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.summary.intervals import both, covered, length, union
+from rocpd.summary.intervals import covered, length, union, unite
 from rocpd.types import Ints
 
 SPANS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)), max_size=12)
@@ -25,7 +25,7 @@ def points(spans: list[tuple[int, int]]) -> set[int]:
 def test_against_counting(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> None:
     first, second = union(*arrays(one)), union(*arrays(other))
     assert length(first) == len(points(one))
-    assert length(both(first, second)) == len(points(one) | points(other))
+    assert length(unite(first, second)) == len(points(one) | points(other))
     assert all(a < b for a, b in zip(first[1][:-1], first[0][1:], strict=True))
     edges = np.arange(-2, 60)
     assert covered(first, edges).tolist() == [sum(at < edge for at in points(one)) for edge in edges.tolist()]

@@ -311,8 +311,9 @@ def _view_columns(lines: Iterable[str], tables: Sequence[ViewTable], named: Mapp
         kind = Kind(said.kind) if said.kind else _kind_of(source.table if source else named.get(alias, ""), column)
         if kind is None:
             raise ValueError(f"say {{integer}}, {{real}}, {{text}} or {{json}} after meaning and unit: {line.strip()}")
-        is_looked_up = source and source.key and source.table in REFERENCE_TABLES
-        lookup = Lookup(source.table, column, source.key) if source and is_looked_up else None
+        lookup = None
+        if source and source.key and source.table in REFERENCE_TABLES:
+            lookup = Lookup(source.table, column, source.key)
         yield ViewColumn(match["name"], said.doc, said.unit, kind, match["expression"], lookup)
 
 

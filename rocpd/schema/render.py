@@ -125,6 +125,14 @@ def rank_select(
     return text + (f"\nGROUP BY {chosen.group_by}" if chosen.group_by else "")
 
 
+def identity(chosen: View, tables: RankTables) -> dict[str, str]:
+    """Return the columns that a view of rows ends with: `rank` and, where it has none, `hostname`."""
+    if tables.rank is None:
+        return {}
+    host = {} if _has_hostname(chosen) else {"hostname": quote_text(tables.hostname)}
+    return {"rank": str(tables.rank)} | host
+
+
 def aggregate_text(name: str) -> str:
     """Return the SELECT of a view that is written over other views, such as top_kernels, to be taken apart.
 
@@ -144,17 +152,9 @@ def _over_views(chosen: View, with_rank: bool) -> str:
 
 
 def _with_identity(rows: View) -> str:
-    """A stored view of a file with one rank, which leaves them out, with `rank` and `hostname`."""
+    """What to select from for a view of rows with `rank` and `hostname`, which views stored for one rank leave out."""
     host = "" if _has_hostname(rows) else ', (SELECT "hostname" FROM "rocpd_info_node" LIMIT 1) AS "hostname"'
     return f'(SELECT *, 0 AS "rank"{host} FROM {quote_name(rows.name)})'
-
-
-def identity(chosen: View, tables: RankTables) -> dict[str, str]:
-    """Return the columns that a view of rows ends with: `rank` and, where it has none, `hostname`."""
-    if tables.rank is None:
-        return {}
-    host = {} if _has_hostname(chosen) else {"hostname": quote_text(tables.hostname)}
-    return {"rank": str(tables.rank)} | host
 
 
 def _has_hostname(chosen: View) -> bool:

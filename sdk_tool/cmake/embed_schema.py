@@ -27,7 +27,7 @@ def is_in(item: BaseTable | TableColumn) -> bool:
 
 
 def table_text(name: str) -> str:
-    """Give a table's CREATE statement without what later versions add."""
+    """Return a table's CREATE statement without what later versions add."""
     newer = {column.name for column in table(name).columns if not is_in(column)}
     lines = strip_comments(table(name).text).splitlines()
     kept = [line for line in lines if not (m := re.match(r'    "(\w+)"', line)) or m[1] not in newer]
@@ -35,7 +35,7 @@ def table_text(name: str) -> str:
 
 
 def statements() -> list[str]:
-    """Give all statements: tables, plain views, readable views."""
+    """Return all statements: tables, plain views, readable views."""
     names = [name for name in TABLES if is_in(table(name))]
     part = RankTables(SUFFIX, {name: tuple(c.name for c in table(name).columns if is_in(c)) for name in names})
     plain = [f'CREATE VIEW "{name}" AS\nSELECT * FROM "{name}{SUFFIX}";' for name in names]

@@ -1,4 +1,4 @@
-"""Versions and suffixes: what is ours, told by structure and not by number."""
+"""Versions and suffixes: files are recognised by structure, not by number."""
 
 from __future__ import annotations
 

@@ -6,12 +6,11 @@ The only module that knows both the federation and what is built on it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
-from rocpd.convert.options import AgentIndex, ConvertOptions, Split
+from rocpd.convert.options import ConvertOptions, FormatOptions
 from rocpd.federate import limits as standard
 from rocpd.federate.connect import HowToOpen, Inputs, Workers, open_job
 from rocpd.federate.federation import Federation, Notes, OnNote
@@ -79,23 +78,14 @@ class Session(Federation):
         options = Options(division, names, file, step_marker, sequence, bins, top)
         return summary(self, name, options)
 
-    def convert(  # noqa: PLR0913 (keywords, each an everyday choice)
+    def convert(
         self,
         form: str,
         path: str | Path = "out",
         *,
         force: bool = False,
-        group_by_queue: bool = False,
-        agent_index_value: str | AgentIndex = AgentIndex.RELATIVE,
-        kernel_rename: bool = False,
-        annotate_args: bool = False,
-        annotate_pmc: bool = False,
-        split: str | Split | None = None,
-        gzip: bool = False,
-        stats: bool = False,
-        views: Iterable[str] = (),
-        arrow_stream: bool = False,
         on_progress: Progress | None = None,
+        **options: Unpack[FormatOptions],
     ) -> tuple[Path, ...]:
         """Write the ranks, with the rows that count, as a trace or tables; return the paths written.
 
@@ -104,17 +94,9 @@ class Session(Federation):
             path: the output, relative to the working folder: with an ending of the format (`out.pftrace`) it is
                 written as given, without one it is the base name that the format completes.
             force: replace existing outputs.
-            group_by_queue: one track per agent and HSA queue instead of HIP stream.
-            agent_index_value: which index of an agent its name shows: `absolute`, `relative` or `type-relative`.
-            kernel_rename: the text of the enclosing marker names a kernel.
-            annotate_args: API calls carry their arguments.
-            annotate_pmc: dispatches carry their counter values.
-            split: `rank` or `node`: one output for each instead of one for all.
-            gzip: compress outputs; so does a path that ends in `.gz`.
-            stats: also write the statistics files of rocprofv3.
-            views: readable views to write: parquet (none: those that make up a trace), arrow (one, default kernels).
-            arrow_stream: write the streaming format instead of a file.
             on_progress: called now and then with (rows done, rows in all).
+            options: what the format reads of `group_by_queue`, `agent_index_value`, `kernel_rename`, `annotate_args`,
+                `annotate_pmc`, `split`, `gzip`, `stats`, `views`, `arrow_stream`; `rocpd convert --help` explains them.
 
         Raises:
             UsageError: an unknown format, or an option that it does not read.
@@ -125,27 +107,10 @@ class Session(Federation):
 
         entry = find(form)
         place = destination(os.fspath(path), Path(), endings_of([entry]))
-        options = ConvertOptions.at(
-            place,
-            force,
-            group_by_queue=group_by_queue,
-            agent_index_value=member(AgentIndex, "agent_index_value", agent_index_value),
-            kernel_rename=kernel_rename,
-            annotate_args=annotate_args,
-            annotate_pmc=annotate_pmc,
-            split=split and member(Split, "split", split),
-            gzip=gzip,
-            stats=stats,
-            views=tuple(views),
-            arrow_stream=arrow_stream,
-        )
-        usual = ConvertOptions.at(place, force, gzip=False)
-        names = (field.name for field in fields(options))
-        changed = [name for name in names if getattr(options, name) != getattr(usual, name)]
-        without_effect = check_options([entry], changed)
+        without_effect = check_options([entry], options)
         if without_effect:
             self.note(f"without effect on {entry.name}: {', '.join(without_effect)}")
-        return entry.write(self, options, on_progress)
+        return entry.write(self, ConvertOptions.of(place, force, options), on_progress)
 
     def merge(self, path: str | Path, *, force: bool = False, on_progress: Progress | None = None) -> Path:
         """Write all ranks, with their selected rows, into one SQLite file; return its path.

@@ -10,9 +10,9 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
-from rocpd.option import Heading, Option
+from rocpd.option import Heading, Option, member
 from rocpd.output import Destination
 
 GZIP = ".gz"
@@ -38,6 +38,21 @@ def _views() -> Iterable[str]:
     from rocpd.schema.load import VIEWS
 
     return VIEWS
+
+
+class FormatOptions(TypedDict, total=False):
+    """What Python callers can ask of formats, as keywords; the fields of `ConvertOptions` say what each means."""
+
+    group_by_queue: bool
+    agent_index_value: str | AgentIndex
+    kernel_rename: bool
+    annotate_args: bool
+    annotate_pmc: bool
+    split: str | Split
+    gzip: bool
+    stats: bool
+    views: Iterable[str]
+    arrow_stream: bool
 
 
 @dataclass(frozen=True)
@@ -83,6 +98,21 @@ class ConvertOptions:
     ] = ()
     arrow_stream: Annotated[bool, Option("Write a stream, not a file.")] = False
     further: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, place: Destination, force: bool, options: FormatOptions) -> ConvertOptions:
+        """Return the options of a Python caller, with which outputs go to `place`.
+
+        Raises:
+            UsageError: a word that names no choice.
+        """
+        fields: dict[str, Any] = {"gzip": False, **options}
+        for name, choices in (("agent_index_value", AgentIndex), ("split", Split)):
+            if fields.get(name) is not None:
+                fields[name] = member(choices, name, fields[name])
+        if "views" in fields:
+            fields["views"] = tuple(fields["views"])
+        return cls.at(place, force, **fields)
 
     @classmethod
     def at(cls, place: Destination, force: bool, **fields: Any) -> ConvertOptions:

@@ -1,1 +1,1 @@
-"""The engine: paths in, one read-only database out. Stages: source, open, identify, attach, unify, align, query."""
+"""Makes many files answer as one read-only database; `federation` puts `open`, `select`, `plan` and `run` together."""

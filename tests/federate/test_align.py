@@ -1,4 +1,4 @@
-"""Clock domains: which ranks share a clock, and what is added to lay different clocks on one time line."""
+"""Clock domains: which ranks share a clock, and what is added to align different clocks on one time line."""
 
 from __future__ import annotations
 
@@ -58,28 +58,28 @@ DOMAINS = [Domain("m", (0, 1), 100, 260), Domain("n", (2,), 5000, 5100)]
     ],
 )
 def test_offsets(how: Align, offsets: dict[int, int], note: str | None) -> None:
-    found = align(how, DOMAINS, SPANS)
-    assert found.offsets == offsets
-    assert (found.note or "").startswith(note or "")
-    assert (found.note is None) == (note is None)
+    alignment = align(how, DOMAINS, SPANS)
+    assert alignment.offsets == offsets
+    assert (alignment.note or "").startswith(note or "")
+    assert (alignment.note is None) == (note is None)
 
 
 @pytest.mark.parametrize("how", list(Align))
-def test_nothing_is_said_where_nothing_is_done(how: Align) -> None:
+def test_no_note_where_nothing_is_aligned(how: Align) -> None:
     assert align(how, [], {}).note is None
     assert align(how, DOMAINS[1:], {2: Span(5000, 5100)}).note is None
     assert align(Align.AUTO, DOMAINS[:1], {0: Span(100, 200), 1: Span(110, 260)}).note is None
 
 
-def test_a_session_tells_once_and_leaves_timestamps_as_recorded(open_job: OpenJob) -> None:
+def test_alignment_is_noted_once_and_timestamps_stay_as_recorded(open_job: OpenJob) -> None:
     session = open_job(at(0, 100, 200), at(1, 5000, 5300, "other"))
-    told: list[str] = []
-    with rocpd.connect([rank.opening.path for rank in session.ranks], on_note=told.append) as again:
-        assert told == []
+    notes: list[str] = []
+    with rocpd.connect([rank.opening.path for rank in session.ranks], on_note=notes.append) as again:
+        assert notes == []
         assert again.time_range == (100, 400)
         assert again.time_range == (100, 400)
         assert (
-            told
+            notes
             == again.notes
             == ["time: 2 clock domains aligned at their first event; --align none keeps times as recorded"]
         )

@@ -174,7 +174,7 @@ def test_a_file_whose_pages_are_rubbish_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name in VIEWS if "ORDER BY" in view(name).select])
 def test_a_statement_over_a_view_has_its_own_order(name: str, open_job: OpenJob) -> None:
-    """Whatever column of a view that has an order a statement groups and sorts by."""
+    """By whatever column of an ordered view a statement groups and sorts."""
     ranks = [TraceBuilder(n) for n in range(2)]
     for n in range(20):
         ranks[n % 2].kernel(f"k{n % 5}", 100 * n, 100 * n + 7 * n, region=f"r{n % 3}")

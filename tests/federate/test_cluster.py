@@ -95,7 +95,7 @@ def test_ranks_are_batched(files: list[Path], client: distributed.Client) -> Non
 @pytest.mark.usefixtures("many_tasks")
 @pytest.mark.parametrize("sql", [STATEMENTS[1], STATEMENTS[4]])
 def test_a_worker_that_is_killed_in_mid_query(sql: str, files: list[Path], local: distributed.LocalCluster) -> None:
-    """What it had done is done again by others."""
+    """Other workers repeat what it had done."""
     with rocpd.connect(files) as here:
         wanted = here.execute(sql).fetchall()
     with connect_to(local, set_as_default=False) as client, rocpd.connect(files, client=client) as session:
@@ -142,7 +142,7 @@ def test_files_are_read_on_their_hosts(client: distributed.Client, tmp_path: Pat
         session.execute("SELECT sum(duration) FROM kernels").fetchall()
 
 
-def test_what_is_wrong_on_a_worker_is_told_as_here(client: distributed.Client, tmp_path: Path) -> None:
+def test_errors_of_a_worker_are_raised_as_local_ones(client: distributed.Client, tmp_path: Path) -> None:
     files = [TraceBuilder(n).kernel("gemm", 1, 5).write(tmp_path / f"{n}.db") for n in range(3)]
     with rocpd.connect(files, client=client) as session:
         files[1].unlink()

@@ -1,4 +1,4 @@
-"""Which file is damaged: SQLite's error in the middle of a statement on many files doesn't say."""
+"""Which file is damaged: SQLite's error in the middle of a statement on many files does not name it."""
 
 from __future__ import annotations
 

@@ -118,8 +118,8 @@ def test_a_result_that_is_left_half_read(session: rocpd.Session) -> None:
     assert session.execute("SELECT count(*) FROM kernels").fetchall() == [(140,)]
 
 
-def test_what_fails_in_parts_may_be_right_as_a_whole(open_job: object, tmp_path: Path) -> None:
-    """The sum of one rank does not fit in 64 bits, but the sum of both does not either: SQLite says so."""
+def test_what_fails_in_one_rank_may_run_attached(open_job: object, tmp_path: Path) -> None:
+    """The sum of one rank exceeds 64 bits, but so does the sum of both: SQLite raises its own error."""
     big = 1 << 62
     ranks = [TraceBuilder(n).kernel("k", 0, big).kernel("k", 0, big - 1 + n) for n in range(2)]
     with rocpd.connect([rank.write(tmp_path / f"{n}.db") for n, rank in enumerate(ranks)]) as opened:
@@ -138,7 +138,7 @@ def test_a_file_that_is_damaged_after_opening(session: rocpd.Session) -> None:
 
 
 def test_a_thousand_files(thousand: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """More than SQLite attaches and more than are kept open: metadata only, connections closed."""
+    """More files than SQLite attaches, and than are kept open: metadata only, connections closed."""
     monkeypatch.setattr(limits, "DEFAULT", Limits(small_bytes=0, idle_connections=500))
     files_before = open_files()
     with rocpd.connect(thousand) as opened:
@@ -211,7 +211,7 @@ def test_a_copy_that_was_interrupted_is_made_again(thousand: list[Path], monkeyp
 @pytest.mark.parametrize("mode", ["delete", "wal"])
 @pytest.mark.parametrize("strategy", ["auto", "attached"])
 def test_a_slow_reader_lets_the_writer_commit(mode: str, strategy: str, tmp_path: Path) -> None:
-    """A pager holds the statement open; what the profiler writes meanwhile is committed, and not seen."""
+    """A pager holds the statement open; what the profiler writes meanwhile is committed, and does not show up."""
     files = [TraceBuilder(n).region("f", 1, 2).write(tmp_path / f"{n}.db") for n in range(2)]
     with sqlite3.connect(files[0]) as strings:
         table = f"rocpd_string{suffix_of(guid_of(0))}"
@@ -245,7 +245,7 @@ def test_files_that_rest_are_streamed(tmp_path: Path) -> None:
     assert not opening.opening_of(path).is_live
 
 
-def test_a_spool_keeps_rows_in_order() -> None:
+def test_a_spool_returns_rows_in_order() -> None:
     rows = [(n, f"x{n}", None, b"\0", 1.5) for n in range(100)]
     assert list(spooled(iter(rows), 5, in_memory=7)) == rows
     assert list(spooled(iter(rows), 5)) == rows

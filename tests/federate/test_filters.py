@@ -1,4 +1,4 @@
-"""Filters: what counts is what they say, in every table and view, and nothing left is an error."""
+"""Filters: only rows that pass count, in every table and view; if none passes, that is an error."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_categories(names: str, kept: Counts, files: list[Path]) -> None:
         ({"ranks": "1-2", "hosts": "n1,x"}, [2]),
     ],
 )
-def test_ranks_are_left_out_as_a_whole(filters: dict[str, str], ranks: list[int], files: list[Path]) -> None:
+def test_ranks_are_left_out_entirely(filters: dict[str, str], ranks: list[int], files: list[Path]) -> None:
     with rocpd.connect(files, filters=rocpd.Filters(**filters)) as session:
         assert [rank.number for rank in session.ranks] == ranks
         assert session.sql("SELECT DISTINCT rank FROM kernels ORDER BY rank").fetchall() == [(n,) for n in ranks]
@@ -106,7 +106,7 @@ def test_ranks_are_left_out_as_a_whole(filters: dict[str, str], ranks: list[int]
         ({"categories": "RCCL"}, "no event passes the filters"),
     ],
 )
-def test_nothing_left_is_an_error(filters: dict[str, str], message: str, files: list[Path]) -> None:
+def test_a_selection_without_rows_is_an_error(filters: dict[str, str], message: str, files: list[Path]) -> None:
     with pytest.raises(RocpdError, match=message) as raised:
         counts(files, **filters)
     assert raised.value.exit_code == Exit.FAILED
@@ -157,7 +157,7 @@ def test_listing(session: rocpd.Session) -> None:
     ]
 
 
-def test_ranks_and_hosts_that_are_not_there_are_told(tmp_path: Path) -> None:
+def test_unknown_ranks_and_hosts_are_noted(tmp_path: Path) -> None:
     files = [TraceBuilder(n, host=f"node{n}").kernel("k", 1, 5).write(tmp_path / f"{n}.db") for n in range(2)]
     with rocpd.connect(files, filters=rocpd.Filters(ranks="0-3,8,10-12", hosts="node0,node7")) as session:
         assert [rank.number for rank in session.ranks] == [0]

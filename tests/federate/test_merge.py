@@ -162,7 +162,7 @@ def test_rows_that_break_a_constraint_are_kept(tmp_path: Path) -> None:
     assert content(merged(tmp_path, path)) == content(path)
 
 
-def test_tables_of_no_rank_are_told(tmp_path: Path) -> None:
+def test_tables_of_no_rank_are_noted(tmp_path: Path) -> None:
     path = trace(0).sql("CREATE TABLE roc_optiq_bookmarks (a)").sql("CREATE TABLE notes (a)").write(tmp_path / "0.db")
     with rocpd.connect([path]) as session:
         merge(session, tmp_path / "out.db")
@@ -195,7 +195,7 @@ def tiny(number: int, path: Path) -> Path:
 
 
 def test_six_hundred_ranks_in_one_file(tmp_path: Path, sqlite3_shell: Shell) -> None:
-    """More than fit into one compound SELECT, from more files than can be attached; in groups, then those."""
+    """More ranks than fit into one compound SELECT, from more files than can be attached; in groups, then all."""
     files = [tiny(number, tmp_path / f"{number:03}.db") for number in range(600)]
     groups = [merged(tmp_path, *files[i : i + 100], name=f"group{i}.db") for i in range(0, 600, 100)]
     out = merged(tmp_path, *groups)
@@ -207,7 +207,7 @@ def test_six_hundred_ranks_in_one_file(tmp_path: Path, sqlite3_shell: Shell) -> 
 
 
 def test_tables_of_every_kind_keep_their_own_text(tmp_path: Path, sqlite3_shell: Shell) -> None:
-    """Tables get their texts after they were created: SQLite's own shell reads and checks them, and can go on."""
+    """Tables get their texts after they were created: SQLite's own shell reads and checks them, and can add rows."""
     kinds = {
         "counted": "(id INTEGER PRIMARY KEY AUTOINCREMENT, v TEXT DEFAULT 'none')",
         "keyless": "(a, b /* without: rowid */)",
@@ -398,7 +398,7 @@ def test_full_disk(tmp_path: Path) -> None:
 def test_what_counts_is_what_is_merged(
     window: rocpd.Window | None, filters: rocpd.Filters | None, tmp_path: Path
 ) -> None:
-    """A merged selection is the selection, in every table and view; its references lead somewhere."""
+    """A merged selection has the selected rows, in every table and view; all its references have a target."""
     files = list(simulate(JobOptions(out=tmp_path / "job", ranks=2, events_per_rank=300)))
     before = [state_of(file) for file in files]
     with rocpd.connect(files, window=window, filters=filters) as session:

@@ -23,7 +23,7 @@ COUNT = "SELECT count(*) FROM kernels"
 
 @pytest.fixture
 def nodes(tmp_path: Path) -> list[Path]:
-    """Two nodes whose processes have one pid: equal base names."""
+    """Two nodes whose processes have the same pid, and so equal base names."""
     for n in range(2):
         (tmp_path / f"node{n}").mkdir()
         TraceBuilder(n, host=f"node{n}").kernel("gemm", 1, 5 + n).region("f", 1, 2).write(
@@ -134,7 +134,7 @@ def test_an_index_is_replaced_with_force(nodes: list[Path], tmp_path: Path) -> N
     assert listed(tmp_path / "job.rpdb") == ["../node0/16_results.db"]
 
 
-def test_what_a_killed_writer_left_is_copied_whole(nodes: list[Path], tmp_path: Path) -> None:
+def test_what_a_killed_writer_left_is_copied_entirely(nodes: list[Path], tmp_path: Path) -> None:
     strings = "rocpd_string_00000000_92cb_72cb_9169_c7e541b1fcdf"
     killed_writer(nodes[0], HALF_DONE, strings)
     before = state_of(tmp_path)

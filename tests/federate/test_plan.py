@@ -125,10 +125,10 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rocpd.Session]
 
 
 def agrees(session: rocpd.Session, sql: str, parameters: tuple[object, ...] = ()) -> None:
-    """Columns, rows and, where there is one, order are those of the whole."""
-    planned, whole = (session.execute(sql, parameters, strategy=s) for s in ("auto", "attached"))  # type: ignore[arg-type]
-    assert planned.columns == whole.columns
-    rows, expected = planned.fetchall(), whole.fetchall()
+    """Check columns, rows and, where there is one, order against the attached statement."""
+    planned, attached = (session.execute(sql, parameters, strategy=s) for s in ("auto", "attached"))  # type: ignore[arg-type]
+    assert planned.columns == attached.columns
+    rows, expected = planned.fetchall(), attached.fetchall()
     if " order by " not in sql.lower():
         rows, expected = sorted(rows, key=repr), sorted(expected, key=repr)
     assert rows == expected
@@ -157,7 +157,7 @@ def test_what_runs_attached_and_why(sql: str, session: rocpd.Session) -> None:
     assert chosen.sql == sql
 
 
-def test_names_that_plans_use_are_anybodys(session: rocpd.Session) -> None:
+def test_users_may_use_the_names_of_plans(session: rocpd.Session) -> None:
     for sql in (sql for sql, reason in ATTACHED.items() if reason == "a name that plans use"):
         assert session.execute(sql).fetchall()
     assert session.execute("SELECT 1 AS keyed__kernels").fetchall() == [(1,)]
@@ -226,7 +226,7 @@ def test_explain_shows_what_each_rank_runs(session: rocpd.Session) -> None:
 
 
 def test_names_are_looked_up_last(session: rocpd.Session) -> None:
-    """A rank groups by the id, which is local to it, and gives the name; two ranks give one id to different names."""
+    """A rank groups by the id, which is local to it, and returns the name; two ranks use one id for different names."""
     sql = "SELECT name, region, rank > 0, count(*), min(name) FROM kernels k WHERE k.name <> '' GROUP BY k.name, 2, 3"
     text = session.explain(sql).fetchall()[1][2]
     assert "FROM lookup__kernels__name WHERE id = g0) AS g0" in text
@@ -259,7 +259,7 @@ def test_the_command_explains_and_takes_a_strategy(cli: Cli, tmp_path: Path) -> 
 
 
 def test_a_text_beside_a_count_is_compared_as_in_one_database(tmp_path: Path) -> None:
-    """A number that an aggregate gave has no affinity: beside a text it is taken for one."""
+    """A number from an aggregate has no affinity: compared with a text, it is taken for one."""
     files = [TraceBuilder(n).kernel("5", 1, 5).kernel("5", 6, 9).write(tmp_path / f"{n}.db") for n in range(5)]
     with rocpd.connect(files) as opened:
         sql = "SELECT name, total_calls FROM top_kernels WHERE name > total_calls"

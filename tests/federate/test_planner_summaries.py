@@ -1,4 +1,4 @@
-"""What the documents ask, what views give and what summaries read, over damaged jobs: taken apart and as a whole."""
+"""Statements of the documents, of views and of summaries, over damaged jobs: planned and attached."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JOBS = {"simulated": simulated, "damaged": damaged}
 
 @pytest.fixture(scope="module", params=JOBS)
 def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[rocpd.Session]:
-    """Damaged jobs, one of them behind filters and a window that cuts; nothing is so small that it is not planned."""
+    """Damaged jobs, one of them with filters and a window that cuts; no job is too small to be planned."""
     files = JOBS[request.param](tmp_path_factory.mktemp("job"))
     restricted = request.param == "simulated"
     filters = rocpd.Filters(ranks="0,2-7", exclude_kernel="elementwise", agents="GPU-0,GPU-1") if restricted else None
@@ -36,7 +36,7 @@ def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def answer(session: rocpd.Session, sql: str, strategy: str) -> Answer:
-    """Columns and rows, or that SQLite refused."""
+    """Return columns and rows, or why SQLite refused."""
     try:
         rows = session.execute(sql, strategy=strategy)
         return rows.columns, rows.fetchall()
@@ -45,7 +45,7 @@ def answer(session: rocpd.Session, sql: str, strategy: str) -> Answer:
 
 
 def agrees(session: rocpd.Session, sql: str, strategy: str = "auto") -> int:
-    """Check columns, rows and types of a statement taken apart against the whole; give the number of rows."""
+    """Check columns, rows and types of a planned statement against the attached one; return the number of rows."""
     expected, found = answer(session, sql, "attached"), answer(session, sql, strategy)
     assert not isinstance(expected, str), expected
     assert not isinstance(found, str), found
@@ -59,7 +59,7 @@ def agrees(session: rocpd.Session, sql: str, strategy: str = "auto") -> int:
 
 
 def documented() -> dict[str, str]:
-    """Every statement that stands in a page, between double quotes, with the page."""
+    """Return every statement between double quotes in a page -> the page."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     found: dict[str, str] = {}
     for page in pages:
@@ -76,9 +76,9 @@ def test_statements_of_the_documents(session: rocpd.Session) -> None:
         chosen = plan(sql, session.attached_tables)
         if re.search(r"\bfrom\b", sql, re.I):
             assert chosen.strategy is not Strategy.ATTACHED, (sql, chosen.reason)
-        whole = re.sub(r"\s+limit\s+\d+\s*$", "", sql, flags=re.I)  # what is cut off is not always told by the order
-        rows += agrees(session, whole)
-        if whole != sql:
+        unlimited = re.sub(r"\s+limit\s+\d+\s*$", "", sql, flags=re.I)  # the order may not decide which rows are cut
+        rows += agrees(session, unlimited)
+        if unlimited != sql:
             expected, found = answer(session, sql, "attached"), answer(session, sql, "auto")
             assert (len(found[1]), found[0]) == (len(expected[1]), expected[0])
     assert rows > len(statements)
@@ -88,7 +88,7 @@ def test_statements_of_the_documents(session: rocpd.Session) -> None:
 
 
 def grouped(session: rocpd.Session, name: str) -> str:
-    """Every kind of aggregate of every column of a view, by its name or first column."""
+    """Return a SELECT of every kind of aggregate of every column of a view, by its name or first column."""
     columns = [
         f'"{column}"' for column in session.execute(f"SELECT * FROM {name} LIMIT 0", strategy="attached").columns
     ]
@@ -120,7 +120,7 @@ def test_tables_and_aggregates_of_them(session: rocpd.Session) -> None:
 
 
 def read_by_summaries() -> dict[str, str]:
-    """The `.sql` files of summaries, and the statements that stand in their modules and need no values."""
+    """Return the `.sql` files of summaries, and the statements in their modules that need no values."""
     found = {path.name: statement(path.stem) for path in SUMMARY.glob("sql/*.sql")}
     for path in sorted(SUMMARY.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -131,7 +131,7 @@ def read_by_summaries() -> dict[str, str]:
 
 
 def of_one_rank(sql: str, guid: str) -> str:
-    """The same statement over the whole job, every table and view in it held to one rank."""
+    """Return the same statement over the entire job, every table and view in it restricted to one rank."""
     return re.sub(r"\b(FROM|JOIN)(\s+)(\w+)", rf"\1\2(SELECT * FROM \3 WHERE guid = '{guid}')", sql)
 
 

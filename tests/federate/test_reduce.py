@@ -14,19 +14,19 @@ def test_rows_of_equal_groups_are_added_up() -> None:
     assert reduced([(7,), (None,)], ("SUM",)) == [(7,)]
 
 
-def test_groups_of_other_types_are_others() -> None:
+def test_groups_of_different_types_are_different() -> None:
     assert reduced([(1, 1), (1.0, 1), ("1", 1), (1, 1)], ("GROUP", "SUM")) == [(1, 2), (1.0, 1), ("1", 1)]
 
 
 def test_floats_that_depend_on_their_order_stay() -> None:
-    """What comes behind them stays too, so that sums are made in the order in which they always are."""
+    """The rows after them stay too, so that values are added in the usual order."""
     rows = [("a", 1.0), ("a", 2.0), ("a", 0.1), ("a", 2.0)]
     assert reduced(rows, ("GROUP", "TOTAL")) == [("a", 3.0), ("a", 0.1), ("a", 2.0)]
     assert reduced([("a", 2.0**53), ("a", 1.0)], ("GROUP", "TOTAL")) == [("a", 2.0**53), ("a", 1.0)]
 
 
 def test_what_does_not_fit_or_compare_stays() -> None:
-    """SQLite's own error, or its order of types, is for whoever sees all."""
+    """SQLite's own error, or its order of types, applies when all rows are there."""
     largest = (1 << 63) - 1
     assert reduced([(largest,), (1,)], ("SUM",)) == [(largest,), (1,)]
     assert reduced([(1,), ("a",)], ("MAX",)) == [(1,), ("a",)]

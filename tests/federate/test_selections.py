@@ -76,7 +76,7 @@ def test_the_files_belong_to_the_session_that_opened_them(session: rocpd.Session
         late.sql(NAMES)
 
 
-def test_nothing_left_and_nonsense_are_refused(session: rocpd.Session) -> None:
+def test_empty_and_invalid_selections_are_refused(session: rocpd.Session) -> None:
     with pytest.raises(RocpdError, match="no event passes the filters"):
         session.where(rocpd.Filters(kernel="nothing"))
     with pytest.raises(UsageError, match="ends before it starts"):
@@ -95,7 +95,7 @@ def test_offsets_of_clocks_that_are_known(open_job: OpenJob, tmp_path: object) -
 
 
 def test_a_window_keeps_its_time_line_when_ranks_go(open_job: OpenJob) -> None:
-    """Two clocks that start 1000 ns apart: the window is one of both, and stays where it was for one of them."""
+    """Two clocks that start 1000 ns apart: the window was resolved on both, and stays in place for one of them."""
     ranks = (TraceBuilder(n, host=f"n{n}").kernel("a", 100 + 1000 * n, 200 + 1000 * n) for n in range(2))
     windowed = open_job(*ranks).within(rocpd.Window(start=150))
     assert windowed.where(rocpd.Filters(ranks="1")).alignment.offsets[1] == -1000

@@ -145,7 +145,7 @@ def test_a_block_closes_its_session(tmp_path: Path) -> None:
 @pytest.mark.parametrize("end", ["", "rows = session = None; gc.collect()", "session.me = session, rows; del rows"])
 @pytest.mark.parametrize("strategy", ["rows", "attached"])
 def test_a_session_that_is_forgotten_half_read(end: str, strategy: str, tmp_path: Path) -> None:
-    """A program that neither reads a result to its end nor closes anything ends all the same."""
+    """A program that neither reads a result to its end nor closes anything still ends."""
     for number in range(2):
         path = TraceBuilder(number).kernel("gemm", 1, 5).kernel("relu", 2, 3).write(tmp_path / f"{number}.db")
         os.utime(path, (1e9, 1e9))

@@ -48,7 +48,7 @@ def names(sources: Sources, folder: Path) -> list[str]:
         (["a.db.txt"], ["a.db.txt"]),
     ],
 )
-def test_what_is_given_is_found_in_its_order(given: list[str], expected: list[str], tmp_path: Path) -> None:
+def test_inputs_are_found_in_the_order_given(given: list[str], expected: list[str], tmp_path: Path) -> None:
     lay(tmp_path, "a.db", "b.db", "odd[1].db", "a.db.txt", "x/1_results.db", "x/deep/2.db", "x/notes.txt")
     lay(tmp_path, "job.rpdb/r0.db", "job.rpdb/r1.db", "job.rpdb/unlisted.db", "x/deep/deeper/3.txt")
     index(tmp_path / "job.rpdb" / "index.yaml", "r1.db", "r0.db")

@@ -1,4 +1,4 @@
-"""Many ranks as one database: no row lost, none doubled, and only the views that a statement names."""
+"""Many ranks as one database: no row lost or duplicated, and only the views that a statement names."""
 
 from __future__ import annotations
 

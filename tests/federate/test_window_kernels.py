@@ -1,4 +1,4 @@
-"""Windows that kernels give, and windows that cut events at their edges."""
+"""Windows set by kernels, and windows that cut events at their edges."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.conftest import OpenJob
 
 
 def job() -> list[TraceBuilder]:
-    """Ranks on one machine; gemm takes most time, from 200 on one rank to 700 on the other."""
+    """Ranks on one machine; gemm has the largest total time, from 200 on one rank to 700 on the other."""
     one = TraceBuilder(0).kernel("init", 100, 150).kernel("gemm", 200, 400).kernel("relu", 450, 460)
     return [one, TraceBuilder(1, pid=17).kernel("gemm", 500, 700).kernel("relu", 800, 810).region("f", 90, 900)]
 
@@ -35,7 +35,7 @@ def test_the_hottest_region(open_job: OpenJob) -> None:
 
 
 def test_cut_at_the_edges(open_job: OpenJob) -> None:
-    """An event over the whole window counts too, cut on both sides; invalid times stay."""
+    """An event across the entire window counts too, cut on both sides; invalid times stay."""
     session = open_job(*job(), TraceBuilder(2, pid=18).kernel("odd", 0, 640).kernel("mark", 300, 300))
     assert names(session, rocpd.Window(300, 600, clip=True)) == [
         ("odd", 0, 640),

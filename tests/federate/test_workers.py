@@ -1,4 +1,4 @@
-"""Processes that are kept for the next tasks, whatever happens to them or to who started them."""
+"""Processes that are kept for the next tasks, whatever happens to them or to their parent."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_those_that_were_killed_are_started_again(workers: Workers) -> None:
     assert not after & before
 
 
-def test_one_that_is_killed_at_work_is_told(workers: Workers) -> None:
+def test_a_process_that_is_killed_at_work_is_reported(workers: Workers) -> None:
     with pytest.raises(RocpdError, match="ended with code -9"):
         list(workers.each(_kill_itself, range(3)))
 

@@ -1,4 +1,4 @@
-"""Owns real writers for the tests of opening: other processes that hold locks, or were killed while they wrote."""
+"""Real writers for the tests of opening: other processes that hold locks, or were killed while they wrote."""
 
 from __future__ import annotations
 
@@ -49,6 +49,6 @@ def writer(path: Path, body: str, strings: str) -> Iterator[subprocess.Popen[str
 
 
 def killed_writer(path: Path, body: str, strings: str) -> None:
-    """Leave what a writer leaves that was killed after `body`."""
+    """Leave the files of a writer that was killed after `body`."""
     with writer(path, body, strings):
         pass

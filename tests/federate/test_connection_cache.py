@@ -1,4 +1,4 @@
-"""The one file that whoever works through ranks keeps open."""
+"""The one file that a worker keeps open between tasks."""
 
 from __future__ import annotations
 

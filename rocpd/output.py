@@ -1,4 +1,4 @@
-"""Owns where results go, and how they reach the disk: under a temporary name, renamed when complete.
+"""Where results go, and how they reach the disk: under a temporary name, renamed when complete.
 
 Never replaces an existing file unless `force` is set, never leaves a partial one.
 """
@@ -22,7 +22,7 @@ class Destination:
     Args:
         folder: of the outputs; it need not exist.
         name: base name, without ending.
-        ending: what the user's name ended in, if the output can have that ending: then it names the output itself.
+        ending: of the name that the user gave, if it is one of the output's: then that name is the output's own.
     """
 
     folder: Path
@@ -35,13 +35,13 @@ class Destination:
 
 
 def destination(name: str | None, folder: Path | None, endings: Iterable[str], default: str = "out") -> Destination:
-    """Say where outputs go.
+    """Return where outputs go.
 
     Args:
-        name: a base name; a path (with a `/`), or a name with one of `endings`, is relative to the working folder when
+        name: a base name; a path (with a `/`), or a name with one of `endings`, is relative to the working directory if
             there is no `folder`. None: `$ROCPD_OUTPUT_NAME`, else `default`.
-        folder: None: `$ROCPD_OUTPUT_PATH`, else `rocpd-output-data`.
-        endings: that the output can have.
+        folder: of the outputs; None: `$ROCPD_OUTPUT_PATH`, else `rocpd-output-data`.
+        endings: those that the output can have.
         default: base name.
 
     >>> destination("sub/x.csv", None, [".csv"])
@@ -49,17 +49,17 @@ def destination(name: str | None, folder: Path | None, endings: Iterable[str], d
     >>> destination("x.csv", Path("out"), [".json"])
     Destination(folder=PosixPath('out'), name='x.csv', ending='')
     """
-    word = name or os.environ.get("ROCPD_OUTPUT_NAME") or default
-    fitting = [ending for ending in endings if word.endswith(ending) and Path(word).name != ending]
-    ending = max(fitting, key=len, default="")
-    is_path = name is not None and bool(ending or "/" in word)
-    usual = Path() if is_path else Path(os.environ.get("ROCPD_OUTPUT_PATH") or "rocpd-output-data")
-    path = (folder or usual) / word.removesuffix(ending)
+    full_name = name or os.environ.get("ROCPD_OUTPUT_NAME") or default
+    matching = [ending for ending in endings if full_name.endswith(ending) and Path(full_name).name != ending]
+    ending = max(matching, key=len, default="")
+    is_path = name is not None and bool(ending or "/" in full_name)
+    usual_folder = Path() if is_path else Path(os.environ.get("ROCPD_OUTPUT_PATH") or "rocpd-output-data")
+    path = (folder or usual_folder) / full_name.removesuffix(ending)
     return Destination(path.parent, path.name, ending)
 
 
 def check_free(path: Path, force: bool) -> None:
-    """Refuse early when `path` exists and may not be replaced.
+    """Refuse early if `path` exists and may not be replaced.
 
     Raises:
         OutputError: `path` exists without `force`, or is a folder.

@@ -1,6 +1,6 @@
 """The selection: which rows of a job count, as one value: window, filters and clock offsets as conditions per rank.
 
-Knows no session and reads nothing: the readers of ranks and their time line are passed in where it is resolved.
+Knows no session and reads nothing: `filters` and `window` resolve what the user gives, with readers passed to them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns which commands there are. A command's module is imported when the command runs, or to list them all."""
+"""Owns which commands there are. A command's module is imported when the command runs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,20 @@ from rocpd.version import __version__
 
 COMMANDS: Mapping[str, str] = MappingProxyType(
     {
-        name: f"rocpd.cli.{name}:{name}"
-        for name in (
-            "query", "summary", "convert", "merge", "package", "info", "schema", "shell", "simulate", "record",
-            "control",
-        )
+        "query": "Ask SQL of all ranks at once",
+        "summary": "Show where the time went, exact over all ranks",
+        "convert": "Write traces and tables that other tools read",
+        "merge": "Write all ranks into one SQLite file",
+        "package": "Put the files of a job under one name",
+        "info": "Show ranks, agents, rows per table, and problems",
+        "schema": "List tables and views, or the columns of one",
+        "shell": "Open SQLite's shell on all ranks, read-only",
+        "simulate": "Write the files of a simulated training job",
+        "record": "Record a command: one database per process",
+        "control": "Start, stop or flush a recorder, or ask how it is",
     }
-)  # fmt: skip
-"""Name -> the function of each command, in the order of `rocpd --help`."""
+)
+"""Name -> the first line of its docstring, in the order of `rocpd --help`, which imports no command for it."""
 
 _ABOUT = """Treat the profile databases of a GPU job as one.
 
@@ -62,8 +68,9 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return one command, None when there is none of that name."""
-        home = COMMANDS.get(cmd_name)
-        return command_of(entries.load(home, cmd_name), cmd_name) if home else None
+        if cmd_name not in COMMANDS:
+            return None
+        return command_of(entries.load(f"rocpd.cli.{cmd_name}:{cmd_name}", cmd_name), cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -81,9 +88,8 @@ class Commands(click.Group):
         """Write the whole help."""
         self.format_usage(ctx, formatter)
         help.write_doc(_ABOUT, formatter)
-        about = {name: entries.load(home, name).__doc__ for name, home in COMMANDS.items()}
         with formatter.section("Commands"):
-            formatter.write_dl([(name, help.first_line(doc)) for name, doc in about.items()])
+            formatter.write_dl(list(COMMANDS.items()))
         with formatter.section("Options"):
             formatter.write_dl(_OPTIONS)
 

@@ -48,11 +48,6 @@ class HelpfulCommand(click.Command):
                     formatter.write_dl(rows)
 
 
-def first_line(doc: str) -> str:
-    """Return what a docstring says first, without the full stop."""
-    return inspect.cleandoc(doc).split("\n", 1)[0].removesuffix(".")
-
-
 def write_doc(doc: str, formatter: click.HelpFormatter) -> None:
     """Write a docstring: its first paragraph, its examples, and then the rest."""
     text, _, examples = inspect.cleandoc(doc).partition(_EXAMPLES)

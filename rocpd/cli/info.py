@@ -8,7 +8,7 @@ from typing import Annotated
 
 from rocpd.cli import tables
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
-from rocpd.option import Heading, Option
+from rocpd.option import Option
 from rocpd.table import CONSOLE
 
 
@@ -32,17 +32,7 @@ class InfoOptions:
     only: Annotated[
         InfoSection | None, Option("One section; formats other than console have the ranks, if none is named.")
     ] = None
-    format: Annotated[
-        str,
-        Option(
-            "Format of the rows:",
-            ("-f", "--format"),
-            "FORMAT",
-            Heading.OUTPUT,
-            complete=tables.format_names,
-            listing=tables.format_listing,
-        ),
-    ] = CONSOLE
+    format: Annotated[str, tables.format_option("Format of the rows:")] = CONSOLE
 
 
 def info(inputs: Inputs, asked: InfoOptions, selection: SelectionOptions, execution: Execution) -> None:

@@ -36,17 +36,7 @@ class QueryOptions:
 
     query: Annotated[str | None, Option("SQL, as an option.", metavar="SQL")] = None
     script: Annotated[Path | None, Option("SQL script that runs first (temp views and tables).")] = None
-    format: Annotated[
-        str,
-        Option(
-            "Format of the rows, else by the ending of -o:",
-            ("-f", "--format"),
-            "FORMAT",
-            Heading.OUTPUT,
-            complete=tables.format_names,
-            listing=tables.format_listing,
-        ),
-    ] = ""
+    format: Annotated[str, tables.format_option("Format of the rows, else by the ending of -o:")] = ""
     limit: Annotated[int, Option("Rows shown on the console; 0 shows all.", heading=Heading.OUTPUT, least=0)] = 100
 
 

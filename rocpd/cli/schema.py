@@ -8,7 +8,7 @@ from typing import Annotated
 
 from rocpd.cli import tables
 from rocpd.errors import UsageError
-from rocpd.option import Heading, Option
+from rocpd.option import Option
 from rocpd.table import CONSOLE
 
 
@@ -23,17 +23,7 @@ class SchemaOptions:
     """Which table or view, and how the answer looks."""
 
     name: Annotated[str | None, Option("One of them.", (), "[TABLE|VIEW]", is_positional=True, complete=_names)] = None
-    format: Annotated[
-        str,
-        Option(
-            "Format of the rows:",
-            ("-f", "--format"),
-            "FORMAT",
-            Heading.OUTPUT,
-            complete=tables.format_names,
-            listing=tables.format_listing,
-        ),
-    ] = CONSOLE
+    format: Annotated[str, tables.format_option("Format of the rows:")] = CONSOLE
 
 
 def schema(asked: SchemaOptions) -> None:

@@ -70,15 +70,7 @@ class SummaryChoice:
     mangled_kernels: Annotated[bool, Option("Mangled kernel names.")] = False
     truncate_kernels: Annotated[bool, Option("Kernel names without signature and template.")] = False
     format: Annotated[
-        str,
-        Option(
-            "Format of the tables, else by the ending of -o:",
-            ("-f", "--format"),
-            "FORMAT",
-            Heading.OUTPUT,
-            complete=_formats,
-            listing=_format_listing,
-        ),
+        str, tables.format_option("Format of the tables, else by the ending of -o:", _formats, _format_listing)
     ] = ""
     limit: Annotated[int, Option("Rows per table on the console; 0 shows all.", heading=Heading.OUTPUT, least=0)] = 20
 

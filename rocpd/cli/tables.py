@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
 from rocpd import entries
 from rocpd.cli.diagnostics import ReaderGoneError, report_written
 from rocpd.errors import UsageError
+from rocpd.option import Heading, Option
 from rocpd.output import complete_or_nothing
 from rocpd.table import CONSOLE, TableFormat, known_table_formats
 from rocpd.types import Row
@@ -27,6 +28,13 @@ def format_names(*, of_analyses: bool = False) -> list[str]:
 def format_listing() -> str:
     """Return the names of the formats of any table, for help."""
     return ", ".join(format_names())
+
+
+def format_option(
+    help: str, names: Callable[[], Iterable[str]] = format_names, listing: Callable[[], str] = format_listing
+) -> Option:
+    """Return the option `--format` of a command; `help` ends with a colon, the names follow it."""
+    return Option(help, ("-f", "--format"), "FORMAT", Heading.OUTPUT, complete=names, listing=listing)
 
 
 def endings() -> dict[str, str]:

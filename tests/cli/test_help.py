@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+
 import pytest
 
 from rocpd.cli.commands import COMMANDS
@@ -47,6 +50,13 @@ def test_commands_are_described_in_whole_lines(cli: Cli) -> None:
     lines = text[text.index("Commands:\n") : text.index("Options:\n")].splitlines()[1:-1]
     assert [line.split()[0] for line in lines] == list(COMMANDS)
     assert not any(line.endswith("...") or len(line) > 80 for line in lines)
+
+
+@pytest.mark.parametrize(("command", "line"), COMMANDS.items())
+def test_a_command_is_described_by_its_docstring(command: str, line: str) -> None:
+    """`rocpd --help` shows the line without importing the command."""
+    function = getattr(importlib.import_module(f"rocpd.cli.{command}"), command)
+    assert inspect.getdoc(function).splitlines()[0] == f"{line}."  # type: ignore[union-attr]
 
 
 def test_without_words_there_is_help(cli: Cli) -> None:

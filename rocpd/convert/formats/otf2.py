@@ -54,6 +54,5 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
             written.append(options.path(f"{output.infix}_otf2") / f"{name}.otf2")
         for _ in traces:  # the last progress
             pass
-    for line in Damage.together(damage).lines():
-        session.note(line)
+    Damage.report(damage, session.note)
     return tuple(written)

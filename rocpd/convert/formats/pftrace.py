@@ -39,8 +39,7 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
     """Write `<name>.pftrace`; see `rocpd.convert.Format.write`."""
     options = options.plain()
     paths, damages = concatenate(_write_part, session, Frame(".pftrace"), options, progress)
-    for line in Damage.together(damages).lines():
-        session.note(line)
+    Damage.report(damages, session.note)
     return paths
 
 

@@ -6,7 +6,7 @@ Never adds slices. Rows with invalid timestamps are counted here and reported on
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -45,16 +45,17 @@ class Damage:
             self._counts.setdefault(what, Counter())[kind] += count
 
     @staticmethod
-    def together(parts: Iterable[Damage]) -> Damage:
-        """Return the counts of several ranks together."""
+    def report(parts: Iterable[Damage], note: Callable[[str], None]) -> None:
+        """Note the counts of several ranks together."""
         whole = Damage()
         for part in parts:
             for what, counts in part._counts.items():
                 for kind, count in counts.items():
                     whole.add(what, kind, count)
-        return whole
+        for line in whole._lines():
+            note(line)
 
-    def lines(self) -> list[str]:
+    def _lines(self) -> list[str]:
         """Return one line for each kind of damage, with counts."""
         return [
             f"{what} ({', '.join(f'{kind}: {count}' for kind, count in counts.items())})"

@@ -21,8 +21,6 @@ from rocpd.types import NULL
 
 _COLUMNS = ("agent_id", "start", "end", "address", "size", "queue_id")
 _TEXTS = ("type", "level")
-_TYPES = ("ALLOC", "FREE", "REALLOC", "RECLAIM")
-_LEVELS = ("REAL", "VIRTUAL", "SCRATCH")
 
 
 def allocations(context: Context) -> tuple[Slices, Counters]:

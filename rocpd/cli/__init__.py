@@ -28,7 +28,8 @@ def run(arguments: Sequence[str]) -> int:
         the exit code, one of `rocpd.errors.Exit`; 130 after Ctrl-C, 143 after SIGTERM.
     """
     diagnostics.set_up_streams()
-    signal.signal(signal.SIGTERM, _terminated)
+    termination = diagnostics.Termination()
+    signal.signal(signal.SIGTERM, termination)
     group = Commands()
     if completion.VARIABLE in os.environ:
         group.main(list(arguments), _PROGRAM)  # ends the process
@@ -36,7 +37,7 @@ def run(arguments: Sequence[str]) -> int:
     if dropped:
         diagnostics.note(f"without effect here: {', '.join(dict.fromkeys(dropped))}")
     words = argv.rewrite(words)
-    return diagnostics.reporting_errors(lambda: _invoke(group, words), diagnostics.is_verbose(words))
+    return diagnostics.reporting_errors(lambda: _invoke(group, words), diagnostics.is_verbose(words), termination)
 
 
 def _invoke(group: Commands, words: list[str]) -> int:
@@ -45,8 +46,3 @@ def _invoke(group: Commands, words: list[str]) -> int:
             return group.invoke(context) or Exit.GOOD
         sys.stderr.write(context.get_help() + "\n")
         return Exit.USAGE
-
-
-def _terminated(_signal: int, _frame: object) -> None:
-    # An exception, so that temporary outputs are removed on the way out.
-    raise SystemExit(143)

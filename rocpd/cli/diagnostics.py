@@ -20,8 +20,27 @@ INTERRUPTED = 130
 """What a shell gives for a command that Ctrl-C ended."""
 
 
+TERMINATED = 143
+"""What a shell gives for a command that SIGTERM ended."""
+
+
 class ReaderGoneError(Exception):
     """The reader of stdout has seen enough."""
+
+
+class Termination:
+    """The handler of SIGTERM: ends the command by an exception, so that temporary outputs are removed on the way out.
+
+    Attributes:
+        has_come: whether SIGTERM came. A library in which the exception is raised may make another one of it.
+    """
+
+    def __init__(self) -> None:
+        self.has_come = False
+
+    def __call__(self, _signal: int, _frame: object) -> None:
+        self.has_come = True
+        raise SystemExit(TERMINATED)
 
 
 def set_up_streams() -> None:
@@ -69,7 +88,7 @@ def report_written(path: Path, what: str = "", *, is_archive: bool = False) -> N
     note(f"wrote {path} ({what}{text} {unit})")
 
 
-def reporting_errors(command: Callable[[], int], verbose: bool) -> int:
+def reporting_errors(command: Callable[[], int], verbose: bool, termination: Termination) -> int:
     """Run a command; errors become one line and one hint on stderr. Return the exit code."""
     try:
         return command()
@@ -83,6 +102,8 @@ def reporting_errors(command: Callable[[], int], verbose: bool) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.GOOD
     except Exception as error:  # noqa: BLE001 (a bug is reported in one line too)
+        if termination.has_come:
+            return TERMINATED
         if verbose and not isinstance(error, click.ClickException):
             traceback.print_exc()
         return _report(error)

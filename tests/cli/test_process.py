@@ -178,6 +178,25 @@ def test_python_m_and_script_are_the_same(process: Cli, job: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (said.code, said.out, said.err)
 
 
+def test_sigterm_counts_whatever_a_library_makes_of_it(job: Path) -> None:
+    """A C extension that is being imported turns the exit that is raised in it into an error of its own."""
+    program = (
+        "import sys, signal, rocpd.session as s\n"
+        "def connect(*a, **k):\n"
+        "    try:\n"
+        "        signal.raise_signal(signal.SIGTERM)\n"
+        "    except SystemExit:\n"
+        "        raise ImportError('initialization failed') from None\n"
+        "s.connect = connect\n"
+        "from rocpd.cli import run\n"
+        "sys.exit(run(['info', '.']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environment()
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (143, "", "")
+
+
 def test_a_bug_is_told_in_one_line(job: Path) -> None:
     program = (
         "import sys, rocpd.session as s\n"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from rocpd.read.ids import find_rows
+from rocpd.read.names import decoded
 from rocpd.schema.load import Kind
 from rocpd.types import NULL, Ints
 
@@ -21,24 +21,22 @@ class LookupColumn:
     """One column of a reference table, by id.
 
     Args:
-        ids: of the rows, ascending.
-        values: of the rows, as SQLite gave them.
-        kind: kind of the values.
+        ids: of the rows, `NULL` where there is none.
+        values: of the rows.
     """
 
-    def __init__(self, ids: Sequence[int], values: Sequence[Any], kind: Kind) -> None:
-        self._ids = np.array(ids, np.int64)
-        self._values = array(values, kind)
-        self._known = np.array([value is not None for value in self._values.to_pylist()], bool)
-        self._is_text = kind.is_text
+    def __init__(self, ids: Ints, values: pa.Array) -> None:
+        known = (ids != NULL) & np.asarray(values.is_valid())
+        self._ids = ids[known]
+        self._values = values.filter(pa.array(known))
 
     def find(self, ids: Ints | pa.Array) -> pa.Array:
         """Return the value of each id, NULL where there is none; texts as a dictionary of those that occur."""
+        is_text = pa.types.is_string(self._values.type)
         if not isinstance(ids, np.ndarray) or not len(self._ids):
-            return pa.nulls(len(ids), CODED_TEXT if self._is_text else self._values.type)
-        row = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
-        known = (self._ids[row] == ids) & self._known[row]
-        if not self._is_text:
+            return pa.nulls(len(ids), CODED_TEXT if is_text else self._values.type)
+        row, known = find_rows(self._ids, ids)
+        if not is_text:
             return self._values.take(pa.array(row, mask=~known))
         used = np.zeros(len(self._ids), bool)
         used[row[known]] = True
@@ -58,18 +56,9 @@ def from_ints(values: Ints) -> pa.Array:
     return pa.array(values, mask=missing if missing.any() else None)
 
 
-def array(values: Sequence[Any], kind: Kind) -> pa.Array:
-    """Return values of SQLite as a column of one type."""
+def from_texts(values: Sequence[object]) -> pa.Array:
+    """Return texts, those of a damaged file too."""
     try:
-        return pa.array(values, TYPES[kind])
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        return pa.array([_fitting(value, kind) for value in values], TYPES[kind])
-
-
-def _fitting(value: object, kind: Kind) -> object:
-    """Return a value of a damaged file as the type of its column, None where it has no such value."""
-    if value is None:
-        return None
-    if kind.is_text:
-        return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
-    return value if isinstance(value, (int, float)) and pc.is_valid(pa.scalar(value)).as_py() else None
+        return pa.array(values, pa.string())
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array(list(map(decoded, values)), pa.string())

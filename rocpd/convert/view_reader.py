@@ -16,9 +16,9 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from rocpd.convert.cells import CODED_TEXT, TYPES, LookupColumn, array, from_ints
+from rocpd.convert.cells import CODED_TEXT, TYPES, LookupColumn, from_ints, from_texts
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.read.columns import BATCH, Select, pieces
+from rocpd.read.columns import BATCH, Piece, Select, pieces, read_all
 from rocpd.schema.load import Kind, Lookup, ViewColumn
 from rocpd.schema.load import view as view_of
 from rocpd.schema.quote import quote_name
@@ -101,7 +101,7 @@ class ViewReader:
         """Yield all rows, `BATCH` at a time; nothing when there are none."""
         parts: list[dict[str, Values]] = []
         count = 0
-        for size, values in self._pieces(self._select(self._read)):
+        for size, values in self._pieces(self._read):
             parts.append(values)
             count += size
             if count >= BATCH:
@@ -115,26 +115,28 @@ class ViewReader:
 
         A column of whole numbers, nothing looked up by them, that holds something else comes as texts.
         """
-        parts = list(self._pieces(self._select(self._read)))
+        parts = list(self._pieces(self._read))
         if not parts:
             return None
         values = _joined([values for _, values in parts])
         keys = {_source(column) for column in self._read if column.lookup}
         tangled = [c for c in self._read if c.kind is Kind.INTEGER and _source(c) in self._damaged.keys() - keys]
         if tangled:
-            texts = self._pieces(self._select([replace(column, kind=Kind.TEXT) for column in tangled]))
+            texts = self._pieces([replace(column, kind=Kind.TEXT) for column in tangled])
             values |= _joined([values for _, values in texts])
         return ViewRows(self, values, sum(count for count, _ in parts), bool(tangled))
 
     @functools.cache  # noqa: B019 (a reader lives as long as its rank)
     def lookup_column(self, lookup: Lookup, kind: Kind) -> LookupColumn:
         """Return a column of a reference table, which is read once."""
-        rows = self.reader.rows(f"SELECT id, {quote_name(lookup.column)} FROM {quote_name(lookup.table)} ORDER BY id")
-        known = [(number, value) for number, value in rows if isinstance(number, int)]
-        return LookupColumn([number for number, _ in known], [value for _, value in known], kind)
+        sql = f"SELECT id, {quote_name(lookup.column)} AS value FROM {quote_name(lookup.table)}"
+        select = _select(sql, {"id": Kind.INTEGER, "value": kind}, lookup.table)
+        piece = read_all(self.reader, select)
+        values = _values(select, piece)["value"]
+        return LookupColumn(piece.numbers[0], from_ints(values) if isinstance(values, np.ndarray) else values)
 
-    def _select(self, columns: Sequence[ViewColumn]) -> Select:
-        """Select what columns are read from, each source once and named by itself."""
+    def _pieces(self, columns: Sequence[ViewColumn]) -> Iterator[tuple[int, dict[str, Values]]]:
+        """Yield the number of rows, and the values of what columns are read from, some thousand rows at a time."""
         first, *more = self.view.tables
         kinds = {_source(column): Kind.INTEGER if column.lookup else column.kind for column in columns}
         items = {source: source for source in kinds}
@@ -145,21 +147,22 @@ class ViewReader:
             base, items["id"] = first.table, f"{first.alias}.id"
         else:
             order = f"\nORDER BY {first.alias}.id"
-        return Select(
-            rank_select(self.view, self.reader.tables, items, where=self._where) + order,
-            tuple(source for source, kind in kinds.items() if kind is Kind.INTEGER),
-            tuple(source for source, kind in kinds.items() if kind is Kind.REAL),
-            tuple(source for source, kind in kinds.items() if kind.is_text),
-            base,
-        )
-
-    def _pieces(self, select: Select) -> Iterator[tuple[int, dict[str, Values]]]:
-        """Yield the number of rows and the values of each source, some thousand rows at a time."""
+        select = _select(rank_select(self.view, self.reader.tables, items, where=self._where) + order, kinds, base)
         for piece in pieces(self.reader, select, self._damaged):
-            values: dict[str, Values] = dict(zip(select.numbers, piece.numbers, strict=True))
-            values |= zip(select.reals, (pa.array(column, from_pandas=True) for column in piece.reals), strict=True)
-            values |= zip(select.texts, (array(column, Kind.TEXT) for column in piece.texts), strict=True)
-            yield piece.count, values
+            yield piece.count, _values(select, piece)
+
+
+def _select(sql: str, kinds: Mapping[str, Kind], base: str | None) -> Select:
+    def of(*wanted: Kind) -> tuple[str, ...]:
+        return tuple(name for name, kind in kinds.items() if kind in wanted)
+
+    return Select(sql, of(Kind.INTEGER), of(Kind.REAL), of(Kind.TEXT, Kind.JSON), base)
+
+
+def _values(select: Select, piece: Piece) -> dict[str, Values]:
+    values: dict[str, Values] = dict(zip(select.numbers, piece.numbers, strict=True))
+    values |= zip(select.reals, (pa.array(column, from_pandas=True) for column in piece.reals), strict=True)
+    return values | dict(zip(select.texts, map(from_texts, piece.texts), strict=True))
 
 
 def _joined(parts: Sequence[dict[str, Values]]) -> dict[str, Values]:

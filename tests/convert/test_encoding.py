@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from rocpd.convert.formats import protobuf as pb
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.model import Ragged, Track, Tracks
-from rocpd.read.ids import per_id
-from rocpd.types import NULL
 from tests.pftrace_frames import count_packets
 
 
@@ -35,18 +33,6 @@ def test_rows_are_messages_of_equal_length() -> None:
     parts = pb.message(1, [pb.number(2, 5), *pb.numbers(3, np.array([1, 300]))])
 
     assert [bytes(row).hex() for row in pb.rows(parts, 2)] == ["0a051005188100", "0a05100518ac02"]
-
-
-@given(st.lists(st.sampled_from([NULL, 0, 3, 5, 10**18]), max_size=30))
-def test_per_id_calls_once_per_id(ids: list[int]) -> None:
-    seen: list[int] = []
-
-    def label(number: int) -> int:
-        seen.append(number)
-        return number % 1000
-
-    assert per_id(np.array(ids, np.int64), label).tolist() == [number % 1000 for number in ids]
-    assert sorted(seen) == sorted(set(ids))
 
 
 def test_ragged_keeps_the_order_within_a_row() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.read.columns import Piece, Select, read_all
+from rocpd.read.names import decoded
 from rocpd.types import Flags, Ints
 
 Columns = dict[str, Ints]
@@ -35,10 +36,7 @@ def select(columns: Columns, which: Flags | Ints) -> Columns:
 def documents(reader: RankReader, column: str, where: str) -> dict[int, str]:
     """Return event id -> JSON text of a column of `rocpd_event`, without empty ones; `where` is SQL on its columns."""
     sql = f"SELECT id, {column} FROM rocpd_event WHERE {column} NOT IN ('{{}}', '[]', '') AND {where}"
-    return {
-        event: text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else str(text)
-        for event, text in reader.rows(sql)
-    }
+    return {event: decoded(text) or "" for event, text in reader.rows(sql)}
 
 
 @functools.lru_cache(1 << 12)  # messages come again and again

@@ -17,6 +17,7 @@ from rocpd.convert.gather.context import Damage
 from rocpd.convert.model import Counters, RankEvents
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.trace.markers import is_marker
 from rocpd.types import Floats, Ints
 
 LEAVE, ENTER, BOTH = 0, 1, 2
@@ -24,7 +25,7 @@ LEAVE, ENTER, BOTH = 0, 1, 2
 
 _PARADIGMS = (
     ("HIP", "HIP"), ("HSA", "HIP"), ("ROCM_HIP", "HIP"), ("ROCM_HSA", "HIP"), ("KERNEL", "HIP"), ("MEMORY", "HIP"),
-    ("SCRATCH", "HIP"), ("ROCM_KERNEL", "HIP"), ("ROCM_MEMORY", "HIP"), ("MARKER", "USER"), ("ROCM_MARKER", "USER"),
+    ("SCRATCH", "HIP"), ("ROCM_KERNEL", "HIP"), ("ROCM_MEMORY", "HIP"),
     ("OMPT", "OPENMP"), ("ROCM_OMPT", "OPENMP"), ("MPI", "MPI"), ("PTHREAD", "PTHREAD"), ("KOKKOS", "KOKKOS"),
     ("USER", "USER"), ("HOST", "USER"), ("TIMER_SAMPLING", "SAMPLING"), ("SAMPLING", "SAMPLING"),
 )  # fmt: skip
@@ -128,8 +129,8 @@ def _columns(events: RankEvents, rank: RankTrace) -> list[tuple[np.ndarray, ...]
 
 
 def _region(kind: str, name: str, category: str) -> Region:
-    upper = category.upper()
-    paradigm = next((paradigm for start, paradigm in _PARADIGMS if upper.startswith(start)), "UNKNOWN")
+    paradigms = (paradigm for prefix, paradigm in _PARADIGMS if category.upper().startswith(prefix))
+    paradigm = "USER" if is_marker(category) else next(paradigms, "UNKNOWN")
     if kind == "kernel":
         return Region(name, "KERNEL", "HIP")
     if kind == "copy":

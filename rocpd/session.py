@@ -80,37 +80,38 @@ class Session(Federation):
 
     def convert(
         self,
-        form: str,
+        format: str,
         path: str | Path = "out",
         *,
         force: bool = False,
         on_progress: Progress | None = None,
         **options: Unpack[FormatOptions],
     ) -> tuple[Path, ...]:
-        """Write the ranks, with the rows that count, as a trace or tables; return the paths written.
+        """Write all ranks, with their selected rows, as a trace or tables; return the paths written.
 
         Args:
-            form: `pftrace`, `otf2`, `csv`, `parquet`, `arrow`, `json`, or a format of an installed package.
-            path: the output, relative to the working folder: with an ending of the format (`out.pftrace`) it is
-                written as given, without one it is the base name that the format completes.
+            format: `pftrace`, `otf2`, `csv`, `parquet`, `arrow`, `json`, or a format of an installed package.
+            path: the output, relative to the working directory: with an ending of the format (`out.pftrace`) it is
+                written as given; without one it is a base name, to which the format adds its endings.
             force: replace existing outputs.
-            on_progress: called now and then with (rows done, rows in all).
-            options: what the format reads of `group_by_queue`, `agent_index_value`, `kernel_rename`, `annotate_args`,
-                `annotate_pmc`, `split`, `gzip`, `stats`, `views`, `arrow_stream`; `rocpd convert --help` explains them.
+            on_progress: called with (rows done, rows in all).
+            options: those that the format has, of `group_by_queue`, `agent_index_value`, `kernel_rename`,
+                `annotate_args`, `annotate_pmc`, `split`, `gzip`, `stats`, `views`, `arrow_stream`;
+                `rocpd convert --help` explains them.
 
         Raises:
-            UsageError: an unknown format, or an option that it does not read.
+            UsageError: an unknown format, or an option that it does not have.
             OutputError: an output exists (without `force`) or cannot be written.
             InputError: an input is damaged.
         """
         from rocpd.convert import check_options, endings_of, find
 
-        entry = find(form)
-        place = destination(os.fspath(path), Path(), endings_of([entry]))
-        without_effect = check_options([entry], options)
+        chosen = find(format)
+        target = destination(os.fspath(path), Path(), endings_of([chosen]))
+        without_effect = check_options([chosen], options)
         if without_effect:
-            self.note(f"without effect on {entry.name}: {', '.join(without_effect)}")
-        return entry.write(self, ConvertOptions.of(place, force, options), on_progress)
+            self.note(f"without effect on {chosen.name}: {', '.join(without_effect)}")
+        return chosen.write(self, ConvertOptions.of(target, force, options), on_progress)
 
     def merge(self, path: str | Path, *, force: bool = False, on_progress: Progress | None = None) -> Path:
         """Write all ranks, with their selected rows, into one SQLite file; return its path.

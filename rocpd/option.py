@@ -1,7 +1,7 @@
 """Owns how an option is declared: once, beside the field that holds its value.
 
 The command line makes its options, their help and completion from these declarations, wherever they stand; Python
-callers use the dataclass. Imports nothing but the standard library, and never parses a word.
+callers use the dataclass. Never parses a word.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import inspect
 import types
 import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rocpd.errors import UsageError
 
@@ -36,9 +37,9 @@ class Option:
 
     Args:
         help: what it does, in one or two short sentences.
-        flags: spellings; none: `--` and the name.
         metavar: what help shows for the value; none: made from `kind`.
-        heading: of help, under which it stands.
+        flags: spellings; none: `--` and the name.
+        heading: of help; None: the `HEADING` of the class that declares the field, else "What".
         name: as in Python, `step_marker`.
         kind: type of a value: bool (a flag), int, float, str, Path, or a StrEnum whose members are the choices; str
             for what the field says.
@@ -55,9 +56,9 @@ class Option:
     """
 
     help: str
-    flags: tuple[str, ...] = ()
     metavar: str = ""
-    heading: Heading = Heading.WHAT
+    flags: tuple[str, ...] = ()
+    heading: Heading | None = None
     name: str = ""
     kind: type = str
     default: object = None
@@ -76,7 +77,7 @@ class Option:
     def flag(self) -> str:
         """The spelling for messages: the longest.
 
-        >>> Option("", ("-j", "--jobs"), name="jobs").flag, Option("", name="step_marker").flag
+        >>> Option("", flags=("-j", "--jobs"), name="jobs").flag, Option("", name="step_marker").flag
         ('--jobs', '--step-marker')
         """
         return max(self.flags, key=len) if self.flags else f"--{self.name.replace('_', '-')}"
@@ -86,28 +87,33 @@ class Option:
 def options_of(owner: type) -> tuple[Option, ...]:
     """Return the options that the fields of a dataclass declare, in their order."""
     hints = typing.get_type_hints(owner, include_extras=True)
-    declared = ((field, _declaration(hints[field.name])) for field in dataclasses.fields(owner))
-    return tuple(_completed(field, hints[field.name], option) for field, option in declared if option)
+    headings = {
+        name: getattr(base, "HEADING", Heading.WHAT)
+        for base in reversed(owner.__mro__)
+        for name in inspect.get_annotations(base)
+    }
+    options = []
+    for field in dataclasses.fields(owner):
+        kind, *extras = typing.get_args(hints[field.name]) or (None,)
+        for option in extras:
+            if isinstance(option, Option):
+                options.append(_completed(field, kind, option, option.heading or headings[field.name]))
+    return tuple(options)
 
 
-def _declaration(hint: object) -> Option | None:
-    return next((extra for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, Option)), None)
-
-
-def _completed(field: dataclasses.Field[object], hint: object, option: Option) -> Option:
+def _completed(field: dataclasses.Field[object], hint: Any, option: Option, heading: Heading) -> Option:
     """Return an option with the name, kind and default of its field."""
-    (kind, *_) = typing.get_args(hint)
-    kinds = [one for one in _members(kind) if one is not types.NoneType]
-    several = typing.get_origin(kinds[0]) is tuple
-    kind = typing.get_args(kinds[0])[0] if several else kinds[0]
-    default = None if field.default is dataclasses.MISSING else field.default
+    (kind, *_) = [kind for kind in _members(hint) if kind is not types.NoneType]
+    several = typing.get_origin(kind) is tuple
+    kind = typing.get_args(kind)[0] if several else kind
     kind = kind if option.kind is str else option.kind
-    return dataclasses.replace(option, name=field.name, kind=kind, default=default, several=several)
+    default = None if field.default is dataclasses.MISSING else field.default
+    return dataclasses.replace(option, name=field.name, kind=kind, default=default, several=several, heading=heading)
 
 
-def _members(kind: object) -> tuple[typing.Any, ...]:
-    is_union = isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union
-    return typing.get_args(kind) if is_union else (kind,)
+def _members(hint: Any) -> tuple[Any, ...]:
+    """Return the types of a union, or the one type."""
+    return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
 
 
 Member = TypeVar("Member", bound=enum.StrEnum)

@@ -23,7 +23,12 @@ Function: TypeAlias = Callable[..., int | None]
 Marked = TypeVar("Marked", bound=Function)
 
 VERBOSE = Option(
-    "Show tracebacks of errors.", ("-v", "--verbose"), heading=Heading.OTHER, name="verbose", kind=bool, default=False
+    "Show tracebacks of errors.",
+    flags=("-v", "--verbose"),
+    heading=Heading.OTHER,
+    name="verbose",
+    kind=bool,
+    default=False,
 )
 
 

@@ -38,8 +38,8 @@ class FormatChoice:
         tuple[str, ...],
         Option(
             "Formats, several after one flag; else by the ending of -o:",
-            ("-f", "--output-format", "--format"),
             "FORMAT...",
+            ("-f", "--output-format", "--format"),
             Heading.OUTPUT,
             complete=_names,
             listing=_listing,

@@ -41,7 +41,7 @@ class HelpfulCommand(click.Command):
         self.format_usage(ctx, formatter)
         write_doc(self.help or "", formatter)
         for heading in Heading:
-            rows = [_row(option) for option in self._options if option.heading is heading]
+            rows = [_row(option) for option in self._options if (option.heading or Heading.WHAT) is heading]
             rows += [_HELP] if heading is Heading.OTHER else []
             if rows:
                 with formatter.section(heading):

@@ -7,9 +7,8 @@ from enum import StrEnum
 from typing import Annotated
 
 from rocpd.cli import tables
-from rocpd.cli.options import Execution, Inputs, SelectionOptions
+from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions
 from rocpd.option import Option
-from rocpd.table import CONSOLE
 
 
 class InfoSection(StrEnum):
@@ -32,10 +31,12 @@ class InfoOptions:
     only: Annotated[
         InfoSection | None, Option("One section; formats other than console have the ranks, if none is named.")
     ] = None
-    format: Annotated[str, tables.format_option("Format of the rows:")] = CONSOLE
+    format: Annotated[str, tables.FORMAT] = ""
 
 
-def info(inputs: Inputs, asked: InfoOptions, selection: SelectionOptions, execution: Execution) -> None:
+def info(
+    inputs: Inputs, asked: InfoOptions, selection: SelectionOptions, output: OutputOptions, execution: Execution
+) -> None:
     """Show ranks, agents, rows per table, and problems.
 
     Ranks of one clock_domain have comparable timestamps; span_s is first start to last end in seconds.
@@ -46,11 +47,11 @@ def info(inputs: Inputs, asked: InfoOptions, selection: SelectionOptions, execut
     """
     from rocpd.federate.describe import describe
 
-    form = tables.find_format(asked.format)
+    form, path = tables.format_and_path(asked.format, output)
     only = asked.only or (InfoSection.RANKS if form else None)
     with selection.connect(inputs, execution) as session:
         sections = describe(session)
-    with tables.open_output(None) as out:
+    with tables.open_output(path, output.force) as out:
         shown = [section for section in sections if only in (None, section.name)]
         for number, section in enumerate(shown):
             if only is None:

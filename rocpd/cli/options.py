@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from rocpd import output
 from rocpd.errors import UsageError
@@ -32,16 +32,13 @@ def _categories() -> Iterable[str]:
 class Inputs:
     """Which files are read."""
 
-    words: Annotated[
-        tuple[str, ...], Option(_ABOUT_INPUTS, metavar="[INPUTS]...", heading=Heading.INPUTS, is_positional=True)
-    ] = ()
+    HEADING: ClassVar = Heading.INPUTS
+
+    words: Annotated[tuple[str, ...], Option(_ABOUT_INPUTS, "[INPUTS]...", is_positional=True)] = ()
     named: Annotated[
-        tuple[str, ...],
-        Option("The same as an option; several after one flag.", ("-i", "--input"), "INPUT...", Heading.INPUTS),
+        tuple[str, ...], Option("The same as an option; several after one flag.", "INPUT...", ("-i", "--input"))
     ] = ()
-    skip_bad: Annotated[
-        bool, Option("Leave out files that cannot be read, and report them.", heading=Heading.INPUTS)
-    ] = False
+    skip_bad: Annotated[bool, Option("Leave out files that cannot be read, and report them.")] = False
 
     @property
     def paths(self) -> list[str]:
@@ -50,57 +47,51 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class SelectionOptions:
-    """What of the job counts: a window, filters, and how clocks are aligned."""
+class WindowOptions:
+    """The part of the time line that counts, and how clocks are aligned."""
+
+    HEADING: ClassVar = Heading.WINDOW
 
     start: Annotated[
-        str | None,
-        Option("From: 30%, ns, 12.5ms or +5ms (from the start), -90ms (from the end).", (), "TIME", Heading.WINDOW),
+        str | None, Option("From: 30%, ns, 12.5ms or +5ms (from the start), -90ms (from the end).", "TIME")
     ] = None
-    end: Annotated[str | None, Option("To, in the same forms.", (), "TIME", Heading.WINDOW)] = None
-    start_marker: Annotated[
-        str | None, Option("From the start of this marker: text, /regex/, text#2.", (), "TEXT", Heading.WINDOW)
-    ] = None
-    end_marker: Annotated[str | None, Option("To the end of this marker.", (), "TEXT", Heading.WINDOW)] = None
-    window_kernel: Annotated[
-        str | None, Option("From the first to the last of these kernels.", (), "REGEX", Heading.WINDOW)
-    ] = None
-    auto_roi: Annotated[
-        bool, Option("From the first to the last dispatch of the hottest kernel.", heading=Heading.WINDOW)
-    ] = False
+    end: Annotated[str | None, Option("To, in the same forms.", "TIME")] = None
+    start_marker: Annotated[str | None, Option("From the start of this marker: text, /regex/, text#2.", "TEXT")] = None
+    end_marker: Annotated[str | None, Option("To the end of this marker.", "TEXT")] = None
+    window_kernel: Annotated[str | None, Option("From the first to the last of these kernels.", "REGEX")] = None
+    auto_roi: Annotated[bool, Option("From the first to the last dispatch of the hottest kernel.")] = False
     inclusive: Annotated[
-        str,
-        Option(
-            "True: events count that start or end in the window; False: those that do both.",
-            (),
-            "BOOL",
-            Heading.WINDOW,
-        ),
+        str, Option("True: events count that start or end in the window; False: those that do both.", "BOOL")
     ] = "True"
-    clip: Annotated[bool, Option("Count what overlaps the window, cut at its edges.", heading=Heading.WINDOW)] = False
+    clip: Annotated[bool, Option("Count what overlaps the window, cut at its edges.")] = False
     align: Annotated[
-        Align,
-        Option("Where clocks are unrelated: align first events of machines, of all ranks, or none.",
-               heading=Heading.WINDOW),
-    ] = Align.AUTO  # fmt: skip
+        Align, Option("Where clocks are unrelated: align first events of machines, of all ranks, or none.")
+    ] = Align.AUTO
     clock_offset: Annotated[
-        tuple[str, ...],
-        Option("Add so many ns to the times of a host, instead of --align; repeatable.", (), "HOST=NS", Heading.WINDOW),
+        tuple[str, ...], Option("Add so many ns to the times of a host, instead of --align; repeatable.", "HOST=NS")
     ] = ()
-    rank: Annotated[str | None, Option("Only these ranks: 0-3,8.", (), "LIST", Heading.FILTERS)] = None
-    host: Annotated[str | None, Option("Only ranks of these hosts.", (), "LIST", Heading.FILTERS)] = None
-    agent: Annotated[str | None, Option("Only GPU work of these agents: 4 or GPU-0.", (), "LIST", Heading.FILTERS)] = (
-        None
-    )
-    stream: Annotated[str | None, Option("Only GPU work of these streams.", (), "LIST", Heading.FILTERS)] = None
+
+
+@dataclass(frozen=True)
+class FilterOptions:
+    """Ranks, and events of a rank, that count."""
+
+    HEADING: ClassVar = Heading.FILTERS
+
+    rank: Annotated[str | None, Option("Only these ranks: 0-3,8.", "LIST")] = None
+    host: Annotated[str | None, Option("Only ranks of these hosts.", "LIST")] = None
+    agent: Annotated[str | None, Option("Only GPU work of these agents: 4 or GPU-0.", "LIST")] = None
+    stream: Annotated[str | None, Option("Only GPU work of these streams.", "LIST")] = None
     category: Annotated[
-        str | None,
-        Option("Only events of these domains: HIP,MARKER,KERNELS …", (), "LIST", Heading.FILTERS, complete=_categories),
+        str | None, Option("Only events of these domains: HIP,MARKER,KERNELS …", "LIST", complete=_categories)
     ] = None
-    kernel: Annotated[str | None, Option("Only kernels that match.", (), "REGEX", Heading.FILTERS)] = None
-    exclude_kernel: Annotated[str | None, Option("Only kernels that do not match.", (), "REGEX", Heading.FILTERS)] = (
-        None
-    )
+    kernel: Annotated[str | None, Option("Only kernels that match.", "REGEX")] = None
+    exclude_kernel: Annotated[str | None, Option("Only kernels that do not match.", "REGEX")] = None
+
+
+@dataclass(frozen=True)
+class SelectionOptions(WindowOptions, FilterOptions):
+    """What of the job counts."""
 
     def window(self) -> Window | None:
         """Return the window that was asked for, None when none was.
@@ -149,13 +140,14 @@ class SelectionOptions:
 class Execution:
     """Who does the work."""
 
+    HEADING: ClassVar = Heading.EXECUTION
+
     jobs: Annotated[
         int | None,
         Option(
             "Threads and processes that work at a time; without it as many as pay.",
-            ("-j", "--jobs"),
             "N",
-            Heading.EXECUTION,
+            ("-j", "--jobs"),
             least=0,
             hidden_flags=("--threads",),
         ),
@@ -164,16 +156,13 @@ class Execution:
         str | None,
         Option(
             "Work on a Dask cluster: tcp://host:port, or the scheduler's JSON file.",
-            (),
             "ADDRESS",
-            Heading.EXECUTION,
             environment="DASK_SCHEDULER_ADDRESS",
         ),
     ] = None
-    local_hosts: Annotated[
-        bool,
-        Option("On a cluster: read a file on the host that its path or metadata names.", heading=Heading.EXECUTION),
-    ] = False
+    local_hosts: Annotated[bool, Option("On a cluster: read a file on the host that its path or metadata names.")] = (
+        False
+    )
 
     def cluster(self) -> Cluster | None:
         """Connect to the cluster that was asked for, if any.
@@ -195,35 +184,29 @@ class Execution:
 class SqlExecution(Execution):
     """Who does the work, and how SQL is divided."""
 
-    strategy: Annotated[
-        Strategy,
-        Option("How a statement runs over ranks; the answer is the same.", heading=Heading.EXECUTION),
-    ] = Strategy.AUTO
-    explain: Annotated[
-        bool, Option("Show how it would run: strategy, SQL of each step.", heading=Heading.EXECUTION)
-    ] = False
+    strategy: Annotated[Strategy, Option("How a statement runs over ranks; the answer is the same.")] = Strategy.AUTO
+    explain: Annotated[bool, Option("Show how it would run: strategy, SQL of each step.")] = False
 
 
 @dataclass(frozen=True)
 class OutputOptions:
     """Where results go."""
 
+    HEADING: ClassVar = Heading.OUTPUT
+
     name: Annotated[
         str | None,
         Option(
             "Base name, or the file itself: a path, or with its format's ending. Else $ROCPD_OUTPUT_NAME or out.",
-            ("-o", "--output-file"),
             "NAME",
-            Heading.OUTPUT,
+            ("-o", "--output-file"),
         ),
     ] = None
     folder: Annotated[
         Path | None,
-        Option(
-            "Folder. Else $ROCPD_OUTPUT_PATH or ./rocpd-output-data.", ("-d", "--output-path"), "DIR", Heading.OUTPUT
-        ),
+        Option("Folder. Else $ROCPD_OUTPUT_PATH or ./rocpd-output-data.", "DIR", ("-d", "--output-path")),
     ] = None
-    force: Annotated[bool, Option("Replace existing output.", heading=Heading.OUTPUT)] = False
+    force: Annotated[bool, Option("Replace existing output.")] = False
 
     @property
     def is_asked(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from rocpd.cli.diagnostics import amount, report_written
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
@@ -17,23 +17,23 @@ from rocpd.option import Heading, Option
 class PackageOptions:
     """Where the package goes, and what becomes of the files."""
 
+    HEADING: ClassVar = Heading.OUTPUT
+
     folder: Annotated[
         Path,
         Option(
             "The package; .rpdb is added.",
-            ("-o", "-d", "--output-path"),
             "NAME.rpdb",
-            Heading.OUTPUT,
+            ("-o", "-d", "--output-path"),
             hidden_flags=("--output-file",),
         ),
     ] = Path("job.rpdb")
-    copy: Annotated[bool, Option("Copy the files into the package.", heading=Heading.OUTPUT)] = False
+    copy: Annotated[bool, Option("Copy the files into the package.")] = False
     consolidate: Annotated[
-        bool,
-        Option("Move the files into the package; needs --yes.", ("-c", "--consolidate"), heading=Heading.OUTPUT),
+        bool, Option("Move the files into the package; needs --yes.", flags=("-c", "--consolidate"))
     ] = False
-    yes: Annotated[bool, Option("Confirm that the raw files may be moved.", heading=Heading.OUTPUT)] = False
-    force: Annotated[bool, Option("Replace an existing package.", heading=Heading.OUTPUT)] = False
+    yes: Annotated[bool, Option("Confirm that the raw files may be moved.")] = False
+    force: Annotated[bool, Option("Replace an existing package.")] = False
 
 
 def package(inputs: Inputs, asked: PackageOptions) -> None:

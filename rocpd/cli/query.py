@@ -25,18 +25,17 @@ class SqlAndInputs(Inputs):
 
     words: Annotated[
         tuple[str, ...],
-        Option("SQL, then files, globs, folders, *.rpdb packages.", (), "[SQL] [INPUTS]...", Heading.INPUTS,
-               is_positional=True),
-    ] = ()  # fmt: skip
+        Option("SQL, then files, globs, folders, *.rpdb packages.", "[SQL] [INPUTS]...", is_positional=True),
+    ] = ()
 
 
 @dataclass(frozen=True)
 class QueryOptions:
     """What is asked, and how the answer looks."""
 
-    query: Annotated[str | None, Option("SQL, as an option.", metavar="SQL")] = None
+    query: Annotated[str | None, Option("SQL, as an option.", "SQL")] = None
     script: Annotated[Path | None, Option("SQL script that runs first (temp views and tables).")] = None
-    format: Annotated[str, tables.format_option("Format of the rows, else by the ending of -o:")] = ""
+    format: Annotated[str, tables.FORMAT] = ""
     limit: Annotated[int, Option("Rows shown on the console; 0 shows all.", heading=Heading.OUTPUT, least=0)] = 100
 
 
@@ -59,7 +58,7 @@ def query(
     """
     text, paths = _sql_and_paths(inputs, asked)
     script = _read_script(asked.script) if asked.script else ""
-    form, path = _format_and_path(asked, output)
+    form, path = tables.format_and_path(asked.format, output)
     with (
         connect(paths, selection, execution, inputs.skip_bad) as session,
         tables.open_output(path, output.force) as out,
@@ -126,13 +125,6 @@ def _sql_and_paths(inputs: SqlAndInputs, asked: QueryOptions) -> tuple[str, list
     elif not asked.script:
         raise UsageError("no SQL given", 'rocpd query "select * from top_kernels"')
     return sql or "", [*named, *words]
-
-
-def _format_and_path(asked: QueryOptions, output: OutputOptions) -> tuple[TableFormat | None, Path | None]:
-    """Return the format, None for the console, and the file, None for stdout."""
-    form = tables.find_format(asked.format or tables.format_by_ending(output.name, tables.endings()))
-    ending = tables.ending_of(form)
-    return form, output.destination([ending]).path(ending) if output.is_asked else None
 
 
 def _read_script(path: Path) -> str:

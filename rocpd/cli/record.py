@@ -19,14 +19,14 @@ class Program:
 
     command: Annotated[
         tuple[str, ...],
-        Option("Command to record.", metavar="-- COMMAND...", heading=Heading.INPUTS, is_positional=True),
+        Option("Command to record.", "-- COMMAND...", heading=Heading.INPUTS, is_positional=True),
     ] = ()
     folder: Annotated[
         Path | None,
         Option(
             "Folder of the files. Else $ROCPD_OUTPUT_PATH or ./rocpd-output-data.",
-            ("-o", "-d", "--output-path"),
             "DIR",
+            ("-o", "-d", "--output-path"),
             Heading.OUTPUT,
             hidden_flags=("--output-file",),
         ),

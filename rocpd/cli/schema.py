@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from rocpd.cli import tables
+from rocpd.cli.options import OutputOptions
 from rocpd.errors import UsageError
 from rocpd.option import Option
-from rocpd.table import CONSOLE
 
 
 def _names() -> Iterable[str]:
@@ -22,11 +22,11 @@ def _names() -> Iterable[str]:
 class SchemaOptions:
     """Which table or view, and how the answer looks."""
 
-    name: Annotated[str | None, Option("One of them.", (), "[TABLE|VIEW]", is_positional=True, complete=_names)] = None
-    format: Annotated[str, tables.format_option("Format of the rows:")] = CONSOLE
+    relation: Annotated[str | None, Option("One of them.", "[TABLE|VIEW]", is_positional=True, complete=_names)] = None
+    format: Annotated[str, tables.FORMAT] = ""
 
 
-def schema(asked: SchemaOptions) -> None:
+def schema(asked: SchemaOptions, output: OutputOptions) -> None:
     """List tables and views, or the columns of one.
 
     SQL can name all of them; columns have their unit and meaning.
@@ -35,12 +35,12 @@ def schema(asked: SchemaOptions) -> None:
         rocpd schema
         rocpd schema kernels
     """
-    form = tables.find_format(asked.format)
-    with tables.open_output(None) as out:
-        if asked.name is None:
+    form, path = tables.format_and_path(asked.format, output)
+    with tables.open_output(path, output.force) as out:
+        if asked.relation is None:
             tables.write_rows(("name", "kind", "about"), _relations(), out, form)
         else:
-            tables.write_rows(("column", "unit", "meaning"), iter(_columns(asked.name)), out, form)
+            tables.write_rows(("column", "unit", "meaning"), iter(_columns(asked.relation)), out, form)
 
 
 def _relations() -> Iterator[tuple[str, str, str]]:

@@ -50,9 +50,13 @@ class NamesAndInputs(Inputs):
 
     words: Annotated[
         tuple[str, ...],
-        Option("Names of summaries (--list), then files, globs, folders, *.rpdb packages.", (), "[NAMES] [INPUTS]...",
-               Heading.INPUTS, is_positional=True, complete=_names),
-    ] = ()  # fmt: skip
+        Option(
+            "Names of summaries (--list), then files, globs, folders, *.rpdb packages.",
+            "[NAMES] [INPUTS]...",
+            is_positional=True,
+            complete=_names,
+        ),
+    ] = ()
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class SummaryChoice:
     summary_by_rank: Annotated[bool, Option("Without names: also each table by rank.")] = False
     domain_summary: Annotated[bool, Option("Without names: also the time by domain.")] = False
     region_categories: Annotated[
-        tuple[str, ...], Option("Without names: API domains to show, HIP MARKERS …, or NONE.", metavar="NAME...")
+        tuple[str, ...], Option("Without names: API domains to show, HIP MARKERS …, or NONE.", "NAME...")
     ] = ()
     mangled_kernels: Annotated[bool, Option("Mangled kernel names.")] = False
     truncate_kernels: Annotated[bool, Option("Kernel names without signature and template.")] = False

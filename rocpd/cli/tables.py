@@ -11,6 +11,7 @@ from typing import TextIO
 
 from rocpd import entries
 from rocpd.cli.diagnostics import ReaderGoneError, report_written
+from rocpd.cli.options import OutputOptions
 from rocpd.errors import UsageError
 from rocpd.option import Heading, Option
 from rocpd.output import complete_or_nothing
@@ -34,7 +35,11 @@ def format_option(
     help: str, names: Callable[[], Iterable[str]] = format_names, listing: Callable[[], str] = format_listing
 ) -> Option:
     """Return the option `--format` of a command; `help` ends with a colon, the names follow it."""
-    return Option(help, ("-f", "--format"), "FORMAT", Heading.OUTPUT, complete=names, listing=listing)
+    return Option(help, "FORMAT", ("-f", "--format"), Heading.OUTPUT, complete=names, listing=listing)
+
+
+FORMAT = format_option("Format of the rows, else by the ending of -o:")
+"""The option of commands that write any table; its value is empty when it is not given."""
 
 
 def endings() -> dict[str, str]:
@@ -78,6 +83,17 @@ def find_format(name: str, *, of_analyses: bool = False, further: Iterable[str] 
     if form.is_columnar and not of_analyses:
         raise UsageError(f"--format {name}: is for tables of `rocpd summary`", f"one of {', '.join(format_names())}")
     return form
+
+
+def format_and_path(name: str, output: OutputOptions) -> tuple[TableFormat | None, Path | None]:
+    """Return the format, None for the console, and the file, None for stdout, for a value of `FORMAT`.
+
+    Raises:
+        UsageError: as `find_format`.
+    """
+    form = find_format(name or format_by_ending(output.name, endings()))
+    ending = ending_of(form)
+    return form, output.destination([ending]).path(ending) if output.is_asked else None
 
 
 @contextlib.contextmanager

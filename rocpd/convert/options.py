@@ -94,7 +94,7 @@ class ConvertOptions:
     stats: Annotated[bool, Option("Also write rocprofv3's statistics files.")] = False
     views: Annotated[
         tuple[str, ...],
-        Option("Only this view, repeatable; arrow: one, else kernels.", ("--view",), "VIEW", complete=_views),
+        Option("Only this view, repeatable; arrow: one, else kernels.", "VIEW", ("--view",), complete=_views),
     ] = ()
     arrow_stream: Annotated[bool, Option("Write a stream, not a file.")] = False
     further: Mapping[str, object] = field(default_factory=dict)

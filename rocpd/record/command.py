@@ -41,13 +41,11 @@ class Settings:
 
     trace: Annotated[
         str | None,
-        Option(f"What to record of the GPU: {','.join(TRACES)}.", metavar="LIST"),
+        Option(f"What to record of the GPU: {','.join(TRACES)}.", "LIST"),
     ] = None
-    counters: Annotated[str | None, Option("Hardware counters, as A,B.", metavar="LIST")] = None
-    sample_hz: Annotated[
-        float, Option("CPU time and memory samples per second.", metavar="HZ", least=0, most=10000)
-    ] = 0.0
-    flush_ms: Annotated[int, Option("Most that a killed process may lose [ms].", metavar="MS", least=1)] = 1000
+    counters: Annotated[str | None, Option("Hardware counters, as A,B.", "LIST")] = None
+    sample_hz: Annotated[float, Option("CPU time and memory samples per second.", "HZ", least=0, most=10000)] = 0.0
+    flush_ms: Annotated[int, Option("Most that a killed process may lose [ms].", "MS", least=1)] = 1000
     drop: Annotated[bool, Option("When a buffer is full, lose events (counted) rather than wait.")] = False
     off: Annotated[bool, Option("Start with recording off; `rocpd control start PID`.")] = False
     keep_env: Annotated[bool, Option("Store environment values that look like secrets too.")] = False

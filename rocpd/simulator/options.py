@@ -50,8 +50,8 @@ class JobOptions:
         Path,
         Option(
             "Folder for rank0.db …",
-            ("-o", "-d", "--output-path"),
             "DIR",
+            ("-o", "-d", "--output-path"),
             Heading.OUTPUT,
             is_required=True,
             hidden_flags=("--output", "--output-file"),
@@ -63,7 +63,7 @@ class JobOptions:
     seed: Annotated[int, Option("Same seed, same rows.")] = 0
     profile: Annotated[str, Option("Shape of the work.", kind=Workload)] = Workload.LLM.value
     events_per_rank: Annotated[
-        int | None, Option("Dispatches and regions of a rank, instead of --steps.", metavar="N", least=1)
+        int | None, Option("Dispatches and regions of a rank, instead of --steps.", "N", least=1)
     ] = None
     faults: Annotated[bool, Option("Damage the files the way real ones are damaged.")] = False
     force: Annotated[bool, Option("Replace existing files.", heading=Heading.OUTPUT)] = False

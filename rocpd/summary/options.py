@@ -46,13 +46,11 @@ class Options:
 
     by: By | None = None
     kernel_names: KernelNames = KernelNames.DISPLAY
-    categories: Annotated[Path | None, Option("Kernel categories, JSON or TOML: name -> regexes.", metavar="FILE")] = (
-        None
-    )
-    step_marker: Annotated[str, Option("Markers that are steps: step, iter, batch …", metavar="REGEX")] = STEP_MARKER
-    sequence: Annotated[int, Option("Kernels after the same N operations make a row.", metavar="N", least=0)] = 0
-    bins: Annotated[int, Option("Points of a curve, columns of the heat map.", metavar="N", least=1)] = 50
-    top: Annotated[int, Option("How many of the largest gaps to list.", metavar="N", least=0)] = 20
+    categories: Annotated[Path | None, Option("Kernel categories, JSON or TOML: name -> regexes.", "FILE")] = None
+    step_marker: Annotated[str, Option("Markers that are steps: step, iter, batch …", "REGEX")] = STEP_MARKER
+    sequence: Annotated[int, Option("Kernels after the same N operations make a row.", "N", least=0)] = 0
+    bins: Annotated[int, Option("Points of a curve, columns of the heat map.", "N", least=1)] = 50
+    top: Annotated[int, Option("How many of the largest gaps to list.", "N", least=0)] = 20
     further: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

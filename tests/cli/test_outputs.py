@@ -95,3 +95,17 @@ def test_the_size_of_an_archive_is_that_of_all_its_files(cli: Cli, job: Path) ->
 def test_one_file_is_one_file(cli: Cli, tmp_path: Path) -> None:
     said = cli("simulate", "-o", tmp_path / "one", "--ranks", "1", "--events-per-rank", "10")
     assert said.err.startswith(f"rocpd: wrote 1 file to {tmp_path}/one (")
+
+
+@pytest.mark.parametrize(
+    ("words", "path", "start"),
+    [
+        (("info", "db0.db", "-o", "x.csv", "--only", "agents"), "x.csv", "host,type"),
+        (("info", "db0.db", "-d", "d"), "d/out.txt", "RANKS\n"),
+        (("schema", "kernels", "-o", "x.md"), "x.md", "| column |"),
+    ],
+)
+def test_tables_of_any_command_go_to_files(words: tuple[str, ...], path: str, start: str, cli: Cli, job: Path) -> None:
+    said = cli(*words)
+    assert (said.code, said.out) == (0, "")
+    assert Path(path).read_text().startswith(start)

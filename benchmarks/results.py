@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 from collections.abc import Sequence
 from pathlib import Path
+
+from rocpd.federate.run.cores import usable_cores
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 _TITLE = "# Measured\n\nWritten by `python -m benchmarks`; ratios were measured side by side in one run.\n"
@@ -21,7 +22,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def write_section(name: str, text: str) -> None:
     """Put `text` under `## name`, in the place of what an earlier run left there."""
     content = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else _TITLE
-    machine = f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}"
+    machine = f"{usable_cores()} cores ({platform.machine()}), Python {platform.python_version()}"
     section = f"## {name}\n\n{machine}\n\n{text.strip()}\n"
     kept = re.split(r"(?m)^(?=## )", content)
     others = [part.strip() for part in kept if not part.startswith(f"## {name}\n")]

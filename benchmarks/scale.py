@@ -13,6 +13,7 @@ from benchmarks.duck import open_duck
 from benchmarks.federation import JoinOfUnions
 from benchmarks.measure import job, medians, seconds
 from benchmarks.results import table, write_section
+from rocpd.federate.run.cores import usable_cores
 from rocpd.session import Session
 from rocpd.summary.summarize import SummaryOptions, summarize
 
@@ -66,7 +67,7 @@ def run() -> None:
 
 
 def _against_others() -> str:
-    threads = os.cpu_count() or 1
+    threads = usable_cores()
     rows = []
     with rocpd.connect(_rested(job(RANKS, 300_000))) as session:
         unions, duck = JoinOfUnions(session), open_duck(session, threads)
@@ -120,7 +121,7 @@ def _many_ranks() -> str:
     rss = _peak_rss(files)
     print(text, f"opening 1,000 files: {opening:.2f} s; peak RSS at {max(MANY)} ranks: {rss} MB", flush=True)
     return (
-        f"Ranks of {EVENTS} events, planned also where the job is small, {os.cpu_count()} threads.\n\n{text}\n"
+        f"Ranks of {EVENTS} events, planned also where the job is small, {usable_cores()} threads.\n\n{text}\n"
         f"Opening 1,000 files: {opening:.2f} s (bar: 2). Peak RSS at {max(MANY)} ranks: {rss} MB (bar: 1,000).\n"
     )
 

@@ -129,3 +129,19 @@ def member(choices: type[Member], name: str, word: str) -> Member:
         return choices(word)
     except ValueError as error:
         raise UsageError(f"{name} {word}: unknown", f"one of {', '.join(choices)}") from error
+
+
+def typed(option: Option, value: object) -> object:
+    """Return a value that a Python caller gave for an option; a word becomes the choice that it names.
+
+    >>> typed(Option("", name="depth", kind=int), 3)
+    3
+
+    Raises:
+        UsageError: it is of another type than the option.
+    """
+    if issubclass(option.kind, enum.StrEnum):
+        return member(option.kind, option.name, str(value))
+    if not isinstance(value, (int, float) if option.kind is float else option.kind):
+        raise UsageError(f"{option.name} {value!r}: not of type {option.kind.__name__}")
+    return value

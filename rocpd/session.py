@@ -52,6 +52,7 @@ class Session(Federation):
         sequence: int = 0,
         bins: int = 50,
         top: int = 20,
+        **further: object,
     ) -> Summary:
         """Return one table of an analysis, such as `kernels`, `gaps` or `stragglers`; `rocpd.analyses()` lists them.
 
@@ -64,9 +65,10 @@ class Session(Federation):
             sequence: number of preceding operations that make the context of a kernel (variability).
             bins: points of curves and columns of the heat map.
             top: number of largest gaps that are listed.
+            further: options that an analysis of an installed package declares.
 
         Raises:
-            UsageError: an unknown name, or an invalid value.
+            UsageError: an unknown name or option, or an invalid value.
             RocpdError: the job lacks the data that the analysis needs; the message says which.
         """
         from rocpd.summary.options import Options
@@ -75,7 +77,7 @@ class Session(Federation):
         file = Path(categories) if categories is not None else None
         division = None if by is None else member(By, "by", by)
         names = member(KernelNames, "kernel_names", kernel_names)
-        options = Options(division, names, file, step_marker, sequence, bins, top)
+        options = Options(division, names, file, step_marker, sequence, bins, top, further)
         return summary(self, name, options)
 
     def convert(

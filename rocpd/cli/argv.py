@@ -10,10 +10,11 @@ import re
 from collections.abc import Callable, Sequence
 
 from rocpd.summary.registry import REGION_DOMAINS
+from rocpd.trace.categories import normalized
 
 _INPUT = ("-i", "--input")
 _FORMAT = ("-f", "--format", "--output-format")
-_DOMAINS = frozenset((*REGION_DOMAINS, "MARKER", "NONE"))
+_DOMAINS = frozenset((*REGION_DOMAINS, "NONE"))
 
 NO_EFFECT = {
     "--perfetto-backend": 1,
@@ -70,7 +71,7 @@ def rewrite(arguments: Sequence[str]) -> list[str]:
         elif word in _FORMAT and command == "convert":
             result += _repeated(word, words, _is_name)
         elif word == "--region-categories":
-            result += _repeated(word, words, lambda name: name.upper() in _DOMAINS and _is_name(name))
+            result += _repeated(word, words, lambda name: normalized(name) in _DOMAINS and _is_name(name))
         else:
             result.append(word)
     return result

@@ -6,7 +6,7 @@ What a command looks like on the screen is up to `help`.
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -17,6 +17,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from rocpd.cli.help import HelpfulCommand
+from rocpd.errors import UsageError
 from rocpd.option import Heading, Option, options_of
 
 Function: TypeAlias = Callable[..., int | None]
@@ -39,10 +40,26 @@ class Asked:
     Args:
         values: name -> value, defaults included.
         given: names of those that stand on the command line.
+        taken: names of those that the command could not take, because an option of its own is called so.
     """
 
     values: Mapping[str, object]
     given: tuple[str, ...]
+    taken: frozenset[str] = frozenset()
+
+    def refuse_taken(self, entries: Mapping[str, Sequence[Option]]) -> None:
+        """Refuse entries, by name, that were asked for and whose options the command could not take.
+
+        Raises:
+            UsageError: one of them; it names the entry point.
+        """
+        for name, options in entries.items():
+            for option in options:
+                if option.name in self.taken:
+                    raise UsageError(
+                        f"{name}: its option {option.flag} is an option of the command itself",
+                        f"the package with the entry point {name} has to name it otherwise",
+                    )
 
     def fields(self, owner: type) -> dict[str, Any]:
         """Return the values that are fields of a dataclass; what others declare goes into its field `further`."""
@@ -65,22 +82,24 @@ def command_of(function: Function, name: str) -> click.Command:
     """Return the click command of a function."""
     groups = {name: kind for name, kind in typing.get_type_hints(function).items() if name != "return"}
     options = [option for kind in groups.values() if kind is not Asked for option in options_of(kind)]
-    elsewhere = _without_clashes(getattr(function, "declared_elsewhere", tuple)(), options)
+    declared = list(getattr(function, "declared_elsewhere", tuple)())
+    words = {word for option in (*options, VERBOSE) for word in _words(option)}
+    elsewhere = [option for option in declared if words.isdisjoint(_words(option))]
+    taken = frozenset(option.name for option in declared if option not in elsewhere)
     options += [*elsewhere, VERBOSE]
 
     def run(**values: Any) -> int | None:
         source = click.get_current_context().get_parameter_source
         given = tuple(o.name for o in elsewhere if source(o.name) is ParameterSource.COMMANDLINE)
-        asked = Asked({option.name: values[option.name] for option in elsewhere}, given)
+        asked = Asked({option.name: values[option.name] for option in elsewhere}, given, taken)
         return function(**{name: asked if kind is Asked else _made(kind, values) for name, kind in groups.items()})
 
     return HelpfulCommand(name, run, [_parameter(option) for option in options], function.__doc__ or "", options)
 
 
-def _without_clashes(added: Iterable[Option], options: Iterable[Option]) -> list[Option]:
-    """Leave out options whose name or flag a command has already."""
-    taken = {word for option in options for word in (option.name, option.flag, *option.flags, *option.hidden_flags)}
-    return [option for option in added if taken.isdisjoint((option.name, option.flag, *option.flags))]
+def _words(option: Option) -> tuple[str, ...]:
+    """Return what must not be called like that of another option of a command."""
+    return option.name, option.flag, *option.flags, *option.hidden_flags
 
 
 def _made(kind: type, values: Mapping[str, Any]) -> object:

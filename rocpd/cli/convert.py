@@ -71,6 +71,7 @@ def convert(
         rocpd convert -i a.db b.db -f csv pftrace -d out -o twoFiles
     """
     formats = _formats(chosen, output)
+    asked.refuse_taken({name: entry.options for name, entry in formats.items()})
     without_effect = check_options(formats.values(), asked.given)
     if without_effect:
         note(f"without effect on {', '.join(formats)}: {', '.join(without_effect)}")

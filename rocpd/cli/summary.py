@@ -101,8 +101,8 @@ class SummaryChoice:
         """What is asked of AMD's tables."""
         from rocpd.summary.summarize import SummaryOptions
 
-        names = [{"MARKER": "MARKERS"}.get(name.upper(), name.upper()) for name in self.region_categories]
-        regions = [name for name in names if name != "NONE"] if names else None
+        names = self.region_categories
+        regions = [name for name in names if name.upper() != "NONE"] if names else None
         return SummaryOptions(self.summary_by_rank, self.domain_summary, regions, self.kernel_names)
 
 
@@ -148,7 +148,7 @@ def summary(
             "with names: --by rank, `domains`, --category",
         )
     if not chosen.list_categories:
-        check_options(names or TOTALS, asked.given, analyses)
+        asked.refuse_taken(check_options(names or TOTALS, asked.given, analyses))
     options = Options(chosen.by, chosen.kernel_names, **asked.fields(Options))
     delivery = _delivery(chosen, output, names, analyses)
     with connect(paths, selection, execution, inputs.skip_bad) as session:

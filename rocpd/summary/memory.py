@@ -20,6 +20,7 @@ from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.summary.spread import total
 from rocpd.summary.sums import merge
+from rocpd.trace.memory import ALLOCATING
 from rocpd.trace.times import VALID_TIMES
 from rocpd.types import Ints, Row
 
@@ -139,7 +140,7 @@ def _one(mine: RankReading) -> dict[_Place, _Events]:
             if known:  # freed, or its address was given out again
                 known[0].add(start, -known[1])
             key = key_of(by, mine.rank, number(lane))
-            if kind in ("ALLOC", "REALLOC"):
+            if kind in ALLOCATING:
                 own = found.setdefault((key, level), _Events())
                 own.allocations += 1
                 own.add(start, size)

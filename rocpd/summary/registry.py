@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rocpd import entries
-from rocpd.option import Option, options_of
+from rocpd.errors import UsageError
+from rocpd.option import Option, options_of, typed
 from rocpd.summary.options import Options
 
 ENTRY_POINTS = "rocpd.summaries"
@@ -154,6 +155,27 @@ def known_analyses() -> dict[str, Analysis]:
     return {**SUMMARIES, **{name: analysis for name, analysis in others if name not in TABLES}}
 
 
+def with_further(options: Options, name: str, analysis: Analysis) -> Options:
+    """Return options with a value for each option that an analysis declares itself: what was asked, else its default.
+
+    Args:
+        options: what was asked; `further` holds values of such options.
+        name: of the analysis, for messages.
+        analysis: its row.
+
+    Raises:
+        UsageError: an option that it does not declare, or a value of another type.
+    """
+    known = {option.name for option in options_of(Options)}
+    declared = {option.name: option for option in analysis.options if option.name not in known}
+    for word in options.further:
+        if word not in declared:
+            raise UsageError(f"{name} has no option {word}", f"it has {', '.join(declared) or 'none of its own'}")
+    defaults = {word: option.default for word, option in declared.items()}
+    asked = {word: typed(declared[word], value) for word, value in options.further.items()}
+    return replace(options, further=defaults | asked)
+
+
 def _plain(name: str, home: str, package: str) -> Analysis:
     """Return the entry of a function alone: it may read whatever our own analyses read."""
     every = tuple(option.name for option in options_of(Options))
@@ -170,8 +192,10 @@ def texts_of(analyses: Mapping[str, Analysis]) -> dict[str, tuple[str, TextForm]
     return {form.name: (name, form) for name, analysis in analyses.items() for form in analysis.texts}
 
 
-def check_options(names: Iterable[str], given: Iterable[str], analyses: Mapping[str, Analysis]) -> None:
-    """Find out whether every option is read by something that is asked for.
+def check_options(
+    names: Iterable[str], given: Iterable[str], analyses: Mapping[str, Analysis]
+) -> dict[str, tuple[Option, ...]]:
+    """Return the options of each analysis that is asked for, if every given option is one of them.
 
     Args:
         names: analyses or tables.
@@ -183,5 +207,6 @@ def check_options(names: Iterable[str], given: Iterable[str], analyses: Mapping[
     """
     options = {name: analysis.options for name, analysis in analyses.items()}
     tables = tables_of(analyses)
-    asked = sorted({tables[name] for name in names})
-    entries.unread(given, {name: options[name] for name in asked}, options)
+    asked = {name: options[name] for name in sorted({tables[name] for name in names})}
+    entries.unread(given, asked, options)
+    return asked

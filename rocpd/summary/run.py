@@ -11,7 +11,7 @@ from rocpd.federate.federation import Federation
 from rocpd.federate.result import Result, Rows
 from rocpd.summary.options import Options
 from rocpd.summary.reading import Reading
-from rocpd.summary.registry import SUMMARIES, TABLES, known_analyses, tables_of
+from rocpd.summary.registry import SUMMARIES, TABLES, Analysis, known_analyses, tables_of, with_further
 from rocpd.summary.result import Summary
 from rocpd.types import Progress
 
@@ -37,7 +37,8 @@ def run(
 ) -> Iterator[Summary]:
     """Run the analysis that `name` is or belongs to; yield all its tables, or the one that was named."""
     for analysis, tables in planned([name]).items():
-        yield from run_analysis(Reading(session, options or Options(), progress), analysis, tables)
+        complete = with_further(options or Options(), analysis, _find(analysis))
+        yield from run_analysis(Reading(session, complete, progress), analysis, tables)
 
 
 def planned(names: Iterable[str]) -> dict[str, frozenset[str]]:
@@ -67,7 +68,7 @@ def run_analysis(reading: Reading, name: str, tables: frozenset[str]) -> Iterato
     Raises:
         RocpdError: the job lacks the data for all of them, or the analysis of another package can't be loaded.
     """
-    analysis = SUMMARIES.get(name) or known_analyses()[name]
+    analysis = _find(name)
     function = cast("Function", entries.load(analysis.home, name))
     is_empty = True
     for table in function(reading):
@@ -76,3 +77,7 @@ def run_analysis(reading: Reading, name: str, tables: frozenset[str]) -> Iterato
             yield table
     if is_empty:
         raise RocpdError(f"{', '.join(sorted(tables))}: the selection holds nothing for it")
+
+
+def _find(name: str) -> Analysis:
+    return SUMMARIES.get(name) or known_analyses()[name]

@@ -8,10 +8,20 @@ from importlib.resources import files
 from rocpd.schema.text import strip_comments
 from rocpd.trace.agents import copy_agent_sql
 from rocpd.trace.markers import marker_categories
+from rocpd.trace.memory import IS_SCRATCH, NOT_SCRATCH
+
+_RULES = {
+    "marker_categories": marker_categories(),
+    "copy_agent": copy_agent_sql(),
+    "is_scratch": IS_SCRATCH,
+    "not_scratch": NOT_SCRATCH,
+}
 
 
 @functools.cache
 def statement(name: str) -> str:
     """Return the text of a `.sql` file without comments; rules of `rocpd.trace` take the places of `{{…}}`."""
     text = strip_comments((files("rocpd.summary") / "sql" / f"{name}.sql").read_text(encoding="utf-8"))
-    return text.replace("{{marker_categories}}", marker_categories()).replace("{{copy_agent}}", copy_agent_sql())
+    for rule, condition in _RULES.items():
+        text = text.replace(f"{{{{{rule}}}}}", condition)
+    return text

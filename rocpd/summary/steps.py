@@ -14,13 +14,14 @@ import numpy as np
 from rocpd.errors import UsageError
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.read.columns import number
+from rocpd.read.columns import Select, read_all
 from rocpd.read.names import as_text
 from rocpd.summary.options import By
 from rocpd.summary.reading import Key, key_of, order_of, statistics
 from rocpd.summary.spread import Spread
 from rocpd.summary.statements import statement
 from rocpd.summary.sums import merge
+from rocpd.trace.times import valid_times
 from rocpd.types import Row
 
 _DIGITS = re.compile(r"\d+")
@@ -39,12 +40,13 @@ def is_step(pattern: str) -> re.Pattern[str]:
 
 
 def ranges(reader: RankReader) -> list[tuple[str, int, int]]:
-    """Give text, start and end [ns] of the marker ranges of a rank in their order; marks without length are none."""
-    found: list[tuple[str, int, int]] = []
-    for rows in reader.stream(statement("markers"), size=1000):
-        times = ((as_text(text), number(start), number(end)) for text, start, end in rows)
-        found += [(text, start, end) for text, start, end in times if text and 0 < start < end]
-    return sorted(found, key=lambda marker: (marker[1], marker[2], marker[0]))
+    """Return text, start and end [ns] of the marker ranges of a rank by their starts; marks without length are none."""
+    markers = read_all(reader, Select(statement("markers"), ("start", "end"), texts=("name",)))
+    start, end = markers.numbers
+    has_length = (valid_times(start, end) & (end > start)).tolist()
+    rows = zip(map(as_text, markers.texts[0]), start.tolist(), end.tolist(), has_length, strict=True)
+    by_time = [(start, end, text) for text, start, end, is_range in rows if text and is_range]
+    return [(text, start, end) for start, end, text in sorted(by_time)]
 
 
 @dataclass(frozen=True)

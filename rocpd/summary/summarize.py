@@ -14,6 +14,7 @@ from rocpd.summary.options import Options
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import GPU_DOMAINS
 from rocpd.summary.result import Field, Summary, TableDefinition
+from rocpd.trace.categories import normalized
 from rocpd.trace.kernel_names import KernelNames
 from rocpd.trace.moments import Moments
 from rocpd.types import Progress, Row
@@ -64,7 +65,7 @@ def summarize(
     domains = groups_by_domain(Reading(session, Options(kernel_names=options.kernel_names), progress))
     regions = [name for name in domains if name not in GPU_DOMAINS]
     if options.region_categories is not None:
-        wanted = {name.upper() for name in options.region_categories}
+        wanted = {normalized(name) for name in options.region_categories}
         regions = [name for name in regions if name in wanted]
     tables = {
         GPU_DOMAINS.get(domain, f"{domain.lower()}_summary"): domains[domain]

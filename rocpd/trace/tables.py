@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rocpd.trace.memory import IS_SCRATCH, NOT_SCRATCH
+
 OPERATIONS = ("rocpd_kernel_dispatch", "rocpd_memory_copy")
 """GPU operations: kernels and copies."""
 
@@ -26,8 +28,8 @@ ON_AGENTS = ("rocpd_kernel_dispatch", "rocpd_memory_allocate", "rocpd_graph_laun
 DOMAIN_TABLES = {
     "KERNELS": ("rocpd_kernel_dispatch", "1"),
     "MEMORY_COPIES": ("rocpd_memory_copy", "1"),
-    "MEMORY_ALLOCATIONS": ("rocpd_memory_allocate", "level IS NOT 'SCRATCH'"),
-    "SCRATCH_MEMORY": ("rocpd_memory_allocate", "level = 'SCRATCH'"),
+    "MEMORY_ALLOCATIONS": ("rocpd_memory_allocate", NOT_SCRATCH),
+    "SCRATCH_MEMORY": ("rocpd_memory_allocate", IS_SCRATCH),
 }
 """Domains that a table says by itself, whatever the category of the event: table and SQL condition on its rows."""
 

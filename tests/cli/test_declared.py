@@ -71,13 +71,28 @@ def write_tabs(columns, rows, out):
 
 
 TABS = TableFormat("tabs", "tab-separated values", "ours:write_tabs", ".tsv")
+GREEDY = Format("greedy", "takes what is ours", "ours:write_count", reads=(Option("Mine.", name="force", kind=bool),))
+HASTY = Analysis("ours:ours", ("hasty",), "too", (Option("Mine.", flags=("-v", "--verbose"), name="vivid", kind=bool),))
 '''
+ASK = """
+import rocpd
+
+with rocpd.connect("db0.db") as session:
+    print(session.summary("ours").fetchall(), session.summary("ours", level="high").fetchall())
+    for name, options in (("ours", {"deep": 3}), ("kernels", {"level": "high"}), ("ours", {"level": 7})):
+        try:
+            session.summary(name, **options)
+        except rocpd.UsageError as error:
+            print(f"{error.message} [{error.hint}]")
+"""
 ENTRY_POINTS = """
 [rocpd.formats]
 count = ours:COUNT
+greedy = ours:GREEDY
 [rocpd.summaries]
 ours = ours:OURS
 simple = ours:plain
+hasty = ours:HASTY
 [rocpd.table_formats]
 tabs = ours:TABS
 bars = ours:write_tabs
@@ -96,8 +111,8 @@ def installed(tmp_path: Path, job: Path) -> Callable[..., Said]:
     paths = os.pathsep.join([str(library), str(Path(__file__).parents[2])])
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ROCPD_")}
 
-    def run(*words: str, **more: str) -> Said:
-        command = [sys.executable, "-m", "rocpd", *words]
+    def run(*words: str, script: str = "", **more: str) -> Said:
+        command = [sys.executable, *([script] if script else ["-m", "rocpd"]), *words]
         env = {**environment, "PYTHONPATH": paths, **more}
         done = subprocess.run(command, cwd=job, env=env, capture_output=True, text=True, check=False)
         return Said(done.returncode, done.stdout, done.stderr)
@@ -137,6 +152,26 @@ def test_an_analysis_with_an_option_and_a_text_form(installed: Callable[..., Sai
     assert_one_error(installed("summary", "kernels", ".", "--level", "x"), 2, "--level concerns none of kernels")
     assert_one_error(installed("summary", "ours", ".", "--sequence", "2"), 2, "--sequence concerns none of ours")
     assert "did you mean ours?" in installed("summary", "our", ".").err
+
+
+def test_an_option_of_an_analysis_from_python(installed: Callable[..., Said], job: Path) -> None:
+    (job / "ask.py").write_text(ASK)
+    said = installed(script="ask.py")
+    assert said.err == ""
+    assert said.out.splitlines() == [
+        "[(1, 'low')] [(1, 'high')]",
+        "ours has no option deep [it has level]",
+        "kernels has no option level [it has none of its own]",
+        "level 7: not of type str [None]",
+    ]
+
+
+def test_an_option_that_clashes_with_one_of_the_command_is_refused(installed: Callable[..., Said]) -> None:
+    said = installed("convert", "-f", "greedy", ".")
+    assert_one_error(said, 2, "greedy: its option --force is an option of the command itself")
+    assert "the package with the entry point greedy" in said.err
+    assert_one_error(installed("summary", "hasty", "."), 2, "hasty: its option --verbose is an option of the command")
+    assert installed("convert", "-f", "count", "-d", "o", "db0.db").code == 0
 
 
 def test_a_plain_function_is_enough(installed: Callable[..., Said]) -> None:

@@ -157,6 +157,16 @@ def test_a_group_call_launches_at_its_end(open_job: OpenJob) -> None:
     assert [group for group, *_ in groups(open_job(*ranks))] == ["0,2", "1,3"]
 
 
+def test_the_innermost_call_launches(open_job: OpenJob) -> None:
+    """A wrapper that started before the RCCL call has the stack id of the launch inside it."""
+    ranks = []
+    for n, name in enumerate(("east", "west", "east", "west")):
+        trace = Member(n).region("wrapper", 10, 50, stack=7).region("ncclAllReduce", 20, 40, category="RCCL_API")
+        trace.arg("comm", name).region("hipLaunchKernel", 22, 30, stack=7)
+        ranks.append(trace.kernel(NCCL, 50, 60 + n, stack=7))
+    assert [group for group, *_ in groups(open_job(*ranks))] == ["0,2", "1,3"]
+
+
 def test_a_window_does_not_shift_numbers(open_job: OpenJob) -> None:
     """The window begins inside the second collective of rank 0 and before that of rank 1: it is the second of both."""
     session = open_job(

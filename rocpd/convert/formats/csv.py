@@ -39,6 +39,7 @@ from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.output import check_free, complete_or_nothing
 from rocpd.read.names import all_texts
+from rocpd.trace.memory import NOT_SCRATCH
 from rocpd.types import Ints, Progress
 
 _LINES = 1 << 14
@@ -182,7 +183,7 @@ class _Source:
             views = markers.SOURCES if file.view == "markers" else (file.view,)
             parts = [self._of_categories(rows, file) for view in views if (rows := self._all(view, file))]
             return [rows for rows in parts if rows.count]
-        where = "M.level IS NOT 'SCRATCH'" if file.without_scratch else ""
+        where = f"M.{NOT_SCRATCH}" if file.without_scratch else ""
         rows = ViewReader(self._reader, file.view, file.reads, where).read_all()
         return [rows] if rows else []
 

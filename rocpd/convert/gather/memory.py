@@ -17,6 +17,7 @@ from rocpd.convert.model import Annotation, Counters, Slices, Track, optional
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.window import Interval
 from rocpd.read.ids import per_id
+from rocpd.trace.memory import ALLOCATING, SCRATCH
 from rocpd.types import NULL
 
 _COLUMNS = ("agent_id", "start", "end", "address", "size", "queue_id")
@@ -32,7 +33,7 @@ def allocations(context: Context) -> tuple[Slices, Counters]:
     whole = _read(context, unwindowed, Damage()) if window else rows
     text = context.events.strings.texts
     tracks = context.events.tracks
-    scratch = per_id(rows["level"], lambda i: text[i] == "SCRATCH")
+    scratch = per_id(rows["level"], lambda i: text[i] == SCRATCH)
     track = np.zeros(len(scratch), np.int64)
     for flag, word in ((0, "memory"), (1, "scratch")):
         chosen = scratch == flag
@@ -93,9 +94,9 @@ def _held(context: Context, rows: Columns) -> Counters:
         rows[name][order].tolist() for name in ("end", "type", "level", "agent_id", "address", "size", "queue_id")
     )
     for time, kind, level, agent, address, size, queue in zip(*columns, strict=True):
-        key: Hashable = address if address not in (NULL, 0) and text[level] != "SCRATCH" else (agent, queue, level)
+        key: Hashable = address if address not in (NULL, 0) and text[level] != SCRATCH else (agent, queue, level)
         track, before = live.pop(key, (None, 0))
-        if text[kind] in ("ALLOC", "REALLOC"):
+        if text[kind] in ALLOCATING:
             if track is not None:
                 held[track] -= before
                 points.append((track, time, held[track]))

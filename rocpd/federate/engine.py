@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import apsw
 
@@ -15,15 +14,13 @@ from rocpd.errors import QueryError, RocpdError, UsageError
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Plan, Strategy
 from rocpd.federate.result import Cursor, Rows, as_query_error
-from rocpd.federate.run.attach import ATTACH_LIMIT, Attached
+from rocpd.federate.run.attach import ATTACH_LIMIT, attached
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.spool import spooled
+from rocpd.federate.unify import Unifier
 from rocpd.schema.render import RankTables, named, relations
 from rocpd.types import Parameters, Progress, Row
-
-if TYPE_CHECKING:
-    from rocpd.federate.run.copying import CopiedDatabase
 
 
 class Engine:
@@ -50,7 +47,7 @@ class Engine:
         self._ranks = ranks
         self._shares = shares
         self._note = note
-        self._attached: Attached | CopiedDatabase | None = None
+        self._attached: Unifier | None = None
         files.close_with(self)
 
     def execute(
@@ -83,8 +80,8 @@ class Engine:
         positional = 0 if parameters is None or isinstance(parameters, Mapping) else len(parameters)
         return plan(sql, self._tables, positional)
 
-    def attach(self) -> Attached | CopiedDatabase:
-        """Return the one connection that sees all ranks; opened when first needed."""
+    def attach(self) -> Unifier:
+        """Return the views on the one connection that sees all ranks; it is opened when first needed."""
         self._files.check_open()
         if self._attached is None:
             if self._is_copied:
@@ -92,7 +89,7 @@ class Engine:
 
                 self._attached = CopiedDatabase(self._shares, self._note, self._files.limits.busy_ms)
             else:
-                self._attached = Attached(self._ranks, self._tables, self._files.limits.busy_ms)
+                self._attached = attached(self._ranks, self._tables, self._files.limits.busy_ms)
         return self._attached
 
     @cached_property
@@ -140,10 +137,10 @@ class Engine:
             yield from self._run_attached(sql, parameters)
 
     def _run_attached(self, sql: str, parameters: Parameters) -> Rows:
-        attached = self.attach()
+        database = self.attach()
         with as_query_error(self._files.raise_for_damaged_file):
-            attached.prepare(sql)
-        cursor = Cursor(attached.connection, sql, parameters, self._files.raise_for_damaged_file)
+            database.prepare(sql)
+        cursor = Cursor(database.connection, sql, parameters, self._files.raise_for_damaged_file)
         if not self._holds_a_lock(sql):
             return cursor
         columns = cursor.columns

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -17,26 +17,11 @@ from rocpd.federate.plan import vocabulary
 from rocpd.federate.plan.ordering import Sorting, sorted_select
 from rocpd.federate.plan.partial import partial_select
 from rocpd.federate.plan.scope import KEYS, Scope, Source
+from rocpd.federate.plan.skeleton import Skeleton
 from rocpd.federate.plan.sqltext import Unfaithful, read_select, text_of
 from rocpd.federate.plan.steps import Combine, Scatter
 from rocpd.schema.load import TABLES, VIEWS, view
 from rocpd.schema.render import aggregate_text
-
-
-class Catalogue(Protocol):
-    """What lowering needs to know about the job: the columns of relations and statements.
-
-    `further`: base table -> columns beyond the contract, whose types are not known.
-    """
-
-    relations: tuple[str, ...]
-    further: Mapping[str, tuple[str, ...]]
-
-    def columns(self, sql: str) -> tuple[str, ...]:
-        """Return the result columns of a statement."""
-
-    def add(self, table: str, columns: Sequence[str], select: str) -> tuple[str, ...]:
-        """Create an empty gathered table for the result of `select`; return the types of its columns."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +47,14 @@ Lowered: TypeAlias = Sharded | Gathered
 
 
 class Lowering:
-    """Collects the steps of one statement."""
+    """Collects the steps of one statement; `skeleton` knows the columns of relations and statements."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, skeleton: Skeleton) -> None:
         self.steps: list[Scatter | Combine] = []
-        self._catalogue = catalogue
+        self._skeleton = skeleton
         self._views: dict[str, Lowered] = {}
-        self._untyped = frozenset(column.lower() for columns in catalogue.further.values() for column in columns)
+        self._relations = {relation.lower() for relation in skeleton.relations}
+        self._untyped = frozenset(column.lower() for columns in skeleton.further.values() for column in columns)
 
     def lower(self, node: exp.Expr, ctes: Mapping[str, Lowered]) -> Lowered:
         """Take a query apart: a SELECT, or several of them with UNION ALL.
@@ -99,23 +85,23 @@ class Lowering:
         vocabulary.check_select(tree)
         scope = Scope(tree, sources)
         scope.check_names(vocabulary.expressions(tree), self._untyped)
-        _check_joins(tree, scope)
+        _check_joins(scope)
         aggregated = vocabulary.is_aggregated(tree)
         local_windows = scope.windows_stay_in_ranks(vocabulary.windows(tree))
-        local_groups = scope.groups_stay_in_ranks(tree)
+        local_groups = scope.groups_stay_in_ranks()
         sorting = Sorting.take(tree)
         if aggregated and not (local_groups and local_windows):
             self._refuse_untyped(tree)
-            return self._gather(partial_select(tree, sorting, scope.inputs), reads)
+            return self._gather(partial_select(scope, sorting), reads)
         if not local_windows:
             raise Unfaithful("a window over all ranks")
-        columns = self._catalogue.columns(text_of(tree))
+        columns = self._skeleton.columns(text_of(tree))
         if not sorting:
-            return Sharded(tree, frozenset(reads), scope.output_keys(tree, columns))
-        return self._gather(sorted_select(tree, sorting, columns, scope), reads)
+            return Sharded(tree, frozenset(reads), scope.output_keys(columns))
+        return self._gather(sorted_select(scope, sorting, columns), reads)
 
     def _union(self, left: Sharded, right: Sharded) -> Sharded:
-        names = [[c.lower() for c in self._catalogue.columns(text_of(side.tree))] for side in (left, right)]
+        names = [[c.lower() for c in self._skeleton.columns(text_of(side.tree))] for side in (left, right)]
         keys = {
             name: left.keys[name]
             for name, name_on_the_right in zip(*names, strict=False)
@@ -135,34 +121,35 @@ class Lowering:
     def _gather_rows(self, query: Sharded) -> str:
         """Gather the rows of a query as they are; return the name of the table."""
         select = text_of(query.tree)
-        return self._scatter(Scatter("", self._catalogue.columns(select), (), select), query.reads)
+        return self._scatter(Scatter("", self._skeleton.columns(select), (), select), query.reads)
 
     def _gather(self, pair: tuple[Scatter, str], reads: set[str]) -> Gathered:
         scatter, select = pair
         return self._combine(select.replace("{{gathered}}", self._scatter(scatter, reads)))
 
     def _scatter(self, scatter: Scatter, reads: Iterable[str]) -> str:
-        name = self._name()
-        types = self._catalogue.add(name, scatter.columns, scatter.select)
+        name = self._next_name()
+        types = self._skeleton.add(name, scatter.columns, scatter.select)
         self.steps.append(dataclasses.replace(scatter, table=name, types=types, reads=tuple(sorted(reads))))
         return name
 
     def _combine(self, select: str) -> Gathered:
-        columns = self._catalogue.columns(select)
-        name = self._name()
+        columns = self._skeleton.columns(select)
+        name = self._next_name()
         # SQLite renames the second of two columns with one name in a subquery, so no statement may name either.
         if len({column.lower() for column in columns}) < len(columns):
             columns = tuple(f"column {i}" for i in range(len(columns)))
-        self.steps.append(Combine(name, columns, self._catalogue.add(name, columns, select), select))
+        self.steps.append(Combine(name, columns, self._skeleton.add(name, columns, select), select))
         return Gathered(name)
 
     def _combine_all(self, tree: exp.Select, ctes: Mapping[str, Lowered]) -> Gathered:
         """Run a SELECT as it is over gathered tables, which everything in it names."""
         vocabulary.check_functions(tree)
         self._refuse_untyped(tree)
+        gathered = {step.table for step in self.steps}
         for node in list(tree.find_all(exp.Table)):
             name = node.name.lower()
-            if name in self._gathered_names():
+            if name in gathered:
                 continue
             lowered = ctes.get(name) or self._view(name)
             if not isinstance(lowered, Gathered):
@@ -170,10 +157,7 @@ class Lowering:
             node.replace(_table(lowered.table, node.alias or node.name))
         return self._combine(text_of(tree))
 
-    def _gathered_names(self) -> set[str]:
-        return {step.table for step in self.steps}
-
-    def _name(self) -> str:
+    def _next_name(self) -> str:
         return f"gathered_{len(self.steps)}"
 
     def _ctes(self, tree: exp.Select, outer_ctes: Mapping[str, Lowered]) -> dict[str, Lowered]:
@@ -231,7 +215,7 @@ class Lowering:
         return Source(alias.lower(), self._columns_of(text_of(lowered.tree)), sharded=True, keys=lowered.keys)
 
     def _is_sharded(self, name: str) -> bool:
-        return name in {relation.lower() for relation in self._catalogue.relations} and not _is_aggregate(name)
+        return name in self._relations and not _is_aggregate(name)
 
     def _sharded_source(self, name: str, alias: str) -> Source:
         columns = self._columns_of(f'SELECT * FROM "{name}"')
@@ -247,7 +231,7 @@ class Lowering:
         return self._views[name]
 
     def _columns_of(self, sql: str) -> frozenset[str]:
-        return frozenset(column.lower() for column in self._catalogue.columns(sql))
+        return frozenset(column.lower() for column in self._skeleton.columns(sql))
 
 
 def _is_aggregate(name: str) -> bool:
@@ -266,7 +250,7 @@ def _args_of(node: exp.Expr) -> Iterator[str]:
     return (key for key, value in node.args.items() if value)
 
 
-def _check_joins(tree: exp.Select, scope: Scope) -> None:
+def _check_joins(scope: Scope) -> None:
     """Refuse joins across ranks: sharded sources join only inside a rank.
 
     Gathered ones join anywhere, but not as the left side of a LEFT JOIN: each rank would keep rows without a match.
@@ -274,8 +258,8 @@ def _check_joins(tree: exp.Select, scope: Scope) -> None:
     first, *others = scope.sources
     linked = {first.alias} if first.sharded else set()
     preceding = [first]
-    where = tree.args.get("where")
-    for join, source in zip(tree.args.get("joins") or [], others, strict=True):
+    where = scope.tree.args.get("where")
+    for join, source in zip(scope.tree.args.get("joins") or [], others, strict=True):
         side = (join.args.get("side") or "").upper()
         kind = (join.args.get("kind") or "").upper()
         if side not in ("", "LEFT") or join.args.get("method") or kind not in ("", "CROSS", "INNER", "OUTER"):

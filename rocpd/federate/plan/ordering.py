@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from rocpd.federate.plan.scope import Scope
+from rocpd.federate.plan.scope import Scope, output_index
 from rocpd.federate.plan.sqltext import Unfaithful, text_of
 from rocpd.federate.plan.steps import Scatter
 from rocpd.schema.quote import quote_name
@@ -78,69 +78,46 @@ def split_collation(term: exp.Ordered) -> tuple[exp.Expr, str]:
     return term.this, tail
 
 
-def output_index(expression: exp.Expr, tree: exp.Select) -> int | None:
-    """Return which result column an ORDER BY or GROUP BY term means, by number or by alias; None: none of them."""
-    if isinstance(expression, exp.Literal) and not expression.is_string:
-        return int(expression.name) - 1 if expression.name.isdigit() else None
-    if isinstance(expression, exp.Column) and not expression.table:
-        for kind in (exp.Alias, exp.Column):
-            for index, item in enumerate(tree.expressions):
-                if isinstance(item, kind) and item.alias_or_name.lower() == expression.name.lower():
-                    return index
-    return None
-
-
-def sorted_select(tree: exp.Select, sorting: Sorting, columns: Sequence[str], scope: Scope) -> tuple[Scatter, str]:
+def sorted_select(scope: Scope, sorting: Sorting, columns: Sequence[str]) -> tuple[Scatter, str]:
     """Return what every rank runs, and the SELECT over the gathered rows.
 
     Args:
-        tree: the SELECT without the clauses of `sorting`.
+        scope: the SELECT without the clauses of `sorting`.
         sorting: those clauses.
         columns: names of the result columns.
-        scope: what names mean in it.
 
     Raises:
         Unfaithful: an ORDER BY that cannot be applied to the gathered rows.
     """
-    keys, hidden = _sort_keys(tree, sorting.order, len(columns), scope)
+    keys, hidden = _sort_keys(scope, sorting.order, len(columns))
     if hidden and sorting.distinct:
         raise Unfaithful("DISTINCT rows ordered by what is not among their columns")
-    scattered = tree.copy()
+    scattered = scope.tree.copy()
     for number, expression in enumerate(hidden):
         scattered.append("expressions", exp.alias_(expression.copy(), f"o{number}"))
     if sorting.distinct:
         scattered.set("distinct", exp.Distinct())
     text = text_of(scattered)
-    order = ", ".join(keys)
     limit = sorting.rows_per_rank
     if limit is not None:
         text += _order_by_position(keys, len(columns)) + f" LIMIT {limit}"
     names = (*(f"c{i}" for i in range(len(columns))), *(f"o{i}" for i in range(len(hidden))))
     items = ", ".join(f"c{i} AS {quote_name(name)}" for i, name in enumerate(columns))
     unique = "DISTINCT " if sorting.distinct else ""
-    ordered = (
-        f" ORDER BY {order}" + ("" if sorting.distinct else ", rowid")
-        if order
-        else ""
-        if sorting.distinct
-        else " ORDER BY rowid"
-    )
+    terms = keys if sorting.distinct else [*keys, "rowid"]
+    ordered = f" ORDER BY {', '.join(terms)}" if terms else ""
     scatter = Scatter("", names, (), text, gives_few_rows=limit is not None and limit <= _FEW_ROWS)
     return scatter, f"SELECT {unique}{items} FROM {{{{gathered}}}}{ordered}{sorting.tail}"
 
 
-def _sort_keys(
-    tree: exp.Select, order: Sequence[exp.Ordered], width: int, scope: Scope
-) -> tuple[list[str], list[exp.Expr]]:
+def _sort_keys(scope: Scope, order: Sequence[exp.Ordered], width: int) -> tuple[list[str], list[exp.Expr]]:
     """Return the keys over the gathered rows (`c0 DESC`, `o0` …), and the expressions that the `o` columns hold."""
-    starred = any(
-        isinstance(item, exp.Star) or (isinstance(item, exp.Column) and item.name == "*") for item in tree.expressions
-    )
+    starred = any(item.is_star for item in scope.tree.expressions)
     keys: list[str] = []
     hidden: list[exp.Expr] = []
     for term in order:
         expression, tail = split_collation(term)
-        index = output_index(expression, tree)
+        index = output_index(expression, scope.tree)
         if index is not None and isinstance(expression, exp.Literal) and starred and index >= width:
             raise Unfaithful("ORDER BY a column that does not exist")
         if index is not None and (not starred or isinstance(expression, exp.Literal)):

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from rocpd.federate.plan.ordering import Sorting, output_index, split_collation
+from rocpd.federate.plan.ordering import Sorting, split_collation
+from rocpd.federate.plan.scope import Scope, output_index
 from rocpd.federate.plan.sqltext import Unfaithful, text_of
 from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.plan.vocabulary import is_aggregate
@@ -18,28 +19,28 @@ from rocpd.schema.load import VIEWS
 from rocpd.schema.quote import quote_name
 
 
-def partial_select(tree: exp.Select, sorting: Sorting, inputs: Mapping[str, tuple[str, ...]]) -> tuple[Scatter, str]:
+def partial_select(scope: Scope, sorting: Sorting) -> tuple[Scatter, str]:
     """Return what every rank runs, and the SELECT over the gathered partial values.
 
     Args:
-        tree: an aggregated SELECT without the clauses of `sorting`.
+        scope: an aggregated SELECT without the clauses of `sorting`.
         sorting: those clauses.
-        inputs: column name -> aliases of the sources that have it.
 
     Raises:
         Unfaithful: an aggregate that cannot be split, a bare column, an expression that cannot be rewritten.
     """
-    return _Split(tree, inputs).scatter_and_select(sorting)
+    return _Split(scope).scatter_and_select(sorting)
 
 
 class _Split:
-    def __init__(self, tree: exp.Select, inputs: Mapping[str, tuple[str, ...]]) -> None:
-        self._tree = tree
-        self._inputs = inputs
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._tree = scope.tree
+        self._inputs = scope.inputs
         self._partials: list[exp.Expr] = []
         self._merged: dict[str, str] = {}
         self._distinct: exp.Expr | None = None
-        group = tree.args.get("group")
+        group = self._tree.args.get("group")
         if group and {key for key, value in group.args.items() if value} - {"expressions"}:
             raise Unfaithful("GROUP BY with more than expressions")
         self._groups = [self._group(item) for item in (group.expressions if group else [])]
@@ -49,15 +50,14 @@ class _Split:
         items = []
         for item in self._tree.expressions:
             name = item.alias_or_name if isinstance(item, (exp.Alias, exp.Column)) else text_of(item)
-            body = item.this if isinstance(item, exp.Alias) else item
-            items.append(f"{self._rewrite(body)} AS {quote_name(name)}")
+            items.append(f"{self._rewrite(item.unalias())} AS {quote_name(name)}")
         having = self._tree.args.get("having")
         condition = f" HAVING {self._rewrite(having.this)}" if having else ""
         order = ", ".join(self._order(term) for term in sorting.order)
-        groups = ", ".join(self._group_columns.values())
+        groups = ", ".join(f"g{i}" for i in range(len(self._groups)))
         select = (
             f"SELECT {'DISTINCT ' if sorting.distinct else ''}{', '.join(items)} FROM {{{{gathered}}}}"
-            + (f" GROUP BY {', '.join(f'g{i}' for i in range(len(self._groups)))}" if groups else "")
+            + (f" GROUP BY {groups}" if groups else "")
             + condition
             + (f" ORDER BY {order}" if order else "")
             + sorting.tail
@@ -115,15 +115,7 @@ class _Split:
         return f"SELECT {', '.join(values.get(name, name) for name in (*groups, *partials))} FROM ({inner})"
 
     def _group(self, item: exp.Expr) -> exp.Expr:
-        """Return the expression of a GROUP BY term: a result column by number or alias, else the term itself."""
-        grouped = item
-        if not (isinstance(item, exp.Column) and item.name.lower() in self._inputs):
-            index = output_index(item, self._tree)
-            if index is not None and not 0 <= index < len(self._tree.expressions):
-                raise Unfaithful("GROUP BY a column that does not exist")
-            if index is not None:
-                output = self._tree.expressions[index]
-                grouped = output.this if isinstance(output, exp.Alias) else output
+        grouped = self._scope.grouped_expression(item)
         if any(is_aggregate(node) for node in grouped.walk()) or isinstance(grouped, (exp.Star, exp.Literal)):
             raise Unfaithful("GROUP BY an aggregate")
         self._canonical(grouped)

@@ -6,13 +6,12 @@ doubt the statement runs attached. Runs statements only on a skeleton without ro
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Sequence
 
 import apsw
 
-from rocpd.federate.plan.lower import Lowered, Lowering, Sharded
+from rocpd.federate.plan.lower import Lowering, Sharded
 from rocpd.federate.plan.skeleton import Skeleton
 from rocpd.federate.plan.sqltext import Unfaithful, name_parameters, read_select, text_of
 from rocpd.federate.plan.steps import Plan, Strategy
@@ -44,24 +43,9 @@ def plan(sql: str, ranks: Sequence[RankTables], positional: int = 0) -> Plan:
         return Plan(Strategy.ATTACHED, str(reason), sql)
     except (apsw.Error, RecursionError) as error:
         return Plan(Strategy.ATTACHED, f"SQLite: {error}", sql)
-    return _finish(Plan(Strategy.AUTO, "", named_sql, parameters, columns), lowering, result)
-
-
-def _finish(draft: Plan, lowering: Lowering, result: Lowered) -> Plan:
     if isinstance(result, Sharded):
-        return dataclasses.replace(
-            draft,
-            strategy=Strategy.ROWS,
-            reason="every rank returns its own rows",
-            steps=tuple(lowering.steps),
-            final=text_of(result.tree),
-            reads=tuple(sorted(result.reads)),
-        )
-    *steps, last = lowering.steps
-    return dataclasses.replace(
-        draft,
-        strategy=Strategy.AGGREGATES,
-        reason="every rank returns partial results, which are combined",
-        steps=tuple(steps),
-        final=last.select,
-    )
+        why, steps, final = "every rank returns its own rows", tuple(lowering.steps), text_of(result.tree)
+        return Plan(Strategy.ROWS, why, named_sql, columns, steps, final, tuple(sorted(result.reads)))
+    *first_steps, last = lowering.steps
+    why = "every rank returns partial results, which are combined"
+    return Plan(Strategy.AGGREGATES, why, named_sql, columns, tuple(first_steps), last.select)

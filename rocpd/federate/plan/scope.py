@@ -36,9 +36,15 @@ class Source:
 
 
 class Scope:
-    """The sources of one SELECT."""
+    """The sources of one SELECT.
+
+    Attributes:
+        inputs: column name -> aliases of the sources that have it.
+        aliases: name of a result column -> its expression.
+    """
 
     def __init__(self, tree: exp.Select, sources: Sequence[Source]) -> None:
+        self.tree = tree
         self.sources = sources
         self._by_alias = {source.alias: source for source in sources}
         joins = tree.args.get("joins") or []
@@ -85,33 +91,45 @@ class Scope:
         alias, key = self.key(node) or ("", None)
         return key if key and not self._by_alias[alias].optional else None
 
-    def groups_stay_in_ranks(self, tree: exp.Select) -> bool:
+    def groups_stay_in_ranks(self) -> bool:
         """Whether GROUP BY names a key: then no group has rows of two ranks."""
-        group = tree.args.get("group")
-        return any(self.strong_key(self._resolved(tree, item)) for item in (group.expressions if group else []))
+        group = self.tree.args.get("group")
+        return any(self.strong_key(self.grouped_expression(item)) for item in (group.expressions if group else []))
 
     def windows_stay_in_ranks(self, windows: Sequence[exp.Window]) -> bool:
         """Whether all windows are partitioned by a key."""
         return all(any(map(self.strong_key, window.args.get("partition_by") or ())) for window in windows)
 
-    def output_keys(self, tree: exp.Select, columns: Sequence[str]) -> dict[str, str]:
+    def output_keys(self, columns: Sequence[str]) -> dict[str, str]:
         """Return result column -> key, for those that are one."""
         names = [column.lower() for column in columns]
         explicit: dict[str, exp.Expr] = {}
-        for item in tree.expressions:
-            explicit.setdefault(item.alias_or_name.lower(), item.this if isinstance(item, exp.Alias) else item)
+        for item in self.tree.expressions:
+            explicit.setdefault(item.alias_or_name.lower(), item.unalias())
         unique = [name for name in names if names.count(name) == 1]
         keys = {name: self.strong_key(explicit.get(name, exp.column(name))) for name in unique}
         return {name: key for name, key in keys.items() if key}
 
-    def _resolved(self, tree: exp.Select, item: exp.Expr) -> exp.Expr:
+    def grouped_expression(self, item: exp.Expr) -> exp.Expr:
         """Return the expression of a GROUP BY term: a column of the FROM, else a result column by number or alias."""
-        if isinstance(item, exp.Literal) and item.name.isdigit() and 0 < int(item.name) <= len(tree.expressions):
-            output = tree.expressions[int(item.name) - 1]
-            starred = any(node.is_star for node in tree.expressions)
-            numbered: exp.Expr = output.this if isinstance(output, exp.Alias) else output
-            return item if starred else numbered
-        if isinstance(item, exp.Column) and not item.table and item.name.lower() not in self.inputs:
-            aliased: exp.Expr = self.aliases.get(item.name.lower(), item)
-            return aliased
-        return item
+        if isinstance(item, exp.Column) and item.name.lower() in self.inputs:
+            return item
+        index = output_index(item, self.tree)
+        if index is None or (isinstance(item, exp.Literal) and any(each.is_star for each in self.tree.expressions)):
+            return item
+        if not 0 <= index < len(self.tree.expressions):
+            raise Unfaithful("GROUP BY a column that does not exist")
+        expression: exp.Expr = self.tree.expressions[index].unalias()
+        return expression
+
+
+def output_index(expression: exp.Expr, tree: exp.Select) -> int | None:
+    """Return which result column an ORDER BY or GROUP BY term means, by number or by alias; None: none of them."""
+    if isinstance(expression, exp.Literal) and not expression.is_string:
+        return int(expression.name) - 1 if expression.name.isdigit() else None
+    if isinstance(expression, exp.Column) and not expression.table:
+        for kind in (exp.Alias, exp.Column):
+            for index, item in enumerate(tree.expressions):
+                if isinstance(item, kind) and item.alias_or_name.lower() == expression.name.lower():
+                    return index
+    return None

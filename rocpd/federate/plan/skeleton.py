@@ -8,18 +8,22 @@ import apsw
 
 from rocpd.federate.plan.gathered import create_table
 from rocpd.federate.plan.steps import Scatter
-from rocpd.schema.keyed import keyed_text, keyed_views
+from rocpd.federate.unify import Unifier
+from rocpd.schema.keyed import keyed_views
 from rocpd.schema.load import TABLES, VIEWS, view
 from rocpd.schema.quote import quote_name
-from rocpd.schema.render import RankTables, named, relations, select_text
+from rocpd.schema.render import RankTables, named
 from rocpd.schema.versions import LATEST
-from rocpd.schema.write import create_table_text, create_view_text, tables_of
+from rocpd.schema.write import create_table_text, tables_of
 
 
-class Skeleton:
+class Skeleton(Unifier):
     """A database with all tables and views of a job and no rows: SQLite resolves names, columns and affinities in it.
 
     It holds two ranks, so that base tables and views are compounds, as in a job.
+
+    Attributes:
+        further: base table -> columns beyond the contract, whose types are not known.
     """
 
     def __init__(self, ranks: Sequence[RankTables]) -> None:
@@ -27,10 +31,9 @@ class Skeleton:
         tables = {base: (*columns, *further.get(base, ())) for base, columns in tables_of(LATEST).items()}
         self.further: Mapping[str, tuple[str, ...]] = {base: names for base, names in further.items() if names}
         tables |= {base: columns for base, columns in self.further.items() if base not in tables}
-        self._ranks = [RankTables(f"_{i}", tables, rank=i, hostname="", further=further) for i in range(2)]
-        self.relations = relations(self._ranks)
-        self._connection = apsw.Connection(":memory:")
-        self._created: set[str] = set()
+        two_ranks = [RankTables(f"_{i}", tables, rank=i, hostname="", further=further) for i in range(2)]
+        super().__init__(apsw.Connection(":memory:"), two_ranks, keyed=True)
+        self._tables_created: set[str] = set()
 
     def columns(self, sql: str, parameters: Sequence[int] = ()) -> tuple[str, ...]:
         """Return the result columns of a statement.
@@ -38,9 +41,9 @@ class Skeleton:
         Raises:
             apsw.Error: SQLite refuses the statement.
         """
-        self._prepare(sql)
+        self.prepare(sql)
         columns: list[tuple[str, ...]] = []
-        cursor = self._connection.cursor()
+        cursor = self.connection.cursor()
 
         def note_columns_and_stop(c: apsw.Cursor, _sql: str, _bindings: object) -> bool:
             columns.append(tuple(column[0] for column in c.get_description()))
@@ -60,39 +63,33 @@ class Skeleton:
 
         SQLite compares a column of a subquery by the affinity of its expression; the gathered table must do the same.
         """
-        self._prepare(select)
-        connection = self._connection
+        self.prepare(select)
+        connection = self.connection
         connection.execute(f"CREATE TEMP TABLE probe AS {select}", _AnyParameter())
         types = tuple(row[0] for row in connection.execute("SELECT type FROM pragma_table_info('probe')"))
         connection.execute("DROP TABLE probe")
         create_table(connection, Scatter(table, tuple(columns), types, select), "TEMP ")
         return types
 
-    def _prepare(self, sql: str) -> None:
-        for name in named(sql, self.relations):
-            if name not in self._created:
-                self._created.add(name)
-                for base in {each.table for each in view(name).tables} if name in VIEWS else {name}:
+    def prepare(self, sql: str) -> None:
+        """Create the tables and views that `sql` names and that do not exist yet."""
+        keyed = (name.split("__")[1] for name in keyed_views(sql))
+        for name in named(" ".join((sql, *keyed)), self.relations):
+            for base in {each.table for each in view(name).tables} if name in VIEWS else {name}:
+                if base not in self._tables_created:
+                    self._tables_created.add(base)
                     self._create_tables(base)
-                self._connection.execute(create_view_text(name, select_text(name, self._ranks), temporary=True))
-        for name in keyed_views(sql):
-            self._prepare(name.split("__")[1])
-            text = create_view_text(name, keyed_text(name, self._ranks[0], sql), temporary=True)
-            self._connection.execute(f"DROP VIEW IF EXISTS temp.{quote_name(name)}")
-            self._connection.execute(text)
+        super().prepare(sql)
 
     def _create_tables(self, base: str) -> None:
-        if f"{base}_0" in self._created:
-            return
-        self._created.add(f"{base}_0")
-        further = ", ".join(map(quote_name, self.further.get(base, ())))
-        for tables in self._ranks:
+        columns = [quote_name(column) for column in self.further.get(base, ())]
+        for tables in self.tables:
             if base not in TABLES:
-                self._connection.execute(f"CREATE TABLE {tables.name(base)} ({further})")
+                self.connection.execute(f"CREATE TABLE {tables.name(base)} ({', '.join(columns)})")
                 continue
-            self._connection.execute(create_table_text(base, tables.suffix, ""))
-            for column in self.further.get(base, ()):
-                self._connection.execute(f"ALTER TABLE {tables.name(base)} ADD COLUMN {quote_name(column)}")
+            self.connection.execute(create_table_text(base, tables.suffix, ""))
+            for column in columns:
+                self.connection.execute(f"ALTER TABLE {tables.name(base)} ADD COLUMN {column}")
 
 
 class _AnyParameter(Mapping[str, int]):

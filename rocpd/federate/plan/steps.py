@@ -52,7 +52,6 @@ class Plan:
         strategy: rows, aggregates or attached.
         reason: why, for the user.
         sql: the statement with its positional parameters named.
-        parameters: number of positional parameters.
         columns: names of the result's columns, as SQLite gives them; empty when attached.
         steps: tables to gather first.
         final: rows: what every rank runs, streamed; aggregates: what runs over the gathered tables.
@@ -62,7 +61,6 @@ class Plan:
     strategy: Strategy
     reason: str
     sql: str
-    parameters: int = 0
     columns: tuple[str, ...] = ()
     steps: tuple[Scatter | Combine, ...] = ()
     final: str = ""

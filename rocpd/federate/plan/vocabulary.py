@@ -64,13 +64,8 @@ def check_functions(tree: exp.Select) -> None:
 
 def expressions(tree: exp.Select) -> Iterator[exp.Expr]:
     """Yield everything in a SELECT that computes, without its FROM."""
-    yield from tree.expressions
-    for key in ("where", "group", "having", "order", "limit", "offset", "distinct"):
-        if tree.args.get(key):
-            yield tree.args[key]
-    for join in tree.args.get("joins") or []:
-        if join.args.get("on"):
-            yield join.args["on"]
+    yield from _clauses(tree, "where", "group", "having", "order", "limit", "offset", "distinct")
+    yield from (join.args["on"] for join in tree.args.get("joins") or () if join.args.get("on"))
 
 
 def _check_node(node: exp.Expr) -> None:
@@ -115,32 +110,25 @@ def is_aggregated(tree: exp.Select) -> bool:
     """Whether the SELECT groups its rows."""
     if tree.args.get("group") or tree.args.get("having"):
         return True
-    return any(_has_aggregate(node) for node in _clauses(tree))
+    return any(_has_aggregate(node) for node in _clauses(tree, "order"))
 
 
 def windows(tree: exp.Select) -> list[exp.Window]:
     """Return all calls of window functions in the SELECT."""
-    return [window for node in _clauses(tree) for window in node.find_all(exp.Window)]
+    return [window for node in _clauses(tree, "having", "order") for window in node.find_all(exp.Window)]
 
 
-def _clauses(tree: exp.Select) -> Iterator[exp.Expr]:
+def _clauses(tree: exp.Select, *keys: str) -> Iterator[exp.Expr]:
     yield from tree.expressions
-    for key in ("having", "order"):
-        if tree.args.get(key):
-            yield tree.args[key]
+    yield from (tree.args[key] for key in keys if tree.args.get(key))
 
 
 def _has_aggregate(node: exp.Expr) -> bool:
     """Whether an expression has an aggregate; a window function is not one itself, but its arguments may hold some."""
+    parts = list(node.iter_expressions())
     if isinstance(node, exp.Window):
         call = node.this.this if isinstance(node.this, exp.Filter) else node.this
-        return any(_has_aggregate(part) for part in (*call.iter_expressions(), *_window_parts(node)))
-    return is_aggregate(node) or any(_has_aggregate(child) for child in node.iter_expressions())
-
-
-def _window_parts(node: exp.Window) -> Iterator[exp.Expr]:
-    for key, value in node.args.items():
-        if key != "this":
-            for part in value if isinstance(value, list) else [value]:
-                if isinstance(part, exp.Expr):
-                    yield part
+        parts = [*call.iter_expressions(), *(part for part in parts if part is not node.this)]
+    elif is_aggregate(node):
+        return True
+    return any(map(_has_aggregate, parts))

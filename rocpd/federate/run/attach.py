@@ -12,7 +12,7 @@ import apsw
 from rocpd.federate.open.guard import guard
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import Opening, as_input_error
-from rocpd.federate.run.unify import Unifier
+from rocpd.federate.unify import Unifier
 from rocpd.schema.render import RankTables
 
 ATTACH_LIMIT = apsw.Connection(":memory:").limit(apsw.SQLITE_LIMIT_ATTACHED)
@@ -24,23 +24,17 @@ def schemas_of(ranks: Iterable[Rank]) -> dict[Opening, str]:
     return {opening: f"f{index}" for index, opening in enumerate(dict.fromkeys(rank.opening for rank in ranks))}
 
 
-class Attached:
-    """One in-memory connection with the files of all ranks attached read-only."""
-
-    def __init__(self, ranks: Sequence[Rank], tables: Sequence[RankTables], busy_ms: int) -> None:
-        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
-        self.connection = apsw.Connection(":memory:", flags=flags)
-        try:
-            self.connection.set_busy_timeout(busy_ms)
-            for opening, schema in schemas_of(ranks).items():
-                with as_input_error(opening.path):
-                    self.connection.execute(f"ATTACH ? AS {schema}", (opening.uri,))
-            guard(self.connection)
-        except BaseException:
-            self.connection.close()
-            raise
-        self._unifier = Unifier(self.connection, tables)
-
-    def prepare(self, sql: str) -> None:
-        """Create the views that `sql` names."""
-        self._unifier.prepare(sql)
+def attached(ranks: Sequence[Rank], tables: Sequence[RankTables], busy_ms: int) -> Unifier:
+    """Return the views over `tables` on an in-memory connection with the files of all ranks attached read-only."""
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+    connection = apsw.Connection(":memory:", flags=flags)
+    try:
+        connection.set_busy_timeout(busy_ms)
+        for opening, schema in schemas_of(ranks).items():
+            with as_input_error(opening.path):
+                connection.execute(f"ATTACH ? AS {schema}", (opening.uri,))
+        guard(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return Unifier(connection, tables)

@@ -14,27 +14,28 @@ import apsw
 from rocpd.federate.open.guard import guard
 from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.run.pool import Share
-from rocpd.federate.run.unify import Unifier
+from rocpd.federate.unify import Unifier
 from rocpd.schema.load import VIEWS, view
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables, named
 
 
-class CopiedDatabase:
+class CopiedDatabase(Unifier):
     """One connection that holds copies of what statements name, for any number of ranks."""
 
     def __init__(self, shares: Sequence[Share], note: Callable[[str], None], busy_ms: int) -> None:
+        # Only selected rows are copied, so the copies need no conditions.
+        by_rank = {n: tables for share in shares for n, tables in zip(share.ranks, share.tables, strict=True)}
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
-        self.connection = apsw.Connection("", flags=flags)
+        super().__init__(
+            apsw.Connection("", flags=flags),
+            tuple(dataclasses.replace(by_rank[number], only={}) for number in sorted(by_rank)),
+        )
         self.connection.set_busy_timeout(busy_ms)
+        guard(self.connection)
         self._shares = shares
         self._note = note
         self._copied: dict[str, set[str]] = {}
-        # Only selected rows are copied, so the copies need no conditions.
-        by_rank = {n: tables for share in shares for n, tables in zip(share.ranks, share.tables, strict=True)}
-        self._tables = tuple(dataclasses.replace(by_rank[number], only={}) for number in sorted(by_rank))
-        self._unifier = Unifier(self.connection, self._tables)
-        guard(self.connection)
 
     def prepare(self, sql: str) -> None:
         """Copy the tables that `sql` names, unless they are copied already, and create its views.
@@ -55,14 +56,14 @@ class CopiedDatabase:
                 f" to a temporary database (less than {size / 1e9:.1f} GB)"
             )
             self._copy(missing)
-        self._unifier.prepare(sql)
+        super().prepare(sql)
 
     def _visible_columns(self, sql: str) -> dict[str, set[str]]:
         """Return base table -> columns that a statement can see; all of them if it names the table itself."""
         columns: dict[str, set[str]] = {}
-        for name in named(sql, self._unifier.relations):
+        for name in named(sql, self.relations):
             if name not in VIEWS:
-                columns[name] = {column for tables in self._tables for column in tables.columns.get(name, ())}
+                columns[name] = {column for tables in self.tables for column in tables.columns.get(name, ())}
             for each in view(name).tables if name in VIEWS else ():
                 columns.setdefault(each.table, set()).update(each.columns)
         return columns

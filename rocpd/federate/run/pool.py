@@ -20,7 +20,7 @@ from rocpd.federate.open.guard import guard
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import Opening
 from rocpd.federate.result import Cursor
-from rocpd.federate.run.unify import Unifier
+from rocpd.federate.unify import Unifier
 from rocpd.schema.render import RankTables
 from rocpd.types import Parameters
 

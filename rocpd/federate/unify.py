@@ -22,7 +22,7 @@ class Unifier:
     """
 
     def __init__(self, connection: apsw.Connection, tables: Sequence[RankTables], *, keyed: bool = False) -> None:
-        self._connection = connection
+        self.connection = connection
         self._keyed = keyed
         self.tables = tables
         self.relations = relations(tables)
@@ -32,17 +32,19 @@ class Unifier:
         """Create the views that `sql` names and that do not exist yet."""
         for name in named(sql, self.relations):
             if name not in self._created:
-                self._connection.execute(create_view_text(name, select_text(name, self.tables), temporary=True))
-                self._created.add(name)
+                self._create(name, select_text(name, self.tables))
         for name in keyed_views(sql) if self._keyed else ():
-            text = create_view_text(name, keyed_text(name, self.tables[0], sql), temporary=True)
+            text = keyed_text(name, self.tables[0], sql)
             if name in self._created:
-                self._connection.execute(f"DROP VIEW temp.{quote_name(name)}")
-            self._connection.execute(text)
-            self._created.add(name)
+                self.connection.execute(f"DROP VIEW temp.{quote_name(name)}")
+            self._create(name, text)
+
+    def _create(self, name: str, select: str) -> None:
+        self.connection.execute(create_view_text(name, select, temporary=True))
+        self._created.add(name)
 
     def drop(self) -> None:
         """Drop the views that were created."""
         for name in self._created:
-            self._connection.execute(f"DROP VIEW temp.{quote_name(name)}")
+            self.connection.execute(f"DROP VIEW temp.{quote_name(name)}")
         self._created.clear()

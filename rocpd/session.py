@@ -134,9 +134,9 @@ class Session(Federation):
 
     def info(self) -> Description:
         """Return what the job holds: `ranks`, `agents`, `tables` and `problems`, each a Result by its name."""
-        from rocpd.federate.describe import Description, describe
+        from rocpd.federate.describe import describe
 
-        return Description(describe(self))
+        return describe(self)
 
     def __repr__(self) -> str:
         """Return the table of ranks."""

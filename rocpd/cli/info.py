@@ -50,13 +50,14 @@ def info(
     form, path = tables.format_and_path(asked.format, output)
     only = asked.only or (InfoSection.RANKS if form else None)
     with selection.connect(inputs, execution) as session:
-        sections = describe(session)
+        description = describe(session)
     with tables.open_output(path, output.force) as out:
-        shown = [section for section in sections if only in (None, section.name)]
-        for number, section in enumerate(shown):
+        for number, (name, section) in enumerate(description.items()):
+            if only not in (None, name):
+                continue
             if only is None:
-                out.write(("\n" if number else "") + section.name.upper() + "\n")
-            if section.rows or only:
-                tables.write_rows(section.columns, iter(section.rows), out, form)
+                out.write(("\n" if number else "") + name.upper() + "\n")
+            if section.first(1) or only:
+                tables.write_rows(section.columns, iter(section), out, form)
             else:
                 out.write("none\n")

@@ -5,8 +5,7 @@ Only reads: problems are counted and reported, and the rows stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 
 from rocpd.federate.federation import Federation
 from rocpd.federate.result import Result, Rows
@@ -16,60 +15,37 @@ from rocpd.trace.times import VALID_START, VALID_TIMES
 from rocpd.types import Row
 
 
-@dataclass(frozen=True)
-class Section:
-    """One table of a description: a name, columns, rows."""
-
-    name: str
-    columns: tuple[str, ...]
-    rows: tuple[Row, ...]
-
-
-class Description(Mapping[str, Result]):
+class Description(dict[str, Result]):
     """What a job holds: the sections of `describe` by name, each a Result. A prompt or a notebook shows all of them."""
-
-    def __init__(self, sections: Iterable[Section]) -> None:
-        self._results = {section.name: _result(section) for section in sections}
-
-    def __getitem__(self, name: str) -> Result:
-        return self._results[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._results)
-
-    def __len__(self) -> int:
-        return len(self._results)
 
     def __repr__(self) -> str:
         """Return all sections as text tables."""
-        return "\n\n".join(f"{name.upper()}\n{result!r}" for name, result in self._results.items())
+        return "\n\n".join(f"{name.upper()}\n{result!r}" for name, result in self.items())
 
     def _repr_html_(self) -> str:
         """Return all sections as HTML tables."""
-        return "".join(f"<h4>{name}</h4>{result._repr_html_()}" for name, result in self._results.items())
+        return "".join(f"<h4>{name}</h4>{result._repr_html_()}" for name, result in self.items())
 
 
-def _result(section: Section) -> Result:
-    return Result(lambda: Rows(section.columns, iter(section.rows)))
-
-
-def describe(session: Federation) -> tuple[Section, ...]:
+def describe(session: Federation) -> Description:
     """Return all sections: ranks, agents, tables, problems.
 
     `ranks`: one row per process; `mb` is the size of its file in megabytes, `span_s` first start to last end in
     seconds, `clock_domain` a number that ranks with comparable clocks share. `agents`: one row per kind of agent and
     host. `tables`: rows of all ranks together. `problems`: what makes numbers doubtful, by rank.
     """
-    return (
-        Section(
-            "ranks",
-            ("rank", "file", "mb", "host", "pid", "command", "schema", "clock_domain", "span_s"),
-            tuple(_ranks(session)),
-        ),
-        Section("agents", ("host", "type", "agent", "product", "count"), tuple(_agents(session))),
-        Section("tables", ("table", "rows"), tuple(_tables(session))),
-        Section("problems", ("rank", "what"), tuple(_problems(session))),
+    ranks = ("rank", "file", "mb", "host", "pid", "command", "schema", "clock_domain", "span_s")
+    return Description(
+        ranks=_result(ranks, _ranks(session)),
+        agents=_result(("host", "type", "agent", "product", "count"), _agents(session)),
+        tables=_result(("table", "rows"), _tables(session)),
+        problems=_result(("rank", "what"), _problems(session)),
     )
+
+
+def _result(columns: Sequence[str], rows: Iterable[Row]) -> Result:
+    known = tuple(rows)
+    return Result(lambda: Rows(columns, iter(known)))
 
 
 def _ranks(session: Federation) -> Iterator[Row]:

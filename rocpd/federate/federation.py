@@ -94,7 +94,7 @@ class Federation(SelectedRanks):
             RocpdError: no event passes the filters.
         """
         job = self.job.of_ranks(select_ranks(self.ranks, filters), keep_alignment=self.window is not None)
-        by_rank = job.map_ranks(functools.partial(row_conditions, filters), Selection())
+        by_rank = SelectedRanks(job, Selection()).map_ranks(functools.partial(row_conditions, filters))
         conditions = {rank.number: tables for rank, tables in by_rank if tables} if filters.on_rows else {}
         selected = self._with(job, self.selection.with_filters(conditions))
         selected.require_rows()

@@ -5,18 +5,16 @@ Never changes: fewer ranks are another job on the same files. Never decides whic
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share, shares_of
-from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
 from rocpd.federate.run.request import Request
 from rocpd.federate.select.align import (
     SPAN,
@@ -29,10 +27,8 @@ from rocpd.federate.select.align import (
     clock_domains,
     fixed_offsets,
 )
-from rocpd.federate.select.selection import Selection
 from rocpd.schema.load import TABLES, table
 from rocpd.schema.render import RankTables
-from rocpd.types import Answer
 
 
 @dataclass(frozen=True)
@@ -105,34 +101,14 @@ class Job:
         """All ranks on one time line; None without events."""
         return TimeLine.of(self.spans, self.alignment.offsets)
 
-    def reader(self, rank: int, selection: Selection) -> RankReader:
-        """Return the reader of the selected rows of a rank, by its number."""
-        self.files.check_open()
-        tables = selection.apply(rank, self.rank_tables[rank])
-        return RankReader(self._by_number[rank], tables, partial(self.files.pool.lend, self._share_of[rank]))
-
-    def map_ranks(self, work: Callable[[RankReader], Answer], selection: Selection) -> Iterator[tuple[Rank, Answer]]:
-        """Do `work` for each rank, on all cores where that is faster; yield the answers in rank order.
-
-        Args:
-            work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
-            selection: the rows that count.
-
-        Raises:
-            what `work` raises.
-        """
-        self.files.check_open()
-        tables = self.rank_tables
-        tasks = [RankTask(rank, selection.apply(rank.number, tables[rank.number]), work) for rank in self.ranks]
-        with contextlib.closing(self.files.executor.each(run_task, tasks, self.ranks)) as answers:
-            yield from zip(self.ranks, answers, strict=True)
-
     @cached_property
-    def _by_number(self) -> dict[int, Rank]:
+    def rank_of(self) -> dict[int, Rank]:
+        """Rank number -> rank."""
         return {rank.number: rank for rank in self.ranks}
 
     @cached_property
-    def _share_of(self) -> dict[int, Share]:
+    def share_of(self) -> dict[int, Share]:
+        """Rank number -> the share that holds it."""
         return {number: share for share in self.shares for number in share.ranks}
 
 

@@ -5,9 +5,10 @@ Never changes, never plans a statement. Another selection is another value on th
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import cast
 
 from rocpd.federate.job import Job
@@ -15,7 +16,7 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.attach import schemas_of
 from rocpd.federate.run.executor import Executor
 from rocpd.federate.run.pool import Share
-from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
 from rocpd.federate.select.align import Domain, Span
 from rocpd.federate.select.selection import Selection
 from rocpd.federate.select.window import Interval
@@ -72,7 +73,8 @@ class SelectedRanks:
             rank: its number.
             schema: the name under which the connection has the rank's file attached; None: a connection to that file.
         """
-        return self.selection.apply(rank, dataclasses.replace(self.job.rank_tables[rank], schema=schema))
+        tables = self.job.rank_tables[rank]
+        return self.selection.apply(rank, dataclasses.replace(tables, schema=schema) if schema else tables)
 
     @property
     def spans(self) -> dict[int, Span]:
@@ -88,7 +90,9 @@ class SelectedRanks:
 
     def reader(self, rank: int) -> RankReader:
         """Return the reader of one rank, by its number."""
-        return self.job.reader(rank, self.selection)
+        self.job.files.check_open()
+        lend = partial(self.job.files.pool.lend, self.job.share_of[rank])
+        return RankReader(self.job.rank_of[rank], self.rank_tables(rank), lend)
 
     def map_ranks(self, work: Callable[[RankReader], Answer]) -> Iterator[tuple[Rank, Answer]]:
         """Do `work` for each rank, on all cores where that is faster; yield the answers in rank order.
@@ -99,7 +103,11 @@ class SelectedRanks:
         Raises:
             what `work` raises.
         """
-        return self.job.map_ranks(work, self.selection)
+        files = self.job.files
+        files.check_open()
+        tasks = [RankTask(rank, self.rank_tables(rank.number), work) for rank in self.ranks]
+        with contextlib.closing(files.executor.each(run_task, tasks, self.ranks)) as answers:
+            yield from zip(self.ranks, answers, strict=True)
 
     def count(self, rank: int, base: str, condition: str = "1") -> int:
         """Return the number of selected rows of a rank's table; `condition` is SQL on its columns."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from rocpd.federate.result import decoded
 from rocpd.read.ids import find_rows
-from rocpd.read.names import decoded
 from rocpd.schema.load import Kind
 from rocpd.types import NULL, Ints
 

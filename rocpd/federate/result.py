@@ -148,9 +148,19 @@ def _tolerant(
     again = f"WITH q({', '.join(names)}) AS (\n{inner}\n) SELECT {items} FROM q LIMIT -1 OFFSET {count}"
     for row in connection.execute(again, parameters):
         yield tuple(
-            value.decode("utf-8", "backslashreplace") if kind == "text" else value
-            for kind, value in zip(row[::2], row[1::2], strict=True)
+            decoded(value) if kind == "text" else value for kind, value in zip(row[::2], row[1::2], strict=True)
         )
+
+
+def decoded(value: object) -> str | None:
+    """Return a cell as text: of bytes where text belongs, those that are no UTF-8 come as `\\xNN`.
+
+    >>> decoded("gemm"), decoded(None), decoded(b"a\\xff"), decoded(3)
+    ('gemm', None, 'a\\\\xff', '3')
+    """
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return None if value is None else str(value)
 
 
 @contextlib.contextmanager

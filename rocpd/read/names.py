@@ -74,14 +74,3 @@ def as_text(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return value.hex() if isinstance(value, bytes) else str(value)
-
-
-def decoded(value: object) -> str | None:
-    """Return a cell as text: of bytes where text belongs, those that are no UTF-8 come as `\\xNN`.
-
-    >>> decoded("gemm"), decoded(None), decoded(b"a\\xff"), decoded(3)
-    ('gemm', None, 'a\\\\xff', '3')
-    """
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
-    return None if value is None else str(value)

@@ -17,6 +17,7 @@ COMPOUND_LIMIT = 500
 """SQLite's limit of SELECTs in one compound (SQLITE_MAX_COMPOUND_SELECT, default build)."""
 
 _WORD = re.compile(r"\w+")
+_UNION_ALL = "\nUNION ALL\n"
 
 
 @dataclass(frozen=True)
@@ -202,9 +203,5 @@ def union_all(selects: Sequence[str]) -> str:
     groups = list(selects)
     while len(groups) > COMPOUND_LIMIT:
         chunks = [groups[i : i + COMPOUND_LIMIT] for i in range(0, len(groups), COMPOUND_LIMIT)]
-        groups = [f"SELECT * FROM (\n{_join(chunk)}\n)" for chunk in chunks]
-    return _join(groups)
-
-
-def _join(selects: Sequence[str]) -> str:
-    return "\nUNION ALL\n".join(selects)
+        groups = [f"SELECT * FROM (\n{_UNION_ALL.join(chunk)}\n)" for chunk in chunks]
+    return _UNION_ALL.join(groups)

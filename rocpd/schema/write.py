@@ -16,7 +16,7 @@ import apsw
 
 from rocpd.errors import OutputError, UsageError
 from rocpd.output import complete_or_nothing
-from rocpd.schema.load import TABLES, VIEWS, BaseTable, table
+from rocpd.schema.load import TABLES, VIEWS, table
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, select_text
 from rocpd.schema.versions import LATEST, VERSIONS, as_tuple
@@ -45,8 +45,9 @@ def tables_of(version: str) -> dict[str, tuple[str, ...]]:
 def create_table_text(name: str, suffix: str, guid: str, version: str = LATEST) -> str:
     """Return the CREATE TABLE of one table for one rank, comments included."""
     chosen = table(name)
-    lines = [line for line in chosen.text.splitlines() if not _newer(line, chosen, version)]
-    text = "\n".join(line for line in lines if not line.startswith("-- "))
+    newer = (f'    "{column.name}" ' for column in chosen.columns if not _exists(column.since, version))
+    left_out = ("-- ", *newer)
+    text = "\n".join(line for line in chosen.text.splitlines() if not line.startswith(left_out))
     text = re.sub(r",(\s*(?:--[^\n]*)?)\n\);", r"\1\n);", text)
     return text.replace("{{uuid}}", suffix.replace('"', '""')).replace("'{{guid}}'", quote_text(guid))
 
@@ -58,11 +59,6 @@ def create_view_text(name: str, select: str, temporary: bool = False) -> str:
 
 def _exists(since: str, version: str) -> bool:
     return not since or as_tuple(since) <= as_tuple(version)
-
-
-def _newer(line: str, chosen: BaseTable, version: str) -> bool:
-    match = re.match(r'    "(\w+)"', line)
-    return bool(match) and any(c.name == match[1] and not _exists(c.since, version) for c in chosen.columns if match)
 
 
 class Writer:
@@ -82,9 +78,8 @@ class Writer:
         row = f"({', '.join('?' * len(columns))})"
         values = itertools.chain.from_iterable(rows)
         many = start + ", ".join([row] * _ROWS_AT_ONCE)
-        while len(taken := tuple(itertools.islice(values, _ROWS_AT_ONCE * len(columns)))) == _ROWS_AT_ONCE * len(
-            columns
-        ):
+        size = _ROWS_AT_ONCE * len(columns)
+        while len(taken := tuple(itertools.islice(values, size))) == size:
             self.connection.execute(many, taken)
         if taken:
             self.connection.execute(start + ", ".join([row] * (len(taken) // len(columns))), taken)
@@ -99,15 +94,12 @@ class Writer:
         """Create the suffixed tables and the metadata rows that name version, suffix and GUID."""
         for name in self.tables:
             self.connection.execute(create_table_text(name, self.suffix, self.guid, self.version))
-        major, minor, patch = as_tuple(self.version)
-        facts: list[tuple[str, str]] = [("schema_version", str(major))]
-        if self.version != "3.0.0":
-            facts[0] = ("schema_version", self.version)
-            facts += [
-                (f"schema_version_{n}", str(v)) for n, v in (("major", major), ("minor", minor), ("patch", patch))
-            ]
-        facts += [("uuid", self.suffix), ("guid", self.guid)]
-        self.insert("rocpd_metadata", ("tag", "value"), facts)
+        numbers = self.version.split(".")
+        facts = [("schema_version", self.version)]
+        facts += [(f"schema_version_{part}", n) for part, n in zip(("major", "minor", "patch"), numbers, strict=True)]
+        if self.version == "3.0.0":
+            facts = [("schema_version", numbers[0])]
+        self.insert("rocpd_metadata", ("tag", "value"), [*facts, ("uuid", self.suffix), ("guid", self.guid)])
 
     def create_views(self) -> None:
         """Store the plain views (`rocpd_region` …) and the readable ones, as AMD's files have them."""

@@ -6,9 +6,9 @@ import functools
 import json
 from collections.abc import Sequence
 
+from rocpd.federate.result import decoded
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.read.columns import Piece, Select, read_all
-from rocpd.read.names import decoded
 from rocpd.types import Flags, Ints
 
 Columns = dict[str, Ints]

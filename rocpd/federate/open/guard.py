@@ -53,13 +53,11 @@ def guard(connection: apsw.Connection) -> None:
     let_signals_in(connection)
 
 
-def let_signals_in(connection: apsw.Connection) -> None:
-    """Let Ctrl-C stop a long statement: Python handles signals only when SQLite calls back into it."""
-    stop_when(connection)
+def let_signals_in(connection: apsw.Connection, stopped: Callable[[], bool] = lambda: False) -> None:
+    """Let Ctrl-C, or `stopped` once it returns True, stop the statements on a connection.
 
-
-def stop_when(connection: apsw.Connection, stopped: Callable[[], bool] = lambda: False) -> None:
-    """Stop statements on a connection once `stopped` returns True, and let signals in."""
+    Python handles signals only when SQLite calls back into it.
+    """
     connection.set_progress_handler(stopped, _STEPS_BETWEEN_SIGNALS)
 
 

@@ -17,6 +17,7 @@ import apsw
 
 from rocpd.errors import InputError
 from rocpd.federate.open.opening import Opening, as_input_error
+from rocpd.federate.result import decoded
 from rocpd.schema.load import TABLES
 from rocpd.schema.quote import quote_name
 from rocpd.schema.versions import as_tuple, declared_version, foreign_kind, split_suffix
@@ -225,10 +226,10 @@ def _rank(
         opening=opening,
         tables=tables,
         version=declared_version(rows),
-        hostname=_text(node["hostname"]),
-        machine_id=_text(node["machine_id"]),
+        hostname=decoded(node["hostname"]),
+        machine_id=decoded(node["machine_id"]),
         pid=process["pid"] if isinstance(process["pid"], int) else None,
-        command=_text(process["command"]),
+        command=decoded(process["command"]),
         mpi_rank=_mpi_rank(process["environment"], process["extdata"]),
     )
 
@@ -255,16 +256,10 @@ def _first_row(
     return empty | dict(zip(present, row, strict=True)) if row else empty
 
 
-def _text(value: object) -> str | None:
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
-    return None if value is None else str(value)
-
-
 def _mpi_rank(environment: object, extdata: object) -> int | None:
     for source, keys in ((extdata, _MPI_EXTDATA), (environment, MPI_VARIABLES)):
         try:
-            values = json.loads(_text(source) or "{}")
+            values = json.loads(decoded(source) or "{}")
         except ValueError:
             continue
         if isinstance(values, dict):

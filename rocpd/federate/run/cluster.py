@@ -39,14 +39,6 @@ _MOST_BYTES = 256 << 20  # of a task
 
 
 @dataclass(frozen=True)
-class _Location:
-    """Size of a file [bytes], and the workers that can read it; empty: any."""
-
-    size: int
-    workers: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class _Batch:
     """The ranks or shares of one task, and the workers that may do it; empty: any."""
 
@@ -156,10 +148,8 @@ class Cluster:
         """As `Executor.each`."""
         with self._as_rocpd_errors():
             sizes = {file: file.size // count for file, count in Counter(rank.opening for rank in ranks).items()}
-            locations = [
-                _Location(sizes[rank.opening], self._workers(rank.opening.path, rank.hostname)) for rank in ranks
-            ]
-            batches = self._batches(tasks, locations)
+            workers = [self._workers(rank.opening.path, rank.hostname) for rank in ranks]
+            batches = self._batches(tasks, [sizes[rank.opening] for rank in ranks], workers)
             with contextlib.closing(self._in_order(_each, work, batches)) as answers:
                 for answers_of_batch in answers:
                     yield from answers_of_batch
@@ -209,23 +199,29 @@ class Cluster:
         workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
         return sum(worker["nthreads"] for worker in workers)
 
-    def _batches(self, items: Sequence[Item], locations: Sequence[_Location]) -> list[_Batch]:
-        """Put neighbours with the same workers into batches, so that all tasks read about as much."""
-        total = sum(location.size for location in locations)
+    def _batches(self, items: Sequence[Item], sizes: Sequence[int], workers: Sequence[tuple[str, ...]]) -> list[_Batch]:
+        """Put neighbours with the same workers into batches, so that all tasks read about as much.
+
+        Args:
+            items: ranks or shares.
+            sizes: what each reads [bytes].
+            workers: those that can read each; empty: any.
+        """
+        total = sum(sizes)
         most = min(max(total // (_TASKS_PER_THREAD * max(1, self._threads())), self._limits.task_bytes), _MOST_BYTES)
         batches: list[_Batch] = []
-        size = 0
-        for item, location in zip(items, locations, strict=True):
-            if not batches or batches[-1].workers != location.workers or size + location.size > most:
-                batches.append(_Batch([], location.workers))
-                size = 0
+        size_of_batch = 0
+        for item, size, able in zip(items, sizes, workers, strict=True):
+            if not batches or batches[-1].workers != able or size_of_batch + size > most:
+                batches.append(_Batch([], able))
+                size_of_batch = 0
             batches[-1].items.append(item)
-            size += location.size
+            size_of_batch += size
         return batches
 
     def _batches_of(self, shares: Sequence[Share]) -> list[_Batch]:
-        workers = (self._workers(share.opening.path, share.tables[0].hostname) for share in shares)
-        return self._batches(shares, [_Location(s.opening.size, w) for s, w in zip(shares, workers, strict=True)])
+        workers = [self._workers(share.opening.path, share.tables[0].hostname) for share in shares]
+        return self._batches(shares, [share.opening.size for share in shares], workers)
 
     def _workers(self, path: Path, hostname: str | None) -> tuple[str, ...]:
         """Return the addresses of the workers on a file's host; empty: any may read it."""

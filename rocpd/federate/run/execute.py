@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import apsw
 
-from rocpd.federate.open.guard import stop_when
+from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.plan.gathered import create_table, insert_text
 from rocpd.federate.plan.steps import Combine, Plan, Scatter, Strategy
 from rocpd.federate.result import Cursor
@@ -30,7 +30,7 @@ class Run:
         self._chunk_rows = files.limits.chunk_rows
         self._bindings = bindings
         self._gathered = apsw.Connection("")  # a temporary file that SQLite deletes, written to only when it grows
-        stop_when(self._gathered)
+        let_signals_in(self._gathered)
         self._stored: dict[str, Scatter | Combine] = {}
 
     def chunks(self, progress: Progress | None = None) -> Iterator[list[Row]]:

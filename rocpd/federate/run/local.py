@@ -6,6 +6,7 @@ Results come in the order of the shares or ranks, whichever finishes first.
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -95,7 +96,7 @@ class Local:
         if count is None:
             size = sum(opening.size for opening in {rank.opening for rank in ranks})
             count = min(usable_cores(), _MOST_PROCESSES) if size >= self._limits.process_bytes else 1
-        return max(1, min(tasks, count)) if Workers.possible() else 1
+        return max(1, min(tasks, count)) if sys.executable else 1  # an embedded Python may not know its executable
 
     def close(self) -> None:
         """End the processes."""

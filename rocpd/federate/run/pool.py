@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import apsw
 
@@ -92,14 +93,11 @@ class ShareDatabase:
             self._unifier.drop()
             self._unifier = Unifier(self.connection, tables, keyed=True)
         self._unifier.prepare(sql)
-        return Cursor(self.connection, sql, bindings, self._raise_if_damaged, exact)
+        return Cursor(self.connection, sql, bindings, partial(raise_for_damaged_file, [self.share.opening]), exact)
 
     def close(self) -> None:
         """Close the connection."""
         self.connection.close(True)
-
-    def _raise_if_damaged(self, error: BaseException) -> None:
-        raise_for_damaged_file([self.share.opening], error)
 
 
 class Pool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from rocpd.federate.limits import Limits
-from rocpd.federate.open.guard import stop_when
+from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.plan.gathered import create_table, drop_table, insert_text
 from rocpd.federate.plan.steps import Combine, Scatter
@@ -101,11 +101,11 @@ class Request:
             for step, rows in self.gathered:
                 create_table(connection, step, "TEMP ")
                 connection.executemany(insert_text(step), rows)
-            stop_when(connection, stopped)
+            let_signals_in(connection, stopped)
             try:
                 yield
             finally:
-                stop_when(connection)
+                let_signals_in(connection)
                 for step, _ in self.gathered:
                     drop_table(connection, step)
 

@@ -46,11 +46,6 @@ class Workers:
         self.count = count
         self._children: list[_Child] = []
 
-    @staticmethod
-    def possible() -> bool:
-        """Whether there is a Python to start; an embedded one may not know its executable."""
-        return bool(sys.executable)
-
     def each(self, work: Callable[[Task], Answer], tasks: Sequence[Task]) -> Generator[Answer, None, None]:
         """Yield `work(task)` for each task, in order; at most `count + 1` are under way or not yet yielded.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -61,15 +62,11 @@ def hottest(line: TimeLine, map_ranks: MapRanks, note: Callable[[str], None]) ->
 
 def _kernels(line: TimeLine, map_ranks: MapRanks, *, filtered: bool) -> Iterator[tuple[str | None, float, int, int]]:
     """Yield name, total time, first start and last end of each kernel, per rank; `filtered`: of those that count."""
-    for rank, rows in map_ranks(_selected_kernels if filtered else _all_kernels):
+    for rank, rows in map_ranks(functools.partial(_kernels_of_rank, filtered)):
         offset = line.offsets.get(rank.number, 0)
         for name, total, start, end in rows:
             yield name, total, start + offset, end + offset
 
 
-def _selected_kernels(reader: RankReader) -> list[Row]:
-    return reader.rows(_KERNELS)
-
-
-def _all_kernels(reader: RankReader) -> list[Row]:
-    return reader.whole().rows(_KERNELS)
+def _kernels_of_rank(filtered: bool, reader: RankReader) -> list[Row]:
+    return (reader if filtered else reader.whole()).rows(_KERNELS)

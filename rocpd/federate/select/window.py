@@ -126,7 +126,7 @@ def window_conditions(tables: RankTables, interval: Interval, offset: int) -> di
     spans = _overlap(low, high) if interval.clip else _span_condition(low, high, interval.inclusive)
     conditions = {base: spans for base in SPANS if {"start", "end"} <= set(tables.columns.get(base, ()))}
     if "timestamp" in tables.columns.get("rocpd_sample", ()):
-        conditions["rocpd_sample"] = _starts('"timestamp"', low, high)
+        conditions["rocpd_sample"] = _between('"timestamp" >=', low, '"timestamp" <', high)
     return conditions | dependent_conditions(tables, conditions)
 
 
@@ -161,27 +161,24 @@ def clip_expressions(tables: RankTables, interval: Interval, offset: int) -> dic
 
 
 def _overlap(low: int | None, high: int | None) -> str:
-    sides = [*([f'"end" > {low}'] if low is not None else []), *([f'"start" < {high}'] if high is not None else [])]
+    overlaps = _between('"end" >', low, '"start" <', high)
     # An event without length overlaps nothing: its start counts.
-    point = _starts('"start"', low, high)
-    return f'("end" > "start" AND {" AND ".join(sides)}) OR ("end" <= "start" AND {point})'
+    starts = _between('"start" >=', low, '"start" <', high)
+    return f'("end" > "start" AND {overlaps}) OR ("end" <= "start" AND {starts})'
 
 
 def _span_condition(low: int | None, high: int | None, inclusive: bool) -> str:
-    starts = _starts('"start"', low, high)
-    ends = " AND ".join(
-        [*([f'"end" > {low}'] if low is not None else []), *([f'"end" <= {high}'] if high is not None else [])]
-    )
+    starts = _between('"start" >=', low, '"start" <', high)
+    ends = _between('"end" >', low, '"end" <=', high)
     # An event without length has only one time, its start.
     if inclusive:
         return f'({starts}) OR ("end" > "start" AND {ends})'
     return f'({starts}) AND ("end" <= "start" OR ({ends}))'
 
 
-def _starts(column: str, low: int | None, high: int | None) -> str:
-    return " AND ".join(
-        [*([f"{column} >= {low}"] if low is not None else []), *([f"{column} < {high}"] if high is not None else [])]
-    )
+def _between(above: str, low: int | None, below: str, high: int | None) -> str:
+    """Return a condition such as `"start" >= 3 AND "end" < 7`; a side that is None is left out."""
+    return " AND ".join(f"{words} {side}" for words, side in ((above, low), (below, high)) if side is not None)
 
 
 def _side(

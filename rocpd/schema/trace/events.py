@@ -268,4 +268,4 @@ def marks(
 ) -> Regions:
     """Return points in time that a user marked with `text`, as regions without length; times in ns."""
     category = MARK if event.category is None else event.category
-    return Regions(start=time, end=time, tid=tid, name=name, event=replace(event, category=category, message=text))
+    return marker_ranges(text, time, time, tid, name, replace(event, category=category))

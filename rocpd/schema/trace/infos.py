@@ -6,10 +6,9 @@ a row holds that nobody described further, so that every id that an event names 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self, TypeVar
-
-_Value = TypeVar("_Value")
+from typing import Any, ClassVar, Self
 
 
 @dataclass(frozen=True)
@@ -21,6 +20,8 @@ class Info:
     """
 
     TABLE: ClassVar[str]
+    FROM_ID: ClassVar[Mapping[str, Callable[[int], object]]] = {}
+    """Field -> what it holds when it was left out, from the id."""
 
     id: int | None = None
 
@@ -30,8 +31,11 @@ class Info:
         return self.id
 
     def described(self, id: int) -> Self:
-        """Return the row with this id, and with what follows from the id where it was not given."""
-        return replace(self, id=id)
+        """Return the row with this id, and with what follows from it in the fields that were left out."""
+        values: dict[str, Any] = {
+            name: value(id) for name, value in self.FROM_ID.items() if getattr(self, name) is None
+        }
+        return replace(self, id=id, **values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +64,13 @@ class NodeInfo(Info):
 
     @property
     def _hash(self) -> int:
-        return _hash_of(self.machine_id) if self.hash is None else self.hash
+        """By default the upper 63 bits of the 64-bit FNV-1a hash of the machine id, as the recorder has it."""
+        if self.hash is not None:
+            return self.hash
+        value = 0xCBF29CE484222325
+        for byte in self.machine_id.encode():
+            value = (value ^ byte) * 0x100000001B3 % (1 << 64)
+        return value >> 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +78,7 @@ class ProcessInfo(Info):
     """The process; `id` is its OS pid, times are on the node's clock [ns], `environment` and `extdata` JSON."""
 
     TABLE = "rocpd_info_process"
+    FROM_ID: ClassVar = {"pid": int}
 
     pid: int | None = None
     ppid: int | None = None
@@ -79,16 +90,13 @@ class ProcessInfo(Info):
     environment: str | None = None
     extdata: str | None = None
 
-    def described(self, id: int) -> Self:
-        """Return the row; the pid is the id."""
-        return replace(self, id=id, pid=_either(self.pid, id))
-
 
 @dataclass(frozen=True, kw_only=True)
 class ThreadInfo(Info):
     """A thread; `id` is its OS tid."""
 
     TABLE = "rocpd_info_thread"
+    FROM_ID: ClassVar = {"tid": int}
 
     tid: int | None = None
     name: str | None = None
@@ -96,16 +104,13 @@ class ThreadInfo(Info):
     end: int | None = None
     extdata: str | None = None
 
-    def described(self, id: int) -> Self:
-        """Return the row; the tid is the id."""
-        return replace(self, id=id, tid=_either(self.tid, id))
-
 
 @dataclass(frozen=True, kw_only=True)
 class AgentInfo(Info):
     """A CPU, GPU or NIC; `id` is its absolute index, `type` None where nobody knows; `extdata` JSON."""
 
     TABLE = "rocpd_info_agent"
+    FROM_ID: ClassVar = {"absolute_index": int, "name": "agent {}".format}
 
     type: str | None = None
     absolute_index: int | None = None
@@ -119,24 +124,16 @@ class AgentInfo(Info):
     user_name: str | None = None
     extdata: str | None = None
 
-    def described(self, id: int) -> Self:
-        """Return the row; the absolute index is the id."""
-        index = _either(self.absolute_index, id)
-        return replace(self, id=id, absolute_index=index, name=_either(self.name, f"agent {id}"))
-
 
 @dataclass(frozen=True, kw_only=True)
 class QueueInfo(Info):
     """An HSA queue; `id` is its handle, 0 the default queue."""
 
     TABLE = "rocpd_info_queue"
+    FROM_ID: ClassVar = {"name": lambda id: f"Queue {id}" if id else "Default Queue"}
 
     name: str | None = None
     extdata: str | None = None
-
-    def described(self, id: int) -> Self:
-        """Return the row with a name."""
-        return replace(self, id=id, name=_either(self.name, f"Queue {id}" if id else "Default Queue"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,13 +141,10 @@ class StreamInfo(Info):
     """A HIP stream; `id` is its handle, 0 the default stream."""
 
     TABLE = "rocpd_info_stream"
+    FROM_ID: ClassVar = {"name": lambda id: f"Stream {id}" if id else "Default Stream"}
 
     name: str | None = None
     extdata: str | None = None
-
-    def described(self, id: int) -> Self:
-        """Return the row with a name."""
-        return replace(self, id=id, name=_either(self.name, f"Stream {id}" if id else "Default Stream"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,8 +173,8 @@ class CounterInfo(Info):
 
     def described(self, id: int) -> Self:
         """Return the row; the symbol is the name."""
-        name = _either(self.name, f"counter {id}")
-        return replace(self, id=id, name=name, symbol=_either(self.symbol, name))
+        name = f"counter {id}" if self.name is None else self.name
+        return replace(self, id=id, name=name, symbol=name if self.symbol is None else self.symbol)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,6 +182,7 @@ class CodeObjectInfo(Info):
     """A loaded code object; sizes in bytes."""
 
     TABLE = "rocpd_info_code_object"
+    FROM_ID: ClassVar = {"uri": lambda _: "unknown"}
 
     agent_id: int | None = None
     uri: str | None = None
@@ -196,10 +191,6 @@ class CodeObjectInfo(Info):
     load_delta: int | None = None
     storage_type: str | None = None
     extdata: str | None = None
-
-    def described(self, id: int) -> Self:
-        """Return the row with a URI."""
-        return replace(self, id=id, uri=_either(self.uri, "unknown"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,8 +214,10 @@ class KernelInfo(Info):
 
     def described(self, id: int) -> Self:
         """Return the row; either name stands for the other."""
-        shown = _either(self.display_name, _either(self.kernel_name, f"kernel {id}"))
-        return replace(self, id=id, kernel_name=_either(self.kernel_name, shown), display_name=shown)
+        names = (self.display_name, self.kernel_name, f"kernel {id}")
+        shown = next(name for name in names if name is not None)
+        linked = shown if self.kernel_name is None else self.kernel_name
+        return replace(self, id=id, kernel_name=linked, display_name=shown)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,14 +225,11 @@ class TrackInfo(Info):
     """What samples lie on; `tid` None: a track of the process."""
 
     TABLE = "rocpd_track"
+    FROM_ID: ClassVar = {"name": "track {}".format}
 
     tid: int | None = None
     name: str | int | None = None
     extdata: str | None = None
-
-    def described(self, id: int) -> Self:
-        """Return the row with a name."""
-        return replace(self, id=id, name=f"track {id}" if self.name is None else self.name)
 
 
 REFERENCES: dict[str, type[Info]] = {
@@ -255,15 +245,3 @@ REFERENCES: dict[str, type[Info]] = {
     "track_id": TrackInfo,
 }
 """Columns that hold the id of a thing, in whatever table."""
-
-
-def _either(given: _Value | None, otherwise: _Value) -> _Value:
-    return otherwise if given is None else given
-
-
-def _hash_of(machine_id: str) -> int:
-    """Return the upper 63 bits of the 64-bit FNV-1a hash, as the recorder does."""
-    value = 0xCBF29CE484222325
-    for byte in machine_id.encode():
-        value = (value ^ byte) * 0x100000001B3 % (1 << 64)
-    return value >> 1

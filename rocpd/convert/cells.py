@@ -1,48 +1,23 @@
-"""Turns values, ids and numbers into Arrow arrays of a fixed type, whatever a damaged file holds."""
+"""Turns what was read into Arrow arrays of a fixed type, whatever a damaged file holds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
 from rocpd.federate.result import decoded
-from rocpd.read.ids import find_rows
+from rocpd.read.columns import Piece, Select
 from rocpd.schema.load import Kind
 from rocpd.types import NULL, Ints
+
+Values: TypeAlias = "Ints | pa.Array"
+"""A column as it is read: whole numbers with `NULL`, else an Arrow array."""
 
 TYPES = {Kind.INTEGER: pa.int64(), Kind.REAL: pa.float64(), Kind.TEXT: pa.string(), Kind.JSON: pa.string()}
 CODED_TEXT = pa.dictionary(pa.int32(), pa.string())
 """Texts that repeat: each once, and its number per row."""
-
-
-class LookupColumn:
-    """One column of a reference table, by id.
-
-    Args:
-        ids: of the rows, `NULL` where there is none.
-        values: of the rows.
-    """
-
-    def __init__(self, ids: Ints, values: pa.Array) -> None:
-        known = (ids != NULL) & np.asarray(values.is_valid())
-        self._ids = ids[known]
-        self._values = values.filter(pa.array(known))
-
-    def find(self, ids: Ints | pa.Array) -> pa.Array:
-        """Return the value of each id, NULL where there is none; texts as a dictionary of those that occur."""
-        is_text = pa.types.is_string(self._values.type)
-        if not isinstance(ids, np.ndarray) or not len(self._ids):
-            return pa.nulls(len(ids), CODED_TEXT if is_text else self._values.type)
-        row, known = find_rows(self._ids, ids)
-        if not is_text:
-            return self._values.take(pa.array(row, mask=~known))
-        used = np.zeros(len(self._ids), bool)
-        used[row[known]] = True
-        codes = np.cumsum(used, dtype=np.int32) - np.int32(1)
-        index = pa.array(np.maximum(codes[row], 0), mask=None if known.all() else ~known)
-        return pa.DictionaryArray.from_arrays(index, self._values.filter(pa.array(used)))
 
 
 def plain(column: pa.Array) -> pa.Array:
@@ -62,3 +37,19 @@ def from_texts(values: Sequence[object]) -> pa.Array:
         return pa.array(values, pa.string())
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         return pa.array(list(map(decoded, values)), pa.string())
+
+
+def select_of(sql: str, kinds: Mapping[str, Kind], base: str | None) -> Select:
+    """Return what to read by the kind of each column; arguments as for `Select`."""
+
+    def of(*wanted: Kind) -> tuple[str, ...]:
+        return tuple(name for name, kind in kinds.items() if kind in wanted)
+
+    return Select(sql, of(Kind.INTEGER), of(Kind.REAL), of(Kind.TEXT, Kind.JSON), base)
+
+
+def values_of(select: Select, piece: Piece) -> dict[str, Values]:
+    """Return the columns of a piece by name."""
+    values: dict[str, Values] = dict(zip(select.numbers, piece.numbers, strict=True))
+    values |= zip(select.reals, (pa.array(column, from_pandas=True) for column in piece.reals), strict=True)
+    return values | dict(zip(select.texts, map(from_texts, piece.texts), strict=True))

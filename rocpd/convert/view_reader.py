@@ -7,25 +7,20 @@ of its columns is read. A cell that is no number where numbers belong (a damaged
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from rocpd.convert.cells import CODED_TEXT, TYPES, LookupColumn, from_ints, from_texts
-from rocpd.federate.run.rank_reader import RankReader
-from rocpd.read.columns import BATCH, Piece, Select, pieces, read_all
-from rocpd.schema.load import Kind, Lookup, ViewColumn
+from rocpd.convert.cells import CODED_TEXT, TYPES, Values, from_ints, select_of, values_of
+from rocpd.convert.lookups import ReferenceTables
+from rocpd.read.columns import BATCH, pieces
+from rocpd.schema.load import Kind, ViewColumn
 from rocpd.schema.load import view as view_of
-from rocpd.schema.quote import quote_name
 from rocpd.schema.render import rank_select
 from rocpd.types import NULL, Flags, Ints
-
-Values: TypeAlias = "Ints | pa.Array"
 
 
 class ViewRows:
@@ -50,12 +45,12 @@ class ViewRows:
     def column(self, name: str) -> pa.Array:
         """Return one column; looked-up texts are dictionary-encoded."""
         if name == "guid":
-            guid = pa.array([self._reader.reader.rank.guid])
+            guid = pa.array([self._reader.references.reader.rank.guid])
             return pa.DictionaryArray.from_arrays(pa.array(np.zeros(self.count, np.int32)), guid)
         column = self._reader.view.column(name)
         values = self._values[_source(column)]
         if column.lookup:
-            return self._reader.lookup_column(column.lookup, column.kind).find(values)
+            return self._reader.references.column(column.lookup).find(values)
         return from_ints(values) if isinstance(values, np.ndarray) else values
 
     def take(self, which: Ints | Flags) -> ViewRows:
@@ -73,7 +68,7 @@ class ViewReader:
     """Reads one view of one rank.
 
     Args:
-        reader: reads the rank.
+        references: the reference tables of the rank.
         view: name of a view that is one SELECT per rank.
         columns: those to read, all when empty.
         where: SQL condition over the aliases of the view, or empty.
@@ -82,8 +77,8 @@ class ViewReader:
         columns: names of the columns that are read.
     """
 
-    def __init__(self, reader: RankReader, view: str, columns: Sequence[str] = (), where: str = "") -> None:
-        self.reader = reader
+    def __init__(self, references: ReferenceTables, view: str, columns: Sequence[str] = (), where: str = "") -> None:
+        self.references = references
         self.view = view_of(view)
         self._where = where
         self._damaged = Counter[str]()
@@ -126,17 +121,9 @@ class ViewReader:
             values |= _joined([values for _, values in texts])
         return ViewRows(self, values, sum(count for count, _ in parts), bool(tangled))
 
-    @functools.cache  # noqa: B019 (a reader lives as long as its rank)
-    def lookup_column(self, lookup: Lookup, kind: Kind) -> LookupColumn:
-        """Return a column of a reference table, which is read once."""
-        sql = f"SELECT id, {quote_name(lookup.column)} AS value FROM {quote_name(lookup.table)}"
-        select = _select(sql, {"id": Kind.INTEGER, "value": kind}, lookup.table)
-        piece = read_all(self.reader, select)
-        values = _values(select, piece)["value"]
-        return LookupColumn(piece.numbers[0], from_ints(values) if isinstance(values, np.ndarray) else values)
-
     def _pieces(self, columns: Sequence[ViewColumn]) -> Iterator[tuple[int, dict[str, Values]]]:
         """Yield the number of rows, and the values of what columns are read from, some thousand rows at a time."""
+        reader = self.references.reader
         first, *more = self.view.tables
         kinds = {_source(column): Kind.INTEGER if column.lookup else column.kind for column in columns}
         items = {source: source for source in kinds}
@@ -147,22 +134,9 @@ class ViewReader:
             base, items["id"] = first.table, f"{first.alias}.id"
         else:
             order = f"\nORDER BY {first.alias}.id"
-        select = _select(rank_select(self.view, self.reader.tables, items, where=self._where) + order, kinds, base)
-        for piece in pieces(self.reader, select, self._damaged):
-            yield piece.count, _values(select, piece)
-
-
-def _select(sql: str, kinds: Mapping[str, Kind], base: str | None) -> Select:
-    def of(*wanted: Kind) -> tuple[str, ...]:
-        return tuple(name for name, kind in kinds.items() if kind in wanted)
-
-    return Select(sql, of(Kind.INTEGER), of(Kind.REAL), of(Kind.TEXT, Kind.JSON), base)
-
-
-def _values(select: Select, piece: Piece) -> dict[str, Values]:
-    values: dict[str, Values] = dict(zip(select.numbers, piece.numbers, strict=True))
-    values |= zip(select.reals, (pa.array(column, from_pandas=True) for column in piece.reals), strict=True)
-    return values | dict(zip(select.texts, map(from_texts, piece.texts), strict=True))
+        select = select_of(rank_select(self.view, reader.tables, items, where=self._where) + order, kinds, base)
+        for piece in pieces(reader, select, self._damaged):
+            yield piece.count, values_of(select, piece)
 
 
 def _joined(parts: Sequence[dict[str, Values]]) -> dict[str, Values]:

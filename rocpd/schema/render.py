@@ -5,6 +5,7 @@ One rendering serves temporary views over attached files and views stored in a f
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -63,12 +64,13 @@ def relations(ranks: Sequence[RankTables]) -> tuple[str, ...]:
     return (*TABLES, *sorted(extra), *VIEWS)
 
 
-def named(sql: str, known: Sequence[str]) -> tuple[str, ...]:
+@functools.lru_cache(64)  # rank after rank runs the same statements
+def named(sql: str, known: tuple[str, ...]) -> tuple[str, ...]:
     """Return the `known` relations that a statement names, and those that they read, in the order to create them.
 
     Goes by words, so a name inside a string counts too: that costs an unused view, nothing else.
     """
-    words = {word.lower() for word in _WORD.findall(sql)}
+    words = set(_WORD.findall(sql.lower()))
     wanted = {name for name in known if name.lower() in words}
     for name in reversed(VIEWS):
         if name in wanted:

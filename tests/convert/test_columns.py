@@ -15,6 +15,7 @@ import pytest
 import rocpd
 from rocpd.convert import FORMATS
 from rocpd.convert.formats.tables import VIEWS, known_views, record_batches, schema_of
+from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.options import ConvertOptions
 from rocpd.simulator import JobOptions, simulate
 from tests.build import TraceBuilder
@@ -45,7 +46,7 @@ def _compare(session: rocpd.Session, view: str) -> None:
     columns = ", ".join(f'"{name}"' for name in names)
     for rank in session.ranks:
         damaged = Counter[str]()
-        batches = record_batches(session.reader(rank.number), view, damaged)
+        batches = record_batches(ReferenceTables(session.reader(rank.number)), view, damaged)
         found = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
         wanted = session.execute(f"SELECT {columns} FROM {view} WHERE rank = {rank.number}").fetchall()
         assert sorted(map(repr, found)) == sorted(map(repr, wanted))

@@ -17,6 +17,7 @@ from rocpd.convert.deliver.parts import RankPart, split_outputs, workplace, writ
 from rocpd.convert.deliver.placement import placements
 from rocpd.convert.formats.parquet import note_damaged
 from rocpd.convert.formats.tables import check_views, record_batches, schema_of
+from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.options import ConvertOptions
 from rocpd.errors import UsageError
 from rocpd.federate.federation import Federation
@@ -66,7 +67,7 @@ def _write_part(reader: RankReader, part: RankPart) -> Counter[str]:
     (view,) = part.options.views or (_DEFAULT,)
     schema, number = _schema(view), pa.scalar(reader.rank.number, pa.int64())
     with pa.OSFile(str(part.path), "wb") as file, pa.ipc.new_stream(file, schema) as out:
-        for batch in record_batches(reader, view, damaged):
+        for batch in record_batches(ReferenceTables(reader), view, damaged):
             rank = pa.repeat(number, batch.num_rows)
             out.write_batch(pa.RecordBatch.from_arrays([*map(plain, batch.columns), rank], schema=schema))
     return damaged

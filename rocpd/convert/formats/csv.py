@@ -33,6 +33,7 @@ from rocpd.convert.formats.csv_agents import agent_lines
 from rocpd.convert.formats.csv_cells import Number, lines
 from rocpd.convert.formats.csv_files import FILES, CsvFile
 from rocpd.convert.formats.csv_stats import Groups
+from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.options import ConvertOptions
 from rocpd.convert.view_reader import ViewReader, ViewRows
 from rocpd.federate.federation import Federation
@@ -173,7 +174,7 @@ class _Source:
     """The rows of one rank by file; regions are read once for all files of calls."""
 
     def __init__(self, reader: RankReader) -> None:
-        self._reader = reader
+        self._references = ReferenceTables(reader)
         self._categories = all_texts(reader, "rocpd_string", "string")
         self._calls: dict[str, ViewRows | None] = {}
 
@@ -184,12 +185,12 @@ class _Source:
             parts = [self._of_categories(rows, file) for view in views if (rows := self._all(view, file))]
             return [rows for rows in parts if rows.count]
         where = f"M.{NOT_SCRATCH}" if file.without_scratch else ""
-        rows = ViewReader(self._reader, file.view, file.reads, where).read_all()
+        rows = ViewReader(self._references, file.view, file.reads, where).read_all()
         return [rows] if rows else []
 
     def _all(self, view: str, file: CsvFile) -> ViewRows | None:
         if view not in self._calls:
-            self._calls[view] = ViewReader(self._reader, view, file.reads).read_all()
+            self._calls[view] = ViewReader(self._references, view, file.reads).read_all()
         return self._calls[view]
 
     def _of_categories(self, rows: ViewRows, file: CsvFile) -> ViewRows:

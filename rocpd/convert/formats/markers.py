@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from rocpd.convert.cells import plain
 from rocpd.convert.gather.rows import json_value
+from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.view_reader import ViewReader, ViewRows
-from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.load import ViewColumn, view
 from rocpd.trace.markers import marker_categories
 
@@ -31,16 +31,16 @@ def items() -> tuple[ViewColumn, ...]:
     )
 
 
-def batches(reader: RankReader) -> Iterator[dict[str, pa.Array]]:
+def batches(references: ReferenceTables) -> Iterator[dict[str, pa.Array]]:
     """Yield the columns of the view, regions first, some thousand rows at a time."""
     for source in SOURCES:
-        for rows in marker_reader(reader, source).batches():
+        for rows in marker_reader(references, source).batches():
             yield {item.name: _column(rows, item.name) for item in items()}
 
 
-def marker_reader(reader: RankReader, source: str) -> ViewReader:
+def marker_reader(references: ReferenceTables, source: str) -> ViewReader:
     """Return a reader of the markers among `regions` or `sample_regions`."""
-    return ViewReader(reader, source, where=f"E.category_id IN ({marker_categories()})")
+    return ViewReader(references, source, where=f"E.category_id IN ({marker_categories()})")
 
 
 def messages(rows: ViewRows) -> pa.Array:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from rocpd.convert.deliver.parts import RankPart, split_outputs, write_parts
 from rocpd.convert.deliver.placement import placements
 from rocpd.convert.formats.tables import VIEWS, check_views, record_batches, schema_of
+from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.options import ConvertOptions
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
@@ -52,10 +53,10 @@ def note_damaged(session: Federation, form: str, damaged: Counter[str]) -> None:
 
 
 def _write_part(reader: RankReader, part: RankPart) -> Counter[str]:
-    damaged = Counter[str]()
+    damaged, references = Counter[str](), ReferenceTables(reader)
     part.path.mkdir()
     for view in part.options.views or VIEWS:
-        _write_view(part.path / view, view, record_batches(reader, view, damaged))
+        _write_view(part.path / view, view, record_batches(references, view, damaged))
     return damaged
 
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from rocpd.convert.cells import CODED_TEXT
 from rocpd.convert.formats import markers
+from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.view_reader import ViewReader, field
 from rocpd.errors import UsageError
-from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.load import VIEWS as ALL_VIEWS
 from rocpd.schema.load import Kind, ViewColumn
 from rocpd.schema.load import view as view_of
@@ -66,16 +66,16 @@ def schema_of(view: str) -> pa.Schema:
     return pa.schema(fields, metadata={"rocpd.view": view, "rocpd.doc": view_of(view).doc})
 
 
-def record_batches(reader: RankReader, view: str, damaged: Counter[str]) -> Iterator[pa.RecordBatch]:
+def record_batches(references: ReferenceTables, view: str, damaged: Counter[str]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a view of one rank in row order.
 
     Args:
-        reader: reads the rank.
+        references: the reference tables of the rank.
         view: name of the view.
         damaged: gets the number of cells that are no numbers where numbers belong, by column.
     """
-    schema, rank = schema_of(view), reader.rank
-    for columns, count in _columns(reader, view, damaged):
+    schema, rank = schema_of(view), references.reader.rank
+    for columns, count in _columns(references, view, damaged):
         if "hostname" not in columns:
             index = pa.array([0 if rank.hostname is not None else None], pa.int32()).take(pa.array([0] * count))
             columns["hostname"] = pa.DictionaryArray.from_arrays(index, pa.array([rank.hostname or ""], pa.string()))
@@ -84,12 +84,14 @@ def record_batches(reader: RankReader, view: str, damaged: Counter[str]) -> Iter
         )
 
 
-def _columns(reader: RankReader, view: str, damaged: Counter[str]) -> Iterator[tuple[dict[str, pa.Array], int]]:
+def _columns(
+    references: ReferenceTables, view: str, damaged: Counter[str]
+) -> Iterator[tuple[dict[str, pa.Array], int]]:
     if view == "markers":
-        for columns in markers.batches(reader):
+        for columns in markers.batches(references):
             yield columns, len(columns["id"])
         return
-    views = ViewReader(reader, view)
+    views = ViewReader(references, view)
     for rows in views.batches():
         yield {name: rows.column(name) for name in views.columns}, rows.count
     damaged.update({f"{view}.{column}": count for column, count in views.damaged.items()})

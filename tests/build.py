@@ -16,28 +16,28 @@ from pathlib import Path
 from typing import Any, Self
 
 from rocpd.schema.load import table
-from rocpd.schema.trace import (
+from rocpd.schema.trace.events import (
     MARKER_RANGE,
-    AgentInfo,
     Arguments,
-    CodeObjectInfo,
-    CounterInfo,
     CounterValues,
     Events,
     GraphLaunches,
     KernelDispatches,
-    KernelInfo,
     MemoryAllocations,
     MemoryCopies,
-    NodeInfo,
-    ProcessInfo,
     Regions,
     Samples,
-    TableRows,
-    TraceWriter,
+)
+from rocpd.schema.trace.infos import (
+    AgentInfo,
+    CodeObjectInfo,
+    CounterInfo,
+    KernelInfo,
+    NodeInfo,
+    ProcessInfo,
     TrackInfo,
 )
-from rocpd.schema.trace.writer import Described
+from rocpd.schema.trace.writer import Described, TableRows, TraceWriter
 from rocpd.schema.versions import LATEST
 from rocpd.schema.write import Writer, create, tables_of
 

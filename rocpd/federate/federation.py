@@ -6,25 +6,32 @@ to `on_note` and stays in `notes`.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from functools import cached_property
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Self, TypeAlias, cast
 
 import apsw
 
 from rocpd.federate.engine import Engine
 from rocpd.federate.job import Job
+from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Strategy
 from rocpd.federate.result import Result, Rows, SessionCursor
-from rocpd.federate.select.align import Alignment
+from rocpd.federate.run.attach import schemas_of
+from rocpd.federate.run.executor import Executor
+from rocpd.federate.run.pool import Share
+from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
+from rocpd.federate.select.align import Alignment, Domain, Span
 from rocpd.federate.select.filters import Filters, row_conditions, select_ranks
 from rocpd.federate.select.selection import Selection
-from rocpd.federate.select.window import Window, resolve
-from rocpd.federate.selected_ranks import SelectedRanks
+from rocpd.federate.select.window import Interval, Window, resolve
 from rocpd.schema.load import VIEWS
-from rocpd.types import Parameters, Progress
+from rocpd.schema.quote import quote_name
+from rocpd.schema.render import RankTables
+from rocpd.types import Answer, Parameters, Progress
 
 OnNote: TypeAlias = Callable[[str], None]
 
@@ -44,7 +51,7 @@ class Notes(list[str]):
                 self._on_note(message)
 
 
-class Federation(SelectedRanks):
+class Federation:
     """The selected rows of a job as one database.
 
     Args:
@@ -60,9 +67,103 @@ class Federation(SelectedRanks):
     views = VIEWS
 
     def __init__(self, job: Job, selection: Selection, notes: Notes, *, owns_files: bool = True) -> None:
-        super().__init__(job, selection)
+        self.job = job
+        self.selection = selection
         self.notes = notes
         self._owns_files = owns_files
+
+    @property
+    def ranks(self) -> tuple[Rank, ...]:
+        """The processes, by rank number."""
+        return self.job.ranks
+
+    @property
+    def window(self) -> Interval | None:
+        """The part of the time line that counts, None for all of it."""
+        return self.selection.window
+
+    @property
+    def executor(self) -> Executor:
+        """What works on ranks in parallel."""
+        return self.job.files.executor
+
+    @cached_property
+    def shares(self) -> tuple[Share, ...]:
+        """The files, or blocks of ranks of a merged one, with the selected rows of their ranks."""
+        return tuple(
+            dataclasses.replace(share, tables=tuple(map(self.selection.apply, share.ranks, share.tables)))
+            for share in self.job.shares
+        )
+
+    @cached_property
+    def attached_tables(self) -> tuple[RankTables, ...]:
+        """Each rank's tables, with the selected rows, as the attached connection names them."""
+        schemas = schemas_of(self.ranks)
+        return tuple(self.rank_tables(rank.number, schemas[rank.opening]) for rank in self.ranks)
+
+    def rank_tables(self, rank: int, schema: str | None = None) -> RankTables:
+        """Return a rank's tables, with the selected rows, as a connection names them.
+
+        Args:
+            rank: its number.
+            schema: the name under which the connection has the rank's file attached; None: a connection to that file.
+        """
+        tables = self.job.rank_tables[rank]
+        return self.selection.apply(rank, dataclasses.replace(tables, schema=schema) if schema else tables)
+
+    @property
+    def spans(self) -> dict[int, Span]:
+        """Rank number -> first start and last end of its events [ns, as recorded]; none for ranks without events."""
+        self.job.files.check_open()
+        return self.job.spans
+
+    @property
+    def clock_domains(self) -> tuple[Domain, ...]:
+        """Sets of ranks whose timestamps compare."""
+        self.job.files.check_open()
+        return self.job.clock_domains
+
+    def reader(self, rank: int) -> RankReader:
+        """Return the reader of one rank, by its number."""
+        self.job.files.check_open()
+        lend = partial(self.job.files.pool.lend, self.job.share_of[rank])
+        return RankReader(self.job.rank_of[rank], self.rank_tables(rank), lend)
+
+    def map_ranks(self, work: Callable[[RankReader], Answer]) -> Iterator[tuple[Rank, Answer]]:
+        """Do `work` for each rank, on all cores where that is faster; yield the answers in rank order.
+
+        Args:
+            work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
+
+        Raises:
+            what `work` raises.
+        """
+        files = self.job.files
+        files.check_open()
+        tasks = [RankTask(rank, self.rank_tables(rank.number), work) for rank in self.ranks]
+        with contextlib.closing(files.executor.each(run_task, tasks, self.ranks)) as answers:
+            yield from zip(self.ranks, answers, strict=True)
+
+    def count(self, rank: int, base: str, condition: str = "1") -> int:
+        """Return the number of selected rows of a rank's table; `condition` is SQL on its columns."""
+        sql = f"SELECT COUNT(*) FROM {quote_name(base)} WHERE {condition}"
+        return cast("int", self.reader(rank).rows(sql)[0][0])
+
+    def require_rows(self) -> None:
+        """Refuse a selection without rows in the tables that filters name, if any, or else in all tables.
+
+        Raises:
+            RocpdError: no row is left.
+        """
+        if self.window is None and not self.selection.filtered:
+            return
+        for share in self.shares:
+            for number, tables in zip(share.ranks, share.tables, strict=True):
+                reader = self.reader(number)
+                for base in self.selection.tables_to_check(number, tables):
+                    if reader.rows(f"SELECT 1 FROM {quote_name(base)} LIMIT 1"):
+                        return
+        raise self.selection.empty_error()
 
     def within(self, window: Window) -> Self:
         """Return a session in which only events in `window` count, in every table and view.
@@ -78,8 +179,8 @@ class Federation(SelectedRanks):
         if not window:
             return self._with(self.job, without_window)
         self._note_alignment()
-        ranks = SelectedRanks(self.job, without_window)
-        interval = resolve(window, self.job.time_line, ranks.map_ranks, self.note)
+        map_ranks = self._with(self.job, without_window).map_ranks
+        interval = resolve(window, self.job.time_line, map_ranks, self.note)
         selected = self._with(self.job, without_window.with_window(interval, self.job.alignment.offsets))
         selected.require_rows()
         return selected
@@ -94,7 +195,7 @@ class Federation(SelectedRanks):
             RocpdError: no event passes the filters.
         """
         job = self.job.of_ranks(select_ranks(self.ranks, filters), keep_alignment=self.window is not None)
-        by_rank = SelectedRanks(job, Selection()).map_ranks(functools.partial(row_conditions, filters))
+        by_rank = self._with(job, Selection()).map_ranks(partial(row_conditions, filters))
         conditions = {rank.number: tables for rank, tables in by_rank if tables} if filters.on_rows else {}
         selected = self._with(job, self.selection.with_filters(conditions))
         selected.require_rows()

@@ -42,7 +42,7 @@ def find_rows(keys: Ints, wanted: Ints) -> tuple[Ints, Flags]:
 def look_up(known: Mapping[int, int], ids: Ints) -> Ints:
     """Return `known[id]` for each id, NULL where it is not known; for few that are known among many distinct ids."""
     values = np.fromiter(known.values(), np.int64, len(known))
-    rows, found = find_rows(np.fromiter(known, np.int64, len(known)), ids)
+    rows, is_known = find_rows(np.fromiter(known, np.int64, len(known)), ids)
     result = np.full(len(ids), NULL)
-    result[found] = values[rows[found]]
+    result[is_known] = values[rows[is_known]]
     return result

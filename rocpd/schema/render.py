@@ -168,7 +168,8 @@ def _base(relation: str, ranks: Sequence[RankTables]) -> str:
     columns = [c.name for c in table(relation).columns] if relation in TABLES else []
     seen = {c.lower() for c in columns}
     for tables in ranks:
-        for column in (*tables.columns.get(relation, ()), *tables.further.get(relation, ())):
+        # Further columns first: their order is the same in every rank, that of its file need not be.
+        for column in (*tables.further.get(relation, ()), *tables.columns.get(relation, ())):
             if column.lower() not in seen:
                 seen.add(column.lower())
                 columns.append(column)

@@ -57,11 +57,8 @@ def foreign_kind(tables: Collection[str]) -> str | None:
     rocpd's: the base table `rocpd_api` tells them apart.
     """
     if "rocpd_api" in tables:
-        if "rocpd_ustring" in tables:
-            return "an RPD trace (rocmProfileData schema 3)"
-        if "rocpd_kernelapi" in tables:
-            return "an RPD trace (rocmProfileData schema 2)"
-        return "an RPD trace (rocmProfileData schema 1)"
+        schema = 3 if "rocpd_ustring" in tables else 2 if "rocpd_kernelapi" in tables else 1
+        return f"an RPD trace (rocmProfileData schema {schema})"
     bases = {split[0] for split in map(split_suffix, tables) if split}
     if "rocpd_timestamp" in bases or "rocpd_timestamp" in tables:
         return "a rocpd database of schema 4 (it has rocpd_timestamp)"

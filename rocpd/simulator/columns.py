@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from rocpd.schema.trace import (
+from rocpd.schema.trace.columns import plain, values_of
+from rocpd.schema.trace.events import (
     MARK,
+    Batch,
     Events,
     GraphLaunches,
     KernelDispatches,
@@ -20,10 +22,8 @@ from rocpd.schema.trace import (
     MemoryCopies,
     Regions,
     Samples,
-    TraceWriter,
 )
-from rocpd.schema.trace.columns import plain, values_of
-from rocpd.schema.trace.events import Batch
+from rocpd.schema.trace.writer import TraceWriter
 from rocpd.simulator import samples
 from rocpd.simulator.identity import Identity, queue_of
 from rocpd.simulator.kernels import KERNEL_IDS, KERNELS

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rocpd.schema.trace import (
+from rocpd.schema.trace.infos import (
     AgentInfo,
     CounterInfo,
     NodeInfo,
@@ -15,10 +15,9 @@ from rocpd.schema.trace import (
     QueueInfo,
     StreamInfo,
     ThreadInfo,
-    TraceWriter,
     TrackInfo,
 )
-from rocpd.schema.trace.writer import Sink
+from rocpd.schema.trace.writer import Sink, TraceWriter
 from rocpd.simulator import hardware, samples
 from rocpd.simulator.job_plan import NodeClock, RankPlan
 

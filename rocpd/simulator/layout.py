@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from rocpd.schema.trace import MARKER_RANGE
+from rocpd.schema.trace.events import MARKER_RANGE
 from rocpd.simulator.kernels import KERNELS
 from rocpd.simulator.profiles import PROFILE_TABLE, Layer, StepPhase, WorkProfile
 from rocpd.simulator.samples import MARK, SMI_TRACKS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rocpd.schema.trace import TraceWriter
+from rocpd.schema.trace.writer import TraceWriter
 from rocpd.schema.write import Writer, create
 from rocpd.simulator import faults, layout
 from rocpd.simulator.columns import TemplateColumns

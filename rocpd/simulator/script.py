@@ -5,7 +5,7 @@ Builds templates call by call; which calls are made is up to `layout`.
 
 from __future__ import annotations
 
-from rocpd.schema.trace import MARK
+from rocpd.schema.trace.events import MARK
 from rocpd.simulator.kernels import KERNELS, Kernel
 from rocpd.simulator.template import Allocation, Arg, Copy, Dispatch, Graph, HostRegion, Sample, Template, Time
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from rocpd.schema.trace import Arguments, CounterValues, Events, Samples, TraceWriter
-from rocpd.schema.trace.events import Batch
+from rocpd.schema.trace.events import Arguments, Batch, CounterValues, Events, Samples
+from rocpd.schema.trace.writer import TraceWriter
 from rocpd.simulator.columns import Points, TemplateColumns
 from rocpd.simulator.job_plan import NodeClock
 from rocpd.types import Floats, Ints

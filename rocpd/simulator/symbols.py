@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rocpd.schema.trace import CodeObjectInfo, KernelInfo, TraceWriter
+from rocpd.schema.trace.infos import CodeObjectInfo, KernelInfo
+from rocpd.schema.trace.writer import TraceWriter
 from rocpd.simulator import hardware
 from rocpd.simulator.identity import Identity
 from rocpd.simulator.kernels import KERNELS, Kernel

@@ -15,7 +15,7 @@ from rocpd.types import Flags, Ints
 
 
 def launching_regions(stack: Ints, start: Ints, end: Ints, operations: Ints) -> Ints:
-    """Return the region that launched each operation, as its place in the columns of regions; -1 where none did.
+    """Return the region that launched each operation, as its row in the columns of regions; -1 where none did.
 
     Args:
         stack, start, end: of all regions of the rank, whatever the selection, in order of rows; times [ns].
@@ -25,19 +25,19 @@ def launching_regions(stack: Ints, start: Ints, end: Ints, operations: Ints) -> 
     >>> launching_regions(*np.array([outer, inner, other]).T, np.array([8, 7, 7, 9, 0])).tolist()
     [2, 1, 1, -1, -1]
     """
-    places = np.flatnonzero((stack > 0) & valid_start(start))
-    if not len(places):
+    rows = np.flatnonzero((stack > 0) & valid_start(start))
+    if not len(rows):
         return np.full(len(operations), -1, np.int64)
-    places = places[np.argsort(stack[places], kind="stable")]
-    known = stack[places]
+    rows = rows[np.argsort(stack[rows], kind="stable")]
+    known = stack[rows]
     if np.any(known[1:] == known[:-1]):
-        until = np.where(valid_times(start, end), end, start)[places]
-        places = places[np.lexsort((-until, start[places], known))]
+        until = np.where(valid_times(start, end), end, start)[rows]
+        rows = rows[np.lexsort((-until, start[rows], known))]
     last = np.maximum(np.searchsorted(known, operations, side="right") - 1, 0)
-    return np.where(known[last] == operations, places[last], -1)
+    return np.where(known[last] == operations, rows[last], -1)
 
 
 def launches(stack: Ints, start: Ints, end: Ints) -> Flags:
     """Return which regions launch what has their stack id; arguments as for `launching_regions`."""
-    found: Flags = launching_regions(stack, start, end, stack) == np.arange(len(stack))
-    return found
+    is_innermost: Flags = launching_regions(stack, start, end, stack) == np.arange(len(stack))
+    return is_innermost

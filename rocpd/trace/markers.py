@@ -1,4 +1,4 @@
-"""Owns what is a marker: an event of the user (roctx), a range or a mark, told by the category of the event.
+"""Owns what is a marker: an event of the user (roctx), a range or a mark, known by the category of the event.
 
 rocprofiler-sdk writes `MARKER_CORE_RANGE_API`, rocprofiler-systems `rocm_marker_api`. The view `markers` holds the
 same patterns, which a test compares: stored views can't ask Python.
@@ -7,7 +7,7 @@ same patterns, which a test compares: stored views can't ask Python.
 from __future__ import annotations
 
 MARKER_PREFIXES = ("MARKER_", "rocm_marker")
-"""What categories of markers begin with, in these letters."""
+"""What categories of markers start with, in these letters."""
 
 
 def is_marker(category: str | None) -> bool:

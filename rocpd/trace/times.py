@@ -8,7 +8,7 @@ from __future__ import annotations
 from rocpd.types import Flags, Ints
 
 INVALID = "invalid timestamps (start 0, or end before start)"
-"""What people are told of events whose times are not valid."""
+"""What messages call the times of such events."""
 
 LAST = (1 << 63) - 1
 """The latest time [ns]."""
@@ -26,8 +26,8 @@ VALID_POINT = f'"timestamp" BETWEEN 1 AND {LAST}'
 
 def valid_start(start: Ints) -> Flags:
     """Return which starts [ns] are valid; a reader's stand-in for NULL is negative, so it is not."""
-    found: Flags = start > 0
-    return found
+    valid: Flags = start > 0
+    return valid
 
 
 def valid_times(start: Ints, end: Ints) -> Flags:
@@ -37,5 +37,5 @@ def valid_times(start: Ints, end: Ints) -> Flags:
     >>> valid_times(np.array([5, 5, 5, 0, -7]), np.array([9, 5, 4, 9, 9])).tolist()
     [True, True, False, False, False]
     """
-    found: Flags = valid_start(start) & (end >= start)
-    return found
+    valid: Flags = valid_start(start) & (end >= start)
+    return valid

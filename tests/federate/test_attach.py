@@ -148,8 +148,8 @@ def test_as_many_files_as_sqlite_attaches(tmp_path: Path) -> None:
     first = TraceBuilder(0).kernel("gemm", 1, 2).write(tmp_path / "0.db", "3.0.0").read_bytes()
     suffix, guid = suffix_of(guid_of(0)).encode(), guid_of(0).encode()
     for n in range(1, limit() + 1):
-        mine = first.replace(suffix, suffix_of(guid_of(n)).encode()).replace(guid, guid_of(n).encode())
-        (tmp_path / f"{n}.db").write_bytes(mine)
+        content = first.replace(suffix, suffix_of(guid_of(n)).encode()).replace(guid, guid_of(n).encode())
+        (tmp_path / f"{n}.db").write_bytes(content)
     paths = sorted(tmp_path.iterdir())
     with rocpd.connect(paths[:-1]) as session:
         expected = [(limit(), limit(), limit())]

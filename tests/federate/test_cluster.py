@@ -76,9 +76,9 @@ def many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_cluster_changes_no_answer(sql: str, files: list[Path], client: distributed.Client) -> None:
     with rocpd.connect(files) as here, rocpd.connect(files, client=client) as there:
         wanted = here.execute(sql, strategy=there.explain(sql).fetchall()[0][1])
-        found = there.execute(sql)
-        assert found.columns == wanted.columns
-        assert list(map(repr, found)) == list(map(repr, wanted))
+        actual = there.execute(sql)
+        assert actual.columns == wanted.columns
+        assert list(map(repr, actual)) == list(map(repr, wanted))
 
 
 def test_ranks_are_batched(files: list[Path], client: distributed.Client) -> None:
@@ -114,8 +114,8 @@ def test_a_worker_that_is_killed_in_mid_query(sql: str, files: list[Path], local
 @pytest.mark.usefixtures("many_tasks")
 def test_summaries_and_converters_are_the_same(files: list[Path], client: distributed.Client, tmp_path: Path) -> None:
     with rocpd.connect(files) as here, rocpd.connect(files, client=client) as there:
-        wanted, found = (list(summarize(session, SummaryOptions(by_rank=True))) for session in (here, there))
-        assert [(table.name, table.fetchall()) for table in found] == [(t.name, t.fetchall()) for t in wanted]
+        wanted, actual = (list(summarize(session, SummaryOptions(by_rank=True))) for session in (here, there))
+        assert [(table.name, table.fetchall()) for table in actual] == [(t.name, t.fetchall()) for t in wanted]
         for name in ("kernels", "gpu-time", "ranks", "calls"):
             assert list(there.summary(name)) == list(here.summary(name))
         for session, folder in ((here, "here"), (there, "there")):
@@ -129,14 +129,14 @@ def test_summaries_and_converters_are_the_same(files: list[Path], client: distri
 
 def test_files_are_read_on_their_hosts(client: distributed.Client, tmp_path: Path) -> None:
     host = socket.gethostname()
-    one = TraceBuilder(1, host=host).kernel("gemm", 1, 5).write(tmp_path / "1.db")
+    first = TraceBuilder(1, host=host).kernel("gemm", 1, 5).write(tmp_path / "1.db")
     (tmp_path / f"{host}.site.org").mkdir()
-    two = TraceBuilder(2, host="login1").kernel("gemm", 1, 5).write(tmp_path / f"{host}.site.org" / "2.db")
-    with rocpd.connect([one, two], client=Cluster(client, local_hosts=True)) as session:
+    second = TraceBuilder(2, host="login1").kernel("gemm", 1, 5).write(tmp_path / f"{host}.site.org" / "2.db")
+    with rocpd.connect([first, second], client=Cluster(client, local_hosts=True)) as session:
         assert session.execute("SELECT sum(duration) FROM kernels").fetchall() == [(8,)]
-    three = TraceBuilder(3, host="elsewhere7").kernel("gemm", 1, 5).write(tmp_path / "3.db")
+    third = TraceBuilder(3, host="elsewhere7").kernel("gemm", 1, 5).write(tmp_path / "3.db")
     with (
-        rocpd.connect([one, three], client=Cluster(client, local_hosts=True)) as session,
+        rocpd.connect([first, third], client=Cluster(client, local_hosts=True)) as session,
         pytest.raises(UsageError, match=r"3\.db: no worker on its host \(elsewhere7\)"),
     ):
         session.execute("SELECT sum(duration) FROM kernels").fetchall()
@@ -244,8 +244,8 @@ def _until(ready: Callable[[], bool], limit: float = 30) -> None:
 
 
 def _env(more: dict[str, str]) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ROCPD_", "DASK_"))}
-    return kept | {"PYTHONPATH": str(SOURCE)} | more
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("ROCPD_", "DASK_"))}
+    return inherited | {"PYTHONPATH": str(SOURCE)} | more
 
 
 def _rocpd(*words: object, env: dict[str, str], code: int = 0) -> subprocess.CompletedProcess[str]:

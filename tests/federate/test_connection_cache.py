@@ -105,8 +105,8 @@ def test_two_at_a_time_have_connections_of_their_own(files: list[Path]) -> None:
 
         def both(_: int) -> bool:
             where = session.ranks[0].opening, session.rank_tables(0)
-            with borrow(*where) as one, borrow(*where) as two:
-                return one is two
+            with borrow(*where) as first, borrow(*where) as second:
+                return first is second
 
         assert not cache.run(both, 0)
         cache.close()

@@ -96,10 +96,10 @@ def test_the_number_of_threads_changes_nothing(sql: str, files: list[Path]) -> N
 
 
 def test_a_rank_of_many_rows_is_streamed(session: rocpd.Session, files: list[Path]) -> None:
-    whole = session.execute("SELECT * FROM kernels").fetchall()
+    all_rows = session.execute("SELECT * FROM kernels").fetchall()
     with rocpd.connect(files, limits=Limits(small_bytes=0, few_rows=5, chunk_rows=3)) as streaming:
-        assert streaming.execute("SELECT * FROM kernels").fetchall() == whole
-    assert len(whole) == 140
+        assert streaming.execute("SELECT * FROM kernels").fetchall() == all_rows
+    assert len(all_rows) == 140
 
 
 def test_progress_counts_ranks(session: rocpd.Session) -> None:

@@ -16,7 +16,7 @@ from tests.build import CPU, GPU, GPU2, TraceBuilder
 @pytest.fixture
 def files(tmp_path: Path) -> list[Path]:
     """Three ranks on two hosts with the same ids."""
-    found = []
+    paths = []
     for number in range(3):
         trace = TraceBuilder(number, host=f"n{number // 2}", environment={"PMI_RANK": str(number)})
         trace.kernel("gemm", 100, 110).counter("waves", 4).kernel("it's (nccl)", 200, 230, agent=GPU2, stream=5)
@@ -24,8 +24,8 @@ def files(tmp_path: Path) -> list[Path]:
         trace.alloc(10, 20).alloc(30, 35, level="SCRATCH", agent=GPU2)
         trace.region("hipMalloc", 1, 30).arg("size", "5").region("hsa_init", 1, 3, category="HSA_CORE_API")
         trace.region("roctxRangePushA", 1, 90, message="step").region("bare", 5, 6, event_id=None)
-        found.append(trace.sample("mark", 50, message="here").write(tmp_path / f"{number}.db"))
-    return found
+        paths.append(trace.sample("mark", 50, message="here").write(tmp_path / f"{number}.db"))
+    return paths
 
 
 Counts = dict[str, int]
@@ -35,12 +35,12 @@ WHOLE: Counts = dict(zip(VIEWS, (6, 6, 6, 12, 3, 3, 3), strict=True))
 
 def counts(files: list[Path], **filters: str) -> Counts:
     with rocpd.connect(files, filters=rocpd.Filters(**filters)) as session:
-        found = {view: session.sql(f"SELECT COUNT(*) FROM {view}").fetchall()[0][0] for view in VIEWS}
+        rows = {view: session.sql(f"SELECT COUNT(*) FROM {view}").fetchall()[0][0] for view in VIEWS}
         attached = {
             v: session.execute(f"SELECT COUNT(*) FROM {v}", strategy="attached").fetchall()[0][0] for v in VIEWS
         }
-        assert attached == found
-        return found
+        assert attached == rows
+        return rows
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_gpu_work_is_chosen_and_regions_stay(filters: dict[str, str], changed: C
 
 
 @pytest.mark.parametrize(
-    ("names", "kept"),
+    ("names", "remaining"),
     [
         ("HIP", {"regions": 3, "region_args": 3}),
         ("hip_runtime_api_ext", {"regions": 3, "region_args": 3}),
@@ -74,8 +74,8 @@ def test_gpu_work_is_chosen_and_regions_stay(filters: dict[str, str], changed: C
         ("scratch,OTHER", {"memory_allocations": 3, "regions": 3}),
     ],
 )
-def test_categories(names: str, kept: Counts, files: list[Path]) -> None:
-    assert counts(files, categories=names) == dict.fromkeys(VIEWS, 0) | kept
+def test_categories(names: str, remaining: Counts, files: list[Path]) -> None:
+    assert counts(files, categories=names) == dict.fromkeys(VIEWS, 0) | remaining
 
 
 @pytest.mark.parametrize(

@@ -130,8 +130,8 @@ def test_a_guid_given_twice_counts_once_with_a_note(tmp_path: Path) -> None:
 
 def test_the_first_rank_of_a_guid_is_kept(tmp_path: Path) -> None:
     ranks = [rank for name in "ab" for rank in identify(opening_of(TraceBuilder().write(tmp_path / f"{name}.db")))]
-    kept, notes = without_duplicates(ranks)
-    assert [rank.opening.path.name for rank in kept] == ["a.db"]
+    remaining, notes = without_duplicates(ranks)
+    assert [rank.opening.path.name for rank in remaining] == ["a.db"]
     assert len(notes) == 1
 
 
@@ -194,6 +194,17 @@ def test_added_columns_and_tables_are_carried_along(open_job: OpenJob) -> None:
     ]
     assert session.sql("SELECT * FROM rocpd_hip_event").fetchall() == [(1, "recorded")]
     assert "rocpd_hip_event" in session.tables
+
+
+@pytest.mark.parametrize("strategy", ["attached", "rows"])
+def test_added_columns_have_the_order_of_the_job_in_every_rank(strategy: str, open_job: OpenJob) -> None:
+    first, second = TraceBuilder(0).kernel("gemm", 1, 2), TraceBuilder(1).kernel("gemm", 1, 2)
+    first.sql('ALTER TABLE "rocpd_kernel_dispatch{uuid}" ADD COLUMN a DEFAULT 1')
+    for column, value in (("b", 2), ("a", 3)):
+        second.sql(f'ALTER TABLE "rocpd_kernel_dispatch{{uuid}}" ADD COLUMN {column} DEFAULT {value}')
+    rows = open_job(first, second).execute("SELECT * FROM rocpd_kernel_dispatch", strategy=strategy)
+    assert rows.columns[-2:] == ("a", "b")
+    assert [row[-2:] for row in rows] == [(1, None), (3, 2)]
 
 
 def test_a_suffix_need_not_look_like_a_uuid(tmp_path: Path) -> None:

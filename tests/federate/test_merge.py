@@ -51,9 +51,9 @@ def content(path: Path) -> dict[str, list[Any]]:
     """All rows of all real tables, in order of rowid, and the texts of all indexes."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'rocpd%'")
-    found = {str(name): connection.execute(f'SELECT * FROM "{name}"').fetchall() for (name,) in tables.fetchall()}
+    rows_of = {str(name): connection.execute(f'SELECT * FROM "{name}"').fetchall() for (name,) in tables.fetchall()}
     indexes = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL ORDER BY 1")
-    return {**found, "indexes": indexes.fetchall()}
+    return {**rows_of, "indexes": indexes.fetchall()}
 
 
 def views_of_session(*inputs: Path) -> dict[str, list[Any]]:
@@ -151,8 +151,8 @@ def test_schema_versions_mix(tmp_path: Path) -> None:
     assert stored_views(out) == views_of_session(old, new)
     with rocpd.connect(out) as session:
         assert [rank.version for rank in session.ranks] == ["3.0.0", "3.0.3"]
-        found = session.sql("SELECT rank, count(graph_exec_id) FROM graph_launches GROUP BY rank").fetchall()
-        assert found == [(1, 1)]
+        rows = session.sql("SELECT rank, count(graph_exec_id) FROM graph_launches GROUP BY rank").fetchall()
+        assert rows == [(1, 1)]
 
 
 def test_rows_that_break_a_constraint_are_kept(tmp_path: Path) -> None:
@@ -271,11 +271,11 @@ def test_existing_output_stays_unless_forced(pair: tuple[Path, Path], tmp_path: 
 
 
 def test_two_guids_with_one_suffix_are_refused(tmp_path: Path) -> None:
-    one, two = trace(0).write(tmp_path / "0.db"), trace(0)
-    two.guid = guid_of(0).replace("-", "_", 1)
-    two.write(tmp_path / "1.db")
+    first, second = trace(0).write(tmp_path / "0.db"), trace(0)
+    second.guid = guid_of(0).replace("-", "_", 1)
+    second.write(tmp_path / "1.db")
     with pytest.raises(InputError, match=r"1\.db: its table suffix is also used in .*0\.db"):
-        merged(tmp_path, one, tmp_path / "1.db")
+        merged(tmp_path, first, tmp_path / "1.db")
 
 
 def test_a_lost_row_is_noticed(pair: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -409,8 +409,8 @@ def test_what_counts_is_what_is_merged(
             for name in session.tables:
                 columns = [c for c in session.execute(f'SELECT * FROM "{name}" LIMIT 0').columns if c != "rank"]
                 sql = f"SELECT {', '.join(map(quote_name, columns))} FROM {name}"
-                wanted, found = (Counter(map(repr, s.execute(sql))) for s in (session, merged))
-                assert found == wanted, name
+                wanted, actual = (Counter(map(repr, s.execute(sql))) for s in (session, merged))
+                assert actual == wanted, name
     with contextlib.closing(sqlite3.connect(tmp_path / "merged.db")) as plain:
         assert plain.execute("PRAGMA foreign_key_check").fetchall() == []
         assert plain.execute("SELECT count(*) FROM kernels").fetchone() == (kernels,)

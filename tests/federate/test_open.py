@@ -129,12 +129,12 @@ def test_this_process_may_be_the_writer(path: Path) -> None:
 @pytest.mark.parametrize("linked", [False, True])
 def test_killed_wal_writer(linked: bool, path: Path, recovered: Path, tmp_path: Path) -> None:
     killed_writer(path, LIVE_WAL, STRINGS)
-    given = tmp_path / "link.db" if linked else path
+    path_given = tmp_path / "link.db" if linked else path
     if linked:
-        given.symlink_to(path)
+        path_given.symlink_to(path)
     before = state_of(path.parent)
     assert set(before) == {"a.db", "a.db-wal", "a.db-shm"}
-    count, notes = strings_in(given)
+    count, notes = strings_in(path_given)
     assert count == PLAIN + 2
     assert [note.split(": ", 1)[1] for note in notes] == [
         "its writer was killed (a.db-wal is left); reading a recovered copy"
@@ -157,12 +157,12 @@ def test_killed_rollback_writer(linked: bool, path: Path, recovered: Path, tmp_p
     clean = path.read_bytes()
     killed_writer(path, HALF_DONE, STRINGS)
     assert path.read_bytes() != clean, "the writer must have reached the file"
-    given = tmp_path / "link.db" if linked else path
+    path_given = tmp_path / "link.db" if linked else path
     if linked:
-        given.symlink_to(path)
+        path_given.symlink_to(path)
     before = state_of(path.parent)
     assert set(before) == {"a.db", "a.db-journal"}
-    with rocpd.connect(given) as session:
+    with rocpd.connect(path_given) as session:
         assert session.sql("SELECT count(*), max(length(string)) < 100 FROM rocpd_string").fetchall() == [(PLAIN, 1)]
         assert "reading a recovered copy" in session.notes[0]
         assert len(list(recovered.iterdir())) == 1
@@ -370,8 +370,8 @@ def test_symlinks_and_long_folders(path: Path, tmp_path: Path, monkeypatch: pyte
     deep.mkdir(parents=True)
     (deep / "link.db").symlink_to(path)
     monkeypatch.chdir(deep)
-    for given in (deep / "link.db", Path("link.db"), Path("../../../data/a.db")):
-        assert strings_in(given) == (PLAIN, [])
+    for path_given in (deep / "link.db", Path("link.db"), Path("../../../data/a.db")):
+        assert strings_in(path_given) == (PLAIN, [])
 
 
 def test_uris_escape_every_byte() -> None:

@@ -66,10 +66,10 @@ def test_equal_names_of_two_nodes_stay_apart(placement: FilePlacement, nodes: li
     for node in nodes:
         os.utime(node, (1e9, 1e9))  # nobody writes it: copied byte by byte
     with rocpd.connect(nodes) as session:
-        found = package(session, tmp_path / "job.rpdb", placement)
+        targets = package(session, tmp_path / "job.rpdb", placement)
     names = ["node0_16_results.db", "node1_16_results.db"]
     assert listed(tmp_path / "job.rpdb") == names
-    assert [found[node].name for node in nodes] == names
+    assert [targets[node].name for node in nodes] == names
     assert [(tmp_path / "job.rpdb" / name).read_bytes() for name in names] == contents
     assert [node.exists() for node in nodes] == [placement is FilePlacement.COPY] * 2
     with rocpd.connect(tmp_path / "job.rpdb") as session:
@@ -159,8 +159,8 @@ def test_a_file_in_use_is_copied_but_not_moved(nodes: list[Path], tmp_path: Path
         with pytest.raises(InputError, match=r"16_results.db: another process has it open"):
             package(session, tmp_path / "moved.rpdb", FilePlacement.MOVE)
     with rocpd.connect(tmp_path / "copied.rpdb") as session:
-        found = session.execute("SELECT string FROM rocpd_string WHERE string IN ('committed', 'too')").fetchall()
-    assert found == [("committed",), ("too",)]
+        texts = session.execute("SELECT string FROM rocpd_string WHERE string IN ('committed', 'too')").fetchall()
+    assert texts == [("committed",), ("too",)]
     assert not (tmp_path / "moved.rpdb").exists()
 
 

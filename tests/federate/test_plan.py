@@ -175,8 +175,8 @@ def documented() -> list[str]:
     text = "\n".join(
         page.read_text(encoding="utf-8") for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
     )
-    found = re.findall(r'"((?:select|with)\b[^"]*)"', text, re.I)
-    return [sql for sql in dict.fromkeys(found) if " slow" not in sql]
+    statements = re.findall(r'"((?:select|with)\b[^"]*)"', text, re.I)
+    return [sql for sql in dict.fromkeys(statements) if " slow" not in sql]
 
 
 @pytest.mark.parametrize("sql", documented())
@@ -190,14 +190,14 @@ def test_every_documented_statement_is_planned(sql: str, session: rocpd.Session)
 
 def test_a_group_is_compared_as_its_column_was(session: rocpd.Session) -> None:
     """`'16'` is 16 for an INTEGER column, in a subquery too; a column that was computed compares as it is."""
-    for sql, found in (
+    for sql, expected in (
         ("SELECT tid FROM kernels GROUP BY tid HAVING tid = '16'", [(16,)]),
         ("SELECT t FROM (SELECT tid AS t, count(*) FROM kernels GROUP BY tid) WHERE t = '16'", [(16,)]),
         ("SELECT t FROM (SELECT tid + 0 AS t, count(*) FROM kernels GROUP BY 1) WHERE t = '16'", []),
         ("WITH t AS (SELECT DISTINCT tid FROM kernels) SELECT count(*) FROM t WHERE tid IN ('16')", [(1,)]),
     ):
         assert plan(sql, session.attached_tables).strategy is Strategy.AGGREGATES
-        assert session.execute(sql).fetchall() == found, sql
+        assert session.execute(sql).fetchall() == expected, sql
 
 
 def test_columns_are_called_as_sqlite_calls_them(session: rocpd.Session) -> None:

@@ -46,12 +46,12 @@ def answer(session: rocpd.Session, sql: str, strategy: str) -> Answer:
 
 def agrees(session: rocpd.Session, sql: str, strategy: str = "auto") -> int:
     """Check columns, rows and types of a planned statement against the attached one; return the number of rows."""
-    expected, found = answer(session, sql, "attached"), answer(session, sql, strategy)
+    expected, actual = answer(session, sql, "attached"), answer(session, sql, strategy)
     assert not isinstance(expected, str), expected
-    assert not isinstance(found, str), found
-    assert found[0] == expected[0]
-    assert bags_differ(expected[1], found[1]) is None, sql
-    assert len(found[1]) == len(expected[1])
+    assert not isinstance(actual, str), actual
+    assert actual[0] == expected[0]
+    assert bags_differ(expected[1], actual[1]) is None, sql
+    assert len(actual[1]) == len(expected[1])
     return len(expected[1])
 
 
@@ -61,11 +61,11 @@ def agrees(session: rocpd.Session, sql: str, strategy: str = "auto") -> int:
 def documented() -> dict[str, str]:
     """Return every statement between double quotes in a page -> the page."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    found: dict[str, str] = {}
+    statements: dict[str, str] = {}
     for page in pages:
         for sql in re.findall(r'"((?:select|with)\b[^"]*)"', page.read_text(encoding="utf-8"), re.I):
-            found.setdefault(sql, page.name)
-    return {sql: page for sql, page in found.items() if " slow" not in sql}  # a temp view of the script before it
+            statements.setdefault(sql, page.name)
+    return {sql: page for sql, page in statements.items() if " slow" not in sql}  # a temp view of the script before it
 
 
 def test_statements_of_the_documents(session: rocpd.Session) -> None:
@@ -79,8 +79,8 @@ def test_statements_of_the_documents(session: rocpd.Session) -> None:
         unlimited = re.sub(r"\s+limit\s+\d+\s*$", "", sql, flags=re.I)  # the order may not decide which rows are cut
         rows += agrees(session, unlimited)
         if unlimited != sql:
-            expected, found = answer(session, sql, "attached"), answer(session, sql, "auto")
-            assert (len(found[1]), found[0]) == (len(expected[1]), expected[0])
+            expected, actual = answer(session, sql, "attached"), answer(session, sql, "auto")
+            assert (len(actual[1]), actual[0]) == (len(expected[1]), expected[0])
     assert rows > len(statements)
 
 
@@ -112,8 +112,8 @@ def test_views_and_aggregates_of_them(name: str, session: rocpd.Session) -> None
 def test_tables_and_aggregates_of_them(session: rocpd.Session) -> None:
     for name in TABLES:
         rows = agrees(session, f"SELECT * FROM {name}", "rows")
-        found = agrees(session, grouped(session, name))
-        assert (found > 0) == (rows > 0)
+        count = agrees(session, grouped(session, name))
+        assert (count > 0) == (rows > 0)
 
 
 # --- what summaries read
@@ -121,13 +121,13 @@ def test_tables_and_aggregates_of_them(session: rocpd.Session) -> None:
 
 def read_by_summaries() -> dict[str, str]:
     """Return the `.sql` files of summaries, and the statements in their modules that need no values."""
-    found = {path.name: statement(path.stem) for path in SUMMARY.glob("sql/*.sql")}
+    statements = {path.name: statement(path.stem) for path in SUMMARY.glob("sql/*.sql")}
     for path in sorted(SUMMARY.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
             if re.match(r"\s*SELECT\s", text) and "FROM" in text and not re.search(r"[?{}]", text):
-                found[f"{path.name}: {text.strip()[:60]}"] = text
-    return found
+                statements[f"{path.name}: {text.strip()[:60]}"] = text
+    return statements
 
 
 def of_one_rank(sql: str, guid: str) -> str:
@@ -141,10 +141,10 @@ def test_what_summaries_read_of_a_rank(name: str, session: rocpd.Session) -> Non
     rows = 0
     for rank in session.ranks:
         expected = session.execute(of_one_rank(sql, rank.guid), strategy="attached").fetchall()
-        found = session.reader(rank.number).rows(sql)
-        assert session.reader(rank.number).rows(sql) == found
-        assert [row for few in session.reader(rank.number).stream(sql, size=7) for row in few] == found
-        assert bags_differ(expected, found) is None
-        assert len(found) == len(expected)
-        rows += len(found)
+        actual = session.reader(rank.number).rows(sql)
+        assert session.reader(rank.number).rows(sql) == actual
+        assert [row for few in session.reader(rank.number).stream(sql, size=7) for row in few] == actual
+        assert bags_differ(expected, actual) is None
+        assert len(actual) == len(expected)
+        rows += len(actual)
     assert rows > 0 or not name.endswith(".sql"), "nothing to compare"

@@ -66,10 +66,10 @@ def test_cursors_are_like_those_of_sqlite3(session: rocpd.Session) -> None:
 
 
 def test_two_cursors_do_not_disturb_each_other(session: rocpd.Session) -> None:
-    one, two = (session.execute("SELECT rank FROM kernels ORDER BY rank") for _ in range(2))
-    assert [next(one), next(two), next(one), next(two)] == [(0,), (0,), (1,), (1,)]
-    one.close()
-    assert list(two) == [(2,)]
+    first, second = (session.execute("SELECT rank FROM kernels ORDER BY rank") for _ in range(2))
+    assert [next(first), next(second), next(first), next(second)] == [(0,), (0,), (1,), (1,)]
+    first.close()
+    assert list(second) == [(2,)]
 
 
 @pytest.mark.parametrize(
@@ -174,8 +174,8 @@ def test_a_forgotten_session_closes_itself(tmp_path: Path) -> None:
 
 def test_many_sessions_on_one_file(tmp_path: Path) -> None:
     path = TraceBuilder().kernel("gemm", 1, 2).write(tmp_path / "a.db")
-    with rocpd.connect(path) as one, rocpd.connect([path]) as two:
-        assert one.sql("SELECT * FROM kernels").fetchall() == two.sql("SELECT * FROM kernels").fetchall()
+    with rocpd.connect(path) as first, rocpd.connect([path]) as second:
+        assert first.sql("SELECT * FROM kernels").fetchall() == second.sql("SELECT * FROM kernels").fetchall()
 
 
 def test_nothing_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,9 +193,9 @@ def test_a_bad_file_stops_or_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "bad.db").write_bytes(b"rubbish" * 1000)
     with pytest.raises(InputError, match=r"bad\.db: not a SQLite database"):
         rocpd.connect([good, tmp_path / "bad.db"])
-    told: list[str] = []
-    with rocpd.connect([good, tmp_path / "bad.db"], skip_bad=True, on_note=told.append) as session:
-        assert told == [f"left out: {tmp_path}/bad.db: not a SQLite database"]
+    notes: list[str] = []
+    with rocpd.connect([good, tmp_path / "bad.db"], skip_bad=True, on_note=notes.append) as session:
+        assert notes == [f"left out: {tmp_path}/bad.db: not a SQLite database"]
         assert session.sql("SELECT count(*) FROM kernels").fetchall() == [(1,)]
 
 

@@ -13,9 +13,9 @@ from tests.conftest import OpenJob
 
 
 def job() -> list[TraceBuilder]:
-    """Ranks on one machine; gemm has the largest total time, from 200 on one rank to 700 on the other."""
-    one = TraceBuilder(0).kernel("init", 100, 150).kernel("gemm", 200, 400).kernel("relu", 450, 460)
-    return [one, TraceBuilder(1, pid=17).kernel("gemm", 500, 700).kernel("relu", 800, 810).region("f", 90, 900)]
+    """Ranks on first machine; gemm has the largest total time, from 200 on first rank to 700 on the other."""
+    first = TraceBuilder(0).kernel("init", 100, 150).kernel("gemm", 200, 400).kernel("relu", 450, 460)
+    return [first, TraceBuilder(1, pid=17).kernel("gemm", 500, 700).kernel("relu", 800, 810).region("f", 90, 900)]
 
 
 def names(session: rocpd.Session, window: rocpd.Window) -> list[tuple[Any, ...]]:
@@ -23,14 +23,14 @@ def names(session: rocpd.Session, window: rocpd.Window) -> list[tuple[Any, ...]]
 
 
 def test_from_the_first_to_the_last_of_some_kernels(open_job: OpenJob) -> None:
-    found = names(open_job(*job()), rocpd.Window(kernel="^re"))
-    assert found == [("relu", 450, 460), ("gemm", 500, 700), ("relu", 800, 810)]
+    kernels = names(open_job(*job()), rocpd.Window(kernel="^re"))
+    assert kernels == [("relu", 450, 460), ("gemm", 500, 700), ("relu", 800, 810)]
 
 
 def test_the_hottest_region(open_job: OpenJob) -> None:
     session = open_job(*job())
-    found = names(session, rocpd.Window(auto_roi=True))
-    assert found == [("gemm", 200, 400), ("relu", 450, 460), ("gemm", 500, 700)]
+    kernels = names(session, rocpd.Window(auto_roi=True))
+    assert kernels == [("gemm", 200, 400), ("relu", 450, 460), ("gemm", 500, 700)]
     assert session.notes == ["hottest region: first to last gemm"]
 
 

@@ -10,31 +10,33 @@ from pathlib import Path
 from typing import Any
 
 from rocpd.schema.load import table
-from rocpd.schema.trace import (
+from rocpd.schema.trace.events import (
     MARKER_RANGE,
-    AgentInfo,
     Arguments,
-    CodeObjectInfo,
-    CounterInfo,
     CounterValues,
     Events,
     KernelDispatches,
-    KernelInfo,
     MemoryAllocations,
     MemoryCopies,
-    NodeInfo,
-    ProcessInfo,
-    QueueInfo,
     Regions,
     Samples,
-    StreamInfo,
-    ThreadInfo,
-    TraceWriter,
-    TrackInfo,
     marker_ranges,
     marks,
     message_json,
 )
+from rocpd.schema.trace.infos import (
+    AgentInfo,
+    CodeObjectInfo,
+    CounterInfo,
+    KernelInfo,
+    NodeInfo,
+    ProcessInfo,
+    QueueInfo,
+    StreamInfo,
+    ThreadInfo,
+    TrackInfo,
+)
+from rocpd.schema.trace.writer import TraceWriter
 from rocpd.schema.write import create, tables_of
 from tests.record.build import Build
 from tests.record.runs import CODE, databases, environment, metadata, probe, rows

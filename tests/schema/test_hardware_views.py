@@ -115,7 +115,7 @@ def test_a_file_alone_stores_rank_0_and_its_host(tmp_path: Path) -> None:
 
 def test_agents_of_the_real_files(real_files: tuple[Path, ...]) -> None:
     with rocpd.connect(real_files) as session:
-        found = session.sql(f"SELECT DISTINCT product, {FACTS} FROM agents WHERE type = 'GPU'").fetchall()
-        assert found == [("AMD Instinct MI300X", 304, 8, 1216, 64, 32, 65536, 2100, 1300, 206_141_652_992)]
+        products = session.sql(f"SELECT DISTINCT product, {FACTS} FROM agents WHERE type = 'GPU'").fetchall()
+        assert products == [("AMD Instinct MI300X", 304, 8, 1216, 64, 32, 65536, 2100, 1300, 206_141_652_992)]
         assert session.sql("SELECT count(*) FROM agents").fetchall() == [(10 * len(real_files),)]
         assert session.sql("SELECT count(*), count(DISTINCT rank) FROM nodes").fetchall() == [(12, 12)]

@@ -33,8 +33,8 @@ def check(session: rocpd.Session, name: str) -> None:
     """Every value of a view is of its column's kind."""
     columns = view(name).columns
     types = ", ".join(f"group_concat(DISTINCT typeof({quote_name(column.name)}))" for column in columns)
-    (found,) = session.sql(f"SELECT {types} FROM {name}").fetchall()
-    for column, met in zip(columns, found, strict=True):
+    (kinds_met,) = session.sql(f"SELECT {types} FROM {name}").fetchall()
+    for column, met in zip(columns, kinds_met, strict=True):
         assert set((met or "null").split(",")) - {"null"} <= ALLOWED[column.kind], f"{name}.{column.name}"
 
 

@@ -112,10 +112,10 @@ def test_kinds_are_those_of_the_columns_in_parquet(folder: Path, run: Run) -> No
 def test_kinds_are_those_of_the_columns_in_arrow(folder: Path, run: Run) -> None:
     duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
     run("-m", "rocpd", "convert", "-f", "arrow", "--view", "marks", "-d", "stream", "job")
-    found = []
+    rows = []
     for path in sorted(path for path in (folder / "stream").rglob("*") if path.is_file()):
-        found += duckdb.from_arrow(pa.ipc.open_file(path).read_all()).select(*COLUMNS).fetchall()
-    assert sorted(map(repr, found)) == sorted(map(repr, ROWS))
+        rows += duckdb.from_arrow(pa.ipc.open_file(path).read_all()).select(*COLUMNS).fetchall()
+    assert sorted(map(repr, rows)) == sorted(map(repr, ROWS))
 
 
 def test_a_view_over_views_names_rank_everywhere(folder: Path, run: Run, sqlite3_shell: Shell) -> None:

@@ -16,33 +16,36 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocpd.errors import UsageError
-from rocpd.schema import trace as written
 from rocpd.schema.load import VIEWS, table
-from rocpd.schema.trace import (
-    AgentInfo,
+from rocpd.schema.trace import events, infos
+from rocpd.schema.trace.events import (
+    MARKER_RANGE,
     Arguments,
-    CodeObjectInfo,
-    CounterInfo,
     CounterValues,
     Events,
     GraphLaunches,
     KernelDispatches,
-    KernelInfo,
     MemoryAllocations,
     MemoryCopies,
-    NodeInfo,
-    ProcessInfo,
     Regions,
     Samples,
-    TableRows,
-    ThreadInfo,
-    TraceWriter,
-    TrackInfo,
     marker_ranges,
     marks,
     message_json,
 )
-from rocpd.schema.trace.infos import REFERENCES, Info
+from rocpd.schema.trace.infos import (
+    REFERENCES,
+    AgentInfo,
+    CodeObjectInfo,
+    CounterInfo,
+    Info,
+    KernelInfo,
+    NodeInfo,
+    ProcessInfo,
+    ThreadInfo,
+    TrackInfo,
+)
+from rocpd.schema.trace.writer import TableRows, TraceWriter
 from rocpd.schema.versions import LATEST, VERSIONS
 from rocpd.schema.write import create
 from tests.build import guid_of
@@ -235,7 +238,7 @@ def test_given_ids_are_kept_and_never_taken_again(tmp_path: Path) -> None:
 def test_a_marker_with_more_than_its_text(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with writing(path) as trace:
-        event = Events(written.MARKER_RANGE, extdata=message_json("größer", unfinished=True))
+        event = Events(MARKER_RANGE, extdata=message_json("größer", unfinished=True))
         trace.write(Regions(start=1, end=2, name="roctxThreadRangeA", tid=16, event=event))
     assert rows(path, "SELECT name, extdata ->> 'unfinished' FROM markers JOIN rocpd_event E ON E.id = event_id") == [
         ("größer", 1)
@@ -279,7 +282,7 @@ def test_damaged_rows_go_through_the_low_door(tmp_path: Path) -> None:
     assert rows(path, "SELECT id, category_id FROM rocpd_event") == [(1, None), (2, None), (3, 99)]
 
 
-CLASSES = [c for c in vars(written).values() if isinstance(c, type) and hasattr(c, "TABLE")]
+CLASSES = [c for module in (events, infos) for c in vars(module).values() if hasattr(c, "TABLE")]
 
 
 @pytest.mark.parametrize("described", CLASSES, ids=lambda c: c.__name__)

@@ -40,11 +40,11 @@ def test_every_version_is_a_valid_file(version: str, tmp_path: Path) -> None:
 def test_sqlite_shell_reads_every_view(version: str, tmp_path: Path, sqlite3_shell: Shell) -> None:
     path = full().write(tmp_path / "a.db", version)
     counts = sqlite3_shell(path, " UNION ALL ".join(f"SELECT '{name} ' || count(*) FROM {name}" for name in VIEWS))
-    found = {name: int(count) for name, count in (line.split() for line in counts.splitlines())}
-    assert sorted(found) == sorted(VIEWS)
-    assert {name for name, count in found.items() if not count} == {"graph_launches"}
-    assert found["regions_and_samples"] == 3
-    assert found["memory_allocations"] == 2
+    count_of = {name: int(count) for name, count in (line.split() for line in counts.splitlines())}
+    assert sorted(count_of) == sorted(VIEWS)
+    assert {name for name, count in count_of.items() if not count} == {"graph_launches"}
+    assert count_of["regions_and_samples"] == 3
+    assert count_of["memory_allocations"] == 2
 
 
 def test_plain_views_show_the_suffixed_tables(tmp_path: Path) -> None:

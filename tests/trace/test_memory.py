@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from rocpd.schema.load import view
-from rocpd.schema.trace import MemoryAllocations
+from rocpd.schema.trace.events import MemoryAllocations
 from rocpd.trace.categories import domain_of
 from rocpd.trace.memory import IS_SCRATCH, NOT_SCRATCH, SCRATCH
 

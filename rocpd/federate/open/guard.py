@@ -12,8 +12,7 @@ _ALLOWED = {
     apsw.SQLITE_RECURSIVE,
     apsw.SQLITE_TRANSACTION,
     apsw.SQLITE_SAVEPOINT,
-}
-_TEMP_ONLY = {
+    # what only temp is changed by
     apsw.SQLITE_CREATE_TEMP_INDEX,
     apsw.SQLITE_CREATE_TEMP_TABLE,
     apsw.SQLITE_CREATE_TEMP_TRIGGER,
@@ -63,7 +62,7 @@ def let_signals_in(connection: apsw.Connection, stopped: Callable[[], bool] = la
 
 def _authorize(action: int, first: str | None, second: str | None, database: str | None, _trigger: str | None) -> int:
     """SQLite's authorizer (https://sqlite.org/c3ref/set_authorizer.html): raw files are evidence."""
-    if action in _ALLOWED or action in _TEMP_ONLY:
+    if action in _ALLOWED:
         return apsw.SQLITE_OK
     if action in _TEMP_BY_DATABASE:
         # ALTER TABLE names the database first, everything else third.

@@ -46,30 +46,24 @@ class Run:
         try:
             for step in self._plan.steps:
                 if isinstance(step, Scatter):
-                    self._store(step, self._scattered(step, progress))
+                    self._store(step, self._scattered(step, progress, exact=True))
                 else:
                     self._store(step, [self._combined(step.select, exact=True)])
             if self._plan.strategy is Strategy.ROWS:
-                final = Request(
-                    self._plan.final,
-                    len(self._plan.columns),
-                    self._bindings,
-                    gathered=self._gathered_rows(self._plan.reads),
-                    chunk_rows=self._chunk_rows,
-                )
-                yield from self._executor.rows(final, self._shares, progress)
+                final = Scatter("", self._plan.columns, (), self._plan.final, self._plan.reads)
+                yield from self._scattered(final, progress, exact=False)
             else:
                 yield from in_chunks(self._combined(self._plan.final), self._chunk_rows)
         finally:
             self._gathered.close(True)
 
-    def _scattered(self, step: Scatter, progress: Progress | None) -> Iterator[list[Row]]:
+    def _scattered(self, step: Scatter, progress: Progress | None, *, exact: bool) -> Iterator[list[Row]]:
         request = Request(
             step.select,
             len(step.columns),
             self._bindings,
             step.gives_few_rows,
-            True,
+            exact,
             self._gathered_rows(step.reads),
             step.merges,
             self._chunk_rows,

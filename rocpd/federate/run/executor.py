@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from rocpd.federate.open.identify import Rank
@@ -73,6 +74,28 @@ def in_order(
             yield _first(running)
     while running:
         yield _first(running)
+
+
+def on_threads(
+    count: int, work: Callable[[Task], Answer], tasks: Iterable[Task], most: int, stop: Callable[[], None]
+) -> Generator[Answer, None, None]:
+    """Yield `work(task)` for each task, in order, done by threads that end with the generator.
+
+    Args:
+        count: number of threads.
+        work: what a thread does.
+        tasks: what it does it to.
+        most: how many tasks are under way or finished but not yet yielded.
+        stop: called when the rest is not wanted: Ctrl-C, an error, an abandoned result.
+    """
+    threads = ThreadPoolExecutor(count, "rocpd")
+    try:
+        yield from in_order(lambda task: threads.submit(work, task), tasks, most, deque())
+    except BaseException:
+        stop()
+        raise
+    finally:
+        threads.shutdown(cancel_futures=True)
 
 
 def _first(running: deque[Any]) -> Any:

@@ -6,17 +6,16 @@ Results come in the order of the shares or ranks, whichever finishes first.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.connection_cache import ConnectionCache
 from rocpd.federate.run.cores import usable_cores
-from rocpd.federate.run.executor import Task, in_order
+from rocpd.federate.run.executor import Task, on_threads
 from rocpd.federate.run.pool import Pool, Share
 from rocpd.federate.run.request import Request
 from rocpd.federate.run.workers import Workers
@@ -69,12 +68,8 @@ class Local:
                     return request.collect(database, stopped.is_set)
                 return request.collect_up_to(database, self._limits.few_rows, stopped.is_set)
 
-        with _threads(self._threads, stopped.set) as threads:
-            for rows in in_order(lambda share: threads.submit(run, share), shares, 2 * self._threads, deque()):
-                if rows is None:
-                    stopped.set()
-                    return
-                yield rows
+        with contextlib.closing(on_threads(self._threads, run, shares, 2 * self._threads, stopped.set)) as answers:
+            yield from itertools.takewhile(lambda rows: rows is not None, answers)
 
     def each(
         self, work: Callable[[Task], Answer], tasks: Sequence[Task], ranks: Sequence[Rank]
@@ -103,16 +98,3 @@ class Local:
         if self._workers:
             self._workers.close()
             self._workers = None
-
-
-@contextlib.contextmanager
-def _threads(count: int, stop: Callable[[], None]) -> Iterator[ThreadPoolExecutor]:
-    """Yield a thread pool that ends at once when the block is left early: Ctrl-C, an error, an abandoned result."""
-    threads = ThreadPoolExecutor(max_workers=count, thread_name_prefix="rocpd")
-    try:
-        yield threads
-    except BaseException:
-        stop()
-        raise
-    finally:
-        threads.shutdown(wait=True, cancel_futures=True)

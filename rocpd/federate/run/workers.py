@@ -16,15 +16,13 @@ import sys
 import threading
 import time
 import traceback
-from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import Any
 
 from rocpd.errors import RocpdError
 from rocpd.federate.run.connection_cache import ConnectionCache
-from rocpd.federate.run.executor import Task, in_order
+from rocpd.federate.run.executor import Task, on_threads
 from rocpd.types import Answer
 
 _SERVE = """
@@ -67,14 +65,7 @@ class Workers:
             finally:
                 free.put(child)
 
-        threads = ThreadPoolExecutor(self.count, "rocpd-workers")
-        try:
-            yield from in_order(lambda task: threads.submit(run, task), tasks, self.count + 1, deque())
-        except BaseException:
-            self.close()  # nobody needs what they are still doing
-            raise
-        finally:
-            threads.shutdown(cancel_futures=True)
+        yield from on_threads(self.count, run, tasks, self.count + 1, stop=self.close)
 
     def close(self) -> None:
         """End the processes at once; idempotent."""

@@ -2,6 +2,9 @@
 
 >>> import tempfile
 >>> from pathlib import Path
+>>> from rocpd.schema.trace.events import Events, KernelDispatches, Regions
+>>> from rocpd.schema.trace.infos import KernelInfo, NodeInfo, ProcessInfo
+>>> from rocpd.schema.trace.writer import TraceWriter
 >>> from rocpd.schema.write import create
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     with create(Path(folder) / "rank.db", "00003fdc-92cb-72cb-9169-c7e541b1fcdf") as file:
@@ -14,62 +17,3 @@
 ...         print(list(calls.events), list(trace.write(work).events))
 [1, 2] [3, 4]
 """
-
-from rocpd.schema.trace.events import (
-    MARK,
-    MARKER_RANGE,
-    Arguments,
-    CounterValues,
-    Events,
-    GraphLaunches,
-    KernelDispatches,
-    MemoryAllocations,
-    MemoryCopies,
-    Regions,
-    Samples,
-    marker_ranges,
-    marks,
-    message_json,
-)
-from rocpd.schema.trace.infos import (
-    AgentInfo,
-    CodeObjectInfo,
-    CounterInfo,
-    KernelInfo,
-    NodeInfo,
-    ProcessInfo,
-    QueueInfo,
-    StreamInfo,
-    ThreadInfo,
-    TrackInfo,
-)
-from rocpd.schema.trace.writer import TableRows, TraceWriter
-
-__all__ = [
-    "MARK",
-    "MARKER_RANGE",
-    "AgentInfo",
-    "Arguments",
-    "CodeObjectInfo",
-    "CounterInfo",
-    "CounterValues",
-    "Events",
-    "GraphLaunches",
-    "KernelDispatches",
-    "KernelInfo",
-    "MemoryAllocations",
-    "MemoryCopies",
-    "NodeInfo",
-    "ProcessInfo",
-    "QueueInfo",
-    "Regions",
-    "Samples",
-    "StreamInfo",
-    "TableRows",
-    "ThreadInfo",
-    "TraceWriter",
-    "TrackInfo",
-    "marker_ranges",
-    "marks",
-    "message_json",
-]

@@ -54,8 +54,8 @@ def count_rows(columns: Mapping[str, Any], what: str) -> int:
     """
     lengths = {name: len(values) for name, values in columns.items() if not is_single(values)}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} {n}" for name, n in lengths.items())
-        raise UsageError(f"{what}: columns of different lengths: {told}", "one value per row, or one for all rows")
+        listed = ", ".join(f"{name} {n}" for name, n in lengths.items())
+        raise UsageError(f"{what}: columns of different lengths: {listed}", "one value per row, or one for all rows")
     return next(iter(lengths.values()), 1)
 
 

@@ -76,6 +76,8 @@ class Batch:
 
     TABLE: ClassVar[str]
     CATEGORY: ClassVar[str | None] = None
+    IS_LAUNCHED: ClassVar[bool] = False
+    """Whether a call launched the work, which carries the call's id as its own and as its parent."""
 
     id: IntColumn = None
     event: Events | IntColumn = Events()
@@ -85,18 +87,15 @@ class Batch:
         """Return the events to write, with what the kind of the rows decides; None: there are none to write."""
         if not isinstance(self.event, Events):
             return None
-        parents = self.event.parent_stack_id
+        category, parent = self.event.category, self.event.parent_stack_id
         return replace(
             self.event,
-            category=self._category() if self.event.category is None else self.event.category,
-            parent_stack_id=self._parent(self.event) if parents is None else parents,
+            category=self._category() if category is None else category,
+            parent_stack_id=parent if parent is not None else self.event.stack_id if self.IS_LAUNCHED else 0,
         )
 
     def _category(self) -> TextColumn:
         return self.CATEGORY
-
-    def _parent(self, event: Events) -> IntColumn:
-        return 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,14 +103,6 @@ class _Timed(Batch):
     start: IntColumn  # [ns] of the node's clock
     end: IntColumn
     tid: IntColumn = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Launched(_Timed):
-    """Work that a call launched: it carries the call's id as its own and as its parent."""
-
-    def _parent(self, event: Events) -> IntColumn:
-        return event.stack_id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +115,7 @@ class Regions(_Timed):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelDispatches(_Launched):
+class KernelDispatches(_Timed):
     """Kernels that ran; sizes in work-items and bytes. `region_name` is the text of the enclosing marker.
 
     `dispatch_id` None: the ids of the rows.
@@ -132,6 +123,7 @@ class KernelDispatches(_Launched):
 
     TABLE = "rocpd_kernel_dispatch"
     CATEGORY = "KERNEL_DISPATCH"
+    IS_LAUNCHED = True
 
     agent_id: IntColumn = None
     kernel_id: IntColumn = None
@@ -152,11 +144,12 @@ class KernelDispatches(_Launched):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoryCopies(_Launched):
+class MemoryCopies(_Timed):
     """Copies between agents; `name` is the direction, such as MEMORY_COPY_HOST_TO_DEVICE, `size` in bytes."""
 
     TABLE = "rocpd_memory_copy"
     CATEGORY = "MEMORY_COPY"
+    IS_LAUNCHED = True
 
     name: TextColumn = None
     dst_agent_id: IntColumn = None
@@ -198,11 +191,12 @@ def _memory_category(level: object) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphLaunches(_Launched):
+class GraphLaunches(_Timed):
     """Launches of executable graphs, from their first kernel to their last (schema 3.0.2)."""
 
     TABLE = "rocpd_graph_launch"
     CATEGORY = "GRAPH_LAUNCH"
+    IS_LAUNCHED = True
 
     agent_id: IntColumn = None
     queue_id: IntColumn = None

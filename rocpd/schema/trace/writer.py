@@ -18,7 +18,7 @@ from rocpd.schema.trace.events import Arguments, Batch, CounterValues, Events, K
 from rocpd.schema.trace.infos import REFERENCES, Info, NodeInfo, ProcessInfo
 
 Described: TypeAlias = Batch | Events | Arguments | CounterValues
-"""Rows as whoever writes a trace describes them."""
+"""Rows as the writer of a trace describes them."""
 
 
 class Sink(Protocol):

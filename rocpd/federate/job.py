@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from rocpd.federate.open.identify import Rank
+from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share, shares_of
@@ -73,7 +74,7 @@ class Job:
     def spans(self) -> dict[int, Span]:
         """Rank number -> first start and last end of its events [ns, as recorded]; none for ranks without events."""
         self.files.check_open()
-        request = Request(SPAN, 2, {}, gives_few_rows=True)
+        request = Request(Scatter("spans", ("start", "end"), (), SPAN, gives_few_rows=True), {})
         rows = itertools.chain.from_iterable(self.files.executor.rows(request, self.shares, None))
         numbers = (number for share in self.shares for number in share.ranks)
         return {number: Span(*row) for number, row in zip(numbers, rows, strict=True) if row[0] is not None}

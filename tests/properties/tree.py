@@ -24,9 +24,9 @@ class Tree:
     def rows(self, request: Request, shares: Sequence[Share], progress: Progress | None) -> Iterator[list[Row]]:
         """As `Executor.rows`."""
         level = [_batch(sent(request), shares[i : i + 2]) for i in range(0, len(shares), 2)]
-        while request.merges and len(level) > 1:
+        while request.step.merges and len(level) > 1:
             pairs = [level[i : i + 2] for i in range(0, len(level), 2)]
-            level = [reduced(itertools.chain.from_iterable(pair), request.merges) for pair in pairs]
+            level = [reduced(itertools.chain.from_iterable(pair), request.step.merges) for pair in pairs]
         yield from level
 
     def each(
@@ -45,7 +45,7 @@ def _batch(request: Request, shares: Sequence[Share]) -> list[Row]:
     for share in sent(list(shares)):
         with contextlib.closing(ShareDatabase(share)) as database:
             rows += request.collect(database)
-    return reduced(rows, request.merges)
+    return reduced(rows, request.step.merges)
 
 
 def sent(value: Any) -> Any:

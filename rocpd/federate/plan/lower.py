@@ -19,7 +19,7 @@ from rocpd.federate.plan.partial import partial_select
 from rocpd.federate.plan.scope import KEYS, Scope, Source
 from rocpd.federate.plan.skeleton import Skeleton
 from rocpd.federate.plan.sqltext import Unfaithful, read_select, text_of
-from rocpd.federate.plan.steps import Combine, Scatter
+from rocpd.federate.plan.steps import Combine, Scatter, Step
 from rocpd.schema.load import TABLES, VIEWS, view
 from rocpd.schema.render import aggregate_text
 
@@ -50,7 +50,7 @@ class Lowering:
     """Collects the steps of one statement; `skeleton` knows the columns of relations and statements."""
 
     def __init__(self, skeleton: Skeleton) -> None:
-        self.steps: list[Scatter | Combine] = []
+        self.steps: list[Step] = []
         self._skeleton = skeleton
         self._views: dict[str, Lowered] = {}
         self._relations = {relation.lower() for relation in skeleton.relations}

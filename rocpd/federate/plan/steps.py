@@ -17,31 +17,32 @@ class Strategy(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Scatter:
-    """Run `select` in every rank and gather its rows, in rank order, in `table` with `columns` of SQLite's `types`.
+class Step:
+    """A step of a plan: the rows of `select` are kept as `table`, with `columns` of SQLite's `types`."""
+
+    table: str
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    select: str
+
+
+@dataclass(frozen=True)
+class Scatter(Step):
+    """Every rank runs `select`, and its rows are gathered in rank order.
 
     `reads`: gathered tables that the statement joins; every rank gets a copy of them. `gives_few_rows`: a rank returns
     few rows. `merges`: how rows with equal groups add up, for each column: `GROUP`, `SUM`, `TOTAL`, `MIN` or `MAX`;
     empty if they do not add up.
     """
 
-    table: str
-    columns: tuple[str, ...]
-    types: tuple[str, ...]
-    select: str
     reads: tuple[str, ...] = ()
     gives_few_rows: bool = False
     merges: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Combine:
-    """Run `select` over gathered tables and keep the result as `table` with `columns` of SQLite's `types`."""
-
-    table: str
-    columns: tuple[str, ...]
-    types: tuple[str, ...]
-    select: str
+class Combine(Step):
+    """`select` runs over gathered tables."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Plan:
     reason: str
     sql: str
     columns: tuple[str, ...] = ()
-    steps: tuple[Scatter | Combine, ...] = ()
+    steps: tuple[Step, ...] = ()
     final: str = ""
     reads: tuple[str, ...] = ()
 

@@ -114,9 +114,7 @@ class Cluster:
     def rows(self, request: Request, shares: Sequence[Share], progress: Progress | None) -> Iterator[list[Row]]:
         """As `Executor.rows`; partial aggregates are added up on the way, as a tree."""
         with self._as_rocpd_errors():
-            yield from (
-                self._merged(request, shares, progress) if request.merges else self._streamed(request, shares, progress)
-            )
+            yield from (self._merged if request.step.merges else self._streamed)(request, shares, progress)
 
     def _streamed(self, request: Request, shares: Sequence[Share], progress: Progress | None) -> Iterator[list[Row]]:
         batches = self._batches_of(shares)
@@ -137,7 +135,7 @@ class Cluster:
             fan_in = self._limits.fan_in
             while len(level) > fan_in:
                 groups = [level[i : i + fan_in] for i in range(0, len(level), fan_in)]
-                level = [self._client.submit(_added_up, group, request.merges, pure=False) for group in groups]
+                level = [self._client.submit(_added_up, group, request.step.merges, pure=False) for group in groups]
                 futures += level
             for future in level:
                 yield pickle.loads(future.result())
@@ -279,7 +277,7 @@ def _rows(request: Request, shares: Iterable[Share]) -> bytes:
     for share in shares:
         with contextlib.closing(ShareDatabase(share)) as database:
             rows += request.collect(database, stopped)
-    return pickle.dumps(reduced(rows, request.merges))
+    return pickle.dumps(reduced(rows, request.step.merges))
 
 
 def _added_up(partials: Iterable[bytes], merges: Sequence[str]) -> bytes:

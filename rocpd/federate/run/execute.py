@@ -11,7 +11,7 @@ import apsw
 
 from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.plan.gathered import create_table, insert_text
-from rocpd.federate.plan.steps import Combine, Plan, Scatter, Strategy
+from rocpd.federate.plan.steps import Plan, Scatter, Step, Strategy
 from rocpd.federate.result import Cursor
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share
@@ -31,7 +31,7 @@ class Run:
         self._bindings = bindings
         self._gathered = apsw.Connection("")  # a temporary file that SQLite deletes, written to only when it grows
         let_signals_in(self._gathered)
-        self._stored: dict[str, Scatter | Combine] = {}
+        self._stored: dict[str, Step] = {}
 
     def chunks(self, progress: Progress | None = None) -> Iterator[list[Row]]:
         """Yield the rows of the result, some at a time.
@@ -58,19 +58,10 @@ class Run:
             self._gathered.close(True)
 
     def _scattered(self, step: Scatter, progress: Progress | None, *, exact: bool) -> Iterator[list[Row]]:
-        request = Request(
-            step.select,
-            len(step.columns),
-            self._bindings,
-            step.gives_few_rows,
-            exact,
-            self._gathered_rows(step.reads),
-            step.merges,
-            self._chunk_rows,
-        )
+        request = Request(step, self._bindings, exact, self._gathered_rows(step.reads), self._chunk_rows)
         return self._executor.rows(request, self._shares, progress)
 
-    def _gathered_rows(self, tables: Iterable[str]) -> tuple[tuple[Scatter | Combine, tuple[Row, ...]], ...]:
+    def _gathered_rows(self, tables: Iterable[str]) -> tuple[tuple[Step, tuple[Row, ...]], ...]:
         """Return gathered tables with their rows, for a statement that joins them in every rank."""
         return tuple(
             (self._stored[table], tuple(self._combined(f"SELECT * FROM {quote_name(table)}"))) for table in tables
@@ -79,7 +70,7 @@ class Run:
     def _combined(self, select: str, exact: bool = False) -> Cursor:
         return Cursor(self._gathered, select, self._bindings, exact=exact)
 
-    def _store(self, step: Scatter | Combine, chunks: Iterable[Iterable[Row]]) -> None:
+    def _store(self, step: Step, chunks: Iterable[Iterable[Row]]) -> None:
         self._stored[step.table] = step
         create_table(self._gathered, step)
         with self._gathered:

@@ -64,7 +64,7 @@ class Local:
             if stopped.is_set():
                 return None
             with self._pool.lend(share) as database:
-                if request.gives_few_rows:
+                if request.step.gives_few_rows:
                     return request.collect(database, stopped.is_set)
                 return request.collect_up_to(database, self._limits.few_rows, stopped.is_set)
 

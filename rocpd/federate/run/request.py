@@ -15,7 +15,7 @@ from rocpd.federate.limits import Limits
 from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.plan.gathered import create_table, drop_table, insert_text
-from rocpd.federate.plan.steps import Combine, Scatter
+from rocpd.federate.plan.steps import Scatter, Step
 from rocpd.federate.result import Cursor
 from rocpd.federate.run.pool import ShareDatabase
 from rocpd.federate.run.spool import spooled
@@ -32,23 +32,17 @@ class Request:
     """A SELECT for every rank.
 
     Args:
-        select: the statement; it sees one rank.
-        width: columns of its result.
+        step: the statement, which sees one rank.
         bindings: values of its parameters.
-        gives_few_rows: a rank returns few rows for what it reads.
         exact: text that is not UTF-8 is an error; else its invalid bytes become `\\xNN`.
         gathered: gathered tables that it joins, with their rows.
-        merges: how rows of equal groups add up, as `Scatter.merges`.
         chunk_rows: rows that are yielded at a time.
     """
 
-    select: str
-    width: int
+    step: Scatter
     bindings: Bindings
-    gives_few_rows: bool = False
     exact: bool = False
-    gathered: tuple[tuple[Scatter | Combine, tuple[Row, ...]], ...] = ()
-    merges: tuple[str, ...] = ()
+    gathered: tuple[tuple[Step, tuple[Row, ...]], ...] = ()
     chunk_rows: int = Limits.chunk_rows
 
     def chunks(self, database: ShareDatabase, stopped: Stopped = lambda: False) -> Iterator[list[Row]]:
@@ -61,9 +55,10 @@ class Request:
         spools: list[Iterator[Row]] = []
         with self._prepared(database, stopped):
             for tables in database.share.tables:
-                with contextlib.closing(database.execute(self.select, self.bindings, (tables,), self.exact)) as cursor:
+                cursor = database.execute(self.step.select, self.bindings, (tables,), self.exact)
+                with contextlib.closing(cursor):
                     if database.share.opening.is_live:
-                        spools.append(spooled(cursor, self.width))
+                        spools.append(spooled(cursor, len(self.step.columns)))
                     else:
                         yield from in_chunks(cursor, self.chunk_rows)
         for rows in spools:
@@ -78,13 +73,13 @@ class Request:
 
         SQLite collects them by itself: rows that go to Python one by one make threads wait for each other.
         """
-        columns = ", ".join(f"c{i}" for i in range(self.width))
+        columns = ", ".join(f"c{i}" for i in range(len(self.step.columns)))
         connection = database.connection
         with self._prepared(database, stopped):
             connection.execute(f"CREATE TEMP TABLE {_COLLECTED} ({columns})")  # without types: values stay as they are
             try:
                 for tables in database.share.tables:
-                    insert = f"INSERT INTO temp.{_COLLECTED} SELECT * FROM (\n{self.select}\n) LIMIT {most + 1}"
+                    insert = f"INSERT INTO temp.{_COLLECTED} SELECT * FROM (\n{self.step.select}\n) LIMIT {most + 1}"
                     database.execute(insert, self.bindings, (tables,), self.exact).close()
                 select = f"SELECT {columns} FROM temp.{_COLLECTED} LIMIT {most + 1}"
                 with contextlib.closing(Cursor(connection, select, exact=self.exact)) as cursor:

@@ -1,7 +1,7 @@
 """Owns how the rows of one process hang together: ids, strings, events, and the things that rows refer to.
 
 Importers, the simulator and the tests say what happened in the classes of `infos` and `events`; where that goes is
-known here alone. Never judges what it is given: times, links and texts are written as they are.
+known here alone. Never judges what it writes: times, links and texts stay as they are.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class TableRows:
     def with_columns(self, columns: Mapping[str, Any]) -> TableRows:
         """Return the rows with columns replaced or added, unchecked; one value stands for all rows, None is NULL."""
         count = len(next(iter(self.columns.values())))
-        given = {name: values_of(plain(column), count) for name, column in columns.items()}
-        return replace(self, columns={**self.columns, **given})
+        filled = {name: values_of(plain(column), count) for name, column in columns.items()}
+        return replace(self, columns={**self.columns, **filled})
 
 
 class TraceWriter:
@@ -102,7 +102,7 @@ class TraceWriter:
         if chosen not in known:
             known.add(chosen)
             self._same[info] = chosen
-            self.insert(self._lowered(info.TABLE, _given(info.described(chosen)), 1))
+            self.insert(self._lowered(info.TABLE, _filled(info.described(chosen)), 1))
         return chosen
 
     def write(self, rows: Described) -> TableRows:
@@ -118,9 +118,9 @@ class TraceWriter:
 
         This is the door for rows that no profiler should write: columns can be replaced before they are inserted.
         """
-        given = _given(rows)
-        count = count_rows(given, type(rows).__name__)
-        prepared = self._lowered(rows.TABLE, given, count)
+        filled = _filled(rows)
+        count = count_rows(filled, type(rows).__name__)
+        prepared = self._lowered(rows.TABLE, filled, count)
         if isinstance(rows, Batch) and rows.event is not None:
             prepared = prepared.with_columns({"event_id": self._event_ids(rows, count)})
         if isinstance(rows, KernelDispatches) and rows.dispatch_id is None:
@@ -142,17 +142,17 @@ class TraceWriter:
         events = rows.events()
         if events is None:
             return values_of(plain(rows.event), count)
-        given = _given(events)
-        count_rows({"rows": range(count), **given}, f"events of {type(rows).__name__}")
-        return self.insert(self._lowered(events.TABLE, given, count)).ids
+        filled = _filled(events)
+        count_rows({"rows": range(count), **filled}, f"events of {type(rows).__name__}")
+        return self.insert(self._lowered(events.TABLE, filled, count)).ids
 
-    def _lowered(self, base: str, given: Mapping[str, Any], count: int) -> TableRows:
+    def _lowered(self, base: str, filled: Mapping[str, Any], count: int) -> TableRows:
         """Return described rows in the columns that the table has in this file."""
         if not self.holds(base):
             raise UsageError(f"{base}: not a table of this file's schema version", "write a later version")
         here = self._sink.tables[base]
         columns: dict[str, Sequence[Any]] = {}
-        for name, column in {"id": None, **self._common, **given}.items():
+        for name, column in {"id": None, **self._common, **filled}.items():
             if name == "id" and column is None:
                 columns["id"] = self._take(base, count)
                 continue
@@ -209,7 +209,7 @@ class _Strings(dict[Any, Any]):
         return chosen
 
 
-def _given(rows: Described | Info) -> dict[str, Any]:
+def _filled(rows: Described | Info) -> dict[str, Any]:
     """Return the fields that hold something, without numpy; events are written apart."""
     named = {f.name: plain(getattr(rows, f.name)) for f in fields(rows) if f.name != "event"}
     return {name: column for name, column in named.items() if column is not None}

@@ -45,6 +45,7 @@ class Engine:
         self._tables = tables
         self._files = files
         self._ranks = ranks
+        self._openings = {rank.opening for rank in ranks}
         self._shares = shares
         self._note = note
         self._attached: Unifier | None = None
@@ -107,13 +108,12 @@ class Engine:
         """Whether reading all files on one connection takes less time than planning."""
         if self._files.executor.is_remote:
             return False
-        openings = {rank.opening for rank in self._ranks}
-        size = sum(opening.size for opening in openings)
-        return len(self._shares) == 1 or (len(openings) <= ATTACH_LIMIT and size < self._files.limits.small_bytes)
+        size = sum(opening.size for opening in self._openings)
+        return len(self._shares) == 1 or (not self._is_copied and size < self._files.limits.small_bytes)
 
-    @cached_property
+    @property
     def _is_copied(self) -> bool:
-        return len({rank.opening for rank in self._ranks}) > ATTACH_LIMIT
+        return len(self._openings) > ATTACH_LIMIT
 
     def _run(self, plan: Plan, sql: str, parameters: Parameters, progress: Progress | None) -> Iterator[Row]:
         from rocpd.federate.plan.sqltext import PARAMETER

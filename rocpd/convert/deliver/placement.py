@@ -44,6 +44,7 @@ def placements(session: Federation, *, aligned: bool = True) -> tuple[Placement,
     """
     offsets = session.alignment.offsets if aligned or session.window else {}
     pids = distinct_pids(session.ranks)
+    unwindowed = session.selection.with_window(None, {})
     return tuple(
         Placement(
             rank,
@@ -51,7 +52,7 @@ def placements(session: Federation, *, aligned: bool = True) -> tuple[Placement,
             pids[rank.number],
             offsets.get(rank.number, 0),
             session.window,
-            session.selection.apply_filters(rank.number, session.job.rank_tables[rank.number]),
+            unwindowed.apply(rank.number, session.job.rank_tables[rank.number]),
         )
         for position, rank in enumerate(session.ranks, start=1)
     )

@@ -29,14 +29,11 @@ def _quotas(process: Path) -> Iterator[float]:
     except OSError:
         return
     for _, controllers, group in groups:
-        for root, mount in _cpu_mounts(mounts, is_v2=not controllers) if _may_limit(controllers) else ():
-            for folder in _group_and_parents(Path(mount), group, root):
-                yield from _quota(folder, is_v2=not controllers)
-
-
-def _may_limit(controllers: str) -> bool:
-    """Whether a cgroup with these controllers can hold a CPU quota: version 2 names none."""
-    return not controllers or "cpu" in controllers.split(",")
+        is_v2 = not controllers
+        if is_v2 or "cpu" in controllers.split(","):
+            for root, mount in _cpu_mounts(mounts, is_v2):
+                for folder in _group_and_parents(Path(mount), group, root):
+                    yield from _quota(folder, is_v2)
 
 
 def _cpu_mounts(mounts: list[list[str]], is_v2: bool) -> Iterator[tuple[str, str]]:

@@ -32,8 +32,10 @@ class Selection:
     def apply(self, rank: int, tables: RankTables) -> RankTables:
         """Return the tables of a rank with conditions that only selected rows meet."""
         filters = self._filters_on(rank, tables)
+        if self.window is None and not filters:
+            return tables
         if self.window is None:
-            return _with_filters(tables, filters)
+            return dataclasses.replace(tables, only={**filters, **dependent_conditions(tables, filters)})
         offset = self.offsets.get(rank, 0)
         in_window = window_conditions(tables, self.window, offset)
         only = dict(in_window)
@@ -42,10 +44,6 @@ class Selection:
             both |= {base: f"({in_window.get(base, '1')}) AND ({condition})" for base, condition in filters.items()}
             only = both | dependent_conditions(tables, both)
         return dataclasses.replace(tables, only=only, values=clip_expressions(tables, self.window, offset))
-
-    def apply_filters(self, rank: int, tables: RankTables) -> RankTables:
-        """Return the tables of a rank with the filters alone: some exports need what happened before the window."""
-        return _with_filters(tables, self._filters_on(rank, tables))
 
     def tables_to_check(self, rank: int, tables: RankTables) -> tuple[str, ...]:
         """Return the tables of which one must have rows: those that filters name, if any, else all with conditions."""
@@ -75,9 +73,3 @@ class Selection:
         """Return base table -> condition of the filters, with the names of tables on this connection."""
         events = tables.name("rocpd_event")
         return {base: text.replace(EVENTS, events) for base, text in self.filtered.get(rank, {}).items()}
-
-
-def _with_filters(tables: RankTables, filters: Mapping[str, str]) -> RankTables:
-    if not filters:
-        return tables
-    return dataclasses.replace(tables, only={**filters, **dependent_conditions(tables, filters)})

@@ -26,6 +26,21 @@ class AgentIndex(enum.StrEnum):
     RELATIVE = "relative"
     TYPE_RELATIVE = "type-relative"
 
+    @property
+    def column(self) -> str:
+        """The column of `rocpd_info_agent` that holds the index."""
+        return {"absolute": "absolute_index", "relative": "logical_index", "type-relative": "type_index"}[self.value]
+
+    @property
+    def view_column(self) -> str:
+        """The column of readable views that holds it."""
+        return {"absolute": "agent_abs_index", "relative": "agent_log_index"}.get(self.value, "agent_type_index")
+
+    @property
+    def has_type(self) -> bool:
+        """Whether the agent's type stands before the index, not just `Agent`."""
+        return self is AgentIndex.TYPE_RELATIVE
+
 
 class Split(enum.StrEnum):
     """What gets an output of its own."""
@@ -124,9 +139,9 @@ class ConvertOptions:
         """Return the path of one output: folder, base name and `ending`, such as `.pftrace`."""
         return self.folder / f"{self.name}{ending}"
 
-    def single(self, usual: str, *endings: str) -> Path:
-        """Return the path of a format's only output: as the user named it if that has one of `endings`."""
-        return self.path(self.ending if self.ending in endings else usual)
+    def ending_of(self, usual: str, *endings: str) -> str:
+        """Return what the names of a format's outputs end in: as the user named them if that is one of `endings`."""
+        return self.ending if self.ending in endings else usual
 
     def plain(self) -> ConvertOptions:
         """Return the same with `gzip` in place of a `.gz` in the name; `t.pftrace.gz` loses its `.pftrace` too."""

@@ -165,6 +165,17 @@ def test_real_files(real_files: tuple[Path, ...], tmp_path: Path, otf2_print: Pr
         assert len(trace.definitions.location_groups) == 12
 
 
+@pytest.mark.parametrize(("options", "name"), [({}, "x"), ({"split": "rank"}, "x_rank0")])
+def test_a_name_with_the_ending_names_the_folder(open_job: OpenJob, tmp_path: Path, options: Any, name: str) -> None:
+    session = open_job(TraceBuilder().region("r", 1, 2))
+
+    paths = session.convert("otf2", tmp_path / "x.otf2", **options)
+
+    assert paths == (tmp_path / f"{name}.otf2" / f"{name}.otf2",)
+    assert [path.name for path in tmp_path.glob("x*")] == [f"{name}.otf2"]
+    assert [name for _, _, name, *_ in slices(paths[0])] == ["r"]
+
+
 def test_one_archive_per_node(open_job: OpenJob, tmp_path: Path) -> None:
     from rocpd.convert.options import Split
 

@@ -35,7 +35,8 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
         raise UsageError("arrow: one view at a time", "give --view once, or -f parquet for several")
     (view,) = options.views or (_DEFAULT,)
     is_stream = options.arrow_stream or options.ending == ".arrows"
-    path = options.single(f"_{view}.arrow{'s' if is_stream else ''}", ".arrow", ".arrows")
+    usual = f"_{view}.arrow{'s' if is_stream else ''}"
+    path = options.path(options.ending_of(usual, ".arrow", ".arrows"))
     outputs = split_outputs(placements(session, aligned=False), None)
     schema, damaged = _schema(view), Counter[str]()
     with contextlib.ExitStack() as stack:

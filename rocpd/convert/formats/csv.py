@@ -28,7 +28,7 @@ from rocpd.convert.deliver.parts import (
     write_parts,
 )
 from rocpd.convert.deliver.placement import placements
-from rocpd.convert.formats import csv_stats, markers
+from rocpd.convert.formats import csv_stats
 from rocpd.convert.formats.csv_agents import agent_lines
 from rocpd.convert.formats.csv_cells import Number, lines
 from rocpd.convert.formats.csv_files import FILES, CsvFile
@@ -40,7 +40,6 @@ from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.output import check_free, complete_or_nothing
 from rocpd.read.names import all_texts
-from rocpd.trace.memory import NOT_SCRATCH
 from rocpd.types import Ints, Progress
 
 _LINES = 1 << 14
@@ -179,23 +178,17 @@ class _Source:
         self._calls: dict[str, ViewRows | None] = {}
 
     def rows(self, file: CsvFile) -> list[ViewRows]:
-        """Return the rows of a file; those of markers in two parts: ranges and marks."""
-        if file.categories:
-            views = markers.SOURCES if file.view == "markers" else (file.view,)
-            parts = [self._of_categories(rows, file) for view in views if (rows := self._all(view, file))]
-            return [rows for rows in parts if rows.count]
-        where = f"M.{NOT_SCRATCH}" if file.without_scratch else ""
-        rows = ViewReader(self._references, file.view, file.reads, where).read_all()
-        return [rows] if rows else []
+        """Return the rows of a file, those of each of its views."""
+        return [rows for view in file.views if (rows := self._rows(file, view)) and rows.count]
 
-    def _all(self, view: str, file: CsvFile) -> ViewRows | None:
+    def _rows(self, file: CsvFile, view: str) -> ViewRows | None:
+        if not file.categories:
+            return ViewReader(self._references, view, file.reads, file.where).read_all()
         if view not in self._calls:
             self._calls[view] = ViewReader(self._references, view, file.reads).read_all()
-        return self._calls[view]
-
-    def _of_categories(self, rows: ViewRows, file: CsvFile) -> ViewRows:
         chosen = [number for number, text in self._categories.items() if text and text.startswith(file.categories)]
-        return rows.take(np.isin(rows.ints("category"), chosen))
+        rows = self._calls[view]
+        return rows and rows.take(np.isin(rows.ints("category"), chosen))
 
     def left(self) -> Counter[str]:
         """Count the regions and samples that are in no file, by category."""

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from rocpd.convert.cells import plain
 from rocpd.convert.formats import markers
-from rocpd.convert.options import AgentIndex, ConvertOptions
+from rocpd.convert.options import ConvertOptions
 from rocpd.convert.view_reader import ViewRows
 
 Cell: TypeAlias = Callable[[ViewRows, ConvertOptions], pa.Array]
@@ -46,10 +46,8 @@ def agent(prefix: str = "") -> Cell:
 
     def cell(rows: ViewRows, options: ConvertOptions) -> pa.Array:
         how = options.agent_index_value
-        short = {AgentIndex.ABSOLUTE: "abs", AgentIndex.RELATIVE: "log", AgentIndex.TYPE_RELATIVE: "type"}[how]
-        index = pc.cast(rows.column(f"{prefix}agent_{short}_index"), pa.string())
-        by_type = how is AgentIndex.TYPE_RELATIVE
-        word = plain(rows.column(f"{prefix}agent_type")) if by_type else pa.scalar("Agent")
+        index = pc.cast(rows.column(prefix + how.view_column), pa.string())
+        word = plain(rows.column(f"{prefix}agent_type")) if how.has_type else pa.scalar("Agent")
         return _filled(pc.binary_join_element_wise(word, index, " "))
 
     return cell

@@ -8,8 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from rocpd.convert.formats import markers
 from rocpd.convert.formats.csv_cells import Cell, Number, address, agent, kernel, message, operation, text
+from rocpd.convert.options import AgentIndex
 from rocpd.trace.markers import MARKER_PREFIXES
+from rocpd.trace.memory import NOT_SCRATCH
 
 Column: TypeAlias = tuple[str, Cell]
 """Header and cells."""
@@ -21,20 +24,20 @@ class CsvFile:
 
     Args:
         name: what follows the base name of the outputs.
-        view: readable view whose rows it has.
+        views: readable views whose rows it has.
         columns: headers and cells, without Guid.
         reads: columns of the views that the cells need.
         categories: prefixes of the categories of the rows; empty: all rows.
-        without_scratch: leave out rows of scratch memory, which have a file of their own.
+        where: SQL condition on the rows, over the aliases of the views.
         stats: name of the statistics file, and of the domain in `domain_stats`; None: no statistics.
     """
 
     name: str
-    view: str
+    views: tuple[str, ...]
     columns: tuple[Column, ...]
     reads: tuple[str, ...]
     categories: tuple[str, ...] = ()
-    without_scratch: bool = False
+    where: str = ""
     stats: tuple[str, str] | None = None
 
     @property
@@ -57,13 +60,13 @@ _SIZES: tuple[Column, ...] = (
     ("Accum_VGPR_Count", Number("accum_vgpr_count")),
     ("SGPR_Count", Number("sgpr_count")),
 )
-_AGENT = ("agent_abs_index", "agent_log_index", "agent_type_index", "agent_type")
+_AGENT = (*(index.view_column for index in AgentIndex), "agent_type")
 _SHAPE = ("lds_size", "scratch_size", "vgpr_count", "accum_vgpr_count", "sgpr_count")
 _WHEN = ("id", "start", "end")
 
 _KERNELS = CsvFile(
     "kernel_trace",
-    "kernels",
+    ("kernels",),
     (
         ("Kind", text("category")),
         ("Agent_Id", agent()),
@@ -100,13 +103,14 @@ def _calls(kind: str, *categories: str) -> CsvFile:
         ("Correlation_Id", Number("stack_id")),
         *_TIMES,
     )
+    views = markers.SOURCES if marker else ("regions",)
     stats = (f"{kind}_api_stats", f"{kind.upper()}_API")
-    return CsvFile(f"{kind}_api_trace", "markers" if marker else "regions", columns, _CALL, categories, stats=stats)
+    return CsvFile(f"{kind}_api_trace", views, columns, _CALL, categories, stats=stats)
 
 
 _COPIES = CsvFile(
     "memory_copy_trace",
-    "memory_copies",
+    ("memory_copies",),
     (
         ("Kind", text("category")),
         ("Direction", text("name")),
@@ -129,7 +133,7 @@ _COPIES = CsvFile(
 
 _ALLOCATIONS = CsvFile(
     "memory_allocation_trace",
-    "memory_allocations",
+    ("memory_allocations",),
     (
         ("Kind", text("category")),
         ("Operation", operation),
@@ -140,13 +144,13 @@ _ALLOCATIONS = CsvFile(
         *_TIMES,
     ),
     ("category", "type", "level", "size", "address", "stack_id", *_AGENT, *_WHEN),
-    without_scratch=True,
+    where=f"M.{NOT_SCRATCH}",  # scratch memory has a file of its own
     stats=("memory_allocation_stats", "MEMORY_ALLOCATION"),
 )
 
 _SCRATCH = CsvFile(
     "scratch_memory_trace",
-    "scratch_memory",
+    ("scratch_memory",),
     (
         ("Kind", text("category")),
         ("Operation", text("operation", "SCRATCH_MEMORY_")),
@@ -163,7 +167,7 @@ _SCRATCH = CsvFile(
 
 _COUNTERS = CsvFile(
     "counter_collection",
-    "counters_collection",
+    ("counters_collection",),
     (
         ("Correlation_Id", Number("stack_id")),
         ("Dispatch_Id", Number("dispatch_id")),

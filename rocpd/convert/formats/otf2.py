@@ -1,4 +1,4 @@
-"""The OTF2 archive of a job: `<name>_otf2/<name>.otf2` and what belongs to it.
+"""The OTF2 archive of a job: `<name>_otf2/<name>.otf2` and what belongs to it; `x.otf2/x.otf2` for `-o x.otf2`.
 
 System tree: node > process (one per rank) > location: threads, agent streams, and one location per metric. Kernels,
 copies, calls and markers are regions that are entered and left; counters and memory held are metrics. Times are
@@ -22,7 +22,7 @@ from rocpd.types import Progress
 
 
 def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
-    """Write the folder `<name>_otf2`; see `rocpd.convert.Format.write`.
+    """Write the folder `<name>_otf2`, or as the user named it; see `rocpd.convert.Format.write`.
 
     Raises:
         UsageError: the `otf2` wheel is not installed.
@@ -32,18 +32,17 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
     except ImportError as error:
         raise UsageError("otf2: the otf2 package is not installed", "pip install 'rocpd[otf2]'") from error
     outputs = split_outputs(placements(session), options.split)
+    ending = options.ending_of("_otf2", ".otf2")
+    folders = [options.path(output.infix + ending) for output in outputs]
     damage: list[Damage] = []
     written = []
     with contextlib.ExitStack() as stack:
-        folders = [
-            stack.enter_context(folder_complete_or_nothing(options.path(f"{output.infix}_otf2"), options.force))
-            for output in outputs
-        ]
+        temporaries = [stack.enter_context(folder_complete_or_nothing(folder, options.force)) for folder in folders]
         traces = write_parts(trace, session, outputs, options.folder, options, progress)
         stack.callback(traces.close)
-        for output, folder in zip(outputs, folders, strict=True):
+        for output, folder, temporary in zip(outputs, folders, temporaries, strict=True):
             name = f"{options.name}{output.infix}"
-            archive = Archive(folder, name)
+            archive = Archive(temporary, name)
             stack.callback(archive.abandon)
             for _ in output.ranks:
                 _, rank = next(traces)
@@ -51,7 +50,7 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
                 damage.append(rank.damage)
                 del rank  # before the next one comes
             archive.close()
-            written.append(options.path(f"{output.infix}_otf2") / f"{name}.otf2")
+            written.append(folder / f"{name}.otf2")
         for _ in traces:  # the last progress
             pass
     Damage.report(damage, session.note)

@@ -28,7 +28,7 @@ from rocpd.types import Progress
 def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write the folder `<name>_parquet`; see `rocpd.convert.Format.write`."""
     check_views(options.views)
-    folder = options.single("_parquet", ".parquet")
+    folder = options.path(options.ending_of("_parquet", ".parquet"))
     outputs = split_outputs(placements(session, aligned=False), None)
     damaged = Counter[str]()
     with (

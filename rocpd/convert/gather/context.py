@@ -133,9 +133,8 @@ class Context:
 
 
 def _agent_labels(reader: RankReader, how: AgentIndex) -> dict[int, str]:
-    column = {"absolute": "absolute_index", "relative": "logical_index", "type-relative": "type_index"}[how.value]
     labels = {}
-    for number, kind, index in reader.rows(f"SELECT id, type, {column} FROM rocpd_info_agent"):
-        word = (kind or "Agent") if how is AgentIndex.TYPE_RELATIVE else "Agent"
+    for number, kind, index in reader.rows(f"SELECT id, type, {how.column} FROM rocpd_info_agent"):
+        word = (kind or "Agent") if how.has_type else "Agent"
         labels[number] = f"{word}-{number if index is None else index}"
     return labels

@@ -138,7 +138,7 @@ def _wheel_loop(folder: Path, session: rocpd.Session, options: ConvertOptions) -
         root = archive.definitions.system_tree_node("job")
         for placement in placements(session):
             reader = session.reader(placement.rank.number)
-            rank = trace(reader, RankPart(placement, folder, options))
+            rank = trace(RankPart(placement, folder, options), reader)
             group = archive.definitions.location_group(rank.rank.label, system_tree_parent=root)
             regions = [archive.definitions.region(region.name) for region in rank.regions]
             for location in rank.locations:

@@ -115,8 +115,8 @@ class ConvertOptions:
     further: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, place: Destination, force: bool, options: FormatOptions) -> ConvertOptions:
-        """Return the options of a Python caller, with which outputs go to `place`.
+    def of(cls, target: Destination, force: bool, options: FormatOptions) -> ConvertOptions:
+        """Return the options of a Python caller, with which outputs go to `target`.
 
         Raises:
             UsageError: a word that names no choice.
@@ -127,13 +127,13 @@ class ConvertOptions:
                 fields[name] = member(choices, name, fields[name])
         if "views" in fields:
             fields["views"] = tuple(fields["views"])
-        return cls.at(place, force, **fields)
+        return cls.at(target, force, **fields)
 
     @classmethod
-    def at(cls, place: Destination, force: bool, **fields: Any) -> ConvertOptions:
-        """Return the options with which outputs go to `place`; a `.gz` after a format's ending compresses them."""
-        fields["gzip"] = fields["gzip"] or place.ending.endswith(GZIP)
-        return cls(place.folder, place.name, force, place.ending.removesuffix(GZIP), **fields)
+    def at(cls, target: Destination, force: bool, **fields: Any) -> ConvertOptions:
+        """Return the options with which outputs go to `target`; a `.gz` after a format's ending compresses them."""
+        fields["gzip"] = fields["gzip"] or target.ending.endswith(GZIP)
+        return cls(target.folder, target.name, force, target.ending.removesuffix(GZIP), **fields)
 
     def path(self, ending: str) -> Path:
         """Return the path of one output: folder, base name and `ending`, such as `.pftrace`."""

@@ -67,16 +67,16 @@ def _part(texts: Sequence[str], width: int, short: dict[str, str]) -> None:
             continue
         # Sorted, so the first and the last differ first.
         pairs = enumerate(zip(group[0], group[-1], strict=False))
-        differ = next((place for place, (one, other) in pairs if one != other), len(group[0]))
+        differ = next((position for position, (a, b) in pairs if a != b), len(group[0]))
         for text in group:
             short[text] = _around(text, differ, width)
         if len({short[text] for text in group}) > 1:
             _part(group, width, short)
 
 
-def _around(text: str, place: int, width: int) -> str:
+def _around(text: str, position: int, width: int) -> str:
     head = width // 4
-    start = max(head, min(place, len(text) - (width - head - 1)))
+    start = max(head, min(position, len(text) - (width - head - 1)))
     room = width - head - 1
     if start + room < len(text):
         return f"{text[:head]}…{text[start : start + room - 1]}…"

@@ -6,7 +6,7 @@ A row that is wider than the terminal even with shortened names is shown as a bl
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
 from rocpd.table.cell import one_line, shorten
@@ -36,7 +36,7 @@ def write_console(
     more = bool(limit) and next(rows, None) is not None
     text = one_line if width is None else _readable
     cells = [[text(value) for value in row] for row in shown]
-    right = [all(v is None or isinstance(v, (int, float)) for v in column) for column in zip(*shown, strict=True)]
+    right = [all_numbers(column) for column in zip(*shown, strict=True)]
     draw(names, cells, right or [False] * len(names), out, width)
     return more
 
@@ -47,6 +47,11 @@ def draw(columns: Sequence[str], cells: list[list[str]], right: list[bool], out:
         write_plain(columns, cells, right, out)
     else:
         _write_terminal(columns, cells, right, out, width)
+
+
+def all_numbers(values: Iterable[Any]) -> bool:
+    """Whether values are numbers or NULL: they are right-aligned."""
+    return all(value is None or isinstance(value, (int, float)) for value in values)
 
 
 def _readable(value: Any) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TextIO
 
 from rocpd.table.cell import one_line, shorten_apart
-from rocpd.table.console import draw, fit, write_plain
+from rocpd.table.console import all_numbers, draw, fit, write_plain
 from rocpd.types import Row
 
 _SCALES = {
@@ -60,22 +60,14 @@ def write_readable(
     shown = list(itertools.islice(rows, limit)) if limit else list(rows)
     more = bool(limit) and next(rows, None) is not None
     most = _LONGEST if width is None else width
-    texts = [
-        shorten_apart([readable(value, column.unit) for value in values], most)
-        for column, values in zip(columns, zip(*shown, strict=True) if shown else [()] * len(columns), strict=True)
-    ]
-    cells = [list(row) for row in zip(*texts, strict=True)]
+    by_column = list(zip(columns, zip(*shown, strict=True) if shown else [()] * len(columns), strict=True))
+    texts = [shorten_apart([readable(value, column.unit) for value in values], most) for column, values in by_column]
+    right = [bool(column.unit) or all_numbers(values) for column, values in by_column]
     names = [heading(column) for column in columns]
-    right = [
-        bool(column.unit) or all(value is None or isinstance(value, (int, float)) for value in values)
-        for column, values in zip(columns, zip(*shown, strict=True) if shown else [()] * len(columns), strict=True)
-    ]
-    places = list(range(len(columns))) if width is None else _fitting(columns, names, cells, width)
-    left_out = tuple(column.name for place, column in enumerate(columns) if place not in places)
-    _draw(
-        [names[i] for i in places], [[row[i] for i in places] for row in cells], [right[i] for i in places], out, width
-    )
-    return LeftOut(more, left_out)
+    chosen = list(range(len(columns))) if width is None else _fitting(columns, names, texts, width)
+    cells = [list(row) for row in zip(*(texts[i] for i in chosen), strict=True)]
+    _draw([names[i] for i in chosen], cells, [right[i] for i in chosen], out, width)
+    return LeftOut(more, tuple(column.name for i, column in enumerate(columns) if i not in chosen))
 
 
 def _draw(names: list[str], cells: list[list[str]], right: list[bool], out: TextIO, width: int | None) -> None:
@@ -136,16 +128,16 @@ def _three(value: float) -> str:
     return f"{value:.{3 if size < 0.1 and size else digits}f}"
 
 
-def _fitting(columns: Sequence[Head], names: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Return the places of columns: minor ones go, the last first, until the others fit with shortened texts."""
+def _fitting(columns: Sequence[Head], names: Sequence[str], texts: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Return the indices of columns: minor ones go, the last first, until the others fit with shortened texts."""
     least = []
-    for place, column in enumerate(columns):
-        widest = max([len(names[place]), *(len(row[place]) for row in cells)])
-        least.append(widest if column.unit else min(widest, max(_SHORTEST, len(names[place]))))
-    places = list(range(len(columns)))
-    for place in reversed(range(len(columns))):
-        if sum(least[i] for i in places) + _GAP * (len(places) - 1) <= width:
+    for column, name, cells in zip(columns, names, texts, strict=True):
+        widest = max(map(len, (name, *cells)))
+        least.append(widest if column.unit else min(widest, max(_SHORTEST, len(name))))
+    chosen = list(range(len(columns)))
+    for index in reversed(range(len(columns))):
+        if sum(least[i] for i in chosen) + _GAP * (len(chosen) - 1) <= width:
             break
-        if columns[place].minor:
-            places.remove(place)
-    return places
+        if columns[index].minor:
+            chosen.remove(index)
+    return chosen

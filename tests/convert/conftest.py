@@ -44,7 +44,7 @@ def perfetto(open_job: Callable[..., rocpd.Session], tmp_path: Path) -> ToPerfet
 
 @pytest.fixture
 def csv_files(open_job: Callable[..., rocpd.Session], tmp_path: Path) -> ToCsv:
-    """Convert builders to CSV; give the rows of each file by its name without `out_`."""
+    """Convert builders to CSV; return the rows of each file by its name without `out_`."""
 
     def run(*builders: TraceBuilder, **options: object) -> dict[str, list[dict[str, str]]]:
         paths = FORMATS["csv"].write(open_job(*builders), ConvertOptions(tmp_path / "out", **options))  # type: ignore[arg-type]

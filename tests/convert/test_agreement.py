@@ -54,7 +54,7 @@ def parquet(session: rocpd.Session, folder: Path) -> Kernels:
 def otf2(session: rocpd.Session, folder: Path) -> Kernels:
     library = pytest.importorskip("otf2", reason="the otf2 wheel is not installed")
     (path,) = _write("otf2", session, folder)
-    found: Kernels = Counter()
+    written: Kernels = Counter()
     begun: dict[Any, int] = {}
     with library.reader.open(str(path)) as trace:
         for location, event in trace.events:
@@ -63,8 +63,8 @@ def otf2(session: rocpd.Session, folder: Path) -> Kernels:
             if isinstance(event, library.events.Enter):
                 begun[location] = event.time
             else:
-                found[event.region.name, begun.pop(location), event.time] += 1
-    return found
+                written[event.region.name, begun.pop(location), event.time] += 1
+    return written
 
 
 READERS: tuple[Read, ...] = (pftrace, chrome, csv, parquet, otf2)
@@ -98,8 +98,8 @@ def test_adjoining_windows_add_up(folder: Path, tmp_path: Path, read: Read) -> N
     parts: Kernels = Counter()
     for i, window in enumerate((rocpd.Window(end=middle), rocpd.Window(start=middle))):
         with rocpd.connect(folder, window=window) as session:
-            found = read(session, tmp_path / str(i))
-            assert 0 < found.total() < whole.total()
-            parts += found
+            written = read(session, tmp_path / str(i))
+            assert 0 < written.total() < whole.total()
+            parts += written
 
     assert parts == whole + crossing

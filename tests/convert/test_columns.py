@@ -26,8 +26,8 @@ from tests.conftest import OpenJob
 def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[rocpd.Session]:
     folder = tmp_path_factory.mktemp("job")
     simulate(JobOptions(folder / "job", ranks=3, nodes=2, steps=2, faults=request.param))
-    with rocpd.connect(folder / "job", skip_bad=True, align="none") as found:
-        yield found
+    with rocpd.connect(folder / "job", skip_bad=True, align="none") as opened:
+        yield opened
 
 
 @pytest.mark.parametrize("view", known_views())
@@ -47,9 +47,9 @@ def _compare(session: rocpd.Session, view: str) -> None:
     for rank in session.ranks:
         damaged = Counter[str]()
         batches = record_batches(ReferenceTables(session.reader(rank.number)), view, damaged)
-        found = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+        written = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
         wanted = session.execute(f"SELECT {columns} FROM {view} WHERE rank = {rank.number}").fetchall()
-        assert sorted(map(repr, found)) == sorted(map(repr, wanted))
+        assert sorted(map(repr, written)) == sorted(map(repr, wanted))
         assert damaged == Counter()
 
 

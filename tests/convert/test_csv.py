@@ -128,11 +128,11 @@ def test_damaged_rows_are_written_as_they_are(csv_files: ToCsv) -> None:
         .sql("UPDATE \"rocpd_info_kernel_symbol{uuid}\" SET display_name = CAST(x'62ff64' AS TEXT) WHERE id = 2")
     )
 
-    found = [
+    written = [
         tuple(row[c] for c in ("Kernel_Name", "Start_Timestamp", "End_Timestamp", "Stream_Id"))
         for row in files["kernel_trace"]
     ]
-    assert found == [("k", "0", "2", 'od"d,'), ("b\\xffd", "9", "4", "0")]
+    assert written == [("k", "0", "2", 'od"d,'), ("b\\xffd", "9", "4", "0")]
 
 
 def test_calls_without_a_file_are_told(open_job: OpenJob, tmp_path: Path) -> None:

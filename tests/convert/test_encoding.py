@@ -44,30 +44,30 @@ intervals = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 10)), min_size
 
 
 @given(intervals)
-def test_flat_lanes_are_free_of_overlap_and_as_few_as_can_be(found: list[tuple[int, int]]) -> None:
-    start = np.array([s for s, _ in found])
-    end = start + np.array([d for _, d in found])
+def test_flat_lanes_are_free_of_overlap_and_as_few_as_can_be(spans: list[tuple[int, int]]) -> None:
+    start = np.array([s for s, _ in spans])
+    end = start + np.array([d for _, d in spans])
 
     lanes = _lanes(start, end, nests=False)
 
     for lane in set(lanes):
-        mine = sorted((s, e) for s, e, at in zip(start.tolist(), end.tolist(), lanes, strict=True) if at == lane)
-        assert all(e <= s for (_, e), (s, _) in itertools.pairwise(mine))
+        of_lane = sorted((s, e) for s, e, at in zip(start.tolist(), end.tolist(), lanes, strict=True) if at == lane)
+        assert all(e <= s for (_, e), (s, _) in itertools.pairwise(of_lane))
     most = max(sum(s <= t < e for s, e in zip(start, end, strict=True)) for t in range(45))
     marks = max(sum(s < t < e or s == e == t for s, e in zip(start, end, strict=True)) for t in range(45))
     assert len(set(lanes)) <= max(most, 1) + (1 if marks else 0)
 
 
 @given(intervals)
-def test_nested_lanes_hold_parentheses_only(found: list[tuple[int, int]]) -> None:
-    start = np.array([s for s, _ in found])
-    end = start + np.array([d for _, d in found])
+def test_nested_lanes_hold_parentheses_only(spans: list[tuple[int, int]]) -> None:
+    start = np.array([s for s, _ in spans])
+    end = start + np.array([d for _, d in spans])
 
     lanes = _lanes(start, end, nests=True)
 
     for lane in set(lanes):
-        mine = [(s, e) for s, e, at in zip(start.tolist(), end.tolist(), lanes, strict=True) if at == lane and s < e]
-        assert not any(a < c < b < d for a, b in mine for c, d in mine)
+        of_lane = [(s, e) for s, e, at in zip(start.tolist(), end.tolist(), lanes, strict=True) if at == lane and s < e]
+        assert not any(a < c < b < d for a, b in of_lane for c, d in of_lane)
     alone = [(s, e) for s, e in zip(start.tolist(), end.tolist(), strict=True) if s < e]
     if not any(a < c < b < d for a, b in alone for c, d in alone):
         assert set(lanes) == {0}

@@ -49,10 +49,10 @@ def test_a_signal_leaves_nothing(files: Path, tmp_path: Path, form: str, number:
     assert process.poll() is None, "it ended before the signal"
 
     process.send_signal(number)
-    _, told = process.communicate(timeout=30)
+    _, messages = process.communicate(timeout=30)
 
-    assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number], told
-    assert "Traceback" not in told
+    assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number], messages
+    assert "Traceback" not in messages
     assert not (tmp_path / "out").exists()
     _wait_until_gone(children)
 

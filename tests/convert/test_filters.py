@@ -149,7 +149,7 @@ READERS = TRACES | TABLES
 
 def expected(form: str, job: Job, spec: Spec) -> Items:
     """Return what an output should show: tables keep times as recorded, traces align the clocks of selected ranks."""
-    found: Items = Counter()
+    written: Items = Counter()
     clocks: dict[int, int] = {}
     for event in job.events:
         if spec.ranks is None or event.rank in spec.ranks:
@@ -166,8 +166,8 @@ def expected(form: str, job: Job, spec: Spec) -> Items:
         unknown = "kernel ?" if form in TRACES else ""
         offset = event.offset - (clocks[event.offset] - min(clocks.values()) if form in TRACES else 0)
         rank = 0 if form == "csv" else event.rank
-        found[rank, name or unknown, event.start + offset, event.end + offset] += 1
-    return found
+        written[rank, name or unknown, event.start + offset, event.end + offset] += 1
+    return written
 
 
 def converted(cli: Cli, form: str, folder: Path, *words: str | Path) -> tuple[Items, Points]:

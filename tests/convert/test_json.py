@@ -33,9 +33,9 @@ def write(session: rocpd.Session, folder: Path, **options: object) -> Path:
 def test_events_of_a_small_job(open_job: OpenJob, tmp_path: Path) -> None:
     path = write(open_job(*small_job()), tmp_path, annotate_args=True, annotate_pmc=True)
 
-    whole = json.loads(path.read_text(encoding="utf-8"), parse_float=str)
-    assert whole["displayTimeUnit"] == "ns"
-    events = whole["traceEvents"]
+    document = json.loads(path.read_text(encoding="utf-8"), parse_float=str)
+    assert document["displayTimeUnit"] == "ns"
+    events = document["traceEvents"]
     kernel = next(e for e in events if e["ph"] == "X" and e["name"] == "gemm<float>")
     assert (kernel["ts"], kernel["dur"], kernel["pid"]) == (
         f"{(BASE + 100) // 1000}.{(BASE + 100) % 1000:03d}",
@@ -69,5 +69,5 @@ def test_the_engine_reads_the_same_as_from_pftrace(tmp_path: Path, faults: bool)
 
 
 def test_an_empty_job_is_valid(open_job: OpenJob, tmp_path: Path) -> None:
-    whole = json.loads(write(open_job(TraceBuilder(), TraceBuilder(1)), tmp_path).read_text())
-    assert {e["ph"] for e in whole["traceEvents"]} == {"M"}
+    document = json.loads(write(open_job(TraceBuilder(), TraceBuilder(1)), tmp_path).read_text())
+    assert {e["ph"] for e in document["traceEvents"]} == {"M"}

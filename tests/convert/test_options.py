@@ -35,19 +35,19 @@ def test_one_trace_per_rank_or_node(open_job: OpenJob, tmp_path: Path) -> None:
 
     assert [p.name for p in ranks] == ["out_rank0.pftrace", "out_rank1.pftrace", "out_rank2.pftrace"]
     assert [p.name for p in nodes] == ["out_node-n_0.pftrace", "out_node-n_1.pftrace"]
-    found = [[name for (name,) in Engine(p).rows("SELECT name FROM slice ORDER BY 1")] for p in (*ranks, *nodes)]
-    assert found == [["k0"], ["k1"], ["k2"], ["k0", "k1"], ["k2"]]
+    written = [[name for (name,) in Engine(p).rows("SELECT name FROM slice ORDER BY 1")] for p in (*ranks, *nodes)]
+    assert written == [["k0"], ["k1"], ["k2"], ["k0", "k1"], ["k2"]]
 
 
 def test_csv_and_json_split_too(open_job: OpenJob, tmp_path: Path) -> None:
     session = open_job(*small_job())
 
     tables = FORMATS["csv"].write(session, ConvertOptions(tmp_path, split=Split.RANK))
-    (one, two) = FORMATS["json"].write(session, ConvertOptions(tmp_path, split=Split.RANK))
+    (first, second) = FORMATS["json"].write(session, ConvertOptions(tmp_path, split=Split.RANK))
 
     assert "out_rank1_kernel_trace.csv" in [p.name for p in tables]
     assert {row["Guid"] for row in read_csv(tmp_path / "out_rank1_kernel_trace.csv")} == {session.ranks[1].guid}
-    assert json.loads(one.read_text()) != json.loads(two.read_text())
+    assert json.loads(first.read_text()) != json.loads(second.read_text())
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "pftrace"])
@@ -77,17 +77,17 @@ def test_a_name_that_ends_in_gz(open_job: OpenJob, tmp_path: Path, name: str) ->
 @pytest.mark.parametrize("form", ["pftrace", "csv", "json", "arrow", "parquet"])
 def test_processes_write_the_same_bytes(tmp_path: Path, form: str) -> None:
     simulate(JobOptions(tmp_path / "job", ranks=5, nodes=2, steps=1, faults=True))
-    told, found = [], []
+    notes, written = [], []
     for processes in (1, 3):
         with rocpd.connect(tmp_path / "job", skip_bad=True, jobs=processes) as session:
             folder = tmp_path / f"out{processes}"
             FORMATS[form].write(session, ConvertOptions(folder, stats=True))
-            told.append(session.notes)
+            notes.append(session.notes)
             files = sorted(p for p in folder.rglob("*") if p.is_file())
-            found.append({str(p.relative_to(folder)): p.read_bytes() for p in files})
-    assert found[0] == found[1]
-    assert told[0] == told[1]
-    assert found[0]
+            written.append({str(p.relative_to(folder)): p.read_bytes() for p in files})
+    assert written[0] == written[1]
+    assert notes[0] == notes[1]
+    assert written[0]
 
 
 def test_more_files_than_sqlite_attaches(tmp_path: Path) -> None:
@@ -112,12 +112,12 @@ def test_clock_offsets_move_hosts_and_windows(tmp_path: Path) -> None:
     command = ["convert", str(tmp_path), "-f", "pftrace", "-d", str(tmp_path / "o"), "--clock-offset", "b=-1000"]
 
     assert run(command) == 0
-    found = Engine(tmp_path / "o" / "out.pftrace").rows("SELECT name, ts FROM slice ORDER BY ts, name")
-    assert found == [(f"{host}{k}", BASE + 10 * k) for k in range(4) for host in "ab"]
+    written = Engine(tmp_path / "o" / "out.pftrace").rows("SELECT name, ts FROM slice ORDER BY ts, name")
+    assert written == [(f"{host}{k}", BASE + 10 * k) for k in range(4) for host in "ab"]
 
     assert run([*command, "-o", "half", "--start", "50%", "--inclusive", "False"]) == 0
-    found = Engine(tmp_path / "o" / "half.pftrace").rows("SELECT name FROM slice ORDER BY ts, name")
-    assert found == [("a2",), ("b2",), ("a3",), ("b3",)]
+    written = Engine(tmp_path / "o" / "half.pftrace").rows("SELECT name FROM slice ORDER BY ts, name")
+    assert written == [("a2",), ("b2",), ("a3",), ("b3",)]
 
 
 @pytest.mark.parametrize("word", ["b", "b=x", "=5", "nowhere=5"])
@@ -176,11 +176,11 @@ def test_every_option_on_the_command_line(tmp_path: Path) -> None:
 
     trace = tmp_path / "o" / "out_rank0.pftrace.gz"
     engine = Engine(trace)
-    found = engine.rows(
+    written = engine.rows(
         "SELECT t.name, s.name, EXTRACT_ARG(s.arg_set_id, 'debug.SQ_WAVES') FROM slice s"
         " JOIN process_track t ON t.id = s.track_id WHERE s.category = 'KERNEL_DISPATCH' ORDER BY s.ts"
     )
-    assert found[0] == ("GPU-0 · queue 1", 'step "1", über', 64.0)
+    assert written[0] == ("GPU-0 · queue 1", 'step "1", über', 64.0)
     names = {p.name for p in (tmp_path / "o").iterdir()}
     assert {"out_rank1.json.gz", "out_rank0_otf2", "out_parquet", "out_kernels.arrows"} <= names
     assert {"out_rank0_kernel_stats.csv.gz", "out_rank1_domain_stats.csv.gz"} <= names
@@ -201,5 +201,5 @@ def test_a_bar_with_rows_speed_and_time_left_on_a_terminal(tmp_path: Path, monke
 
     assert run(["convert", "-f", "json", "-d", str(tmp_path / "o"), str(tmp_path)]) == 0
 
-    found = re.findall(r"convert json ━+ *(\d+)%  (\d+) rows  [\d,]+ MB/s  [\d,]+ s left", terminal.getvalue())
-    assert found[0] == ("50", "16")
+    written = re.findall(r"convert json ━+ *(\d+)%  (\d+) rows  [\d,]+ MB/s  [\d,]+ s left", terminal.getvalue())
+    assert written[0] == ("50", "16")

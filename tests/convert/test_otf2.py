@@ -49,7 +49,7 @@ def write(session: rocpd.Session, folder: Path, **options: object) -> Path:
 
 def slices(path: Path) -> list[tuple[str, str, str, int, int]]:
     """Return process, location, region, start and end of all that is entered and left; check order and balance."""
-    found = []
+    written = []
     stacks: dict[Any, list[tuple[str, int]]] = {}
     last: dict[Any, int] = {}
     with otf2.reader.open(str(path)) as trace:
@@ -61,9 +61,9 @@ def slices(path: Path) -> list[tuple[str, str, str, int, int]]:
             elif isinstance(event, otf2.events.Leave):
                 name, start = stacks[location].pop()
                 assert name == event.region.name
-                found.append((location.group.name, location.name, name, start, event.time))
+                written.append((location.group.name, location.name, name, start, event.time))
     assert not any(stacks.values())
-    return found
+    return written
 
 
 def test_a_small_job_has_its_tree_regions_and_times(open_job: OpenJob, tmp_path: Path) -> None:
@@ -95,26 +95,26 @@ def test_a_small_job_has_its_tree_regions_and_times(open_job: OpenJob, tmp_path:
             assert len(list(definition)) > 0
         texts = [str(s) for s in definitions.strings]
         assert len(texts) == len(set(texts))
-    found = slices(path)
-    assert ("rank 0 · node0 · ./app (16)", "Agent-1 · stream 0", "gemm<float>", BASE + 100, BASE + 300) in found
-    assert ("rank 1 · node1 · ./app (16)", "thread 16", 'step "1", über', BASE, BASE + 900) in found
-    assert ("rank 0 · node0 · ./app (16)", "thread 16", "here", BASE + 800, BASE + 800) in found
+    written = slices(path)
+    assert ("rank 0 · node0 · ./app (16)", "Agent-1 · stream 0", "gemm<float>", BASE + 100, BASE + 300) in written
+    assert ("rank 1 · node1 · ./app (16)", "thread 16", 'step "1", über', BASE, BASE + 900) in written
+    assert ("rank 0 · node0 · ./app (16)", "thread 16", "here", BASE + 800, BASE + 800) in written
     # Overlapping kernels of one stream lie on lanes of their own.
-    assert ("rank 0 · node0 · ./app (16)", "Agent-1 · stream 0 (2)", "reduce", BASE + 250, BASE + 350) in found
+    assert ("rank 0 · node0 · ./app (16)", "Agent-1 · stream 0 (2)", "reduce", BASE + 250, BASE + 350) in written
 
 
 def test_metrics_have_values_and_units(open_job: OpenJob, tmp_path: Path) -> None:
     path = write(open_job(*small_job()), tmp_path)
 
-    found: dict[str, list[tuple[int, float]]] = {}
+    written: dict[str, list[tuple[int, float]]] = {}
     with otf2.reader.open(str(path)) as trace:
         units = {member.name: member.unit for member in trace.definitions.metric_members}
         for location, event in trace.events:
             if isinstance(event, otf2.events.Metric) and location.group.name.startswith("rank 0"):
-                found.setdefault(location.name, []).append((event.time - BASE, event.values[0]))
-    assert found["Agent-1 · SQ_WAVES"] == [(100, 64.0), (300, 0.0)]
-    assert found["Agent-1 · memory REAL held"] == [(439, 4096.0), (455, 0.0)]
-    assert found["GPU power · watt"] == [(810, 300.5)]
+                written.setdefault(location.name, []).append((event.time - BASE, event.values[0]))
+    assert written["Agent-1 · SQ_WAVES"] == [(100, 64.0), (300, 0.0)]
+    assert written["Agent-1 · memory REAL held"] == [(439, 4096.0), (455, 0.0)]
+    assert written["GPU power · watt"] == [(810, 300.5)]
     assert units["Agent-1 · GRBM_COUNT"] == "cycles"
     assert units["Agent-1 · memory REAL held"] == "bytes"
 
@@ -123,22 +123,22 @@ def test_metrics_have_values_and_units(open_job: OpenJob, tmp_path: Path) -> Non
 def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[rocpd.Session]:
     folder = tmp_path_factory.mktemp("job")
     simulate(JobOptions(folder / "job", ranks=3, nodes=2, steps=2, faults=request.param))
-    with rocpd.connect(folder / "job", skip_bad=True, align="none") as found:
-        yield found
+    with rocpd.connect(folder / "job", skip_bad=True, align="none") as written:
+        yield written
 
 
 def test_all_slices_are_there_with_their_times(job: rocpd.Session, tmp_path: Path) -> None:
-    found = slices(write(job, tmp_path))
+    written = slices(write(job, tmp_path))
 
     for view, kind in (("kernels", "stream"), ("memory_copies", "copies"), ("graph_launches", "graphs")):
         sql = f'SELECT start, MAX("end", start) FROM {view} WHERE start > 0'
         wanted = Counter(job.execute(sql).fetchall())
-        mine = Counter(
+        counted = Counter(
             (start, end)
-            for _, place, _, start, end in found
+            for _, place, _, start, end in written
             if kind in place and (kind != "stream" or not ("copies" in place or "graphs" in place))
         )
-        assert mine == wanted
+        assert counted == wanted
 
 
 def test_debians_tool_agrees_and_does_not_complain(job: rocpd.Session, tmp_path: Path, otf2_print: Printed) -> None:
@@ -151,8 +151,8 @@ def test_debians_tool_agrees_and_does_not_complain(job: rocpd.Session, tmp_path:
     per_location = Counter[str]()
     for (_, location), count in events.items():
         per_location[location] += count
-    told = dict(re.findall(r"^LOCATION +(\d+) .*# Events: (\d+)", definitions, re.M))
-    assert {location: int(count) for location, count in told.items() if int(count)} == dict(per_location)
+    counts = dict(re.findall(r"^LOCATION +(\d+) .*# Events: (\d+)", definitions, re.M))
+    assert {location: int(count) for location, count in counts.items() if int(count)} == dict(per_location)
 
 
 def test_real_files(real_files: tuple[Path, ...], tmp_path: Path, otf2_print: Printed) -> None:

@@ -38,11 +38,11 @@ def test_a_small_job_has_its_process_threads_tracks_and_slices(perfetto: ToPerfe
 def test_kernels_carry_their_sizes_as_numbers(perfetto: ToPerfetto) -> None:
     engine = perfetto(TraceBuilder().kernel("k", BASE, BASE + 5, grid=(4096, 2, 1), workgroup=(64, 2, 1), stack=9))
 
-    found = dict(engine.rows("SELECT substr(key, 7), int_value FROM args WHERE key GLOB 'debug.*'"))
+    written = dict(engine.rows("SELECT substr(key, 7), int_value FROM args WHERE key GLOB 'debug.*'"))
 
     wanted = {"grid_x": 4096, "grid_y": 2, "workgroup_x": 64, "lds_size": 2048, "scratch_size": 0, "dispatch_id": 1}
-    assert wanted.items() <= found.items()
-    assert {"queue_id", "stream_id", "vgpr_count", "stack_id"} <= set(found)
+    assert wanted.items() <= written.items()
+    assert {"queue_id", "stream_id", "vgpr_count", "stack_id"} <= set(written)
 
 
 def test_several_dispatches_of_one_call_get_one_flow_each_from_the_innermost_call(perfetto: ToPerfetto) -> None:
@@ -77,8 +77,8 @@ def test_nesting_at_equal_times(perfetto: ToPerfetto) -> None:
         .region("mark at the seam", BASE + 100, BASE + 100)
     )
 
-    found = {name: (start, dur, depth) for name, start, dur, depth, _ in engine.rows(SLICES.format(BASE))}
-    assert found == {
+    written = {name: (start, dur, depth) for name, start, dur, depth, _ in engine.rows(SLICES.format(BASE))}
+    assert written == {
         "outer": (0, 100, 0),
         "inner": (0, 50, 1),
         "mark at start": (0, 0, 2),
@@ -104,9 +104,9 @@ def test_overlapping_slices_go_to_lanes(perfetto: ToPerfetto) -> None:
         .region("in x", BASE + 30, BASE + 40)
     )
 
-    found = {name: (dur, depth, track) for name, _, dur, depth, track in engine.rows(SLICES.format(BASE))}
+    written = {name: (dur, depth, track) for name, _, dur, depth, track in engine.rows(SLICES.format(BASE))}
     lane = "Agent-1 · stream 0"
-    assert found == {
+    assert written == {
         "a": (100, 0, lane),
         "b": (10, 0, f"{lane} (2)"),
         "c": (15, 0, f"{lane} (3)"),
@@ -147,9 +147,9 @@ def test_damaged_rows_are_clamped_or_left_out_counted_and_told(open_job: OpenJob
 
     engine = to_perfetto(session, tmp_path / "out")
 
-    found = engine.rows("SELECT name, ts, dur FROM slice ORDER BY name")
+    written = engine.rows("SELECT name, ts, dur FROM slice ORDER BY name")
     wanted = [("backward", BASE + 50, 0), ("backward call", BASE + 50, 0), ("no end", BASE + 70, 0)]
-    assert found == wanted
+    assert written == wanted
     assert session.notes[-2:] == [
         "invalid timestamps, no start or not above 0: left out (kernel dispatches: 2)",
         "invalid timestamps, no end or one before the start: shown with zero length (kernel dispatches: 2, regions: 1)",
@@ -206,9 +206,9 @@ def test_counters_show_the_value_of_their_own_dispatch(perfetto: ToPerfetto) -> 
     )
 
     points = "SELECT t.name, c.ts - {}, c.value FROM counter c JOIN track t ON t.id = c.track_id ORDER BY t.name, c.id"
-    found = engine.rows(points.format(BASE))
-    assert [row[1:] for row in found if row[0] == "Agent-1 · GRBM"] == [(0, 2.0), (10, 0.0)]
-    waves = [row[1:] for row in found if row[0] == "Agent-1 · SQ_WAVES"]
+    written = engine.rows(points.format(BASE))
+    assert [row[1:] for row in written if row[0] == "Agent-1 · GRBM"] == [(0, 2.0), (10, 0.0)]
+    waves = [row[1:] for row in written if row[0] == "Agent-1 · SQ_WAVES"]
     assert waves == [(0, 6.5), (10, 0.0), (10, 7.25), (20, 9.0), (25, 11.0), (28, 9.0), (40, 0.0)]
     assert engine.one("SELECT unit FROM counter_track WHERE name GLOB '*SQ_WAVES'") == "waves"
     values = "SELECT s.name, EXTRACT_ARG(s.arg_set_id, 'debug.SQ_WAVES') FROM slice s ORDER BY s.ts"
@@ -240,9 +240,9 @@ def test_memory_counter_runs_up_and_down(open_job: OpenJob, tmp_path: Path) -> N
     engine = to_perfetto(session, tmp_path / "out")
 
     sql = "SELECT t.name, c.ts - {}, c.value FROM counter c JOIN counter_track t ON t.id = c.track_id ORDER BY c.id"
-    found = engine.rows(sql.format(BASE))
+    written = engine.rows(sql.format(BASE))
     real, scratch = "Agent-1 · memory REAL held", "Agent-1 · memory SCRATCH held"
-    assert found == [
+    assert written == [
         (real, 1, 100.0),
         (real, 3, 150.0),
         (real, 5, 50.0),
@@ -389,9 +389,9 @@ def test_two_adjoining_windows_hold_together_what_the_whole_trace_holds(open_job
     for i, window in enumerate((rocpd.Window(end=BASE + 50), rocpd.Window(start=BASE + 50))):
         session = open_job(job())
         session = session.within(window)
-        found = names(session, f"half{i}")
-        assert len(found) > 10
-        halves += found
+        written = names(session, f"half{i}")
+        assert len(written) > 10
+        halves += written
 
     assert sorted(halves, key=str) == sorted(names(open_job(job()), "whole"), key=str)
 

@@ -16,8 +16,8 @@ from tests.perfetto_engine import Engine
 
 @pytest.fixture(scope="module")
 def session(real_files: tuple[Path, ...]) -> Iterator[rocpd.Session]:
-    with rocpd.connect(real_files, align="none") as found:
-        yield found
+    with rocpd.connect(real_files, align="none") as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -35,15 +35,15 @@ def test_every_kernel_and_region_is_there_with_its_time(
     wanted = session.execute(
         f'SELECT hostname, name, COUNT(*), SUM(MAX("end" - start, 0)), MIN(start) FROM {view} GROUP BY rank, name'
     ).fetchall()
-    found = engine.rows(
+    written = engine.rows(
         "SELECT p.name, s.name, COUNT(*), SUM(s.dur), MIN(s.ts) FROM slice s"
         " LEFT JOIN thread_track tt ON tt.id = s.track_id LEFT JOIN thread t USING (utid)"
         " LEFT JOIN process_track pt ON pt.id = s.track_id"
         f" JOIN process p ON p.upid = IFNULL(t.upid, pt.upid) WHERE {category} GROUP BY p.upid, s.name"
     )
 
-    assert sum(row[2] for row in found) == {"kernels": 3612, "regions": 7488}[view]
-    assert sorted((process.split(" · ")[1], *rest) for process, *rest in found) == sorted(wanted)
+    assert sum(row[2] for row in written) == {"kernels": 3612, "regions": 7488}[view]
+    assert sorted((process.split(" · ")[1], *rest) for process, *rest in written) == sorted(wanted)
 
 
 def test_each_dispatch_whose_call_is_there_has_exactly_one_flow(engine: Engine, session: rocpd.Session) -> None:

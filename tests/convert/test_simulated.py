@@ -21,8 +21,8 @@ _ANNOTATION = {"kernel_dispatch": "dispatch_id", "memory_copy": "destination", "
 def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[rocpd.Session]:
     folder = tmp_path_factory.mktemp("job")
     simulate(JobOptions(folder / "job", ranks=4, nodes=2, steps=3, faults=request.param))
-    with rocpd.connect(folder / "job", skip_bad=True, align="none") as found:
-        yield found
+    with rocpd.connect(folder / "job", skip_bad=True, align="none") as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +39,12 @@ def lasting(session: rocpd.Session, table: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize("table", _ANNOTATION)
 def test_every_row_is_a_slice_with_its_duration(engine: Engine, session: rocpd.Session, table: str) -> None:
-    found = (
+    written = (
         f"SELECT COUNT(*), SUM(dur) FROM slice WHERE EXTRACT_ARG(arg_set_id, 'debug.{_ANNOTATION[table]}') IS NOT NULL"
     )
 
     copies = "" if table != "memory_copy" else " AND EXTRACT_ARG(arg_set_id, 'debug.source') IS NOT NULL"
-    assert engine.rows(found + copies) == [lasting(session, table)]
+    assert engine.rows(written + copies) == [lasting(session, table)]
     assert lasting(session, table)[0] > 0
 
 
@@ -73,8 +73,8 @@ def test_each_launched_dispatch_and_copy_has_one_flow(engine: Engine, session: r
 
 
 def test_every_rank_has_its_own_process(engine: Engine, session: rocpd.Session) -> None:
-    found = [row[0] for row in engine.rows("SELECT name FROM process WHERE name GLOB 'rank*' ORDER BY upid")]
-    assert found == [rank.label for rank in session.ranks]
+    written = [row[0] for row in engine.rows("SELECT name FROM process WHERE name GLOB 'rank*' ORDER BY upid")]
+    assert written == [rank.label for rank in session.ranks]
 
 
 def test_csv_files_have_the_rows_of_the_views(session: rocpd.Session, tmp_path: Path) -> None:
@@ -91,10 +91,10 @@ def test_csv_files_have_the_rows_of_the_views(session: rocpd.Session, tmp_path: 
         "memory_allocation_trace": "(SELECT * FROM memory_allocations WHERE level IS NOT 'SCRATCH')",
     }.items():
         wanted = session.execute(f'SELECT guid, start, "end" FROM {view} ORDER BY rank, start, "end"').fetchall()
-        found = [(row["Guid"], row["Start_Timestamp"], row["End_Timestamp"]) for row in rows.get(name, [])]
+        written = [(row["Guid"], row["Start_Timestamp"], row["End_Timestamp"]) for row in rows.get(name, [])]
         order = {rank.guid: i for i, rank in enumerate(session.ranks)}
-        found.sort(key=lambda row: (order[row[0]], int(row[1]), int(row[2])))
-        assert found == [tuple(map(str, row)) for row in wanted], name
+        written.sort(key=lambda row: (order[row[0]], int(row[1]), int(row[2])))
+        assert written == [tuple(map(str, row)) for row in wanted], name
 
 
 def _valued(session: rocpd.Session) -> str:

@@ -135,9 +135,9 @@ def test_cut_at_a_limit() -> None:
 
 @given(st.lists(st.sampled_from(["a", "a_2", "b", "a_3"]), max_size=8))
 def test_distinct_names_are_distinct(names: list[str]) -> None:
-    found = distinct_names(names)
-    assert len(set(found)) == len(names)
-    assert all(new == old or new.startswith(f"{old}_") for new, old in zip(found, names, strict=True))
+    matches = distinct_names(names)
+    assert len(set(matches)) == len(names)
+    assert all(new == old or new.startswith(f"{old}_") for new, old in zip(matches, names, strict=True))
 
 
 CELLS = (
@@ -167,8 +167,8 @@ def test_formats_agree_cell_for_cell(rows: list[Row]) -> None:
 
     assert console_cells(text("console", columns, rows)) == [[cell.strip(" ") for cell in row] for row in shown]
 
-    found = re.findall(r"<tr>(<td.*)</tr>", text("html", columns, rows))
-    cells = [[html.unescape(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row)] for row in found]
+    matches = re.findall(r"<tr>(<td.*)</tr>", text("html", columns, rows))
+    cells = [[html.unescape(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row)] for row in matches]
     assert cells == shown
 
     lines = text("md", columns, rows).split("\n")[2:-1]

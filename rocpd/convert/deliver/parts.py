@@ -73,8 +73,8 @@ def split_outputs(ranks: Sequence[Placement], split: Split | None) -> tuple[Outp
     return tuple(Output(name, members) for name, members in names.items())
 
 
-Work: TypeAlias = Callable[[RankReader, RankPart], Answer]
-"""Writes the part of one rank; a module-level function, whose result can be pickled."""
+Work: TypeAlias = Callable[[RankPart, RankReader], Answer]
+"""Writes the part of one rank; a module-level function of (part, reader), whose result can be pickled."""
 
 
 def write_parts(
@@ -100,22 +100,18 @@ def write_parts(
     ranks = [placement for output in outputs for placement in output.ranks]
     parts = [RankPart(placement, folder.absolute() / str(i), options) for i, placement in enumerate(ranks)]
     tasks = [
-        RankTask(placement.rank, session.rank_tables(placement.rank.number), partial(_write_part, work=work, part=part))
+        RankTask(placement.rank, session.rank_tables(placement.rank.number), partial(work, part))
         for placement, part in zip(ranks, parts, strict=True)
     ]
     counts = _counts(tasks) if progress else [0] * len(tasks)
     done = 0
     with contextlib.closing(session.executor.each(run_task, tasks, [task.rank for task in tasks])) as answers:
         for part, count, answer in zip(parts, counts, answers, strict=True):
+            done += count
+            if progress:
+                progress(done, sum(counts))
             yield part, answer
             del answer  # it may hold a rank's columns
-            if progress:
-                done += count
-                progress(done, sum(counts))
-
-
-def _write_part(reader: RankReader, work: Work[Answer], part: RankPart) -> Answer:
-    return work(reader, part)
 
 
 def _counts(tasks: Sequence[RankTask[Answer]]) -> list[int]:
@@ -181,8 +177,6 @@ def concatenate(
         for output, temporary, path in zip(outputs, temporaries, paths, strict=True):
             with as_output_error(path), temporary.open("wb") as out:
                 answers += _fill(out, frame, options, itertools.islice(parts, len(output.ranks)))
-        for _ in parts:  # the last progress
-            pass
     return paths, answers
 
 

@@ -10,7 +10,7 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.select.window import Interval
 from rocpd.schema.render import RankTables
 
-_OWN_PIDS = 1 << 23
+_STAND_IN_PIDS = 1 << 23
 """Above Linux's largest pid (2^22): where the pids lie that stand in for ones that clash."""
 
 
@@ -67,8 +67,8 @@ def distinct_pids(ranks: Sequence[Rank]) -> dict[int, int]:
     used: set[int] = set()
     for rank in ranks:
         pid = rank.pid
-        if pid is None or pid in used or not 0 < pid < _OWN_PIDS:
-            pid = _OWN_PIDS + len(pids)
+        if pid is None or pid in used or not 0 < pid < _STAND_IN_PIDS:
+            pid = _STAND_IN_PIDS + len(pids)
         used.add(pid)
         pids[rank.number] = pid
     return pids

@@ -63,7 +63,7 @@ def _schema(view: str) -> pa.Schema:
     return pa.schema([*fields, pa.field("rank", pa.int64())], metadata=schema.metadata)
 
 
-def _write_part(reader: RankReader, part: RankPart) -> Counter[str]:
+def _write_part(part: RankPart, reader: RankReader) -> Counter[str]:
     damaged = Counter[str]()
     (view,) = part.options.views or (_DEFAULT,)
     schema, number = _schema(view), pa.scalar(reader.rank.number, pa.int64())

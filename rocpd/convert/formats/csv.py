@@ -30,8 +30,8 @@ from rocpd.convert.deliver.parts import (
 from rocpd.convert.deliver.placement import placements
 from rocpd.convert.formats import csv_stats
 from rocpd.convert.formats.csv_agents import agent_lines
-from rocpd.convert.formats.csv_cells import Number, lines
-from rocpd.convert.formats.csv_files import FILES, CsvFile
+from rocpd.convert.formats.csv_cells import lines
+from rocpd.convert.formats.csv_files import FILES, CsvFile, columns_read
 from rocpd.convert.formats.csv_stats import Groups
 from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.options import ConvertOptions
@@ -40,6 +40,7 @@ from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.output import check_free, complete_or_nothing
 from rocpd.read.names import all_texts
+from rocpd.trace.moments import Moments
 from rocpd.types import Ints, Progress
 
 _LINES = 1 << 14
@@ -77,8 +78,6 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
             files.finish(reports)
             left += sum((report.left for report in reports), Counter())
             written += files.paths
-        for _ in parts:  # the last progress
-            pass
     _note_left_out(session, left)
     return tuple(written)
 
@@ -132,7 +131,7 @@ class _Files:
                 csv_stats.add(groups, report.groups.get(file.name, {}))
             if groups and file.stats:
                 self._write(file.stats[0], csv_stats.lines(groups))
-                domains[file.stats[1]] = csv_stats.together(groups)
+                domains[file.stats[1]] = sum(groups.values(), Moments())
         if domains:
             self._write("domain_stats", csv_stats.lines(domains))
 
@@ -152,7 +151,7 @@ class _Files:
             yield out
 
 
-def _write_part(reader: RankReader, part: RankPart) -> _Report:
+def _write_part(part: RankPart, reader: RankReader) -> _Report:
     report = _Report()
     part.path.mkdir()
     source = _Source(reader)
@@ -183,9 +182,9 @@ class _Source:
 
     def _rows(self, file: CsvFile, view: str) -> ViewRows | None:
         if not file.categories:
-            return ViewReader(self._references, view, file.reads, file.where).read_all()
+            return ViewReader(self._references, view, columns_read(view), file.where).read_all()
         if view not in self._calls:
-            self._calls[view] = ViewReader(self._references, view, file.reads).read_all()
+            self._calls[view] = ViewReader(self._references, view, columns_read(view)).read_all()
         chosen = [number for number, text in self._categories.items() if text and text.startswith(file.categories)]
         rows = self._calls[view]
         return rows and rows.take(np.isin(rows.ints("category"), chosen))
@@ -219,12 +218,12 @@ def _in_order(
 
 
 def _cells(file: CsvFile, rows: ViewRows, options: ConvertOptions) -> list[pa.Array]:
-    return [rows.column("guid"), *(cell(rows, options) for _, cell in file.columns)]
+    return [rows.column("guid"), *(cell.make(rows, options) for _, cell in file.columns)]
 
 
 def _lines(file: CsvFile, columns: list[pa.Array], has_texts: bool) -> bytes:
     if has_texts:
-        return lines(columns, [False, *(isinstance(cell, Number) for _, cell in file.columns)])
+        return lines(columns, [False, *(cell.is_number for _, cell in file.columns)])
     out = pa.BufferOutputStream()
     table = pa.Table.from_arrays(columns, [str(i) for i in range(len(columns))])
     arrow_csv.write_csv(table, out, arrow_csv.WriteOptions(include_header=False, batch_size=4096))
@@ -234,7 +233,7 @@ def _lines(file: CsvFile, columns: list[pa.Array], has_texts: bool) -> bytes:
 def _groups(file: CsvFile, views: Sequence[ViewRows], options: ConvertOptions) -> Groups:
     groups: Groups = {}
     for rows in views:
-        csv_stats.add(groups, csv_stats.group(file.name_cell(rows, options), rows.ints("start"), rows.ints("end")))
+        csv_stats.add(groups, csv_stats.group(file.name_cell.make(rows, options), rows.ints("start"), rows.ints("end")))
     return groups
 
 

@@ -1,6 +1,6 @@
 """Makes the cells of rocprofv3's CSV files from the columns of a view.
 
-A cell function returns one Arrow column. Numbers are written bare, texts quoted; NULL is nothing where a number belongs
+Numbers are written bare, texts quoted; NULL is nothing where a number belongs
 and `""` where a text does.
 """
 
@@ -15,79 +15,99 @@ import pyarrow.compute as pc
 
 from rocpd.convert.cells import plain
 from rocpd.convert.formats import markers
-from rocpd.convert.options import ConvertOptions
+from rocpd.convert.options import AgentIndex, ConvertOptions
 from rocpd.convert.view_reader import ViewRows
 
-Cell: TypeAlias = Callable[[ViewRows, ConvertOptions], pa.Array]
+Make: TypeAlias = Callable[[ViewRows, ConvertOptions], pa.Array]
 
 
 @dataclass(frozen=True)
-class Number:
-    """A cell that is a number; in a damaged file it may be a text."""
+class Cell:
+    """The cells of one column.
 
-    column: str
+    Args:
+        reads: columns of the view that they are made of.
+        make: makes them.
+        is_number: whether they are numbers; in a damaged file they may be texts.
+    """
 
-    def __call__(self, rows: ViewRows, _: ConvertOptions) -> pa.Array:
-        return rows.column(self.column)
+    reads: tuple[str, ...]
+    make: Make
+    is_number: bool = False
+
+
+def number(column: str) -> Cell:
+    """A number."""
+    return Cell((column,), lambda rows, _: rows.column(column), is_number=True)
 
 
 def text(column: str, before: str = "") -> Cell:
     """A text, with `before` in front of it."""
 
-    def cell(rows: ViewRows, _: ConvertOptions) -> pa.Array:
+    def make(rows: ViewRows, _: ConvertOptions) -> pa.Array:
         texts = rows.column(column)
         return _filled(_each(texts, lambda value: before + value) if before else texts)
 
-    return cell
+    return Cell((column,), make)
 
 
 def agent(prefix: str = "") -> Cell:
     """`"Agent 2"`, or `"GPU 0"` for the index within a type; an empty text where the agent is unknown."""
 
-    def cell(rows: ViewRows, options: ConvertOptions) -> pa.Array:
+    def make(rows: ViewRows, options: ConvertOptions) -> pa.Array:
         how = options.agent_index_value
         index = pc.cast(rows.column(prefix + how.view_column), pa.string())
         word = plain(rows.column(f"{prefix}agent_type")) if how.has_type else pa.scalar("Agent")
         return _filled(pc.binary_join_element_wise(word, index, " "))
 
-    return cell
+    return Cell((*(prefix + index.view_column for index in AgentIndex), f"{prefix}agent_type"), make)
 
 
 def kernel(region: str, name: str) -> Cell:
     """The kernel, or with `kernel_rename` the text of the enclosing marker where there is one."""
 
-    def cell(rows: ViewRows, options: ConvertOptions) -> pa.Array:
+    def make(rows: ViewRows, options: ConvertOptions) -> pa.Array:
+        names = rows.column(name)
         if not options.kernel_rename:
-            return text(name)(rows, options)
+            return _filled(names)
         marked = plain(rows.column(region))
-        return _filled(pc.if_else(pc.equal(_filled(marked), ""), plain(rows.column(name)), marked))
+        return _filled(pc.if_else(pc.equal(_filled(marked), ""), plain(names), marked))
 
-    return cell
+    return Cell((region, name), make)
 
 
-def message(rows: ViewRows, _: ConvertOptions) -> pa.Array:
+def message() -> Cell:
     """The message of a marker, else its function."""
-    return _filled(markers.messages(rows))
+    return Cell(("name", "extdata"), lambda rows, _: _filled(markers.messages(rows)))
 
 
-def operation(rows: ViewRows, _: ConvertOptions) -> pa.Array:
+def operation() -> Cell:
     """`MEMORY_ALLOCATION_ALLOCATE`, `MEMORY_ALLOCATION_VMEM_FREE` …"""
-    levels, types = rows.column("level").to_pylist(), rows.column("type").to_pylist()
-    return pa.array(
-        [_operation(level, "ALLOCATE" if kind == "ALLOC" else kind) for level, kind in zip(levels, types, strict=True)],
-        pa.string(),
-    )
+
+    def make(rows: ViewRows, _: ConvertOptions) -> pa.Array:
+        pairs = zip(rows.column("level").to_pylist(), rows.column("type").to_pylist(), strict=True)
+        return pa.array(
+            [_operation(level, "ALLOCATE" if kind == "ALLOC" else kind) for level, kind in pairs], pa.string()
+        )
+
+    return Cell(("level", "type"), make)
+
+
+def address() -> Cell:
+    """16 hexadecimal digits, an empty text where there is none."""
+
+    def make(rows: ViewRows, _: ConvertOptions) -> pa.Array:
+        values = rows.column("address").to_pylist()
+        shown = ("" if v is None else f"0x{v & (1 << 64) - 1:016x}" if isinstance(v, int) else v for v in values)
+        return pa.array(list(shown), pa.string())
+
+    return Cell(("address",), make)
 
 
 def _operation(level: str | None, kind: str | None) -> str:
-    return "" if kind is None else f"MEMORY_ALLOCATION_{'VMEM_' if level == 'VIRTUAL' else ''}{kind}"
-
-
-def address(rows: ViewRows, _: ConvertOptions) -> pa.Array:
-    """16 hexadecimal digits, an empty text where there is none."""
-    values = rows.column("address").to_pylist()
-    shown = ("" if v is None else f"0x{v & (1 << 64) - 1:016x}" if isinstance(v, int) else v for v in values)
-    return pa.array(list(shown), pa.string())
+    if kind is None:
+        return ""
+    return f"MEMORY_ALLOCATION_{'VMEM_' if level == 'VIRTUAL' else ''}{'ALLOCATE' if kind == 'ALLOC' else kind}"
 
 
 def lines(columns: Sequence[pa.Array], numbers: Sequence[bool]) -> bytes:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rocpd.convert.formats import markers
-from rocpd.convert.formats.csv_cells import Cell, Number, address, agent, kernel, message, operation, text
-from rocpd.convert.options import AgentIndex
+from rocpd.convert.formats.csv_cells import Cell, address, agent, kernel, message, number, operation, text
 from rocpd.trace.markers import MARKER_PREFIXES
 from rocpd.trace.memory import NOT_SCRATCH
 
@@ -26,7 +25,6 @@ class CsvFile:
         name: what follows the base name of the outputs.
         views: readable views whose rows it has.
         columns: headers and cells, without Guid.
-        reads: columns of the views that the cells need.
         categories: prefixes of the categories of the rows; empty: all rows.
         where: SQL condition on the rows, over the aliases of the views.
         stats: name of the statistics file, and of the domain in `domain_stats`; None: no statistics.
@@ -35,7 +33,6 @@ class CsvFile:
     name: str
     views: tuple[str, ...]
     columns: tuple[Column, ...]
-    reads: tuple[str, ...]
     categories: tuple[str, ...] = ()
     where: str = ""
     stats: tuple[str, str] | None = None
@@ -52,17 +49,14 @@ class CsvFile:
         return ",".join(f'"{name}"' for name in ("Guid", *(name for name, _ in self.columns))) + "\n"
 
 
-_TIMES: tuple[Column, ...] = (("Start_Timestamp", Number("start")), ("End_Timestamp", Number("end")))
+_TIMES: tuple[Column, ...] = (("Start_Timestamp", number("start")), ("End_Timestamp", number("end")))
 _SIZES: tuple[Column, ...] = (
-    ("LDS_Block_Size", Number("lds_size")),
-    ("Scratch_Size", Number("scratch_size")),
-    ("VGPR_Count", Number("vgpr_count")),
-    ("Accum_VGPR_Count", Number("accum_vgpr_count")),
-    ("SGPR_Count", Number("sgpr_count")),
+    ("LDS_Block_Size", number("lds_size")),
+    ("Scratch_Size", number("scratch_size")),
+    ("VGPR_Count", number("vgpr_count")),
+    ("Accum_VGPR_Count", number("accum_vgpr_count")),
+    ("SGPR_Count", number("sgpr_count")),
 )
-_AGENT = (*(index.view_column for index in AgentIndex), "agent_type")
-_SHAPE = ("lds_size", "scratch_size", "vgpr_count", "accum_vgpr_count", "sgpr_count")
-_WHEN = ("id", "start", "end")
 
 _KERNELS = CsvFile(
     "kernel_trace",
@@ -70,42 +64,35 @@ _KERNELS = CsvFile(
     (
         ("Kind", text("category")),
         ("Agent_Id", agent()),
-        ("Queue_Id", Number("queue_id")),
-        ("Stream_Id", Number("stream_id")),
-        ("Thread_Id", Number("tid")),
-        ("Dispatch_Id", Number("dispatch_id")),
-        ("Kernel_Id", Number("kernel_id")),
+        ("Queue_Id", number("queue_id")),
+        ("Stream_Id", number("stream_id")),
+        ("Thread_Id", number("tid")),
+        ("Dispatch_Id", number("dispatch_id")),
+        ("Kernel_Id", number("kernel_id")),
         ("Kernel_Name", kernel("region", "name")),
-        ("Correlation_Id", Number("stack_id")),
+        ("Correlation_Id", number("stack_id")),
         *_TIMES,
         *_SIZES,
-        *((f"Workgroup_Size_{axis.upper()}", Number(f"workgroup_{axis}")) for axis in "xyz"),
-        *((f"Grid_Size_{axis.upper()}", Number(f"grid_{axis}")) for axis in "xyz"),
-    ),
-    (
-        *("category", "queue_id", "stream_id", "tid", "dispatch_id", "kernel_id", "region", "name", "stack_id"),
-        *(f"{what}_{axis}" for what in ("workgroup", "grid") for axis in "xyz"),
-        *(*_AGENT, *_SHAPE, *_WHEN),
+        *((f"Workgroup_Size_{axis.upper()}", number(f"workgroup_{axis}")) for axis in "xyz"),
+        *((f"Grid_Size_{axis.upper()}", number(f"grid_{axis}")) for axis in "xyz"),
     ),
     stats=("kernel_stats", "KERNEL_DISPATCH"),
 )
-
-_CALL = ("category", "name", "pid", "tid", "stack_id", "extdata", *_WHEN)
 
 
 def _calls(kind: str, *categories: str) -> CsvFile:
     marker = kind == "marker"
     columns: tuple[Column, ...] = (
         ("Domain", text("category")),
-        ("Function", message if marker else text("name")),
-        ("Process_Id", Number("pid")),
-        ("Thread_Id", Number("tid")),
-        ("Correlation_Id", Number("stack_id")),
+        ("Function", message() if marker else text("name")),
+        ("Process_Id", number("pid")),
+        ("Thread_Id", number("tid")),
+        ("Correlation_Id", number("stack_id")),
         *_TIMES,
     )
     views = markers.SOURCES if marker else ("regions",)
     stats = (f"{kind}_api_stats", f"{kind.upper()}_API")
-    return CsvFile(f"{kind}_api_trace", views, columns, _CALL, categories, stats=stats)
+    return CsvFile(f"{kind}_api_trace", views, columns, categories, stats=stats)
 
 
 _COPIES = CsvFile(
@@ -114,19 +101,11 @@ _COPIES = CsvFile(
     (
         ("Kind", text("category")),
         ("Direction", text("name")),
-        ("Stream_Id", Number("stream_id")),
+        ("Stream_Id", number("stream_id")),
         ("Source_Agent_Id", agent("src_")),
         ("Destination_Agent_Id", agent("dst_")),
-        ("Correlation_Id", Number("stack_id")),
+        ("Correlation_Id", number("stack_id")),
         *_TIMES,
-    ),
-    (
-        "category",
-        "name",
-        "stream_id",
-        "stack_id",
-        *(f"{end}_{name}" for end in ("src", "dst") for name in _AGENT),
-        *_WHEN,
     ),
     stats=("memory_copy_stats", "MEMORY_COPY"),
 )
@@ -136,14 +115,13 @@ _ALLOCATIONS = CsvFile(
     ("memory_allocations",),
     (
         ("Kind", text("category")),
-        ("Operation", operation),
+        ("Operation", operation()),
         ("Agent_Id", agent()),
-        ("Allocation_Size", Number("size")),
-        ("Address", address),
-        ("Correlation_Id", Number("stack_id")),
+        ("Allocation_Size", number("size")),
+        ("Address", address()),
+        ("Correlation_Id", number("stack_id")),
         *_TIMES,
     ),
-    ("category", "type", "level", "size", "address", "stack_id", *_AGENT, *_WHEN),
     where=f"M.{NOT_SCRATCH}",  # scratch memory has a file of its own
     stats=("memory_allocation_stats", "MEMORY_ALLOCATION"),
 )
@@ -155,13 +133,12 @@ _SCRATCH = CsvFile(
         ("Kind", text("category")),
         ("Operation", text("operation", "SCRATCH_MEMORY_")),
         ("Agent_Id", agent()),
-        ("Queue_Id", Number("queue_id")),
-        ("Thread_Id", Number("tid")),
-        ("Alloc_Flags", Number("alloc_flags")),
+        ("Queue_Id", number("queue_id")),
+        ("Thread_Id", number("tid")),
+        ("Alloc_Flags", number("alloc_flags")),
         *_TIMES,
-        ("Allocation_Size", Number("size")),
+        ("Allocation_Size", number("size")),
     ),
-    ("category", "operation", "queue_id", "tid", "alloc_flags", "size", *_AGENT, *_WHEN),
     stats=("scratch_memory_stats", "SCRATCH_MEMORY"),
 )
 
@@ -169,26 +146,21 @@ _COUNTERS = CsvFile(
     "counter_collection",
     ("counters_collection",),
     (
-        ("Correlation_Id", Number("stack_id")),
-        ("Dispatch_Id", Number("dispatch_id")),
+        ("Correlation_Id", number("stack_id")),
+        ("Dispatch_Id", number("dispatch_id")),
         ("Agent_Id", agent()),
-        ("Queue_Id", Number("queue_id")),
-        ("Process_Id", Number("pid")),
-        ("Thread_Id", Number("tid")),
-        ("Grid_Size", Number("grid_size")),
-        ("Kernel_Id", Number("kernel_id")),
+        ("Queue_Id", number("queue_id")),
+        ("Process_Id", number("pid")),
+        ("Thread_Id", number("tid")),
+        ("Grid_Size", number("grid_size")),
+        ("Kernel_Id", number("kernel_id")),
         ("Kernel_Name", kernel("kernel_region", "kernel_name")),
-        ("Workgroup_Size", Number("workgroup_size")),
-        ("LDS_Block_Size", Number("lds_block_size")),
+        ("Workgroup_Size", number("workgroup_size")),
+        ("LDS_Block_Size", number("lds_block_size")),
         *_SIZES[1:],
         ("Counter_Name", text("counter_name")),
-        ("Counter_Value", Number("value")),
+        ("Counter_Value", number("value")),
         *_TIMES,
-    ),
-    (
-        *("stack_id", "dispatch_id", "queue_id", "pid", "tid", "grid_size", "kernel_id", "kernel_region"),
-        *("kernel_name", "workgroup_size", "lds_block_size", *_SHAPE[1:], "counter_name", "value"),
-        *(*_AGENT, *_WHEN),
     ),
 )
 
@@ -206,3 +178,10 @@ FILES: tuple[CsvFile, ...] = (
     _COUNTERS,
 )
 """The files in the order in which they are written; statistics and agent_info come last."""
+
+
+def columns_read(view: str) -> tuple[str, ...]:
+    """Return the columns of a view that its files need: those of cells, and what rows are ordered and chosen by."""
+    cells = (cell for file in FILES if view in file.views for _, cell in file.columns)
+    categories = ("category",) if any(file.categories for file in FILES if view in file.views) else ()
+    return tuple(dict.fromkeys(("id", "start", "end", *categories, *(name for cell in cells for name in cell.reads))))

@@ -36,15 +36,10 @@ def group(names: pa.Array, start: Ints, end: Ints) -> Groups:
     return groups
 
 
-def add(whole: Groups, part: Mapping[str, Moments]) -> None:
-    """Add the statistics of a rank to `whole`."""
+def add(total: Groups, part: Mapping[str, Moments]) -> None:
+    """Add the statistics of a rank to `total`."""
     for name, moments in part.items():
-        whole[name] = whole.get(name, Moments()) + moments
-
-
-def together(groups: Groups) -> Moments:
-    """Return the statistics of all names together."""
-    return sum(groups.values(), Moments())
+        total[name] = total.get(name, Moments()) + moments
 
 
 def lines(groups: Mapping[str, Moments]) -> Iterable[str]:

@@ -24,7 +24,7 @@ from rocpd.federate.run.rank_reader import RankReader
 from rocpd.types import Ints, Progress
 
 _FRAME = Frame(".json", b'{"displayTimeUnit":"ns","traceEvents":[\n', b",\n", b"\n]}\n")
-_OWN_TIDS = 1 << 23
+_TRACK_TIDS = 1 << 23
 """Above Linux's largest tid: where the ids of tracks that are no threads lie."""
 _BATCH = 1 << 13
 """Events made at once."""
@@ -38,7 +38,7 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
     return paths
 
 
-def _write_part(reader: RankReader, part: RankPart) -> Damage:
+def _write_part(part: RankPart, reader: RankReader) -> Damage:
     damage = Damage()
     events = collect(reader, part.placement, part.options, damage)
     with open_part(part) as file:
@@ -61,7 +61,7 @@ class _Lines:
         self._categories = list(map(_quoted, events.categories.texts))
         self._strings = list(map(_quoted, events.strings.texts))
         self._tids = [
-            track.tid if track.tid is not None else _OWN_TIDS + index for index, track in enumerate(events.tracks.all)
+            track.tid if track.tid is not None else _TRACK_TIDS + index for index, track in enumerate(events.tracks.all)
         ]
 
         self._late = _late(events.slices)

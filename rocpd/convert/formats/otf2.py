@@ -51,7 +51,5 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
                 del rank  # before the next one comes
             archive.close()
             written.append(folder / f"{name}.otf2")
-        for _ in traces:  # the last progress
-            pass
     Damage.report(damage, session.note)
     return tuple(written)

@@ -27,6 +27,14 @@ _NO_STRING, _NO_NODE, _NO_GROUP = (
 )
 
 
+@contextlib.contextmanager
+def _as_output_error() -> Iterator[None]:
+    try:
+        yield
+    except _otf2.ErrorCodes.Error as error:
+        raise OutputError(f"OTF2: cannot be written: {error}", "is the disk full?") from error
+
+
 class Archive:
     """An archive in `folder`: `<name>.otf2`, `<name>.def` and `<name>/`."""
 
@@ -50,12 +58,9 @@ class Archive:
             "Metric", ctypes.c_uint32, ctypes.c_uint8, ctypes.POINTER(ctypes.c_uint8), ctypes.POINTER(ctypes.c_double)
         )
 
+    @_as_output_error()
     def add(self, trace: RankTrace) -> None:
         """Write the events of a rank, and keep its definitions."""
-        with _as_output_error():
-            self._add(trace)
-
-    def _add(self, trace: RankTrace) -> None:
         definitions = self._definitions
         group = definitions.process(trace)
         regions = [definitions.region(region) for region in trace.regions]
@@ -70,12 +75,9 @@ class Archive:
             self._write(number, lambda writer: self._write_metric(writer, metric, definition))  # noqa: B023
             self._extend_span(metric.time)
 
+    @_as_output_error()
     def close(self) -> None:
         """Write the definitions and close the archive."""
-        with _as_output_error():
-            self._close()
-
-    def _close(self) -> None:
         _otf2.Archive_CloseEvtFiles(self._handle)
         _otf2.Archive_CloseDefFiles(self._handle)
         writer = _otf2.Archive_GetGlobalDefWriter(self._handle)
@@ -207,19 +209,11 @@ class Definitions:
 
 
 def _function(name: str, *arguments: Any) -> Callable[..., int]:
-    """Return OTF2_EvtWriter_<name> as an object of our own: the wheel sets other argument types on its own."""
+    """Return OTF2_EvtWriter_<name> as a separate object: the wheel sets other argument types on its own."""
     function: Any = _otf2.Config.conf.lib[f"OTF2_EvtWriter_{name}"]
     function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, *arguments]
     function.restype = ctypes.c_int
     return function  # type: ignore[no-any-return]
-
-
-@contextlib.contextmanager
-def _as_output_error() -> Iterator[None]:
-    try:
-        yield
-    except _otf2.ErrorCodes.Error as error:
-        raise OutputError(f"OTF2: cannot be written: {error}", "is the disk full?") from error
 
 
 def _check(code: int) -> None:

@@ -79,7 +79,7 @@ class RankTrace:
     damage: Damage = field(default_factory=Damage)
 
 
-def trace(reader: RankReader, part: RankPart) -> RankTrace:
+def trace(part: RankPart, reader: RankReader) -> RankTrace:
     """Return one rank, its times on the common time line."""
     rank = RankTrace(reader.rank)
     events = collect(reader, part.placement, part.options, rank.damage)

@@ -101,11 +101,7 @@ class Encoder:
         return pb.rows([*self._begin(slices, rows), *end], len(rows))
 
     def _begin(self, slices: Slices, rows: Ints) -> list[pb.Part]:
-        more = [
-            *pb.numbers(NAME, slices.name[rows] + 1),
-            *pb.numbers(CATEGORY, slices.category[rows] + 1),
-            *self._annotations(slices.annotations, rows),
-        ]
+        more = self._about(slices, rows)
         if slices.arguments:
             names, values = (_take(column, rows) for column in slices.arguments)
             for name, value in zip(names, values, strict=True):
@@ -115,9 +111,9 @@ class Encoder:
                 more += pb.fixed(FLOW, ids)
         return self._packet(BEGIN, slices.start[rows], slices.track[rows], more)
 
-    def _annotations(self, annotations: Sequence[Annotation], rows: Ints) -> list[pb.Part]:
-        more: list[pb.Part] = []
-        for annotation in annotations:
+    def _about(self, batch: Slices | Instants, rows: Ints) -> list[pb.Part]:
+        more = [*pb.numbers(NAME, batch.name[rows] + 1), *pb.numbers(CATEGORY, batch.category[rows] + 1)]
+        for annotation in batch.annotations:
             if annotation.present is not None and not annotation.present[rows[0]]:
                 continue
             name = pb.number(1, self.annotations.code(annotation.name) + 1)
@@ -131,12 +127,8 @@ class Encoder:
 
     def _points(self, instants: Instants, shape: Ints, chosen: Ints) -> pb.Bytes:
         rows = shape[chosen]
-        more = [
-            *pb.numbers(NAME, instants.name[rows] + 1),
-            *pb.numbers(CATEGORY, instants.category[rows] + 1),
-            *self._annotations(instants.annotations, rows),
-        ]
-        return pb.rows(self._packet(INSTANT, instants.time[rows], instants.track[rows], more), len(rows))
+        packet = self._packet(INSTANT, instants.time[rows], instants.track[rows], self._about(instants, rows))
+        return pb.rows(packet, len(rows))
 
     def _of_counters(self, counters: Counters) -> Units:
         def encode(i: Ints) -> pb.Bytes:

@@ -52,7 +52,7 @@ def note_damaged(session: Federation, form: str, damaged: Counter[str]) -> None:
         session.note(f"{form}: {count} values of {column} are no numbers: written as NULL")
 
 
-def _write_part(reader: RankReader, part: RankPart) -> Counter[str]:
+def _write_part(part: RankPart, reader: RankReader) -> Counter[str]:
     damaged, references = Counter[str](), ReferenceTables(reader)
     part.path.mkdir()
     for view in part.options.views or VIEWS:

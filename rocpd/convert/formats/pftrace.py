@@ -43,7 +43,7 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
     return paths
 
 
-def _write_part(reader: RankReader, part: RankPart) -> Damage:
+def _write_part(part: RankPart, reader: RankReader) -> Damage:
     damage = Damage()
     events = collect(reader, part.placement, part.options, damage)
     with open_part(part) as file:
@@ -92,10 +92,8 @@ def _descriptors(events: RankEvents, sequence: int, pid: int, uuids: Ints) -> It
     process = sequence << 32
     yield pb.number(1, process) + pb.text(3, pb.number(1, pid) + pb.text(6, events.label)) + pb.number(11, _EXPLICIT)
     tracks = events.tracks.all
-    order = {
-        index: place
-        for place, index in enumerate(sorted(range(len(tracks)), key=lambda i: (tracks[i].base, tracks[i].lane)))
-    }
+    in_order = sorted(range(len(tracks)), key=lambda i: (tracks[i].base, tracks[i].lane))
+    order = {index: rank for rank, index in enumerate(in_order)}
     for index, track in enumerate(tracks):
         parent = process if track.parent is None else int(uuids[track.parent])
         yield _descriptor(track, int(uuids[index]), parent, pid) + pb.number(12, order[index])

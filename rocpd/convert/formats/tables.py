@@ -79,9 +79,7 @@ def record_batches(references: ReferenceTables, view: str, damaged: Counter[str]
         if "hostname" not in columns:
             index = pa.array([0 if rank.hostname is not None else None], pa.int32()).take(pa.array([0] * count))
             columns["hostname"] = pa.DictionaryArray.from_arrays(index, pa.array([rank.hostname or ""], pa.string()))
-        yield pa.RecordBatch.from_arrays(
-            [_as(columns[name], schema.field(name).type) for name in schema.names], schema=schema
-        )
+        yield pa.RecordBatch.from_arrays([columns[item.name].cast(item.type) for item in schema], schema=schema)
 
 
 def _columns(
@@ -95,7 +93,3 @@ def _columns(
     for rows in views.batches():
         yield {name: rows.column(name) for name in views.columns}, rows.count
     damaged.update({f"{view}.{column}": count for column, count in views.damaged.items()})
-
-
-def _as(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    return column if column.type == kind else column.cast(kind)

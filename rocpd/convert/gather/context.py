@@ -21,8 +21,8 @@ from rocpd.trace.times import valid_start, valid_times
 from rocpd.types import NULL, Ints
 
 
-class Damage:
-    """Counts of rows that cannot be shown as they are, by what was done about them."""
+class Damage(Counter[tuple[str, str]]):
+    """Counts of rows that cannot be shown as they are, by (one of these texts, what the rows are, in the plural)."""
 
     CLAMPED = "invalid timestamps, no end or one before the start: shown with zero length"
     LEFT_OUT = "invalid timestamps, no start or not above 0: left out"
@@ -30,37 +30,14 @@ class Damage:
     NO_VALUE = "counter values that are no numbers: left out"
     UNKNOWN_FREE = "frees of memory whose allocation is not in the trace: not in the memory counters"
 
-    def __init__(self) -> None:
-        self._counts: dict[str, Counter[str]] = {}
-
-    def add(self, what: str, kind: str, count: int) -> None:
-        """Count rows.
-
-        Args:
-            what: one of the texts above.
-            kind: what the rows are, in the plural.
-            count: how many.
-        """
-        if count:
-            self._counts.setdefault(what, Counter())[kind] += count
-
     @staticmethod
     def report(parts: Iterable[Damage], note: Callable[[str], None]) -> None:
         """Note the counts of several ranks together."""
-        whole = Damage()
-        for part in parts:
-            for what, counts in part._counts.items():
-                for kind, count in counts.items():
-                    whole.add(what, kind, count)
-        for line in whole._lines():
-            note(line)
-
-    def _lines(self) -> list[str]:
-        """Return one line for each kind of damage, with counts."""
-        return [
-            f"{what} ({', '.join(f'{kind}: {count}' for kind, count in counts.items())})"
-            for what, counts in self._counts.items()
-        ]
+        kinds: dict[str, list[str]] = {}
+        for (what, kind), count in sum(parts, Counter[tuple[str, str]]()).items():
+            kinds.setdefault(what, []).append(f"{kind}: {count}")
+        for what, counts in kinds.items():
+            note(f"{what} ({', '.join(counts)})")
 
 
 class Context:
@@ -117,17 +94,16 @@ class Context:
             kind: what the rows are, in the plural.
             damage: counts them, in place of `self.damage`.
         """
-        damage = damage or self.damage
+        damage = self.damage if damage is None else damage
         offset = self.placement.offset
         keep = valid_start(columns["start"]) & valid_start(columns["start"] + offset)
-        lost = len(keep) - int(np.count_nonzero(keep))
-        if lost:
-            damage.add(Damage.LEFT_OUT, kind, lost)
+        if not np.all(keep):
+            damage[Damage.LEFT_OUT, kind] += int(np.count_nonzero(~keep))
             columns = select(columns, keep)
         result = columns | {"start": columns["start"] + offset}
         if "end" in columns:
             valid = valid_times(columns["start"], columns["end"])
-            damage.add(Damage.CLAMPED, kind, int(np.count_nonzero(~valid)))
+            damage[Damage.CLAMPED, kind] += int(np.count_nonzero(~valid))
             result["end"] = np.where(valid, columns["end"], columns["start"]) + offset
         return result
 

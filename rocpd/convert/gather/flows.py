@@ -28,8 +28,8 @@ def launch_stacks(reader: RankReader, regions: Columns) -> Ints:
     """
     if not reader.selects("rocpd_region"):
         return regions["stack_id"]
-    whole = events(reader.whole(), "rocpd_region", ("id", "start", "end"))
-    launching = whole["id"][launches(whole["stack_id"], whole["start"], whole["end"])]
+    regions_of_all = events(reader.whole(), "rocpd_region", ("id", "start", "end"))
+    launching = regions_of_all["id"][launches(*(regions_of_all[name] for name in ("stack_id", "start", "end")))]
     return np.where(np.isin(regions["id"], launching), regions["stack_id"], NULL)
 
 

@@ -30,7 +30,7 @@ def allocations(context: Context) -> tuple[Slices, Counters]:
     rows = _read(context, context.reader, context.damage)
     # What is held within a window was partly allocated before it.
     unwindowed = replace(context.reader, tables=context.placement.unwindowed)
-    whole = _read(context, unwindowed, Damage()) if window else rows
+    all_rows = _read(context, unwindowed, Damage()) if window else rows
     text = context.events.strings.texts
     tracks = context.events.tracks
     scratch = per_id(rows["level"], lambda i: text[i] == SCRATCH)
@@ -58,7 +58,7 @@ def allocations(context: Context) -> tuple[Slices, Counters]:
             optional("stack_id", rows["stack_id"]),
         ),
     )
-    return slices, _within(_held(context, whole), window)
+    return slices, _within(_held(context, all_rows), window)
 
 
 def _read(context: Context, reader: RankReader, damage: Damage) -> Columns:
@@ -109,7 +109,7 @@ def _held(context: Context, rows: Columns) -> Counters:
         else:
             held[track] -= before
         points.append((track, time, held[track]))
-    context.damage.add(Damage.UNKNOWN_FREE, "frees", unknown)
+    context.damage[Damage.UNKNOWN_FREE, "frees"] += unknown
     table = np.array(points, np.int64).reshape(-1, 3).T
     return Counters(table[0], table[1], table[2].astype(np.float64))
 

@@ -52,7 +52,7 @@ def values(context: Context) -> Values:
     read = read_all(context.reader, _VALUES)
     (event, pmc), (value,) = read.numbers, read.reals
     keep = ~np.isnan(value) & (event != NULL)
-    context.damage.add(Damage.NO_VALUE, "values", len(keep) - int(np.count_nonzero(keep)))
+    context.damage[Damage.NO_VALUE, "values"] += int(np.count_nonzero(~keep))
     counter = per_id(pmc[keep], lambda i: known[i] if i in known else names.code(f"counter {i}"))
     return Values(event[keep], counter, value[keep], names, units)
 
@@ -107,8 +107,7 @@ def sample_counters(context: Context, read: Values, dispatches: Dispatches) -> l
     rows = events(context.reader, "rocpd_sample", ("track_id", "timestamp", "event_id"))
     _, of_dispatch = find_rows(dispatches.event, read.event)
     sample, of_sample = find_rows(rows["event_id"], read.event)
-    lost = int(np.count_nonzero(~of_dispatch & ~of_sample))
-    context.damage.add(Damage.NO_EVENT, "values", lost)
+    context.damage[Damage.NO_EVENT, "values"] += int(np.count_nonzero(~of_dispatch & ~of_sample))
     sample = sample[of_sample]
     points = {"start": rows["timestamp"][sample], "track": rows["track_id"][sample], "counter": read.counter[of_sample]}
     points["row"] = np.flatnonzero(of_sample)

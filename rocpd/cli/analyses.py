@@ -91,20 +91,20 @@ class TextDelivery:
     Args:
         analysis: its name.
         text: the format.
-        place: file; None: stdout.
+        target: file; None: stdout.
         force: replace an existing file.
     """
 
     analysis: str
     text: TextForm
-    place: Destination | None
+    target: Destination | None
     force: bool = False
 
     def write(self, session: Session, options: Options) -> None:
         """Write the text as it comes."""
         from rocpd.summary.reading import Reading
 
-        path = self.place.path(f"_{self.analysis}{self.text.ending}") if self.place else None
+        path = self.target.path(f"_{self.analysis}{self.text.ending}") if self.target else None
         texts = entries.load(self.text.home, f"format {self.text.name}")
         with tables.open_output(path, self.force) as out, progress(self.analysis, "ranks") as report:
             for text in texts(Reading(session, options, report)):
@@ -117,14 +117,14 @@ class Delivery:
 
     Args:
         form: format; None: as people read it.
-        place: files; None: stdout.
+        target: files; None: stdout.
         force: replace existing files.
         limit: most rows of a table on stdout.
         is_split: a file for each table, even where the format puts several on one page.
     """
 
     form: TableFormat | None
-    place: Destination | None
+    target: Destination | None
     force: bool = False
     limit: int = 0
     is_split: bool = False
@@ -136,21 +136,21 @@ class Delivery:
             summaries: the tables.
             names: what they are called, as far as that is known: no file is written when one of theirs exists.
         """
-        if self.place is None:
+        if self.target is None:
             with tables.open_output(None) as out:
                 self._write_together(summaries, out)
         elif self.form and self.form.is_page and not self.is_split:
-            with tables.open_output(self.place.path(self.form.ending), self.force) as out:
+            with tables.open_output(self.target.path(self.form.ending), self.force) as out:
                 self.form.write_page(_sheets(summaries), out)
         else:
             for name in names:
-                check_free(self._path(self.place, name, len(names) == 1), self.force)
+                check_free(self._path(self.target, name, len(names) == 1), self.force)
             for summary in summaries:
-                self._write_file(summary, self._path(self.place, summary.name, len(names) == 1))
+                self._write_file(summary, self._path(self.target, summary.name, len(names) == 1))
 
-    def _path(self, place: Destination, name: str, is_only: bool) -> Path:
-        usual = place.folder / f"{place.name}_{name}{tables.ending_of(self.form)}"
-        return place.path() if is_only and place.ending else usual
+    def _path(self, target: Destination, name: str, is_only: bool) -> Path:
+        usual = target.folder / f"{target.name}_{name}{tables.ending_of(self.form)}"
+        return target.path() if is_only and target.ending else usual
 
     def _write_file(self, summary: Summary, path: Path) -> None:
         if self.form and self.form.is_columnar:

@@ -1,4 +1,4 @@
-"""Owns everything said on stderr but progress: notes, errors with their hint, and the exit code they mean.
+"""Owns everything written to stderr but progress: notes, errors with their hint, and the exit code they mean.
 
 stdout belongs to data; nothing here writes to it.
 """
@@ -18,7 +18,6 @@ from rocpd.errors import Exit, RocpdError, UsageError
 
 INTERRUPTED = 130
 """What a shell gives for a command that Ctrl-C ended."""
-
 
 TERMINATED = 143
 """What a shell gives for a command that SIGTERM ended."""
@@ -77,8 +76,8 @@ def amount(number: int, noun: str) -> str:
 
 def report_written(path: Path, what: str = "", *, is_archive: bool = False) -> None:
     """Report that a file or folder was written, and its size; of an archive that of the folder that `path` is in."""
-    whole = path.parent if is_archive else path
-    files = (file for file in whole.rglob("*") if file.is_file()) if whole.is_dir() else (whole,)
+    output = path.parent if is_archive else path
+    files = (file for file in output.rglob("*") if file.is_file()) if output.is_dir() else (output,)
     size = float(sum(file.stat().st_size for file in files))
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000 or unit == "GB":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -44,6 +44,10 @@ class Inputs:
     def paths(self) -> list[str]:
         """All inputs, those of `-i` first."""
         return [*self.named, *self.words]
+
+    def only(self, paths: Iterable[str]) -> Inputs:
+        """Return the same with other inputs: some of the words were none."""
+        return replace(self, words=tuple(paths), named=())
 
 
 @dataclass(frozen=True)
@@ -132,8 +136,22 @@ class SelectionOptions(WindowOptions, FilterOptions):
         return offsets
 
     def connect(self, inputs: Inputs, execution: Execution) -> Session:
-        """Open inputs; what was not asked for does not count. Errors as `rocpd.connect`, `window` and `filters`."""
-        return connect(inputs.paths, self, execution, inputs.skip_bad)
+        """Open inputs with what the command line says of them. Errors as `rocpd.connect`, `window` and `filters`."""
+        from rocpd.cli.diagnostics import note
+        from rocpd.session import connect
+
+        window, filters, offsets = self.window(), self.filters(), self.clock_offsets()
+        return connect(
+            inputs.paths,
+            skip_bad=inputs.skip_bad,
+            align=self.align,
+            clock_offsets=offsets,
+            window=window,
+            filters=filters,
+            client=execution.cluster(),
+            jobs=execution.jobs or None,
+            on_note=note,
+        )
 
 
 @dataclass(frozen=True)
@@ -216,25 +234,6 @@ class OutputOptions:
     def destination(self, endings: Iterable[str], default: str = "out") -> output.Destination:
         """Return where outputs go, as `rocpd.output.destination`."""
         return output.destination(self.name, self.folder, endings, default)
-
-
-def connect(paths: list[str], selection: SelectionOptions, execution: Execution, skip_bad: bool = False) -> Session:
-    """Open inputs with what the command line says of them. Errors as `rocpd.connect`, `window` and `filters`."""
-    from rocpd.cli.diagnostics import note
-    from rocpd.session import connect as open_session
-
-    window, filters, offsets = selection.window(), selection.filters(), selection.clock_offsets()
-    return open_session(
-        paths,
-        skip_bad=skip_bad,
-        align=selection.align,
-        clock_offsets=offsets,
-        window=window,
-        filters=filters,
-        client=execution.cluster(),
-        jobs=execution.jobs or None,
-        on_note=note,
-    )
 
 
 def _truth(inclusive: str) -> bool:

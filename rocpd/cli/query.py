@@ -10,7 +10,7 @@ from typing import Annotated, TextIO
 
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import note
-from rocpd.cli.options import Inputs, OutputOptions, SelectionOptions, SqlExecution, connect
+from rocpd.cli.options import Inputs, OutputOptions, SelectionOptions, SqlExecution
 from rocpd.cli.progress import clear_bars, progress
 from rocpd.cli.words import check_sql, split_sql
 from rocpd.errors import UsageError
@@ -60,7 +60,7 @@ def query(
     script = _read_script(asked.script) if asked.script else ""
     form, path = tables.format_and_path(asked.format, output)
     with (
-        connect(paths, selection, execution, inputs.skip_bad) as session,
+        selection.connect(inputs.only(paths), execution) as session,
         tables.open_output(path, output.force) as out,
     ):
         results = 0

@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 import sys
-
-
-def rocpd2csv() -> None:
-    """Run `rocpd convert --output-format csv` with the arguments of the process."""
-    _run("convert", "--output-format", "csv")
-
-
-def rocpd2pftrace() -> None:
-    """Run `rocpd convert --output-format pftrace` with the arguments of the process."""
-    _run("convert", "--output-format", "pftrace")
-
-
-def rocpd2otf2() -> None:
-    """Run `rocpd convert --output-format otf2` with the arguments of the process."""
-    _run("convert", "--output-format", "otf2")
-
-
-def rocpd2summary() -> None:
-    """Run `rocpd summary` with the arguments of the process."""
-    _run("summary")
+from functools import partial
 
 
 def _run(*words: str) -> None:
     from rocpd.cli import run
 
     sys.exit(run([*words, *sys.argv[1:]]))
+
+
+rocpd2csv = partial(_run, "convert", "--output-format", "csv")
+rocpd2pftrace = partial(_run, "convert", "--output-format", "pftrace")
+rocpd2otf2 = partial(_run, "convert", "--output-format", "otf2")
+rocpd2summary = partial(_run, "summary")

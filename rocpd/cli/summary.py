@@ -10,7 +10,7 @@ from rocpd import entries
 from rocpd.cli import tables
 from rocpd.cli.analyses import Delivery, TextDelivery, amds_tables, run_analyses
 from rocpd.cli.build import Asked, also_takes
-from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions, connect
+from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions
 from rocpd.cli.words import split_names
 from rocpd.errors import UsageError
 from rocpd.option import Heading, Option
@@ -151,7 +151,7 @@ def summary(
         asked.refuse_taken(check_options(names or TOTALS, asked.given, analyses))
     options = Options(chosen.by, chosen.kernel_names, **asked.fields(Options))
     delivery = _delivery(chosen, output, names, analyses)
-    with connect(paths, selection, execution, inputs.skip_bad) as session:
+    with selection.connect(inputs.only(paths), execution) as session:
         if chosen.list_categories:
             _list_categories(session)
         elif isinstance(delivery, TextDelivery):
@@ -177,12 +177,12 @@ def _delivery(
         analysis, text = texts[name]
         if list(names) != [analysis]:
             raise UsageError(f"--format {name} is a format of {analysis}", f"rocpd summary {analysis} --format {name}")
-        place = output.destination([text.ending]) if output.is_asked else None
-        return TextDelivery(analysis, text, place, output.force)
+        target = output.destination([text.ending]) if output.is_asked else None
+        return TextDelivery(analysis, text, target, output.force)
     form = tables.find_format(name, of_analyses=True, further=texts)
     to_files = output.is_asked or (form is not None and (form.is_columnar or not names))
-    place = output.destination([tables.ending_of(form)]) if to_files else None
-    return Delivery(form, place, output.force, chosen.limit, is_split=not names)
+    target = output.destination([tables.ending_of(form)]) if to_files else None
+    return Delivery(form, target, output.force, chosen.limit, is_split=not names)
 
 
 def _write(columns: Sequence[str], rows: Iterator[Row]) -> None:

@@ -28,14 +28,13 @@ from rocpd.simulator import samples
 from rocpd.simulator.identity import Identity, queue_of
 from rocpd.simulator.kernels import KERNEL_IDS, KERNELS
 from rocpd.simulator.script import COPY, address
-from rocpd.simulator.template import Allocation, Copy, Dispatch, Template, Time
+from rocpd.simulator.template import Allocation, Copy, Dispatch, Sample, Template, Time
 
 _COPY_NAMES = {
     "HD": "MEMORY_COPY_HOST_TO_DEVICE",
     "DH": "MEMORY_COPY_DEVICE_TO_HOST",
     "DD": "MEMORY_COPY_DEVICE_TO_DEVICE",
 }
-_COPY_JITTER, _ALLOCATION_JITTER = 0.1, 0.3
 _HOST_ADDRESS, _DEVICE_ADDRESS = 0x7F2B80000000, 0x7F2A40000000
 _NO_CALL = -1  # index of the launching or enclosing region where there is none
 
@@ -56,7 +55,7 @@ class TemplateColumns:
 
     def __init__(self, template: Template, trace: TraceWriter, ids: Identity, words: dict[str, str]) -> None:
         kinds = _kinds(template, ids)
-        counts = [len(rows) for rows in _rows_by_kind(template)]
+        counts = [len(rows) for rows in template.kinds]
         ends = np.cumsum(counts).tolist()
         self.rows = ends[-1]
         self.regions = len(template.regions)
@@ -65,27 +64,15 @@ class TemplateColumns:
         self.events = _numbered(_joined(kinds, counts), trace)
         self.kinds = [_numbered(kind, trace) for kind in kinds]
         self.changing = [i for i, text in enumerate(values_of(self.events.message, 0)) if text and "{step}" in text]
-        self._set_times(template)
-        self._set_values(template)
+        rows = [row for kind in template.kinds for row in kind]
+        self.start, self.end = Points([row.start for row in rows]), Points([row.end for row in rows])
+        self.jitter = np.array([row.jitter for row in rows])
+        self._set_values(rows)
         self._set_arguments(template, words)
 
-    def _set_times(self, t: Template) -> None:
-        spans: list[Any] = [*t.regions, *t.dispatches, *t.copies, *t.allocations, *t.graphs]
-        points = [s.at for s in t.samples]
-        self.start = Points([*(span.start for span in spans), *points])
-        self.end = Points([*(span.end for span in spans), *points])
-        jitter = [*(r.jitter for r in t.regions), *(d.jitter for d in t.dispatches)]
-        jitter += [_COPY_JITTER] * len(t.copies) + [_ALLOCATION_JITTER] * len(t.allocations)
-        self.jitter = np.array(jitter + [0.0] * (len(t.graphs) + len(t.samples)))
-
-    def _set_values(self, t: Template) -> None:
-        first = len(t.regions)
-        cells = [(first + i, n) for i, d in enumerate(t.dispatches) if d.counted for n in range(len(samples.HARDWARE))]
-        first = self.rows - len(t.samples)
-        cells += [
-            (first + i, len(samples.HARDWARE) + s.track) for i, s in enumerate(t.samples) if s.track != samples.MARK
-        ]
-        counters = [(*samples.HARDWARE, *samples.SAMPLED)[n] for _, n in cells]
+    def _set_values(self, rows: Sequence[Any]) -> None:
+        cells = [(i, n) for i, row in enumerate(rows) for n in _counters_of(row)]
+        counters = [samples.COUNTERS[n] for _, n in cells]
         self.value_rows = np.array([row for row, _ in cells], dtype=np.int64)
         self.value_pmc = [n + 1 for _, n in cells]
         self.value_typical = np.array([c.typical for c in counters])
@@ -99,8 +86,13 @@ class TemplateColumns:
         self.args = _columns(rows)
 
 
-def _rows_by_kind(t: Template) -> list[list[Any]]:
-    return [list(rows) for rows in (t.regions, t.dispatches, t.copies, t.allocations, t.graphs, t.samples)]
+def _counters_of(row: object) -> range:
+    """Return the numbers of the counters that have a value in a row."""
+    if isinstance(row, Dispatch) and row.counted:
+        return range(len(samples.HARDWARE))
+    if isinstance(row, Sample) and row.track != samples.MARK:
+        return range(len(samples.HARDWARE) + row.track, len(samples.HARDWARE) + row.track + 1)
+    return range(0)
 
 
 def _kinds(t: Template, ids: Identity) -> tuple[Batch, ...]:
@@ -114,7 +106,16 @@ def _kinds(t: Template, ids: Identity) -> tuple[Batch, ...]:
 
     callers = [a.launcher for a in t.allocations]
     return (
-        Regions(**common(t.regions), name=[r.name for r in t.regions], event=_of_regions(t)),
+        Regions(
+            **common(t.regions),
+            name=[r.name for r in t.regions],
+            event=Events(
+                category=[r.category for r in t.regions],
+                stack_id=range(len(t.regions)),
+                parent_stack_id=[r.parent for r in t.regions],
+                message=[r.text for r in t.regions],
+            ),
+        ),
         KernelDispatches(**launched(t.dispatches), **_columns([_dispatch(d, ids) for d in t.dispatches])),
         MemoryCopies(**launched(t.copies), **_columns([_copy(c, ids) for c in t.copies])),
         MemoryAllocations(
@@ -130,15 +131,6 @@ def _kinds(t: Template, ids: Identity) -> tuple[Batch, ...]:
             kernel_dispatch_count=[g.count for g in t.graphs],
         ),
         Samples(track_id=[s.track + 1 for s in t.samples], event=_of_samples(t)),
-    )
-
-
-def _of_regions(t: Template) -> Events:
-    return Events(
-        category=[r.category for r in t.regions],
-        stack_id=range(len(t.regions)),
-        parent_stack_id=[r.parent for r in t.regions],
-        message=[r.text for r in t.regions],
     )
 
 

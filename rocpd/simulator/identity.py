@@ -5,11 +5,12 @@ Writes no events; code objects and kernel symbols are next door, in `symbols`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from rocpd.schema.trace.infos import (
     AgentInfo,
-    CounterInfo,
     NodeInfo,
     ProcessInfo,
     QueueInfo,
@@ -19,11 +20,13 @@ from rocpd.schema.trace.infos import (
 )
 from rocpd.schema.trace.writer import Sink, TraceWriter
 from rocpd.simulator import hardware, samples
-from rocpd.simulator.job_plan import NodeClock, RankPlan
+from rocpd.simulator.job_plan import JobPlan, NodeClock, RankPlan
+from rocpd.simulator.profiles import PROFILE_TABLE
 
 _STREAMS = 5
 _QUEUES = (16, 17, 18)
 _THREADS = ("main", "worker", "loader")
+_EXIT_ROOM = 90_000_000  # from the end of the last step to the end of the process [ns]
 
 
 @dataclass(frozen=True)
@@ -33,16 +36,6 @@ class Identity:
     pid: int
     tids: tuple[int, int, int]
     gpu: int
-
-
-@dataclass(frozen=True)
-class Life:
-    """What a process runs: its command line, the ranks of the job, start and end on the node's clock [ns]."""
-
-    command: str
-    ranks: int
-    start: int
-    end: int
 
 
 def queue_of(stream: int) -> int:
@@ -55,10 +48,10 @@ def identity_of(rank: RankPlan) -> Identity:
     return Identity(rank.pid, (rank.pid, rank.pid + 3, rank.pid + 5), hardware.own_gpu(rank.local_rank))
 
 
-def open_trace(sink: Sink, rank: RankPlan, node: NodeClock, life: Life) -> TraceWriter:
+def open_trace(sink: Sink, job: JobPlan, rank: RankPlan) -> TraceWriter:
     """Write who the rank is and what it runs on."""
     ids = identity_of(rank)
-    trace = TraceWriter(sink, _node(node), _process(rank, node, life))
+    trace = TraceWriter(sink, _node(job.nodes[rank.node]), _process(job, rank))
     for tid, name in zip(ids.tids, _THREADS, strict=True):
         trace.register(ThreadInfo(tid, name=name))
     for index in range(hardware.CPUS + hardware.GPUS):
@@ -68,8 +61,8 @@ def open_trace(sink: Sink, rank: RankPlan, node: NodeClock, life: Life) -> Trace
         trace.register(QueueInfo(queue, name=f"Queue {number}"))
     for stream in range(_STREAMS):
         trace.register(StreamInfo(stream))
-    for index in range(len(samples.HARDWARE) + len(samples.SAMPLED)):
-        trace.register(_counter(index, ids.gpu))
+    for code, counter in enumerate(samples.COUNTERS, 1):
+        trace.register(replace(counter.info, agent_id=ids.gpu, event_code=code))
     for index, name in enumerate(samples.TRACKS):
         trace.register(TrackInfo(name=name, tid=ids.tids[0] if index == samples.MARK else None))
     return trace
@@ -88,53 +81,33 @@ def _node(node: NodeClock) -> NodeInfo:
     )
 
 
-def _process(rank: RankPlan, node: NodeClock, life: Life) -> ProcessInfo:
-    ranks = (rank.number, life.ranks, rank.local_rank, rank.local_size)
+def _process(job: JobPlan, rank: RankPlan) -> ProcessInfo:
+    node = job.nodes[rank.node]
+    start, end = node.local(np.array([rank.start_ns, job.timing.end[rank.number] + _EXIT_ROOM])).tolist()
+    facts = {"hostname": node.hostname, "ranks": job.options.ranks, "rank": rank.number, "pid": rank.pid}
+    facts |= {"local_rank": rank.local_rank, "local_size": rank.local_size}
     return ProcessInfo(
         rank.pid,
         ppid=1,
-        init=life.start,
-        fini=life.end,
-        start=life.start,
-        end=life.end,
-        command=life.command,
-        environment=hardware.environment_json(node.hostname, *ranks),
-        extdata=hardware.configuration_json(node.hostname, rank.pid),
+        init=start,
+        fini=end,
+        start=start,
+        end=end,
+        command=PROFILE_TABLE[job.options.profile].command,
+        environment=hardware.filled_in("environment", facts),
+        extdata=hardware.filled_in("configuration", facts),
     )
 
 
 def _agent(index: int) -> AgentInfo:
-    gpu = hardware.is_gpu(index)
-    product = hardware.GPU_NAME if gpu else hardware.CPU_NAME
+    facts = hardware.agent(index)
     return AgentInfo(
         index,
-        type="GPU" if gpu else "CPU",
+        type="GPU" if index >= hardware.CPUS else "CPU",
         logical_index=index,
-        type_index=index - hardware.CPUS if gpu else index,
-        uuid=hardware.device_id(index),
-        name=hardware.GPU_ARCH if gpu else hardware.CPU_NAME,
-        model_name="ip discovery" if gpu else "",
-        vendor_name="AMD" if gpu else "CPU",
-        product_name=product,
-        user_name=product,
-        extdata=hardware.agent_json(index),
-    )
-
-
-def _counter(index: int, gpu: int) -> CounterInfo:
-    counter = (*samples.HARDWARE, *samples.SAMPLED)[index]
-    return CounterInfo(
-        agent_id=gpu,
-        target_arch="GPU",
-        event_code=index + 1,
-        instance_id=0,
-        name=counter.name,
-        description=counter.description,
-        component="rocprofiler-sdk" if index < len(samples.HARDWARE) else "rocm_smi",
-        units=counter.units,
-        value_type=counter.value_type,
-        block=counter.block,
-        expression=counter.expression,
-        is_constant=0,
-        is_derived=int(bool(counter.expression)),
+        type_index=facts["logical_node_type_id"],
+        uuid=facts["device_id"],
+        user_name=facts["product_name"],
+        extdata=hardware.compact(facts),
+        **{name: facts[name] for name in ("name", "model_name", "vendor_name", "product_name")},
     )

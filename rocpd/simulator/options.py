@@ -31,20 +31,7 @@ DEFAULT_STEPS = 10
 
 @dataclass(frozen=True)
 class JobOptions:
-    """What to simulate.
-
-    Args:
-        out: folder for the files; made when missing.
-        ranks: processes, one file and one GPU each.
-        nodes: machines, each with its own clock; ranks are dealt to them in blocks.
-        steps: training steps (solver iterations); `events_per_rank` takes precedence.
-        seed: 0 or more; equal options give equal rows in every table.
-        profile: one of `PROFILES`.
-        events_per_rank: kernel dispatches and regions of one rank, roughly; None: as `steps` gives.
-        faults: damage the files in the ways that real ones are damaged.
-        force: replace existing files.
-        version: schema version to write; with `faults` the ranks differ and this is ignored.
-    """
+    """What to simulate: the arguments of `rocpd.simulate`, which says what each means."""
 
     out: Annotated[
         Path,

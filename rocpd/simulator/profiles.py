@@ -57,35 +57,16 @@ class WorkProfile:
 
 
 _BLOCK = ("norm", "gemm_nt", "attention", "gemm_nt", "add", "norm", "gemm_nt", "silu", "gemm_nn", "add")
-_BLOCK_BWD = (
-    "gemm_nn",
-    "gemm_tn@2",
-    "silu",
-    "gemm_nn",
-    "gemm_tn@2",
-    "norm_bwd",
-    "add",
-    "gemm_nn",
-    "gemm_tn@2",
-    "attention_bwd",
-    "gemm_nn",
-    "gemm_tn@2",
-    "norm_bwd",
-    "add",
-)
+_MLP_BWD = ("gemm_nn", "gemm_tn@2", "silu", "gemm_nn", "gemm_tn@2", "norm_bwd", "add")
+_ATTENTION_BWD = ("gemm_nn", "gemm_tn@2", "attention_bwd", "gemm_nn", "gemm_tn@2", "norm_bwd", "add")
 _LAYERS = 3
 
 
 def _llm() -> WorkProfile:
     forward = tuple(Layer(f"layer {i}", _BLOCK) for i in range(_LAYERS))
+    block = (*_MLP_BWD, *_ATTENTION_BWD)
     backward = tuple(
-        StepPhase(
-            "backward",
-            1,
-            (Layer(f"layer {i} backward", _BLOCK_BWD),),
-            reduce=218 * MIB,
-            waits=i == 0,
-        )
+        StepPhase("backward", 1, (Layer(f"layer {i} backward", block),), reduce=218 * MIB, waits=i == 0)
         for i in reversed(range(_LAYERS))
     )
     optimizer = StepPhase("optimizer", 0, (Layer("", ("adam", "adam", "fill", "sum")),), (("DD", 64 * MIB), ("DH", 4)))

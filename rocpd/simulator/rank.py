@@ -10,15 +10,12 @@ from rocpd.schema.trace.writer import TraceWriter
 from rocpd.schema.write import Writer, create
 from rocpd.simulator import faults, layout
 from rocpd.simulator.columns import TemplateColumns
-from rocpd.simulator.identity import Life, identity_of, open_trace
+from rocpd.simulator.identity import identity_of, open_trace
 from rocpd.simulator.job_plan import JobPlan, RankPlan
-from rocpd.simulator.profiles import PROFILE_TABLE
 from rocpd.simulator.stamp import Stamp, StepBatch
 from rocpd.simulator.symbols import write_symbols
 from rocpd.simulator.template import Template
 from rocpd.types import Ints
-
-_EXIT_ROOM = 90_000_000  # from the end of the last step to the end of the process [ns]
 
 
 def write_rank(path: Path, job: JobPlan, rank: RankPlan) -> None:
@@ -36,22 +33,15 @@ def write_rank(path: Path, job: JobPlan, rank: RankPlan) -> None:
 
 
 def _fill(file: Writer, job: JobPlan, rank: RankPlan) -> None:
-    node = job.nodes[rank.node]
-    start, end = (int(t) for t in node.local(np.array([rank.start_ns, job.timing.end[rank.number] + _EXIT_ROOM])))
-    life = Life(PROFILE_TABLE[job.options.profile].command, job.options.ranks, start, end)
-    trace = open_trace(file, rank, node, life)
+    trace = open_trace(file, job, rank)
     write_symbols(trace, identity_of(rank))
     if rank.empty:
         return
-    stamp = Stamp(trace, node, np.random.default_rng([job.options.seed, 2, rank.number]))
+    stamp = Stamp(trace, job.nodes[rank.node], np.random.default_rng([job.options.seed, 2, rank.number]))
     profile = job.options.profile
     _once(stamp, _columns(layout.setup(profile), trace, job, rank), rank.start_ns + 4_000_000)
-    _steps(
-        stamp,
-        [_columns(layout.step(profile, special), trace, job, rank) for special in (False, True)],
-        job,
-        rank,
-    )
+    steps = [_columns(layout.step(profile, special), trace, job, rank) for special in (False, True)]
+    _steps(stamp, steps, job, rank)
     _once(stamp, _columns(layout.teardown(profile), trace, job, rank), int(job.timing.end[rank.number]))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from rocpd.schema.trace.infos import CodeObjectInfo, KernelInfo
@@ -43,7 +42,7 @@ def _code_object(ids: Identity, number: int) -> CodeObjectInfo:
         number,
         agent_id=ids.gpu,
         storage_type="FILE" if in_file else "MEMORY",
-        extdata=_json(described | {"storage_type": 1 if in_file else 2} | memory),
+        extdata=hardware.compact(described | {"storage_type": 1 if in_file else 2} | memory),
         **load,
     )
 
@@ -66,7 +65,11 @@ def _symbol(number: int, kernel: Kernel) -> KernelInfo:
     described = {"size": 88, "kernel_id": number, "code_object_id": code_object, "kernel_name": symbol, **sizes}
     described |= {"kernel_code_entry_byte_offset": entry, "kernel_address": {"handle": address + entry}}
     described |= {"formatted_kernel_name": kernel.display, **_demangled(kernel)}
-    names: dict[str, Any] = {"kernel_name": symbol, "display_name": kernel.display, "extdata": _json(described)}
+    names: dict[str, Any] = {
+        "kernel_name": symbol,
+        "display_name": kernel.display,
+        "extdata": hardware.compact(described),
+    }
     return KernelInfo(number, code_object_id=code_object, **names, **sizes)
 
 
@@ -76,7 +79,3 @@ def _demangled(kernel: Kernel) -> dict[str, str]:
         symbol = f"{kernel.mangled}.kd"
         return {"demangled_kernel_name": symbol, "truncated_kernel_name": symbol}
     return {"demangled_kernel_name": f"{kernel.display} [clone .kd]", "truncated_kernel_name": kernel.truncated}
-
-
-def _json(facts: dict[str, Any]) -> str:
-    return json.dumps(facts, separators=(",", ":"))

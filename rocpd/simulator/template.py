@@ -5,8 +5,9 @@ A template is laid out once and stamped out for every step. Holds no clock, no r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 
 class Time(NamedTuple):
@@ -39,7 +40,7 @@ class Arg(NamedTuple):
 class HostRegion:
     """An API call or marker range.
 
-    `parent` is the index of the enclosing region or -1; `jitter` by what part it may end earlier.
+    `parent` is the index of the enclosing region or -1; `jitter` by what part, at most, it ends earlier.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Copy:
     marker: str
     start: Time
     end: Time
+    jitter: ClassVar[float] = 0.1
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ class Allocation:
     launcher: int
     start: Time
     end: Time
+    jitter: ClassVar[float] = 0.3
 
 
 @dataclass(frozen=True)
@@ -104,8 +107,14 @@ class Sample:
     """A point on track `track` (index into `samples.TRACKS`); `text` is the message of a mark."""
 
     track: int
-    at: Time
+    start: Time
     text: str | None = None
+    jitter: ClassVar[float] = 0.0
+
+    @property
+    def end(self) -> Time:
+        """A point has no length."""
+        return self.start
 
 
 @dataclass(frozen=True)
@@ -118,6 +127,7 @@ class Graph:
     launcher: int
     start: Time
     end: Time
+    jitter: ClassVar[float] = 0.0
 
 
 @dataclass
@@ -137,6 +147,11 @@ class Template:
     nominal: list[int] = field(default_factory=list)
     reduce: list[int] = field(default_factory=list)
     waits: list[bool] = field(default_factory=list)
+
+    @property
+    def kinds(self) -> tuple[Sequence[Any], ...]:
+        """The rows of each kind, in the order in which a step is written."""
+        return self.regions, self.dispatches, self.copies, self.allocations, self.graphs, self.samples
 
     @property
     def events(self) -> int:

@@ -168,7 +168,7 @@ def _regions(reading: RankReading, names: Names) -> _Regions:
 
 
 def _rows(key: Key, tree: Node, names: Names, is_lane: bool) -> Iterator[Row]:
-    whole = sum(node.cpu for node in tree.below.values())
+    total_cpu = sum(node.cpu for node in tree.below.values())
     nodes = _from_the_top(tree, names)
     gpu = [node.gpu for _, _, _, node in nodes]
     for index in reversed(range(len(nodes))):
@@ -176,8 +176,8 @@ def _rows(key: Key, tree: Node, names: Names, is_lane: bool) -> Iterator[Row]:
         if parent is not None:
             gpu[parent - 1] += gpu[index]
     for number, (parent, depth, name, node) in enumerate(nodes, 1):
-        share = node.cpu * 100 / whole if whole else None
-        cpu = (None, None, None) if is_lane else (node.calls, node.cpu, node.own)
+        share = node.cpu * 100 / total_cpu if total_cpu else None
+        cpu = (None, None, None) if is_lane else (node.calls, node.cpu, node.cpu_self)
         yield (*key, number, parent, depth, names.texts[name], *cpu, gpu[number - 1], node.gpu, share)
 
 

@@ -26,13 +26,13 @@ class Node:
     Args:
         calls: ranges.
         cpu: their time, that of ranges inside included [ns].
-        own: their time outside of ranges inside them [ns].
+        cpu_self: their time outside of ranges inside them [ns].
         gpu: time of the operations that they launched themselves [ns].
     """
 
     calls: int = 0
     cpu: int = 0
-    own: int = 0
+    cpu_self: int = 0
     gpu: int = 0
     below: dict[int, Node] = field(default_factory=dict)
 
@@ -71,11 +71,11 @@ def grow(root: Node, ranges: Iterable[Range]) -> None:
         length = end - start
         node.calls += 1
         node.cpu += length
-        node.own += length
+        node.cpu_self += length
         node.gpu += gpu
         if outer is not None and end > outer.covered:
             # Neighbours may overlap each other: time that both cover is taken from the outer range once.
-            outer.node.own -= end - max(start, outer.covered)
+            outer.node.cpu_self -= end - max(start, outer.covered)
             outer.covered = end
         if length:
             opened.append(_Open(node, end, start))
@@ -87,7 +87,7 @@ def flat(root: Node) -> Flat:
     waiting = [(-1, name, node) for name, node in reversed(root.below.items())]
     while waiting:
         above, name, node = waiting.pop()
-        rows.append((above, name, node.calls, node.cpu, node.own, node.gpu))
+        rows.append((above, name, node.calls, node.cpu, node.cpu_self, node.gpu))
         waiting += [(len(rows) - 1, name, below) for name, below in reversed(node.below.items())]
     return rows
 
@@ -95,11 +95,11 @@ def flat(root: Node) -> Flat:
 def graft(root: Node, rows: Flat, codes: Sequence[int]) -> None:
     """Add a tree that became rows to another; `codes` are the other's numbers of its names."""
     nodes: list[Node] = []
-    for above, name, calls, cpu, own, gpu in rows:
+    for above, name, calls, cpu, cpu_self, gpu in rows:
         node = (root if above < 0 else nodes[above]).child(codes[name])
         node.calls += calls
         node.cpu += cpu
-        node.own += own
+        node.cpu_self += cpu_self
         node.gpu += gpu
         nodes.append(node)
 

@@ -1,4 +1,4 @@
-"""Owns collectives: communication kernels matched across ranks, and who made whom wait.
+"""Collectives: communication kernels matched across ranks, and who made whom wait.
 
 All ranks end a collective together, so the rank that spends least time in it came last, and what another spends
 beyond that it waited. Durations alone are compared: clocks of different machines need not agree.
@@ -9,13 +9,13 @@ name it by a word that all ranks share. An address means something in its own pr
 not traced have none: these go by stream. Their groups are inferred:
 
 1. Agents are of one group when they ran equally many kernels of the name, for communicators of equal size where it is
-   known. Of several communicators with equal numbers the i-th that an agent began with is the i-th of the others.
+   known. Of several communicators with equal numbers the i-th that an agent started with is the i-th of the others.
 2. On one clock they also have to run at the same time, in nine of ten collectives: a barrier has all of them inside.
    This tells groups apart that do equally much. Ranks on different clocks are one group unless that shows several.
 3. A group that is larger than its communicator, or whose members don't all overlap, is not matched at all, nor is an
-   agent that is alone: how many kernels that concerns is told.
+   agent that is alone: how many kernels that concerns is reported.
 
-Groups in step look like one where the size of their communicators is not known: what is taken for a group is told.
+Groups in step look like one where the size of their communicators is not known: what is taken for a group is reported.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rocpd.federate.open.identify import Rank
 from rocpd.read.groups import grouped
+from rocpd.read.ids import per_id
 from rocpd.read.names import Names, as_text
 from rocpd.summary.communicators import communicators
 from rocpd.summary.kernel_categories import Categories, split
 from rocpd.summary.ops import Ops, read_ops
 from rocpd.summary.options import By
-from rocpd.summary.reading import Key, RankReading, order_of
+from rocpd.summary.reading import Key, RankReading, key_of, order_of
 from rocpd.types import NULL, Ints, Row
 
 _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]+|\(nil\)|\(null\)")
@@ -74,60 +76,56 @@ class Channel:
         return len(self.start)
 
 
-def channels(mine: RankReading, ops: Ops, names: Names, categories: Categories) -> list[Channel]:
-    """Give the communication kernels of a rank; `ops` are the operations that count."""
+def channels_of(reading: RankReading, ops: Ops, names: Names, categories: Categories) -> list[Channel]:
+    """Return the communication kernels of a rank; `ops` are the operations that count."""
     counted = split(ops, categories, names)["communication"]
     if not len(counted):
         return []
-    whole = _whole(mine, ops, names)
-    whole = whole.take(split(whole, categories, names)["communication"])
-    whole = whole.take(np.lexsort((whole.row, whole.start)))
-    named, sizes = communicators(mine.reader.whole(), whole.row)
+    every = read_ops(reading.whole(), names) if reading.reader.tables.only else ops
+    every = every.take(split(every, categories, names)["communication"])
+    every = every.take(np.lexsort((every.row, every.start)))
+    named, sizes = communicators(reading.reader.whole(), every.row)
     words = Names()
-    codes = np.array([words.code(as_text(named.get(row))) for row in whole.row.tolist()], np.int64)
-    streams = np.where(codes == words.code(None), whole.stream, NULL)
+    codes = np.array([words.code(as_text(named.get(row))) for row in every.row.tolist()], np.int64)
+    streams = np.where(codes == words.code(None), every.stream, NULL)
     by_row = counted[np.argsort(ops.row[counted])]
-    found = []
-    for (name, agent, code, _), places in grouped([whole.name, whole.agent, codes, streams]):
-        own = whole.take(places)
-        at = np.minimum(np.searchsorted(ops.row[by_row], own.row), len(by_row) - 1)
-        numbers = np.flatnonzero(ops.row[by_row][at] == own.row)
+    channels = []
+    for (name, agent, code, _), rows in grouped([every.name, every.agent, codes, streams]):
+        kernels = every.take(rows)
+        at = np.minimum(np.searchsorted(ops.row[by_row], kernels.row), len(by_row) - 1)
+        numbers = np.flatnonzero(ops.row[by_row][at] == kernels.row)
         word = words.texts[code]
-        found.append(
+        channels.append(
             Channel(
                 names.texts[name],
-                mine.rank.number,
+                reading.rank.number,
                 agent,
                 None if word is None or _ADDRESS.fullmatch(word) else word,
                 sizes.get(word) if word else None,
-                own.start,
-                own.end,
+                kernels.start,
+                kernels.end,
                 numbers,
                 ops.duration[by_row[at[numbers]]],
-                own.stream[numbers],
+                kernels.stream[numbers],
             )
         )
-    return found
-
-
-def _whole(mine: RankReading, ops: Ops, names: Names) -> Ops:
-    return read_ops(mine.whole(), names) if mine.reader.tables.only else ops
+    return channels
 
 
 Group = tuple[Channel, ...]
 """Channels of one communicator: the n-th kernels of all of them are one collective."""
 
 
-def match(found: Iterable[Channel], clocks: Mapping[int, int]) -> tuple[list[Group], int]:
-    """Put channels into groups; also give how many kernels that count are in none.
+def match(channels: Iterable[Channel], clocks: Mapping[int, int]) -> tuple[list[Group], int]:
+    """Put channels into groups; also return how many kernels that count are in none.
 
     Args:
-        found: channels of all ranks.
+        channels: those of all ranks.
         clocks: rank -> number of its clock.
     """
     alike: dict[tuple[object, ...], list[Channel]] = {}
     seen: Counter[tuple[object, ...]] = Counter()
-    every = sorted(found, key=lambda c: (c.rank, c.agent, int(c.start[0])))
+    every = sorted(channels, key=lambda c: (c.rank, c.agent, int(c.start[0])))
     for channel in every:
         kind = (channel.name, len(channel), channel.communicator, channel.size)
         ordinal = seen[channel.rank, channel.agent, kind]
@@ -139,14 +137,14 @@ def match(found: Iterable[Channel], clocks: Mapping[int, int]) -> tuple[list[Gro
 
 
 def _groups(members: Sequence[Channel], clocks: Mapping[int, int]) -> Iterator[Group]:
-    """Tell apart the groups of channels with equally many kernels."""
+    """Yield the groups among channels with equally many kernels."""
     size = members[0].size
     by_clock: dict[int, list[Channel]] = {}
     for member in members:
         by_clock.setdefault(clocks.get(member.rank, -1), []).append(member)
-    parts = [part for own in by_clock.values() for part in _together(own)]
-    whole = len(parts) == len(by_clock) and sum(map(len, parts)) == len(members)
-    if whole or members[0].communicator is not None:
+    parts = [part for on_clock in by_clock.values() for part in _together(on_clock)]
+    is_one_per_clock = len(parts) == len(by_clock) and sum(map(len, parts)) == len(members)
+    if is_one_per_clock or members[0].communicator is not None:
         parts = [tuple(members)]
     elif len(by_clock) > 1:  # which group of one machine belongs to which of another, nobody knows
         parts = [part for part in parts if len(part) == size]
@@ -164,7 +162,7 @@ def _together(members: Sequence[Channel]) -> list[Group]:
         for b in range(a):
             near[a, b] = near[b, a] = _overlap(np.maximum(start[a], start[b]), np.minimum(end[a], end[b]))
     parts = Counter(tuple(np.flatnonzero(row).tolist()) for row in near)
-    return [tuple(members[place] for place in part) for part, times in sorted(parts.items()) if times == len(part)]
+    return [tuple(members[row] for row in part) for part, times in sorted(parts.items()) if times == len(part)]
 
 
 def _overlap(latest: Ints, earliest: Ints) -> bool:
@@ -178,7 +176,7 @@ class _Block(NamedTuple):
         numbers: which collectives.
         times: how long each member was in it [ns], -1 where it did not count.
         who: code of what the member counts for.
-        late: row of the member that came last: the one with the least time; of equals the first.
+        late: row of the member that came last: the one with the least time; of equal ones the first.
     """
 
     numbers: Ints
@@ -189,27 +187,23 @@ class _Block(NamedTuple):
 
 @dataclass
 class Waiting:
-    """Who waits for whom in the collectives of all groups. Who that is, ranks, hosts, agents or streams, says `by`.
+    """Who waits for whom in the collectives of all groups, by rank, host, agent or stream.
 
     Args:
         by: what is compared.
-        hosts: rank -> its host.
+        ranks: the ranks by their numbers.
         rows: those of the table of collectives.
         pairs: (who waits, for whom) -> in how many collectives, how long in all and at most [ns].
         took_part: in how many collectives each was.
         last: how often it came last.
-        caused: how long others waited for it [ns].
-        own: how long it waited for others [ns].
     """
 
     by: By
-    hosts: Mapping[int, str | None]
+    ranks: Mapping[int, Rank]
     rows: list[Row] = field(default_factory=list)
     pairs: dict[tuple[Key, Key], tuple[int, int, int]] = field(default_factory=dict)
     took_part: Counter[Key] = field(default_factory=Counter)
     last: Counter[Key] = field(default_factory=Counter)
-    caused: Counter[Key] = field(default_factory=Counter)
-    own: Counter[Key] = field(default_factory=Counter)
 
     def add(self, group: Group) -> None:
         """Add the collectives of a group; when nobody waited, nobody came last."""
@@ -220,14 +214,9 @@ class Waiting:
 
     def _codes(self, member: Channel, keys: dict[Key, int]) -> Ints:
         """Number what each kernel of a member counts for."""
-        if self.by is not By.STREAM:
-            places: dict[By, Key] = {By.HOST: (self.hosts[member.rank],), By.AGENT: (member.rank, _known(member.agent))}
-            key = places.get(self.by, (member.rank,))
-            return np.full(len(member.numbers), keys.setdefault(key, len(keys)))
-        codes = {
-            stream: keys.setdefault((member.rank, _known(stream)), len(keys)) for stream in np.unique(member.streams)
-        }
-        return np.array([codes[stream] for stream in member.streams], np.int64)
+        lanes = member.streams if self.by is By.STREAM else np.full(len(member.numbers), member.agent)
+        rank = self.ranks[member.rank]
+        return per_id(lanes, lambda lane: keys.setdefault(key_of(self.by, rank, lane), len(keys)))
 
     def _add(self, group: Group, block: _Block, keys: Sequence[Key]) -> None:
         there = block.times >= 0
@@ -244,36 +233,38 @@ class Waiting:
         present = np.bincount(by_rank[1], minlength=len(columns))
         among = listed(sorted(set(ranks.tolist())))
         sums = (waits.sum(0), waits.max(0), least, block.times.max(0))
-        for number, own, code, *values in zip(block.numbers, present, late, *sums, strict=True):
+        for number, count, code, *values in zip(block.numbers, present, late, *sums, strict=True):
             times = (int(value) for value in values)
-            self.rows.append((group[0].name, int(number) + 1, among, int(own), *keys[code], *times))
+            self.rows.append((group[0].name, int(number) + 1, among, int(count), *keys[code], *times))
 
     def _add_pairs(self, who: Ints, late: Ints, waits: Ints, keys: Sequence[Key]) -> None:
         row, column = np.nonzero(waits)
         times = waits[row, column]
-        for (waiter, cause), places in grouped([who[row, column], late[column]]):
-            own, other, total = keys[waiter], keys[cause], int(times[places].sum())
-            count, before, most = self.pairs.get((own, other), (0, 0, 0))
-            count += len(np.unique(column[places]))
-            self.pairs[own, other] = count, before + total, max(most, int(times[places].max()))
-            self.own[own] += total
-            self.caused[other] += total
+        for (waiter, cause), rows in grouped([who[row, column], late[column]]):
+            pair = keys[waiter], keys[cause]
+            count, total, most = self.pairs.get(pair, (0, 0, 0))
+            count += len(np.unique(column[rows]))
+            self.pairs[pair] = count, total + int(times[rows].sum()), max(most, int(times[rows].max()))
 
     def collective_rows(self) -> list[Row]:
-        """Name, number, ranks that belong together, ranks that were in it, who came last, waits, shortest, longest."""
+        """Return name, number, ranks of the group, how many took part, who came last, waits, shortest, longest."""
         at = len(self.rows[0]) - 4 if self.rows else 0
         return sorted(self.rows, key=lambda row: (-row[at], row[0] or "", row[1], row[2]))
 
     def straggler_rows(self) -> list[Row]:
-        """Who, collectives, times last, its share, wait caused, own wait; who causes most comes first."""
+        """Return who, collectives, times last, its share, wait caused, wait for others; who causes most comes first."""
+        caused, waited = Counter[Key](), Counter[Key]()
+        for (waiter, cause), (_, total, _) in self.pairs.items():
+            caused[cause] += total
+            waited[waiter] += total
         rows = [
-            (*key, count, self.last[key], self.last[key] * 100 / count, self.caused[key], self.own[key])
+            (*key, count, self.last[key], self.last[key] * 100 / count, caused[key], waited[key])
             for key, count in self.took_part.items()
         ]
         return sorted(rows, key=lambda row: (-row[-2], order_of(row[:-5])))
 
     def pair_rows(self) -> list[Row]:
-        """Who waits, for whom, in how many collectives, how long in all and at most; the longest comes first."""
+        """Return who waits, for whom, in how many collectives, how long in all and at most; the longest comes first."""
         ordered = sorted(self.pairs.items(), key=lambda item: (-item[1][1], order_of(item[0][0]), order_of(item[0][1])))
         return [(*waiter, *late, *pair) for (waiter, late), pair in ordered]
 
@@ -284,10 +275,10 @@ def _blocks(group: Group, who: Sequence[Ints]) -> Iterator[_Block]:
     for low in range(0, len(every), step):
         numbers = every[low : low + step]
         times, codes = np.full((2, len(group), len(numbers)), -1, np.int64)
-        for row, (member, own) in enumerate(zip(group, who, strict=True)):
+        for row, (member, codes_of_member) in enumerate(zip(group, who, strict=True)):
             first, last = np.searchsorted(member.numbers, [numbers[0], numbers[-1] + 1])
             at = np.searchsorted(numbers, member.numbers[first:last])
-            times[row, at], codes[row, at] = member.durations[first:last], own[first:last]
+            times[row, at], codes[row, at] = member.durations[first:last], codes_of_member[first:last]
         enough = np.flatnonzero((times >= 0).sum(0) > 1)
         times, codes = times[:, enough], codes[:, enough]
         late = np.where(times < 0, np.iinfo(np.int64).max, times).argmin(0)
@@ -295,14 +286,10 @@ def _blocks(group: Group, who: Sequence[Ints]) -> Iterator[_Block]:
 
 
 def _distinct(codes: Ints, there: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """Give each code with each column in which it is there, once."""
+    """Return each code with each column in which it is there, once."""
     row, column = np.nonzero(there)
     pairs = np.unique(codes[row, column] * there.shape[1] + column)
     return pairs // max(1, there.shape[1]), pairs % max(1, there.shape[1])
-
-
-def _known(number: int) -> int | None:
-    return None if number == NULL else int(number)
 
 
 def listed(numbers: Sequence[int]) -> str:

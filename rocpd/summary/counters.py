@@ -1,4 +1,4 @@
-"""Owns hardware counters per kernel: one row per kernel and counter, or a column per counter."""
+"""Hardware counters per kernel: one row per kernel and counter, or a column per counter."""
 
 from __future__ import annotations
 
@@ -14,37 +14,34 @@ from rocpd.read.names import as_text
 from rocpd.summary.ops import kernel_texts
 from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading, Reading, order_of
-from rocpd.summary.result import Field, Summary, TableDefinition
+from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.statements import statement
 from rocpd.summary.sums import merge
 from rocpd.types import Row
 
 _KERNEL = Field("kernel", "", "kernel")
 
-TABLES = {
-    table.name: table
-    for table in (
-        TableDefinition(
-            "counters",
-            "Counters by kernel, in the unit of the counter; a dispatch's value is the sum over its instances.",
-            (
-                _KERNEL,
-                Field("counter", "", "counter"),
-                Field("unit", "", "its unit, as the profiler says"),
-                Field("dispatches", "", "dispatches with a value"),
-                Field("min", "", "smallest value of a dispatch", True),
-                Field("mean", "", "mean of dispatches"),
-                Field("max", "", "largest"),
-                Field("sum", "", "sum over dispatches", True),
-            ),
+TABLES = by_name(
+    TableDefinition(
+        "counters",
+        "Counters by kernel, in the unit of the counter; a dispatch's value is the sum over its instances.",
+        (
+            _KERNEL,
+            Field("counter", "", "counter"),
+            Field("unit", "", "its unit, as the profiler says"),
+            Field("dispatches", "", "dispatches with a value"),
+            Field("min", "", "smallest value of a dispatch", True),
+            Field("mean", "", "mean of dispatches"),
+            Field("max", "", "largest"),
+            Field("sum", "", "sum over dispatches", True),
         ),
-        TableDefinition(
-            "counters-wide",
-            "Mean of each counter by kernel; behind these columns one per counter, by name.",
-            (_KERNEL, Field("dispatches", "", "most dispatches that any counter has")),
-        ),
-    )
-}
+    ),
+    TableDefinition(
+        "counters-wide",
+        "Mean of each counter by kernel; after these columns one per counter, by name.",
+        (_KERNEL, Field("dispatches", "", "most dispatches that any counter has")),
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -85,21 +82,21 @@ _Cells = dict[tuple[str | None, str | None], _Values]
 
 
 def counters(reading: Reading) -> Iterator[Summary]:
-    """Give the long and the wide table.
+    """Return the long and the wide table.
 
     Raises:
         RocpdError: no dispatch has counter values.
     """
-    found: dict[Key, _Cells] = {}
+    divisions: dict[Key, _Cells] = {}
     units: dict[str | None, str] = {}
-    for _, (own, known) in reading.each(_one):
-        for key, cells in own.items():
-            merge(found.setdefault(key, {}), cells)
-        for counter, unit in known.items():
+    for _, (divisions_of_rank, units_of_rank) in reading.each(_of_rank):
+        for key, cells in divisions_of_rank.items():
+            merge(divisions.setdefault(key, {}), cells)
+        for counter, unit in units_of_rank.items():
             units[counter] = unit or units.get(counter, "")
-    if not found:
+    if not divisions:
         raise RocpdError("no counter values of kernels in the selection", "rocprofv3 --pmc collects them")
-    ordered = [(key, found[key]) for key in sorted(found, key=order_of)]
+    ordered = [(key, divisions[key]) for key in sorted(divisions, key=order_of)]
     rows = (
         (*key, kernel, counter, units[counter] or None, *cells[kernel, counter].row())
         for key, cells in ordered
@@ -109,25 +106,25 @@ def counters(reading: Reading) -> Iterator[Summary]:
     yield _wide(reading, ordered, units)
 
 
-def _one(mine: RankReading) -> tuple[dict[Key, _Cells], dict[str | None, str | None]]:
-    """Give the values of one rank by division, kernel and counter, and the units of its counters."""
+def _of_rank(reading: RankReading) -> tuple[dict[Key, _Cells], dict[str | None, str | None]]:
+    """Return the values of one rank by division, kernel and counter, and the units of its counters."""
     values: dict[tuple[int, int, str | None], list[float]] = {}
     units: dict[str | None, str | None] = {}
-    by = mine.options.by
-    for batch in mine.reader.stream(statement("counters"), size=1000):
+    by = reading.options.by
+    for batch in reading.reader.stream(statement("counters"), size=1000):
         for kernel, name, kind, agent, stream, value in batch:
             counter, unit = as_text(name), as_text(kind)
             lane = agent if by is By.AGENT else stream if by is By.STREAM else None
-            own = values.setdefault((number(lane), number(kernel), counter), [])
+            cell = values.setdefault((number(lane), number(kernel), counter), [])
             units[counter] = unit
             if value is not None:
-                own.append(value)
+                cell.append(value)
     ids = np.array([kernel for _, kernel, _ in values], np.int64)
-    known = kernel_texts(mine.reader, mine.options.kernel_names, ids)
-    found: dict[Key, _Cells] = {}
-    for (lane, kernel, counter), own in values.items():
-        merge(found.setdefault(mine.key(lane), {}), {(known.get(kernel), counter): _Values.of(own)})
-    return found, units
+    names = kernel_texts(reading.reader, reading.options.kernel_names, ids)
+    divisions: dict[Key, _Cells] = {}
+    for (lane, kernel, counter), cell in values.items():
+        merge(divisions.setdefault(reading.key(lane), {}), {(names.get(kernel), counter): _Values.of(cell)})
+    return divisions, units
 
 
 def _wide(reading: Reading, ordered: list[tuple[Key, _Cells]], units: dict[str | None, str]) -> Summary:
@@ -137,6 +134,6 @@ def _wide(reading: Reading, ordered: list[tuple[Key, _Cells]], units: dict[str |
     rows = []
     for key, cells in ordered:
         for kernel in sorted({kernel for kernel, _ in cells}, key=lambda name: name or ""):
-            own = [cells[kernel, name].row() if (kernel, name) in cells else (0, None, None) for name in names]
-            rows.append((*key, kernel, max(row[0] for row in own), *(row[2] for row in own)))
+            means = [cells[kernel, name].row() if (kernel, name) in cells else (0, None, None) for name in names]
+            rows.append((*key, kernel, max(row[0] for row in means), *(row[2] for row in means)))
     return reading.summary(TableDefinition(table.name, table.doc, (*table.fields, *more)), rows)

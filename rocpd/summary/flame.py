@@ -26,9 +26,9 @@ def folded(reading: Reading) -> Iterator[str]:
     names, trees = grown(reading)
     for key in sorted(trees, key=order_of):
         for path, node in _paths(trees[key]):
-            if node.own:
+            if node.cpu_self:
                 words = [*_labels(reading, key), *(_word(names, code) for code in path)]
-                yield f"{';'.join(words)} {node.own}\n"
+                yield f"{';'.join(words)} {node.cpu_self}\n"
 
 
 def speedscope(reading: Reading) -> Iterator[str]:
@@ -62,7 +62,7 @@ def speedscope(reading: Reading) -> Iterator[str]:
 def _profile(tree: Node, name: str, gpu: bool) -> dict[str, object]:
     samples, weights = [], []
     for path, node in _paths(tree):
-        weight = node.gpu if gpu else node.own
+        weight = node.gpu if gpu else node.cpu_self
         if weight:
             samples.append(path)
             weights.append(weight)

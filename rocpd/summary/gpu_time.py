@@ -1,7 +1,4 @@
-"""How agents spend their time: busy as the union of their operations, idle, gaps, and what overlaps what.
-
-A gap runs from the latest end of all earlier operations of the agent to the start of the next one.
-"""
+"""How agents spend their time: busy as the union of their operations, idle, gaps, and what overlaps what."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from rocpd.summary.kernel_categories import Categories, load, split
 from rocpd.summary.ops import Ops, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.reading import AGENT, RANK, Key, RankReading, Reading, key_of, order_of
-from rocpd.summary.result import Field, Summary, TableDefinition
+from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import Spread, total
 from rocpd.summary.sums import Total, merge
 from rocpd.types import NULL, Ints, Row
@@ -29,63 +26,60 @@ from rocpd.types import NULL, Ints, Row
 EDGES_US = (10, 20, 50, 100, 1000, 10000, 100000)
 """Upper edges of the gap histogram [us]; a gap on an edge counts below it."""
 
-TABLES = {
-    table.name: table
-    for table in (
-        TableDefinition(
-            "gpu-time",
-            "How long agents worked: one row per rank and agent unless --by says otherwise.",
-            (
-                Field("operations", "", "kernels and copies", True),
-                Field("span_ns", "ns", "first start to last end"),
-                Field("busy_ns", "ns", "union of all operations"),
-                Field("idle_ns", "ns", "span without operation", True),
-                Field("busy_percent", "%", "busy by span"),
-                Field("sum_ns", "ns", "sum of durations; above busy_ns when operations overlap", True),
-                Field("gaps", "", "times without operation"),
-                Field("median_gap_ns", "ns", "median gap", True),
-                Field("max_gap_ns", "ns", "longest gap"),
-            ),
+TABLES = by_name(
+    TableDefinition(
+        "gpu-time",
+        "How long agents worked: one row per rank and agent unless --by says otherwise.",
+        (
+            Field("operations", "", "kernels and copies", True),
+            Field("span_ns", "ns", "first start to last end"),
+            Field("busy_ns", "ns", "union of all operations"),
+            Field("idle_ns", "ns", "span without operation", True),
+            Field("busy_percent", "%", "busy by span"),
+            Field("sum_ns", "ns", "sum of durations; above busy_ns when operations overlap", True),
+            Field("gaps", "", "times without operation"),
+            Field("median_gap_ns", "ns", "median gap", True),
+            Field("max_gap_ns", "ns", "longest gap"),
         ),
-        TableDefinition(
-            "gaps",
-            "Gaps by their length, each gap for itself.",
-            (
-                Field("length", "", "from (not including) to (including)"),
-                Field("gaps", "", "how many"),
-                Field("total_ns", "ns", "their sum"),
-                Field("max_ns", "ns", "the longest"),
-                Field("percent", "%", "share of the idle time"),
-            ),
+    ),
+    TableDefinition(
+        "gaps",
+        "Gaps by their length, each gap for itself.",
+        (
+            Field("length", "", "from (not including) to (including)"),
+            Field("gaps", "", "how many"),
+            Field("total_ns", "ns", "their sum"),
+            Field("max_ns", "ns", "the longest"),
+            Field("percent", "%", "share of the idle time"),
         ),
-        TableDefinition(
-            "largest-gaps",
-            "The longest gaps and what ran before and after them.",
-            (
-                RANK,
-                AGENT,
-                Field("at_ns", "ns", "start of the gap, from the start of the time line"),
-                Field("gap_ns", "ns", "its length"),
-                Field("before", "", "operation that ended last"),
-                Field("after", "", "operation that came next"),
-            ),
+    ),
+    TableDefinition(
+        "largest-gaps",
+        "The longest gaps and what ran before and after them.",
+        (
+            RANK,
+            AGENT,
+            Field("at_ns", "ns", "start of the gap, from the start of the time line"),
+            Field("gap_ns", "ns", "its length"),
+            Field("before", "", "operation that ended last"),
+            Field("after", "", "operation that came next"),
         ),
-        TableDefinition(
-            "overlap",
-            "What ran at the same time: compute + exposed communication + exposed copies = busy.",
-            (
-                Field("busy_ns", "ns", "union of all operations", True),
-                Field("compute_ns", "ns", "union of kernels other than communication"),
-                Field("communication_ns", "ns", "union of communication kernels"),
-                Field("copy_ns", "ns", "union of copies", True),
-                Field("hidden_communication_ns", "ns", "communication while something computes", True),
-                Field("exposed_communication_ns", "ns", "communication while nothing computes"),
-                Field("exposed_copy_ns", "ns", "copies while nothing computes or communicates", True),
-                Field("exposed_percent", "%", "exposed communication by busy time"),
-            ),
+    ),
+    TableDefinition(
+        "overlap",
+        "What ran at the same time: compute + exposed communication + exposed copies = busy.",
+        (
+            Field("busy_ns", "ns", "union of all operations", True),
+            Field("compute_ns", "ns", "union of kernels other than communication"),
+            Field("communication_ns", "ns", "union of communication kernels"),
+            Field("copy_ns", "ns", "union of copies", True),
+            Field("hidden_communication_ns", "ns", "communication while something computes", True),
+            Field("exposed_communication_ns", "ns", "communication while nothing computes"),
+            Field("exposed_copy_ns", "ns", "copies while nothing computes or communicates", True),
+            Field("exposed_percent", "%", "exposed communication by busy time"),
         ),
-    )
-}
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -148,13 +142,13 @@ def _of_rank(reading: RankReading, categories: Categories) -> tuple[dict[Key, _S
     sums: dict[Key, _Sum] = {}
     largest: list[_Gap] = []
     for lane, ops in read_ops(reading, names).lanes(reading.options.by):
-        gaps = gaps_of(ops)
+        gaps = ops.gaps()
         key = key_of(reading.options.by or By.AGENT, reading.rank, lane)
-        merge(sums, {key: _sum(ops, split(ops, categories, names), gaps[0])})
-        most = np.argsort(-gaps[0], kind="stable")[: reading.options.top]
-        for length_, start, *around in zip(*(column[most].tolist() for column in gaps), strict=True):
-            before, after = (names.texts[code] for code in around)
-            largest.append(_Gap(length_, reading.rank.number, int(ops.agent[0]), start, before, after))
+        merge(sums, {key: _sum(ops, split(ops, categories, names), gaps.length)})
+        most = np.argsort(-gaps.length, kind="stable")[: reading.options.top]
+        for time, start, *around in zip(*(column[most].tolist() for column in gaps), strict=True):
+            before, after = (names.texts[ops.name[row]] for row in around)
+            largest.append(_Gap(time, reading.rank.number, int(ops.agent[0]), start, before, after))
     return sums, heapq.nlargest(reading.options.top, largest, key=_Gap.order)
 
 
@@ -162,8 +156,6 @@ def _sum(ops: Ops, kinds: Mapping[str, Ints], gaps: Ints) -> _Sum:
     """Return the sum of one agent."""
     compute, communication, copy = (_union(ops, kinds[kind]) for kind in ("compute", "communication", "copy"))
     working = unite(compute, communication)
-    gap = Spread()
-    gap.add(gaps)
     return _Sum(
         operations=len(ops),
         collectives=len(kinds["communication"]),
@@ -174,22 +166,12 @@ def _sum(ops: Ops, kinds: Mapping[str, Ints], gaps: Ints) -> _Sum:
         communication=length(communication),
         copy=length(copy),
         working=length(working),
-        gap=gap,
+        gap=Spread.of(gaps),
     )
 
 
 def _union(ops: Ops, rows: Ints) -> Union:
     return union(ops.start[rows], ops.end[rows])
-
-
-def gaps_of(ops: Ops) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the gaps of one agent or stream: length [ns], start [ns], name before, name after."""
-    order = np.lexsort((ops.end, ops.start))
-    start, end, name = ops.start[order], ops.end[order], ops.name[order]
-    latest = np.maximum.accumulate(end)
-    after = np.flatnonzero(start[1:] > latest[:-1]) + 1
-    last = np.maximum.accumulate(np.where(end == latest, np.arange(len(end)), 0))
-    return start[after] - latest[after - 1], latest[after - 1], name[last[after - 1]], name[after]
 
 
 def _busy_row(key: Key, s: _Sum) -> Row:
@@ -215,14 +197,14 @@ def _gap_sums(reading: Reading, ordered: list[tuple[Key, _Sum]]) -> list[tuple[K
 def _histogram(key: Key, gap: Spread) -> Iterator[Row]:
     values, counts = gap.distribution()
     sums = (values.astype(object) * counts) if total(values) > 1 << 40 else values * counts
-    whole = int(sums.sum())
+    idle = int(sums.sum())
     edges = [edge * 1000 for edge in EDGES_US]
     cuts = [0, *np.searchsorted(values, edges, side="right").tolist(), len(values)]
     for low, high, label in zip(cuts[:-1], cuts[1:], _labels(), strict=True):
         count = int(counts[low:high].sum())
         length_ = int(sums[low:high].sum())
         longest = int(values[high - 1]) if high > low else None
-        yield (*key, label, count, length_, longest, length_ * 100 / whole if whole else None)
+        yield (*key, label, count, length_, longest, length_ * 100 / idle if idle else None)
 
 
 def _labels() -> list[str]:

@@ -35,9 +35,9 @@ def length(parts: Union) -> int:
     return int((parts[1] - parts[0]).sum())
 
 
-def unite(one: Union, other: Union) -> Union:
+def unite(first: Union, second: Union) -> Union:
     """Return the union of two unions."""
-    return union(np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]]))
+    return union(np.concatenate([first[0], second[0]]), np.concatenate([first[1], second[1]]))
 
 
 def covered(parts: Union, times: Ints) -> Ints:

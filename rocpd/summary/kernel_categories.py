@@ -1,9 +1,9 @@
-"""Owns what kernels do, by their names: categories from a JSON or TOML file of regular expressions.
+"""What kernels do, by their names: categories from a JSON or TOML file of regular expressions.
 
 The form is RAPTOR's: category -> list of expressions, searched in the name; of several that match the last in the
-file wins. Names that begin with `_` are RAPTOR's own: `_COMM` and `_Collective` are communication, `_Other` is what
+file wins. Names that start with `_` are RAPTOR's: `_COMM` and `_Collective` are communication, `_Other` is what
 no expression matches, `_GPU_Idle` matches its rows of gaps, which are no kernels here. A file that says nothing of
-communication has it all the same, before its own categories: what overlaps and who waits hang on it.
+communication gets that category before its own: overlap and waiting depend on it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rocpd.types import Ints
 COMMUNICATION = frozenset({"communication", "comm", "collective", "collectives", "rccl", "nccl"})
 """Names of categories that are communication, in small letters and without leading `_`."""
 
-_BUILT_IN = {"_GPU_Idle", "_Other"}
+_OF_RAPTOR = {"_GPU_Idle", "_Other"}
 
 
 class Categories:
@@ -37,10 +37,10 @@ class Categories:
         self._known: dict[str | None, str] = {}
 
     def of(self, name: str | None) -> str:
-        """Give the category of a kernel; `other` when no expression matches."""
+        """Return the category of a kernel; `other` when no expression matches."""
         if name not in self._known:
-            found = [c for c, patterns in self._patterns.items() if any(p.search(name or "") for p in patterns)]
-            self._known[name] = found[-1] if found else self.other
+            matching = (c for c, patterns in self._patterns.items() if any(p.search(name or "") for p in patterns))
+            *_, self._known[name] = self.other, *matching
         return self._known[name]
 
 
@@ -54,33 +54,33 @@ def is_communication(category: str) -> bool:
 
 
 def load(path: Path | str | None) -> Categories:
-    """Read a file of categories; None: the one that comes along.
+    """Read a file of categories; None: the built-in one.
 
     Raises:
-        UsageError: it cannot be read, has another form, or holds something that is no regular expression.
+        UsageError: it cannot be read, has another form, or holds an invalid regular expression.
     """
     if path is None:
-        return _compiled(_shipped(), "categories.toml")
+        return _compiled(_built_in(), "categories.toml")
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
-        found = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
+        content = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: no categories can be read: {error}", "a JSON or TOML file is wanted") from error
-    return _compiled(found, str(path))
+    return _compiled(content, str(path))
 
 
-def _shipped() -> dict[str, list[str]]:
+def _built_in() -> dict[str, list[str]]:
     return tomllib.loads((files("rocpd.summary") / "data" / "categories.toml").read_text(encoding="utf-8"))
 
 
-def _compiled(found: object, where: str) -> Categories:
-    if isinstance(found, dict) and set(found) == {"categories"}:
-        found = found["categories"]
-    if not isinstance(found, dict):
+def _compiled(content: object, where: str) -> Categories:
+    if isinstance(content, dict) and set(content) == {"categories"}:
+        content = content["categories"]
+    if not isinstance(content, dict):
         raise UsageError(f"{where}: not of the form category -> list of regular expressions")
     patterns = {}
-    for category, texts in found.items():
+    for category, texts in content.items():
         listed = [texts] if isinstance(texts, str) else texts
         if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
             raise UsageError(f"{where}: category {category}: not a list of regular expressions")
@@ -89,15 +89,15 @@ def _compiled(found: object, where: str) -> Categories:
         except re.error as error:
             raise UsageError(f"{where}: category {category}: not a regular expression: {error}") from error
     raptors = any(category.startswith("_") for category in patterns)
-    kept = {category: own for category, own in patterns.items() if category not in _BUILT_IN}
-    if not any(map(is_communication, kept)):
-        own = tuple(re.compile(text) for text in _shipped()["communication"])
-        kept = {"_COMM" if raptors else "communication": own, **kept}
-    return Categories(kept, "_Other" if raptors else "other")
+    categories = {category: texts for category, texts in patterns.items() if category not in _OF_RAPTOR}
+    if not any(map(is_communication, categories)):
+        communication = tuple(re.compile(text) for text in _built_in()["communication"])
+        categories = {"_COMM" if raptors else "communication": communication, **categories}
+    return Categories(categories, "_Other" if raptors else "other")
 
 
 def split(ops: Ops, categories: Categories, names: Names) -> dict[str, Ints]:
-    """Give the places of compute kernels, communication kernels and copies: what overlap is about."""
+    """Return the numbers of compute kernels, communication kernels and copies among operations."""
     copies = ops.kind == COPY
     communicates = np.array([is_communication(categories.of(text)) for text in names.texts], bool)
     talks = communicates[ops.name] & ~copies if len(ops) else copies

@@ -22,52 +22,47 @@ from rocpd.summary.links import Links, link, started
 from rocpd.summary.ops import Ops, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
-from rocpd.summary.result import Field, Summary, TableDefinition
+from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import Spread, total
 from rocpd.summary.steps import is_step, ranges
 from rocpd.summary.sums import Total, merge
 from rocpd.types import NULL, Ints, Row
 
-TABLES = {
-    table.name: table
-    for table in (
-        TableDefinition(
-            "launch",
-            "Delay from launch to start, by what was launched; the largest sum of delays first.",
-            (
-                Field("name", "", "kernel or direction of a copy"),
-                Field("launched", "", "operations whose call is known", True),
-                Field("delay_ns", "ns", "sum of delays"),
-                Field("mean_delay_ns", "ns", "mean delay", True),
-                Field("median_delay_ns", "ns", "median delay"),
-                Field("p95_delay_ns", "ns", "95th percentile", True),
-                Field("max_delay_ns", "ns", "longest delay"),
-                Field(
-                    "api_ns", "ns", "time in the calls; one that starts several operations counts for its first", True
-                ),
-                Field("gpu_ns", "ns", "time of the operations", True),
-                Field("api_by_gpu", "", "api_ns by gpu_ns: above 1 launching takes longer than running"),
-            ),
+TABLES = by_name(
+    TableDefinition(
+        "launch",
+        "Delay from launch to start, by what was launched; the largest sum of delays first.",
+        (
+            Field("name", "", "kernel or direction of a copy"),
+            Field("launched", "", "operations whose call is known", True),
+            Field("delay_ns", "ns", "sum of delays"),
+            Field("mean_delay_ns", "ns", "mean delay", True),
+            Field("median_delay_ns", "ns", "median delay"),
+            Field("p95_delay_ns", "ns", "95th percentile", True),
+            Field("max_delay_ns", "ns", "longest delay"),
+            Field("api_ns", "ns", "time in the calls; one that starts several operations counts for its first", True),
+            Field("gpu_ns", "ns", "time of the operations", True),
+            Field("api_by_gpu", "", "api_ns by gpu_ns: above 1 launching takes longer than running"),
         ),
-        TableDefinition(
-            "bottleneck",
-            "How long each agent waits for the CPU: one row per rank and agent unless --by says otherwise.",
-            (
-                Field("operations", "", "kernels and copies", True),
-                Field("launched", "", "those whose call is known", True),
-                Field("launches", "", "calls that launched them", True),
-                Field("launches_per_step", "", "launches by step markers of the rank, NULL without such markers"),
-                Field("api_ns", "ns", "time in launching calls", True),
-                Field("gpu_ns", "ns", "time of the operations", True),
-                Field("span_ns", "ns", "first start to last end"),
-                Field("idle_ns", "ns", "span without operation"),
-                Field("cpu_bound_ns", "ns", "idle, the next operation not launched yet"),
-                Field("unknown_ns", "ns", "idle before operations whose call is unknown", True),
-                Field("cpu_bound_percent", "%", "cpu_bound_ns by span_ns: the CPU is the bottleneck"),
-            ),
+    ),
+    TableDefinition(
+        "bottleneck",
+        "How long each agent waits for the CPU: one row per rank and agent unless --by says otherwise.",
+        (
+            Field("operations", "", "kernels and copies", True),
+            Field("launched", "", "those whose call is known", True),
+            Field("launches", "", "calls that launched them", True),
+            Field("launches_per_step", "", "launches by step markers of the rank, NULL without such markers"),
+            Field("api_ns", "ns", "time in launching calls", True),
+            Field("gpu_ns", "ns", "time of the operations", True),
+            Field("span_ns", "ns", "first start to last end"),
+            Field("idle_ns", "ns", "span without operation"),
+            Field("cpu_bound_ns", "ns", "idle, the next operation not launched yet"),
+            Field("unknown_ns", "ns", "idle before operations whose call is unknown", True),
+            Field("cpu_bound_percent", "%", "cpu_bound_ns by span_ns: the CPU is the bottleneck"),
         ),
-    )
-}
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -130,9 +125,7 @@ def _delays(reading: RankReading, names: Names, ops: Ops, start: Ints, links: Li
     delay = np.maximum(start - links.end, 0)
     api = np.where(links.first, links.end - links.start, 0)
     for (name, lane), rows in grouped([ops.name, ops.lane(reading.options.by)]):
-        spread = Spread()
-        spread.add(delay[rows])
-        added = _Delay(spread, total(api[rows]), total(ops.duration[rows]))
+        added = _Delay(Spread.of(delay[rows]), total(api[rows]), total(ops.duration[rows]))
         merge(delays.setdefault(reading.key(lane), {}), {names.texts[name]: added})
     return delays
 
@@ -165,14 +158,11 @@ def _sums(reading: RankReading, ops: Ops, links: Links, steps: int) -> dict[Key,
 
 def _waiting(ops: Ops, submitted: Ints) -> tuple[int, int, int]:
     """Return how long an agent was idle, how much of that before the next launch, and how much unknown [ns]."""
-    order = np.lexsort((ops.end, ops.start))
-    start, submitted = ops.start[order], submitted[order]
-    latest = np.maximum.accumulate(ops.end[order])
-    after = np.flatnonzero(start[1:] > latest[:-1]) + 1
-    idle_from, idle_to, known = latest[after - 1], start[after], submitted[after]
-    idle = idle_to - idle_from
-    bound = np.minimum(idle_to, known) - idle_from
-    return int(idle.sum()), int(bound[bound > 0].sum()), int(idle[known == NULL].sum())
+    gaps = ops.gaps()
+    known = submitted[gaps.after]
+    bound = np.minimum(gaps.length, known - gaps.start)
+    unknown = gaps.length[known == NULL]
+    return int(gaps.length.sum()), int(bound[bound > 0].sum()), int(unknown.sum())
 
 
 def _delay_rows(delays: _Delays) -> Iterator[Row]:

@@ -59,8 +59,8 @@ def started(reading: RankReading, ops: Ops) -> Ints:
     """Return the start of each operation [ns], also where the edge of a window cut it off."""
     if not reading.reader.tables.values:
         return ops.start
-    whole = read_ops(reading.whole(), Names())
-    codes = whole.row * 2 + whole.kind
+    uncut = read_ops(reading.whole(), Names())
+    codes = uncut.row * 2 + uncut.kind
     order = np.argsort(codes)
-    start: Ints = whole.start[order][np.searchsorted(codes[order], ops.row * 2 + ops.kind)]
+    start: Ints = uncut.start[order][np.searchsorted(codes[order], ops.row * 2 + ops.kind)]
     return start

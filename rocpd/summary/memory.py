@@ -1,4 +1,4 @@
-"""Owns how much memory is held: the peak of each agent and its course over time.
+"""How much memory is held: the peak of each agent and its course over time.
 
 An allocation counts from its start; a free ends the allocation of the same level and address in its rank, whatever
 size, agent and stream the free itself names. REAL, VIRTUAL (reserved addresses) and SCRATCH memory are kept apart.
@@ -17,7 +17,7 @@ from rocpd.read.columns import number
 from rocpd.read.names import as_text
 from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
-from rocpd.summary.result import Field, Summary, TableDefinition
+from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import total
 from rocpd.summary.sums import merge
 from rocpd.trace.memory import ALLOCATING
@@ -26,33 +26,30 @@ from rocpd.types import Ints, Row
 
 _LEVEL = Field("level", "", "REAL, VIRTUAL or SCRATCH")
 
-TABLES = {
-    table.name: table
-    for table in (
-        TableDefinition(
-            "memory",
-            "Memory held by level: one row per rank, agent and level unless --by says otherwise.",
-            (
-                _LEVEL,
-                Field("allocations", "", "allocations", True),
-                Field("frees", "", "frees that found their allocation", True),
-                Field("peak_bytes", "bytes", "most held at a time"),
-                Field("peak_at_ns", "ns", "when the peak was first reached, from the begin of the time line"),
-                Field("held_bytes", "bytes", "still held at the end"),
-                Field("unmatched_frees", "", "frees of what was never seen allocated; without agent", True),
-            ),
+TABLES = by_name(
+    TableDefinition(
+        "memory",
+        "Memory held by level: one row per rank, agent and level unless --by says otherwise.",
+        (
+            _LEVEL,
+            Field("allocations", "", "allocations", True),
+            Field("frees", "", "frees that found their allocation", True),
+            Field("peak_bytes", "bytes", "most held at a time"),
+            Field("peak_at_ns", "ns", "when the peak was first reached, from the start of the time line"),
+            Field("held_bytes", "bytes", "still held at the end"),
+            Field("unmatched_frees", "", "frees of what was never seen allocated; without agent", True),
         ),
-        TableDefinition(
-            "memory-curve",
-            "Most memory held in each slice of the time from first to last allocation.",
-            (
-                _LEVEL,
-                Field("at_ns", "ns", "begin of the slice, from the begin of the time line"),
-                Field("peak_bytes", "bytes", "most held in the slice"),
-            ),
+    ),
+    TableDefinition(
+        "memory-curve",
+        "Most memory held in each slice of the time from first to last allocation.",
+        (
+            _LEVEL,
+            Field("at_ns", "ns", "start of the slice, from the start of the time line"),
+            Field("peak_bytes", "bytes", "most held in the slice"),
         ),
-    )
-}
+    ),
+)
 
 _SQL = """
 SELECT {lane}, level, type, address, size, start FROM rocpd_memory_allocate
@@ -76,7 +73,7 @@ class _Events:
 
 @dataclass(frozen=True)
 class _Held:
-    """The same as columns, on the time line of all ranks; those of several ranks stand one behind the other."""
+    """The same as columns, on the time line of all ranks; those of several ranks one after the other."""
 
     allocations: int
     frees: int
@@ -89,75 +86,75 @@ class _Held:
         return _Held(*counts, np.append(self.at, other.at), np.append(self.change, other.change))
 
     def course(self) -> tuple[Ints, Ints]:
-        """Give the times of changes in order, and the bytes held from then on."""
+        """Return the times of changes in order, and the bytes held from then on."""
         order = np.argsort(self.at, kind="stable")
         change = self.change[order]
         # Damaged sizes can add up to more than 64 bits hold.
         return self.at[order], np.cumsum(change if total(np.abs(change)) < 1 << 63 else change.astype(object))
 
 
-_Place = tuple[Key, str | None]  # division, level
+_Level = tuple[Key, str | None]  # division, level
 
 
 def memory(reading: Reading) -> Iterator[Summary]:
-    """Give the peak and the course of memory.
+    """Return the peak and the course of memory.
 
     Raises:
         RocpdError: no allocations.
     """
-    found: dict[_Place, _Held] = {}
-    for rank, places in reading.each(_one):
-        for place, e in places.items():
+    levels: dict[_Level, _Held] = {}
+    for rank, levels_of_rank in reading.each(_of_rank):
+        for level, e in levels_of_rank.items():
             at = np.array(e.at, np.int64) + reading.offset(rank.number)
-            merge(found, {place: _Held(e.allocations, e.frees, e.unmatched, at, np.array(e.change, np.int64))})
-    if not found:
+            merge(levels, {level: _Held(e.allocations, e.frees, e.unmatched, at, np.array(e.change, np.int64))})
+    if not levels:
         raise RocpdError("no memory allocations in the selection")
     rows: list[Row] = []
     curve: list[Row] = []
-    for key, level in sorted(found, key=lambda place: order_of((*place[0], place[1]))):
-        held = found[key, level]
+    for key, name in sorted(levels, key=lambda level: order_of((*level[0], level[1]))):
+        held = levels[key, name]
         at, now = held.course()
         most = max(0, *now.tolist()) if len(now) else 0
         peak_at = int(at[np.argmax(now)]) if most else None
         last = int(now[-1]) if len(now) else 0
-        rows.append((*key, level, held.allocations, held.frees, most, peak_at, last, held.unmatched))
-        curve += [(*key, level, *point) for point in _slices(at, now, reading.options.bins)]
+        rows.append((*key, name, held.allocations, held.frees, most, peak_at, last, held.unmatched))
+        curve += [(*key, name, *point) for point in _slices(at, now, reading.options.bins)]
     yield reading.summary(TABLES["memory"], rows, By.AGENT)
     yield reading.summary(TABLES["memory-curve"], curve, By.AGENT)
 
 
-def _one(mine: RankReading) -> dict[_Place, _Events]:
+def _of_rank(reading: RankReading) -> dict[_Level, _Events]:
     """Follow the memory of one rank."""
-    by = mine.options.by or By.AGENT
-    found: dict[_Place, _Events] = {}
+    by = reading.options.by or By.AGENT
+    levels: dict[_Level, _Events] = {}
     live: dict[tuple[str | None, int | None], tuple[_Events, int]] = {}
     select = _SQL.format(valid=VALID_TIMES, lane="stream_id" if by is By.STREAM else "agent_id")
-    for rows in mine.reader.stream(select, size=1000):
+    for rows in reading.reader.stream(select, size=1000):
         for lane, level, kind, address, *numbers in rows:
             level = as_text(level)
             size, start = max(0, number(numbers[0])), number(numbers[1])
-            known = live.pop((level, address), None)
-            if known:  # freed, or its address was given out again
-                known[0].add(start, -known[1])
-            key = key_of(by, mine.rank, number(lane))
+            held = live.pop((level, address), None)
+            if held:  # freed, or its address was given out again
+                held[0].add(start, -held[1])
+            key = key_of(by, reading.rank, number(lane))
             if kind in ALLOCATING:
-                own = found.setdefault((key, level), _Events())
-                own.allocations += 1
-                own.add(start, size)
-                live[level, address] = own, size
-            elif known:
-                known[0].frees += 1
+                events = levels.setdefault((key, level), _Events())
+                events.allocations += 1
+                events.add(start, size)
+                live[level, address] = events, size
+            elif held:
+                held[0].frees += 1
             else:
-                found.setdefault((key, level), _Events()).unmatched += 1
-    return found
+                levels.setdefault((key, level), _Events()).unmatched += 1
+    return levels
 
 
 def _slices(at: Ints, now: Ints, bins: int) -> Iterator[tuple[int, int]]:
-    """Give begin and largest value of each of up to `bins` equal slices; each change counts to its slice's end."""
+    """Yield start and largest value of each of up to `bins` equal slices; each change counts to its slice's end."""
     if not len(at):
         return
     width = max(1, -(-(int(at[-1] - at[0]) + 1) // bins))
-    begins = range(int(at[0]), int(at[-1]) + 1, width)
-    edges = [*np.searchsorted(at, np.array(begins)).tolist(), len(at)]
-    for begin, low, high in zip(begins, edges, edges[1:], strict=False):
-        yield begin, int(now[max(low - 1, 0) : high].max())
+    starts = range(int(at[0]), int(at[-1]) + 1, width)
+    edges = [*np.searchsorted(at, np.array(starts)).tolist(), len(at)]
+    for start, low, high in zip(starts, edges, edges[1:], strict=False):
+        yield start, int(now[max(low - 1, 0) : high].max())

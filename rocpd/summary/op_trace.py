@@ -105,16 +105,16 @@ def traces(reading: Reading) -> Iterator[tuple[Rank, Trace]]:
 def _batches(reading: Reading) -> pa.RecordBatchReader:
     import pyarrow as pa
 
-    whole = dict.fromkeys(("rank", "agent", "stream", "number", "gap_ns", "start_ns", "duration_ns"), pa.int64())
-    schema = pa.schema({**whole, "kind": pa.string(), "name": pa.string()})
+    numbers = dict.fromkeys(("rank", "agent", "stream", "number", "gap_ns", "start_ns", "duration_ns"), pa.int64())
+    schema = pa.schema({**numbers, "kind": pa.string(), "name": pa.string()})
 
     def read() -> Iterator[pa.RecordBatch]:
         for rank, trace in traces(reading):
-            numbers = [pa.array(column, mask=column == NULL) for column in trace[1:-2]]
+            columns = [pa.array(column, mask=column == NULL) for column in trace[1:-2]]
             kind = pa.array(_KINDS).take(pa.array(trace.kind))
             name = pa.array(trace.names, pa.string()).take(pa.array(trace.name))
             ranks = pa.array(np.full(len(kind), rank.number))
-            yield pa.record_batch([ranks, *numbers, kind, name], schema=schema)
+            yield pa.record_batch([ranks, *columns, kind, name], schema=schema)
 
     return pa.RecordBatchReader.from_batches(schema, read())
 

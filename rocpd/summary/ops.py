@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,21 @@ _LINKED = "SELECT O.*, E.stack_id AS stack FROM ({}) O LEFT JOIN rocpd_event E O
 _COLUMNS = ("id", "start", "end", "agent", "stream", "name", "stack")
 _STRINGS = "SELECT id, string FROM rocpd_string"
 _AMONG = " WHERE id IN (SELECT value FROM json_each(?))"
+
+
+class Gaps(NamedTuple):
+    """Times without operation on an agent or stream: from the latest end of all before to the start of the next.
+
+    Args:
+        length: [ns].
+        start: as recorded [ns].
+        before, after: numbers of the operations that ended last and came next.
+    """
+
+    length: Ints
+    start: Ints
+    before: Ints
+    after: Ints
 
 
 @dataclass(frozen=True)
@@ -72,6 +88,16 @@ class Ops:
         for number in np.unique(lane).tolist():
             yield number, self.take(np.flatnonzero(lane == number))
 
+    def gaps(self) -> Gaps:
+        """Return the gaps between these operations, in order."""
+        order = np.lexsort((self.end, self.start))
+        start, end = self.start[order], self.end[order]
+        latest = np.maximum.accumulate(end)
+        after = np.flatnonzero(start[1:] > latest[:-1]) + 1
+        last = np.maximum.accumulate(np.where(end == latest, np.arange(len(end)), 0))
+        idle_from = latest[after - 1]
+        return Gaps(start[after] - idle_from, idle_from, order[last[after - 1]], order[after])
+
     def _all(self) -> tuple[Ints, ...]:
         return self.kind, self.row, self.start, self.end, self.agent, self.stream, self.name, self.stack
 
@@ -95,11 +121,11 @@ def read_ops(reading: RankReading, names: Names, stacks: bool = False) -> Ops:
     copies[5] = names.codes(copies[5], string_texts(reader, copies[5]).get)
     kind = np.repeat(np.array([KERNEL, COPY], np.int64), [len(kernels[0]), len(copies[0])])
     row, start, end, agent, stream, name, stack = (np.concatenate(pair) for pair in zip(kernels, copies, strict=True))
-    whole = Ops(kind, row, start, end, agent, stream, name, stack)
+    ops = Ops(kind, row, start, end, agent, stream, name, stack)
     valid = valid_times(start, end)
     reading.left_out["GPU operations"] += int((~valid).sum())
     order = np.lexsort((row, kind, end, start, agent))
-    return whole.take(order[valid[order]])
+    return ops.take(order[valid[order]])
 
 
 def _read(reader: RankReader, base: str, name: str, stacks: bool) -> list[Ints]:

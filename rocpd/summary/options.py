@@ -36,7 +36,7 @@ class Options:
     Args:
         by: divide the job; None: one row for the whole job.
         kernel_names: display names, mangled ones, or bare function names.
-        categories: JSON or TOML file of kernel categories; None: the one that comes along.
+        categories: JSON or TOML file of kernel categories; None: the built-in one.
         step_marker: regular expression for the text of markers that are steps.
         sequence: how many preceding operations make the context of a kernel.
         bins: points of curves and columns of the heat map.
@@ -54,10 +54,10 @@ class Options:
     further: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse numbers that make no sense.
+        """Check the numbers.
 
         Raises:
-            UsageError: one of them.
+            UsageError: a number that is too small, or no whole number.
         """
         for option in options_of(Options):
             value = getattr(self, option.name)

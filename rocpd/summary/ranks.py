@@ -1,4 +1,4 @@
-"""Owns comparing ranks: totals and their balance, collectives, steps, and a table of rank × time."""
+"""Comparison of ranks: totals and their balance, collectives, steps, and a table of rank × time."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import numpy as np
 
 from rocpd.errors import RocpdError
 from rocpd.read.names import Names
-from rocpd.summary.collectives import Channel, Group, Waiting, channels, listed, match
+from rocpd.summary.collectives import Channel, Group, Waiting, channels_of, listed, match
 from rocpd.summary.intervals import covered, length, union, unite
 from rocpd.summary.kernel_categories import Categories, load, split
 from rocpd.summary.ops import Ops, read_ops
 from rocpd.summary.options import LANES, By
 from rocpd.summary.reading import DIVISIONS, STATISTICS, Key, RankReading, Reading, key_of, order_of
-from rocpd.summary.result import Field, Summary, TableDefinition
+from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import total
 from rocpd.summary.steps import RankSteps, Steps, is_step, steps_of
 from rocpd.summary.sums import Total, merge
@@ -28,129 +28,126 @@ from rocpd.types import NULL, Floats, Ints
 _FEW = 4  # groups that are named
 _MEASURES = ("span_ns", "busy_ns", "compute_ns", "communication_ns", "copy_ns")
 
-TABLES = {
-    table.name: table
-    for table in (
-        TableDefinition(
-            "ranks",
-            "Totals of each rank (host, agent, stream). Sums of durations; busy is the union over each agent.",
-            (
-                Field("hostname", "", "host name"),
-                Field("kernels", "", "dispatches"),
-                Field("copies", "", "copies", True),
-                Field("span_ns", "ns", "first start to last end of its operations", True),
-                Field("busy_ns", "ns", "time with any operation"),
-                Field("compute_ns", "ns", "sum of kernels other than communication"),
-                Field("communication_ns", "ns", "sum of communication kernels, waiting included"),
-                Field("copy_ns", "ns", "sum of copies", True),
-                Field("compute_by_mean", "", "compute_ns by the mean of all"),
-            ),
+TABLES = by_name(
+    TableDefinition(
+        "ranks",
+        "Totals of each rank (host, agent, stream). Sums of durations; busy is the union over each agent.",
+        (
+            Field("hostname", "", "host name"),
+            Field("kernels", "", "dispatches"),
+            Field("copies", "", "copies", True),
+            Field("span_ns", "ns", "first start to last end of its operations", True),
+            Field("busy_ns", "ns", "time with any operation"),
+            Field("compute_ns", "ns", "sum of kernels other than communication"),
+            Field("communication_ns", "ns", "sum of communication kernels, waiting included"),
+            Field("copy_ns", "ns", "sum of copies", True),
+            Field("compute_by_mean", "", "compute_ns by the mean of all"),
         ),
-        TableDefinition(
-            "imbalance",
-            "How evenly ranks (or hosts, agents, streams) are loaded: largest by mean, 1 when all are equal.",
-            (
-                Field("measure", "", "column of the table of ranks"),
-                Field("mean_ns", "ns", "mean"),
-                Field("min_ns", "ns", "smallest", True),
-                Field("min_rank", "", "its rank (--by host: min_hostname; agent, stream: the id behind)"),
-                Field("max_ns", "ns", "largest"),
-                Field("max_rank", "", "its rank, or as above"),
-                Field("imbalance", "", "largest by mean"),
-            ),
+    ),
+    TableDefinition(
+        "imbalance",
+        "How evenly ranks (or hosts, agents, streams) are loaded: largest by mean, 1 when all are equal.",
+        (
+            Field("measure", "", "column of the table of ranks"),
+            Field("mean_ns", "ns", "mean"),
+            Field("min_ns", "ns", "smallest", True),
+            Field("min_rank", "", "its rank (--by host: min_hostname; agent, stream: the id follows)"),
+            Field("max_ns", "ns", "largest"),
+            Field("max_rank", "", "its rank, or as above"),
+            Field("imbalance", "", "largest by mean"),
         ),
-        TableDefinition(
-            "collectives",
-            "Communication kernels matched across ranks, as said below; the costliest first.",
-            (
-                Field("name", "", "kernel"),
-                Field("number", "", "which of this name in its group, from 1", True),
-                Field("group", "", "ranks that belong together", True),
-                Field("ranks", "", "how many took part", True),
-                Field("straggler", "", "rank (or host; agent, stream: the id behind) that came last: least time in it"),
-                Field("wait_ns", "ns", "waiting of all ranks together"),
-                Field("max_wait_ns", "ns", "longest waiting of a rank"),
-                Field("min_ns", "ns", "time of the straggler: what the collective itself takes", True),
-                Field("max_ns", "ns", "time of the rank that came first"),
-            ),
+    ),
+    TableDefinition(
+        "collectives",
+        "Communication kernels matched across ranks, as said below; the costliest first.",
+        (
+            Field("name", "", "kernel"),
+            Field("number", "", "which of this name in its group, from 1", True),
+            Field("group", "", "ranks that belong together", True),
+            Field("ranks", "", "how many took part", True),
+            Field("straggler", "", "rank (or host; agent, stream: the id follows) that came last: least time in it"),
+            Field("wait_ns", "ns", "waiting of all ranks together"),
+            Field("max_wait_ns", "ns", "longest waiting of a rank"),
+            Field("min_ns", "ns", "time of the straggler: what the collective itself takes", True),
+            Field("max_ns", "ns", "time of the rank that came first"),
         ),
-        TableDefinition(
-            "stragglers",
-            "Which ranks (or hosts, agents, streams) the others wait for.",
-            (
-                Field("collectives", "", "collectives that it took part in"),
-                Field("times_last", "", "how often it came last"),
-                Field("percent_last", "%", "share of its collectives"),
-                Field("caused_wait_ns", "ns", "how long others waited for it, all together"),
-                Field("own_wait_ns", "ns", "how long it waited for others"),
-            ),
+    ),
+    TableDefinition(
+        "stragglers",
+        "Which ranks (or hosts, agents, streams) the others wait for.",
+        (
+            Field("collectives", "", "collectives that it took part in"),
+            Field("times_last", "", "how often it came last"),
+            Field("percent_last", "%", "share of its collectives"),
+            Field("caused_wait_ns", "ns", "how long others waited for it, all together"),
+            Field("own_wait_ns", "ns", "how long it waited for others"),
         ),
-        TableDefinition(
-            "waits",
-            "Who waits for whom in collectives.",
-            (
-                Field("waiter", "", "rank (or host; agent, stream: the id behind) that waits"),
-                Field("late", "", "who came last"),
-                Field("collectives", "", "in how many collectives"),
-                Field("wait_ns", "ns", "how long in all"),
-                Field("max_wait_ns", "ns", "how long at most"),
-            ),
+    ),
+    TableDefinition(
+        "waits",
+        "Who waits for whom in collectives.",
+        (
+            Field("waiter", "", "rank (or host; agent, stream: the id follows) that waits"),
+            Field("late", "", "who came last"),
+            Field("collectives", "", "in how many collectives"),
+            Field("wait_ns", "ns", "how long in all"),
+            Field("max_wait_ns", "ns", "how long at most"),
         ),
-        TableDefinition(
-            "steps",
-            "Time of each step over all ranks, by marker; the longest first. A host takes as long as its longest rank.",
-            (
-                Field("step", "", "text of the marker"),
-                Field("number", "", "which of this text, from 1", True),
-                Field("at_ns", "ns", "begin on the first rank that has it, from the begin of the time line"),
-                Field("ranks", "", "ranks (--by host: hosts) that have it", True),
-                Field("mean_ns", "ns", "mean over these"),
-                Field("min_ns", "ns", "shortest", True),
-                Field("max_ns", "ns", "longest"),
-                Field("spread_ns", "ns", "longest - shortest"),
-                Field("slowest_rank", "", "rank of the longest (--by host: slowest_hostname)"),
-                Field("over_median", "", "mean_ns by the median of all steps"),
-            ),
+    ),
+    TableDefinition(
+        "steps",
+        "Time of each step over all ranks, by marker; the longest first. A host takes as long as its longest rank.",
+        (
+            Field("step", "", "text of the marker"),
+            Field("number", "", "which of this text, from 1", True),
+            Field("at_ns", "ns", "start on the first rank that has it, from the start of the time line"),
+            Field("ranks", "", "ranks (--by host: hosts) that have it", True),
+            Field("mean_ns", "ns", "mean over these"),
+            Field("min_ns", "ns", "shortest", True),
+            Field("max_ns", "ns", "longest"),
+            Field("spread_ns", "ns", "longest - shortest"),
+            Field("slowest_rank", "", "rank of the longest (--by host: slowest_hostname)"),
+            Field("over_median", "", "mean_ns by the median of all steps"),
         ),
-        TableDefinition(
-            "phases",
-            "Markers whose texts differ in numbers only (# stands for them), over all ranks.",
-            (
-                Field("phase", "", "text"),
-                Field("ranks", "", "ranks (--by host: hosts) that have it", True),
-                *STATISTICS,
-                Field("slowest_rank", "", "rank (--by host: slowest_hostname) with most time in it"),
-                Field("imbalance", "", "its time by the mean of all"),
-            ),
+    ),
+    TableDefinition(
+        "phases",
+        "Markers whose texts differ in numbers only (# stands for them), over all ranks.",
+        (
+            Field("phase", "", "text"),
+            Field("ranks", "", "ranks (--by host: hosts) that have it", True),
+            *STATISTICS,
+            Field("slowest_rank", "", "rank (--by host: slowest_hostname) with most time in it"),
+            Field("imbalance", "", "its time by the mean of all"),
         ),
-        TableDefinition(
-            "heat",
-            "Rank × time: what each does in each slice of the common time line; a host: the mean of its ranks.",
-            (
-                Field("at_ns", "ns", "begin of the slice, from the begin of the time line"),
-                Field("slice_ns", "ns", "its length"),
-                Field("busy_percent", "%", "time with any operation"),
-                Field("compute_percent", "%", "time with compute"),
-                Field("communication_percent", "%", "time with communication"),
-            ),
+    ),
+    TableDefinition(
+        "heat",
+        "Rank × time: what each does in each slice of the common time line; a host: the mean of its ranks.",
+        (
+            Field("at_ns", "ns", "start of the slice, from the start of the time line"),
+            Field("slice_ns", "ns", "its length"),
+            Field("busy_percent", "%", "time with any operation"),
+            Field("compute_percent", "%", "time with compute"),
+            Field("communication_percent", "%", "time with communication"),
         ),
-    )
-}
+    ),
+)
 
 
 @dataclass(frozen=True)
 class _Span:
-    """First start and last end on the common time line [ns]; a span of nothing ends before it begins."""
+    """First start and last end on the common time line [ns]; a span of nothing ends before it starts."""
 
-    begin: int = 0
+    start: int = 0
     end: int = -1
 
     def __add__(self, other: _Span) -> _Span:
-        spans = [span for span in (self, other) if span.begin <= span.end]
-        return _Span(min(s.begin for s in spans), max(s.end for s in spans)) if spans else self
+        spans = [span for span in (self, other) if span.start <= span.end]
+        return _Span(min(s.start for s in spans), max(s.end for s in spans)) if spans else self
 
     def length(self) -> int:
-        return max(0, self.end - self.begin)
+        return max(0, self.end - self.start)
 
 
 @dataclass(frozen=True)
@@ -166,21 +163,21 @@ class _Load(Total):
     copy: int
 
     def times(self) -> tuple[int, ...]:
-        """Give the values of `_MEASURES`."""
+        """Return the values of `_MEASURES`."""
         return self.span.length(), self.busy, self.compute, self.communication, self.copy
 
 
 class _Slices(NamedTuple):
-    """Equal slices of the time line: begin and width [ns], how many; rank -> what makes its times count so."""
+    """Equal slices of the time line: start and width [ns], how many; rank -> offset of its times [ns]."""
 
-    begin: int
+    start: int
     width: int
     number: int
     offsets: dict[int, int]
 
 
 class _Rank(NamedTuple):
-    """What one rank gives: loads and shares of each slice by division, communication kernels, steps."""
+    """The answer of one rank: loads and shares of each slice by division, communication kernels, steps."""
 
     loads: dict[Key, _Load]
     heat: dict[Key, Floats]
@@ -200,17 +197,17 @@ def ranks(reading: Reading) -> Iterator[Summary]:
     steps = Steps(By.HOST if by is By.HOST else By.RANK)
     loads: dict[Key, _Load] = {}
     heat: dict[Key, Floats] = {}
-    found: list[Channel] = []
-    for rank, own in reading.each(partial(_one, categories=categories, step=step, slices=slices)):
-        merge(loads, own.loads)
-        merge(heat, own.heat)
-        found += own.channels
-        steps.add(rank, own.steps, slices.offsets.get(rank.number, 0))
-    if not any(own.kernels or own.copies for own in loads.values()) and not steps.phases:
+    channels: list[Channel] = []
+    for rank, answer in reading.each(partial(_of_rank, categories=categories, step=step, slices=slices)):
+        merge(loads, answer.loads)
+        merge(heat, answer.heat)
+        channels += answer.channels
+        steps.add(rank, answer.steps, slices.offsets.get(rank.number, 0))
+    if not any(load.kernels or load.copies for load in loads.values()) and not steps.phases:
         raise RocpdError("no kernels, copies or markers in the selection")
     yield _ranks(reading, by, loads)
     yield _imbalance(by, loads)
-    yield from _collectives(reading, by, found)
+    yield from _collectives(reading, by, channels)
     yield from _steps(reading, steps)
     if heat:
         yield _heat_table(reading, slices, heat)
@@ -219,46 +216,45 @@ def ranks(reading: Reading) -> Iterator[Summary]:
 def _slices(reading: Reading) -> _Slices:
     if not reading.session.time_range:
         return _Slices(0, 1, reading.options.bins, {})
-    begin, end = reading.line()
-    width = max(1, -(-(end - begin) // reading.options.bins))
+    start, end = reading.line()
+    width = max(1, -(-(end - start) // reading.options.bins))
     offsets = {rank.number: reading.offset(rank.number) for rank in reading.session.ranks}
-    return _Slices(begin, width, reading.options.bins, offsets)
+    return _Slices(start, width, reading.options.bins, offsets)
 
 
-def _one(mine: RankReading, categories: Categories, step: re.Pattern[str], slices: _Slices) -> _Rank:
+def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str], slices: _Slices) -> _Rank:
     """Read what is compared of one rank."""
-    names, by = Names(), mine.options.by or By.RANK
-    ops = read_ops(mine, names)
+    names, by = Names(), reading.options.by or By.RANK
+    ops = read_ops(reading, names)
     lanes = ops.lanes(by) if by in LANES else [(NULL, ops)]
     loads, heat = {}, {}
-    for lane, own in lanes:
-        key, places = key_of(by, mine.rank, lane), split(own, categories, names)
-        loads[key] = _load(own, places, slices.offsets.get(mine.rank.number, 0))
-        if len(own):
-            heat[key] = _heat(own, places, slices, mine.rank.number)
-    return _Rank(loads, heat, channels(mine, ops, names, categories), steps_of(mine.reader, step))
+    for lane, on_lane in lanes:
+        key, rows_by_kind = key_of(by, reading.rank, lane), split(on_lane, categories, names)
+        loads[key] = _load(on_lane, rows_by_kind, slices.offsets.get(reading.rank.number, 0))
+        if len(on_lane):
+            heat[key] = _heat(on_lane, rows_by_kind, slices, reading.rank.number)
+    return _Rank(loads, heat, channels_of(reading, ops, names, categories), steps_of(reading.reader, step))
 
 
-def _load(ops: Ops, places: Mapping[str, Ints], offset: int) -> _Load:
-    sums = {kind: total(ops.duration[own]) for kind, own in places.items()}
-    copies = len(places["copy"])
+def _load(ops: Ops, rows_by_kind: Mapping[str, Ints], offset: int) -> _Load:
+    sums = {kind: total(ops.duration[rows]) for kind, rows in rows_by_kind.items()}
+    copies = len(rows_by_kind["copy"])
     return _Load(
         kernels=len(ops) - copies,
         copies=copies,
         span=_Span(int(ops.start.min()) + offset, int(ops.end.max()) + offset) if len(ops) else _Span(),
-        busy=sum(length(union(own.start, own.end)) for _, own in ops.lanes(By.AGENT)),
+        busy=sum(length(union(on_agent.start, on_agent.end)) for _, on_agent in ops.lanes(By.AGENT)),
         compute=sums["compute"],
         communication=sums["communication"],
         copy=sums["copy"],
     )
 
 
-def _heat(ops: Ops, places: Mapping[str, Ints], slices: _Slices, rank: int) -> Floats:
-    """Give the percentages of each slice in which something is busy, computes and communicates."""
-    edges = slices.begin + np.arange(slices.number + 1) * slices.width - slices.offsets[rank]
-    compute, communication, copy = (
-        union(ops.start[own], ops.end[own]) for own in (places[kind] for kind in ("compute", "communication", "copy"))
-    )
+def _heat(ops: Ops, rows_by_kind: Mapping[str, Ints], slices: _Slices, rank: int) -> Floats:
+    """Return the percentages of each slice in which something is busy, computes and communicates."""
+    edges = slices.start + np.arange(slices.number + 1) * slices.width - slices.offsets[rank]
+    unions = {kind: union(ops.start[rows], ops.end[rows]) for kind, rows in rows_by_kind.items()}
+    compute, communication, copy = (unions[kind] for kind in ("compute", "communication", "copy"))
     busy = unite(unite(compute, communication), copy)
     inside = [np.diff(covered(part, edges)) * 100 / slices.width for part in (busy, compute, communication)]
     return np.array(inside).T
@@ -266,57 +262,55 @@ def _heat(ops: Ops, places: Mapping[str, Ints], slices: _Slices, rank: int) -> F
 
 def _ranks(reading: Reading, by: By, loads: Mapping[Key, _Load]) -> Summary:
     hosts = {rank.number: rank.hostname for rank in reading.session.ranks}
-    mean = sum(own.compute for own in loads.values()) / len(loads) if loads else 0
+    mean = sum(load.compute for load in loads.values()) / len(loads) if loads else 0
     table = TABLES["ranks"]
     rows = []
     for key in sorted(loads, key=order_of):
-        own = loads[key]
+        load = loads[key]
         front = key if by is By.HOST else (*key, hosts[cast("int", key[0])])
-        rows.append((*front, own.kernels, own.copies, *own.times(), own.compute / mean if mean else None))
+        rows.append((*front, load.kernels, load.copies, *load.times(), load.compute / mean if mean else None))
     fields = table.fields[1:] if by is By.HOST else table.fields
     return Summary(table, (*DIVISIONS[by], *fields), rows)
 
 
 def _who(table: TableDefinition, by: By) -> tuple[Field, ...]:
-    """Give the fields of a table with those that name a rank turned into those that name what is compared."""
-    found: list[Field] = []
-    for item in table.fields:
-        prefix, _, rest = item.name.partition("_")
-        if item.name in ("straggler", "waiter", "late"):
-            found += [
-                replace(item, name=item.name if not n else f"{item.name}_{d.name}") for n, d in enumerate(DIVISIONS[by])
-            ]
+    """Return the fields of a table with those that name a rank turned into those that name what is compared."""
+    fields: list[Field] = []
+    for field in table.fields:
+        prefix, _, rest = field.name.partition("_")
+        names = [field.name]
+        if field.name in ("straggler", "waiter", "late"):
+            names += [f"{field.name}_{division.name}" for division in DIVISIONS[by][1:]]
         elif rest == "rank":
-            found += [replace(item, name=f"{prefix}_{d.name}") for d in DIVISIONS[by]]
-        else:
-            found.append(item)
-    return tuple(found)
+            names = [f"{prefix}_{division.name}" for division in DIVISIONS[by]]
+        fields += [replace(field, name=name) for name in names]
+    return tuple(fields)
 
 
 def _imbalance(by: By, loads: Mapping[Key, _Load]) -> Summary:
     rows = []
-    for place, measure in enumerate(_MEASURES):
-        values = {key: loads[key].times()[place] for key in sorted(loads, key=order_of)}
-        whole = sum(values.values())
-        if whole:
+    for number, measure in enumerate(_MEASURES):
+        values = {key: loads[key].times()[number] for key in sorted(loads, key=order_of)}
+        time = sum(values.values())
+        if time:
             least, most = (choose(values, key=values.__getitem__) for choose in (min, max))
-            even = values[most] * len(values) / whole
-            rows.append((measure, whole / len(values), values[least], *least, values[most], *most, even))
+            even = values[most] * len(values) / time
+            rows.append((measure, time / len(values), values[least], *least, values[most], *most, even))
     return Summary(TABLES["imbalance"], _who(TABLES["imbalance"], by), rows)
 
 
-def _collectives(reading: Reading, by: By, found: list[Channel]) -> Iterator[Summary]:
+def _collectives(reading: Reading, by: By, channels: list[Channel]) -> Iterator[Summary]:
     session = reading.session
-    if not found:
+    if not channels:
         session.note("no communication kernels found")
         return
     clocks = {rank: number for number, domain in enumerate(session.clock_domains) for rank in domain.ranks}
-    groups, lost = match(found, clocks)
+    groups, lost = match(channels, clocks)
     _note_groups(reading, groups)
     if lost and len(session.ranks) > 1:
-        every = sum(len(channel.numbers) for channel in found)
+        every = sum(len(channel.numbers) for channel in channels)
         session.note(f"collectives: {lost} of {every} communication kernels could not be matched with those of others")
-    waiting = Waiting(by, {rank.number: rank.hostname for rank in session.ranks})
+    waiting = Waiting(by, {rank.number: rank for rank in session.ranks})
     for group in groups:
         waiting.add(group)
     if not waiting.rows:
@@ -328,7 +322,7 @@ def _collectives(reading: Reading, by: By, found: list[Channel]) -> Iterator[Sum
 
 
 def _note_groups(reading: Reading, groups: Sequence[Group]) -> None:
-    """Say which ranks were taken for a group of which nobody says so; two can't be two groups."""
+    """Report which ranks were taken for a group without being named as one; two ranks can't be two groups."""
     inferred = [group for group in groups if len(group) > 2 and group[0].communicator is None and not group[0].size]
     words = sorted({listed(sorted({member.rank for member in group})) for group in inferred})
     if words:
@@ -350,7 +344,7 @@ def _heat_table(reading: Reading, slices: _Slices, heat: Mapping[Key, Floats]) -
     by = reading.by or By.RANK
     members = Counter(key_of(by, rank) for rank in reading.session.ranks) if by is By.HOST else {}
     rows = [
-        (*key, slices.begin + index * slices.width, slices.width, *shares)
+        (*key, slices.start + index * slices.width, slices.width, *shares)
         for key in sorted(heat, key=order_of)
         for index, shares in enumerate((heat[key] / members.get(key, 1)).tolist())
     ]

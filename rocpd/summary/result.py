@@ -44,6 +44,11 @@ class TableDefinition:
     is_exact: bool = False
 
 
+def by_name(*tables: TableDefinition) -> dict[str, TableDefinition]:
+    """Return the tables of an analysis by their names."""
+    return {table.name: table for table in tables}
+
+
 class Summary(Result):
     """A table of an analysis. Iterate it, or take `.fetchall()`, `.df()`, `.arrow()`, `.show()`.
 
@@ -137,7 +142,7 @@ class Summary(Result):
 
     def _indented(self) -> Iterator[Row]:
         depth, name = self.columns.index("depth"), self.columns.index("name")
-        shown = [place for place, column in enumerate(self.columns) if column not in _SHOWN_BY_INDENTING]
+        shown = [index for index, column in enumerate(self.columns) if column not in _SHOWN_BY_INDENTING]
         for row in self:
             text = "· " * row[depth] + ("NULL" if row[name] is None else row[name])
-            yield tuple(text if place == name else row[place] for place in shown)
+            yield tuple(text if index == name else row[index] for index in shown)

@@ -1,4 +1,4 @@
-"""Owns running analyses by name: those of `SUMMARIES` and those that other packages bring along."""
+"""Owns running analyses by name: those of `SUMMARIES` and those of other packages."""
 
 from __future__ import annotations
 

@@ -26,8 +26,15 @@ class Spread:
         self._pending: list[tuple[Ints, Ints]] = []
         self._waiting = 0
 
+    @classmethod
+    def of(cls, durations: Ints, calls: int | None = None) -> Spread:
+        """Return the distribution of durations; `calls` events in all, when some have invalid timestamps."""
+        spread = cls()
+        spread.add(durations, calls)
+        return spread
+
     def add(self, durations: Ints, calls: int | None = None) -> None:
-        """Add durations; `calls` events in all, when some have invalid timestamps."""
+        """Add durations; arguments as for `of`."""
         self.calls += len(durations) if calls is None else calls
         self._await(durations, np.ones(len(durations), np.int64))
 
@@ -67,14 +74,10 @@ class Spread:
             pending = [(self._values, self._counts), *self._pending]
             self._pending, self._waiting = [], 0
             values, counts = (np.concatenate(parts) for parts in zip(*pending, strict=True))
-            self._combine(values, counts)
-
-    def _combine(self, values: Ints, counts: Ints) -> None:
-        order = np.argsort(values, kind="stable")
-        values, counts = values[order], counts[order]
-        first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]])) if len(values) else order
-        self._values = values[first]
-        self._counts = np.add.reduceat(counts, first) if len(values) else counts
+            order = np.argsort(values, kind="stable")
+            values, counts = values[order], counts[order]
+            first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+            self._values, self._counts = values[first], np.add.reduceat(counts, first)
 
     @property
     def moments(self) -> Moments:
@@ -83,7 +86,7 @@ class Spread:
         if not len(values):
             return Moments(self.calls)
         timed = int(counts.sum())
-        total, squares = _sums(values, counts, timed)
+        total, squares = _sums(values, counts)
         return Moments(self.calls, timed, total, int(values[0]), int(values[-1]), squares)
 
     def quantile(self, share: float) -> float | None:
@@ -102,21 +105,9 @@ class Spread:
         return low + (high - low) * part
 
 
-def moments_of(durations: Ints, calls: int) -> Moments:
-    """Return the exact moments of durations of some of `calls` events; the others have invalid timestamps."""
-    if not len(durations):
-        return Moments(calls)
-    total, squares = _sums(durations, None, len(durations))
-    return Moments(calls, len(durations), total, int(durations.min()), int(durations.max()), squares)
-
-
 def spreads_by_group(durations: Ints, first: Ints) -> list[Spread]:
     """Return the distributions of groups of events; arguments as for `moments_by_group`."""
-    spreads = []
-    for group in np.split(durations, first[1:]):
-        spreads.append(Spread())
-        spreads[-1].add(group[group >= 0], len(group))
-    return spreads
+    return [Spread.of(group[group >= 0], len(group)) for group in np.split(durations, first[1:])]
 
 
 def moments_by_group(durations: Ints, first: Ints) -> list[Moments]:
@@ -141,7 +132,7 @@ def moments_by_group(durations: Ints, first: Ints) -> list[Moments]:
     ]
     for group in np.flatnonzero(longest >= _HALF).tolist():  # its squares don't fit into 64 bits
         members = durations[first[group] : first[group] + calls[group]]
-        moments[group] = moments_of(members[members >= 0], len(members))
+        moments[group] = Spread.of(members[members >= 0], len(members)).moments
     return moments
 
 
@@ -151,17 +142,10 @@ def total(values: Ints) -> int:
     return int(values.sum()) if most * len(values) <= _MOST else sum(values.tolist())
 
 
-def _sums(values: Ints, counts: Ints | None, timed: int) -> tuple[int, int]:
+def _sums(values: Ints, counts: Ints) -> tuple[int, int]:
     """Sum values and their squares without rounding: 64-bit integers where they hold it, else Python's."""
-    if timed < _HALF and int(values.max()) < _HALF:
+    if int(counts.sum()) < _HALF and int(values.max()) < _HALF:
         squares = values * values
-        high, low = squares >> 31, squares & _LOW
-        if counts is None:
-            return int(values.sum()), (int(high.sum()) << 31) + int(low.sum())
-        return int(values @ counts), (int(high @ counts) << 31) + int(low @ counts)
-    pairs = zip(values.tolist(), [1] * len(values) if counts is None else counts.tolist(), strict=True)
-    total = squares_sum = 0
-    for value, count in pairs:
-        total += value * count
-        squares_sum += value * value * count
-    return total, squares_sum
+        return int(values @ counts), (int((squares >> 31) @ counts) << 31) + int((squares & _LOW) @ counts)
+    pairs = list(zip(values.tolist(), counts.tolist(), strict=True))
+    return sum(value * count for value, count in pairs), sum(value * value * count for value, count in pairs)

@@ -1,12 +1,12 @@
-"""Owns steps: markers that name a piece of the job which every rank goes through, and how their times spread."""
+"""Steps: markers that name a piece of the job which every rank goes through, and how their times spread."""
 
 from __future__ import annotations
 
 import re
-import statistics as middle
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from rocpd.summary.options import By
 from rocpd.summary.reading import Key, key_of, order_of, statistics
 from rocpd.summary.spread import Spread
 from rocpd.summary.statements import statement
-from rocpd.summary.sums import merge
+from rocpd.summary.sums import Total, merge
 from rocpd.trace.times import valid_times
 from rocpd.types import Row
 
@@ -31,7 +31,7 @@ def is_step(pattern: str) -> re.Pattern[str]:
     """Compile the expression for markers that are steps.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is no regular expression.
     """
     try:
         return re.compile(pattern)
@@ -50,14 +50,11 @@ def ranges(reader: RankReader) -> list[tuple[str, int, int]]:
 
 
 @dataclass(frozen=True)
-class Phase:
+class Phase(Total):
     """Markers whose texts differ in numbers only: their durations, and the sum of these by division [ns]."""
 
     spread: Spread
     totals: Counter[Key]
-
-    def __add__(self, other: Phase) -> Phase:
-        return Phase(self.spread + other.spread, self.totals + other.totals)
 
 
 class RankSteps(NamedTuple):
@@ -84,12 +81,7 @@ def steps_of(reader: RankReader, pattern: re.Pattern[str]) -> RankSteps:
         if pattern.search(text):
             seen[text] += 1
             steps[text, seen[text]] = start, end - start
-    phases = {}
-    for family, own in lengths.items():
-        spread = Spread()
-        spread.add(np.array(own, np.int64))
-        phases[family] = spread
-    return RankSteps(steps, phases)
+    return RankSteps(steps, {phase: Spread.of(np.array(ns, np.int64)) for phase, ns in lengths.items()})
 
 
 @dataclass
@@ -101,40 +93,38 @@ class Steps:
     first: dict[tuple[str, int], int] = field(default_factory=dict)
     phases: dict[str, Phase] = field(default_factory=dict)
 
-    def add(self, rank: Rank, found: RankSteps, offset: int) -> None:
-        """Add those of a rank, whose times count from the begin of the time line with `offset` [ns]."""
+    def add(self, rank: Rank, added: RankSteps, offset: int) -> None:
+        """Add those of a rank, whose times count from the start of the time line with `offset` [ns]."""
         key = key_of(self.by, rank)
-        for step, (start, length) in found.steps.items():
-            own = self.steps.setdefault(step, {})
-            own[key] = max(length, own.get(key, 0))
+        for step, (start, length) in added.steps.items():
+            times = self.steps.setdefault(step, {})
+            times[key] = max(length, times.get(key, 0))
             self.first.setdefault(step, start + offset)
-        for family, spread in found.phases.items():
-            merge(self.phases, {family: Phase(spread, Counter({key: spread.moments.total}))})
+        for text, spread in added.phases.items():
+            merge(self.phases, {text: Phase(spread, Counter({key: spread.moments.total}))})
 
     def step_rows(self) -> list[Row]:
         """One row per step, the longest first; `over_median` compares with the median of all steps."""
-        means = {key: sum(own.values()) / len(own) for key, own in self.steps.items()}
-        typical = middle.median(means.values()) if means else 0
+        means = {step: sum(times.values()) / len(times) for step, times in self.steps.items()}
+        typical = median(means.values()) if means else 0
         rows = []
-        for (text, nth), own in self.steps.items():
-            slowest = _slowest(own)
-            least, most = min(own.values()), max(own.values())
-            mean = means[text, nth]
-            over = mean / typical if typical else None
-            begin = self.first[text, nth]
-            rows.append((text, nth, begin, len(own), mean, least, most, most - least, *slowest, over))
+        for step, times in self.steps.items():
+            least, most = min(times.values()), max(times.values())
+            over = means[step] / typical if typical else None
+            spread = (means[step], least, most, most - least)
+            rows.append((*step, self.first[step], len(times), *spread, *_slowest(times), over))
         return sorted(rows, key=lambda row: (-row[4], row[2], row[0], row[1]))
 
     def phase_rows(self) -> list[Row]:
         """One row per phase, most time first; imbalance is the largest rank total by the mean of rank totals."""
         rows = []
-        for family, phase in self.phases.items():
+        for text, phase in self.phases.items():
             totals, slowest = phase.totals, _slowest(phase.totals)
             imbalance = totals[slowest] * len(totals) / totals.total()
-            rows.append((family, len(totals), *statistics(phase.spread), *slowest, imbalance))
+            rows.append((text, len(totals), *statistics(phase.spread), *slowest, imbalance))
         return sorted(rows, key=lambda row: (-row[3], row[0]))
 
 
 def _slowest(times: Mapping[Key, int]) -> Key:
-    """Give whose time is longest; of equals the first."""
+    """Return whose time is longest; of equal ones the first."""
     return max(sorted(times, key=order_of), key=times.__getitem__)

@@ -1,20 +1,22 @@
-"""Owns the summary tables that AMD's users know: which a session has, in which order, with AMD's heads.
+"""The summary tables that AMD's users know: which a session has, in which order, with AMD's heads.
 
-Reads through `domains`. Durations are ns as they are, on the console too.
+Durations are ns as they are, on the console too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rocpd.federate.federation import Federation
-from rocpd.summary.domains import Group, domain_groups, groups_by_domain
+from rocpd.summary.labels import KINDS, EventsByGroup, totals_by_label
 from rocpd.summary.options import Options
-from rocpd.summary.reading import Reading
+from rocpd.summary.reading import RankReading, Reading
 from rocpd.summary.registry import GPU_DOMAINS
 from rocpd.summary.result import Field, Summary, TableDefinition
-from rocpd.trace.categories import normalized
+from rocpd.summary.spread import moments_by_group
+from rocpd.trace.categories import domain_of, normalized
 from rocpd.trace.kernel_names import KernelNames
 from rocpd.trace.moments import Moments
 from rocpd.types import Progress, Row
@@ -54,6 +56,15 @@ class SummaryOptions:
     kernel_names: KernelNames = KernelNames.DISPLAY
 
 
+class Group(NamedTuple):
+    """Statistics of the events of one rank with one category and name."""
+
+    rank: int
+    category: str | None
+    name: str | None
+    moments: Moments
+
+
 def summarize(
     session: Federation, options: SummaryOptions | None = None, progress: Progress | None = None
 ) -> Iterator[Summary]:
@@ -62,7 +73,7 @@ def summarize(
     Only domains that have events have a table. Rows are sorted by time, longest first.
     """
     options = options or SummaryOptions()
-    domains = groups_by_domain(Reading(session, Options(kernel_names=options.kernel_names), progress))
+    domains = _groups_by_domain(Reading(session, Options(kernel_names=options.kernel_names), progress))
     regions = [name for name in domains if name not in GPU_DOMAINS]
     if options.region_categories is not None:
         wanted = {normalized(name) for name in options.region_categories}
@@ -72,11 +83,43 @@ def summarize(
         for domain in (*(name for name in GPU_DOMAINS if name in domains), *regions)
     }
     if options.domains and domains:
-        tables["domain_summary"] = domain_groups(domains)
+        tables["domain_summary"] = [
+            group._replace(name=domain) for domain, groups in domains.items() for group in groups
+        ]
     for name, groups in tables.items():
         yield _table(name, groups)
         if options.by_rank:
             yield _table_by_rank(name, groups, session)
+
+
+def _groups_by_domain(reading: Reading) -> dict[str, list[Group]]:
+    """Read all groups of a session and sort them into domains, most time first."""
+    by_kind: dict[str, list[Group]] = {kind: [] for kind in KINDS}
+    for _, of_rank in reading.each(_of_rank):
+        for kind, groups in of_rank.items():
+            by_kind[kind] += groups
+    domains: dict[str, list[Group]] = {}
+    for kind, groups in by_kind.items():
+        calls = sum(group.moments.calls for group in groups)
+        reading.note_invalid(kind, calls - sum(group.moments.timed for group in groups), calls)
+        for group in groups:
+            domains.setdefault(domain_of(group.category), []).append(group)
+    return dict(sorted(domains.items(), key=lambda item: (-sum(g.moments.total for g in item[1]), item[0])))
+
+
+def _of_rank(reading: RankReading) -> dict[str, list[Group]]:
+    """Read the groups of one rank, by kind of events."""
+    return {
+        kind: [
+            Group(reading.rank.number, label.category, label.name, moments)
+            for label, moments in totals_by_label(reading, kind, _moments).items()
+        ]
+        for kind in KINDS
+    }
+
+
+def _moments(events: EventsByGroup) -> list[Moments]:
+    return moments_by_group(events.durations, events.first)
 
 
 def _table(name: str, groups: Iterable[Group]) -> Summary:
@@ -105,10 +148,10 @@ def _rows(groups: Iterable[Group]) -> list[Row]:
     for group in groups:
         by_name.setdefault(group.name, []).append(group.moments)
     sums = {name: _added(moments) for name, moments in by_name.items()}
-    whole = sum(moments.total for moments in sums.values())
+    total = sum(moments.total for moments in sums.values())
     ordered = sorted(sums.items(), key=lambda item: (-item[1].total, item[0] or ""))
     return [
-        (name, m.calls, m.total, m.mean, m.total * 100 / whole if whole else None, m.shortest, m.longest, m.deviation)
+        (name, m.calls, m.total, m.mean, m.total * 100 / total if total else None, m.shortest, m.longest, m.deviation)
         for name, m in ordered
     ]
 

@@ -27,7 +27,7 @@ class Total:
         return type(self)(*(getattr(self, item.name) + getattr(other, item.name) for item in fields(self)))
 
 
-def merge(whole: dict[Key, Sum], part: Mapping[Key, Sum]) -> None:
-    """Add the sums of a part to those of the whole, by key."""
+def merge(sums: dict[Key, Sum], part: Mapping[Key, Sum]) -> None:
+    """Add the sums of a part to others, by key."""
     for key, value in part.items():
-        whole[key] = whole[key] + value if key in whole else value
+        sums[key] = sums[key] + value if key in sums else value

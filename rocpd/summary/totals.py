@@ -1,4 +1,4 @@
-"""Owns totals by name: kernels, copies, allocations, scratch memory, API calls, markers, domains.
+"""Totals by name: kernels, copies, allocations, scratch memory, API calls, markers, domains.
 
 Every number is exact over all ranks, medians and percentiles too.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from rocpd.errors import RocpdError
 from rocpd.summary.labels import KINDS, EventsByGroup, totals_by_label
 from rocpd.summary.reading import PERCENT, STATISTICS, Key, RankReading, Reading, order_of, statistics
-from rocpd.summary.result import Field, Summary, TableDefinition
+from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import Spread, spreads_by_group, total
 from rocpd.summary.sums import Total, merge
 from rocpd.types import Row
@@ -27,29 +27,26 @@ def _table(name: str, doc: str, *first: Field, last: tuple[Field, ...] = ()) -> 
     return TableDefinition(name, doc, (*first, *STATISTICS, PERCENT, *last))
 
 
-TABLES = {
-    table.name: table
-    for table in (
-        _table("kernels", "Kernel dispatches by kernel.", Field("name", "", "kernel")),
-        _table("copies", "Memory copies by direction.", Field("name", "", "direction"), last=(_BYTES, _RATE)),
-        _table(
-            "allocations",
-            "Allocations and frees without scratch memory.",
-            Field("name", "", "operation: ALLOC, FREE …"),
-            Field("level", "", "REAL or VIRTUAL memory"),
-            last=(_BYTES,),
-        ),
-        _table("scratch", "Scratch memory by operation.", Field("name", "", "operation"), last=(_BYTES,)),
-        _table(
-            "api",
-            "API calls of every domain by function; percent is of all API time.",
-            Field("domain", "", "HIP, HSA, RCCL …"),
-            Field("name", "", "function"),
-        ),
-        _table("markers", "Marker ranges and marks by message.", Field("name", "", "message")),
-        _table("domains", "All events by domain; CPU and GPU time side by side.", Field("domain", "", "domain")),
-    )
-}
+TABLES = by_name(
+    _table("kernels", "Kernel dispatches by kernel.", Field("name", "", "kernel")),
+    _table("copies", "Memory copies by direction.", Field("name", "", "direction"), last=(_BYTES, _RATE)),
+    _table(
+        "allocations",
+        "Allocations and frees without scratch memory.",
+        Field("name", "", "operation: ALLOC, FREE …"),
+        Field("level", "", "REAL or VIRTUAL memory"),
+        last=(_BYTES,),
+    ),
+    _table("scratch", "Scratch memory by operation.", Field("name", "", "operation"), last=(_BYTES,)),
+    _table(
+        "api",
+        "API calls of every domain by function; percent is of all API time.",
+        Field("domain", "", "HIP, HSA, RCCL …"),
+        Field("name", "", "function"),
+    ),
+    _table("markers", "Marker ranges and marks by message.", Field("name", "", "message")),
+    _table("domains", "All events by domain; CPU and GPU time side by side.", Field("domain", "", "domain")),
+)
 
 
 @dataclass(frozen=True)
@@ -104,14 +101,14 @@ def _by(reading: Reading, name: str, kinds: Sequence[str], head: Sequence[str], 
     """
     sums: _Sums = {}
     counts: dict[str, _Counts] = {}
-    for _, (own, counted) in reading.each(partial(_one, kinds=kinds, head=head)):
-        for division, heads in own.items():
+    for _, (sums_of_rank, counts_of_rank) in reading.each(partial(_of_rank, kinds=kinds, head=head)):
+        for division, heads in sums_of_rank.items():
             merge(sums.setdefault(division, {}), heads)
-        merge(counts, counted)
+        merge(counts, counts_of_rank)
     if not sums:
         raise RocpdError(f"no {what} in the selection")
-    for kind, found in counts.items():
-        reading.note_invalid(kind, found.calls - found.timed, found.calls)
+    for kind, count in counts.items():
+        reading.note_invalid(kind, count.calls - count.timed, count.calls)
     extra = len(TABLES[name].fields) - len(STATISTICS) - len(head) - 1
     rows = (row for key in sorted(sums, key=order_of) for row in _rows(key, sums[key], extra))
     return reading.summary(TABLES[name], rows)
@@ -123,17 +120,17 @@ class _Counts(Total):
     timed: int
 
 
-def _one(mine: RankReading, kinds: Sequence[str], head: Sequence[str]) -> tuple[_Sums, dict[str, _Counts]]:
+def _of_rank(reading: RankReading, kinds: Sequence[str], head: Sequence[str]) -> tuple[_Sums, dict[str, _Counts]]:
     """Add the events of one rank up; count them by kind."""
     sums: _Sums = {}
     counts = {}
     for kind in kinds:
-        found = totals_by_label(mine, kind, _sums)
-        spreads = [own.spread for own in found.values()]
+        totals = totals_by_label(reading, kind, _sums)
+        spreads = [of_label.spread for of_label in totals.values()]
         counts[kind] = _Counts(sum(spread.calls for spread in spreads), sum(spread.timed for spread in spreads))
-        for label, own in found.items():
+        for label, of_label in totals.items():
             key = tuple(getattr(label, column) for column in head)
-            merge(sums.setdefault(mine.key(label.lane), {}), {key: own})
+            merge(sums.setdefault(reading.key(label.lane), {}), {key: of_label})
     return sums, counts
 
 
@@ -150,11 +147,11 @@ def _sums(events: EventsByGroup) -> list[_Sum]:
 
 
 def _rows(division: Key, sums: dict[Key, _Sum], extra: int) -> Iterator[Row]:
-    """Rows of one division, most time first; `extra` columns behind: bytes, then bandwidth."""
-    totals = {head: found.spread.moments.total for head, found in sums.items()}
-    whole = sum(totals.values())
+    """Yield the rows of a division, most time first, with `extra` columns at the end: bytes, then bandwidth."""
+    totals = {head: of_head.spread.moments.total for head, of_head in sums.items()}
+    all_time = sum(totals.values())
     for head in sorted(sums, key=lambda head: (-totals[head], order_of(head))):
         time, size = totals[head], sums[head].size
         rate = size / time * 1e9 / 2**30 if time else None
-        percent = time * 100 / whole if whole else None
+        percent = time * 100 / all_time if all_time else None
         yield (*division, *head, *statistics(sums[head].spread), percent, *(size, rate)[:extra])

@@ -60,8 +60,8 @@ def _milliseconds(time: int) -> str:
     >>> _milliseconds(10496683)
     '      10.496683'
     """
-    whole, rest = divmod(time, 1_000_000)
-    return f"{whole:8d}.{rest:06d}"
+    milliseconds, rest = divmod(time, 1_000_000)
+    return f"{milliseconds:8d}.{rest:06d}"
 
 
 def logduration(reading: Reading) -> Iterator[str]:
@@ -86,12 +86,12 @@ def logduration(reading: Reading) -> Iterator[str]:
         raise RocpdError("no kernels in the selection")
 
 
-def _kernels(mine: RankReading) -> tuple[list[str | None], tuple[Ints, ...]]:
+def _kernels(reading: RankReading) -> tuple[list[str | None], tuple[Ints, ...]]:
     """Return the names of one rank, and name, dispatch, start and end of its kernels."""
     names = Names()
-    ops = read_ops(mine, names, stacks=True)
+    ops = read_ops(reading, names, stacks=True)
     ops = ops.take(np.flatnonzero(ops.kind == KERNEL))
-    links = link(mine.reader, ops)
+    links = link(reading.reader, ops)
     dispatch = ops.start.copy()
     dispatch[links.linked] = links.start
     order = np.lexsort((ops.row, ops.start, ops.end))

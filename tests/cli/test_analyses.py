@@ -21,14 +21,14 @@ from tests.conftest import Cli
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
-    one = (
+    first = (
         TraceBuilder(0, pid=7)
         .region("launch", 90, 95, stack=1)
         .kernel("gemm", 100, 110, stack=1)
         .kernel("gemm", 200, 230)
     )
-    two = TraceBuilder(1, pid=8, host="node1").kernel("relu", 100, 150)
-    return [str(trace.write(tmp_path / f"{n}.db")) for n, trace in enumerate((one, two))]
+    second = TraceBuilder(1, pid=8, host="node1").kernel("relu", 100, 150)
+    return [str(trace.write(tmp_path / f"{n}.db")) for n, trace in enumerate((first, second))]
 
 
 def test_console(cli: Cli, files: list[str]) -> None:
@@ -50,15 +50,15 @@ def test_one_csv_goes_to_stdout(cli: Cli, files: list[str]) -> None:
 
 
 def test_json_of_several_is_one_object(cli: Cli, files: list[str]) -> None:
-    one = json.loads(cli("summary", "kernels", *files, "-f", "json").out)
+    alone = json.loads(cli("summary", "kernels", *files, "-f", "json").out)
     several = json.loads(cli("summary", "kernels", "overlap", *files, "-f", "json").out)
-    assert several["kernels"] == one
+    assert several["kernels"] == alone
     assert [row["busy_ns"] for row in several["overlap"]] == [40, 50]
 
 
 def test_files(cli: Cli, files: list[str], tmp_path: Path) -> None:
-    place = ["-d", str(tmp_path / "out"), "-o", "job"]
-    assert cli("summary", "kernels", "gpu-time", *files, "-f", "parquet", *place).code == 0
+    target = ["-d", str(tmp_path / "out"), "-o", "job"]
+    assert cli("summary", "kernels", "gpu-time", *files, "-f", "parquet", *target).code == 0
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert names == [
         "job_gaps.parquet",
@@ -70,11 +70,11 @@ def test_files(cli: Cli, files: list[str], tmp_path: Path) -> None:
     table = pq.read_table(tmp_path / "out" / "job_kernels.parquet")
     assert table["total_ns"].to_pylist() == [50, 40]
     assert table.schema.field("total_ns").metadata[b"unit"] == b"ns"
-    assert cli("summary", "kernels", "domains", *files, "-f", "html", *place).code == 0
+    assert cli("summary", "kernels", "domains", *files, "-f", "html", *target).code == 0
     assert (tmp_path / "out" / "job.html").read_text().count("<h2>") == 2
-    again = cli("summary", "kernels", "domains", *files, "-f", "html", *place)
+    again = cli("summary", "kernels", "domains", *files, "-f", "html", *target)
     assert (again.code, "exists" in again.err) == (1, True)
-    assert cli("summary", "kernels", *files, "-f", "csv", *place).code == 0
+    assert cli("summary", "kernels", *files, "-f", "csv", *target).code == 0
     assert (tmp_path / "out" / "job_kernels.csv").is_file()
 
 
@@ -149,8 +149,8 @@ def test_errors(words: list[str], code: int, message: str, cli: Cli, files: list
 def test_lists(cli: Cli, files: list[str]) -> None:
     listed = cli("summary", "--list").out
     assert [line.split()[0] for line in listed.splitlines()[2:]] == list(SUMMARIES)
-    found = cli("summary", "--list-categories", *files).out
-    assert [line.split() for line in found.splitlines()[2:]] == [
+    listing = cli("summary", "--list-categories", *files).out
+    assert [line.split() for line in listing.splitlines()[2:]] == [
         ["HIP", "HIP_RUNTIME_API_EXT", "1"],
         ["KERNELS", "KERNEL_DISPATCH", "3"],
     ]

@@ -65,8 +65,8 @@ def noise(path: Path) -> Path:
 
 def cut(size: Callable[[int], int]) -> Callable[[Path], Path]:
     def make(path: Path) -> Path:
-        whole = good(path).stat().st_size
-        os.truncate(path, size(whole))
+        length = good(path).stat().st_size
+        os.truncate(path, size(length))
         return path
 
     return make
@@ -202,10 +202,10 @@ def test_locked_by_a_writer(command: str, cli: Cli, folder: Path, monkeypatch: p
 def test_locked_in_the_middle(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A profiler takes its lock after the files were opened."""
     monkeypatch.setattr(limits, "DEFAULT", limits.Limits(busy_ms=30))
-    one, two = good(folder / "1.db", 1), good(folder / "2.db", 2)
-    with rocpd.connect([one, two]) as session:
+    first, second = good(folder / "1.db", 1), good(folder / "2.db", 2)
+    with rocpd.connect([first, second]) as session:
         assert session.sql("SELECT count(*) FROM regions").fetchall() == [(802,)]
-        with writer(two, EXCLUSIVE, "x"), pytest.raises(InputError, match=rf"^{two}: locked by a writer"):
+        with writer(second, EXCLUSIVE, "x"), pytest.raises(InputError, match=rf"^{second}: locked by a writer"):
             session.sql("SELECT count(*) FROM regions")
         assert session.sql("SELECT count(*) FROM regions").fetchall() == [(802,)]
 
@@ -255,7 +255,7 @@ def test_full_disk(command: str, cli: Cli, folder: Path) -> None:
         fill(disk)
         said = cli(*WRITERS[command], "-i", path)
         assert_one_error(said, 1, "out", "cannot be written")
-        assert [found.name for found in disk.iterdir()] == ["filler"]
+        assert [file.name for file in disk.iterdir()] == ["filler"]
 
 
 @pytest.mark.parametrize("command", WRITERS)

@@ -110,9 +110,9 @@ def test_query_of_a_base_table(work: Path) -> None:
 def test_query_as_csv(work: Path) -> None:
     done = shell('rocpd query -i db{0..3}.db --query "SELECT * FROM top_kernels LIMIT 10" --format csv', work)
     assert (done.returncode, done.stderr) == (0, "")
-    found = list(csv.reader(done.stdout.splitlines()))
-    assert found[0] == ["name", "total_calls", "total_duration", "average", "percentage"]
-    assert len(found) == 11
+    written_rows = list(csv.reader(done.stdout.splitlines()))
+    assert written_rows[0] == ["name", "total_calls", "total_duration", "average", "percentage"]
+    assert len(written_rows) == 11
 
 
 def test_summary_of_domains(work: Path) -> None:
@@ -179,9 +179,9 @@ def test_options_of_the_ring_buffer_have_no_effect_and_say_so_once(work: Path) -
     options += " --perfetto-buffer-fill-policy discard --no-annotate-kfd"
     done = shell(f"rocpd convert -i db0.db -f perfetto {options}", work)
     assert done.returncode == 0, done.stderr
-    told = [line for line in done.stderr.splitlines() if "without effect" in line]
-    assert len(told) == 1
-    assert "--perfetto-buffer-size" in told[0]
+    notes = [line for line in done.stderr.splitlines() if "without effect" in line]
+    assert len(notes) == 1
+    assert "--perfetto-buffer-size" in notes[0]
     assert written(work) == {"rocpd-output-data/out.pftrace"}
 
 

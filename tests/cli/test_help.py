@@ -26,10 +26,10 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_sections(command: str, cli: Cli) -> None:
     text = cli(command, "--help").out
-    found = sections(text)
-    assert found[0] == "Examples"
-    assert found[1:] == [heading for heading in Heading if heading in found]
-    assert found[-1] == "Other"
+    headings = sections(text)
+    assert headings[0] == "Examples"
+    assert headings[1:] == [heading for heading in Heading if heading in headings]
+    assert headings[-1] == "Other"
     assert max(map(len, text.splitlines())) <= 80
     for strange in ("<int", "<str", "<float", "range>", "list[", "x>=", "[default", "INTEGER", "TEXT..."):
         assert strange not in text

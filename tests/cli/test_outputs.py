@@ -30,8 +30,8 @@ from tests.conftest import Cli, state_of
     ],
 )
 def test_destinations(name: str | None, folder: str | None, expected: tuple[str, str, str], cli: Cli) -> None:
-    place = destination(name, Path(folder) if folder else None, [".csv", ".a.csv"])
-    assert place == Destination(Path(expected[0]), *expected[1:])
+    target = destination(name, Path(folder) if folder else None, [".csv", ".a.csv"])
+    assert target == Destination(Path(expected[0]), *expected[1:])
 
 
 def test_variables_give_what_is_not_said(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -298,8 +298,8 @@ def test_ctrl_c_on_a_terminal_that_shows_a_bar(large: Path, tmp_path: Path) -> N
     terminal.press(b"\x03")
     seen = terminal.end()
     assert seen.code == 130, seen
-    *lines, told, last = screen(seen.terminal.replace("^C", ""), 100)
-    assert (told, last) == ("rocpd: interrupted; nothing partial is left", "")
+    *lines, reported, last = screen(seen.terminal.replace("^C", ""), 100)
+    assert (reported, last) == ("rocpd: interrupted; nothing partial is left", "")
     assert [line for line in lines if not line.startswith("rocpd: ")] == []
     assert not (tmp_path / "out").exists()
 
@@ -313,9 +313,9 @@ def wait_until(done: Callable[[], object]) -> None:
 
 def reads(pid: int, folder: Path) -> bool:
     """Whether a process, or one that it started, has a file of a folder open."""
-    for one in (pid, *children(pid)):
+    for member in (pid, *children(pid)):
         try:
-            if any(str(link.readlink()).startswith(str(folder)) for link in Path(f"/proc/{one}/fd").iterdir()):
+            if any(str(link.readlink()).startswith(str(folder)) for link in Path(f"/proc/{member}/fd").iterdir()):
                 return True
         except OSError:  # it has closed something meanwhile, or is gone
             continue

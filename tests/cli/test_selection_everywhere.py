@@ -81,11 +81,11 @@ COLUMNS = ("kind", "rank", "name", "start", "end")
 
 def shown(events: Iterable[Event]) -> Rows:
     """Return the rows of `ALL` for some events: times as recorded, then their arguments and counter values."""
-    found: Rows = Counter()
+    actual: Rows = Counter()
     for event in events:
-        found[event.kind, event.rank, event.name, event.start + event.offset, event.end + event.offset] += 1
-        found.update((base, event.rank, name, None, None) for base, name in event.owns)
-    return found
+        actual[event.kind, event.rank, event.name, event.start + event.offset, event.end + event.offset] += 1
+        actual.update((base, event.rank, name, None, None) for base, name in event.owns)
+    return actual
 
 
 def queried(cli: Cli, words: Sequence[str | Path]) -> Rows:
@@ -105,8 +105,8 @@ def test_planned_query(words: Words, spec: Spec, made: Job, cli: Cli) -> None:
     expected = shown(spec.of(made.events))
     assert queried(cli, [made.folder, *words, "--strategy", "rows"]) == expected
     counts = " UNION ALL ".join(f"SELECT COUNT(*) AS n FROM ({sql})" for sql in SHOWN.values())
-    found = cli("query", counts, made.folder, *words, "--strategy", "aggregates", "-f", "csv").out.split()[1:]
-    assert [int(n) for n in found] == [sum(n for row, n in expected.items() if row[0] == kind) for kind in SHOWN]
+    actual = cli("query", counts, made.folder, *words, "--strategy", "aggregates", "-f", "csv").out.split()[1:]
+    assert [int(n) for n in actual] == [sum(n for row, n in expected.items() if row[0] == kind) for kind in SHOWN]
 
 
 @cases(1, 3)
@@ -133,13 +133,13 @@ Totals: TypeAlias = dict[str, dict[tuple[Any, ...], tuple[int, int]]]
 
 def totals(events: Sequence[Event]) -> Totals:
     """Return calls and sum of durations by table, rank and name; only tables with rows."""
-    found: Totals = {}
+    actual: Totals = {}
     for table, name_of in TABLES.items():
         for event in events:
             if (name := name_of(event)) is not None:
-                calls, total = found.setdefault(table, {}).get((event.rank, *name), (0, 0))
-                found[table][event.rank, *name] = (calls + 1, total + event.end - event.start)
-    return found
+                calls, total = actual.setdefault(table, {}).get((event.rank, *name), (0, 0))
+                actual[table][event.rank, *name] = (calls + 1, total + event.end - event.start)
+    return actual
 
 
 @cases(1, 2)
@@ -147,13 +147,13 @@ def test_summary(words: Words, spec: Spec, made: Job, cli: Cli) -> None:
     expected = totals(spec.of(made.events))
     said = cli("summary", *TABLES, "--by", "rank", "-f", "json", made.folder, *words)
     assert (said.code, bool(expected)) == (0, True), said.err
-    found: Totals = {}
+    actual: Totals = {}
     for table, rows in json.loads(said.out).items():
         for row in rows:
             values = [str(value) for value in row.values()]
             names = values[1 : list(row).index("calls")]
-            found.setdefault(table, {})[row["rank"], *names] = (row["calls"], row["total_ns"])
-    assert found == expected
+            actual.setdefault(table, {})[row["rank"], *names] = (row["calls"], row["total_ns"])
+    assert actual == expected
 
 
 @cases(0, 4)
@@ -161,8 +161,8 @@ def test_summary_as_amd_has_it(words: Words, spec: Spec, made: Job, cli: Cli, tm
     expected = totals(spec.of(made.events))
     said = cli("summary", "--summary-by-rank", "--domain-summary", "-f", "csv", "-d", tmp_path, made.folder, *words)
     assert said.code == 0, said.err
-    found = {name: by_rank(tmp_path / f"out_{name}_summary_by_rank.csv") for name in ("domain", "kernels")}
-    assert found == {"domain": expected.get("domains", {}), "kernels": expected.get("kernels", {})}
+    actual = {name: by_rank(tmp_path / f"out_{name}_summary_by_rank.csv") for name in ("domain", "kernels")}
+    assert actual == {"domain": expected.get("domains", {}), "kernels": expected.get("kernels", {})}
 
 
 def by_rank(path: Path) -> dict[tuple[Any, ...], tuple[int, int]]:
@@ -303,22 +303,22 @@ def test_kernels_that_match_and_those_that_do_not_are_all(regex: str, simulated:
     """Dispatches whose kernel is unknown match nothing, so they are among those that do not."""
     values = "(SELECT COUNT(*) FROM pmc_events WHERE dispatch_id IS NOT NULL) AS v"
     sql = f"SELECT COUNT(*) AS n, TOTAL(duration) AS t, {values} FROM kernels"
-    whole = numbers(cli, simulated, sql)
-    one, other = (numbers(cli, simulated, sql, option, regex) for option in ("--kernel", "--exclude-kernel"))
-    assert one[0] * other[0] > 0
-    assert [a + b for a, b in zip(one, other, strict=True)] == whole
+    everything = numbers(cli, simulated, sql)
+    matching, others = (numbers(cli, simulated, sql, option, regex) for option in ("--kernel", "--exclude-kernel"))
+    assert matching[0] * others[0] > 0
+    assert [a + b for a, b in zip(matching, others, strict=True)] == everything
     assert numbers(cli, simulated, sql, "--kernel", regex, "--exclude-kernel", regex)[0] == 0
 
 
 def test_ranks_and_hosts_split_the_job(simulated: Path, cli: Cli) -> None:
     sql = f"SELECT {COUNTS}"
-    whole = numbers(cli, simulated, sql)
+    everything = numbers(cli, simulated, sql)
     hosts = cli("info", simulated, "--only", "ranks", "-f", "csv").out
     names = sorted({row["host"] for row in csv.DictReader(hosts.splitlines())})
     assert len(names) == 2
     for parts in ([("--rank", "0"), ("--rank", "1-2")], [("--host", name) for name in names]):
-        found = [numbers(cli, simulated, sql, *words) for words in parts]
-        assert [sum(column) for column in zip(*found, strict=True)] == whole
+        actual = [numbers(cli, simulated, sql, *words) for words in parts]
+        assert [sum(column) for column in zip(*actual, strict=True)] == everything
 
 
 def categories(cli: Cli, folder: Path, *words: str) -> dict[tuple[str, str], int]:
@@ -334,8 +334,8 @@ def test_what_is_listed_can_be_asked_for(simulated: Path, cli: Cli) -> None:
     assert sum(listed.values()) == sum(numbers(cli, simulated, f"SELECT {COUNTS}"))
     domains = [domain for domain, _ in listed]
     for domain in set(domains):
-        mine = {key: n for key, n in listed.items() if key[0] == domain}
-        assert categories(cli, simulated, "--category", domain.lower()) == mine
+        of_domain = {key: n for key, n in listed.items() if key[0] == domain}
+        assert categories(cli, simulated, "--category", domain.lower()) == of_domain
     calls = {key: n for key, n in listed.items() if key[0] in ("HIP", "HSA", "MARKERS")}
     assert len(calls) > 4
     for (domain, category), n in calls.items():
@@ -362,14 +362,14 @@ def test_categories_of_other_tools(cli: Cli, tmp_path: Path) -> None:
 def raw(folder: Path, copies: Path) -> dict[str, list[tuple[int, int]]]:
     """Times of kernels and regions of all ranks, as Python's own sqlite3 reads copies of the files."""
     shutil.copytree(folder, copies)  # a killed writer's journal would be played back
-    found: dict[str, list[tuple[int, int]]] = {"kernels": [], "regions": []}
+    actual: dict[str, list[tuple[int, int]]] = {"kernels": [], "regions": []}
     for path in copies.glob("*.db"):
         with contextlib.closing(sqlite3.connect(path)) as connection:
             tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
             for view_name, base in (("kernels", "rocpd_kernel_dispatch_"), ("regions", "rocpd_region_")):
                 (table,) = (name for name in tables if name.startswith(base))
-                found[view_name] += connection.execute(f'SELECT start, "end" FROM "{table}"').fetchall()
-    return found
+                actual[view_name] += connection.execute(f'SELECT start, "end" FROM "{table}"').fetchall()
+    return actual
 
 
 def counted(cli: Cli, monkeypatch: pytest.MonkeyPatch, folder: Path, *words: str) -> dict[str, list[tuple[int, int]]]:
@@ -408,13 +408,13 @@ def test_adjoining_windows_are_the_whole(
     crossing = [sum(start < middle < end for start, end in times[name]) for name in ("kernels", "regions")]
     assert min(crossing) > 0
     plain = ("--align", "none")
-    whole = counted(cli, monkeypatch, simulated, *plain)
-    assert [n for n, _ in whole["query"]] == [len(times[name]) for name in ("kernels", "regions")]
+    everything = counted(cli, monkeypatch, simulated, *plain)
+    assert [n for n, _ in everything["query"]] == [len(times[name]) for name in ("kernels", "regions")]
     for more, sign in (((), 1), (("--inclusive", "False"), -1), (("--clip",), 1)):
         halves = [
             counted(cli, monkeypatch, simulated, *plain, side, str(middle), *more) for side in ("--end", "--start")
         ]
-        for command, rows in whole.items():
+        for command, rows in everything.items():
             for i, (calls, time) in enumerate(rows):
                 assert sum(half[command][i][0] for half in halves) == calls + sign * crossing[i], (command, more)
                 if more == ("--clip",):
@@ -435,9 +435,9 @@ def test_cut_events_lie_within_the_window_in_every_view(simulated: Path, cli: Cl
         for i, name in enumerate(views)
     )
     window = ("--start", str(low), "--end", str(high), "--clip")
-    found = numbers(cli, simulated, f"SELECT {sql}", *window)
-    assert dict(zip(views, found[::2], strict=True)) == dict.fromkeys(views, 0)
-    assert sum(n > 0 for n in found[1::2]) > 4
+    actual = numbers(cli, simulated, f"SELECT {sql}", *window)
+    assert dict(zip(views, actual[::2], strict=True)) == dict.fromkeys(views, 0)
+    assert sum(n > 0 for n in actual[1::2]) > 4
     assert (
         numbers(cli, simulated, "SELECT MAX(WallTime) AS w FROM busy WHERE WallTime < 1e12", *window)[0] <= high - low
     )
@@ -472,14 +472,16 @@ def test_real_files(real_files: tuple[Path, ...], cli: Cli, monkeypatch: pytest.
 def test_a_kernel_gives_the_window_whatever_the_filters(made: Job, cli: Cli) -> None:
     """Filters say what counts, the kernels of --window-kernel only when."""
     words = ("query", "SELECT count(*) FROM regions", made.folder, "--window-kernel", "gemm", "--format", "csv")
-    found = cli(*words, "--category", "HIP")
-    assert found.code == 0, found.err
-    assert int(found.out.split()[-1]) <= int(cli(*words).out.split()[-1])
+    actual = cli(*words, "--category", "HIP")
+    assert actual.code == 0, actual.err
+    assert int(actual.out.split()[-1]) <= int(cli(*words).out.split()[-1])
 
 
 def test_info_counts_the_selection(made: Job, cli: Cli) -> None:
     words = ("info", made.folder, "--only", "tables", "--format", "csv")
-    whole, some = (dict(line.split(",") for line in cli(*words, *more).out.split()) for more in ((), ("--rank", "0")))
-    assert 0 < int(some["rocpd_kernel_dispatch"]) < int(whole["rocpd_kernel_dispatch"])
+    everything, some = (
+        dict(line.split(",") for line in cli(*words, *more).out.split()) for more in ((), ("--rank", "0"))
+    )
+    assert 0 < int(some["rocpd_kernel_dispatch"]) < int(everything["rocpd_kernel_dispatch"])
     none = dict(line.split(",") for line in cli(*words, "--category", "HIP").out.split())
     assert int(none["rocpd_kernel_dispatch"]) == 0 < int(none["rocpd_region"])

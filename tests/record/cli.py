@@ -15,7 +15,13 @@ def cli_command(*arguments: str) -> list[str]:
 
 def cli(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run `rocpd` in `folder`, to its end."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("ROCPD_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ROCPD_")}
     return subprocess.run(
-        cli_command(*arguments), cwd=folder, env=kept | more, capture_output=True, text=True, timeout=120, check=False
+        cli_command(*arguments),
+        cwd=folder,
+        env=environment | more,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )

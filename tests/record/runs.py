@@ -18,8 +18,8 @@ CODE = 7
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
     """Return an environment in which the recorder writes to `folder`."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("ROCPD_", "OMPI_", "PMI_", "SLURM_"))}
-    return kept | {"ROCPD_OUTPUT_PATH": str(folder), "ROCPD_CONTROL": "0"} | more
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("ROCPD_", "OMPI_", "PMI_", "SLURM_"))}
+    return inherited | {"ROCPD_OUTPUT_PATH": str(folder), "ROCPD_CONTROL": "0"} | more
 
 
 def probe(

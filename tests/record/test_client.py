@@ -112,8 +112,8 @@ def test_external_correlation_ids_are_the_users(built: Build, tmp_path: Path) ->
 def test_one_call_that_launches_many_kernels(built: Build, tmp_path: Path) -> None:
     assert _client(built, tmp_path, "graph", threads=0, rounds=20).returncode == CODE
     sql = "SELECT stack_id, COUNT(*), MIN(region), MAX(region), MIN(stream), MAX(stream) FROM kernels GROUP BY 1"
-    found = [row[1:] for row in rows(_only(tmp_path), sql)]
-    assert found == [(20, "graph", "graph", "Stream 1", "Stream 1"), (1, "graph", "graph", "Stream 1", "Stream 1")]
+    recorded = [row[1:] for row in rows(_only(tmp_path), sql)]
+    assert recorded == [(20, "graph", "graph", "Stream 1", "Stream 1"), (1, "graph", "graph", "Stream 1", "Stream 1")]
 
 
 def test_stop_keeps_what_the_sdk_still_holds(built: Build, tmp_path: Path) -> None:
@@ -178,8 +178,8 @@ def test_ranges_from_before_the_sdk_have_stack_ids_of_their_own(built: Build, tm
 @pytest.mark.parametrize("trace", ["counters", "hip"])
 def test_counters_come_with_their_dispatches(built: Build, tmp_path: Path, trace: str) -> None:
     assert _client(built, tmp_path, ROCPD_TRACE=trace, ROCPD_COUNTERS="SQ_WAVES").returncode == CODE
-    found = rows(_only(tmp_path), "SELECT COUNT(*), COUNT(event_id) FROM rocpd_pmc_event")
-    assert found == [(2 * THREADS * ROUNDS, 2 * THREADS * ROUNDS)]
+    recorded = rows(_only(tmp_path), "SELECT COUNT(*), COUNT(event_id) FROM rocpd_pmc_event")
+    assert recorded == [(2 * THREADS * ROUNDS, 2 * THREADS * ROUNDS)]
 
 
 def test_kernel_symbols_and_agents(built: Build, tmp_path: Path) -> None:
@@ -239,8 +239,8 @@ def test_machine_without_rocm_is_told_once(built: Build, tmp_path: Path) -> None
 @pytest.mark.parametrize(("sanitizer", "runtime"), [("thread", "libtsan.so"), ("address,undefined", "libasan.so")])
 def test_client_under_sanitizers(tmp_path: Path, sanitizer: str, runtime: str) -> None:
     chosen = build(sanitizer)
-    place = subprocess.run(["c++", f"-print-file-name={runtime}"], capture_output=True, text=True, check=True)
-    preload = f"{place.stdout.strip()}:{chosen.lib / 'librocpd-tool.so'}"
+    printed = subprocess.run(["c++", f"-print-file-name={runtime}"], capture_output=True, text=True, check=True)
+    preload = f"{printed.stdout.strip()}:{chosen.lib / 'librocpd-tool.so'}"
     for how in ("plain", "stop", "correlate", "open", "calls"):
         folder = tmp_path / how
         done = _client(
@@ -256,8 +256,8 @@ def _headers(folder: Path) -> Path:
     """Return real headers of rocprofiler-sdk: `$ROCPD_SDK_INCLUDE`, or those in the triton wheel on PyPI."""
     if chosen := os.environ.get("ROCPD_SDK_INCLUDE"):
         return Path(chosen)
-    kept = Path(os.environ.get("ROCPD_BENCH_DIR") or "/tmp") / f"rocpd-sdk-headers-{os.getuid()}"
-    if not (kept / "done").exists():
+    unpacked = Path(os.environ.get("ROCPD_BENCH_DIR") or "/tmp") / f"rocpd-sdk-headers-{os.getuid()}"
+    if not (unpacked / "done").exists():
         fetch = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--only-binary", ":all:", "triton"]
         try:
             done = subprocess.run([*fetch, "-d", str(folder)], capture_output=True, text=True, timeout=120, check=False)
@@ -266,8 +266,8 @@ def _headers(folder: Path) -> Path:
         wheels = list(folder.glob("triton*.whl"))
         if done.returncode or not wheels:
             pytest.skip("the triton wheel cannot be downloaded; ROCPD_SDK_INCLUDE names other headers")
-        _unpack(wheels[0], kept)
-    return kept
+        _unpack(wheels[0], unpacked)
+    return unpacked
 
 
 def _unpack(wheel: Path, folder: Path) -> None:

@@ -80,10 +80,10 @@ def test_terminated_command_keeps_its_data(built: Build, tmp_path: Path) -> None
 
 def test_missing_libraries_say_how_to_build_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(library, "_folders", lambda environ: [tmp_path])
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as error:
         library.find(library.ROCTX)
-    assert told.value.hint is not None
-    assert "make tool" in told.value.hint
+    assert error.value.hint is not None
+    assert "make tool" in error.value.hint
 
 
 def test_libraries_in_a_chosen_folder(built: Build, tmp_path: Path) -> None:
@@ -142,8 +142,8 @@ def _check_job(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "outer" in done.stdout + done.stderr
     with rocpd.connect([folder / "merged.db"]) as session:
-        found = session.execute("SELECT rank, name, COUNT(*) FROM markers GROUP BY 1, 2 ORDER BY 1, 2").fetchall()
-    assert [tuple(row) for row in found] == [(r, name, 200) for r in range(4) for name in ("inner", "outer")]
+        counts = session.execute("SELECT rank, name, COUNT(*) FROM markers GROUP BY 1, 2 ORDER BY 1, 2").fetchall()
+    assert [tuple(row) for row in counts] == [(r, name, 200) for r in range(4) for name in ("inner", "outer")]
     done = cli(folder, "convert", "-f", "pftrace", "-d", ".", *names)
     assert done.returncode == 0, done.stderr
     assert (folder / "out.pftrace").stat().st_size > 0
@@ -159,5 +159,5 @@ def test_perfetto_shows_the_same_ranges(built: Build, tmp_path: Path) -> None:
     assert cli(tmp_path, "convert", "-f", "pftrace", "-d", ".", str(file)).returncode == 0
     sql = "select name, count(*) as n, sum(dur) as total from slice group by name order by name"
     slices = Engine(tmp_path / "out.pftrace").rows(sql)
-    mine = rows(file, "SELECT name, COUNT(*), SUM(duration) FROM markers GROUP BY name ORDER BY name")
-    assert slices == mine
+    recorded = rows(file, "SELECT name, COUNT(*), SUM(duration) FROM markers GROUP BY name ORDER BY name")
+    assert slices == recorded

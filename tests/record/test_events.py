@@ -19,10 +19,10 @@ def test_odd_ranges(built: Build, tmp_path: Path) -> None:
     check_closed(file)
     assert metadata(file)["recorder_lost_events"] == "904"
     assert metadata(file)["recorder_cut_texts"] == "2"
-    found = [(name, json.loads(extdata)) for name, extdata in rows(
+    recorded = [(name, json.loads(extdata)) for name, extdata in rows(
         file, "SELECT name, extdata FROM regions WHERE json_extract(extdata, '$.message') != 'deep'")]  # fmt: skip
-    texts = {extdata["message"]: (name, extdata.get("unfinished", False)) for name, extdata in found}
-    large = [name for name, extdata in found if extdata["message"] == "x" * 32768]
+    texts = {extdata["message"]: (name, extdata.get("unfinished", False)) for name, extdata in recorded}
+    large = [name for name, extdata in recorded if extdata["message"] == "x" * 32768]
     assert sorted(large) == ["roctxProcessRangeA", "roctxThreadRangeA"]
     del texts["x" * 32768]
     assert texts == {

@@ -122,15 +122,17 @@ def test_no_file_descriptors(built: Build, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("what", "why"), [("file", "it is not a folder"), ("open folder", "its mode is not 0700")])
 def test_no_place_for_the_control_socket(built: Build, tmp_path: Path, what: str, why: str) -> None:
-    place = tmp_path / what
+    in_the_way = tmp_path / what
     if what == "file":
-        place.write_text("in the way")
+        in_the_way.write_text("in the way")
     else:
-        place.mkdir()
-        place.chmod(0o755)
-    done = probe(built, tmp_path / "out", "burst", "1000", env={"ROCPD_CONTROL": "1", "ROCPD_CONTROL_DIR": str(place)})
+        in_the_way.mkdir()
+        in_the_way.chmod(0o755)
+    done = probe(
+        built, tmp_path / "out", "burst", "1000", env={"ROCPD_CONTROL": "1", "ROCPD_CONTROL_DIR": str(in_the_way)}
+    )
     assert done.returncode == CODE
-    assert _one_line(done.stderr) == f"rocpd: no control socket in {place}: {why}; recording goes on"
+    assert _one_line(done.stderr) == f"rocpd: no control socket in {in_the_way}: {why}; recording goes on"
 
 
 def test_no_memory_for_a_thread(built: Build, tmp_path: Path) -> None:

@@ -53,8 +53,8 @@ def test_full_buffers_drop_and_say_so(built: Build, tmp_path: Path) -> None:
     assert done.returncode == CODE
     (file,) = databases(tmp_path)
     check_closed(file)
-    kept = int(rows(file, "SELECT COUNT(*) FROM rocpd_region")[0][0])
+    recorded = int(rows(file, "SELECT COUNT(*) FROM rocpd_region")[0][0])
     lost = int(metadata(file)["recorder_lost_events"])
-    assert kept + lost == 1000000
+    assert recorded + lost == 1000000
     assert lost > 0
     assert f"{lost} events were lost" in done.stderr

@@ -180,9 +180,9 @@ def test_samples_of_cpu_and_memory(built: Build, tmp_path: Path) -> None:
     assert done.returncode == 0
     (file,) = databases(tmp_path / "job")
     check_closed(file)
-    found = rows(file, "SELECT name, COUNT(*) FROM samples GROUP BY name")
-    assert [name for name, _ in found] == ["process CPU time", "process resident memory"]
-    assert all(25 <= n <= 60 for _, n in found)
+    samples = rows(file, "SELECT name, COUNT(*) FROM samples GROUP BY name")
+    assert [name for name, _ in samples] == ["process CPU time", "process resident memory"]
+    assert all(25 <= n <= 60 for _, n in samples)
     sql = "SELECT MIN(e.value) > 100000 FROM rocpd_pmc_event e JOIN rocpd_info_pmc p ON p.id = e.pmc_id " \
         "WHERE p.name = 'process_resident_memory'"  # fmt: skip
     assert rows(file, sql) == [(1,)]

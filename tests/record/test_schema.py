@@ -26,8 +26,8 @@ def test_tables_and_views_are_those_of_the_writer(built: Build, tmp_path: Path) 
         for pragma in ("table_info", "foreign_key_list", "index_list"):
             assert rows(file, f"PRAGMA {pragma}('{table}')") == rows(same, f"PRAGMA {pragma}('{table}')")
     views = "SELECT name, sql FROM sqlite_master WHERE type = 'view' ORDER BY 1"
-    for mine, theirs in zip(rows(file, views), rows(same, views), strict=True):
-        assert "".join(mine[1].split()) == "".join(theirs[1].split())
+    for ours, theirs in zip(rows(file, views), rows(same, views), strict=True):
+        assert "".join(ours[1].split()) == "".join(theirs[1].split())
 
 
 _REPLAY = """
@@ -76,7 +76,7 @@ def test_bytes_per_region(built: Build, tmp_path: Path, real_files: tuple[Path, 
     (file,) = databases(tmp_path / "out")
     regions = 'SELECT name, category, start, "end", tid, stack_id FROM regions ORDER BY id'
     assert rows(file, regions) == rows(source, regions)
-    mine = _bytes_per_row(file, "rocpd_region") + _bytes_per_row(file, "rocpd_event")
+    ours = _bytes_per_row(file, "rocpd_region") + _bytes_per_row(file, "rocpd_event")
     # AMD's events are those of regions, dispatches and copies alike: per row they compare all the same.
     theirs = _bytes_per_row(source, "rocpd_region") + _bytes_per_row(source, "rocpd_event")
-    assert mine <= 1.1 * theirs
+    assert ours <= 1.1 * theirs

@@ -71,21 +71,21 @@ UNUSED = {"PROCESS_SAMPLE", "MARKER_CORE_API", "MARKER_CORE_RANGE_API", "roctxMa
 
 def contents(path: Path) -> dict[str, list[dict[str, Any]]]:
     """Return all rows of all tables; ids that only count are gone, those that refer to such rows are resolved."""
-    found = {base: _records(path, base) for base in tables_of(VERSION)}
-    texts = {row["id"]: row["string"] for row in found["rocpd_string"]}
-    for records in found.values():
+    by_table = {base: _records(path, base) for base in tables_of(VERSION)}
+    texts = {row["id"]: row["string"] for row in by_table["rocpd_string"]}
+    for records in by_table.values():
         for row in records:
             row |= {name: texts.get(row[name], row[name]) for name in TEXTS & row.keys()}
             row |= {name: json.loads(row[name]) for name in JSON & row.keys()}
-    events = {row["id"]: {name: row[name] for name in row if name != "id"} for row in found["rocpd_event"]}
-    for base, records in found.items():
+    events = {row["id"]: {name: row[name] for name in row if name != "id"} for row in by_table["rocpd_event"]}
+    for base, records in by_table.items():
         for row in records:
             if "event_id" in row:
                 row["event_id"] = events.get(row["event_id"])
             if base in NUMBERED:
                 del row["id"]
         records.sort(key=repr)
-    return found
+    return by_table
 
 
 def _records(path: Path, base: str) -> list[dict[str, Any]]:
@@ -101,9 +101,9 @@ def rewritten(recorded: Path, write: Callable[[TraceWriter, Path], None], folder
     written = folder / "written.db"
     with create(written, metadata(recorded)["guid"], VERSION) as file:
         # Neither id nor hash are given: they follow from the machine id by the same rule in both.
-        told = NodeInfo(**{name: value for name, value in node.items() if name not in ("id", "guid", "hash")})
+        described = NodeInfo(**{name: value for name, value in node.items() if name not in ("id", "guid", "hash")})
         ran = ProcessInfo(**{name: value for name, value in process.items() if name not in ("guid", "nid")})
-        trace = TraceWriter(file, told, ran)
+        trace = TraceWriter(file, described, ran)
         for thread in _records(recorded, "rocpd_info_thread"):
             # Name and times of a thread are the operating system's.
             if thread["start"] is not None:
@@ -115,7 +115,9 @@ def rewritten(recorded: Path, write: Callable[[TraceWriter, Path], None], folder
 
 def check_alike(recorded: Path, written: Path) -> None:
     theirs, ours = contents(recorded), contents(written)
-    recorded_texts, written_texts = ({row["string"] for row in found.pop("rocpd_string")} for found in (theirs, ours))
+    recorded_texts, written_texts = (
+        {row["string"] for row in by_table.pop("rocpd_string")} for by_table in (theirs, ours)
+    )
     of_arguments = {row[name] for row in theirs["rocpd_arg"] for name in ("type", "name")}
     of_markers = {row["extdata"].get("message") for row in theirs["rocpd_event"]}
     assert written_texts <= recorded_texts <= written_texts | of_arguments | of_markers | UNUSED
@@ -275,11 +277,11 @@ class Round:
 
 def spans(recorded: Path) -> dict[tuple[str, int], tuple[int, int]]:
     """Return start and end of everything, by table and stack id: the clock is the machine's."""
-    found: dict[tuple[str, int], tuple[int, int]] = {}
+    by_table: dict[tuple[str, int], tuple[int, int]] = {}
     for base in ("rocpd_region", "rocpd_kernel_dispatch", "rocpd_memory_copy", "rocpd_memory_allocate"):
         sql = f'SELECT E.stack_id, start, "end" FROM {base} JOIN rocpd_event E ON E.id = event_id'
-        found |= {(base, stack): (start, end) for stack, start, end in rows(recorded, sql)}
-    return found
+        by_table |= {(base, stack): (start, end) for stack, start, end in rows(recorded, sql)}
+    return by_table
 
 
 def gpu_work(trace: TraceWriter, recorded: Path) -> None:

@@ -9,7 +9,7 @@ import rocpd
 
 def cells(session: rocpd.Session, name: str, columns: str, by: str | None = None, **options: Any) -> list[Any]:
     """Return the columns (with spaces between them) of a table; bare values when there is one."""
-    found = session.summary(name, by, **options)
-    places = [found.columns.index(column) for column in columns.split()]
-    rows = [tuple(row[place] for place in places) for row in found]
-    return [row[0] for row in rows] if len(places) == 1 else rows
+    table = session.summary(name, by, **options)
+    indices = [table.columns.index(column) for column in columns.split()]
+    rows = [tuple(row[at] for at in indices) for row in table]
+    return [row[0] for row in rows] if len(indices) == 1 else rows

@@ -77,9 +77,9 @@ RANGES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 20), st.integers(
 
 
 @given(RANGES)
-def test_own_times_add_up_to_what_any_range_covers(found: list[tuple[int, int, int]]) -> None:
+def test_own_times_add_up_to_what_any_range_covers(sizes: list[tuple[int, int, int]]) -> None:
     """Inclusive time is that of the ranges, own time never negative; where all nest, own times are the union."""
-    ranges = sorted(((start, start + size, name, 0) for start, size, name in found), key=lambda r: (r[0], -r[1]))
+    ranges = sorted(((start, start + size, name, 0) for start, size, name in sizes), key=lambda r: (r[0], -r[1]))
     root = Node()
     grow(root, ranges)
     nodes = [root]
@@ -87,17 +87,17 @@ def test_own_times_add_up_to_what_any_range_covers(found: list[tuple[int, int, i
         nodes += node.below.values()
     assert sum(node.calls for node in nodes) == len(ranges)
     assert sum(node.cpu for node in nodes) == sum(end - start for start, end, *_ in ranges)
-    assert min(node.own for node in nodes) >= 0
+    assert min(node.cpu_self for node in nodes) >= 0
     covered = {at for start, end, *_ in ranges for at in range(start, end)}
     crossing = any(a[0] < b[0] < a[1] < b[1] for a in ranges for b in ranges)
-    own = sum(node.own for node in nodes)
-    assert own >= len(covered) if crossing else own == len(covered)
+    self_times = sum(node.cpu_self for node in nodes)
+    assert self_times >= len(covered) if crossing else self_times == len(covered)
 
 
 def test_threads_and_ranks(open_job: OpenJob) -> None:
     """Equal times on two threads are no nesting; markers go by their message."""
-    one = TraceBuilder(0).region("f", 1, 11, tid=5).region("roctxRangePushA", 1, 21, tid=6, message="step")
-    session = open_job(one, TraceBuilder(1, host="node1").region("f", 1, 4, tid=5))
+    first = TraceBuilder(0).region("f", 1, 11, tid=5).region("roctxRangePushA", 1, 21, tid=6, message="step")
+    session = open_job(first, TraceBuilder(1, host="node1").region("f", 1, 4, tid=5))
     assert cells(session, "calls", "depth name calls cpu_ns") == [(0, "step", 1, 20), (0, "f", 2, 13)]
     assert cells(session, "calls", "rank thread name", "rank") == [(0, 5, "f"), (0, 6, "step"), (1, 5, "f")]
     assert cells(session, "calls", "hostname name cpu_ns", "host")[-1] == ("node1", "f", 3)
@@ -142,8 +142,8 @@ def test_profiles_without_samples_are_left_out(open_job: OpenJob) -> None:
 def test_gpu_time_by_agent_and_stream(open_job: OpenJob) -> None:
     """g launches 7 ns through h, f 5 ns, and itself 3 ns on another agent and stream."""
     session = open_job(job().kernel("k", 400, 403, stack=3, agent=GPU2, stream=9))
-    found = cells(session, "calls", "rank agent depth name calls cpu_ns gpu_ns gpu_self_ns percent", "agent")
-    assert found == [
+    sizes = cells(session, "calls", "rank agent depth name calls cpu_ns gpu_ns gpu_self_ns percent", "agent")
+    assert sizes == [
         (0, None, 0, "main", 1, 100, 0, 0, 100.0),
         (0, None, 1, "g", 1, 50, 0, 0, 50.0),
         (0, None, 2, "h", 1, 10, 0, 0, 10.0),

@@ -112,8 +112,8 @@ def test_what_is_taken_for_a_group_is_told(open_job: OpenJob) -> None:
     """The same pairs without communicators: nothing shows that they are two groups, so the user is told of one."""
     session = open_job(*(Member(n).collective(100, 150) for n in range(4)))
     assert [group for group, *_ in groups(session)] == ["0-3"]
-    told = "collectives: communicators unknown; groups run equally often at the same time: 0-3"
-    assert session.notes == [told]
+    reported = "collectives: communicators unknown; groups run equally often at the same time: 0-3"
+    assert session.notes == [reported]
 
 
 def test_a_group_that_not_all_belong_to_is_not_mixed(open_job: OpenJob) -> None:

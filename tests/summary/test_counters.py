@@ -12,9 +12,9 @@ from tests.summary.cells import cells
 
 def job() -> list[TraceBuilder]:
     """gemm: waves 10 (4 + 6 of two instances) and 30 on two ranks, hits 5 on one; relu: waves 1."""
-    one = TraceBuilder(0).kernel("gemm", 1, 5).counter("waves", 4, units="waves").counter("waves", 6)
-    one.counter("hits", 5).kernel("relu", 6, 8, agent=GPU2).counter("waves", 1)
-    return [one, TraceBuilder(1).kernel("gemm", 1, 5).counter("waves", 30, units="waves").kernel("bare", 1, 2)]
+    first = TraceBuilder(0).kernel("gemm", 1, 5).counter("waves", 4, units="waves").counter("waves", 6)
+    first.counter("hits", 5).kernel("relu", 6, 8, agent=GPU2).counter("waves", 1)
+    return [first, TraceBuilder(1).kernel("gemm", 1, 5).counter("waves", 30, units="waves").kernel("bare", 1, 2)]
 
 
 def test_long_and_wide(open_job: OpenJob) -> None:
@@ -37,9 +37,9 @@ def test_long_and_wide(open_job: OpenJob) -> None:
 
 
 def test_the_wide_form_says_units(open_job: OpenJob) -> None:
-    found = open_job(*job()).summary("counters-wide")
-    assert {field.name: field.unit for field in found.fields}["waves"] == "waves"
-    assert found.arrow().schema.field("waves").metadata[b"unit"] == b"waves"
+    wide = open_job(*job()).summary("counters-wide")
+    assert {field.name: field.unit for field in wide.fields}["waves"] == "waves"
+    assert wide.arrow().schema.field("waves").metadata[b"unit"] == b"waves"
 
 
 def test_without_counters_it_says_so(open_job: OpenJob) -> None:

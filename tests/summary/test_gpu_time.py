@@ -23,17 +23,17 @@ def test_busy_is_a_union(open_job: OpenJob) -> None:
 
 
 def test_by_stream_each_has_its_own_gaps(open_job: OpenJob) -> None:
-    found = cells(open_job(job()), "gpu-time", "stream busy_ns idle_ns gaps", "stream")
-    assert found == [(0, 200, 100, 1), (2, 100, 0, 0), (3, 190, 150, 1)]
+    rows = cells(open_job(job()), "gpu-time", "stream busy_ns idle_ns gaps", "stream")
+    assert rows == [(0, 200, 100, 1), (2, 100, 0, 0), (3, 190, 150, 1)]
 
 
 def test_overlap(open_job: OpenJob) -> None:
     columns = (
         "busy_ns compute_ns communication_ns copy_ns hidden_communication_ns exposed_communication_ns exposed_copy_ns"
     )
-    [found] = cells(open_job(job()), "overlap", columns)
-    assert found == (350, 150, 190, 100, 40, 150, 50)
-    assert found[1] + found[5] + found[6] == found[0]
+    [rows] = cells(open_job(job()), "overlap", columns)
+    assert rows == (350, 150, 190, 100, 40, 150, 50)
+    assert rows[1] + rows[5] + rows[6] == rows[0]
 
 
 def test_gaps_each_for_itself(open_job: OpenJob) -> None:
@@ -41,11 +41,11 @@ def test_gaps_each_for_itself(open_job: OpenJob) -> None:
     trace = TraceBuilder().kernel("a", 1000, 2000).kernel("b", 2000, 3000).kernel("c", 13_000, 14_000)
     trace.kernel("long", 24_001, 60_000).kernel("inside", 30_000, 31_000).kernel("late", 2_060_000, 2_061_000)
     session = open_job(trace)
-    found = cells(session, "gaps", "length gaps total_ns max_ns")
-    assert found[0] == ("up to 10 us", 1, 10_000, 10_000)
-    assert found[1] == ("10 us to 20 us", 1, 10_001, 10_001)
-    assert found[5] == ("1 ms to 10 ms", 1, 2_000_000, 2_000_000)
-    assert sum(row[1] for row in found) == 3
+    rows = cells(session, "gaps", "length gaps total_ns max_ns")
+    assert rows[0] == ("up to 10 us", 1, 10_000, 10_000)
+    assert rows[1] == ("10 us to 20 us", 1, 10_001, 10_001)
+    assert rows[5] == ("1 ms to 10 ms", 1, 2_000_000, 2_000_000)
+    assert sum(row[1] for row in rows) == 3
     assert cells(session, "largest-gaps", "at_ns gap_ns before after") == [
         (59_000, 2_000_000, "long", "late"),
         (13_000, 10_001, "c", "long"),

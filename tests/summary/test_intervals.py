@@ -22,10 +22,10 @@ def points(spans: list[tuple[int, int]]) -> set[int]:
 
 
 @given(SPANS, SPANS)
-def test_against_counting(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> None:
-    first, second = union(*arrays(one)), union(*arrays(other))
-    assert length(first) == len(points(one))
-    assert length(unite(first, second)) == len(points(one) | points(other))
+def test_against_counting(some: list[tuple[int, int]], other: list[tuple[int, int]]) -> None:
+    first, second = union(*arrays(some)), union(*arrays(other))
+    assert length(first) == len(points(some))
+    assert length(unite(first, second)) == len(points(some) | points(other))
     assert all(a < b for a, b in zip(first[1][:-1], first[0][1:], strict=True))
     edges = np.arange(-2, 60)
-    assert covered(first, edges).tolist() == [sum(at < edge for at in points(one)) for edge in edges.tolist()]
+    assert covered(first, edges).tolist() == [sum(at < edge for at in points(some)) for edge in edges.tolist()]

@@ -34,8 +34,8 @@ def test_delays(open_job: OpenJob) -> None:
 def test_waiting_for_the_cpu(open_job: OpenJob) -> None:
     """Gaps 200-450 (launched at 400), 500-610 (returned later), 620-640 (long launched), 650-700 (unknown)."""
     columns = "operations launched launches launches_per_step span_ns idle_ns cpu_bound_ns unknown_ns"
-    [found] = cells(open_job(job()), "bottleneck", columns)
-    assert found == (6, 5, 4, 2.0, 685, 250 + 110 + 20 + 50, 200 + 110, 50)
+    [row] = cells(open_job(job()), "bottleneck", columns)
+    assert row == (6, 5, 4, 2.0, 685, 250 + 110 + 20 + 50, 200 + 110, 50)
 
 
 def test_without_calls_it_says_so(open_job: OpenJob) -> None:

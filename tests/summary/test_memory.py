@@ -33,10 +33,10 @@ def test_an_address_that_is_given_out_again(open_job: OpenJob) -> None:
 
 def test_what_ranks_hosts_and_streams_hold(open_job: OpenJob) -> None:
     """Rank 0 holds 100 on GPU 1 (stream 0) and 40 on GPU 2 (stream 5) at a time; rank 1 adds 30 while they do."""
-    one = TraceBuilder(0).alloc(10, 11, size=100, address=1).alloc(20, 21, size=40, address=2, agent=GPU2, stream=5)
-    one.alloc(40, 41, kind="FREE", size=0, address=1, agent=None, stream=None)
-    two = TraceBuilder(1).alloc(30, 31, size=30, address=1).alloc(35, 36, kind="FREE", size=0, address=1)
-    session = open_job(one, two)
+    first = TraceBuilder(0).alloc(10, 11, size=100, address=1).alloc(20, 21, size=40, address=2, agent=GPU2, stream=5)
+    first.alloc(40, 41, kind="FREE", size=0, address=1, agent=None, stream=None)
+    second = TraceBuilder(1).alloc(30, 31, size=30, address=1).alloc(35, 36, kind="FREE", size=0, address=1)
+    session = open_job(first, second)
     columns = "allocations frees peak_bytes peak_at_ns held_bytes"
     assert cells(session, "memory", f"rank {columns}", "rank") == [(0, 2, 1, 140, 10, 40), (1, 1, 1, 30, 20, 0)]
     assert cells(session, "memory", f"hostname {columns}", "host") == [("node0", 3, 2, 170, 20, 40)]

@@ -32,16 +32,16 @@ def test_any_split_in_any_order_gives_the_whole(
 
 @given(DURATIONS)
 def test_against_exact_fractions(durations: list[int | None]) -> None:
-    found, known = moments_one_by_one(durations), [d for d in durations if d is not None]
-    assert (found.calls, found.timed, found.total) == (len(durations), len(known), sum(known))
-    assert (found.shortest, found.longest) == ((min(known), max(known)) if known else (None, None))
-    assert found.mean == (float(Fraction(sum(known), len(known))) if known else None)
+    sums, known = moments_one_by_one(durations), [d for d in durations if d is not None]
+    assert (sums.calls, sums.timed, sums.total) == (len(durations), len(known), sum(known))
+    assert (sums.shortest, sums.longest) == ((min(known), max(known)) if known else (None, None))
+    assert sums.mean == (float(Fraction(sum(known), len(known))) if known else None)
     if len(known) < 2:
-        assert found.deviation is None
+        assert sums.deviation is None
     else:
         mean = Fraction(sum(known), len(known))
         variance = sum((d - mean) ** 2 for d in known) / (len(known) - 1)
-        assert found.deviation == pytest.approx(math.sqrt(variance), rel=1e-15)
+        assert sums.deviation == pytest.approx(math.sqrt(variance), rel=1e-15)
 
 
 @given(st.lists(st.integers(0, 10**15), min_size=2, max_size=40))

@@ -43,14 +43,14 @@ def frame(session: rocpd.Session, sql: str) -> pd.DataFrame:
 
 def by_name(events: pd.DataFrame) -> list[tuple[Any, ...]]:
     """Calls, sum, mean, shortest, middle ones, longest, deviation by name; `duration` is NULL for invalid times."""
-    found = []
+    rows = []
     for name, group in events.groupby("name", dropna=False):
         d = group["duration"].dropna().astype("int64")
         q = d.quantile([0.5, 0.95, 0.99]).tolist()
-        found.append(
+        rows.append(
             (None if pd.isna(name) else name, len(group), int(d.sum()), d.mean(), d.min(), *q, d.max(), d.std())
         )
-    return sorted(found, key=lambda row: (-row[2], row[0] or ""))
+    return sorted(rows, key=lambda row: (-row[2], row[0] or ""))
 
 
 @pytest.mark.parametrize(
@@ -65,10 +65,10 @@ def by_name(events: pd.DataFrame) -> list[tuple[Any, ...]]:
 def test_totals_against_pandas(name: str, view: str, condition: str, session: rocpd.Session) -> None:
     sql = f'SELECT name, CASE WHEN {SOUND} THEN "end" - start END AS duration FROM {view} WHERE {condition}'
     columns = "name calls total_ns mean_ns min_ns median_ns p95_ns p99_ns max_ns std_ns"
-    mine, theirs = cells(session, name, columns), by_name(frame(session, sql))
-    assert [row[:3] for row in mine] == [row[:3] for row in theirs]
-    for one, other in zip(mine, theirs, strict=True):
-        assert [float("nan") if x is None else x for x in one[3:]] == pytest.approx(other[3:], rel=1e-9, nan_ok=True)
+    ours, theirs = cells(session, name, columns), by_name(frame(session, sql))
+    assert [row[:3] for row in ours] == [row[:3] for row in theirs]
+    for actual, other in zip(ours, theirs, strict=True):
+        assert [float("nan") if x is None else x for x in actual[3:]] == pytest.approx(other[3:], rel=1e-9, nan_ok=True)
 
 
 KERNELS = """
@@ -86,23 +86,23 @@ LEFT JOIN rocpd_info_agent S ON S.guid = M.guid AND S.id = M.src_agent_id"""
 
 def operations(session: rocpd.Session) -> pd.DataFrame:
     """Kernels and copies with valid times, in the order of each agent."""
-    found = pd.concat([frame(session, KERNELS), frame(session, COPIES)], ignore_index=True)
-    found = found[(found["start"] > 0) & (found["end"] >= found["start"])]
-    found["agent"] = found["agent"].astype("Int64").fillna(-1)
-    return found.sort_values(["rank", "agent", "start", "end", "kind", "row"], ignore_index=True)
+    rows = pd.concat([frame(session, KERNELS), frame(session, COPIES)], ignore_index=True)
+    rows = rows[(rows["start"] > 0) & (rows["end"] >= rows["start"])]
+    rows["agent"] = rows["agent"].astype("Int64").fillna(-1)
+    return rows.sort_values(["rank", "agent", "start", "end", "kind", "row"], ignore_index=True)
 
 
 def test_gpu_time_and_gaps_against_pandas(session: rocpd.Session) -> None:
-    found = {}
+    rows = {}
     gaps = []
-    for _, own in operations(session).groupby(["rank", "agent"]):
-        latest = own["end"].cummax().shift()
-        gap = (own["start"] - latest).iloc[1:]
+    for _, ops in operations(session).groupby(["rank", "agent"]):
+        latest = ops["end"].cummax().shift()
+        gap = (ops["start"] - latest).iloc[1:]
         gaps += gap[gap > 0].tolist()
-        span = int(own["end"].max() - own["start"].min())
-        found[int(own["rank"].iloc[0]), int(own["agent"].iloc[0])] = (len(own), span, int(span - gap[gap > 0].sum()))
-    mine = cells(session, "gpu-time", "rank agent operations span_ns busy_ns")
-    assert {(rank, -1 if agent is None else agent): tuple(rest) for rank, agent, *rest in mine} == found
+        span = int(ops["end"].max() - ops["start"].min())
+        rows[int(ops["rank"].iloc[0]), int(ops["agent"].iloc[0])] = (len(ops), span, int(span - gap[gap > 0].sum()))
+    ours = cells(session, "gpu-time", "rank agent operations span_ns busy_ns")
+    assert {(rank, -1 if agent is None else agent): tuple(rest) for rank, agent, *rest in ours} == rows
     edges = [0, 10e3, 20e3, 50e3, 100e3, 1e6, 10e6, 100e6, float("inf")]
     counts = pd.cut(pd.Series(gaps), edges).value_counts(sort=False)
     assert cells(session, "gaps", "gaps") == counts.tolist()
@@ -110,16 +110,16 @@ def test_gpu_time_and_gaps_against_pandas(session: rocpd.Session) -> None:
 
 def test_op_trace_against_pandas(session: rocpd.Session) -> None:
     theirs = operations(session)
-    mine = pd.DataFrame(cells(session, "op-trace", "rank agent gap_ns duration_ns name"))
-    assert len(mine) == len(theirs)
+    ours = pd.DataFrame(cells(session, "op-trace", "rank agent gap_ns duration_ns name"))
+    assert len(ours) == len(theirs)
     theirs["gap"] = theirs["start"] - theirs.groupby(["rank", "agent"])["end"].transform(
         lambda end: end.cummax().shift()
     )
     gap = theirs["gap"].clip(lower=0)
     order = theirs.assign(gap=gap, duration=theirs["end"] - theirs["start"])
-    assert mine[3].tolist() == order["duration"].tolist()
-    assert mine[2].fillna(-1).astype("int64").tolist() == order["gap"].fillna(-1).astype("int64").tolist()
-    assert mine[4].fillna("").tolist() == order["name"].fillna("").tolist()
+    assert ours[3].tolist() == order["duration"].tolist()
+    assert ours[2].fillna(-1).astype("int64").tolist() == order["gap"].fillna(-1).astype("int64").tolist()
+    assert ours[4].fillna("").tolist() == order["name"].fillna("").tolist()
 
 
 def test_variability_against_pandas(session: rocpd.Session) -> None:
@@ -128,11 +128,11 @@ def test_variability_against_pandas(session: rocpd.Session) -> None:
     theirs["duration"] = theirs["end"] - theirs["start"]
     sums = theirs.groupby(["kind", "name", "before"])["duration"].agg(["count", "sum", "min"])
     excess = sorted((sums["sum"] - sums["count"] * sums["min"]).tolist(), reverse=True)
-    found = cells(session, "variability", "calls excess_ns name after", sequence=1)
-    named = [row for row in found if row[2] is not None and "None" not in row[3]]
-    if len(named) == len(found):
-        assert [row[1] for row in found] == excess
-    assert sum(row[0] for row in found) == len(theirs)
+    rows = cells(session, "variability", "calls excess_ns name after", sequence=1)
+    named = [row for row in rows if row[2] is not None and "None" not in row[3]]
+    if len(named) == len(rows):
+        assert [row[1] for row in rows] == excess
+    assert sum(row[0] for row in rows) == len(theirs)
 
 
 def test_launch_delays_against_sql(session: rocpd.Session) -> None:
@@ -143,27 +143,27 @@ def test_launch_delays_against_sql(session: rocpd.Session) -> None:
         SELECT guid, stack_id, start, "end" FROM memory_copies) W
     JOIN regions R ON R.guid = W.guid AND R.stack_id = W.stack_id
     WHERE W.start > 0 AND W."end" >= W.start AND R.start > 0 AND R."end" >= R.start AND W.stack_id > 0"""
-    found = cells(session, "launch", "delay_ns launched")
-    assert [(sum(row[0] for row in found), sum(row[1] for row in found))] == session.sql(sql).fetchall()
+    rows = cells(session, "launch", "delay_ns launched")
+    assert [(sum(row[0] for row in rows), sum(row[1] for row in rows))] == session.sql(sql).fetchall()
 
 
 def test_calls_against_sql(session: rocpd.Session) -> None:
     """Times at all depths add up to those of all regions; every region is in the tree once."""
     sql = f'SELECT COUNT(*), SUM("end" - start) FROM regions WHERE {SOUND}'
-    found = session.summary("calls").df()
-    assert [(int(found["calls"].sum()), int(found["cpu_ns"].sum()))] == session.sql(sql).fetchall()
-    assert (found["cpu_self_ns"] >= 0).all()
-    assert (found["gpu_ns"] >= found["gpu_self_ns"]).all()
-    top = found[found["depth"] == 0]
-    assert top["gpu_ns"].sum() == found["gpu_self_ns"].sum()
+    rows = session.summary("calls").df()
+    assert [(int(rows["calls"].sum()), int(rows["cpu_ns"].sum()))] == session.sql(sql).fetchall()
+    assert (rows["cpu_self_ns"] >= 0).all()
+    assert (rows["gpu_ns"] >= rows["gpu_self_ns"]).all()
+    top = rows[rows["depth"] == 0]
+    assert top["gpu_ns"].sum() == rows["gpu_self_ns"].sum()
     assert top["percent"].sum() == pytest.approx(100)
 
 
 def test_counters_against_the_view(session: rocpd.Session) -> None:
     values = frame(session, "SELECT kernel_name, counter_name, value FROM counters_collection")
     theirs = values.groupby(["kernel_name", "counter_name"], dropna=False)["value"].agg(["count", "min", "max", "sum"])
-    mine = cells(session, "counters", "dispatches min max sum")
-    assert sorted(tuple(0 if x is None else x for x in row) for row in mine) == [
+    ours = cells(session, "counters", "dispatches min max sum")
+    assert sorted(tuple(0 if x is None else x for x in row) for row in ours) == [
         pytest.approx(row, rel=1e-12) for row in sorted(theirs.fillna(0).itertuples(index=False, name=None))
     ]
 
@@ -171,9 +171,9 @@ def test_counters_against_the_view(session: rocpd.Session) -> None:
 def test_parts_of_the_whole(session: rocpd.Session) -> None:
     """What is divided adds up; compute, exposed communication and exposed copies are the busy time."""
     for name in ("kernels", "copies", "api", "markers", "domains"):
-        whole = sum(cells(session, name, "total_ns"))
+        in_all = sum(cells(session, name, "total_ns"))
         for by in ("rank", "host", "agent", "stream"):
-            assert sum(cells(session, name, "total_ns", by)) == whole, (name, by)
+            assert sum(cells(session, name, "total_ns", by)) == in_all, (name, by)
     columns = "busy_ns compute_ns exposed_communication_ns exposed_copy_ns"
     for busy, *parts in cells(session, "overlap", columns):
         assert sum(parts) == busy
@@ -198,10 +198,10 @@ SUMS = {
 @pytest.mark.parametrize("name", SUMS)
 def test_divisions_add_up_to_the_whole(name: str, session: rocpd.Session) -> None:
     for column in SUMS[name].split():
-        whole = sum(cells(session, name, column))
+        in_all = sum(cells(session, name, column))
         for by in By:
             if (name, column, by) != ("ranks", "busy_ns", By.STREAM):  # streams of an agent overlap
-                assert sum(cells(session, name, column, by)) == whole, (column, by)
+                assert sum(cells(session, name, column, by)) == in_all, (column, by)
 
 
 @pytest.mark.parametrize("by", By)
@@ -212,13 +212,13 @@ def test_own_times_of_calls_stay_whole(by: By, session: rocpd.Session) -> None:
 
 
 def everything(session: rocpd.Session, by: By | None = None) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    rows: dict[str, Any] = {}
     for name in SUMMARIES:
         for table in run(session, name, Options(by, sequence=1)):
-            found[table.name] = (table.columns, table.fetchall())
+            rows[table.name] = (table.columns, table.fetchall())
     amd = summarize(session, SummaryOptions(by_rank=True, domains=True))
-    found["amd"] = [(table.name, table.columns, table.fetchall()) for table in amd]
-    return found
+    rows["amd"] = [(table.name, table.columns, table.fetchall()) for table in amd]
+    return rows
 
 
 def test_any_split_gives_the_same(session: rocpd.Session, files: tuple[Path, ...], tmp_path: Path) -> None:
@@ -254,8 +254,8 @@ def test_clipped_windows_add_up(name: str, files: tuple[Path, ...]) -> None:
             return sum(cells(cut, name, columns))
 
     cuts = ["0%", "45%", "60%", "63.5%", "100%"]
-    whole = total(None)
-    assert sum(total(rocpd.Window(a, b, clip=True)) for a, b in pairwise(cuts)) == whole
+    in_all = total(None)
+    assert sum(total(rocpd.Window(a, b, clip=True)) for a, b in pairwise(cuts)) == in_all
 
 
 PROFILES: list[Callable[[Path], JobOptions]] = [

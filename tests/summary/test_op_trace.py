@@ -32,9 +32,9 @@ def test_in_order_with_gaps(open_job: OpenJob) -> None:
 
 
 def test_it_can_be_read_twice(open_job: OpenJob) -> None:
-    found = open_job(job()).summary("op-trace")
-    assert list(found) == list(found)
-    assert len(list(found)) == 5
+    listed = open_job(job()).summary("op-trace")
+    assert list(listed) == list(listed)
+    assert len(list(listed)) == 5
 
 
 def test_nothing_is_said(open_job: OpenJob) -> None:
@@ -86,10 +86,10 @@ kernel,dispatch,startNs,endNs
 def test_batches_hold_the_same(open_job: OpenJob) -> None:
     """Each rank is a batch, so that no more than one is in memory; ids that are not there are NULL."""
     session = open_job(job(), TraceBuilder(1).kernel(None, 5, 9, stream=None, agent=None, kernel_id=99))
-    found = session.summary("op-trace")
-    assert [batch.num_rows for batch in found.arrow_batches()] == [5, 1]
-    table = found.arrow()
-    assert [tuple(row.values()) for row in table.to_pylist()] == list(found)
+    listed = session.summary("op-trace")
+    assert [batch.num_rows for batch in listed.arrow_batches()] == [5, 1]
+    table = listed.arrow()
+    assert [tuple(row.values()) for row in table.to_pylist()] == list(listed)
     assert table.schema.field("gap_ns").metadata[b"unit"] == b"ns"
     assert [table.schema.field(name).type for name in ("agent", "name")] == ["int64", "string"]
 

@@ -36,8 +36,8 @@ def test_totals_and_imbalance(open_job: OpenJob) -> None:
         (1, "n1", 3, 170, 80, pytest.approx(170 / 130)),
         (2, "n2", 3, 120, 90, pytest.approx(120 / 130)),
     ]
-    found = cells(session, "imbalance", "measure mean_ns min_rank max_ns max_rank imbalance")
-    assert ("compute_ns", 130.0, 0, 170, 1, pytest.approx(170 / 130)) in found
+    measures = cells(session, "imbalance", "measure mean_ns min_rank max_ns max_rank imbalance")
+    assert ("compute_ns", 130.0, 0, 170, 1, pytest.approx(170 / 130)) in measures
 
 
 def test_who_waits_for_whom(open_job: OpenJob) -> None:
@@ -71,10 +71,10 @@ def test_steps_and_phases(open_job: OpenJob) -> None:
 
 def test_the_heat_map_adds_up_to_busy_time(open_job: OpenJob) -> None:
     session = open_job(*job())
-    found = cells(session, "heat", "rank slice_ns busy_percent", bins=7)
-    assert len(found) == 21
+    slices = cells(session, "heat", "rank slice_ns busy_percent", bins=7)
+    assert len(slices) == 21
     for rank, busy in cells(session, "ranks", "rank busy_ns"):
-        assert sum(share * width / 100 for number, width, share in found if number == rank) == pytest.approx(busy)
+        assert sum(share * width / 100 for number, width, share in slices if number == rank) == pytest.approx(busy)
 
 
 def test_hosts(open_job: OpenJob) -> None:
@@ -134,8 +134,8 @@ def test_agents_and_streams(open_job: OpenJob) -> None:
         ("0", 1, 0, 2, 60)
     ]
     assert cells(session, "waits", "waiter waiter_stream late late_stream wait_ns", "stream") == [(0, 2, 0, 1, 60)]
-    found = cells(session, "heat", "agent busy_percent", "agent", bins=3)
-    assert found == [(1, 100.0), (1, 0.0), (1, 100.0), (2, 30.0), (2, 0.0), (2, 40.0)]
+    slices = cells(session, "heat", "agent busy_percent", "agent", bins=3)
+    assert slices == [(1, 100.0), (1, 0.0), (1, 100.0), (2, 30.0), (2, 0.0), (2, 40.0)]
 
 
 def test_heat_of_a_host_is_the_mean_of_its_ranks(open_job: OpenJob) -> None:

@@ -38,8 +38,8 @@ def test_api_and_busy_time_against_stored_views(stored: list[tuple[Path, sqlite3
             assert sorted(cells(session, "api", "name calls total_ns")) == sorted(rows)
             gpu = connection.execute("SELECT SUM(GpuTime) FROM busy").fetchone()[0]
             assert sum(cells(session, "gpu-time", "sum_ns")) == gpu
-            for busy, whole in cells(session, "gpu-time", "busy_ns sum_ns"):
-                assert busy <= whole
+            for busy, total in cells(session, "gpu-time", "busy_ns sum_ns"):
+                assert busy <= total
 
 
 def test_every_analysis_runs_on_all_files(real_files: tuple[Path, ...]) -> None:

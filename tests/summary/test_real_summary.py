@@ -34,12 +34,12 @@ def expected(durations: pd.DataFrame) -> pd.DataFrame:
 
 
 def assert_equal(rows: list[tuple[object, ...]], reference: pd.DataFrame) -> None:
-    found = pd.DataFrame(rows, columns=[field.name for field in FIELDS])
+    ours = pd.DataFrame(rows, columns=[field.name for field in FIELDS])
     exact = ["Name", "Calls", "DURATION (nsec)", "MIN (nsec)", "MAX (nsec)"]
-    assert found[exact].to_numpy().tolist() == reference[["name", "count", "sum", "min", "max"]].to_numpy().tolist()
+    assert ours[exact].to_numpy().tolist() == reference[["name", "count", "sum", "min", "max"]].to_numpy().tolist()
     for column, theirs in (("AVERAGE (nsec)", "mean"), ("PERCENT (INC)", "percent"), ("STD_DEV", "std")):
-        mine = found[column].astype(float)
-        assert mine.tolist() == pytest.approx(reference[theirs].tolist(), rel=1e-9, nan_ok=True), column
+        values = ours[column].astype(float)
+        assert values.tolist() == pytest.approx(reference[theirs].tolist(), rel=1e-9, nan_ok=True), column
 
 
 @pytest.mark.parametrize("name", ["kernels_summary", "hip_summary"])

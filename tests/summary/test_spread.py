@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.summary.spread import Spread, moments_of
+from rocpd.summary.spread import Spread
 from rocpd.trace.moments import Moments
 from tests.summary.exact import moments_one_by_one
 
@@ -34,13 +34,13 @@ def test_any_split_gives_the_whole(values: list[int], cuts: list[int], by_mergin
         else:
             spread.add(part)
     assert spread.moments == moments_one_by_one(values)
-    found = [spread.quantile(share) for share in (0, 0.5, 0.95, 0.99, 1)]
-    assert found == pytest.approx(pd.Series(values).quantile([0, 0.5, 0.95, 0.99, 1]).tolist(), rel=1e-12)
+    quantiles = [spread.quantile(share) for share in (0, 0.5, 0.95, 0.99, 1)]
+    assert quantiles == pytest.approx(pd.Series(values).quantile([0, 0.5, 0.95, 0.99, 1]).tolist(), rel=1e-12)
 
 
 @given(st.lists(st.integers(0, 2**63 - 1), max_size=30))
 def test_moments_never_overflow(values: list[int]) -> None:
-    assert moments_of(np.array(values, np.int64), len(values)) == moments_one_by_one(values)
+    assert Spread.of(np.array(values, np.int64)).moments == moments_one_by_one(values)
 
 
 def test_many_equal_values_are_kept_once() -> None:

@@ -26,9 +26,9 @@ def tables(session: rocpd.Session, options: SummaryOptions | None = None) -> dic
 
 def test_kernels(open_job: OpenJob) -> None:
     """gemm 10 + 20 + 30, copy_k 40: two ranks, one table."""
-    one = TraceBuilder(0).kernel("gemm", 100, 110).kernel("gemm", 200, 220)
-    two = TraceBuilder(1).kernel("gemm", 100, 130).kernel("copy_k", 200, 240)
-    assert tables(open_job(one, two)) == {
+    first = TraceBuilder(0).kernel("gemm", 100, 110).kernel("gemm", 200, 220)
+    second = TraceBuilder(1).kernel("gemm", 100, 130).kernel("copy_k", 200, 240)
+    assert tables(open_job(first, second)) == {
         "kernels_summary": [
             ("gemm", 3, 60, 20.0, 60.0, 10, 30, 10.0),
             ("copy_k", 1, 40, 40.0, 40.0, 40, 40, None),
@@ -50,16 +50,16 @@ def test_copies_by_direction(open_job: OpenJob) -> None:
 def test_scratch_memory_is_counted_once(open_job: OpenJob) -> None:
     trace = TraceBuilder().alloc(100, 130).alloc(200, 210, kind="FREE")
     trace.alloc(300, 305, level="SCRATCH").alloc(400, 415, level="SCRATCH", kind="FREE")
-    found = tables(open_job(trace), SummaryOptions(domains=True))
-    assert found["memory_allocations_summary"] == [
+    by_table = tables(open_job(trace), SummaryOptions(domains=True))
+    assert by_table["memory_allocations_summary"] == [
         ("ALLOC", 1, 30, 30.0, 75.0, 30, 30, None),
         ("FREE", 1, 10, 10.0, 25.0, 10, 10, None),
     ]
-    assert [row[1:] for row in found["scratch_memory_summary"]] == [
+    assert [row[1:] for row in by_table["scratch_memory_summary"]] == [
         (1, 15, 15.0, 75.0, 15, 15, None),
         (1, 5, 5.0, 25.0, 5, 5, None),
     ]
-    assert [row[:3] for row in found["domain_summary"]] == [("MEMORY_ALLOCATIONS", 2, 40), ("SCRATCH_MEMORY", 2, 20)]
+    assert [row[:3] for row in by_table["domain_summary"]] == [("MEMORY_ALLOCATIONS", 2, 40), ("SCRATCH_MEMORY", 2, 20)]
 
 
 def test_regions_by_api_and_markers_by_message(open_job: OpenJob) -> None:
@@ -96,19 +96,19 @@ def test_region_categories(asked: list[str] | None, given: list[str], open_job: 
 
 def test_domain_summary_merges_moments(open_job: OpenJob) -> None:
     """Kernels of 10, 20 and 60 ns under two names on two ranks: deviation of all three, not a sum of two."""
-    one = TraceBuilder(0).kernel("a", 100, 110).kernel("b", 200, 220).region("hipMalloc", 1, 11)
-    two = TraceBuilder(1).kernel("b", 100, 160)
-    found = tables(open_job(one, two), SummaryOptions(domains=True))
-    assert found["domain_summary"] == [
+    first = TraceBuilder(0).kernel("a", 100, 110).kernel("b", 200, 220).region("hipMalloc", 1, 11)
+    second = TraceBuilder(1).kernel("b", 100, 160)
+    by_table = tables(open_job(first, second), SummaryOptions(domains=True))
+    assert by_table["domain_summary"] == [
         ("KERNELS", 3, 90, 30.0, 90.0, 10, 60, math.sqrt(700)),
         ("HIP", 1, 10, 10.0, 10.0, 10, 10, None),
     ]
 
 
 def test_by_rank(open_job: OpenJob) -> None:
-    one = TraceBuilder(0, pid=7).kernel("gemm", 100, 110).kernel("relu", 200, 230)
-    two = TraceBuilder(1, pid=8, host="node1").kernel("gemm", 100, 150)
-    session = open_job(one, two)
+    first = TraceBuilder(0, pid=7).kernel("gemm", 100, 110).kernel("relu", 200, 230)
+    second = TraceBuilder(1, pid=8, host="node1").kernel("gemm", 100, 150)
+    session = open_job(first, second)
     by_rank = next(t for t in summarize(session, ALL) if t.name == "kernels_summary_by_rank")
     assert by_rank.columns == (*HEADS, *COLUMNS)
     assert tuple(by_rank) == (
@@ -122,8 +122,8 @@ def test_by_rank(open_job: OpenJob) -> None:
 
 def test_by_rank_with_equal_pids_and_hosts(open_job: OpenJob) -> None:
     """One rank per container: pid 16 on `node0` twice; a rank's rows must not show under the other."""
-    one, two = TraceBuilder(0).kernel("gemm", 100, 110), TraceBuilder(1).kernel("gemm", 100, 150)
-    by_rank = next(t for t in summarize(open_job(one, two), ALL) if t.name == "kernels_summary_by_rank")
+    first, second = TraceBuilder(0).kernel("gemm", 100, 110), TraceBuilder(1).kernel("gemm", 100, 150)
+    by_rank = next(t for t in summarize(open_job(first, second), ALL) if t.name == "kernels_summary_by_rank")
     assert by_rank.columns == (*HEADS, *COLUMNS, "Rank")
     assert [(*row[:5], row[-1]) for row in by_rank] == [
         (16, "node0", "gemm", 1, 10, 0),
@@ -141,13 +141,13 @@ def test_percentages_add_to_100(open_job: OpenJob) -> None:
             trace.copy(100, 100 + length, name=f"c{index}").alloc(50, 50 + length, level=("REAL", "SCRATCH")[index % 2])
             trace.region("f", 1, 1 + length, message=f"m{index}")
         job.append(trace)
-    found = tables(open_job(*job), ALL)
-    assert len(found) == 14
-    for name, rows in found.items():
+    by_table = tables(open_job(*job), ALL)
+    assert len(by_table) == 14
+    for name, rows in by_table.items():
         at = COLUMNS.index("PERCENT (INC)") + (2 if name.endswith("_by_rank") else 0)
         groups = [row[0] for row in rows] if name.endswith("_by_rank") else [0] * len(rows)
         for group in set(groups):
-            shares = [row[at] for row, mine in zip(rows, groups, strict=True) if mine == group]
+            shares = [row[at] for row, group_of_row in zip(rows, groups, strict=True) if group_of_row == group]
             assert sum(shares) == pytest.approx(100, abs=1e-9), (name, group)
         assert all(later[at] <= row[at] for row, later in itertools.pairwise(rows) if not name.endswith("_by_rank"))
 
@@ -187,9 +187,9 @@ def test_nothing_gives_no_tables(open_job: OpenJob) -> None:
 
 
 def test_ties_are_in_order_of_name(open_job: OpenJob) -> None:
-    one = TraceBuilder(0).kernel("b", 1, 2).kernel("c", 1, 2)
-    two = TraceBuilder(1).kernel("a", 1, 2).kernel(None, 1, 2, kernel_id=99)
-    assert [row[0] for row in tables(open_job(one, two))["kernels_summary"]] == [None, "a", "b", "c"]
+    first = TraceBuilder(0).kernel("b", 1, 2).kernel("c", 1, 2)
+    second = TraceBuilder(1).kernel("a", 1, 2).kernel(None, 1, 2, kernel_id=99)
+    assert [row[0] for row in tables(open_job(first, second))["kernels_summary"]] == [None, "a", "b", "c"]
 
 
 def test_milliseconds_to_hours_spread_exactly(open_job: OpenJob) -> None:

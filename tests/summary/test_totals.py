@@ -12,10 +12,12 @@ from tests.summary.cells import cells
 
 def test_kernels_with_percentiles(open_job: OpenJob) -> None:
     """gemm 10, 20, 30, 40 on two ranks: median 25, p95 at place 2.85, p99 at place 2.97."""
-    one = TraceBuilder(0).kernel("gemm", 100, 110).kernel("gemm", 200, 240)
-    two = TraceBuilder(1).kernel("gemm", 100, 130).kernel("gemm", 200, 220).kernel("copy_k", 300, 400)
-    found = cells(open_job(one, two), "kernels", "name calls total_ns min_ns median_ns p95_ns p99_ns max_ns percent")
-    assert found == [
+    first = TraceBuilder(0).kernel("gemm", 100, 110).kernel("gemm", 200, 240)
+    second = TraceBuilder(1).kernel("gemm", 100, 130).kernel("gemm", 200, 220).kernel("copy_k", 300, 400)
+    table = cells(
+        open_job(first, second), "kernels", "name calls total_ns min_ns median_ns p95_ns p99_ns max_ns percent"
+    )
+    assert table == [
         ("copy_k", 1, 100, 100, 100.0, 100.0, 100.0, 100, 50.0),
         ("gemm", 4, 100, 10, 25.0, pytest.approx(38.5), pytest.approx(39.7), 40, 50.0),
     ]
@@ -31,9 +33,9 @@ def test_kernels_with_percentiles(open_job: OpenJob) -> None:
     ],
 )
 def test_divisions(by: str, columns: str, expected: list[object], open_job: OpenJob) -> None:
-    one = TraceBuilder(0, host="n0").kernel("a", 100, 110)
-    two = TraceBuilder(1, host="n1").kernel("a", 100, 110).kernel("b", 200, 230, agent=GPU2, stream=5)
-    assert cells(open_job(one, two), "kernels", columns, by) == expected
+    first = TraceBuilder(0, host="n0").kernel("a", 100, 110)
+    second = TraceBuilder(1, host="n1").kernel("a", 100, 110).kernel("b", 200, 230, agent=GPU2, stream=5)
+    assert cells(open_job(first, second), "kernels", columns, by) == expected
 
 
 def test_copies_have_bandwidth(open_job: OpenJob) -> None:
@@ -80,10 +82,10 @@ def test_api_markers_and_domains(open_job: OpenJob) -> None:
 
 
 def test_the_table_knows_its_units(open_job: OpenJob) -> None:
-    found = open_job(TraceBuilder().copy(1, 5)).summary("copies")
-    assert dict(zip(found.columns, found.units, strict=True))["gib_per_s"] == "GiB/s"
-    assert found.arrow().schema.field("total_ns").metadata == {b"unit": b"ns", b"doc": b"sum of durations"}
-    assert found.df()["total_ns"].tolist() == [4]
+    table = open_job(TraceBuilder().copy(1, 5)).summary("copies")
+    assert dict(zip(table.columns, table.units, strict=True))["gib_per_s"] == "GiB/s"
+    assert table.arrow().schema.field("total_ns").metadata == {b"unit": b"ns", b"doc": b"sum of durations"}
+    assert table.df()["total_ns"].tolist() == [4]
 
 
 def test_what_cannot_be(open_job: OpenJob) -> None:
@@ -107,6 +109,6 @@ def test_damaged_times_are_told(open_job: OpenJob) -> None:
 def test_the_package_can_be_called(open_job: OpenJob) -> None:
     """`rocpd.summary` is a package and the function, whichever of its modules was imported before."""
     session = open_job(TraceBuilder().kernel("a", 1, 5))
-    found = session.summary("kernels", by="rank")
-    assert (found.name, found.columns[:2], found.fetchall()[0][:4]) == ("kernels", ("rank", "name"), (0, "a", 1, 4))
+    table = session.summary("kernels", by="rank")
+    assert (table.name, table.columns[:2], table.fetchall()[0][:4]) == ("kernels", ("rank", "name"), (0, "a", 1, 4))
     assert next(iter(session.summary("gaps", by="rank")))[:3] == (0, "up to 10 us", 0)

@@ -28,8 +28,8 @@ def test_alone(open_job: OpenJob) -> None:
 
 def test_in_context_no_operation_is_dropped_and_agents_stay_apart(open_job: OpenJob) -> None:
     session = open_job(job())
-    found = cells(session, "variability", "name after calls total_ns excess_ns", sequence=1)
-    assert found == [("a", "", 2, 50, 30), ("a", "b", 2, 32, 0), ("b", "a", 2, 40, 0)]
+    table = cells(session, "variability", "name after calls total_ns excess_ns", sequence=1)
+    assert table == [("a", "", 2, 50, 30), ("a", "b", 2, 32, 0), ("b", "a", 2, 40, 0)]
     two = cells(session, "variability", "name after calls", sequence=2)
     assert sorted(two) == [("a", "", 2), ("a", "b < a", 2), ("b", "a", 1), ("b", "a < b", 1)]
     assert sum(row[2] for row in two) == 6
@@ -50,6 +50,6 @@ def test_longer_contexts_than_operations(open_job: OpenJob) -> None:
 
 def test_narrow_terminals_keep_the_context(open_job: OpenJob) -> None:
     session = open_job(job())
-    for sequence, kept in ((0, False), (1, True)):
-        found = session.summary("variability", sequence=sequence)
-        assert {field.name: field.minor for field in found.fields}["after"] is not kept
+    for sequence, is_shown in ((0, False), (1, True)):
+        table = session.summary("variability", sequence=sequence)
+        assert {field.name: field.minor for field in table.fields}["after"] is not is_shown

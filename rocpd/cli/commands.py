@@ -38,11 +38,18 @@ Examples:
     rocpd query "select * from top_kernels"
     rocpd convert --format pftrace
 """
+
+
+def _print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        sys.stdout.write(f"rocpd {__version__}\n")
+        context.exit()
+
+
 _OPTIONS = (
-    ("--version", "Print the version."),
-    ("--install-completion", "Install completion for the current shell."),
-    ("--show-completion", "Print the completion script of the current shell."),
-    ("-h, --help", "Show this message and exit."),
+    (("--version", "-v"), "Print the version.", _print_version),
+    (("--install-completion",), "Install completion for the current shell.", completion.install),
+    (("--show-completion",), "Print the completion script of the current shell.", completion.show),
 )
 
 
@@ -50,17 +57,11 @@ class Commands(click.Group):
     """`rocpd` itself."""
 
     def __init__(self) -> None:
-        eager = {"is_flag": True, "is_eager": True, "expose_value": False}
-        super().__init__(
-            "rocpd",
-            context_settings=help.SETTINGS,
-            no_args_is_help=False,
-            params=[
-                click.Option(["--version", "-v"], callback=_print_version, **eager),  # type: ignore[arg-type]
-                click.Option(["--install-completion"], callback=completion.install, **eager),  # type: ignore[arg-type]
-                click.Option(["--show-completion"], callback=completion.show, **eager),  # type: ignore[arg-type]
-            ],
-        )
+        options = [
+            click.Option(flags, callback=callback, is_flag=True, is_eager=True, expose_value=False)
+            for flags, _, callback in _OPTIONS
+        ]
+        super().__init__("rocpd", context_settings=help.SETTINGS, no_args_is_help=False, params=options)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names, in order."""
@@ -91,7 +92,7 @@ class Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
         with formatter.section("Options"):
-            formatter.write_dl(_OPTIONS)
+            formatter.write_dl([*((flags[0], text) for flags, text, _ in _OPTIONS), help.HELP_ROW])
 
 
 def commands_with(flag: str) -> list[str]:
@@ -100,9 +101,3 @@ def commands_with(flag: str) -> list[str]:
     context = click.Context(group)
     commands = ((name, group.get_command(context, name)) for name in COMMANDS)
     return [name for name, command in commands if command and any(flag in p.opts for p in command.params)]
-
-
-def _print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-    if wanted and not context.resilient_parsing:
-        sys.stdout.write(f"rocpd {__version__}\n")
-        context.exit()

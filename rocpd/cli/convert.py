@@ -75,7 +75,8 @@ def convert(
     without_effect = check_options(formats.values(), asked.given)
     if without_effect:
         note(f"without effect on {', '.join(formats)}: {', '.join(without_effect)}")
-    options = _convert_options(formats.values(), output, asked)
+    target = output.destination(endings_of(formats.values()))
+    options = ConvertOptions.at(target, output.force, **asked.fields(ConvertOptions))
     with selection.connect(inputs, execution) as session:
         for word, entry in formats.items():
             with progress(f"convert {word}", size=lambda: _size(session)) as report:
@@ -107,11 +108,6 @@ def _find(word: str, *, is_first: bool) -> Format:
     except UsageError as error:
         message = error.message if is_first else f"{word}: neither a format nor a file"
         raise UsageError(message, error.hint) from error
-
-
-def _convert_options(formats: Iterable[Format], output: OutputOptions, asked: Asked) -> ConvertOptions:
-    """Return the options of writers; a name with a format's ending names an output."""
-    return ConvertOptions.at(output.destination(endings_of(formats)), output.force, **asked.fields(ConvertOptions))
 
 
 def _size(session: Session) -> int:

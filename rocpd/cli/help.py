@@ -16,7 +16,7 @@ SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_
 
 _LONGEST_DEFAULT = 12
 _METAVARS: dict[type, str] = {int: "N", float: "X", Path: "FILE", str: "TEXT"}
-_HELP = ("-h, --help", "Show this message and exit.")
+HELP_ROW = ("-h, --help", "Show this message and exit.")
 _EXAMPLES = "Examples:\n"
 
 
@@ -42,7 +42,7 @@ class HelpfulCommand(click.Command):
         write_doc(self.help or "", formatter)
         for heading in Heading:
             rows = [_row(option) for option in self._options if (option.heading or Heading.WHAT) is heading]
-            rows += [_HELP] if heading is Heading.OTHER else []
+            rows += [HELP_ROW] if heading is Heading.OTHER else []
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl(rows)

@@ -46,10 +46,8 @@ def schema(asked: SchemaOptions, output: OutputOptions) -> None:
 def _relations() -> Iterator[tuple[str, str, str]]:
     from rocpd.schema.load import TABLES, VIEWS, table, view
 
-    for name in VIEWS:
-        yield name, "view", view(name).doc.splitlines()[0]
-    for name in TABLES:
-        yield name, "table", table(name).doc.splitlines()[0]
+    yield from ((name, "view", view(name).doc.splitlines()[0]) for name in VIEWS)
+    yield from ((name, "table", table(name).doc.splitlines()[0]) for name in TABLES)
 
 
 def _columns(name: str) -> list[tuple[str, str, str]]:

@@ -16,7 +16,7 @@ from rocpd.errors import RocpdError
 from rocpd.read.columns import columns
 from rocpd.read.groups import grouped
 from rocpd.read.names import Names, as_text
-from rocpd.summary.calltree import Flat, Node, flat, graft, grow, launching
+from rocpd.summary.calltree import Flat, Node, flat, graft, grow, inclusive_gpu, launching
 from rocpd.summary.links import launching_rows
 from rocpd.summary.ops import read_ops, string_texts
 from rocpd.summary.options import LANES, By
@@ -168,29 +168,13 @@ def _regions(reading: RankReading, names: Names) -> _Regions:
 
 
 def _rows(key: Key, tree: Node, names: Names, is_lane: bool) -> Iterator[Row]:
+    """Yield the rows of a tree, each after the one above it, the longest first."""
     total_cpu = sum(node.cpu for node in tree.below.values())
-    nodes = _from_the_top(tree, names)
-    gpu = [node.gpu for _, _, _, node in nodes]
-    for index in reversed(range(len(nodes))):
-        parent = nodes[index][0]
-        if parent is not None:
-            gpu[parent - 1] += gpu[index]
-    for number, (parent, depth, name, node) in enumerate(nodes, 1):
-        share = node.cpu * 100 / total_cpu if total_cpu else None
-        cpu = (None, None, None) if is_lane else (node.calls, node.cpu, node.cpu_self)
-        yield (*key, number, parent, depth, names.texts[name], *cpu, gpu[number - 1], node.gpu, share)
-
-
-def _from_the_top(tree: Node, names: Names) -> list[tuple[int | None, int, int, Node]]:
-    """Return the parent's number, depth, name and node of each, below its parent; no recursion: stacks can be deep."""
-    nodes: list[tuple[int | None, int, int, Node]] = []
-    waiting: list[tuple[int | None, int, int, Node]] = [(None, 0, *item) for item in reversed(_sorted(tree, names))]
-    while waiting:
-        nodes.append(waiting.pop())
-        _, depth, _, node = nodes[-1]
-        waiting += [(len(nodes), depth + 1, *item) for item in reversed(_sorted(node, names))]
-    return nodes
-
-
-def _sorted(node: Node, names: Names) -> list[tuple[int, Node]]:
-    return sorted(node.below.items(), key=lambda item: (-item[1].cpu, names.texts[item[0]] or ""))
+    rows = flat(tree, lambda item: (-item[1].cpu, names.texts[item[0]] or ""))
+    depths: list[int] = []
+    for row, gpu in zip(rows, inclusive_gpu(rows), strict=True):
+        above, name, calls, cpu, cpu_self, gpu_self = row
+        depths.append(depths[above] + 1 if above >= 0 else 0)
+        node = (len(depths), above + 1 or None, depths[-1], names.texts[name])
+        on_cpu = (None, None, None) if is_lane else (calls, cpu, cpu_self)
+        yield (*key, *node, *on_cpu, gpu, gpu_self, cpu * 100 / total_cpu if total_cpu else None)

@@ -7,9 +7,9 @@ id is outside, and two ranges of which neither contains the other stand side by 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 Range: TypeAlias = tuple[int, int, int, int]
 """Start and end [ns], number of the name, time of the operations that it launched [ns]."""
@@ -81,15 +81,31 @@ def grow(root: Node, ranges: Iterable[Range]) -> None:
             opened.append(_Open(node, end, start))
 
 
-def flat(root: Node) -> Flat:
-    """Return a tree as rows, which can be pickled however deep it is; children keep their order."""
+def flat(root: Node, order: Callable[[tuple[int, Node]], Any] | None = None) -> Flat:
+    """Return a tree as rows, which can be pickled however deep it is.
+
+    Args:
+        root: the tree.
+        order: sort key of (name, node) among the children of a node; None: as they came.
+    """
     rows: Flat = []
-    waiting = [(-1, name, node) for name, node in reversed(root.below.items())]
+    waiting = [(-1, -1, root)]
     while waiting:
         above, name, node = waiting.pop()
-        rows.append((above, name, node.calls, node.cpu, node.cpu_self, node.gpu))
-        waiting += [(len(rows) - 1, name, below) for name, below in reversed(node.below.items())]
+        if node is not root:
+            rows.append((above, name, node.calls, node.cpu, node.cpu_self, node.gpu))
+        children = sorted(node.below.items(), key=order) if order else list(node.below.items())
+        waiting += [(len(rows) - 1, name, below) for name, below in reversed(children)]
     return rows
+
+
+def inclusive_gpu(rows: Flat) -> list[int]:
+    """Return for each row of a tree the time of the operations launched by it and by those below [ns]."""
+    times = [gpu for *_, gpu in rows]
+    for row in reversed(range(len(rows))):
+        if rows[row][0] >= 0:
+            times[rows[row][0]] += times[row]
+    return times
 
 
 def graft(root: Node, rows: Flat, codes: Sequence[int]) -> None:
@@ -106,14 +122,10 @@ def graft(root: Node, rows: Flat, codes: Sequence[int]) -> None:
 
 def launching(rows: Flat) -> Flat:
     """Return the part of a tree that launched operations, directly or below; times are those of the operations."""
-    below = [gpu for *_, gpu in rows]
-    for row in reversed(range(len(rows))):
-        if rows[row][0] >= 0:
-            below[rows[row][0]] += below[row]
     launched: Flat = []
     numbers: dict[int, int] = {-1: -1}
-    for row, (above, name, _, _, _, gpu) in enumerate(rows):
-        if below[row]:
+    for row, ((above, name, _, _, _, gpu), gpu_below) in enumerate(zip(rows, inclusive_gpu(rows), strict=True)):
+        if gpu_below:
             numbers[row] = len(launched)
-            launched.append((numbers[above], name, 0, below[row], gpu, gpu))
+            launched.append((numbers[above], name, 0, gpu_below, gpu, gpu))
     return launched

@@ -13,7 +13,7 @@ import numpy as np
 
 from rocpd.errors import RocpdError
 from rocpd.read.names import Names
-from rocpd.summary.intervals import Union, length, union, unite
+from rocpd.summary.intervals import length, unite
 from rocpd.summary.kernel_categories import Categories, load, split
 from rocpd.summary.ops import Ops, read_ops
 from rocpd.summary.options import By
@@ -154,7 +154,7 @@ def _of_rank(reading: RankReading, categories: Categories) -> tuple[dict[Key, _S
 
 def _sum(ops: Ops, kinds: Mapping[str, Ints], gaps: Ints) -> _Sum:
     """Return the sum of one agent."""
-    compute, communication, copy = (_union(ops, kinds[kind]) for kind in ("compute", "communication", "copy"))
+    compute, communication, copy = (ops.union(kinds[kind]) for kind in ("compute", "communication", "copy"))
     working = unite(compute, communication)
     return _Sum(
         operations=len(ops),
@@ -168,10 +168,6 @@ def _sum(ops: Ops, kinds: Mapping[str, Ints], gaps: Ints) -> _Sum:
         working=length(working),
         gap=Spread.of(gaps),
     )
-
-
-def _union(ops: Ops, rows: Ints) -> Union:
-    return union(ops.start[rows], ops.end[rows])
 
 
 def _busy_row(key: Key, s: _Sum) -> Row:

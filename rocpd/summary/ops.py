@@ -14,6 +14,7 @@ import numpy as np
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.read.columns import columns
 from rocpd.read.names import Names, texts_by_id
+from rocpd.summary.intervals import Union, union
 from rocpd.summary.options import By
 from rocpd.summary.reading import RankReading
 from rocpd.summary.statements import statement
@@ -87,6 +88,10 @@ class Ops:
         lane = self.lane(by)
         for number in np.unique(lane).tolist():
             yield number, self.take(np.flatnonzero(lane == number))
+
+    def union(self, rows: Ints | slice = slice(None)) -> Union:
+        """Return the time that some of the operations, or all, cover."""
+        return union(self.start[rows], self.end[rows])
 
     def gaps(self) -> Gaps:
         """Return the gaps between these operations, in order."""

@@ -14,7 +14,7 @@ import numpy as np
 from rocpd.errors import RocpdError
 from rocpd.read.names import Names
 from rocpd.summary.collectives import Channel, Group, Waiting, channels_of, listed, match
-from rocpd.summary.intervals import covered, length, union, unite
+from rocpd.summary.intervals import covered, length, unite
 from rocpd.summary.kernel_categories import Categories, load, split
 from rocpd.summary.ops import Ops, read_ops
 from rocpd.summary.options import LANES, By
@@ -243,7 +243,7 @@ def _load(ops: Ops, rows_by_kind: Mapping[str, Ints], offset: int) -> _Load:
         kernels=len(ops) - copies,
         copies=copies,
         span=_Span(int(ops.start.min()) + offset, int(ops.end.max()) + offset) if len(ops) else _Span(),
-        busy=sum(length(union(on_agent.start, on_agent.end)) for _, on_agent in ops.lanes(By.AGENT)),
+        busy=sum(length(on_agent.union()) for _, on_agent in ops.lanes(By.AGENT)),
         compute=sums["compute"],
         communication=sums["communication"],
         copy=sums["copy"],
@@ -253,8 +253,7 @@ def _load(ops: Ops, rows_by_kind: Mapping[str, Ints], offset: int) -> _Load:
 def _heat(ops: Ops, rows_by_kind: Mapping[str, Ints], slices: _Slices, rank: int) -> Floats:
     """Return the percentages of each slice in which something is busy, computes and communicates."""
     edges = slices.start + np.arange(slices.number + 1) * slices.width - slices.offsets[rank]
-    unions = {kind: union(ops.start[rows], ops.end[rows]) for kind, rows in rows_by_kind.items()}
-    compute, communication, copy = (unions[kind] for kind in ("compute", "communication", "copy"))
+    compute, communication, copy = (ops.union(rows_by_kind[kind]) for kind in ("compute", "communication", "copy"))
     busy = unite(unite(compute, communication), copy)
     inside = [np.diff(covered(part, edges)) * 100 / slices.width for part in (busy, compute, communication)]
     return np.array(inside).T

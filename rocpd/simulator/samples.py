@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from rocpd.schema.trace import CounterInfo
+from rocpd.schema.trace.infos import CounterInfo
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ class Job:
     @cached_property
     def shares(self) -> tuple[Share, ...]:
         """The files, or blocks of ranks of a merged one, with all rows of their ranks."""
-        return shares_of(self.ranks, tuple(self.rank_tables.values()), usable_cores())
+        return shares_of(self.ranks, self.rank_tables, usable_cores())
 
     @cached_property
     def spans(self) -> dict[int, Span]:

@@ -17,7 +17,7 @@ import apsw
 from rocpd.errors import InputError, OutputError
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.guard import let_signals_in
-from rocpd.federate.open.identify import Rank
+from rocpd.federate.open.identify import Rank, by_file
 from rocpd.federate.open.opening import Opening, as_input_error
 from rocpd.output import complete_or_nothing
 from rocpd.schema.quote import quote_name
@@ -54,10 +54,10 @@ def merge(session: Federation, path: Path, force: bool = False, progress: Progre
         try:
             with _as_output_error(path):
                 _set_up(connection)
-                by_file = _ranks_by_file(session)
-                schemas = {opening: _read_schema(session, ranks[0]) for opening, ranks in by_file.items()}
-                _create_tables(connection, by_file, schemas)
-                counts = _Copy(connection, session, path, progress).run(by_file, schemas)
+                ranks_of = by_file(session.ranks)
+                schemas = {opening: _read_schema(session, ranks[0]) for opening, ranks in ranks_of.items()}
+                _create_tables(connection, ranks_of, schemas)
+                counts = _Copy(connection, session, path, progress).run(ranks_of, schemas)
                 _store_views(connection, session)
                 _verify(connection, counts, path)
         except apsw.Error as error:
@@ -91,13 +91,6 @@ def _as_output_error(path: Path) -> Iterator[None]:
         raise OutputError(f"{path}: cannot be written: {error}") from error
 
 
-def _ranks_by_file(session: Federation) -> dict[Opening, list[Rank]]:
-    by_file: dict[Opening, list[Rank]] = {}
-    for rank in session.ranks:
-        by_file.setdefault(rank.opening, []).append(rank)
-    return by_file
-
-
 @dataclass(frozen=True)
 class _Schema:
     """The tables of a file.
@@ -126,7 +119,7 @@ def _read_schema(session: Federation, rank: Rank) -> _Schema:
 
 
 def _create_tables(
-    connection: apsw.Connection, by_file: Mapping[Opening, Sequence[Rank]], schemas: Mapping[Opening, _Schema]
+    connection: apsw.Connection, ranks_of: Mapping[Opening, Sequence[Rank]], schemas: Mapping[Opening, _Schema]
 ) -> None:
     """Create all tables, each with its own text.
 
@@ -135,7 +128,7 @@ def _create_tables(
     """
     texts = {
         base + rank.suffix: schemas[opening].texts[base + rank.suffix][0][1]
-        for opening, ranks in by_file.items()
+        for opening, ranks in ranks_of.items()
         for rank in ranks
         for base in rank.tables
     }
@@ -170,9 +163,9 @@ class _Copy:
         self._total = sum(session.count(rank.number, base) for rank in session.ranks for base in rank.tables)
         self._counts: dict[str, int] = {}
 
-    def run(self, by_file: Mapping[Opening, Sequence[Rank]], schemas: Mapping[Opening, _Schema]) -> dict[str, int]:
+    def run(self, ranks_of: Mapping[Opening, Sequence[Rank]], schemas: Mapping[Opening, _Schema]) -> dict[str, int]:
         """Copy all tables; return table -> number of rows in its source."""
-        for opening, ranks in by_file.items():
+        for opening, ranks in ranks_of.items():
             with as_input_error(opening.path), _as_output_error(self._path):
                 self._copy_file(opening, ranks, schemas[opening].texts)
         return self._counts

@@ -102,6 +102,14 @@ def numbered(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
     return tuple(dataclasses.replace(rank, number=index) for index, rank in enumerate(in_order))
 
 
+def by_file(ranks: Iterable[Rank]) -> dict[Opening, list[Rank]]:
+    """Return the ranks of each file, in order."""
+    ranks_of: dict[Opening, list[Rank]] = {}
+    for rank in ranks:
+        ranks_of.setdefault(rank.opening, []).append(rank)
+    return ranks_of
+
+
 def without_duplicates(ranks: Iterable[Rank]) -> tuple[tuple[Rank, ...], tuple[str, ...]]:
     """Return the first rank of each GUID, and a note on each rank that is dropped."""
     by_guid: dict[str, Rank] = {}

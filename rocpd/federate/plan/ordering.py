@@ -99,21 +99,25 @@ def sorted_select(scope: Scope, sorting: Sorting, columns: Sequence[str]) -> tup
         scattered.set("distinct", exp.Distinct())
     text = text_of(scattered)
     limit = sorting.rows_per_rank
-    if limit is not None:
-        text += _order_by_position(keys, len(columns)) + f" LIMIT {limit}"
+    if limit is not None:  # result columns of a rank have no generic names, so its keys are positions
+        order = ", ".join(f"{index + 1}{tail}" for index, tail in keys)
+        text += (f" ORDER BY {order}" if order else "") + f" LIMIT {limit}"
     names = (*(f"c{i}" for i in range(len(columns))), *(f"o{i}" for i in range(len(hidden))))
     items = ", ".join(f"c{i} AS {quote_name(name)}" for i, name in enumerate(columns))
     unique = "DISTINCT " if sorting.distinct else ""
-    terms = keys if sorting.distinct else [*keys, "rowid"]
+    terms = [*(f"{names[index]}{tail}" for index, tail in keys), *([] if sorting.distinct else ["rowid"])]
     ordered = f" ORDER BY {', '.join(terms)}" if terms else ""
     scatter = Scatter("", names, (), text, gives_few_rows=limit is not None and limit <= _FEW_ROWS)
     return scatter, f"SELECT {unique}{items} FROM {{{{gathered}}}}{ordered}{sorting.tail}"
 
 
-def _sort_keys(scope: Scope, order: Sequence[exp.Ordered], width: int) -> tuple[list[str], list[exp.Expr]]:
-    """Return the keys over the gathered rows (`c0 DESC`, `o0` …), and the expressions that the `o` columns hold."""
+def _sort_keys(scope: Scope, order: Sequence[exp.Ordered], width: int) -> tuple[list[tuple[int, str]], list[exp.Expr]]:
+    """Return the keys (index of the gathered column, collation and direction), and the hidden columns' expressions.
+
+    Hidden columns, which the result does not have, follow the `width` columns of the result.
+    """
     starred = any(item.is_star for item in scope.tree.expressions)
-    keys: list[str] = []
+    keys: list[tuple[int, str]] = []
     hidden: list[exp.Expr] = []
     for term in order:
         expression, tail = split_collation(term)
@@ -121,22 +125,12 @@ def _sort_keys(scope: Scope, order: Sequence[exp.Ordered], width: int) -> tuple[
         if index is not None and isinstance(expression, exp.Literal) and starred and index >= width:
             raise Unfaithful("ORDER BY a column that does not exist")
         if index is not None and (not starred or isinstance(expression, exp.Literal)):
-            keys.append(f"c{index}{tail}")
+            keys.append((index, tail))
             continue
         _check_inputs(expression, scope)
-        keys.append(f"o{len(hidden)}{tail}")
+        keys.append((width + len(hidden), tail))
         hidden.append(expression)
     return keys, hidden
-
-
-def _order_by_position(keys: Sequence[str], width: int) -> str:
-    """Return the ORDER BY for a rank: its result columns have no generic names, so keys are positions."""
-    terms = []
-    for key in keys:
-        name, _, tail = key.partition(" ")
-        position = int(name[1:]) + 1 + (width if name[0] == "o" else 0)
-        terms.append(f"{position} {tail}".strip())
-    return f" ORDER BY {', '.join(terms)}" if terms else ""
 
 
 def _check_inputs(expression: exp.Expr, scope: Scope) -> None:

@@ -9,7 +9,7 @@ import contextlib
 import resource
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -18,7 +18,7 @@ import apsw
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.damage import raise_for_damaged_file
 from rocpd.federate.open.guard import guard
-from rocpd.federate.open.identify import Rank
+from rocpd.federate.open.identify import Rank, by_file
 from rocpd.federate.open.opening import Opening
 from rocpd.federate.result import Cursor
 from rocpd.federate.unify import Unifier
@@ -48,23 +48,20 @@ class Share:
     tables: tuple[RankTables, ...] = field(compare=False)
 
 
-def shares_of(ranks: Sequence[Rank], tables: Sequence[RankTables], most: int) -> tuple[Share, ...]:
+def shares_of(ranks: Sequence[Rank], tables: Mapping[int, RankTables], most: int) -> tuple[Share, ...]:
     """Return one share per file; the ranks of a merged file are split into up to `most` shares, in blocks.
 
     Args:
         ranks: the ranks.
-        tables: the tables of each.
+        tables: rank number -> its tables.
         most: shares of a file.
     """
-    by_file: dict[Opening, list[tuple[int, RankTables]]] = {}
-    for rank, tables_of_rank in zip(ranks, tables, strict=True):
-        by_file.setdefault(rank.opening, []).append((rank.number, tables_of_rank))
     shares = []
-    for opening, members in by_file.items():
-        size = -(-len(members) // most)
-        for block, first in enumerate(range(0, len(members), size)):
-            numbers, tables_of_block = zip(*members[first : first + size], strict=True)
-            shares.append(Share(opening, block, numbers, tables_of_block))
+    for opening, ranks_of_file in by_file(ranks).items():
+        size = -(-len(ranks_of_file) // most)
+        for block, first in enumerate(range(0, len(ranks_of_file), size)):
+            numbers = tuple(rank.number for rank in ranks_of_file[first : first + size])
+            shares.append(Share(opening, block, numbers, tuple(tables[number] for number in numbers)))
     return tuple(shares)
 
 

@@ -240,12 +240,8 @@ class _Split:
 
     def _order(self, term: exp.Ordered) -> str:
         expression, tail = split_collation(term)
-        if isinstance(expression, exp.Literal) and not expression.is_string:
-            return f"{text_of(expression)}{tail}"
         index = output_index(expression, self._tree)
-        if index is not None:
-            return f"{index + 1}{tail}"
-        return f"{self._rewrite(expression)}{tail}"
+        return f"{self._rewrite(expression) if index is None else index + 1}{tail}"
 
 
 def _filtered_like(node: exp.Expr, call: exp.Expr) -> exp.Expr:

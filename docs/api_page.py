@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Iterator
 
-_SECTION = re.compile(r"^(Args|Attributes|Returns|Raises):$")
+_SECTION = re.compile(r"^(Args|Attributes|Options|Returns|Raises):$")
 _ITEM = re.compile(r"^    (\*{0,2}[\w, .`|]+?): (.*)$")
 
 _HEAD = """# Python

@@ -7,12 +7,26 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from rocpd.errors import RocpdError, UsageError
 from rocpd.option import Option, options_of
 
 Entry = TypeVar("Entry")
+Method = TypeVar("Method", bound=Callable[..., object])
+
+
+class HasFurther(Protocol):
+    """A dataclass of options that has room for those of other packages."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def further(self) -> Mapping[str, object]:
+        """Values of options that our packages don't know, by name."""
+
+
+Fields = TypeVar("Fields", bound=HasFurther)
 
 
 def load(home: str, what: str, kind: type[RocpdError] = RocpdError) -> Any:
@@ -87,6 +101,36 @@ def declared(options: Iterable[str | Option], house: type) -> tuple[Option, ...]
     return tuple(known[option] if isinstance(option, str) else option for option in options)
 
 
+def fields_of(house: type, values: Mapping[str, object]) -> dict[str, Any]:
+    """Return values of options as fields of the dataclass `house`; those of other packages go to `further`."""
+    ours = {option.name for option in options_of(house)}
+    fields: dict[str, Any] = {name: value for name, value in values.items() if name in ours}
+    return {**fields, "further": {name: value for name, value in values.items() if name not in ours}}
+
+
+def with_defaults(options: Fields, reads: Iterable[Option]) -> Fields:
+    """Return options, a dataclass with a field `further`, with a value for each option of another package."""
+    ours = {option.name for option in options_of(type(options))}
+    defaults = {option.name: option.default for option in reads if option.name not in ours}
+    return dataclasses.replace(options, further={**defaults, **options.further})
+
+
+def lists_options(entries: Mapping[str, Sequence[Option]]) -> Callable[[Method], Method]:
+    """List the options of all entries in the docstring of a function that takes them as keywords."""
+    lines = [
+        f"            {option.name}: {option.help}"
+        + ("" if option.default in (None, False, ()) else f" (default: {option.default})")
+        for option in shown(entries)
+    ]
+
+    def mark(function: Method) -> Method:
+        if function.__doc__:
+            function.__doc__ = "\n".join([function.__doc__.rstrip(), "", "        Options:", *lines, "        "])
+        return function
+
+    return mark
+
+
 def readers_of(entries: Mapping[str, Sequence[Option]]) -> dict[str, tuple[Option, tuple[str, ...]]]:
     """Return name -> (option, names of the entries that read it)."""
     by_name: dict[str, tuple[Option, tuple[str, ...]]] = {}
@@ -119,12 +163,21 @@ def unread(
     Raises:
         UsageError: an option that nothing asked for reads, and that is not lenient.
     """
+    readers = readers_of(known)
     without_effect = []
     for name in given:
         if any(option.name == name for options in asked.values() for option in options):
             continue
-        option, readers = readers_of(known)[name]
+        if name not in readers:
+            raise no_option(name, asked)
+        option, names = readers[name]
         if not option.is_lenient:
-            raise UsageError(f"{option.flag} concerns none of {', '.join(asked)}", f"it is for {', '.join(readers)}")
+            raise UsageError(f"{option.flag} concerns none of {', '.join(asked)}", f"it is for {', '.join(names)}")
         without_effect.append(option.flag)
     return without_effect
+
+
+def no_option(name: str, asked: Mapping[str, Sequence[Option]]) -> UsageError:
+    """Return the error for an option that no entry of `asked` has; it names those that they have."""
+    options = dict.fromkeys(option.name for options in asked.values() for option in options)
+    return UsageError(f"{', '.join(asked)} has no option {name}", f"it has {', '.join(options) or 'none of its own'}")

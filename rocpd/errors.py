@@ -51,6 +51,18 @@ class QueryError(RocpdError):
     """SQL that SQLite refuses, in SQLite's own words."""
 
 
+class ViewTextError(RocpdError, ValueError):
+    """The text of a readable view that is not what views are made of, or that SQLite refuses.
+
+    Args:
+        name: of the view.
+        problem: what is wrong with it.
+    """
+
+    def __init__(self, name: str, problem: object) -> None:
+        super().__init__(f"rocpd/schema/sql/views/{name}.sql: {problem}", "CONTRIBUTING.md says how views are written")
+
+
 class OutputError(RocpdError):
     """An output that cannot be written: it exists, the disk is full, the folder is read-only."""
 

@@ -14,6 +14,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from rocpd.errors import UsageError
@@ -131,17 +132,30 @@ def member(choices: type[Member], name: str, word: str) -> Member:
         raise UsageError(f"{name} {word}: unknown", f"one of {', '.join(choices)}") from error
 
 
-def typed(option: Option, value: object) -> object:
-    """Return a value that a Python caller gave for an option; a word becomes the choice that it names.
+def typed(option: Option, value: Any) -> Any:
+    """Return what a Python caller gave for an option, as the type of the option.
 
-    >>> typed(Option("", name="depth", kind=int), 3)
-    3
+    Words become the choices that they name and paths; several values become a tuple.
+
+    >>> typed(Option("", name="depth", kind=int), 3), typed(Option("", name="views", several=True), ["kernels"])
+    (3, ('kernels',))
 
     Raises:
-        UsageError: it is of another type than the option.
+        UsageError: it is of another type than the option, or too small.
     """
+    if value is None and option.default is None:
+        return None
+    if option.several:
+        each = dataclasses.replace(option, several=False)
+        return tuple(typed(each, one) for one in ([value] if isinstance(value, str) else value))
     if issubclass(option.kind, enum.StrEnum):
         return member(option.kind, option.name, str(value))
-    if not isinstance(value, (int, float) if option.kind is float else option.kind):
+    if option.kind is Path and isinstance(value, str):
+        return Path(value)
+    kind: Any = (int, float) if option.kind is float else option.kind
+    if not isinstance(value, kind):
         raise UsageError(f"{option.name} {value!r}: not of type {option.kind.__name__}")
+    if option.least is not None and value < option.least:
+        number = "whole number" if option.kind is int else "number"
+        raise UsageError(f"{option.name} {value}: not a {number} of at least {option.least}")
     return value

@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
-from rocpd.convert.options import ConvertOptions, FormatOptions
+from rocpd.convert import FORMATS, check_options, endings_of, find
+from rocpd.convert.options import ConvertOptions
+from rocpd.entries import fields_of, lists_options
 from rocpd.federate import limits as standard
 from rocpd.federate.connect import HowToOpen, Inputs, Workers, open_job
 from rocpd.federate.federation import Federation, Notes, OnNote
@@ -22,7 +24,8 @@ from rocpd.federate.select.selection import Selection
 from rocpd.federate.select.window import Window
 from rocpd.option import member
 from rocpd.output import destination
-from rocpd.summary.options import STEP_MARKER, By
+from rocpd.summary.options import By
+from rocpd.summary.registry import SUMMARIES
 from rocpd.trace.kernel_names import KernelNames
 
 if TYPE_CHECKING:
@@ -41,18 +44,14 @@ class Session(Federation):
     ...     middle = session.within(rocpd.Window("30%", "60%")).summary("kernels")
     """
 
-    def summary(  # noqa: PLR0913 (keywords, each an everyday choice)
+    @lists_options({name: analysis.options for name, analysis in SUMMARIES.items()})
+    def summary(
         self,
         name: str,
         by: str | By | None = None,
         *,
         kernel_names: str | KernelNames = KernelNames.DISPLAY,
-        categories: str | Path | None = None,
-        step_marker: str = STEP_MARKER,
-        sequence: int = 0,
-        bins: int = 50,
-        top: int = 20,
-        **further: object,
+        **options: object,
     ) -> Summary:
         """Return one table of an analysis, such as `kernels`, `gaps` or `stragglers`; `rocpd.analyses()` lists them.
 
@@ -60,26 +59,18 @@ class Session(Federation):
             name: an analysis or one of its tables.
             by: `rank`, `host`, `agent` or `stream`; None: the whole job.
             kernel_names: `display` names, `mangled` ones, or bare function names (`truncated`).
-            categories: JSON or TOML file of kernel categories; None: the built-in ones.
-            step_marker: regular expression for the text of markers that are steps.
-            sequence: number of preceding operations that make the context of a kernel (variability).
-            bins: points of curves and columns of the heat map.
-            top: number of largest gaps that are listed.
-            further: options that an analysis of an installed package declares.
+            options: those that the analysis reads, see below; one of an installed package may have its own.
 
         Raises:
-            UsageError: an unknown name or option, or an invalid value.
+            UsageError: an unknown name, an option that the analysis does not read, or an invalid value.
             RocpdError: the job lacks the data that the analysis needs; the message says which.
         """
-        from rocpd.summary.options import Options
         from rocpd.summary.run import summary
 
-        file = Path(categories) if categories is not None else None
         division = None if by is None else member(By, "by", by)
-        names = member(KernelNames, "kernel_names", kernel_names)
-        options = Options(division, names, file, step_marker, sequence, bins, top, further)
-        return summary(self, name, options)
+        return summary(self, name, division, member(KernelNames, "kernel_names", kernel_names), options)
 
+    @lists_options({name: entry.options for name, entry in FORMATS.items()})
     def convert(
         self,
         format: str,
@@ -87,7 +78,7 @@ class Session(Federation):
         *,
         force: bool = False,
         on_progress: Progress | None = None,
-        **options: Unpack[FormatOptions],
+        **options: object,
     ) -> tuple[Path, ...]:
         """Write all ranks, with their selected rows, as a trace or tables; return the paths written.
 
@@ -97,23 +88,21 @@ class Session(Federation):
                 written as given; without one it is a base name, to which the format adds its endings.
             force: replace existing outputs.
             on_progress: called with (rows done, rows in all).
-            options: those that the format has, of `group_by_queue`, `agent_index_value`, `kernel_rename`,
-                `annotate_args`, `annotate_pmc`, `split`, `gzip`, `stats`, `views`, `arrow_stream`;
-                `rocpd convert --help` explains them.
+            options: those that the format reads, see below; one of an installed package may have its own.
 
         Raises:
-            UsageError: an unknown format, or an option that it does not have.
+            UsageError: an unknown format, an option that it does not read, or an invalid value.
             OutputError: an output exists (without `force`) or cannot be written.
             InputError: an input is damaged.
         """
-        from rocpd.convert import check_options, endings_of, find
-
         chosen = find(format)
         target = destination(os.fspath(path), Path(), endings_of([chosen]))
         without_effect = check_options([chosen], options)
         if without_effect:
             self.note(f"without effect on {chosen.name}: {', '.join(without_effect)}")
-        return chosen.write(self, ConvertOptions.of(target, force, options), on_progress)
+        fields = fields_of(ConvertOptions, chosen.values(options))
+        outputs = ConvertOptions.at(target, force, **fields)
+        return chosen.write(self, outputs, on_progress)
 
     def merge(self, path: str | Path, *, force: bool = False, on_progress: Progress | None = None) -> Path:
         """Write all ranks, with their selected rows, into one SQLite file; return its path.

@@ -13,10 +13,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
+from hypothesis import settings
 
 import rocpd
 from rocpd.cli import run
 from tests.build import TraceBuilder
+
+settings.register_profile("rocpd", deadline=None)  # on a busy machine an example takes as long as it takes
+settings.load_profile("rocpd")
 
 REAL = Path(__file__).parent.parent.parent / "shared" / "data" / "rocprofv3"
 

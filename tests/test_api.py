@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import traceback
 from pathlib import Path
 
@@ -94,8 +95,29 @@ def test_a_format_refuses_what_it_does_not_read(session: rocpd.Session, tmp_path
         session.convert("csv", tmp_path / "x", split="day")
     with pytest.raises(UsageError, match="format chrome: unknown"):
         session.convert("chrome", tmp_path / "x")
+    with pytest.raises(UsageError, match="csv has no option least_us") as error:
+        session.convert("csv", tmp_path / "x", least_us=3)
+    assert error.value.hint == "it has agent_index_value, kernel_rename, split, gzip, stats"
+    with pytest.raises(UsageError, match="gzip 'yes': not of type bool"):
+        session.convert("csv", tmp_path / "x", gzip="yes")
     session.convert("csv", tmp_path / "x", annotate_args=True)
     assert "without effect on csv: --annotate-args" in session.notes
+
+
+def test_an_analysis_refuses_what_it_does_not_read(session: rocpd.Session) -> None:
+    with pytest.raises(UsageError, match="kernels has no option top") as error:
+        session.summary("kernels", top=3)
+    assert error.value.hint == "it has none of its own"
+    with pytest.raises(UsageError, match="gpu-time has no option bins") as error:
+        session.summary("gaps", bins=3)
+    assert error.value.hint == "it has categories, top"
+
+
+def test_help_lists_the_options_of_the_rows() -> None:
+    assert "\n    top: How many of the largest gaps to list. [gpu-time] (default: 20)\n" in inspect.getdoc(
+        rocpd.Session.summary
+    )  # type: ignore[operator]
+    assert "\n    stats: Also write rocprofv3's statistics files. [csv]\n" in inspect.getdoc(rocpd.Session.convert)  # type: ignore[operator]
 
 
 def test_a_job_is_simulated_in_one_call(tmp_path: Path) -> None:
@@ -123,7 +145,7 @@ def test_analyses_are_listed(session: rocpd.Session) -> None:
 )
 def test_summaries_refuse_unknown_words(options: dict[str, str], message: str, session: rocpd.Session) -> None:
     with pytest.raises(UsageError, match=message):
-        session.summary("kernels", **options)  # type: ignore[arg-type]
+        session.summary("kernels", **options)
 
 
 def test_hints_stand_in_tracebacks(session: rocpd.Session) -> None:

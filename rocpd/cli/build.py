@@ -17,6 +17,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from rocpd.cli.help import HelpfulCommand
+from rocpd.entries import fields_of
 from rocpd.errors import UsageError
 from rocpd.option import Heading, Option, options_of
 
@@ -63,9 +64,7 @@ class Asked:
 
     def fields(self, owner: type) -> dict[str, Any]:
         """Return the values that are fields of a dataclass; what others declare goes into its field `further`."""
-        names = {option.name for option in options_of(owner)}
-        fields = {name: value for name, value in self.values.items() if name in names}
-        return {**fields, "further": {name: value for name, value in self.values.items() if name not in names}}
+        return fields_of(owner, self.values)
 
 
 def also_takes(options: Callable[[], Iterable[Option]]) -> Callable[[Marked], Marked]:

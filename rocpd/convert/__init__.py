@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from rocpd import entries
 from rocpd.convert.options import GZIP, ConvertOptions
 from rocpd.errors import UsageError
-from rocpd.option import Option, options_of
+from rocpd.option import Option, options_of, typed
 from rocpd.types import Progress
 
 if TYPE_CHECKING:
@@ -68,7 +68,18 @@ class Format:
             UsageError: the format cannot be imported.
         """
         write = cast("Write", entries.load(self.home, f"format {self.name}", UsageError))
+        options = entries.with_defaults(options, self.options)
+        if "gzip" in self.reads:
+            options = options.without_gz(ending for entry in known_formats().values() for ending in entry.endings)
         return write(session, options, progress)
+
+    def values(self, asked: Mapping[str, object]) -> dict[str, object]:
+        """Return what a Python caller asked of the options that it reads, each value of its option's type.
+
+        Raises:
+            UsageError: a value of another type.
+        """
+        return {option.name: typed(option, asked[option.name]) for option in self.options if option.name in asked}
 
 
 _SHOWN = ("group_by_queue", "agent_index_value", "kernel_rename", "annotate_args", "annotate_pmc")

@@ -10,9 +10,9 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
-from rocpd.option import Heading, Option, member
+from rocpd.option import Heading, Option
 from rocpd.output import Destination
 
 GZIP = ".gz"
@@ -53,21 +53,6 @@ def _views() -> Iterable[str]:
     from rocpd.schema.load import VIEWS
 
     return VIEWS
-
-
-class FormatOptions(TypedDict, total=False):
-    """What Python callers can ask of formats, as keywords; the fields of `ConvertOptions` say what each means."""
-
-    group_by_queue: bool
-    agent_index_value: str | AgentIndex
-    kernel_rename: bool
-    annotate_args: bool
-    annotate_pmc: bool
-    split: str | Split
-    gzip: bool
-    stats: bool
-    views: Iterable[str]
-    arrow_stream: bool
 
 
 @dataclass(frozen=True)
@@ -115,24 +100,9 @@ class ConvertOptions:
     further: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, target: Destination, force: bool, options: FormatOptions) -> ConvertOptions:
-        """Return the options of a Python caller, with which outputs go to `target`.
-
-        Raises:
-            UsageError: a word that names no choice.
-        """
-        fields: dict[str, Any] = {"gzip": False, **options}
-        for name, choices in (("agent_index_value", AgentIndex), ("split", Split)):
-            if fields.get(name) is not None:
-                fields[name] = member(choices, name, fields[name])
-        if "views" in fields:
-            fields["views"] = tuple(fields["views"])
-        return cls.at(target, force, **fields)
-
-    @classmethod
     def at(cls, target: Destination, force: bool, **fields: Any) -> ConvertOptions:
         """Return the options with which outputs go to `target`; a `.gz` after a format's ending compresses them."""
-        fields["gzip"] = fields["gzip"] or target.ending.endswith(GZIP)
+        fields["gzip"] = fields.get("gzip", False) or target.ending.endswith(GZIP)
         return cls(target.folder, target.name, force, target.ending.removesuffix(GZIP), **fields)
 
     def path(self, ending: str) -> Path:
@@ -143,11 +113,10 @@ class ConvertOptions:
         """Return what the names of a format's outputs end in: as the user named them if that is one of `endings`."""
         return self.ending if self.ending in endings else usual
 
-    def plain(self) -> ConvertOptions:
-        """Return the same with `gzip` in place of a `.gz` in the name; `t.pftrace.gz` loses its `.pftrace` too."""
-        if not self.name.lower().endswith(".gz"):
+    def without_gz(self, endings: Iterable[str]) -> ConvertOptions:
+        """Return the same with `gzip` in place of a `.gz` in the name; of `t.pftrace.gz` one of `endings` goes too."""
+        if not self.name.lower().endswith(GZIP):
             return self
-        name = self.name[:-3]
-        for ending in (".pftrace", ".json", ".csv"):
-            name = name.removesuffix(ending)
-        return dataclasses.replace(self, name=name or "out", gzip=True)
+        name = self.name[: -len(GZIP)]
+        ending = max((ending for ending in endings if name.endswith(ending)), key=len, default="")
+        return dataclasses.replace(self, name=name.removesuffix(ending) or "out", gzip=True)

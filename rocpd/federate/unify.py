@@ -12,7 +12,7 @@ import apsw
 from rocpd.schema.keyed import keyed_text, keyed_views
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables, named, relations, select_text
-from rocpd.schema.write import create_view_text
+from rocpd.schema.write import create_view_text, naming_view
 
 
 class Unifier:
@@ -32,7 +32,8 @@ class Unifier:
         """Create the views that `sql` names and that do not exist yet."""
         for name in named(sql, self.relations):
             if name not in self._created:
-                self._create(name, select_text(name, self.tables))
+                with naming_view(name):
+                    self._create(name, select_text(name, self.tables))
         for name in keyed_views(sql) if self._keyed else ():
             text = keyed_text(name, self.tables[0], sql)
             if name in self._created:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
+from rocpd.errors import ViewTextError
 from rocpd.schema.text import (
     bare_column,
     clauses,
@@ -259,18 +260,21 @@ def read_view(name: str, text: str) -> View:
         text: a comment, and a CREATE VIEW with one commented column a line and one table a line.
 
     Raises:
-        ValueError: a line is not what views are made of; the message says what belongs there.
+        ViewTextError: a line is not what views are made of; the message says what belongs there.
     """
-    commented = text.split(" AS\n", 1)[1]
+    commented = text.partition(f'CREATE VIEW "{name}" AS\n')[2]
     select = strip_comments(commented).rstrip(";")
-    parts = clauses(select)
+    parts = clauses(select) if select else {}
+    if not {"SELECT", "FROM"} <= parts.keys():
+        raise ViewTextError(name, f'`CREATE VIEW "{name}" AS`, `SELECT` and `FROM` are not lines of their own')
     relations = relations_named(select)
     try:
         tables = tuple(_view_tables(parts["FROM"], select)) if "{{uuid}}" in select else ()
         named = {alias: relation for relation, alias in reversed(relations)}
         columns = tuple(_view_columns(clauses(commented)["SELECT"], tables, named))
+        _check_columns(select, {**named, **{each.alias: each.table for each in tables}})
     except ValueError as error:
-        raise ValueError(f"sql/views/{name}.sql: {error}") from None
+        raise ViewTextError(name, error) from None
     where, group_by = (" ".join(map(str.strip, parts.get(clause, ()))) for clause in ("WHERE", "GROUP BY"))
     reads = tuple(dict.fromkeys(relation for relation, _ in relations if relation in (*TABLES, *VIEWS)))
     return View(name, head_comment(text), columns, select, tables, where, group_by, reads)
@@ -308,7 +312,8 @@ def _view_columns(lines: Iterable[str], tables: Sequence[ViewTable], named: Mapp
         said = read_comment(match["comment"])
         alias, column = bare_column(match["expression"]) or ("", "")
         source = by_alias.get(alias)
-        kind = Kind(said.kind) if said.kind else _kind_of(source.table if source else named.get(alias, ""), column)
+        relation = source.table if source else named.get(alias, "")
+        kind = Kind(said.kind) if said.kind else _kinds_of(relation).get(column)
         if kind is None:
             raise ValueError(f"say {{integer}}, {{real}}, {{text}} or {{json}} after meaning and unit: {line.strip()}")
         lookup = None
@@ -317,7 +322,20 @@ def _view_columns(lines: Iterable[str], tables: Sequence[ViewTable], named: Mapp
         yield ViewColumn(match["name"], said.doc, said.unit, kind, match["expression"], lookup)
 
 
-def _kind_of(relation: str, column: str) -> Kind | None:
-    """Return the kind of a column of a table or view, None where there is no such column."""
-    known = view(relation).columns if relation in VIEWS else table(relation).columns if relation in TABLES else ()
-    return next((each.kind for each in known if each.name == column), None)
+def _check_columns(select: str, named: Mapping[str, str]) -> None:
+    """Refuse columns that a table or view lacks: they would be NULL, as those that a file of another version lacks."""
+    for alias, column in columns_used(select):
+        known = _kinds_of(named.get(alias, ""))
+        if known and column not in known:
+            raise ValueError(f"{alias}.{column}: {named[alias]} has no such column")
+
+
+def _kinds_of(relation: str) -> Mapping[str, Kind]:
+    """Return column -> kind of a table or view, `rank` and `hostname` of a view of rows too; nothing for others."""
+    if relation in TABLES:
+        return {column.name: column.kind for column in table(relation).columns}
+    if relation not in VIEWS:
+        return {}
+    chosen = view(relation)
+    identity = {"rank": Kind.INTEGER, "hostname": Kind.TEXT} if chosen.is_rows else {}
+    return identity | {column.name: column.kind for column in chosen.columns}

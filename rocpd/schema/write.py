@@ -14,7 +14,7 @@ from typing import Any
 
 import apsw
 
-from rocpd.errors import OutputError, UsageError
+from rocpd.errors import OutputError, UsageError, ViewTextError
 from rocpd.output import complete_or_nothing
 from rocpd.schema.load import TABLES, VIEWS, table
 from rocpd.schema.quote import quote_name, quote_text
@@ -55,6 +55,19 @@ def create_table_text(name: str, suffix: str, guid: str, version: str = LATEST) 
 def create_view_text(name: str, select: str, temporary: bool = False) -> str:
     """Return the CREATE VIEW for a SELECT of `schema.render`."""
     return f"CREATE {'TEMP ' if temporary else ''}VIEW {quote_name(name)} AS\n{select}"
+
+
+@contextlib.contextmanager
+def naming_view(name: str) -> Iterator[None]:
+    """Turn what SQLite says about the text of a view of ours into an error that names its file.
+
+    Raises:
+        ViewTextError: SQLite refuses the text.
+    """
+    try:
+        yield
+    except apsw.SQLError as error:
+        raise ViewTextError(name, error) from error
 
 
 def _exists(since: str, version: str) -> bool:
@@ -107,7 +120,8 @@ class Writer:
         for name in self.tables:
             self.connection.execute(create_view_text(name, f"SELECT * FROM {quote_name(name + self.suffix)}"))
         for name in VIEWS:
-            self.connection.execute(create_view_text(name, select_text(name, [part])))
+            with naming_view(name):
+                self.connection.execute(create_view_text(name, select_text(name, [part])))
 
 
 @contextlib.contextmanager

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from rocpd.errors import UsageError
-from rocpd.option import Option, options_of
+from rocpd.option import Option
 from rocpd.trace.kernel_names import KernelNames
 
 STEP_MARKER = r"(?i)(?<![a-z])(step|iteration|iter|batch|epoch)(?![a-z])"
@@ -52,14 +51,3 @@ class Options:
     bins: Annotated[int, Option("Points of a curve, columns of the heat map.", "N", least=1)] = 50
     top: Annotated[int, Option("How many of the largest gaps to list.", "N", least=0)] = 20
     further: Mapping[str, object] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Check the numbers.
-
-        Raises:
-            UsageError: a number that is too small, or no whole number.
-        """
-        for option in options_of(Options):
-            value = getattr(self, option.name)
-            if option.kind is int and (not isinstance(value, int) or value < (option.least or 0)):
-                raise UsageError(f"{option.name} {value}: not a whole number of at least {option.least}")

@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rocpd import entries
-from rocpd.errors import UsageError
 from rocpd.option import Option, options_of, typed
 from rocpd.summary.options import Options
 
@@ -155,25 +154,23 @@ def known_analyses() -> dict[str, Analysis]:
     return {**SUMMARIES, **{name: analysis for name, analysis in others if name not in TABLES}}
 
 
-def with_further(options: Options, name: str, analysis: Analysis) -> Options:
-    """Return options with a value for each option that an analysis declares itself: what was asked, else its default.
+def values_of(name: str, analysis: Analysis, asked: Mapping[str, object]) -> dict[str, object]:
+    """Return what a Python caller asked of an analysis, each value of its option's type.
 
     Args:
-        options: what was asked; `further` holds values of such options.
         name: of the analysis, for messages.
         analysis: its row.
+        asked: name of an option -> its value.
 
     Raises:
-        UsageError: an option that it does not declare, or a value of another type.
+        UsageError: an option that it does not read, or a value of another type.
     """
-    known = {option.name for option in options_of(Options)}
-    declared = {option.name: option for option in analysis.options if option.name not in known}
-    for word in options.further:
-        if word not in declared:
-            raise UsageError(f"{name} has no option {word}", f"it has {', '.join(declared) or 'none of its own'}")
-    defaults = {word: option.default for word, option in declared.items()}
-    asked = {word: typed(declared[word], value) for word, value in options.further.items()}
-    return replace(options, further=defaults | asked)
+    options = analysis.options
+    known = {option.name: option for option in (*options_of(Options), *options)}
+    values = {word: typed(known[word], value) for word, value in asked.items() if word in known}
+    for word in asked.keys() - {option.name for option in options}:
+        raise entries.no_option(word, {name: options})
+    return values
 
 
 def _plain(name: str, home: str, package: str) -> Analysis:

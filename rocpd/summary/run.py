@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias, cast
 
 from rocpd import entries
 from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.federation import Federation
 from rocpd.federate.result import Result, Rows
-from rocpd.summary.options import Options
+from rocpd.summary.options import By, Options
 from rocpd.summary.reading import Reading
-from rocpd.summary.registry import SUMMARIES, TABLES, Analysis, known_analyses, tables_of, with_further
+from rocpd.summary.registry import SUMMARIES, TABLES, Analysis, known_analyses, tables_of, values_of
 from rocpd.summary.result import Summary
+from rocpd.trace.kernel_names import KernelNames
 from rocpd.types import Progress
 
 Function: TypeAlias = Callable[[Reading], Iterable[Summary]]
 
 
-def summary(session: Federation, name: str, options: Options | None = None) -> Summary:
+def summary(session: Federation, name: str, by: By | None, names: KernelNames, asked: Mapping[str, object]) -> Summary:
     """Return one table, such as `kernels`, `gaps` or `stragglers`; as `rocpd.Session.summary`."""
-    for table in run(session, name, options):
+    (analysis,) = planned([name])
+    values = values_of(analysis, _find(analysis), asked)
+    for table in run(session, name, Options(by, names, **entries.fields_of(Options, values))):
         if table.name == name or name not in TABLES:
             return table
     raise RocpdError(f"{name}: the analysis returned no such table")
@@ -37,7 +40,7 @@ def run(
 ) -> Iterator[Summary]:
     """Run the analysis that `name` is or belongs to; yield all its tables, or the one that was named."""
     for analysis, tables in planned([name]).items():
-        complete = with_further(options or Options(), analysis, _find(analysis))
+        complete = entries.with_defaults(options or Options(), _find(analysis).options)
         yield from run_analysis(Reading(session, complete, progress), analysis, tables)
 
 

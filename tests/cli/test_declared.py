@@ -19,6 +19,7 @@ from rocpd.convert.options import ConvertOptions
 from rocpd.option import Option, options_of
 from rocpd.summary.options import Options
 from rocpd.summary.registry import SUMMARIES
+from rocpd.table import TABLE_FORMATS
 from tests.cli.conftest import assert_one_error
 from tests.conftest import Cli, Said
 
@@ -84,6 +85,13 @@ with rocpd.connect("db0.db") as session:
             session.summary(name, **options)
         except rocpd.UsageError as error:
             print(f"{error.message} [{error.hint}]")
+    for options in ({}, {"depth": 7, "kernel_rename": True}):
+        (path,) = session.convert("count", "asked", force=True, **options)
+        print(path, path.read_text())
+    try:
+        session.convert("count", "asked", force=True, depth=0)
+    except rocpd.UsageError as error:
+        print(error.message)
 """
 ENTRY_POINTS = """
 [rocpd.formats]
@@ -154,15 +162,18 @@ def test_an_analysis_with_an_option_and_a_text_form(installed: Callable[..., Sai
     assert "did you mean ours?" in installed("summary", "our", ".").err
 
 
-def test_an_option_of_an_analysis_from_python(installed: Callable[..., Said], job: Path) -> None:
+def test_options_of_another_package_from_python(installed: Callable[..., Said], job: Path) -> None:
     (job / "ask.py").write_text(ASK)
     said = installed(script="ask.py")
     assert said.err == ""
     assert said.out.splitlines() == [
         "[(1, 'low')] [(1, 'high')]",
-        "ours has no option deep [it has level]",
+        "ours has no option deep [it has bins, level]",
         "kernels has no option level [it has none of its own]",
         "level 7: not of type str [None]",
+        "asked.count 1 3 False",
+        "asked.count 1 7 True",
+        "depth 0: not a whole number of at least 1",
     ]
 
 
@@ -189,24 +200,29 @@ def test_a_table_format(installed: Callable[..., Said], job: Path) -> None:
     assert installed("summary", ".", "-f", "tabs", "-d", "o").code == 0
     assert (job / "o" / "out_kernels_summary.tsv").read_text().startswith("Name\tCalls\t")
     assert installed("schema", "kernels", "-f", "tabs").out.startswith("column\tunit\tmeaning\n")
-    assert "csv, json, md, html, tabs, bars" in " ".join(installed("query", "--help").out.split())
+    shown = [name for name, entry in TABLE_FORMATS.items() if not entry.is_columnar]
+    assert ", ".join([*shown, "tabs", "bars"]) in " ".join(installed("query", "--help").out.split())
+
+
+def readers(option: str) -> str:
+    return ", ".join(name for name, entry in FORMATS.items() if option in entry.reads)
 
 
 @pytest.mark.parametrize(
-    ("words", "flag", "readers"),
+    ("words", "flag", "option"),
     [
-        (("-f", "pftrace", "--stats"), "--stats", "csv"),
-        (("-f", "pftrace", "--view", "nosuch"), "--view", "parquet, arrow"),
-        (("-f", "pftrace", "--arrow-stream"), "--arrow-stream", "arrow"),
-        (("-f", "parquet", "--gzip"), "--gzip", "csv, pftrace, json"),
-        (("-f", "parquet", "arrow", "--split", "rank"), "--split", "csv, pftrace, otf2, json"),
-        (("-f", "otf2", "--gzip"), "--gzip", "csv, pftrace, json"),
+        (("-f", "pftrace", "--stats"), "--stats", "stats"),
+        (("-f", "pftrace", "--view", "nosuch"), "--view", "views"),
+        (("-f", "pftrace", "--arrow-stream"), "--arrow-stream", "arrow_stream"),
+        (("-f", "parquet", "--gzip"), "--gzip", "gzip"),
+        (("-f", "parquet", "arrow", "--split", "rank"), "--split", "split"),
+        (("-f", "otf2", "--gzip"), "--gzip", "gzip"),
     ],
 )
-def test_an_option_that_nothing_reads(words: tuple[str, ...], flag: str, readers: str, cli: Cli, job: Path) -> None:
+def test_an_option_that_nothing_reads(words: tuple[str, ...], flag: str, option: str, cli: Cli, job: Path) -> None:
     said = cli("convert", *words, "-d", "out", ".")
     assert_one_error(said, 2, f"{flag} concerns none of ")
-    assert f"it is for {readers}\n" in said.err
+    assert f"it is for {readers(option)}\n" in said.err
     assert not (job / "out").exists()
 
 

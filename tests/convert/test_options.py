@@ -74,6 +74,12 @@ def test_a_name_that_ends_in_gz(open_job: OpenJob, tmp_path: Path, name: str) ->
     assert path.name == "t.pftrace.gz"
 
 
+def test_a_name_with_the_ending_of_a_further_format(tmp_path: Path) -> None:
+    """Endings come from the rows of formats."""
+    options = ConvertOptions(tmp_path, name="t.ndjson.gz").without_gz([".json", ".ndjson", ".son"])
+    assert (options.name, options.gzip) == ("t", True)
+
+
 @pytest.mark.parametrize("form", ["pftrace", "csv", "json", "arrow", "parquet"])
 def test_processes_write_the_same_bytes(tmp_path: Path, form: str) -> None:
     simulate(JobOptions(tmp_path / "job", ranks=5, nodes=2, steps=1, faults=True))

@@ -14,8 +14,9 @@ from rocpd.errors import QueryError, UsageError
 from rocpd.federate.limits import Limits
 from rocpd.federate.plan.planner import plan
 from rocpd.federate.plan.steps import Strategy
-from rocpd.schema.load import TABLES, VIEWS, view
+from rocpd.schema.load import TABLES, VIEWS
 from rocpd.summary.statements import statement
+from tests.federate.test_plan import strategy_of_view
 from tests.properties.test_plan import Answer, bags_differ, damaged, simulated
 
 ROOT = Path(__file__).parents[2]
@@ -100,8 +101,7 @@ def grouped(session: rocpd.Session, name: str) -> str:
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_views_and_aggregates_of_them(name: str, session: rocpd.Session) -> None:
-    kind = Strategy.ROWS if view(name).is_rows else Strategy.AGGREGATES
-    rows = agrees(session, f"SELECT * FROM {name}", kind)
+    rows = agrees(session, f"SELECT * FROM {name}", strategy_of_view(name))
     assert rows > 0 or (name in ("graph_launches", "stream_args") and session.window is None), "nothing to compare"
     agrees(session, grouped(session, name))
     agrees(session, f"SELECT count(*) FROM {name}", "aggregates")

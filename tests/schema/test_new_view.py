@@ -22,7 +22,7 @@ Run: TypeAlias = Callable[..., str]
 
 MARKS = """\
 -- What markers carry, one row per region.
-CREATE VIEW "marks" AS
+CREATE VIEW "marks_of_a_test" AS
 SELECT
     R.id AS "id",                                     -- region id
     json_extract(E.extdata, '$.message') AS "said",   -- text of the marker {text}
@@ -34,12 +34,12 @@ FROM
     LEFT JOIN "rocpd_event{{uuid}}" E ON E.id = R.event_id;
 """
 
-QUEUE_LOAD = """\
+QUEUES = """\
 -- Time on each queue of each rank.
-CREATE VIEW "queue_load" AS
+CREATE VIEW "time_on_queues_of_a_test" AS
 SELECT
-    V.rank AS "rank",                 -- rank number {integer}
-    V.hostname AS "hostname",         -- host of the rank {text}
+    V.rank AS "rank",                 -- rank number
+    V.hostname AS "hostname",         -- host of the rank
     V.queue AS "queue",               -- HSA queue name
     SUM(V.duration) AS "total_ns"     -- total time [ns] {integer}
 FROM
@@ -62,11 +62,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a copy of the package that has two more views, and a job of two ranks."""
     folder = tmp_path_factory.mktemp("view")
     shutil.copytree(Path(rocpd.__file__).parent, folder / "rocpd", ignore=shutil.ignore_patterns("__pycache__"))
-    for name, text in (("marks", MARKS), ("queue_load", QUEUE_LOAD)):
+    for name, text in (("marks_of_a_test", MARKS), ("time_on_queues_of_a_test", QUEUES)):
         (folder / "rocpd" / "schema" / "sql" / "views" / f"{name}.sql").write_text(text)
     load = folder / "rocpd" / "schema" / "load.py"
     load.write_text(
-        load.read_text().replace('    "kernel_summary",\n', '    "marks",\n    "queue_load",\n    "kernel_summary",\n')
+        load.read_text().replace(
+            '    "kernel_summary",\n',
+            '    "marks_of_a_test",\n    "time_on_queues_of_a_test",\n    "kernel_summary",\n',
+        )
     )
     for number in range(2):
         trace = TraceBuilder(number, pid=16 + number).region("roctxRangePushA", 10, 20, message=f"step {number}")
@@ -97,8 +100,8 @@ COLUMNS = ("id", "said", "weight", "tags", "depth")
 
 def test_kinds_are_those_of_the_columns_in_parquet(folder: Path, run: Run) -> None:
     duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
-    run("-m", "rocpd", "convert", "-f", "parquet", "--view", "marks", "-d", "columns", "job")
-    (path,) = (folder / "columns").rglob("marks")
+    run("-m", "rocpd", "convert", "-f", "parquet", "--view", "marks_of_a_test", "-d", "columns", "job")
+    (path,) = (folder / "columns").rglob("marks_of_a_test")
     table = pq.read_table(path)
     assert [str(table.schema.field(name).type) for name in COLUMNS] == ["int64", "string", "double", "string", "int64"]
     assert sorted(map(repr, zip(*(table[name].to_pylist() for name in COLUMNS), strict=True))) == sorted(
@@ -111,7 +114,7 @@ def test_kinds_are_those_of_the_columns_in_parquet(folder: Path, run: Run) -> No
 
 def test_kinds_are_those_of_the_columns_in_arrow(folder: Path, run: Run) -> None:
     duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
-    run("-m", "rocpd", "convert", "-f", "arrow", "--view", "marks", "-d", "stream", "job")
+    run("-m", "rocpd", "convert", "-f", "arrow", "--view", "marks_of_a_test", "-d", "stream", "job")
     rows = []
     for path in sorted(path for path in (folder / "stream").rglob("*") if path.is_file()):
         rows += duckdb.from_arrow(pa.ipc.open_file(path).read_all()).select(*COLUMNS).fetchall()
@@ -125,13 +128,13 @@ def test_a_view_over_views_names_rank_everywhere(folder: Path, run: Run, sqlite3
         "query",
         "-f",
         "csv",
-        "SELECT rank, hostname, queue, total_ns FROM queue_load ORDER BY rank",
+        "SELECT rank, hostname, queue, total_ns FROM time_on_queues_of_a_test ORDER BY rank",
     )
     wanted = "rank,hostname,queue,total_ns\n0,node0,Queue 1,20\n1,node0,Queue 1,21\n"
     assert run(*query, "job") == wanted
     run("-m", "rocpd", "merge", "-o", "merged.db", "-d", ".", "job")
     assert run(*query, "merged.db") == wanted
-    stored = "SELECT rank, hostname, queue, total_ns FROM queue_load ORDER BY rank"
+    stored = "SELECT rank, hostname, queue, total_ns FROM time_on_queues_of_a_test ORDER BY rank"
     assert sqlite3_shell(folder / "merged.db", stored) == "0|node0|Queue 1|20\n1|node0|Queue 1|21"
     run("-c", WRITE)
     assert sqlite3_shell(folder / "alone.db", stored) == "0|node7|Queue 1|27"

@@ -58,19 +58,23 @@ def test_a_text_becomes_columns_and_tables() -> None:
         ("-- function", "", "not `EXPRESSION AS"),
         ("JOIN", "CROSS JOIN", "not `LEFT JOIN"),
         ("LEFT JOIN", "LEFT JOIN\n    ", "not `LEFT JOIN"),
+        ("E.extdata,", "E.data,", "E.data: rocpd_event has no such column"),
+        ("FROM\n", "FORM\n", '`CREATE VIEW "slow" AS`, `SELECT` and `FROM` are not lines'),
+        ('"slow"', '"fast"', '`CREATE VIEW "slow" AS`, `SELECT`'),
     ],
 )
-def test_a_line_that_is_none_is_named(line: str, other: str, message: str) -> None:
+def test_a_mistake_in_a_view_is_named(line: str, other: str, message: str) -> None:
     with pytest.raises(ValueError, match=r"slow\.sql") as raised:
         read_view("slow", SLOW.replace(line, other, 1))
     assert message in str(raised.value)
 
 
 def test_columns_of_a_view_over_views_are_of_the_kinds_that_it_reads() -> None:
-    columns = '    V.name AS "n", -- name\n    V.extdata AS "e" -- JSON'
+    columns = '    V.name AS "n", -- name\n    V.extdata AS "e", -- JSON\n    V.rank AS "rank", -- rank number'
+    columns += '\n    V.hostname AS "hostname" -- host of the rank'
     text = f'CREATE VIEW "x" AS\nSELECT\n{columns}\nFROM\n    "regions" V;'
     over = read_view("x", text)
-    assert [column.kind for column in over.columns] == [Kind.TEXT, Kind.JSON]
+    assert [column.kind for column in over.columns] == [Kind.TEXT, Kind.JSON, Kind.INTEGER, Kind.TEXT]
     assert (over.reads, over.per_rank, over.is_rows) == (("regions",), False, False)
 
 

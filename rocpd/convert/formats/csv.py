@@ -61,7 +61,6 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
 
     All files appear together when the last one is complete.
     """
-    options = options.plain()
     outputs = split_outputs(placements(session, aligned=False), options.split)
     for output in outputs:
         for name in _names(options):

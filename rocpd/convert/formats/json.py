@@ -32,7 +32,6 @@ _BATCH = 1 << 13
 
 def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write `<name>.json`; see `rocpd.convert.Format.write`."""
-    options = options.plain()
     paths, damages = concatenate(_write_part, session, _FRAME, options, progress)
     Damage.report(damages, session.note)
     return paths

@@ -37,7 +37,6 @@ _BATCH = 1000
 
 def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write `<name>.pftrace`; see `rocpd.convert.Format.write`."""
-    options = options.plain()
     paths, damages = concatenate(_write_part, session, Frame(".pftrace"), options, progress)
     Damage.report(damages, session.note)
     return paths

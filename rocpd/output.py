@@ -1,18 +1,23 @@
 """Where results go, and how they reach the disk: under a temporary name, renamed when complete.
 
-Never replaces an existing file unless `force` is set, never leaves a partial one.
+Never replaces an existing file unless `force` is set, and an input never; never leaves a partial one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocpd import evidence, leftovers
 from rocpd.errors import OutputError
+
+MANIFEST = ".rocpd-manifest.json"
+"""The file in a folder output that lists what rocpd wrote there."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +67,32 @@ def check_free(path: Path, force: bool) -> None:
     """Refuse early if `path` exists and may not be replaced.
 
     Raises:
-        OutputError: `path` exists without `force`, or is a folder.
+        OutputError: `path` exists without `force`, is a folder, or is an input.
     """
+    evidence.check_output(path)
     if path.is_dir():
         raise OutputError(f"{path}: is a folder, not a file", "choose another name with -o")
     if not force and os.path.lexists(path):
         raise OutputError(f"{path}: exists", "give --force to replace it, or another name with -o")
+
+
+def check_folder_free(path: Path, force: bool) -> None:
+    """Refuse early if the folder `path` exists and may not be replaced.
+
+    Raises:
+        OutputError: `path` exists without `force`, is a file, or holds an input or what no earlier run wrote.
+    """
+    evidence.check_folder(path)
+    if os.path.lexists(path) and not path.is_dir():
+        raise OutputError(f"{path}: is a file, not a folder", "choose another name with -o")
+    if not force and path.exists():
+        raise OutputError(f"{path}: exists", "give --force to replace it, or another name with -o")
+    foreign = _foreign_file(path)
+    if foreign:
+        raise OutputError(
+            f"{path}: holds {foreign.relative_to(path)}, which rocpd did not write: it is not replaced",
+            "choose another name with -o, or remove the folder yourself",
+        )
 
 
 @contextlib.contextmanager
@@ -82,79 +107,108 @@ def complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path]:
         force: replace an existing file.
 
     Raises:
-        OutputError: the file exists, the disk is full, or the folder cannot be written.
+        OutputError: the file exists or is an input, the disk is full, or the folder cannot be written.
     """
     check_free(path, force)
-    new_folders = [p for p in (path.parent, *path.parent.parents) if not p.exists()]
-    # No part of the final name: 200 characters plus an ending may exceed what a folder takes.
-    temporary = path.parent / f".rocpd-{os.urandom(6).hex()}.partial"
-    done = False
-    try:
-        with as_output_error(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+    with _in_folder_of(path) as temporary:
+        try:
             temporary.touch(exist_ok=False)  # a folder that cannot be written fails here, in the same words for all
             yield temporary
-            with temporary.open("rb") as file:
-                os.fsync(file.fileno())
+            _flush(temporary)
             check_free(path, force)
             temporary.replace(path)
-            done = True
-    finally:
-        if not done:
-            for ending in ("", "-journal", "-wal", "-shm"):
+        finally:
+            for ending in ("", *evidence.JOURNALS):
                 Path(f"{temporary}{ending}").unlink(missing_ok=True)
-            for folder in new_folders:
-                with contextlib.suppress(OSError):
-                    folder.rmdir()
 
 
 @contextlib.contextmanager
 def folder_complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path]:
     """Yield a temporary folder beside `path`; rename it to `path` when the block succeeds.
 
-    When the block raises (Ctrl-C included), it is removed, and so are the folders made for it.
+    When the block raises (Ctrl-C included), it is removed, and so are the folders made for it. A manifest in the folder
+    names what was written: only that is ever replaced.
 
     Args:
         path: final name; missing parents are made.
         force: replace an existing folder.
 
     Raises:
-        OutputError: `path` exists, is a file, the disk is full, or the folder cannot be written.
+        OutputError: `check_folder_free` refuses `path`, the disk is full, or the folder cannot be written.
     """
-    _check_folder_free(path, force)
-    new_folders = [p for p in (path.parent, *path.parent.parents) if not p.exists()]
-    temporary = path.parent / f".rocpd-{os.urandom(6).hex()}.partial"
-    old = temporary.with_suffix(".old")
-    done = False
-    try:
-        with as_output_error(path):
-            temporary.mkdir(parents=True)
+    check_folder_free(path, force)
+    with _in_folder_of(path) as temporary:
+        old = temporary.with_suffix(".old")
+        try:
+            temporary.mkdir()
             yield temporary
-            for file in (p for p in temporary.rglob("*") if p.is_file()):
-                with file.open("rb") as opened:
-                    os.fsync(opened.fileno())
-            _check_folder_free(path, force)
+            _write_manifest(temporary)
+            check_folder_free(path, force)
             if path.exists():
                 path.rename(old)
             temporary.rename(path)
-            done = True
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        if done:
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            if old.exists():
+                old.rename(path)
+            raise
+        if old.exists() and not _foreign_file(old):
             shutil.rmtree(old, ignore_errors=True)
-        elif old.exists():
-            old.rename(path)
-        if not done:
-            for folder in new_folders:
-                with contextlib.suppress(OSError):
-                    folder.rmdir()
 
 
-def _check_folder_free(path: Path, force: bool) -> None:
-    if os.path.lexists(path) and not path.is_dir():
-        raise OutputError(f"{path}: is a file, not a folder", "choose another name with -o")
-    if not force and path.exists():
-        raise OutputError(f"{path}: exists", "give --force to replace it, or another name with -o")
+@contextlib.contextmanager
+def workplace(folder: Path) -> Iterator[Path]:
+    """Make a temporary folder on the file system of `folder`, and its missing parents, all removed at the end."""
+    with _in_folder_of(folder / "any") as temporary:
+        try:
+            temporary.mkdir()
+            yield temporary
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _in_folder_of(path: Path) -> Iterator[Path]:
+    """Yield a name for something temporary beside an output; of the folders made for it, empty ones are removed."""
+    new_folders = [p for p in (path.parent, *path.parent.parents) if not p.exists()]
+    try:
+        with as_output_error(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            leftovers.sweep(path.parent)
+            # No part of the final name: 200 characters plus an ending may exceed what a folder takes.
+            yield path.parent / leftovers.temporary_name()
+    finally:
+        for folder in new_folders:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+def _write_manifest(folder: Path) -> None:
+    """Write down the files of a folder and their sizes [bytes], all of them on disk."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    for path in files:
+        _flush(path)
+    sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
+    (folder / MANIFEST).write_text(json.dumps({"writer": "rocpd", "files": sizes}, indent=1), encoding="utf-8")
+    _flush(folder / MANIFEST)
+
+
+def _foreign_file(folder: Path) -> Path | None:
+    """Return a file of a folder that its manifest does not list, or lists with another size; None: there is none."""
+    listed: dict[str, int] = {}
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        listed = dict(json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"])
+    for path in sorted(folder.rglob("*")):
+        is_file = path.is_symlink() or not path.is_dir()
+        name = path.relative_to(folder).as_posix()
+        if is_file and name != MANIFEST and listed.get(name) != path.lstat().st_size:
+            return path
+    return None
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 @contextlib.contextmanager

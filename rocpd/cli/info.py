@@ -49,10 +49,11 @@ def info(
 
     form, path = tables.format_and_path(asked.format, output)
     only = asked.only or (InfoSection.RANKS if form else None)
-    with selection.connect(inputs, execution) as session:
-        description = describe(session)
-    with tables.open_output(path, output.force) as out:
-        for number, (name, section) in enumerate(description.items()):
+    with (
+        selection.connect(inputs, execution) as session,
+        tables.open_output(path, output.force) as out,
+    ):
+        for number, (name, section) in enumerate(describe(session).items()):
             if only not in (None, name):
                 continue
             if only is None:

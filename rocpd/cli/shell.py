@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import functools
+import io
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocpd.cli.diagnostics import amount
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 from rocpd.errors import Exit
+from rocpd.output import check_free
 
 if TYPE_CHECKING:
     import apsw
+
+_ALLOWED = frozenset({
+    "bail", "changes", "color", "colour", "databases", "dbinfo", "dump", "echo", "encoding", "exceptions", "exit",
+    "find", "ftsq", "header", "headers", "help", "indices", "limit", "log", "mode", "nullvalue", "output", "pages",
+    "parameter", "print", "prompt", "read", "schema", "separator", "show", "tables", "timeout", "timer", "version",
+    "vfsinfo", "vfslist", "vfsname", "width",
+})  # fmt: skip
+"""The dot commands that neither write nor run anything; one that a later apsw adds is refused."""
 
 
 def shell(inputs: Inputs, selection: SelectionOptions, execution: Execution) -> int:
@@ -28,27 +41,63 @@ def shell(inputs: Inputs, selection: SelectionOptions, execution: Execution) -> 
 
 
 def _run(connection: apsw.Connection, intro: str) -> int:
+    stdin = sys.stdin or io.StringIO()  # None: the program was started with a closed one
+    if isinstance(stdin, io.TextIOWrapper):
+        stdin.reconfigure(encoding="utf-8", errors="replace")
+    shell = shell_class()(db=connection, stdin=stdin)
+    shell.cmdloop(intro=intro)
+    return Exit.FAILED if shell.failed and not stdin.isatty() else Exit.GOOD
+
+
+@functools.cache
+def shell_class() -> Any:
+    """Return apsw's shell with the commands of `_ALLOWED` alone: its class is imported when it is needed."""
     from apsw.shell import Shell
 
     class ReadOnlyShell(Shell):
-        """apsw's shell without the commands that would open a file for writing beside the session."""
-
-        def _refuse(self, cmd: list[str]) -> None:
-            """open: not available, raw files are never changed"""
-            raise self.Error("not here: raw files are never changed\n")
+        """apsw's shell where no command writes to a file that exists, runs a program or leaves the session."""
 
         failed = False
 
-        def process_sql(self, *words: Any, **options: Any) -> None:
-            """Run SQL; remember whether any of it failed."""
+        def get_line(self, prompt: str = "") -> str | None:
+            """Return the next line, None at the end of the input and after one that cannot be read."""
             try:
-                super().process_sql(*words, **options)
-            except Exception:
-                self.failed = True
-                raise
+                inherited: Any = super()
+                line: str | None = inherited.get_line(prompt)
+            except OSError:
+                self.handle_exception()
+                return None
+            return line
 
-        command_open = command_connection = command_restore = command_import = command_autoimport = _refuse
+        def handle_exception(self) -> None:
+            """Report an error; remember that there was one."""
+            self.failed = True
+            inherited: Any = super()
+            inherited.handle_exception()
 
-    shell: Any = ReadOnlyShell(db=connection)
-    shell.cmdloop(intro=intro)
-    return Exit.FAILED if shell.failed and not sys.stdin.isatty() else Exit.GOOD
+        def command_output(self, cmd: list[str]) -> None:
+            """output FILENAME: Send output to a new file, or to stdout"""
+            if len(cmd) == 1 and cmd[0] != "stdout":
+                check_free(Path(cmd[0]), force=False)
+            inherited: Any = super()
+            inherited.command_output(cmd)
+
+        def command_read(self, cmd: list[str]) -> None:
+            """read FILENAME: Run the SQL and the commands of a file"""
+            if any(word.lower().endswith(".py") for word in cmd):
+                raise self.Error("read: Python is not run here")
+            inherited: Any = super()
+            inherited.command_read(cmd)
+
+    for name in dir(Shell):
+        if name.startswith("command_") and name.removeprefix("command_") not in _ALLOWED:
+            setattr(ReadOnlyShell, name, _refusal(name.removeprefix("command_").replace("_", "-")))
+    return ReadOnlyShell
+
+
+def _refusal(command: str) -> Callable[[Any, list[str]], None]:
+    def refuse(self: Any, cmd: list[str]) -> None:
+        raise self.Error(f"{command}: not available here, raw files are never changed")
+
+    refuse.__doc__ = f"{command}: not available here, raw files are never changed"
+    return refuse

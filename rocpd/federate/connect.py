@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from rocpd.errors import InputError
+from rocpd.evidence import Evidence
 from rocpd.federate.federation import Notes
 from rocpd.federate.job import Job
 from rocpd.federate.limits import DEFAULT, Limits
@@ -59,11 +60,13 @@ def open_job(inputs: Inputs, how: HowToOpen, notes: Notes) -> Job:
     sources = source.find_sources(inputs, skip_bad=how.skip_bad)
     openings: list[Opening] = []
     with contextlib.ExitStack() as undo:
+        evidence = Evidence((*sources.paths, *sources.indexes))
+        undo.callback(evidence.release)
         undo.callback(_discard, openings)
         all_ranks, notes_on_files = _identify_all(sources, how, openings)
         ranks, notes_on_duplicates = without_duplicates(all_ranks)
         executor = _executor(how, notes)
-        files = Files((rank.opening for rank in ranks), executor, how.jobs, how.limits)
+        files = Files((rank.opening for rank in ranks), evidence, executor, how.jobs, how.limits)
         undo.pop_all()
     _discard(opening for opening in openings if opening not in files.openings)
     for note in (*notes_on_files, *notes_on_duplicates):

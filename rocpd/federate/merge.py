@@ -71,11 +71,12 @@ def _set_up(connection: apsw.Connection) -> None:
     for name, value in (
         ("journal_mode", "off"),
         ("synchronous", 0),
-        ("locking_mode", "exclusive"),
         ("cache_size", -65536),
         ("ignore_check_constraints", True),  # rows are copied as they are, not judged
     ):
         connection.pragma(name, value)
+    # Of the output alone: without a schema it holds for inputs that are attached later, and keeps their writers out.
+    connection.execute("PRAGMA main.locking_mode = exclusive")
 
 
 @contextlib.contextmanager

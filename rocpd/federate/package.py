@@ -19,7 +19,7 @@ from rocpd.errors import InputError, OutputError
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import identify
 from rocpd.federate.open.opening import Opening, as_input_error, opening_of
-from rocpd.output import as_output_error, complete_or_nothing, folder_complete_or_nothing
+from rocpd.output import MANIFEST, as_output_error, complete_or_nothing, folder_complete_or_nothing
 from rocpd.types import Progress
 
 INDEX = "index.yaml"
@@ -78,7 +78,7 @@ def package(
 
 def _check_target(folder: Path, force: bool) -> None:
     """Refuse to replace a package with files in it: after a move they are the only copy."""
-    names = [path.name for path in folder.iterdir() if path.name != INDEX] if folder.is_dir() else []
+    names = [path.name for path in folder.iterdir() if path.name not in (INDEX, MANIFEST)] if folder.is_dir() else []
     if force and names:
         raise OutputError(
             f"{folder}: holds {sorted(names)[0]}: it is not replaced, not even with --force",

@@ -12,13 +12,11 @@ from pathlib import Path
 
 import apsw
 
+from rocpd.evidence import JOURNALS
 from rocpd.output import complete_or_nothing
 from rocpd.schema.quote import quote_name
 from rocpd.schema.write import suffix_of
 from rocpd.simulator.job_plan import RankPlan
-
-ENDINGS: tuple[str, ...] = ("-journal", "-wal", "-shm")
-"""What SQLite appends to the name of a file for what lies beside it."""
 
 LATE_TEXT = "written through the write-ahead log"
 """Name of the regions that only a reader of the leftover log sees."""
@@ -28,7 +26,7 @@ LATE_REGIONS = 25
 
 def clear_beside(path: Path) -> None:
     """Remove what an earlier file of the same name left; SQLite would play it into the new one."""
-    for ending in ENDINGS:
+    for ending in JOURNALS:
         Path(f"{path}{ending}").unlink(missing_ok=True)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rocpd.errors import OutputError
+from rocpd.evidence import JOURNALS
 from rocpd.output import as_output_error, check_free
 from rocpd.simulator import disk
 from rocpd.simulator.job_plan import plan
@@ -45,7 +46,7 @@ def simulate(options: JobOptions, progress: Callable[[int, int], None] | None = 
 
 
 def _check_folder(options: JobOptions, paths: tuple[Path, ...]) -> None:
-    files = {Path(f"{path}{ending}") for path in paths for ending in ("", *disk.ENDINGS)}
+    files = {Path(f"{path}{ending}") for path in paths for ending in ("", *JOURNALS)}
     for path in sorted(files):
         check_free(path, options.force)
     if options.out.is_dir():

@@ -15,13 +15,17 @@ from tests.conftest import Cli, Said
 
 @pytest.fixture
 def process() -> Cli:
-    """Run a command line as a process of its own; `environment` is added to this one's."""
+    """Run a command line as a process of its own; `environment` is added to this one's, `stdin` is its input."""
 
-    def run_it(*words: str | Path, environment: dict[str, str] | None = None, cwd: Path | None = None) -> Said:
+    def run_it(
+        *words: str | Path, environment: dict[str, str] | None = None, cwd: Path | None = None, stdin: str | None = None
+    ) -> Said:
         command = [sys.executable, "-m", "rocpd", *(os.fspath(word) for word in words)]
         env = {name: value for name, value in os.environ.items() if not name.startswith("ROCPD_")}
         env |= {"PYTHONPATH": str(Path(__file__).parents[2]), **(environment or {})}
-        done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=cwd, timeout=60, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=env, cwd=cwd, timeout=60, check=False, input=stdin
+        )
         return Said(done.returncode, done.stdout, done.stderr)
 
     return run_it

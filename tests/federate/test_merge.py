@@ -349,6 +349,26 @@ sys.exit(run(["merge", sys.argv[1], "-o", sys.argv[2]]))
 """
 
 
+def test_a_live_wal_file_is_merged_while_its_writer_goes_on(tmp_path: Path) -> None:
+    raw = tmp_path / "raw.db"
+    trace(0).write(raw)
+    writer = sqlite3.connect(raw, timeout=0, isolation_level=None)
+    writer.execute("PRAGMA journal_mode = wal")
+    table = quote_name("rocpd_string" + SUFFIX[0])
+    writer.execute(f"INSERT INTO {table} (string) VALUES ('before')")
+    commits = []
+
+    def commit(done: int, total: int) -> None:
+        commits.append(writer.execute(f"INSERT INTO {table} (string) VALUES ('meanwhile {done}')").rowcount)
+
+    with rocpd.connect(raw) as session:
+        merge(session, tmp_path / "merged.db", progress=commit)
+    writer.close()
+    assert commits
+    with rocpd.connect(tmp_path / "merged.db") as session:
+        assert session.execute("SELECT COUNT(*) FROM rocpd_string WHERE string = 'before'").fetchall() == [(1,)]
+
+
 @pytest.mark.parametrize(
     ("what", "code", "left"),
     [(signal.SIGKILL, -9, 1), (signal.SIGTERM, 143, 0), (signal.SIGINT, 130, 0)],

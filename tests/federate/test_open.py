@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -89,6 +90,21 @@ def test_closed_wal_file(log: bytes | None, path: Path) -> None:
     assert opening_of(path).uri.endswith("?immutable=1")
     assert strings_in(path) == (PLAIN + 1, [])
     assert state_of(path.parent) == before
+
+
+@pytest.mark.parametrize("version_at", [18, 19])
+@pytest.mark.parametrize("is_writable", [True, False], ids=["writable", "read-only"])
+def test_any_version_in_the_header(version_at: int, is_writable: bool, path: Path) -> None:
+    """SQLite goes by byte 19 alone (1: journal, 2: WAL); a file that it took for WAL would get a -shm and a -wal."""
+    content = path.read_bytes()
+    path.parent.chmod(0o755 if is_writable else 0o555)
+    for version in range(256):
+        path.write_bytes(content[:version_at] + bytes([version]) + content[version_at + 1 :])
+        before = state_of(path.parent)
+        with contextlib.suppress(InputError):
+            strings_in(path)
+        assert state_of(path.parent) == before, version
+    path.parent.chmod(0o755)
 
 
 # Row 3: WAL with a live writer.

@@ -10,7 +10,6 @@ import gzip
 import itertools
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +21,7 @@ from rocpd.convert.options import ConvertOptions, Split
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.connection_cache import ConnectionCache
 from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
-from rocpd.output import as_output_error, complete_or_nothing
+from rocpd.output import as_output_error, complete_or_nothing, workplace
 from rocpd.trace.tables import EVENTS
 from rocpd.types import Answer, Progress
 
@@ -123,21 +122,6 @@ def _counts(tasks: Sequence[RankTask[Answer]]) -> list[int]:
 def _count_events(reader: RankReader) -> int:
     counts = " + ".join(f"(SELECT COUNT(*) FROM {base})" for base in EVENTS)
     return int(reader.rows(f"SELECT {counts}")[0][0])
-
-
-@contextlib.contextmanager
-def workplace(folder: Path) -> Iterator[Path]:
-    """Make a temporary folder on the file system of `folder`, and its missing parents, all removed at the end."""
-    made = [p for p in (folder, *folder.parents) if not p.exists()]
-    try:
-        with as_output_error(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix=".rocpd-", suffix=".partial", dir=folder) as name:
-                yield Path(name)
-    finally:
-        for path in made:
-            with contextlib.suppress(OSError):
-                path.rmdir()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from rocpd.convert.cells import plain
-from rocpd.convert.deliver.parts import RankPart, split_outputs, workplace, write_parts
+from rocpd.convert.deliver.parts import RankPart, split_outputs, write_parts
 from rocpd.convert.deliver.placement import placements
 from rocpd.convert.formats.parquet import note_damaged
 from rocpd.convert.formats.tables import check_views, record_batches, schema_of
@@ -22,7 +22,7 @@ from rocpd.convert.options import ConvertOptions
 from rocpd.errors import UsageError
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.output import complete_or_nothing
+from rocpd.output import complete_or_nothing, workplace
 from rocpd.types import Progress
 
 _DEFAULT = "kernels"

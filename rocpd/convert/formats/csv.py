@@ -24,7 +24,6 @@ from rocpd.convert.deliver.parts import (
     open_part,
     packed,
     split_outputs,
-    workplace,
     write_parts,
 )
 from rocpd.convert.deliver.placement import placements
@@ -38,7 +37,7 @@ from rocpd.convert.options import ConvertOptions
 from rocpd.convert.view_reader import ViewReader, ViewRows
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.output import check_free, complete_or_nothing
+from rocpd.output import check_free, complete_or_nothing, workplace
 from rocpd.read.names import all_texts
 from rocpd.trace.moments import Moments
 from rocpd.types import Ints, Progress

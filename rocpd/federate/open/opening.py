@@ -21,6 +21,7 @@ from urllib.parse import quote
 
 import apsw
 
+from rocpd import leftovers
 from rocpd.errors import InputError, OutputError
 from rocpd.federate.limits import Limits
 
@@ -87,7 +88,8 @@ def opening_of(path: Path, busy_ms: int = Limits.busy_ms) -> Opening:
         path: the file.
         busy_ms: how long a reader waits for a writer's lock [ms].
 
-    Header bytes 18 and 19 are 1 for a rollback journal, 2 for WAL (https://sqlite.org/fileformat2.html#file_format_version_numbers).
+    Header byte 19, the version for readers, is 1 for a rollback journal and 2 for WAL
+    (https://sqlite.org/fileformat2.html#file_format_version_numbers). SQLite goes by it alone.
 
     Raises:
         InputError: missing, a folder, unreadable, empty, or not a SQLite database.
@@ -98,7 +100,7 @@ def opening_of(path: Path, busy_ms: int = Limits.busy_ms) -> Opening:
         if _has_writer(path):
             return _read_only(path, busy_ms)
         return _recovered_copy(path, journal)
-    if header[18:20] == b"\x02\x02":
+    if header[19] == 2:
         if not _size(wal):
             _check_last_page(path, header)
             return Opening(path, uri_of(path, "immutable=1"))
@@ -263,7 +265,7 @@ def _try(uri: str, busy_ms: int) -> None:
 def _recovered_copy(path: Path, journal: Path) -> Opening:
     """Copy the file and the journal of a killed writer, and let SQLite recover the copy."""
     with as_input_error(path):
-        folder = Path(tempfile.mkdtemp(prefix="rocpd-recover-"))
+        folder = leftovers.make_folder(Path(tempfile.gettempdir()))
     try:
         copy = folder / "copy.db"
         with as_input_error(path):

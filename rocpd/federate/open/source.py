@@ -8,7 +8,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,15 +16,17 @@ from rocpd.errors import InputError
 
 Input: TypeAlias = str | os.PathLike[str]
 
+_INDEX, _INDEX_ENDINGS = "index.yaml", (".yaml", ".yml")
 _NOTHING = "give files, folders or globs, set ROCPD_INPUT, or change to a folder that holds *.db files"
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Files to open, in order, and notes on how they were chosen."""
+    """Files to open, in order, notes on how they were chosen, and the indexes of packages that name them."""
 
     paths: tuple[Path, ...]
     notes: tuple[str, ...] = ()
+    indexes: tuple[Path, ...] = field(default=(), compare=False)
 
 
 def find_sources(
@@ -59,22 +61,22 @@ def find_sources(
             if not skip_bad:
                 raise
             notes.append(f"left out: {error.message}")
-    return Sources(_distinct(paths), tuple(notes))
+    return Sources(_distinct(paths), tuple(notes), _indexes(map(Path, items)))
 
 
 def _default(environ: Mapping[str, str]) -> Sources:
     variable = [item for item in environ.get("ROCPD_INPUT", "").split(os.pathsep) if item]
     if variable:
         paths = _distinct(path for item in variable for path in _expand(item))
-        return Sources(paths, (f"input: {_count(paths)} from $ROCPD_INPUT",))
+        return Sources(paths, (f"input: {_count(paths)} from $ROCPD_INPUT",), _indexes(map(Path, variable)))
     here = Path()
     packages = sorted(here.glob("*.rpdb"))
     if len(packages) == 1:
         paths = _expand_folder(packages[0])
-        return Sources(paths, (f"input: package {packages[0].name} ({_count(paths)})",))
-    if (here / "index.yaml").is_file():
-        paths = _expand_index(here / "index.yaml")
-        return Sources(paths, (f"input: index.yaml ({_count(paths)})",))
+        return Sources(paths, (f"input: package {packages[0].name} ({_count(paths)})",), _indexes([packages[0]]))
+    if (here / _INDEX).is_file():
+        paths = _expand_index(here / _INDEX)
+        return Sources(paths, (f"input: index.yaml ({_count(paths)})",), _indexes([here]))
     if (here / "merged.db").is_file():
         return Sources((here / "merged.db",), ("input: merged.db",))
     flat = tuple(sorted(path for path in here.glob("*.db") if path.is_file()))
@@ -89,12 +91,22 @@ def _default(environ: Mapping[str, str]) -> Sources:
     raise InputError("no input: no *.rpdb, merged.db, *.db or HOST/PID_results.db in this folder", _NOTHING)
 
 
+def _indexes(items: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the indexes among what was given, or in the folders that were given."""
+    return tuple(
+        index
+        for item in items
+        for index in (item, item / _INDEX)
+        if index.name.endswith(_INDEX_ENDINGS) and index.is_file()
+    )
+
+
 def _expand(item: str) -> tuple[Path, ...]:
     path = Path(item)
     if path.is_dir():
         return _expand_folder(path)
     if os.path.lexists(path):
-        return _expand_index(path) if path.suffix in (".yaml", ".yml") else (path,)
+        return _expand_index(path) if path.name.endswith(_INDEX_ENDINGS) else (path,)
     if glob.has_magic(item):
         matches = sorted(glob.glob(item, recursive=True))  # noqa: PTH207 (Path.glob refuses absolute patterns)
         if matches:
@@ -104,7 +116,7 @@ def _expand(item: str) -> tuple[Path, ...]:
 
 
 def _expand_folder(folder: Path) -> tuple[Path, ...]:
-    index = folder / "index.yaml"
+    index = folder / _INDEX
     if index.is_file():
         return _expand_index(index)
     try:

@@ -12,6 +12,7 @@ from weakref import WeakSet
 import apsw
 
 from rocpd.errors import ClosedError
+from rocpd.evidence import Evidence
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.damage import raise_for_damaged_file
 from rocpd.federate.open.opening import Opening
@@ -32,16 +33,23 @@ class Files:
 
     Args:
         openings: the files.
+        evidence: all inputs, those that were left out too; released when the files are closed.
         executor: works on ranks in parallel; None: the cores of this machine.
         jobs: threads and processes of this machine; None: one per core where that is faster.
         limits: sizes at which the way of working changes.
     """
 
     def __init__(
-        self, openings: Iterable[Opening], executor: Executor | None, jobs: int | None, limits: Limits
+        self,
+        openings: Iterable[Opening],
+        evidence: Evidence,
+        executor: Executor | None,
+        jobs: int | None,
+        limits: Limits,
     ) -> None:
         self.openings = tuple(dict.fromkeys(openings))
         self.limits = limits
+        self._evidence = evidence
         self.pool = Pool(limits)
         self.executor: Executor = executor or Local(self.pool, jobs, limits)
         self._dependents: WeakSet[Closable] = WeakSet()
@@ -81,6 +89,7 @@ class Files:
 
     def _release(self) -> None:
         self._closed = True
+        self._evidence.release()
         self.executor.close()
         for opening in self.openings:
             opening.discard()

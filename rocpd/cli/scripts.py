@@ -1,4 +1,4 @@
-"""Owns AMD's helper scripts: `rocpd2csv` is `rocpd convert --output-format csv`, and so on."""
+"""Owns AMD's other entries: `rocpd2csv` and `python -m rocpd.csv` are `rocpd convert -f csv`, and so on."""
 
 from __future__ import annotations
 
@@ -16,3 +16,6 @@ rocpd2csv = partial(_run, "convert", "--output-format", "csv")
 rocpd2pftrace = partial(_run, "convert", "--output-format", "pftrace")
 rocpd2otf2 = partial(_run, "convert", "--output-format", "otf2")
 rocpd2summary = partial(_run, "summary")
+query = partial(_run, "query")
+merge = partial(_run, "merge")
+package = partial(_run, "package")

@@ -75,6 +75,8 @@ CONVERT = {
         *(f"out_folder/sixFileTraces_{name}.csv" for name in CSV_FILES),
     },
     "python -m rocpd convert -f csv -i db1.db": {f"rocpd-output-data/out_{name}.csv" for name in CSV_FILES},
+    "python -m rocpd.csv -i db1.db -o m": {f"rocpd-output-data/m_{name}.csv" for name in CSV_FILES},
+    "python -m rocpd.pftrace -i db1.db db2.db -o m": {"rocpd-output-data/m.pftrace"},
     "rocpd2csv -i db1.db": {f"rocpd-output-data/out_{name}.csv" for name in CSV_FILES},
     "rocpd2pftrace -i db1.db db2.db -o t": {"rocpd-output-data/t.pftrace"},
 }
@@ -87,6 +89,39 @@ def test_convert(command: str, work: Path) -> None:
     assert written(work) == CONVERT[command]
     for path in work.rglob("*_kernel_trace.csv"):
         assert ",".join(header(path)) == KERNELS
+
+
+@pytest.mark.parametrize("module", ["csv", "pftrace", "otf2", "query", "summary", "merge", "package"])
+def test_every_module_of_amds_package_has_its_own_main(module: str, work: Path) -> None:
+    command = {"csv": "convert", "pftrace": "convert", "otf2": "convert"}.get(module, module)
+    asked = shell(f"python -m rocpd.{module} --help", work)
+    assert (asked.returncode, asked.stderr) == (0, "")
+    assert asked.stdout == shell(f"rocpd {command} --help", work).stdout
+
+
+def test_the_modules_with_a_main_leave_the_package_as_it_is(work: Path) -> None:
+    code = """
+import sys
+import rocpd
+before = dir(rocpd), rocpd.connect, rocpd.simulate
+import rocpd.csv, rocpd.merge, rocpd.otf2, rocpd.package, rocpd.pftrace, rocpd.query, rocpd.summary
+assert (dir(rocpd), rocpd.connect, rocpd.simulate) == before
+assert "rocpd.cli" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=work, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_modules_with_a_main_work(work: Path) -> None:
+    summary = shell("python -m rocpd.summary -i db{0,1}.db --domain-summary", work)
+    assert summary.returncode == 0
+    assert "DOMAIN SUMMARY" in summary.stdout
+    query = shell('python -m rocpd.query -i db0.db --query "SELECT COUNT(*) AS n FROM kernels" --format csv', work)
+    assert query.stdout.splitlines()[0] == "n"
+    assert shell("python -m rocpd.merge -i db{0,1}.db -o two -d there", work).returncode == 0
+    assert (work / "there" / "two.db").is_file()
+    assert shell("python -m rocpd.package -i db0.db -d one", work).returncode == 0
+    assert (work / "one.rpdb" / "index.yaml").is_file()
 
 
 @pytest.mark.skipif(not OTF2, reason="the otf2 wheel is not installed")

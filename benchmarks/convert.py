@@ -118,13 +118,13 @@ def _against_libraries(session: rocpd.Session, options: ConvertOptions) -> None:
     ranks = 2
     with rocpd.connect([rank.opening.path for rank in session.ranks[:ranks]]) as some:
         ours = seconds(_writer("otf2", some, options))
-        theirs = seconds(lambda: _wheel_loop(options.folder / "wheel", some, options))
+        wheel = seconds(lambda: _wheel_loop(options.folder / "wheel", some, options))
+    print(f"otf2: {ours:.2f} s for {ranks} ranks, the wheel's own loop {wheel:.2f} s: {ours / wheel:.2f} x (bar: 1.5)")
+    ours, other = _per_slice(session, options)
+    ratio = other / ours
     print(
-        f"otf2: {ours:.2f} s for {ranks} ranks, the wheel's own loop {theirs:.2f} s: {ours / theirs:.2f} x (bar: 1.5)"
+        f"pftrace encoder: {ours * 1e6:.2f} us a slice, perfetto's protobuf {other * 1e6:.2f}: {ratio:.1f} x (bar: 4)"
     )
-    own, other = _per_slice(session, options)
-    ratio = other / own
-    print(f"pftrace encoder: {own * 1e6:.2f} us a slice, perfetto's protobuf {other * 1e6:.2f}: {ratio:.1f} x (bar: 4)")
 
 
 def _wheel_loop(folder: Path, session: rocpd.Session, options: ConvertOptions) -> None:
@@ -168,13 +168,13 @@ def _per_slice(session: rocpd.Session, options: ConvertOptions) -> tuple[float, 
     events = collect(session.reader(0), placements(session)[0], options, Damage())
     count = sum(len(slices) for slices in events.slices)
     uuids = 1 + np.arange(len(events.tracks.all), dtype=np.int64)
-    own = min(seconds(lambda: list(in_time_order(Encoder(events, 1, uuids).units()))) for _ in range(3))
+    ours = min(seconds(lambda: list(in_time_order(Encoder(events, 1, uuids).units()))) for _ in range(3))
     parsed = Trace()
     parsed.ParseFromString(b"".join(map(bytes, packets(events, 1, 1))))
     pieces = list(parsed.packet)
     some = [_plain(packet) for packet in pieces[:: max(1, len(pieces) // 60_000)]]
     other = seconds(lambda: _protobuf(some)) / len(some) * len(pieces)
-    return own / count, other / count
+    return ours / count, other / count
 
 
 def _plain(packet: Any) -> tuple[Any, ...]:

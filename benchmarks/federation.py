@@ -36,10 +36,10 @@ def run() -> None:
                 )
                 other = seconds(functools.partial(unions.run, sql)) if unions else None
                 per_rank[name, ranks] = times["rocpd"] / ranks
-                told = f"{other:8.2f} s {other / times['rocpd']:5.1f} x" if other else "-"
+                shown = f"{other:8.2f} s {other / times['rocpd']:5.1f} x" if other else "-"
                 scan = times["rocpd"] / times["scan"]
                 print(
-                    f"{ranks:5}  {name:10} {times['rocpd']:9.3f} {per_rank[name, ranks]:9.4f} {scan:12.2f} {told:>15}",
+                    f"{ranks:5}  {name:10} {times['rocpd']:9.3f} {per_rank[name, ranks]:9.4f} {scan:12.2f} {shown:>15}",
                     flush=True,
                 )
     for name in ("aggregate", "top"):
@@ -64,13 +64,13 @@ class JoinOfUnions:
             self._connection.execute(f"ATTACH ? AS f{index}", (opening.uri,))
         for base in {each.table for each in view("kernels").tables}:
             self._create(base, select_text(base, session.attached_tables))
-        one = RankTables("", dict(session.attached_tables[0].columns))
-        text = select_text("kernels", [one])
+        tables = RankTables("", dict(session.attached_tables[0].columns))
+        text = select_text("kernels", [tables])
         for each in view("kernels").tables[1:]:
             owner = each.key.partition(".")[0]
             text = text.replace(f" {each.alias} ON ", f" {each.alias} ON {each.alias}.guid = {owner}.guid AND ")
         self._create("kernels", text)
-        self._create("top_kernels", select_text("top_kernels", [one]))
+        self._create("top_kernels", select_text("top_kernels", [tables]))
 
     def _create(self, name: str, select: str) -> None:
         self._connection.execute(f"CREATE TEMP VIEW {quote_name(name)} AS {select}")

@@ -77,8 +77,8 @@ def _bench(program: Path, folder: Path, *arguments: str, **more: str) -> dict[st
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("ROCPD_")}
-    return kept | {"ROCPD_OUTPUT_PATH": str(folder / "out"), "ROCPD_CONTROL": "0"}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("ROCPD_")}
+    return inherited | {"ROCPD_OUTPUT_PATH": str(folder / "out"), "ROCPD_CONTROL": "0"}
 
 
 def _pairs(program: Path, folder: Path) -> None:
@@ -97,15 +97,15 @@ def _pairs(program: Path, folder: Path) -> None:
 
 
 def _writer(program: Path, folder: Path) -> None:
-    mine, bare = [], []
+    recorded, bare = [], []
     for _ in range(ROUNDS):
         found = _bench(program, folder, "sustained", str(REGIONS))
-        mine.append(found)
+        recorded.append(found)
         same = folder / "bare.db"
         shutil.move(str(found["file"]), same)
         bare.append(float(_bench(program, folder, "bare", str(REGIONS), str(same))["total_s"]))
-    total = statistics.median(float(one["total_s"]) for one in mine)
-    record = statistics.median(float(one["record_s"]) for one in mine)
+    total = statistics.median(float(one["total_s"]) for one in recorded)
+    record = statistics.median(float(one["record_s"]) for one in recorded)
     reference = statistics.median(bare)
     print(f"sustained, buffer full and writer running: {record / REGIONS * 1e9:.0f} ns a pair in the recording thread")
     print(f"  {REGIONS / total / 1e3:.0f} k regions/s into the file, a bare loop of prepared inserts of the same rows "

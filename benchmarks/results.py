@@ -24,6 +24,6 @@ def write_section(name: str, text: str) -> None:
     content = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else _TITLE
     machine = f"{usable_cores()} cores ({platform.machine()}), Python {platform.python_version()}"
     section = f"## {name}\n\n{machine}\n\n{text.strip()}\n"
-    kept = re.split(r"(?m)^(?=## )", content)
-    others = [part.strip() for part in kept if not part.startswith(f"## {name}\n")]
+    sections = re.split(r"(?m)^(?=## )", content)
+    others = [part.strip() for part in sections if not part.startswith(f"## {name}\n")]
     RESULTS.write_text("\n\n".join([*others, section.strip()]) + "\n", encoding="utf-8")

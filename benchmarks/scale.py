@@ -91,13 +91,13 @@ def _against_others() -> str:
 
 
 def _row(name: str, times: dict[str, float], unions: float | None) -> tuple[str, ...]:
-    def told(value: float | None) -> str:
+    def shown(value: float | None) -> str:
         return "-" if value is None else f"{value:.3f}"
 
     duck = times.get("duck")
     ratio = "-" if duck is None else f"{times['planned'] / duck:.2f}"
     print(name, times, unions, flush=True)
-    return name, told(times["planned"]), told(times.get("attached")), told(unions), told(duck), ratio
+    return name, shown(times["planned"]), shown(times.get("attached")), shown(unions), shown(duck), ratio
 
 
 def _many_ranks() -> str:

@@ -76,11 +76,11 @@ def _wrapped(name: str, text: str) -> str:
     """Return a signature with one parameter a line."""
     inside, _, returned = text.removeprefix(f"{name}(").rpartition(")")
     lines, depth, start = [], 0, 0
-    for place, char in enumerate(inside):
+    for position, char in enumerate(inside):
         depth += (char in "([{") - (char in ")]}")
         if char == "," and depth == 0:
-            lines.append(inside[start:place].strip())
-            start = place + 1
+            lines.append(inside[start:position].strip())
+            start = position + 1
     lines.append(inside[start:].strip())
     return f"{name}(\n" + "".join(f"    {line},\n" for line in lines if line) + f"){returned}"
 

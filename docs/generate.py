@@ -43,10 +43,12 @@ def tables_page() -> str:
         " ids are local to a GUID. Golden DDL of each version: [ddl](ddl).\n\n![relations](relations.svg)\n"
     ]
     for name in TABLES:
-        found = table(name)
-        since = f" *(since {found.since})*" if found.since else ""
-        parts.append(f"\n## {name}\n\n{found.doc}{since}\n\n| column | type | unit | meaning |\n|---|---|---|---|\n")
-        for column in found.columns:
+        described = table(name)
+        since = f" *(since {described.since})*" if described.since else ""
+        parts.append(
+            f"\n## {name}\n\n{described.doc}{since}\n\n| column | type | unit | meaning |\n|---|---|---|---|\n"
+        )
+        for column in described.columns:
             since = f" *(since {column.since})*" if column.since else ""
             declared = column.declaration.replace("{{guid}}", "GUID").replace("|", "\\|")
             parts.append(f"| {column.name} | `{declared}` | {column.unit} | {column.doc}{since} |\n")

@@ -50,12 +50,12 @@ def relations_svg() -> str:
 
 def _places() -> dict[str, tuple[int, int]]:
     longest = max(map(len, ROWS)) * (_WIDTH + _GAP_X)
-    found = {}
+    corners = {}
     for row, names in enumerate(ROWS):
         step = longest // len(names)
         for column, name in enumerate(names):
-            found[name] = (_MARGIN + column * step + (step - _WIDTH) // 2, _MARGIN + row * (_HEIGHT + _GAP_Y))
-    return found
+            corners[name] = (_MARGIN + column * step + (step - _WIDTH) // 2, _MARGIN + row * (_HEIGHT + _GAP_Y))
+    return corners
 
 
 def _line(start: tuple[int, int], end: tuple[int, int]) -> str:

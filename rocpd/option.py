@@ -147,7 +147,7 @@ def typed(option: Option, value: Any) -> Any:
         return None
     if option.several:
         each = dataclasses.replace(option, several=False)
-        return tuple(typed(each, one) for one in ([value] if isinstance(value, str) else value))
+        return tuple(typed(each, item) for item in ([value] if isinstance(value, str) else value))
     if issubclass(option.kind, enum.StrEnum):
         return member(option.kind, option.name, str(value))
     if option.kind is Path and isinstance(value, str):

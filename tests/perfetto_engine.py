@@ -41,14 +41,14 @@ def _compiled() -> tuple[wasmtime.Engine, wasmtime.Module]:
     engine = wasmtime.Engine()
     base = Path(os.environ.get("XDG_CACHE_HOME") or tempfile.gettempdir()) / f"rocpd-test-engine-{os.getuid()}"
     version = f"{source.parent.name}-{source.stat().st_size}-wasmtime-{importlib.metadata.version('wasmtime')}"
-    kept = base / f"{version}.cwasm"
-    if kept.exists():
-        return engine, wasmtime.Module.deserialize_file(engine, str(kept))
+    compiled = base / f"{version}.cwasm"
+    if compiled.exists():
+        return engine, wasmtime.Module.deserialize_file(engine, str(compiled))
     module = wasmtime.Module.from_file(engine, str(source))
     base.mkdir(parents=True, exist_ok=True)
     fresh = base / f"{version}.{os.getpid()}.new"
     fresh.write_bytes(module.serialize())
-    fresh.replace(kept)
+    fresh.replace(compiled)
     return engine, module
 
 
@@ -152,9 +152,9 @@ class Engine:
 
     def _host(self, item: Any) -> Callable[..., Any]:
         """Return a stand-in for a function of the browser or of the system."""
-        mine = getattr(self, f"_host_{item.name.lstrip('_')}", None)
-        if mine is not None:
-            return mine  # type: ignore[no-any-return]
+        function = getattr(self, f"_host_{item.name.lstrip('_')}", None)
+        if function is not None:
+            return function  # type: ignore[no-any-return]
         if item.name.startswith("__syscall_"):
             return lambda *_: _NO_SUCH_FILE
         returns = len(item.type.results) > 0

@@ -72,12 +72,12 @@ class Spec:
 
     def of(self, events: Iterable[Event]) -> list[Event]:
         """Return the events that count, cut at the edges with `clip`."""
-        found = [event for event in events if self._passes(event) and self._in_window(event)]
+        selected = [event for event in events if self._passes(event) and self._in_window(event)]
         if not self.clip:
-            return found
+            return selected
         low, high = self._edges
-        cut = [dataclasses.replace(e, start=max(e.start, int(low)), end=min(e.end, int(high))) for e in found]
-        return [event if event.kind == "samples" else short for event, short in zip(found, cut, strict=True)]
+        cut = [dataclasses.replace(e, start=max(e.start, int(low)), end=min(e.end, int(high))) for e in selected]
+        return [event if event.kind == "samples" else short for event, short in zip(selected, cut, strict=True)]
 
     @property
     def _edges(self) -> tuple[float, float]:
@@ -181,13 +181,13 @@ def make(folder: Path) -> Job:
     """Write the job made by hand."""
     events: list[Event] = []
     for number, (shift, clock, host) in enumerate(((0, 0, "n0"), (2, 0, "n0"), (0, AWAY, "n1"))):
-        trace, own = build(number, shift, clock, host)
+        trace, of_rank = build(number, shift, clock, host)
         if number == 2:
             last = Event(2, "regions", "last", BASE + 990 * MS, BASE + 1000 * MS, clock, "HIP", "HIP_RUNTIME_API_EXT")
             trace.region("last", last.start + clock, last.end + clock)
-            own.append(last)
+            of_rank.append(last)
         trace.write(folder / f"{number}.db")
-        events += own
+        events += of_rank
     return Job(folder, tuple(events))
 
 
@@ -285,7 +285,7 @@ CASES = (*TIMES, *MARKERS, *KERNELS, *FORMS, *FILTERS, *TOGETHER)
 
 def real_job(files: Sequence[Path]) -> Job:
     """List the kernels and regions of some real files; each ran on a machine of its own and so starts the time line."""
-    found: list[tuple[Any, ...]] = []
+    selected: list[tuple[Any, ...]] = []
     for path in files:
         with contextlib.closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as connection:
             names = pd.read_sql("SELECT name FROM sqlite_master WHERE type = 'table'", connection)["name"]
@@ -302,11 +302,11 @@ def real_job(files: Sequence[Path]) -> Job:
                 table("event")["category_id"], on="event_id"
             )
             regions["category"] = regions["category_id"].map(strings)
-            found.append((host, int(pid), suffix, kernels, regions))
-    found.sort(key=lambda one: one[:3])
-    starts = [min(kernels["start"].min(), regions["start"].min()) for *_, kernels, regions in found]
+            selected.append((host, int(pid), suffix, kernels, regions))
+    selected.sort(key=lambda one: one[:3])
+    starts = [min(kernels["start"].min(), regions["start"].min()) for *_, kernels, regions in selected]
     events: list[Event] = []
-    for number, (*_, kernels, regions) in enumerate(found):
+    for number, (*_, kernels, regions) in enumerate(selected):
         offset = int(starts[number] - min(starts))
         for row in kernels.itertuples():
             place = (int(row.start) - offset, int(row.end) - offset, offset)
@@ -326,8 +326,8 @@ def windows_of(job: Job) -> list[tuple[Words, Spec]]:
     hot = kernels[kernels["name"] == kernels.groupby("name")["time"].sum().idxmax()]
     fills = kernels[kernels["name"].str.contains("fillBuffer")]
     part = first + round((last - first) * 3 / 10)
-    own = [e for e in job.events if e.rank == 1]
-    middle = min(e.start for e in own) + round((max(e.end for e in own) - min(e.start for e in own)) / 2)
+    of_rank = [e for e in job.events if e.rank == 1]
+    middle = min(e.start for e in of_rank) + round((max(e.end for e in of_rank) - min(e.start for e in of_rank)) / 2)
     return [
         ((), Spec()),
         (("--start", "30%", "--clip"), Spec(part, clip=True)),

@@ -49,8 +49,8 @@ class Stamp:
 
     def _times(self, t: TemplateColumns, batch: StepBatch) -> tuple[Ints, Ints]:
         start, end = (_resolve(points, batch) for points in (t.start, t.end))
-        kept = 1.0 - t.jitter * self._random.random(start.shape)
-        end = start + np.ceil((end - start) * kept).astype(np.int64)
+        share = 1.0 - t.jitter * self._random.random(start.shape)
+        end = start + np.ceil((end - start) * share).astype(np.int64)
         return self._clock.local(start), self._clock.local(end)
 
     def _events(self, t: TemplateColumns, batch: StepBatch) -> Events:

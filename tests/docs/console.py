@@ -23,12 +23,12 @@ class Step:
 
 def steps(page: Path) -> list[Step]:
     """Return the commands of a page in order."""
-    found = []
+    steps = []
     for block in _BLOCK.findall(page.read_text(encoding="utf-8")):
         for piece in re.split(r"^\$ ", block, flags=re.M)[1:]:
             command, _, shown = piece.partition("\n")
-            found.append(Step(command, shown))
-    return found
+            steps.append(Step(command, shown))
+    return steps
 
 
 def run(command: str, folder: Path) -> str:

@@ -129,17 +129,17 @@ class Grammar:
         a, b = self.alias(), self.alias()
         side = self.pick("JOIN", "INNER JOIN", "LEFT JOIN", "LEFT OUTER JOIN")
         if self.chance(50):
-            one, column, two = self.pick(*FOREIGN)
+            left, column, right = self.pick(*FOREIGN)
             on = [f"{a}.guid = {b}.guid", f"{b}.id = {a}.{column}"]
         else:
-            one, two = self.pick(*LINKED), self.pick(*LINKED)
+            left, right = self.pick(*LINKED), self.pick(*LINKED)
             key = self.pick("guid", "guid", "rank")
             on = [f"{b}.{key} {self.pick('=', '==')} {a}.{key}", f"{a}.stack_id = {b}.stack_id"]
         if self.chance(30):
             on.reverse()
-        text = f"{one} {a} {side} {two} {b} ON {' AND '.join(on)}"
-        columns = [f"{n}.{q(c)}" for n, name in ((a, one), (b, two)) for c in self.known[name]]
-        if one == "rocpd_metadata":
+        text = f"{left} {a} {side} {right} {b} ON {' AND '.join(on)}"
+        columns = [f"{n}.{q(c)}" for n, name in ((a, left), (b, right)) for c in self.known[name]]
+        if left == "rocpd_metadata":
             return From(text, columns)
         return From(text, columns, (f"{a}.guid", f"{a}.id", f"{b}.guid", f"{b}.id"), (f"{a}.guid", f"{b}.guid"))
 
@@ -160,13 +160,13 @@ class Grammar:
     def join_with_gathered(self, depth: int) -> From:
         """A relation beside a small summary of another."""
         a, b = self.alias(), self.alias()
-        one = self.pick(*EVENTS)
+        left = self.pick(*EVENTS)
         call = self.pick("count(*)", "sum(duration)", "min(duration)")
         inner = f"SELECT name, {call} AS n FROM {self.pick(*EVENTS)} GROUP BY name"
         side = self.pick("JOIN", "LEFT JOIN", "CROSS JOIN")
         on = f"{b}.name {self.pick('=', 'IS')} {a}.name" + ("" if self.chance(70) else f" AND {b}.n > 1")
-        columns = [*(f"{a}.{q(c)}" for c in self.known[one]), f"{b}.name", f"{b}.n"]
-        return From(f"{one} {a} {side} ({inner}) {b} ON {on}", columns, (), (f"{a}.guid",))
+        columns = [*(f"{a}.{q(c)}" for c in self.known[left]), f"{b}.name", f"{b}.n"]
+        return From(f"{left} {a} {side} ({inner}) {b} ON {on}", columns, (), (f"{a}.guid",))
 
     def subquery(self, depth: int) -> From:
         """A SELECT in the FROM, or in a WITH."""
@@ -246,10 +246,10 @@ class Grammar:
 
     def comparable(self, column: str) -> str:
         """A literal that may be equal to a value of the column: a value that it has, or its text, or its number."""
-        found = self.values.get(column.split(".")[-1].strip('"').lower(), ())
-        if not found or self.chance(40):
+        known_values = self.values.get(column.split(".")[-1].strip('"').lower(), ())
+        if not known_values or self.chance(40):
             return self.literal()
-        value = self.pick(*found)
+        value = self.pick(*known_values)
         text = str(value).replace("'", "''")
         return str(self.pick(f"'{text}'", text if isinstance(value, (int, float)) else f"'{text}'"))
 
@@ -258,14 +258,14 @@ class Grammar:
         kind = self.draw(st.integers(0, 19)) if depth else 0
         if kind < 9:
             return str(column)
-        one = self.scalar(source, depth - 1)
+        left = self.scalar(source, depth - 1)
         return str(self.pick(
-            f"({one} {self.pick('+', '-', '*', '/', '%')} {self.literal()})",
+            f"({left} {self.pick('+', '-', '*', '/', '%')} {self.literal()})",
             f"{column} + {self.literal()}",
             f"{column} / 1000",
             f"({column} || {self.pick(*source.columns)})",
-            f"coalesce({one}, {self.literal()})",
-            f"CASE WHEN {self.predicate(source, depth - 1)} THEN {one} ELSE {self.literal()} END",
+            f"coalesce({left}, {self.literal()})",
+            f"CASE WHEN {self.predicate(source, depth - 1)} THEN {left} ELSE {self.literal()} END",
             f"CASE {column} WHEN {self.comparable(column)} THEN {self.literal()} END",
             f"CAST({column} AS {self.pick('INTEGER', 'TEXT', 'REAL', 'NUMERIC')})",
             f"length({column})",
@@ -283,8 +283,8 @@ class Grammar:
         column = self.pick(*source.columns)
         kind = self.draw(st.integers(0, 9)) if depth else 0
         if kind >= 6:
-            one, two = self.predicate(source, depth - 1), self.predicate(source, depth - 1)
-            return str(self.pick(f"{one} AND {two}", f"({one} OR {two})", f"NOT ({one})", f"{one} OR {two}"))
+            left, right = self.predicate(source, depth - 1), self.predicate(source, depth - 1)
+            return str(self.pick(f"{left} AND {right}", f"({left} OR {right})", f"NOT ({left})", f"{left} OR {right}"))
         return str(self.pick(
             f"{column} {self.pick(*COMPARED)} {self.comparable(column)}",
             f"{self.comparable(column)} {self.pick('=', '<', '>')} {column}",

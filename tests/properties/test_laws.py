@@ -72,8 +72,8 @@ def rows(session: rocpd.Session, relation: str) -> Counter[Any]:
 
 def summaries(session: rocpd.Session) -> list[tuple[Any, ...]]:
     """All summary tables, by rank and domain too."""
-    found = summarize(session, SummaryOptions(by_rank=True, domains=True))
-    return [(table.name, table.columns, table.fetchall()) for table in found]
+    tables = summarize(session, SummaryOptions(by_rank=True, domains=True))
+    return [(table.name, table.columns, table.fetchall()) for table in tables]
 
 
 @LAWS
@@ -112,19 +112,19 @@ def test_merging_keeps_every_row_of_every_table_and_merging_again_too(files: tup
             merge(session, once)
         with rocpd.connect(once) as session:
             merge(session, twice)
-        with rocpd.connect(files) as parts, rocpd.connect(twice) as whole:
+        with rocpd.connect(files) as parts, rocpd.connect(twice) as complete:
             for name in parts.tables:
-                assert rows(whole, name) == rows(parts, name), name
+                assert rows(complete, name) == rows(parts, name), name
 
 
 @LAWS
 @given(JOBS)
 def test_a_window_of_the_whole_is_no_window(files: tuple[Path, ...]) -> None:
     with rocpd.connect(files) as session:
-        whole = session.time_range
-        assert whole
+        complete = session.time_range
+        assert complete
         expected = {name: rows(session, name) for name in session.tables}
-    for window in (rocpd.Window("0%", "100%"), rocpd.Window(whole[0], whole[1]), rocpd.Window("+0ns", "-0ns")):
+    for window in (rocpd.Window("0%", "100%"), rocpd.Window(complete[0], complete[1]), rocpd.Window("+0ns", "-0ns")):
         with rocpd.connect(files, window=window) as session:
             assert session.window is None
             assert {name: rows(session, name) for name in session.tables} == expected
@@ -144,23 +144,25 @@ def test_adjoining_windows_add_up(files: tuple[Path, ...], percent: int) -> None
             with rocpd.connect(files, window=window) as session:
                 halves[side, inclusive] = rows(session, name)
         with rocpd.connect(files) as session:
-            whole = rows(session, name)
+            complete = rows(session, name)
             edge = _edge(session, percent)
             columns = session.sql(f"SELECT * FROM {name} LIMIT 0").columns
         before, after = halves["before", inclusive], halves["after", inclusive]
-        crossing = Counter({row: n for row, n in whole.items() if _crosses(dict(zip(columns, row, strict=True)), edge)})
+        crossing = Counter(
+            {row: n for row, n in complete.items() if _crosses(dict(zip(columns, row, strict=True)), edge)}
+        )
         if inclusive:
-            assert before | after == whole, name
+            assert before | after == complete, name
             assert before & after == crossing, name
         else:
-            assert before + after == whole - crossing, name
+            assert before + after == complete - crossing, name
 
 
 def _edge(session: rocpd.Session, percent: int) -> dict[int, int]:
     """The border in each rank's own clock [ns]."""
-    whole = session.time_range
-    assert whole
-    at = whole[0] + round((whole[1] - whole[0]) * percent / 100)
+    complete = session.time_range
+    assert complete
+    at = complete[0] + round((complete[1] - complete[0]) * percent / 100)
     offsets = session.alignment.offsets
     return {rank.number: at - offsets.get(rank.number, 0) for rank in session.ranks}
 
@@ -175,8 +177,8 @@ def _crosses(row: dict[str, Any], edge: dict[int, int]) -> bool:
 def test_summaries_of_a_window_count_the_rows_of_the_window(files: tuple[Path, ...], percent: int) -> None:
     with rocpd.connect(files, window=rocpd.Window(start=f"{percent}%")) as session:
         counts = session.sql("SELECT count(*) FROM kernels").fetchall()[0][0]
-        found = {table.name: table for table in summarize(session)}
-        summed = sum(row[1] for row in found["kernels_summary"]) if "kernels_summary" in found else 0
+        tables = {table.name: table for table in summarize(session)}
+        summed = sum(row[1] for row in tables["kernels_summary"]) if "kernels_summary" in tables else 0
         assert summed == counts
 
 

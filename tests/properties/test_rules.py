@@ -87,7 +87,7 @@ class Rank:
 
     def flows(self) -> set[Flow]:
         """Which call launched what: of the shown ones with its stack id the innermost."""
-        found = set()
+        links = set()
         for operation in self.work:
             known = [
                 (call.start, -call.start - call.duration, row, call.name)
@@ -95,8 +95,8 @@ class Rank:
                 if call.start > 0 and call.stack == operation.stack > 0
             ]
             if known and operation.start > 0:
-                found.add((max(known)[-1], operation.name))
-        return found
+                links.add((max(known)[-1], operation.name))
+        return links
 
     def write(self, folder: Path) -> rocpd.Session:
         """Write the rank and open it."""
@@ -119,10 +119,10 @@ def events(name: str, agents: int, damaged: bool) -> st.SearchStrategy[tuple[Eve
     length: st.SearchStrategy[int | None] = st.integers(0, 8)
     if damaged:
         start, length = start | st.just(0), length | st.sampled_from((-1, None))
-    one = st.tuples(
+    call = st.tuples(
         start, length, st.integers(0, 3), st.tuples(*[st.sampled_from((CPU, GPU, GPU2, UNKNOWN, None))] * agents)
     )
-    return st.lists(one, min_size=1, max_size=6).map(
+    return st.lists(call, min_size=1, max_size=6).map(
         lambda drawn: tuple(
             Event(f"{name}{i}", start, None if length is None else start + length, stack, where)
             for i, (start, length, stack, where) in enumerate(drawn)
@@ -160,10 +160,10 @@ def launched(session: rocpd.Session) -> dict[str, int]:
 def gpu_of_calls(session: rocpd.Session) -> Counter[str]:
     """Give the time that calls launched themselves by `calls` [ns], where there is some."""
     try:
-        found = cells(session, "calls", "name gpu_self_ns")
+        links = cells(session, "calls", "name gpu_self_ns")
     except RocpdError:
         return Counter()
-    return +sum((Counter({name: time}) for name, time in found), Counter())
+    return +sum((Counter({name: time}) for name, time in links), Counter())
 
 
 NESTED = Rank(

@@ -101,14 +101,14 @@ def test_splitting_a_job_changes_no_row(split: Split) -> None:
 def test_equal_ranks_stay_apart_and_double_nothing(tmp_path: Path) -> None:
     """Two ranks that differ in nothing but their GUID."""
     steps: Steps = [("k", "gemm", 10, 30, GPU), ("r", "relu", 5, 50, GPU), ("c", "in", 1, 2, GPU), ("a", "", 1, 3, GPU)]
-    one, two = (build(n, steps, "3.0.3", False).write(tmp_path / f"{n}.db") for n in (0, 1))
-    (alone, _), (both, ranks) = everything([one]), everything([one, two])
+    first, second = (build(n, steps, "3.0.3", False).write(tmp_path / f"{n}.db") for n in (0, 1))
+    (alone, _), (both, ranks) = everything([first]), everything([first, second])
     assert [number for number, _ in ranks] == [0, 1]
     for name in ("kernels", "regions", "memory_copies", "memory_allocations", "threads", "processes", "region_args"):
         assert both[name].total() == 2 * alone[name].total() > 0, name
     # busy ends with rank and hostname.
     assert both["busy"] == alone["busy"] + Counter({(*row[:-2], 1, row[-1]): n for row, n in alone["busy"].items()})
-    with rocpd.connect([one, two]) as session:
+    with rocpd.connect([first, second]) as session:
         by_rank = """
             SELECT p.rank, p.pid, t.tid, k.name, count(*), sum(k.duration) FROM kernels k
             JOIN processes p USING (guid) JOIN threads t ON t.guid = k.guid AND t.tid = k.tid GROUP BY p.rank"""

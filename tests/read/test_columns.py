@@ -140,10 +140,10 @@ def test_ids_that_are_no_key(tmp_path: Path, size: int) -> None:
 def test_a_window_holds(tmp_path: Path, size: int) -> None:
     path = _trace(9).write(tmp_path / "a.db")
     with rocpd.connect([path], window=rocpd.Window("+2ns", "+4ns")) as session:
-        found = list(pieces(session.reader(0), KERNELS, size=size))
+        parts = list(pieces(session.reader(0), KERNELS, size=size))
         wanted = session.execute("SELECT count(*) FROM rocpd_kernel_dispatch").fetchall()[0][0]
-    assert 0 < sum(piece.count for piece in found) == wanted < 9
-    assert max(piece.count for piece in found) <= size
+    assert 0 < sum(piece.count for piece in parts) == wanted < 9
+    assert max(piece.count for piece in parts) <= size
 
 
 def test_batches_have_equally_many_rows() -> None:

@@ -65,8 +65,8 @@ def test_sixteen_days_are_laid_on_one_time_line(together: rocpd.Session) -> None
 @pytest.mark.parametrize("name", STORED)
 def test_each_view_equals_the_stored_one(name: str, real_files: tuple[Path, ...], before: State) -> None:
     for path in real_files:
-        with rocpd.connect(path) as session, stored(path) as own:
-            assert multiset(session.sql(select(name))) == multiset(own.execute(select(name))), path.name
+        with rocpd.connect(path) as session, stored(path) as raw:
+            assert multiset(session.sql(select(name))) == multiset(raw.execute(select(name))), path.name
     assert state_of(real_files[0].parent) == before
 
 
@@ -75,28 +75,28 @@ def test_averages_are_the_stored_ones_with_their_fraction(name: str, real_files:
     """The stored views divide whole nanoseconds; ours keep the fraction."""
     sql = f"SELECT name, average, total_calls FROM {name}"
     for path in real_files:
-        with rocpd.connect(path) as session, stored(path) as own:
-            ours, theirs = ({row[0]: row[1:] for row in rows} for rows in (session.sql(sql), own.execute(sql)))
-        assert ours.keys() == theirs.keys()
+        with rocpd.connect(path) as session, stored(path) as raw:
+            ours, stored_rows = ({row[0]: row[1:] for row in rows} for rows in (session.sql(sql), raw.execute(sql)))
+        assert ours.keys() == stored_rows.keys()
         for key, (average, calls) in ours.items():
-            assert average - theirs[key][0] == pytest.approx(0, abs=0.001), key
-            assert average >= theirs[key][0] - 1e-9
-            assert calls == theirs[key][1]
+            assert average - stored_rows[key][0] == pytest.approx(0, abs=0.001), key
+            assert average >= stored_rows[key][0] - 1e-9
+            assert calls == stored_rows[key][1]
 
 
 @pytest.mark.parametrize("name", [name for name in STORED if name not in AGGREGATES])
 def test_together_they_hold_what_each_holds(name: str, together: rocpd.Session, real_files: tuple[Path, ...]) -> None:
     expected: Rows = Counter()
     for path in real_files:
-        with stored(path) as own:
-            expected += multiset(own.execute(select(name)))
+        with stored(path) as raw:
+            expected += multiset(raw.execute(select(name)))
     assert multiset(together.sql(select(name))) == expected
 
 
 def test_busy_together_is_that_of_each(together: rocpd.Session, real_files: tuple[Path, ...]) -> None:
     expected: Rows = Counter()
     for path in real_files:
-        with stored(path) as own:
-            expected += multiset(own.execute(select("busy")))
+        with stored(path) as raw:
+            expected += multiset(raw.execute(select("busy")))
     assert expected.total() == 12
     assert multiset(together.sql(select("busy"))) == expected

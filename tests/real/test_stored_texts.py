@@ -55,29 +55,29 @@ def with_texts_of(real: Path, path: Path, trace: TraceBuilder, version: str) -> 
 def test_stored_texts_agree_with_ours_on_everything(version: str, real_files: tuple[Path, ...], tmp_path: Path) -> None:
     theirs = with_texts_of(real_files[0], tmp_path / "theirs.db", everything(), version)
     ours = everything().write(tmp_path / "ours.db", version)
-    with rocpd.connect(ours) as session, stored(theirs) as own, stored(ours) as mine:
+    with rocpd.connect(ours) as session, stored(theirs) as amds, stored(ours) as written:
         for name in STORED:
             # A counter value of a sample has no dispatch: the stored view drops it, ours keeps it.
             where = " WHERE dispatch_id IS NOT NULL" if name == "pmc_events" else ""
-            expected = multiset(own.execute(select(name)))
+            expected = multiset(amds.execute(select(name)))
             assert expected, f"{name}: nothing to compare"
             assert multiset(session.sql(select(name) + where)) == expected, name
-            assert multiset(mine.execute(select(name) + where)) == expected, f"{name} as our writer stores it"
+            assert multiset(written.execute(select(name) + where)) == expected, f"{name} as our writer stores it"
 
 
 def test_the_average_differs_by_its_fraction(real_files: tuple[Path, ...], tmp_path: Path) -> None:
     trace = TraceBuilder().kernel("gemm", 0, 1).kernel("gemm", 0, 2)
     theirs = with_texts_of(real_files[0], tmp_path / "theirs.db", trace, "3.0.0")
-    with rocpd.connect(theirs) as session, stored(theirs) as own:
+    with rocpd.connect(theirs) as session, stored(theirs) as amds:
         for name in ("top", "top_kernels"):
-            assert own.execute(f"SELECT average FROM {name}").fetchall() == [(0.001,)]
+            assert amds.execute(f"SELECT average FROM {name}").fetchall() == [(0.001,)]
             assert session.sql(f"SELECT average FROM {name}").fetchall() == [(0.0015,)]
 
 
 def test_counter_values_of_samples_are_kept(tmp_path: Path) -> None:
     with rocpd.connect(everything().write(tmp_path / "a.db")) as session:
-        kept = "SELECT count(*), count(dispatch_id) FROM pmc_events"
-        assert session.sql(kept).fetchall() == [(24, 18)]
+        counts = "SELECT count(*), count(dispatch_id) FROM pmc_events"
+        assert session.sql(counts).fetchall() == [(24, 18)]
 
 
 def test_a_file_with_foreign_views_answers_with_ours(real_files: tuple[Path, ...], tmp_path: Path) -> None:
@@ -89,5 +89,5 @@ def test_a_file_with_foreign_views_answers_with_ours(real_files: tuple[Path, ...
 
 
 def stored_count(path: Path, name: str) -> int:
-    with stored(path) as own:
-        return len(own.execute(f"SELECT * FROM {name}").fetchall())
+    with stored(path) as amds:
+        return len(amds.execute(f"SELECT * FROM {name}").fetchall())

@@ -33,5 +33,5 @@ def test_sql_and_numpy_agree(to: int | None, source: int | None) -> None:
         assert connection.execute(f"SELECT {gpus} {copy}", (to, source)).fetchall() == [(agent(to, source),)]
     connection.close()
     reached, left = (np.array([NULL if end is None else end]) for end in (to, source))
-    [found] = copy_agents(reached, left, [GPU, GPU2]).tolist()
-    assert (None if found == NULL else found) == agent(to, source)
+    [chosen] = copy_agents(reached, left, [GPU, GPU2]).tolist()
+    assert (None if chosen == NULL else chosen) == agent(to, source)

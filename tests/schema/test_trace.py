@@ -301,3 +301,39 @@ def test_an_id_is_description_enough(info: type[Info], tmp_path: Path) -> None:
     with writing(tmp_path / "a.db") as trace:
         assert trace.register(info(5)) == 5
     check_whole(tmp_path / "a.db")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kernel_id": ["gemm"]}, "KernelDispatches: kernel_id is 'gemm' in row 0, not of type int"),
+        ({"stream_id": [0, "s1"]}, "KernelDispatches: stream_id is 's1' in row 1, not of type int"),
+        ({"start": [1.5, 2]}, "KernelDispatches: start is 1.5 in row 0, not of type int"),
+        ({"start": np.array([1.5, 2.0])}, "KernelDispatches: start is 1.5 in row 0, not of type int"),
+        ({"start": pa.array([1, 2.5])}, "KernelDispatches: start is 1.0 in row 0, not of type int"),
+        ({"end": "x"}, "KernelDispatches: end is 'x' in row 0, not of type int"),
+        ({"region_name": [None, 2.5]}, "KernelDispatches: region_name is 2.5 in row 1, not of type str or int"),
+        ({"extdata": 5}, "KernelDispatches: extdata is 5 in row 0, not of type str"),
+        ({"agent_id": None}, "KernelDispatches: agent_id is missing in row 0"),
+        ({"agent_id": [1, None]}, "KernelDispatches: agent_id is missing in row 1"),
+        ({"end": [2, 1 << 63]}, "KernelDispatches: end is 9223372036854775808 in row 1"),
+        ({"id": [3, 3]}, "KernelDispatches: UNIQUE constraint failed"),
+        ({"event": Events("x", message=["a", 2.5])}, "Events: message is 2.5 in row 1, not of type str or int"),  # type: ignore[list-item]
+        ({"event": Events(stack_id=[1, "a"])}, "Events: stack_id is 'a' in row 1, not of type int"),  # type: ignore[list-item]
+    ],
+)
+def test_what_a_table_does_not_take_is_named(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    good: dict[str, Any] = {"start": [1, 2], "end": [2, 3], "agent_id": 1, "kernel_id": 1}
+    with pytest.raises(UsageError) as error, writing(tmp_path / "a.db") as trace:
+        trace.write(KernelDispatches(**{**good, **change}))
+    assert str(error.value).startswith(message)
+
+
+def test_descriptions_are_checked_too(tmp_path: Path) -> None:
+    with (
+        pytest.raises(UsageError, match="AgentInfo: absolute_index is 'x' in row 0"),
+        writing(tmp_path / "a.db") as trace,
+    ):
+        trace.register(AgentInfo(1, absolute_index="x"))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="AgentInfo: CHECK constraint failed"), writing(tmp_path / "a.db") as trace:
+        trace.register(AgentInfo(1, type="TPU"))

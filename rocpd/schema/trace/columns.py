@@ -6,6 +6,7 @@ a whole column is expected leaves it to the table: NULL, or the default that the
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     """Texts, or their ids as `TraceWriter.string` returned them."""
 
 
+_TYPES: Mapping[str, type] = {"i": int, "u": int, "f": float, "U": str}
+"""Kind of a numpy array -> type of its values."""
+
+
 def plain(column: Any) -> Any:
     """Return a column without numpy: a sequence of Python values, or one value for all rows.
 
@@ -32,6 +37,37 @@ def plain(column: Any) -> Any:
         column = column.astype("int64")
     tolist = getattr(column, "tolist", None)
     return column if tolist is None else tolist()
+
+
+def check_types(column: Any, allowed: tuple[type, ...], what: str) -> None:
+    """Refuse values of other types than a column takes; None always passes.
+
+    Arrays say once what they hold; other sequences are looked through.
+
+    Args:
+        column: as it was given.
+        allowed: types of its values.
+        what: class and field, for the message.
+
+    Raises:
+        UsageError: such a value; it names the row.
+
+    >>> check_types([1, None, 1.5], (int,), "Regions: start")
+    Traceback (most recent call last):
+    rocpd.errors.UsageError: Regions: start is 1.5 in row 2, not of type int
+    """
+    held = _TYPES.get(getattr(getattr(column, "dtype", None), "kind", ""))
+    if held is not None and issubclass(held, allowed):
+        return
+    values = plain(column)
+    if is_single(values):
+        values = (values,)
+    if all(map(isinstance, values, itertools.repeat((*allowed, type(None))))):
+        return
+    for row, value in enumerate(values):
+        if value is not None and not isinstance(value, allowed):
+            names = " or ".join(kind.__name__ for kind in allowed)
+            raise UsageError(f"{what} is {value!r} in row {row}, not of type {names}")
 
 
 def is_single(value: object) -> bool:

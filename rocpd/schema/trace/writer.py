@@ -9,11 +9,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from types import NoneType
 from typing import Any, Protocol, TypeAlias
 
+import apsw
+
 from rocpd.errors import UsageError
-from rocpd.schema.load import table
-from rocpd.schema.trace.columns import count_rows, is_single, plain, values_of
+from rocpd.schema.load import Kind, table
+from rocpd.schema.trace.columns import check_types, count_rows, is_single, plain, values_of
 from rocpd.schema.trace.events import Arguments, Batch, CounterValues, Events, KernelDispatches, message_json
 from rocpd.schema.trace.infos import REFERENCES, Info, NodeInfo, ProcessInfo
 
@@ -102,16 +105,17 @@ class TraceWriter:
         if chosen not in known:
             known.add(chosen)
             self._same[info] = chosen
-            self.insert(self._lowered(info.TABLE, _filled(info.described(chosen)), 1))
+            self._insert_described(info, self._lowered(info, _filled(info.described(chosen)), 1))
         return chosen
 
     def write(self, rows: Described) -> TableRows:
         """Write rows and their events; return them as they were stored, with their ids.
 
         Raises:
-            UsageError: columns of different lengths, or a table that the schema version of the file lacks.
+            UsageError: columns of different lengths, values of other types than the table declares or that it does not
+                take, or a table that the schema version of the file lacks.
         """
-        return self.insert(self.prepare(rows))
+        return self._insert_described(rows, self.prepare(rows))
 
     def prepare(self, rows: Described) -> TableRows:
         """Return rows ready for `insert`, after writing their events and what they refer to.
@@ -120,7 +124,7 @@ class TraceWriter:
         """
         filled = _filled(rows)
         count = count_rows(filled, type(rows).__name__)
-        prepared = self._lowered(rows.TABLE, filled, count)
+        prepared = self._lowered(rows, filled, count)
         if isinstance(rows, Batch) and rows.event is not None:
             prepared = prepared.with_columns({"event_id": self._event_ids(rows, count)})
         if isinstance(rows, KernelDispatches) and rows.dispatch_id is None:
@@ -144,10 +148,18 @@ class TraceWriter:
             return values_of(plain(rows.event), count)
         filled = _filled(events)
         count_rows({"rows": range(count), **filled}, f"events of {type(rows).__name__}")
-        return self.insert(self._lowered(events.TABLE, filled, count)).ids
+        return self._insert_described(events, self._lowered(events, filled, count)).ids
 
-    def _lowered(self, base: str, filled: Mapping[str, Any], count: int) -> TableRows:
+    def _insert_described(self, described: Described | Info, rows: TableRows) -> TableRows:
+        """Insert rows; what SQLite refuses is said in the words of the class that describes them."""
+        try:
+            return self.insert(rows)
+        except (apsw.ConstraintError, OverflowError) as error:
+            raise _refusal(type(described).__name__, rows, error) from error
+
+    def _lowered(self, described: Described | Info, filled: Mapping[str, Any], count: int) -> TableRows:
         """Return described rows in the columns that the table has in this file."""
+        base = described.TABLE
         if not self.holds(base):
             raise UsageError(f"{base}: not a table of this file's schema version", "write a later version")
         here = self._sink.tables[base]
@@ -156,14 +168,18 @@ class TraceWriter:
             if name == "id" and column is None:
                 columns["id"] = self._take(base, count)
                 continue
-            target, value = self._translated(base, name, column)
+            try:
+                target, value = self._translated(base, name, column)
+            except TypeError:
+                check_types(column, (str, int), f"{type(described).__name__}: {name}")
+                raise
             if target in here and value is not None:
                 columns[target] = values_of(value, count)
         return TableRows(base, columns)
 
     def _translated(self, base: str, name: str, column: Any) -> tuple[str, Any]:
         """Return the column that a field goes to and what goes there: texts become ids, messages JSON."""
-        if name in _columns_of(base) or name in self._common:
+        if name in _kinds_of(base) or name in self._common:
             info = REFERENCES.get(name)
             if info is not None and base != info.TABLE:
                 self._register_unknown(info, column)
@@ -201,6 +217,8 @@ class _Strings(dict[Any, Any]):
         self._last = 0
 
     def __missing__(self, text: str | int) -> int:
+        if not isinstance(text, (str, int)):
+            raise TypeError(text)
         if isinstance(text, str):
             self._last += 1
             self.new.append((self._last, text))
@@ -210,9 +228,32 @@ class _Strings(dict[Any, Any]):
 
 
 def _filled(rows: Described | Info) -> dict[str, Any]:
-    """Return the fields that hold something, without numpy; events are written apart."""
-    named = {f.name: plain(getattr(rows, f.name)) for f in fields(rows) if f.name != "event"}
-    return {name: column for name, column in named.items() if column is not None}
+    """Return the fields that hold something, without numpy; events are written apart.
+
+    Raises:
+        UsageError: a value of another type than the table declares.
+    """
+    named = {f.name: getattr(rows, f.name) for f in fields(rows) if f.name != "event"}
+    filled = {name: column for name, column in named.items() if column is not None}
+    kinds = _kinds_of(rows.TABLE)
+    for name, column in filled.items():
+        if name in kinds:
+            check_types(column, _TYPES[kinds[name]], f"{type(rows).__name__}: {name}")
+    return {name: plain(column) for name, column in filled.items()}
+
+
+def _refusal(what: str, rows: TableRows, error: Exception) -> UsageError:
+    """Return the error for rows that SQLite refuses; it names the first NULL, or number beyond 64 bits."""
+    _, is_null, column = str(error).partition("NOT NULL constraint failed: ")
+    column = column.rpartition(".")[2]
+    if is_null:
+        row = next((row for row, value in enumerate(rows.columns.get(column, ())) if value is None), 0)
+        return UsageError(f"{what}: {column} is missing in row {row}", "the table demands a value")
+    for name, values in rows.columns.items():
+        for row, value in enumerate(values):
+            if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+                return UsageError(f"{what}: {name} is {value} in row {row}", "SQLite's integers have 64 bits")
+    return UsageError(f"{what}: {error}")
 
 
 def _mapped(change: Any, column: Any) -> Any:
@@ -221,9 +262,19 @@ def _mapped(change: Any, column: Any) -> Any:
 
 @functools.lru_cache(4096)
 def _extdata_of(message: str | None) -> str:
+    if not isinstance(message, (str, NoneType)):
+        raise TypeError(message)
     return "{}" if message is None else message_json(message)
 
 
 @functools.cache
-def _columns_of(base: str) -> frozenset[str]:
-    return frozenset(column.name for column in table(base).columns)
+def _kinds_of(base: str) -> Mapping[str, Kind]:
+    return {column.name: column.kind for column in table(base).columns}
+
+
+_TYPES: Mapping[Kind, tuple[type, ...]] = {
+    Kind.INTEGER: (int,),
+    Kind.REAL: (float, int),
+    Kind.TEXT: (str,),
+    Kind.JSON: (str,),
+}

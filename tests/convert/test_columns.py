@@ -155,8 +155,11 @@ def test_an_existing_folder_is_kept_without_force(open_job: OpenJob, tmp_path: P
 
     with pytest.raises(rocpd.OutputError, match="out_parquet: exists"):
         FORMATS["parquet"].write(session, ConvertOptions(tmp_path))
+    with pytest.raises(rocpd.OutputError, match="holds mine, which rocpd did not write"):
+        FORMATS["parquet"].write(session, ConvertOptions(tmp_path, force=True))
     assert [p.name for p in (tmp_path / "out_parquet").iterdir()] == ["mine"]
 
+    (tmp_path / "out_parquet" / "mine").unlink()
     FORMATS["parquet"].write(session, ConvertOptions(tmp_path, force=True))
     assert "kernels" in [p.name for p in (tmp_path / "out_parquet").iterdir()]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["job0", "out_parquet"]

@@ -9,14 +9,11 @@ import os
 import re
 from collections.abc import Callable, Sequence
 
-from rocpd.summary.registry import REGION_DOMAINS
-from rocpd.trace.categories import normalized
-
 _INPUT = ("-i", "--input")
 _FORMAT = ("-f", "--format", "--output-format")
-_DOMAINS = frozenset((*REGION_DOMAINS, "NONE"))
 
 NO_EFFECT = {
+    "--automerge-limit": 1,
     "--perfetto-backend": 1,
     "--perfetto-buffer-fill-policy": 1,
     "--perfetto-buffer-size": 1,
@@ -24,7 +21,8 @@ NO_EFFECT = {
     "--no-annotate-kfd": 0,
     "--template-path": 1,
 }
-"""Options of AMD's command line that mean nothing here (no ring buffer, no templates); how many values each takes."""
+"""Options of AMD's command line that mean nothing here, where files are not merged before they are read and there is no
+ring buffer and no template; how many values each takes."""
 
 
 def drop_no_effect(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -53,8 +51,7 @@ def drop_no_effect(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 def rewrite(arguments: Sequence[str]) -> list[str]:
     """Repeat an option for each of its values: `-i a b` becomes `-i a -i b`.
 
-    `-i` takes values up to the next option, `--region-categories` known names, `-f` of `convert` bare words that are
-    not files.
+    `-i` takes values up to the next option, `--region-categories` and `-f` of `convert` bare words but files.
 
     >>> rewrite(["convert", "-f", "csv", "pftrace", "a.db"])
     ['convert', '-f', 'csv', '-f', 'pftrace', 'a.db']
@@ -68,10 +65,8 @@ def rewrite(arguments: Sequence[str]) -> list[str]:
             return [*result, word, *words]
         if word in _INPUT:
             result += _repeated(word, words, lambda _: True)
-        elif word in _FORMAT and command == "convert":
+        elif word == "--region-categories" or (word in _FORMAT and command == "convert"):
             result += _repeated(word, words, _is_name)
-        elif word == "--region-categories":
-            result += _repeated(word, words, lambda name: normalized(name) in _DOMAINS and _is_name(name))
         else:
             result.append(word)
     return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -20,47 +21,57 @@ class PackageOptions:
     HEADING: ClassVar = Heading.OUTPUT
 
     folder: Annotated[
-        Path,
+        Path | None,
         Option(
-            "The package; .rpdb is added.",
+            "The package; .rpdb is added. Without it ./index.yaml is written, with --copy or -c job.rpdb.",
             "NAME.rpdb",
             ("-o", "-d", "--output-path"),
             hidden_flags=("--output-file",),
         ),
-    ] = Path("job.rpdb")
-    copy: Annotated[bool, Option("Copy the files into the package.")] = False
+    ] = None
+    copy: Annotated[bool, Option("Copy the files into the package, with --consolidate too.")] = False
     consolidate: Annotated[
         bool, Option("Move the files into the package; needs --yes.", flags=("-c", "--consolidate"))
     ] = False
     yes: Annotated[bool, Option("Confirm that the raw files may be moved.")] = False
-    force: Annotated[bool, Option("Replace an existing package.")] = False
+    force: Annotated[bool, Option("Replace an existing package or index.")] = False
+
+    @property
+    def target(self) -> Path:
+        """The package, or the index if that is all."""
+        if self.folder is None:
+            return Path("job.rpdb" if self.copy or self.consolidate else "index.yaml")
+        return self.folder if self.folder.suffix == ".rpdb" else self.folder.with_name(self.folder.name + ".rpdb")
 
 
 def package(inputs: Inputs, asked: PackageOptions) -> None:
     """Put the files of a job under one name.
 
     A package is a folder with an index, which every command takes as input. Every file that it lists was opened and is
-    a database of the job. Without --copy or --consolidate the files stay where they are.
+    a database of the job. Without --copy or --consolidate the files stay where they are; without -d only the index is
+    written, into the working folder.
 
     Examples:
+        rocpd package node*/*_results.db
         rocpd package node*/*_results.db -d job.rpdb
         rocpd package results/ -d job.rpdb --copy
         rocpd summary job.rpdb
     """
-    from rocpd.federate.package import FilePlacement
+    from rocpd.federate.package import INDEX, FilePlacement, write_index
     from rocpd.federate.package import package as write_package
 
-    if asked.copy and asked.consolidate:
-        raise UsageError("--copy and --consolidate contradict each other", "take one of them")
-    if asked.consolidate and not asked.yes:
+    if asked.consolidate and not asked.copy and not asked.yes:
         raise UsageError("--consolidate moves the raw files into the package", "add --yes to do it, or take --copy")
     placement = FilePlacement.COPY if asked.copy else FilePlacement.MOVE if asked.consolidate else FilePlacement.STAY
-    folder = asked.folder
-    target = folder if folder.suffix == ".rpdb" else folder.with_name(folder.name + ".rpdb")
+    target = asked.target
     with (
         SelectionOptions().connect(inputs, Execution()) as session,
         progress("package", "files") as report,
     ):
-        listed = write_package(session, target, placement, asked.force, report)
+        files: Collection[Path] = (
+            write_index(session, target, asked.force)
+            if target.name == INDEX
+            else write_package(session, target, placement, asked.force, report)
+        )
     how = {FilePlacement.STAY: "", FilePlacement.COPY: " (copied)", FilePlacement.MOVE: " (moved)"}[placement]
-    report_written(target, f"{amount(len(listed), 'file')}{how}, ")
+    report_written(target, f"{amount(len(files), 'file')}{how}, ")

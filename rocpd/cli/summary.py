@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -69,7 +70,8 @@ class SummaryChoice:
     summary_by_rank: Annotated[bool, Option("Without names: also each table by rank.")] = False
     domain_summary: Annotated[bool, Option("Without names: also the time by domain.")] = False
     region_categories: Annotated[
-        tuple[str, ...], Option("Without names: API domains to show, HIP MARKERS …, or NONE.", "NAME...")
+        tuple[str, ...],
+        Option("Without names: domains to show, HIP MARKERS KERNEL …, or NONE: no API domains.", "NAME..."),
     ] = ()
     mangled_kernels: Annotated[bool, Option("Mangled kernel names.")] = False
     truncate_kernels: Annotated[bool, Option("Kernel names without signature and template.")] = False
@@ -98,10 +100,17 @@ class SummaryChoice:
 
     @property
     def amds_options(self) -> SummaryOptions:
-        """What is asked of AMD's tables."""
+        """What is asked of AMD's tables.
+
+        Raises:
+            UsageError: what should be a domain is no name.
+        """
         from rocpd.summary.summarize import SummaryOptions
 
         names = self.region_categories
+        for name in names:
+            if not re.fullmatch(r"[\w-]+", name):
+                raise UsageError(f"--region-categories {name}: not the name of a domain", "such as HIP MARKERS KERNEL")
         regions = [name for name in names if name.upper() != "NONE"] if names else None
         return SummaryOptions(self.summary_by_rank, self.domain_summary, regions, self.kernel_names)
 

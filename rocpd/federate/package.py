@@ -76,6 +76,25 @@ def package(
     return {path: folder / name for path, name in listed.items()}
 
 
+def write_index(session: Federation, path: Path, force: bool = False) -> tuple[Path, ...]:
+    """Write an index alone: the files of a session, which stay where they are.
+
+    Args:
+        session: the job.
+        path: the index, `index.yaml`.
+        force: replace an existing index.
+
+    Returns:
+        the files.
+
+    Raises:
+        OutputError: the index exists, is an input, or cannot be written.
+    """
+    paths = tuple(dict.fromkeys(rank.opening.path for rank in session.ranks))
+    _write_index(path, [_relative(file, path.parent) or _absolute(file) for file in paths], force)
+    return paths
+
+
 def _check_target(folder: Path, force: bool) -> None:
     """Refuse to replace a package with files in it: after a move they are the only copy."""
     names = [path.name for path in folder.iterdir() if path.name not in (INDEX, MANIFEST)] if folder.is_dir() else []
@@ -88,10 +107,18 @@ def _check_target(folder: Path, force: bool) -> None:
 
 def _listed(path: Path, folder: Path) -> Path:
     """Return the index entry of a file that stays: relative if it is beside the package, so that both can be moved."""
-    absolute, parent = Path(os.path.abspath(path)), Path(os.path.abspath(folder.parent))  # noqa: PTH100 (keeps links)
-    if absolute.is_relative_to(parent):
-        return Path("..") / absolute.relative_to(parent)
-    return absolute
+    beside = _relative(path, folder.parent)
+    return Path("..") / beside if beside else _absolute(path)
+
+
+def _relative(path: Path, folder: Path) -> Path | None:
+    """Return the path from a folder to a file somewhere in it, else None."""
+    absolute, parent = _absolute(path), _absolute(folder)
+    return absolute.relative_to(parent) if absolute.is_relative_to(parent) else None
+
+
+def _absolute(path: Path) -> Path:
+    return Path(os.path.abspath(path))  # noqa: PTH100 (keeps links)
 
 
 def _names(openings: Sequence[Opening]) -> list[str]:
@@ -208,11 +235,11 @@ def _beside(path: Path, ending: str) -> Path:
     return path.with_name(path.name + ending)
 
 
-def _write_index(path: Path, files: Sequence[Path]) -> None:
+def _write_index(path: Path, files: Sequence[Path], force: bool = False) -> None:
     import yaml
 
     content = {"rocpd_package_version": "1.0", "path": ".", "files": [str(file) for file in files]}
-    with complete_or_nothing(path) as temporary:
+    with complete_or_nothing(path, force) as temporary:
         text = yaml.safe_dump(
             {"rocprofiler-sdk": {"rocpd": content}}, sort_keys=False, allow_unicode=True, width=10_000
         )

@@ -60,6 +60,7 @@ VIEWS: tuple[str, ...] = (
     "processes",
     "threads",
     "agents",
+    "rocpd_info_agents",
     "queues",
     "streams",
     "code_objects",

@@ -5,7 +5,7 @@ Durations are ns as they are, on the console too.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -36,6 +36,9 @@ FIELDS = (
 BY_RANK = (Field("ProcessID", "", "process id"), Field("Hostname", "", "host name"))
 """Columns in front of a table by rank."""
 
+_GROUPS = {"MEMORY": ("MEMORY_COPIES", "MEMORY_ALLOCATIONS")}
+"""Words of AMD's command line for more than one domain."""
+
 _RANK = Field("Rank", "", "rank number, where process and host do not tell the ranks apart")
 
 
@@ -46,7 +49,8 @@ class SummaryOptions:
     Args:
         by_rank: also one table per rank and name.
         domains: also time by domain.
-        region_categories: region domains to include (`HIP`, `MARKERS` …), None for all.
+        region_categories: domains to include (`HIP`, `MARKERS` …), None for all; kernels and memory (`KERNEL`,
+            `MEMORY_COPY` …) are left out only if one of them is named.
         kernel_names: display names, mangled ones, or bare function names.
     """
 
@@ -74,10 +78,10 @@ def summarize(
     """
     options = options or SummaryOptions()
     domains = _groups_by_domain(Reading(session, Options(kernel_names=options.kernel_names), progress))
-    regions = [name for name in domains if name not in GPU_DOMAINS]
     if options.region_categories is not None:
-        wanted = {normalized(name) for name in options.region_categories}
-        regions = [name for name in regions if name in wanted]
+        shown = _chosen(domains, options.region_categories, session.note)
+        domains = {name: groups for name, groups in domains.items() if name in shown}
+    regions = [name for name in domains if name not in GPU_DOMAINS]
     tables = {
         GPU_DOMAINS.get(domain, f"{domain.lower()}_summary"): domains[domain]
         for domain in (*(name for name in GPU_DOMAINS if name in domains), *regions)
@@ -90,6 +94,18 @@ def summarize(
         yield _table(name, groups)
         if options.by_rank:
             yield _table_by_rank(name, groups, session)
+
+
+def _chosen(domains: Iterable[str], categories: Iterable[str], note: Callable[[str], None]) -> set[str]:
+    """Return the domains that categories name; those of the GPU all, unless one of them is named."""
+    present = set(domains)
+    chosen: set[str] = set()
+    for word in categories:
+        meant = set(_GROUPS.get(word.upper(), (normalized(word),)))
+        if meant.isdisjoint({*present, *GPU_DOMAINS}):
+            note(f"no events of the category {word}")
+        chosen |= meant
+    return chosen if not chosen.isdisjoint(GPU_DOMAINS) else chosen | set(GPU_DOMAINS)
 
 
 def _groups_by_domain(reading: Reading) -> dict[str, list[Group]]:

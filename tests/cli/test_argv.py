@@ -38,6 +38,13 @@ from rocpd.cli.argv import NO_EFFECT, drop_no_effect, rewrite
             ["summary", "--region-categories", "hip", "MARKERS", "a.db"],
             ["summary", "--region-categories", "hip", "--region-categories", "MARKERS", "a.db"],
         ),
+        (
+            ["summary", "--region-categories", "HIP", "KERNEL", "ROCR", "job/"],
+            [
+                "summary", "--region-categories", "HIP", "--region-categories", "KERNEL",
+                "--region-categories", "ROCR", "job/",
+            ],
+        ),
         (["summary", "--region-categories", "NONE", "-i", "a"], ["summary", "--region-categories", "NONE", "-i", "a"]),
         (["query", "-i", "a.db", "select 1", "-f", "csv"], ["query", "-i", "a.db", "-i", "select 1", "-f", "csv"]),
         (["query", "-i", "a", "b", "--query", "select 1"], ["query", "-i", "a", "-i", "b", "--query", "select 1"]),
@@ -55,6 +62,9 @@ def test_rewrite(line: list[str], expected: list[str]) -> None:
 def test_a_file_with_the_name_of_a_format_is_an_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("csv").touch()
+    Path("HIP").mkdir()
+    line = ["summary", "--region-categories", "HSA", "HIP"]
+    assert rewrite(line) == line
     assert rewrite(["convert", "-f", "pftrace", "csv"]) == ["convert", "-f", "pftrace", "csv"]
 
 

@@ -194,6 +194,74 @@ def test_region_categories_ignore_case(categories: str, work: Path) -> None:
     ]
 
 
+AUTOMERGE = {
+    "convert": "rocpd convert -i db{0,1}.db -f pftrace --automerge-limit 1",
+    "query": 'rocpd query -i db{0,1}.db --query "SELECT COUNT(*) FROM kernels" --automerge-limit 1',
+    "summary": "rocpd summary -i db{0,1}.db --automerge-limit=1",
+}
+
+
+@pytest.mark.parametrize("command", AUTOMERGE)
+def test_the_limit_of_automatic_merging_is_accepted(command: str, work: Path) -> None:
+    done = shell(AUTOMERGE[command], work)
+    assert done.returncode == 0, done.stderr
+    assert "without effect here: --automerge-limit" in done.stderr
+
+
+def test_a_package_as_in_amds_documents(work: Path) -> None:
+    for number in range(3):
+        (work / f"db{number}.db").rename(work / "link")
+        shutil.copy(work / "link", work / f"db{number}.db")
+        (work / "link").unlink()
+    assert shell("rocpd package -i db0.db db1.db -d three --consolidate --copy", work).returncode == 0
+    assert written(work) == {"three.rpdb/index.yaml", "three.rpdb/.rocpd-manifest.json"}
+    assert sorted(file.name for file in (work / "three.rpdb").glob("*.db")) == ["db0.db", "db1.db"]
+    assert shell("rocpd package -i db0.db db1.db db2.db", work).returncode == 0
+    assert "index.yaml" in written(work)
+    count = "rocpd query -i {} --query 'SELECT COUNT(DISTINCT guid) AS n FROM kernels' --format csv"
+    assert shell(count.format("index.yaml"), work).stdout == "n\n3\n"
+    assert shell(count.format("three.rpdb"), work).stdout == "n\n2\n"
+
+
+def test_categories_of_the_gpu_can_be_chosen(work: Path) -> None:
+    titles = {"HIP SUMMARY", "HSA SUMMARY", "KERNELS SUMMARY", "MEMORY COPIES SUMMARY"}
+    for categories, shown in (
+        ("HIP KERNEL", {"HIP SUMMARY", "KERNELS SUMMARY"}),
+        ("MEMORY_COPY", {"MEMORY COPIES SUMMARY"}),
+        ("HIP ROCR", titles - {"HSA SUMMARY"}),
+    ):
+        done = shell(f"rocpd summary --region-categories {categories} -i db0.db", work)
+        assert (done.returncode, titles & set(done.stdout.splitlines())) == (0, shown), done.stderr
+        assert ("no events of the category ROCR" in done.stderr) is ("ROCR" in categories)
+
+
+def test_percentages_beyond_the_trace(work: Path) -> None:
+    count = "rocpd query -i db0.db --query 'SELECT COUNT(*) AS n FROM kernels' --format csv"
+    whole, half = shell(count, work).stdout, shell(f"{count} --start 50%", work).stdout
+    beyond = shell(f"{count} --start -1% --end 101%", work)
+    assert (beyond.returncode, beyond.stdout) == (0, whole)
+    assert [line for line in beyond.stderr.splitlines() if "outside of the trace" in line] == [
+        "rocpd: -1%: outside of the trace, taken as 0%",
+        "rocpd: 101%: outside of the trace, taken as 100%",
+    ]
+    assert shell(f"{count} --start 5e1%", work).stdout == half != whole
+
+
+DOCUMENTED = {
+    "SELECT name, absolute_index FROM rocpd_info_agents LIMIT 5": ["name", "absolute_index"],
+    "SELECT name, COUNT(*) AS n, AVG(duration), STDDEV(duration) AS s FROM kernels GROUP BY name": [
+        "name", "n", "AVG(duration)", "s",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sql", DOCUMENTED)
+@pytest.mark.parametrize("files", ["db0.db", "db{0..5}.db"])
+def test_documented_sql_that_fails_with_amds_own_tool(sql: str, files: str, work: Path) -> None:
+    done = shell(f'rocpd query -i {files} --query "{sql}" --format csv', work)
+    assert (done.returncode, next(csv.reader(done.stdout.splitlines()))) == (0, DOCUMENTED[sql]), done.stderr
+
+
 def test_own_forms(work: Path) -> None:
     assert shell("rocpd merge db*.db --summary", work).returncode == 0
     assert (work / "rocpd-output-data" / "merged.db").is_file()

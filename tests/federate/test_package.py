@@ -124,6 +124,28 @@ def test_the_only_copy_of_raw_files_is_never_replaced(nodes: list[Path], tmp_pat
         assert session.execute(COUNT).fetchall() == [(2,)]
 
 
+def test_an_index_alone(nodes: list[Path], tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    outside = TraceBuilder(7).kernel("gemm", 1, 3).write(tmp_path / "outside.db")
+    inside = TraceBuilder(8).kernel("gemm", 1, 3).write(tmp_path / "work" / "inside.db")
+    assert cli("package", "-i", outside, inside).code == 0
+    assert listed(Path()) == [str(outside), "inside.db"]
+    again = cli("package", *nodes)
+    assert (again.code, "index.yaml: exists" in again.err) == (1, True)
+    assert cli("package", "-i", "index.yaml", "--force").code == 1  # an input is never replaced
+    assert cli("package", *nodes, "--force").code == 0
+    assert listed(Path()) == [str(node) for node in nodes]
+    assert cli("query", "-i", "index.yaml", "--query", COUNT, "-f", "csv").out.splitlines()[1] == "2"
+
+
+def test_copies_are_consolidated(nodes: list[Path], tmp_path: Path, cli: Cli) -> None:
+    before = [node.read_bytes() for node in nodes]
+    assert cli("package", "-i", *nodes, "-d", tmp_path / "x", "--consolidate", "--copy").code == 0
+    assert len(list((tmp_path / "x.rpdb").glob("*.db"))) == 2
+    assert [node.read_bytes() for node in nodes] == before
+
+
 def test_an_index_is_replaced_with_force(nodes: list[Path], tmp_path: Path) -> None:
     with rocpd.connect(nodes) as session:
         package(session, tmp_path / "job.rpdb")
@@ -175,7 +197,6 @@ def test_the_command(cli: Cli, nodes: list[Path], tmp_path: Path, monkeypatch: p
         "rocpd: error: --consolidate moves the raw files into the package\n"
         "  hint: add --yes to do it, or take --copy\n",
     )
-    assert cli("package", "node0", "-d", "x.rpdb", "--copy", "-c").code == 2
     (tmp_path / "bad.db").write_bytes(b"no database" * 100)
     assert cli("package", "node0", "bad.db", "-d", "x.rpdb").code == 3
     assert cli("package", "node0", "bad.db", "-d", "x.rpdb", "--skip-bad").code == 0

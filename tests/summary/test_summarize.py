@@ -87,11 +87,23 @@ def test_regions_by_api_and_markers_by_message(open_job: OpenJob) -> None:
         (["hip", "markers"], ["kernels_summary", "hip_summary", "markers_summary"]),
         ([], ["kernels_summary"]),
         (["RCCL"], ["kernels_summary"]),
+        (["KERNEL"], ["kernels_summary"]),
+        (["Memory_Copy"], []),
+        (["HIP", "kernels"], ["kernels_summary", "hip_summary"]),
+        (["MEMORY", "hip"], ["hip_summary"]),
     ],
 )
 def test_region_categories(asked: list[str] | None, given: list[str], open_job: OpenJob) -> None:
     trace = TraceBuilder().kernel("gemm", 1, 2).region("hipMalloc", 1, 40).region("f", 1, 9, message="step")
     assert list(tables(open_job(trace), SummaryOptions(region_categories=asked))) == given
+
+
+def test_the_domain_summary_has_the_categories_that_are_shown(open_job: OpenJob) -> None:
+    trace = TraceBuilder().kernel("gemm", 1, 2).region("hipMalloc", 1, 40).region("f", 1, 9, message="step")
+    session = open_job(trace)
+    shown = tables(session, SummaryOptions(domains=True, region_categories=["markers", "ROCR"]))
+    assert [(row[0], row[2]) for row in shown["domain_summary"]] == [("MARKERS", 8), ("KERNELS", 1)]
+    assert session.notes == ["no events of the category ROCR"]
 
 
 def test_domain_summary_merges_moments(open_job: OpenJob) -> None:

@@ -12,6 +12,7 @@ import apsw
 from rocpd.federate.open.guard import guard
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import Opening, as_input_error
+from rocpd.federate.run.functions import add_functions
 from rocpd.federate.unify import Unifier
 from rocpd.schema.render import RankTables
 
@@ -34,6 +35,7 @@ def attached(ranks: Sequence[Rank], tables: Sequence[RankTables], busy_ms: int) 
             with as_input_error(opening.path):
                 connection.execute(f"ATTACH ? AS {schema}", (opening.uri,))
         guard(connection)
+        add_functions(connection)
     except BaseException:
         connection.close()
         raise

@@ -13,6 +13,7 @@ import apsw
 
 from rocpd.federate.open.guard import guard
 from rocpd.federate.open.opening import as_input_error
+from rocpd.federate.run.functions import add_functions
 from rocpd.federate.run.pool import Share
 from rocpd.federate.unify import Unifier
 from rocpd.schema.load import VIEWS, view
@@ -33,6 +34,7 @@ class CopiedDatabase(Unifier):
         )
         self.connection.set_busy_timeout(busy_ms)
         guard(self.connection)
+        add_functions(self.connection)
         self._shares = shares
         self._note = note
         self._copied: dict[str, set[str]] = {}

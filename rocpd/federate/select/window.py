@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from rocpd.federate.select.align import TimeLine
     from rocpd.types import Row
 
-_POINT = re.compile(r"(?P<sign>[+-]?)(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>%|ns|us|µs|ms|s)?")
+_POINT = re.compile(
+    r"(?P<sign>[+-]?)(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*(?P<unit>%|ns|us|µs|ms|s)?"
+)
 _NS = {"ns": 1, "us": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 _MARKERS = f'SELECT name, start, "end" FROM markers WHERE {VALID_TIMES} ORDER BY start'
 _FORMS = "such as 30%, 12.5ms or +5ms (from the start), -90ms (from the end), or nanoseconds"
@@ -84,6 +86,7 @@ def resolve(window: Window, line: TimeLine | None, map_ranks: MapRanks, note: Ca
     if line is None:
         raise RocpdError("no events, so there is no time line to take a window of")
     if window.kernel is None and not window.auto_roi:
+        _note_clamped((window.start, window.end), note)
         start = _side(window.start, window.start_marker, line, map_ranks, at_start=True)
         end = _side(window.end, window.end_marker, line, map_ranks, at_start=False)
     else:
@@ -97,6 +100,13 @@ def resolve(window: Window, line: TimeLine | None, map_ranks: MapRanks, note: Ca
     start = None if start is not None and start <= line.start else start
     end = None if end is not None and end >= line.end else end
     return None if start is None and end is None else Interval(start, end, window.inclusive, window.clip)
+
+
+def _note_clamped(points: Iterable[str | int | None], note: Callable[[str], None]) -> None:
+    for point in points:
+        match = _POINT.fullmatch(str(point).strip())
+        if match and match["unit"] == "%" and not 0 <= _number(match) <= 100:
+            note(f"{point}: outside of the trace, taken as {'100%' if _number(match) > 0 else '0%'}")
 
 
 def _kernels(window: Window, line: TimeLine, map_ranks: MapRanks, note: Callable[[str], None]) -> tuple[int, int]:
@@ -195,6 +205,8 @@ def _side(
 def parse_point(point: str | int, trace: tuple[int, int]) -> int:
     """Return the time of one side of a window on the time line [ns]; `trace` is the first and last time on it.
 
+    A percentage outside of 0 to 100 is the end of the trace on that side.
+
     >>> parse_point("50%", (1000, 2000)), parse_point("+5us", (1000, 9000)), parse_point("-1us", (1000, 9000))
     (1500, 6000, 8000)
 
@@ -204,17 +216,22 @@ def parse_point(point: str | int, trace: tuple[int, int]) -> int:
     match = _POINT.fullmatch(str(point).strip())
     if not match:
         raise UsageError(f"{point}: not a time", f"give times {_FORMS}")
-    number = Fraction(match["number"] if not match["number"].endswith(".") else match["number"] + "0")
+    number = _number(match)
     if match["unit"] == "%":
-        if match["sign"] or number > 100:
-            raise UsageError(f"{point}: not a percentage from 0% to 100%")
-        return trace[0] + round(number * (trace[1] - trace[0]) / 100)
+        return trace[0] + round(min(max(number, Fraction(0)), Fraction(100)) * (trace[1] - trace[0]) / 100)
     ns = round(number * _NS[match["unit"] or "ns"])
     if match["sign"] == "-":
-        return trace[1] - ns
+        return trace[1] + ns
     if match["sign"] == "+" or match["unit"]:
         return trace[0] + ns
     return ns
+
+
+def _number(match: re.Match[str]) -> Fraction:
+    """Return the number of a point with its sign."""
+    # Not every Python's Fraction takes a point without a digit after it.
+    number = Fraction(re.sub(r"\.(?!\d)", "", match["number"]))
+    return -number if match["sign"] == "-" else number
 
 
 def _marker_time(wanted: str, line: TimeLine, map_ranks: MapRanks, *, at_start: bool) -> int:

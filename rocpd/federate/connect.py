@@ -17,7 +17,8 @@ from rocpd.federate.job import Job
 from rocpd.federate.limits import DEFAULT, Limits
 from rocpd.federate.open import source
 from rocpd.federate.open.damage import check_file
-from rocpd.federate.open.identify import Rank, identify, numbered, without_duplicates
+from rocpd.federate.open.duplicates import without_duplicates
+from rocpd.federate.open.identify import Rank, identify, numbered
 from rocpd.federate.open.opening import Opening, opening_of
 from rocpd.federate.run.executor import Executor
 from rocpd.federate.run.files import Files

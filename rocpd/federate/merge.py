@@ -20,9 +20,9 @@ from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.identify import Rank, by_file
 from rocpd.federate.open.opening import Opening, as_input_error
 from rocpd.output import complete_or_nothing
-from rocpd.schema.quote import quote_name
+from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, relations, select_text
-from rocpd.schema.versions import split_suffix
+from rocpd.schema.versions import guid_of, split_suffix, suffix_of
 from rocpd.schema.write import create_view_text
 from rocpd.types import Progress
 
@@ -127,13 +127,15 @@ def _create_tables(
     For each new table SQLite reads the texts of all others, which takes a minute for 400 ranks. So they are created
     with short texts and get their own afterwards, as https://sqlite.org/lang_altertable.html#otheralter shows.
     """
-    texts = {
-        base + rank.suffix: schemas[opening].texts[base + rank.suffix][0][1]
-        for opening, ranks in ranks_of.items()
-        for rank in ranks
-        for base in rank.tables
-    }
-    unusual = frozenset().union(*(schema.unusual for schema in schemas.values()))
+    texts: dict[str, str] = {}
+    unusual: set[str] = set()
+    for opening, ranks in ranks_of.items():
+        schema = schemas[opening]
+        for rank, base in ((each, base) for each in ranks for base in each.tables):
+            source, suffix = base + rank.suffix, _output_suffix(rank)
+            texts[base + suffix] = _with_suffix(schema.texts[source][0][1], rank.suffix, suffix)
+            if source in schema.unusual:
+                unusual.add(base + suffix)
     connection.execute("BEGIN")
     if any("sqlite_sequence" in schema.texts for schema in schemas.values()):  # the first such table creates it
         connection.execute("CREATE TABLE counted (id INTEGER PRIMARY KEY AUTOINCREMENT); DROP TABLE counted")
@@ -190,9 +192,11 @@ class _Copy:
             self._rows_copied += copied
             if self._progress:
                 self._progress(self._rows_copied, self._total)
+        suffix = _output_suffix(tables)
         for index, text in indexes:
-            self._connection.execute(_renamed(text, index if index.endswith(tables.suffix) else index + tables.suffix))
-        self._counts[base + tables.suffix] = count
+            name = index.removesuffix(tables.suffix) + suffix
+            self._connection.execute(_renamed(_with_suffix(text, tables.suffix, suffix), name))
+        self._counts[base + suffix] = count
 
     def _note_left_out(self, opening: Opening, suffixes: set[str], texts: _Texts) -> None:
         names = sorted(name for name in texts if not name.startswith("sqlite_") and not split_suffix(name, suffixes))
@@ -203,11 +207,27 @@ class _Copy:
 def _check_suffixes(session: Federation) -> None:
     by_suffix: dict[str, Rank] = {}
     for rank in session.ranks:
-        other = by_suffix.setdefault(rank.suffix, rank)
+        other = by_suffix.setdefault(_output_suffix(rank).lower(), rank)
         if other is not rank:
             raise InputError(
-                f"{rank.opening.path}: its table suffix is also used in {other.opening.path}, by another GUID"
+                f"{rank.opening.path}: its table suffix is also used in {other.opening.path}, by another GUID",
+                "merge them into two files: names of tables are the same in upper and lower case",
             )
+
+
+def _output_suffix(rank: Rank | RankTables) -> str:
+    """Return the suffix of a rank in the merged file: another one where two files have one suffix."""
+    guid = rank.guid or ""
+    return suffix_of(guid) if "#" in guid else rank.suffix
+
+
+def _with_suffix(text: str, old: str, new: str) -> str:
+    """Return the text of a table or index with another suffix in the names of tables.
+
+    >>> _with_suffix("CREATE TABLE rocpd_arg_x (id REFERENCES `rocpd_event_x` (id), a_x)", "_x", "_x_2")
+    'CREATE TABLE rocpd_arg_x_2 (id REFERENCES `rocpd_event_x_2` (id), a_x)'
+    """
+    return text if old == new else re.sub(rf"(\brocpd_\w+?){re.escape(old)}(?!\w)", rf"\g<1>{new}", text)
 
 
 def _renamed(text: str, name: str) -> str:
@@ -222,9 +242,10 @@ def _renamed(text: str, name: str) -> str:
 def _copy_rows(connection: apsw.Connection, base: str, tables: RankTables, count: int) -> Iterator[int]:
     """Copy the rows of a table in steps; yield the number of rows of each step."""
     name, rows = base + tables.suffix, tables.rows(base)
-    table = quote_name(name)
-    items = ", ".join(quote_name(row[1]) for row in connection.execute(f"PRAGMA source.table_info({table})"))
-    copy = f"INSERT INTO main.{table} ({items}) SELECT {items} FROM {rows}"
+    table, target = quote_name(name), quote_name(base + _output_suffix(tables))
+    columns = [str(row[1]) for row in connection.execute(f"PRAGMA source.table_info({table})")]
+    items = ", ".join(_copied(base, column, tables) for column in columns)
+    copy = f"INSERT INTO main.{target} ({', '.join(map(quote_name, columns))}) SELECT {items} FROM {rows}"
     if count > _BATCH and rows == tables.name(base) and _has_rowid(connection, name):
         for first, last in _row_ranges(connection, f"source.{table}"):
             connection.execute(f"{copy} WHERE rowid BETWEEN ? AND ?", (first, last))
@@ -232,6 +253,19 @@ def _copy_rows(connection: apsw.Connection, base: str, tables: RankTables, count
     elif count:
         connection.execute(copy)
         yield connection.changes()
+
+
+def _copied(base: str, column: str, tables: RankTables) -> str:
+    """Return what is copied into a column: what the file has there, but for the identity of the rank."""
+    if column.lower() == "guid" and tables.guid is not None:
+        return tables.guid_text
+    if (base, column.lower()) == ("rocpd_metadata", "value"):
+        guid, new = quote_text(tables.guid), quote_text(_output_suffix(tables))
+        return f"""CASE
+            WHEN tag = 'uuid' AND value = {quote_text(tables.suffix)} THEN {new}
+            WHEN tag = 'guid' AND value IN ('{{{{guid}}}}', {quote_text(guid_of(tables.suffix))}) THEN {guid}
+            ELSE value END"""
+    return quote_name(column)
 
 
 def _has_rowid(connection: apsw.Connection, name: str) -> bool:
@@ -251,7 +285,9 @@ def _row_ranges(connection: apsw.Connection, table: str) -> Iterator[tuple[int, 
 
 
 def _store_views(connection: apsw.Connection, session: Federation) -> None:
-    tables = tuple(RankTables(r.suffix, r.tables, None, r.number, r.hostname) for r in session.ranks)
+    tables = tuple(
+        RankTables(_output_suffix(r), r.tables, None, r.number, r.hostname, guid=r.guid) for r in session.ranks
+    )
     connection.execute("BEGIN")
     for relation in relations(tables):
         connection.execute(create_view_text(relation, select_text(relation, tables)))

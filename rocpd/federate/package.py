@@ -58,7 +58,9 @@ def package(
         OutputError: the folder exists, holds databases, or cannot be written.
         InputError: a file cannot be read, or is to be moved and still being written.
     """
-    openings = tuple(dict.fromkeys(rank.opening for rank in session.ranks))
+    used = {rank.opening for rank in session.ranks}
+    # In the order of the inputs: which of two ranks with one suffix is the later one stays the same.
+    openings = tuple(opening for opening in session.job.files.openings if opening in used)
     _check_target(folder, force)
     if placement is FilePlacement.MOVE:
         session.close()

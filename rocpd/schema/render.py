@@ -34,6 +34,7 @@ class RankTables:
         further: base name -> columns beyond the contract that any rank has, so that all ranks have the same columns.
         only: base name -> condition on its rows, for a window or filter; tables that are not named are whole.
         values: base name -> column -> expression in its place, for events that are cut at a window.
+        guid: identity of the rank, which stands in every `guid` column; None: what the file has there.
     """
 
     suffix: str
@@ -44,6 +45,12 @@ class RankTables:
     further: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     only: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    guid: str | None = None
+
+    @property
+    def guid_text(self) -> str:
+        """The GUID as an expression that compares like a column of texts."""
+        return f"CAST({quote_text(self.guid)} AS TEXT)"
 
     def name(self, base: str) -> str:
         """Quoted name of the rank's table `base`."""
@@ -120,6 +127,9 @@ def rank_select(
     """
     if items is None:
         items = {column.name: column.expression for column in chosen.columns} | identity(chosen, tables)
+    if tables.guid is not None:
+        column_of_rank = f"{chosen.tables[0].alias}.guid"
+        items = {name: tables.guid_text if text == column_of_rank else text for name, text in items.items()}
     columns = ",\n".join(f"    {expression} AS {quote_name(name)}" for name, expression in items.items())
     joined = "\n".join(f"    {_joined(tables, each)}" for each in (chosen.tables if joins is None else joins))
     conditions = " AND ".join(f"({condition})" for condition in (chosen.where, where) if condition)
@@ -177,11 +187,17 @@ def _base(relation: str, ranks: Sequence[RankTables]) -> str:
     for tables in ranks:
         if relation in tables.columns:
             have = {c.lower() for c in tables.columns[relation]}
-            items = (quote_name(c) if c.lower() in have else f"NULL AS {quote_name(c)}" for c in columns)
+            items = (_base_column(tables, column, column.lower() in have) for column in columns)
             selects.append(f"SELECT {', '.join(items)} FROM {tables.rows(relation)}")
     if not selects:
         return "SELECT " + ", ".join(f"NULL AS {quote_name(c)}" for c in columns) + " WHERE 0"
     return union_all(selects)
+
+
+def _base_column(tables: RankTables, column: str, is_in_file: bool) -> str:
+    if column.lower() == "guid" and tables.guid is not None:
+        return f"{tables.guid_text} AS {quote_name(column)}"
+    return quote_name(column) if is_in_file else f"NULL AS {quote_name(column)}"
 
 
 def _joined(tables: RankTables, used: ViewTable) -> str:

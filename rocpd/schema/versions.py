@@ -12,8 +12,10 @@ LATEST = "3.0.3"
 VERSIONS: tuple[str, ...] = ("3.0.0", "3.0.1", "3.0.2", "3.0.3")
 """Versions that the writer can produce; 3.0.0 is what rocprofv3 of ROCm 7.1 calls `3`."""
 
-_SUFFIX = r"_[0-9A-Fa-f]{8}(?:_[0-9A-Fa-f]{4}){3}_[0-9A-Fa-f]{12}"
-_SUFFIXED = re.compile(rf"^(rocpd_\w+?)({_SUFFIX})$")
+# A UUID as rocprofv3 writes it, or 32 digits as rocprofiler-systems does; a number where a merge met a suffix twice.
+_SUFFIX = r"_(?:[0-9A-Fa-f]{8}(?:_[0-9A-Fa-f]{4}){3}_[0-9A-Fa-f]{12}|[0-9A-Fa-f]{32})"
+_NUMBERED = re.compile(rf"({_SUFFIX})_(\d{{1,4}})")
+_SUFFIXED = re.compile(rf"^(rocpd_\w+?)({_SUFFIX}(?:_\d{{1,4}})?)$")
 
 
 def split_suffix(table: str, suffixes: Collection[str] = ()) -> tuple[str, str] | None:
@@ -33,6 +35,22 @@ def split_suffix(table: str, suffixes: Collection[str] = ()) -> tuple[str, str] 
         if suffix and table.endswith(suffix) and table.startswith("rocpd_"):
             return table[: -len(suffix)], suffix
     return (match[1], match[2]) if match else None
+
+
+def guid_of(suffix: str) -> str:
+    """Return the GUID that a table suffix stands for.
+
+    >>> guid_of("_00003fdc_92cb_72cb_9169_c7e541b1fcdf_2"), guid_of("_1cf7d1f031340596bfab7b59c8d5f015")
+    ('00003fdc-92cb-72cb-9169-c7e541b1fcdf#2', '1cf7d1f031340596bfab7b59c8d5f015')
+    """
+    match = _NUMBERED.fullmatch(suffix)
+    text, number = (match[1], f"#{match[2]}") if match else (suffix, "")
+    return text.lstrip("_").replace("_", "-") + number
+
+
+def suffix_of(guid: str) -> str:
+    """Return the table suffix of a GUID: `_` and the GUID with `_` in place of `-`, and of `#` before a number."""
+    return "_" + guid.replace("-", "_").replace("#", "_")
 
 
 def as_tuple(version: str) -> tuple[int, ...]:

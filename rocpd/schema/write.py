@@ -19,18 +19,13 @@ from rocpd.output import complete_or_nothing
 from rocpd.schema.load import TABLES, VIEWS, table
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, select_text
-from rocpd.schema.versions import LATEST, VERSIONS, as_tuple
+from rocpd.schema.versions import LATEST, VERSIONS, as_tuple, suffix_of
 
 _NOT_NULL = re.compile(r'^(    "(?!id"|guid")\w+".*?) NOT NULL', re.M)
 
 # A statement costs SQLite about as much as a row: AUTOINCREMENT reads and writes its counter once per statement. From
 # here on more rows save no more time.
 _ROWS_AT_ONCE = 64
-
-
-def suffix_of(guid: str) -> str:
-    """Return the table suffix of a GUID: `_` and the GUID with `-` turned into `_`."""
-    return "_" + guid.replace("-", "_")
 
 
 def tables_of(version: str) -> dict[str, tuple[str, ...]]:

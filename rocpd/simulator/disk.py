@@ -15,7 +15,7 @@ import apsw
 from rocpd.evidence import JOURNALS
 from rocpd.output import complete_or_nothing
 from rocpd.schema.quote import quote_name
-from rocpd.schema.write import suffix_of
+from rocpd.schema.versions import suffix_of
 from rocpd.simulator.job_plan import RankPlan
 
 LATE_TEXT = "written through the write-ahead log"

@@ -16,7 +16,7 @@ import pytest
 import rocpd
 from rocpd.errors import InputError
 from rocpd.federate import limits
-from rocpd.schema.write import suffix_of
+from rocpd.schema.versions import suffix_of
 from tests.build import TraceBuilder, guid_of
 from tests.cli.conftest import assert_one_error
 from tests.conftest import Cli, Said, state_of

@@ -10,7 +10,7 @@ import pytest
 import rocpd
 from rocpd.errors import InputError, QueryError
 from rocpd.schema.load import VIEWS, view
-from rocpd.schema.write import suffix_of
+from rocpd.schema.versions import suffix_of
 from tests.build import TraceBuilder, guid_of
 from tests.conftest import OpenJob, state_of
 

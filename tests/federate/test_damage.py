@@ -11,7 +11,7 @@ import rocpd
 from rocpd.errors import InputError, QueryError
 from rocpd.federate.open.damage import check_file
 from rocpd.federate.open.opening import opening_of
-from rocpd.schema.write import suffix_of
+from rocpd.schema.versions import suffix_of
 from tests.build import TraceBuilder, guid_of
 
 REGIONS = "SELECT count(*) FROM regions"

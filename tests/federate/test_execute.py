@@ -22,7 +22,7 @@ from rocpd.federate.open import opening
 from rocpd.federate.run.copying import CopiedDatabase
 from rocpd.federate.run.spool import spooled
 from rocpd.schema.render import RankTables
-from rocpd.schema.write import suffix_of
+from rocpd.schema.versions import suffix_of
 from tests.build import TraceBuilder, guid_of
 
 SOURCE = Path(__file__).parents[2]

@@ -12,11 +12,12 @@ import pytest
 
 import rocpd
 from rocpd.errors import InputError
-from rocpd.federate.open.identify import MPI_VARIABLES, identify, numbered, without_duplicates
+from rocpd.federate.open.duplicates import without_duplicates
+from rocpd.federate.open.identify import MPI_VARIABLES, identify, numbered
 from rocpd.federate.open.opening import opening_of
 from rocpd.schema.load import VIEWS
-from rocpd.schema.versions import VERSIONS
-from rocpd.schema.write import Writer, suffix_of
+from rocpd.schema.versions import VERSIONS, suffix_of
+from rocpd.schema.write import Writer
 from tests.build import TraceBuilder, guid_of
 from tests.conftest import REAL, OpenJob
 
@@ -241,9 +242,7 @@ def fact(tag: str, value: str) -> str:
         ((META, REGION, fact("schema_version", "4.0.0"), fact("uuid", UUID)), "rocpd schema 4.0.0 is not supported"),
         ((META, REGION, fact("schema_version_major", "5")), "rocpd schema 5.0.0 is not supported"),
         ((PLAIN_META, "CREATE TABLE rocpd_region (id)"), "table rocpd_region has no UUID suffix"),
-        ((META, REGION, fact("schema_version", "3")), f"metadata without uuid for the tables *{UUID}"),
-        ((REGION,), f"metadata without uuid for the tables *{UUID}"),
-        ((PLAIN_META,), "metadata without uuid"),
+        ((PLAIN_META,), "no table has a UUID suffix, and metadata names none"),
         (
             (META, REGION, fact("uuid", UUID), fact("uuid", "_lost")),
             "metadata names the suffix _lost, but no table has it",

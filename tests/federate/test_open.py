@@ -17,7 +17,7 @@ import pytest
 import rocpd
 from rocpd.errors import InputError
 from rocpd.federate.open.opening import opening_of, uri_of
-from rocpd.schema.write import suffix_of
+from rocpd.schema.versions import suffix_of
 from tests.build import TraceBuilder, guid_of
 from tests.conftest import state_of
 from tests.federate.writers import EXCLUSIVE, HALF_DONE, LIVE_WAL, RESERVED, killed_writer, writer

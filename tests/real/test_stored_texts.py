@@ -8,8 +8,7 @@ import apsw
 import pytest
 
 import rocpd
-from rocpd.schema.versions import VERSIONS
-from rocpd.schema.write import suffix_of
+from rocpd.schema.versions import VERSIONS, suffix_of
 from tests.build import CPU, GPU, GPU2, TraceBuilder
 from tests.real.rows import STORED, multiset, select, stored
 

@@ -8,7 +8,8 @@ import apsw
 import pytest
 
 from rocpd.schema.load import TABLES, VIEWS, table, view
-from rocpd.schema.write import suffix_of, tables_of
+from rocpd.schema.versions import suffix_of
+from rocpd.schema.write import tables_of
 from tests.build import TraceBuilder, guid_of
 from tests.published import PUBLISHED
 

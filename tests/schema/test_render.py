@@ -11,8 +11,8 @@ import rocpd
 from rocpd.schema.load import TABLES, VIEWS, view
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables, named, relations, select_text
-from rocpd.schema.versions import LATEST
-from rocpd.schema.write import Writer, create_table_text, create_view_text, suffix_of, tables_of
+from rocpd.schema.versions import LATEST, suffix_of
+from rocpd.schema.write import Writer, create_table_text, create_view_text, tables_of
 from tests.build import TraceBuilder, guid_of
 from tests.conftest import Shell
 

@@ -9,8 +9,8 @@ import pytest
 
 from rocpd.errors import OutputError, UsageError
 from rocpd.schema.load import VIEWS
-from rocpd.schema.versions import VERSIONS, declared_version
-from rocpd.schema.write import create, suffix_of, tables_of
+from rocpd.schema.versions import VERSIONS, declared_version, suffix_of
+from rocpd.schema.write import create, tables_of
 from tests.build import TraceBuilder, guid_of
 from tests.conftest import Shell
 

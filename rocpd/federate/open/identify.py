@@ -20,7 +20,7 @@ from rocpd.federate.open.opening import Opening, as_input_error
 from rocpd.federate.result import decoded
 from rocpd.schema.load import TABLES
 from rocpd.schema.quote import quote_name
-from rocpd.schema.versions import as_tuple, declared_version, foreign_kind, split_suffix
+from rocpd.schema.versions import as_tuple, declared_version, foreign_kind, guid_of, split_suffix, suffix_of
 
 MPI_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "PALS_RANKID", "FLUX_TASK_RANK")
 """Environment variables that hold a process's MPI rank, in order of preference."""
@@ -38,7 +38,7 @@ class Rank:
 
     Args:
         number: 0-based rank number, unique in a session.
-        guid: identity of the rank.
+        guid: identity of the rank, made from the suffix where the file's own does not agree with it.
         suffix: suffix of its tables.
         opening: the file, and how it is opened.
         tables: base name -> columns that the file really has.
@@ -110,17 +110,6 @@ def by_file(ranks: Iterable[Rank]) -> dict[Opening, list[Rank]]:
     return ranks_of
 
 
-def without_duplicates(ranks: Iterable[Rank]) -> tuple[tuple[Rank, ...], tuple[str, ...]]:
-    """Return the first rank of each GUID, and a note on each rank that is dropped."""
-    by_guid: dict[str, Rank] = {}
-    notes = []
-    for rank in ranks:
-        first = by_guid.setdefault(rank.guid, rank)
-        if first is not rank:
-            notes.append(f"{rank.opening.path}: GUID {rank.guid} counts once, it is also in {first.opening.path}")
-    return tuple(by_guid.values()), tuple(notes)
-
-
 def _catalogue(connection: apsw.Connection) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
     """Return table -> columns, and view -> text."""
     entries: list[Any] = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
@@ -168,12 +157,10 @@ def _suffixes(
             f"{path}: table {without_suffix[0]} has no UUID suffix: not a rocpd database of schema 3", _SKIP_HINT
         )
     declared = tuple(dict.fromkeys(value for rows in metadata.values() for tag, value in rows if tag == "uuid"))
-    used = {split[1] for split in map(split_suffix, tables) if split}
-    if undeclared := sorted(used - set(declared)):
-        raise InputError(f"{path}: metadata without uuid for the tables *{undeclared[0]}", _SKIP_HINT)
-    if not declared:
-        raise InputError(f"{path}: metadata without uuid", _SKIP_HINT)
-    return declared
+    used = {split[1] for split in (split_suffix(name, frozenset(declared)) for name in tables) if split}
+    if not declared and not used:
+        raise InputError(f"{path}: no table has a UUID suffix, and metadata names none", _SKIP_HINT)
+    return (*declared, *sorted(used - set(declared)))
 
 
 def _check_views(
@@ -221,15 +208,14 @@ def _rank(
     metadata: Mapping[str, list[tuple[str, str]]],
 ) -> Rank:
     rows = metadata.get("rocpd_metadata" + suffix) or [row for rows in metadata.values() for row in rows]
-    guids = [value for tag, value in rows if tag == "guid"]
-    guid = next((g for g in guids if "_" + g.replace("-", "_") == suffix), None)
+    guids = (value for tag, value in rows if tag == "guid")
     process = _first_row(
         connection, tables, "rocpd_info_process", suffix, ("nid", "pid", "command", "environment", "extdata")
     )
     node = _first_row(connection, tables, "rocpd_info_node", suffix, ("hostname", "machine_id"), process["nid"])
     return Rank(
         number=0,
-        guid=guid or (guids[0] if len(guids) == 1 else suffix.lstrip("_").replace("_", "-")),
+        guid=next((guid for guid in guids if suffix_of(guid) == suffix), guid_of(suffix)),
         suffix=suffix,
         opening=opening,
         tables=tables,

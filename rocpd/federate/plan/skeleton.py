@@ -31,7 +31,7 @@ class Skeleton(Unifier):
         tables = {base: (*columns, *further.get(base, ())) for base, columns in tables_of(LATEST).items()}
         self.further: Mapping[str, tuple[str, ...]] = {base: names for base, names in further.items() if names}
         tables |= {base: columns for base, columns in self.further.items() if base not in tables}
-        two_ranks = [RankTables(f"_{i}", tables, rank=i, hostname="", further=further) for i in range(2)]
+        two_ranks = [RankTables(f"_{i}", tables, rank=i, hostname="", further=further, guid="") for i in range(2)]
         super().__init__(apsw.Connection(":memory:"), two_ranks, keyed=True)
         self._tables_created: set[str] = set()
 

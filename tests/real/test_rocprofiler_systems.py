@@ -1,0 +1,93 @@
+"""Files that rocprofiler-systems wrote: suffixes of 32 digits, `{{guid}}` for the GUID, or no metadata on it at all.
+
+A second file of another rank is made from the first by renaming its suffix; its `guid` columns stay as they were.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+import rocpd
+from rocpd.schema.load import TABLES, VIEWS, view
+from tests.conftest import REAL, Cli
+
+FOLDER = REAL.parent / "rocprofiler-systems"
+GUIDS = {"rocpd-484153.db": "1cf7d1f031340596bfab7b59c8d5f015", "rocpd-490524.db": "303f3db46c6581b44aa407c5785c3544"}
+BY_GUID = "SELECT guid, COUNT(*), SUM(duration) FROM kernels GROUP BY guid ORDER BY 1"
+
+
+def renamed(source: Path, path: Path, suffix: str) -> Path:
+    """Copy a file with another suffix, of the same length, in all names, texts of views and metadata."""
+    path.write_bytes(source.read_bytes().replace(f"_{GUIDS[source.name]}".encode(), suffix.encode()))
+    return path
+
+
+@pytest.fixture
+def four(tmp_path: Path) -> list[Path]:
+    sources = [FOLDER / name for name in GUIDS]
+    if not all(source.is_file() for source in sources):
+        pytest.skip(f"the two files of rocprofiler-systems are not in {FOLDER}")
+    copies = [renamed(s, tmp_path / s.name, "_" + GUIDS[s.name][::-1]) for s in sources]
+    return [*sources, *copies]
+
+
+def test_each_opens_alone_with_the_guid_of_its_suffix(four: list[Path]) -> None:
+    for path, guid in zip(four, [*GUIDS.values(), *(guid[::-1] for guid in GUIDS.values())], strict=True):
+        with rocpd.connect(path) as session:
+            assert [rank.guid for rank in session.ranks] == [guid]
+            assert session.notes == []
+            assert session.execute(BY_GUID).fetchall()[0][:2] == (guid, 1004)
+
+
+def test_together_they_are_four_ranks_in_every_table_and_view(four: list[Path]) -> None:
+    alone: dict[str, int] = {}
+    for path in four:
+        with rocpd.connect(path) as session:
+            for name in session.tables:
+                count = session.execute(f"SELECT COUNT(*) FROM {name}").fetchall()[0][0]
+                alone[name] = alone.get(name, 0) + count
+                is_row_by_row = name in VIEWS and view(name).per_rank and not view(name).where
+                if is_row_by_row and not view(name).group_by and view(name).tables[0].table in TABLES:
+                    of_table = f"SELECT COUNT(*) FROM {view(name).tables[0].table}"
+                    if all(each.join != "JOIN" for each in view(name).tables):
+                        assert session.execute(of_table).fetchall() == [(count,)], name
+    with rocpd.connect(four) as session:
+        for name in (*TABLES, *(name for name in VIEWS if view(name).is_rows)):
+            assert session.execute(f"SELECT COUNT(*) FROM {name}").fetchall() == [(alone[name],)], name
+        ranks = session.execute("SELECT guid, MIN(rank), MAX(rank), COUNT(*) FROM kernels GROUP BY guid").fetchall()
+        assert {(low, high, count) for _, low, high, count in ranks} == {(n, n, 1004) for n in range(4)}
+        joined = (
+            "SELECT COUNT(*) FROM rocpd_kernel_dispatch D JOIN rocpd_event E ON E.guid = D.guid AND E.id = event_id"
+        )
+        for strategy in ("attached", "aggregates"):
+            assert session.execute(joined, strategy=strategy).fetchall() == [(4016,)]
+
+
+def test_a_merged_file_and_a_package_answer_as_the_files_do(four: list[Path], tmp_path: Path, cli: Cli) -> None:
+    merged, package = tmp_path / "all.sqlite", tmp_path / "job.rpdb"
+    assert cli("merge", *four, "-o", merged).code == 0
+    assert cli("package", *four, "-d", package).code == 0
+    wanted = (BY_GUID, "SELECT * FROM busy ORDER BY rank, 1", "SELECT guid, pid, start FROM processes ORDER BY 1")
+    with rocpd.connect(four) as session:
+        expected = [session.execute(sql).fetchall() for sql in wanted]
+    for path in (merged, package):
+        with rocpd.connect(path) as session:
+            assert [session.execute(sql).fetchall() for sql in wanted] == expected
+    connection = apsw.Connection(str(merged), flags=apsw.SQLITE_OPEN_READONLY)
+    assert connection.execute(BY_GUID).fetchall() == expected[0]
+
+
+def test_every_command_takes_them(four: list[Path], tmp_path: Path, cli: Cli) -> None:
+    for number, inputs in enumerate((four[:1], four[1:2], four)):
+        for words in (
+            ("info",),
+            ("summary", "all"),
+            ("convert", "-f", "pftrace", "csv", "json", "parquet", "arrow", "otf2", "-d", tmp_path / f"out{number}"),
+        ):
+            said = cli(*words, *inputs)
+            assert said.code == 0, said.err
+        kernels = (tmp_path / f"out{number}" / "out_kernel_trace.csv").read_text()
+        assert kernels.count("\n") == 1 + 1004 * len(inputs)

@@ -34,7 +34,7 @@ demo: $(VENV)/.installed  ## a small 4-rank job: merge with summary, query, Perf
 	@echo
 	@echo "The job:            $(DEMO)/job/rank0.db … rank3.db (what a profiler leaves, one file per process)"
 	@echo "One database:       $(DEMO)/merged.db (try: sqlite3 $(DEMO)/merged.db 'select * from top_kernels')"
-	@echo "A Perfetto trace:   $(DEMO)/out.pftrace (open it at https://ui.perfetto.dev)"
+	@echo "A Perfetto trace:   $(DEMO)/out_results.pftrace (open it at https://ui.perfetto.dev)"
 	@echo "The command:        $(BIN)/rocpd --help"
 
 # Hundreds of commands are started: each would compile the package anew.

@@ -119,4 +119,4 @@ class ConvertOptions:
             return self
         name = self.name[: -len(GZIP)]
         ending = max((ending for ending in endings if name.endswith(ending)), key=len, default="")
-        return dataclasses.replace(self, name=name.removesuffix(ending) or "out", gzip=True)
+        return dataclasses.replace(self, name=name.removesuffix(ending) or "out", ending=ending, gzip=True)

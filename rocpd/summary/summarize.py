@@ -78,13 +78,14 @@ def summarize(
     """
     options = options or SummaryOptions()
     domains = _groups_by_domain(Reading(session, Options(kernel_names=options.kernel_names), progress))
+    shown: Collection[str] = domains
     if options.region_categories is not None:
         shown = _chosen(domains, options.region_categories, session.note)
-        domains = {name: groups for name, groups in domains.items() if name in shown}
-    regions = [name for name in domains if name not in GPU_DOMAINS]
+    in_order = (*GPU_DOMAINS, *(name for name in domains if name not in GPU_DOMAINS))
     tables = {
         GPU_DOMAINS.get(domain, f"{domain.lower()}_summary"): domains[domain]
-        for domain in (*(name for name in GPU_DOMAINS if name in domains), *regions)
+        for domain in in_order
+        if domain in domains and domain in shown
     }
     if options.domains and domains:
         tables["domain_summary"] = [

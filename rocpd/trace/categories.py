@@ -30,6 +30,33 @@ def domain_of(category: str | None) -> str:
     return _RENAMED.get(first, first)
 
 
+_TRACE_CATEGORIES = {
+    "HIP": "hip_api",
+    "HSA": "hsa_api",
+    "MARKERS": "marker_api",
+    "RCCL": "rccl_api",
+    "ROCDECODE": "rocdecode_api",
+    "ROCJPEG": "rocjpeg_api",
+    "ROCSHMEM": "rocshmem_api",
+    "HIPFILE": "hipfile_api",
+    "OMPT": "openmp",
+    "KERNELS": "kernel_dispatch",
+    "MEMORY_COPIES": "memory_copy",
+    "MEMORY_ALLOCATIONS": "memory_allocation",
+    "SCRATCH_MEMORY": "scratch_memory",
+}
+"""Domain -> the category that AMD's traces give its events."""
+
+
+def trace_category(category: str) -> str:
+    """Return the category of an event as AMD's Perfetto and OTF2 traces name it, the event's own where they have none.
+
+    >>> trace_category("HIP_RUNTIME_API_EXT"), trace_category("KERNEL_DISPATCH"), trace_category("rocm_smi")
+    ('hip_api', 'kernel_dispatch', 'rocm_smi')
+    """
+    return _TRACE_CATEGORIES.get(domain_of(category), category)
+
+
 def normalized(word: str) -> str:
     """Return a domain or category as it is compared: in capitals, domains in their usual form.
 

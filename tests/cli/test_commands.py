@@ -332,10 +332,10 @@ def test_convert(cli: Cli, job: Path) -> None:
     assert (said.code, said.out) == (0, ""), said
     kernels = list(csv.DictReader(Path("out/two_kernel_trace.csv").read_text().splitlines()))
     assert [int(row["End_Timestamp"]) - int(row["Start_Timestamp"]) for row in kernels] == [10, 20]
-    assert Path("out/two.pftrace").stat().st_size > 100
+    assert Path("out/two_results.pftrace").stat().st_size > 100
     assert all(line.startswith("rocpd: wrote out/two") for line in said.err.splitlines())
     assert cli("convert", "-f", "pftrace", "db0.db", "db1.db", "-d", "other").code == 0
-    assert [path.name for path in Path("other").iterdir()] == ["out.pftrace"]
+    assert [path.name for path in Path("other").iterdir()] == ["out_results.pftrace"]
 
 
 def test_windows(cli: Cli, job: Path) -> None:

@@ -66,19 +66,19 @@ def header(path: Path) -> list[str]:
 
 
 CONVERT = {
-    "rocpd convert -i db1.db --output-format pftrace": {"rocpd-output-data/out.pftrace"},
+    "rocpd convert -i db1.db --output-format pftrace": {"rocpd-output-data/out_results.pftrace"},
     "rocpd convert -i db1.db db2.db --output-format pftrace -d ./output/ -o twoFileTraces --start 30% --end 100%": {
-        "output/twoFileTraces.pftrace"
+        "output/twoFileTraces_results.pftrace"
     },
     "rocpd convert -i db{0..5}.db --output-format csv pftrace -d out_folder/ -o sixFileTraces": {
-        "out_folder/sixFileTraces.pftrace",
+        "out_folder/sixFileTraces_results.pftrace",
         *(f"out_folder/sixFileTraces_{name}.csv" for name in CSV_FILES),
     },
     "python -m rocpd convert -f csv -i db1.db": {f"rocpd-output-data/out_{name}.csv" for name in CSV_FILES},
     "python -m rocpd.csv -i db1.db -o m": {f"rocpd-output-data/m_{name}.csv" for name in CSV_FILES},
-    "python -m rocpd.pftrace -i db1.db db2.db -o m": {"rocpd-output-data/m.pftrace"},
+    "python -m rocpd.pftrace -i db1.db db2.db -o m": {"rocpd-output-data/m_results.pftrace"},
     "rocpd2csv -i db1.db": {f"rocpd-output-data/out_{name}.csv" for name in CSV_FILES},
-    "rocpd2pftrace -i db1.db db2.db -o t": {"rocpd-output-data/t.pftrace"},
+    "rocpd2pftrace -i db1.db db2.db -o t": {"rocpd-output-data/t_results.pftrace"},
 }
 
 
@@ -129,7 +129,7 @@ def test_convert_to_three_formats(work: Path) -> None:
     done = shell("rocpd convert -i db{3,4}.db --output-format csv otf2 pftrace", work)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     names = written(work)
-    assert {"rocpd-output-data/out.pftrace", "rocpd-output-data/out_kernel_trace.csv"} < names
+    assert {"rocpd-output-data/out_results.pftrace", "rocpd-output-data/out_kernel_trace.csv"} < names
     assert any(name.endswith("out.otf2") for name in names)
     assert shell("rocpd2otf2 -i db0.db -o again", work).returncode == 0
 
@@ -274,7 +274,7 @@ def test_own_forms(work: Path) -> None:
 def test_environment_names_outputs(work: Path) -> None:
     done = shell("rocpd convert -i db0.db -f pftrace", work, ROCPD_OUTPUT_NAME="mine", ROCPD_OUTPUT_PATH="there")
     assert done.returncode == 0, done.stderr
-    assert written(work) == {"there/mine.pftrace"}
+    assert written(work) == {"there/mine_results.pftrace"}
 
 
 def test_options_of_the_ring_buffer_have_no_effect_and_say_so_once(work: Path) -> None:
@@ -285,7 +285,7 @@ def test_options_of_the_ring_buffer_have_no_effect_and_say_so_once(work: Path) -
     notes = [line for line in done.stderr.splitlines() if "without effect" in line]
     assert len(notes) == 1
     assert "--perfetto-buffer-size" in notes[0]
-    assert written(work) == {"rocpd-output-data/out.pftrace"}
+    assert written(work) == {"rocpd-output-data/out_results.pftrace"}
 
 
 @pytest.mark.parametrize(("inclusive", "counted"), [("True", 1), ("False", 0)])

@@ -21,7 +21,7 @@ Kernels: TypeAlias = "Counter[tuple[str, int, int]]"
 """Name, start and end of kernels."""
 Read: TypeAlias = Callable[[rocpd.Session, Path], Kernels]
 
-_CATEGORY = "KERNEL_DISPATCH"
+_CATEGORY = "kernel_dispatch"
 
 
 def _write(form: str, session: rocpd.Session, folder: Path, **options: Any) -> tuple[Path, ...]:

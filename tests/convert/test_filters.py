@@ -59,7 +59,7 @@ def read_json(folder: Path) -> tuple[Items, Points]:
 
 
 def read_pftrace(folder: Path) -> tuple[Items, Points]:
-    path = folder / "out.pftrace"
+    path = folder / "out_results.pftrace"
     assert count_packets(path) > 0
     engine = Engine(path)
     assert engine.complaints() == []

@@ -33,8 +33,12 @@ def test_one_trace_per_rank_or_node(open_job: OpenJob, tmp_path: Path) -> None:
     ranks = FORMATS["pftrace"].write(session, ConvertOptions(tmp_path, split=Split.RANK))
     nodes = FORMATS["pftrace"].write(session, ConvertOptions(tmp_path, split=Split.NODE))
 
-    assert [p.name for p in ranks] == ["out_rank0.pftrace", "out_rank1.pftrace", "out_rank2.pftrace"]
-    assert [p.name for p in nodes] == ["out_node-n_0.pftrace", "out_node-n_1.pftrace"]
+    assert [p.name for p in ranks] == [
+        "out_rank0_results.pftrace",
+        "out_rank1_results.pftrace",
+        "out_rank2_results.pftrace",
+    ]
+    assert [p.name for p in nodes] == ["out_node-n_0_results.pftrace", "out_node-n_1_results.pftrace"]
     written = [[name for (name,) in Engine(p).rows("SELECT name FROM slice ORDER BY 1")] for p in (*ranks, *nodes)]
     assert written == [["k0"], ["k1"], ["k2"], ["k0", "k1"], ["k2"]]
 
@@ -68,10 +72,10 @@ def test_compressed_outputs_hold_the_same_bytes(open_job: OpenJob, tmp_path: Pat
         assert engine.one("SELECT COUNT(*) FROM slice") == Engine(plain[0]).one("SELECT COUNT(*) FROM slice")
 
 
-@pytest.mark.parametrize("name", ["t.gz", "t.pftrace.gz"])
-def test_a_name_that_ends_in_gz(open_job: OpenJob, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(("name", "output"), [("t.gz", "t_results.pftrace.gz"), ("t.pftrace.gz", "t.pftrace.gz")])
+def test_a_name_that_ends_in_gz(open_job: OpenJob, tmp_path: Path, name: str, output: str) -> None:
     (path,) = FORMATS["pftrace"].write(open_job(TraceBuilder()), ConvertOptions(tmp_path, name=name))
-    assert path.name == "t.pftrace.gz"
+    assert path.name == output
 
 
 def test_a_name_with_the_ending_of_a_further_format(tmp_path: Path) -> None:
@@ -118,11 +122,11 @@ def test_clock_offsets_move_hosts_and_windows(tmp_path: Path) -> None:
     command = ["convert", str(tmp_path), "-f", "pftrace", "-d", str(tmp_path / "o"), "--clock-offset", "b=-1000"]
 
     assert run(command) == 0
-    written = Engine(tmp_path / "o" / "out.pftrace").rows("SELECT name, ts FROM slice ORDER BY ts, name")
+    written = Engine(tmp_path / "o" / "out_results.pftrace").rows("SELECT name, ts FROM slice ORDER BY ts, name")
     assert written == [(f"{host}{k}", BASE + 10 * k) for k in range(4) for host in "ab"]
 
     assert run([*command, "-o", "half", "--start", "50%", "--inclusive", "False"]) == 0
-    written = Engine(tmp_path / "o" / "half.pftrace").rows("SELECT name FROM slice ORDER BY ts, name")
+    written = Engine(tmp_path / "o" / "half_results.pftrace").rows("SELECT name FROM slice ORDER BY ts, name")
     assert written == [("a2",), ("b2",), ("a3",), ("b3",)]
 
 
@@ -180,11 +184,11 @@ def test_every_option_on_the_command_line(tmp_path: Path) -> None:
     pytest.importorskip("otf2", reason="the otf2 wheel is not installed")
     assert run(["convert", "-i", str(tmp_path), "-d", str(tmp_path / "o"), "-f", *forms, *words]) == 0
 
-    trace = tmp_path / "o" / "out_rank0.pftrace.gz"
+    trace = tmp_path / "o" / "out_rank0_results.pftrace.gz"
     engine = Engine(trace)
     written = engine.rows(
         "SELECT t.name, s.name, EXTRACT_ARG(s.arg_set_id, 'debug.SQ_WAVES') FROM slice s"
-        " JOIN process_track t ON t.id = s.track_id WHERE s.category = 'KERNEL_DISPATCH' ORDER BY s.ts"
+        " JOIN process_track t ON t.id = s.track_id WHERE s.category = 'kernel_dispatch' ORDER BY s.ts"
     )
     assert written[0] == ("GPU-0 · queue 1", 'step "1", über', 64.0)
     names = {p.name for p in (tmp_path / "o").iterdir()}

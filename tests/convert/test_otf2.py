@@ -82,7 +82,7 @@ def test_a_small_job_has_its_tree_regions_and_times(open_job: OpenJob, tmp_path:
         kinds = {location.name: location.type for location in definitions.locations}
         assert kinds["thread 16"] == otf2.LocationType.CPU_THREAD
         assert kinds["Agent-1 · stream 0"] == otf2.LocationType.ACCELERATOR_STREAM
-        assert kinds["Agent-1 · SQ_WAVES"] == otf2.LocationType.METRIC
+        assert kinds["Agent [1] PMC SQ_WAVES"] == otf2.LocationType.METRIC
         regions = {r.name: (r.paradigm, r.region_role) for r in definitions.regions}
         paradigm, role = otf2.Paradigm, otf2.RegionRole
         assert regions["gemm<float>"] == (paradigm.HIP, role.KERNEL)
@@ -112,10 +112,10 @@ def test_metrics_have_values_and_units(open_job: OpenJob, tmp_path: Path) -> Non
         for location, event in trace.events:
             if isinstance(event, otf2.events.Metric) and location.group.name.startswith("rank 0"):
                 written.setdefault(location.name, []).append((event.time - BASE, event.values[0]))
-    assert written["Agent-1 · SQ_WAVES"] == [(100, 64.0), (300, 0.0)]
+    assert written["Agent [1] PMC SQ_WAVES"] == [(100, 64.0), (300, 0.0)]
     assert written["Agent-1 · memory REAL held"] == [(439, 4096.0), (455, 0.0)]
     assert written["GPU power · watt"] == [(810, 300.5)]
-    assert units["Agent-1 · GRBM_COUNT"] == "cycles"
+    assert units["Agent [1] PMC GRBM_COUNT"] == "cycles"
     assert units["Agent-1 · memory REAL held"] == "bytes"
 
 

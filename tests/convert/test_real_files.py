@@ -27,7 +27,7 @@ def engine(session: rocpd.Session, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.mark.parametrize(
     ("category", "view"),
-    [("s.category = 'KERNEL_DISPATCH'", "kernels"), ("s.category != 'KERNEL_DISPATCH'", "regions")],
+    [("s.category = 'kernel_dispatch'", "kernels"), ("s.category != 'kernel_dispatch'", "regions")],
 )
 def test_every_kernel_and_region_is_there_with_its_time(
     engine: Engine, session: rocpd.Session, category: str, view: str
@@ -57,7 +57,7 @@ def test_each_dispatch_whose_call_is_there_has_exactly_one_flow(engine: Engine, 
     same = (
         "SELECT COUNT(*) FROM flow f JOIN slice o ON o.id = f.slice_out JOIN slice i ON i.id = f.slice_in"
         " WHERE EXTRACT_ARG(o.arg_set_id, 'debug.stack_id') = EXTRACT_ARG(i.arg_set_id, 'debug.stack_id')"
-        " AND i.category = 'KERNEL_DISPATCH' AND o.category GLOB 'HIP_*'"
+        " AND i.category = 'kernel_dispatch' AND o.category = 'hip_api'"
     )
     assert engine.one(same) == launched
 

@@ -146,7 +146,7 @@ def _check_job(folder: Path) -> None:
     assert [tuple(row) for row in counts] == [(r, name, 200) for r in range(4) for name in ("inner", "outer")]
     done = cli(folder, "convert", "-f", "pftrace", "-d", ".", *names)
     assert done.returncode == 0, done.stderr
-    assert (folder / "out.pftrace").stat().st_size > 0
+    assert (folder / "out_results.pftrace").stat().st_size > 0
     assert rows(files[0], "SELECT COUNT(*) FROM rocpd_region") == [(400,)]
 
 
@@ -158,6 +158,6 @@ def test_perfetto_shows_the_same_ranges(built: Build, tmp_path: Path) -> None:
     (file,) = databases(tmp_path / "job")
     assert cli(tmp_path, "convert", "-f", "pftrace", "-d", ".", str(file)).returncode == 0
     sql = "select name, count(*) as n, sum(dur) as total from slice group by name order by name"
-    slices = Engine(tmp_path / "out.pftrace").rows(sql)
+    slices = Engine(tmp_path / "out_results.pftrace").rows(sql)
     recorded = rows(file, "SELECT name, COUNT(*), SUM(duration) FROM markers GROUP BY name ORDER BY name")
     assert slices == recorded

@@ -21,6 +21,7 @@ from rocpd.convert.model import Annotation, Counters, Instants, RankEvents, Slic
 from rocpd.convert.options import ConvertOptions
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.trace.categories import trace_category
 from rocpd.types import Ints, Progress
 
 _FRAME = Frame(".json", b'{"displayTimeUnit":"ns","traceEvents":[\n', b",\n", b"\n]}\n")
@@ -57,7 +58,9 @@ class _Lines:
         self._pid = pid
         self._position = position
         self._names = list(map(_quoted, events.names.texts))
-        self._categories = list(map(_quoted, events.categories.texts))
+        self._categories = [
+            (_quoted(trace_category(text)), f'"category":{_quoted(text)}') for text in events.categories.texts
+        ]
         self._strings = list(map(_quoted, events.strings.texts))
         self._tids = [
             track.tid if track.tid is not None else _TRACK_TIDS + index for index, track in enumerate(events.tracks.all)
@@ -101,8 +104,9 @@ class _Lines:
         )
         pid = self._pid
         lines = [
-            f'{{"ph":"X","pid":{pid},"tid":{tid},"ts":{start},"dur":{lasts},"name":{name},"cat":{category},"args":{{{more}}}}}'
-            for start, lasts, name, category, tid, more in columns
+            f'{{"ph":"X","pid":{pid},"tid":{tid},"ts":{start},"dur":{lasts},"name":{name},"cat":{category}'
+            f',"args":{{{_joined(own, more)}}}}}'
+            for start, lasts, name, (category, own), tid, more in columns
         ]
         return lines + self._flows(slices, rows, starts)
 
@@ -132,7 +136,8 @@ class _Lines:
         )
         return [
             f'{{"ph":"i","s":"t","pid":{self._pid},"tid":{self._tids[track]},"ts":{_micro(time)}'
-            f',"name":{self._names[name]},"cat":{self._categories[category]},"args":{{{more}}}}}'
+            f',"name":{self._names[name]},"cat":{self._categories[category][0]}'
+            f',"args":{{{_joined(self._categories[category][1], more)}}}}}'
             for time, name, category, track, more in columns
         ]
 
@@ -175,6 +180,10 @@ class _Lines:
                 cells = [cell if present else "" for cell, present in zip(cells, there, strict=True)]
             columns.append(cells)
         return [",".join(filter(None, cells)) for cells in zip(*columns, strict=True)] if columns else [""] * len(rows)
+
+
+def _joined(first: str, more: str) -> str:
+    return f"{first},{more}" if more else first
 
 
 def _late(slices: Sequence[Slices]) -> frozenset[int]:

@@ -16,6 +16,7 @@ from rocpd.convert.formats import protobuf as pb
 from rocpd.convert.formats.order import instant_ties, nesting, ties
 from rocpd.convert.model import Annotation, Counters, Instants, Ragged, RankEvents, Slices
 from rocpd.read.names import TextCodes
+from rocpd.trace.categories import trace_category
 from rocpd.types import Ints
 
 PACKET, TIMESTAMP, SEQUENCE, FLAGS, EVENT = 1, 8, 10, 13, 11
@@ -47,6 +48,7 @@ class Encoder:
 
     Attributes:
         annotations: names of annotations; the interning id of each text is its number + 1.
+        categories: the categories of the trace, interned likewise; an event's own is its annotation `category`.
     """
 
     def __init__(self, events: RankEvents, sequence: int, uuids: Ints) -> None:
@@ -54,6 +56,11 @@ class Encoder:
         self._head = pb.number(SEQUENCE, sequence) + pb.number(FLAGS, NEEDS_STATE)
         self._uuids = uuids
         self.annotations = TextCodes[str]()
+        self.categories = TextCodes[str]()
+        own = events.categories.texts
+        self._categories = np.array([self.categories.code(trace_category(text)) for text in own], np.int64)
+        self._own_categories = np.array([events.strings.code(text) for text in own], np.int64)
+        self._category = pb.number(1, self.annotations.code("category") + 1)
         batches: list[Slices | Instants] = [*events.slices, *events.instants]
         for annotation in (a for batch in batches for a in batch.annotations):
             self.annotations.code(annotation.name)
@@ -112,7 +119,9 @@ class Encoder:
         return self._packet(BEGIN, slices.start[rows], slices.track[rows], more)
 
     def _about(self, batch: Slices | Instants, rows: Ints) -> list[pb.Part]:
-        more = [*pb.numbers(NAME, batch.name[rows] + 1), *pb.numbers(CATEGORY, batch.category[rows] + 1)]
+        category = batch.category[rows]
+        more = [*pb.numbers(NAME, batch.name[rows] + 1), *pb.numbers(CATEGORY, self._categories[category] + 1)]
+        more += pb.message(ANNOTATION, [self._category, *pb.numbers(17, self._own_categories[category] + 1)])
         for annotation in batch.annotations:
             if annotation.present is not None and not annotation.present[rows[0]]:
                 continue

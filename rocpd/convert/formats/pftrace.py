@@ -1,6 +1,7 @@
 """The Perfetto trace of a job: process, thread, agent and counter tracks, interned names, one sequence per rank.
 
-Writes packets straight to the file, so nothing is dropped, whatever the size. Field numbers are those of perfetto's
+Writes packets straight to the file, so nothing is dropped, whatever the size. The file's name, categories and tracks of
+counters are those of AMD's traces. Field numbers are those of perfetto's
 protos/perfetto/trace/{trace_packet,interned_data/interned_data,track_event/track_descriptor}.proto.
 """
 
@@ -36,8 +37,9 @@ _BATCH = 1000
 
 
 def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
-    """Write `<name>.pftrace`; see `rocpd.convert.Format.write`."""
-    paths, damages = concatenate(_write_part, session, Frame(".pftrace"), options, progress)
+    """Write `<name>_results.pftrace`, or the file as the user named it; see `rocpd.convert.Format.write`."""
+    frame = Frame(options.ending_of("_results.pftrace", ".pftrace"))
+    paths, damages = concatenate(_write_part, session, frame, options, progress)
     Damage.report(damages, session.note)
     return paths
 
@@ -66,7 +68,7 @@ def packets(events: RankEvents, sequence: int, pid: int) -> Iterator[bytes | mem
     yield from (
         _packet(sequence, NEEDS_STATE, pb.text(_DESCRIPTOR, d)) for d in _descriptors(events, sequence, pid, uuids)
     )
-    yield from _interned(sequence, _CATEGORIES, events.categories.texts)
+    yield from _interned(sequence, _CATEGORIES, encoder.categories.texts)
     yield from _interned(sequence, _NAMES, events.names.texts)
     yield from _interned(sequence, _STRINGS, events.strings.texts)
     yield from _interned(sequence, _ANNOTATIONS, encoder.annotations.texts)

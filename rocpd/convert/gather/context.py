@@ -73,7 +73,12 @@ class Context:
         """Return the name of an agent by its id: `Agent-2`, `GPU-1`, or with a `?` when it is unknown."""
         if number == NULL:
             return "agent ?"
-        return self._agents.get(number, f"agent ? (id {number})")
+        return "-".join(self._agents.get(number, (f"agent ? (id {number})",)))
+
+    def counter_track(self, agent: int, counter: str) -> str:
+        """Return the name that AMD's traces give the track of a counter: `Agent [2] PMC SQ_WAVES`."""
+        word, *index = self._agents.get(agent, (self.agent(agent),))
+        return " ".join((word, *(f"[{i}]" for i in index), "PMC", counter))
 
     def names(self, ids: Ints, texts: Mapping[int, str]) -> Ints:
         """Return the numbers of names for ids of `texts`."""
@@ -108,9 +113,10 @@ class Context:
         return result
 
 
-def _agent_labels(reader: RankReader, how: AgentIndex) -> dict[int, str]:
+def _agent_labels(reader: RankReader, how: AgentIndex) -> dict[int, tuple[str, str]]:
+    """Return id -> (`Agent` or the type, index) of the agents."""
     labels = {}
     for number, kind, index in reader.rows(f"SELECT id, type, {how.column} FROM rocpd_info_agent"):
         word = (kind or "Agent") if how.has_type else "Agent"
-        labels[number] = f"{word}-{number if index is None else index}"
+        labels[number] = word, str(number if index is None else index)
     return labels

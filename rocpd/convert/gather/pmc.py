@@ -81,7 +81,7 @@ def dispatch_counters(context: Context, read: Values, sums: DispatchValues, disp
     start, end = dispatches.slices.start[sums.row], dispatches.slices.end[sums.row]
     result = []
     for agent, counter in sorted(set(zip(agents.tolist(), sums.counter.tolist(), strict=True))):
-        name = f"{context.agent(agent)} · {read.names.texts[counter]}"
+        name = context.counter_track(agent, read.names.texts[counter])
         unit = read.units.get(counter, "")
         track = context.events.tracks.index(("pmc", agent, counter), lambda: Track(name, unit=unit))  # noqa: B023
         rows = np.flatnonzero((agents == agent) & (sums.counter == counter))

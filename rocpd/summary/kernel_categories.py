@@ -20,6 +20,7 @@ import numpy as np
 from rocpd.errors import UsageError
 from rocpd.read.names import Names
 from rocpd.summary.ops import COPY, Ops
+from rocpd.trace.kernel_names import without_kd
 from rocpd.types import Ints
 
 COMMUNICATION = frozenset({"communication", "comm", "collective", "collectives", "rccl", "nccl"})
@@ -39,7 +40,8 @@ class Categories:
     def of(self, name: str | None) -> str:
         """Return the category of a kernel; `other` when no expression matches."""
         if name not in self._known:
-            matching = (c for c, patterns in self._patterns.items() if any(p.search(name or "") for p in patterns))
+            short = without_kd(name or "")
+            matching = (c for c, patterns in self._patterns.items() if any(p.search(short) for p in patterns))
             *_, self._known[name] = self.other, *matching
         return self._known[name]
 

@@ -12,6 +12,23 @@ _FIXED = {"KERNELS", "MEMORY_COPIES", "MEMORY_ALLOCATIONS", "SCRATCH_MEMORY", "M
 _SINGULAR = {"KERNEL_DISPATCH": "KERNELS", "MEMORY_COPY": "MEMORY_COPIES", "MEMORY_ALLOCATION": "MEMORY_ALLOCATIONS"}
 
 
+_REPEATED = {
+    "rocm_kernel_dispatch": "rocpd_kernel_dispatch",
+    "rocm_memory_copy": "rocpd_memory_copy",
+    "rocm_memory_allocate": "rocpd_memory_allocate",
+}
+
+REPEATING_CATEGORIES = "SELECT id FROM rocpd_string WHERE " + " OR ".join(  # noqa: S608
+    f"string = '{category}' AND EXISTS (SELECT 1 FROM {base})"  # noqa: S608
+    for category, base in _REPEATED.items()
+)
+"""SELECT of the categories, in a rank, of regions that repeat what a table of operations holds.
+
+Versions of rocprofiler-systems write each dispatch, copy and allocation as a region too, with the same event and times.
+Such a region is no call: it counts once, as the operation, and launches nothing.
+"""
+
+
 def domain_of(category: str | None) -> str:
     """Return the domain of an event category.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 
 
 class KernelNames(enum.StrEnum):
@@ -13,11 +14,43 @@ class KernelNames(enum.StrEnum):
     TRUNCATED = "truncated"
 
 
+_ENDINGS = (" [clone .kd]", ".kd")
+
+
+def without_kd(name: str) -> str:
+    """Return the name of a kernel without the mark of kernel descriptors at its end.
+
+    >>> without_kd("gemm(float*) [clone .kd]"), without_kd("__amd_rocclr_copyBuffer.kd"), without_kd("a.kd_b")
+    ('gemm(float*)', '__amd_rocclr_copyBuffer', 'a.kd_b')
+    """
+    for ending in _ENDINGS:
+        name = name.removesuffix(ending)
+    return name
+
+
+def matches(pattern: re.Pattern[str], name: object) -> bool:
+    """Whether a regular expression is found in the name of a kernel without `.kd`, or is all of the full name.
+
+    >>> [matches(re.compile(text), "gemm.kd") for text in ("gemm$", "kd", "g.*kd")]
+    [True, False, True]
+    """
+    return isinstance(name, str) and bool(pattern.search(without_kd(name)) or pattern.fullmatch(name))
+
+
+def _short(name: str) -> str:
+    cases = " ".join(
+        f"WHEN substr({name}, -{len(ending)}) = '{ending}' THEN substr({name}, 1, length({name}) - {len(ending)})"
+        for ending in _ENDINGS
+    )
+    return f"CASE {cases} ELSE {name} END"
+
+
 _SELECTS = {
     KernelNames.DISPLAY: "SELECT id, display_name AS name FROM rocpd_info_kernel_symbol",
     KernelNames.MANGLED: "SELECT id, COALESCE(kernel_name, display_name) AS name FROM rocpd_info_kernel_symbol",
     KernelNames.TRUNCATED: (
-        "SELECT id, COALESCE(replace(truncated_kernel_name, '.kd', ''), display_name) AS name FROM kernel_symbols"
+        f"SELECT id, {_short('name')} AS name FROM "  # noqa: S608
+        "(SELECT id, COALESCE(truncated_kernel_name, display_name) AS name FROM kernel_symbols)"
     ),
 }
 

@@ -5,6 +5,7 @@ A second file of another rank is made from the first by renaming its suffix; its
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import apsw
@@ -91,3 +92,24 @@ def test_every_command_takes_them(four: list[Path], tmp_path: Path, cli: Cli) ->
             assert said.code == 0, said.err
         kernels = (tmp_path / f"out{number}" / "out_kernel_trace.csv").read_text()
         assert kernels.count("\n") == 1 + 1004 * len(inputs)
+
+
+def test_short_names_of_kernels_have_no_kd(four: list[Path], cli: Cli) -> None:
+    full = ["transpose_a(int*, int*, int, int) [clone .kd]", "__amd_rocclr_fillBufferAligned.kd"]
+    short = ["transpose_a(int*, int*, int, int)", "__amd_rocclr_fillBufferAligned"]
+    for path in four[:2]:
+        for words, expected in (((), full), (("--truncate-kernels",), short)):
+            lines = cli("summary", "kernels", path, "-f", "csv", *words).out.splitlines()[1:]
+            assert sorted(next(csv.reader([line]))[0] for line in lines) == sorted(expected)
+        for pattern, count in ((r"int\)$", 1000), ("Aligned$", 4), (r"\.kd", None), (r".*\.kd", 4), ("^trans", 1000)):
+            said = cli("query", "SELECT COUNT(*) FROM kernels", path, "--kernel", pattern, "-f", "csv")
+            assert said.out.split()[1:] == ([] if count is None else [str(count)]), pattern
+
+
+def test_an_operation_that_is_also_a_region_counts_once(four: list[Path], cli: Cli) -> None:
+    """One version writes every dispatch, copy and allocation as a region of the same event, too."""
+    said = cli("summary", "domains", four[1], "-f", "csv")
+    calls = {row[0]: int(row[1]) for row in csv.reader(said.out.splitlines()[1:])}
+    assert calls == {"HIP": 2130, "KERNELS": 1004, "MEMORY_COPIES": 48, "MEMORY_ALLOCATIONS": 22}
+    with rocpd.connect(four[1]) as session:
+        assert session.execute("SELECT COUNT(*) FROM regions").fetchall() == [(2130 + 1004 + 48 + 22,)]

@@ -10,7 +10,7 @@ import numpy as np
 from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.flows import launch_stacks
 from rocpd.convert.gather.lanes import spread
-from rocpd.convert.gather.rows import documents, events, json_value
+from rocpd.convert.gather.rows import calls, documents, events, json_value
 from rocpd.convert.model import Annotation, Instants, Ragged, Slices, Track, optional
 from rocpd.read.columns import Select, read_all
 from rocpd.read.ids import find_rows, look_up, per_id
@@ -31,7 +31,7 @@ def regions(context: Context) -> Slices:
     wanted = ["tid", "start", "end", "name_id", *(["event_id"] if with_events else [])]
     if context.reader.selects("rocpd_region"):
         wanted.append("id")
-    rows = context.on_time_line(events(context.reader, "rocpd_region", wanted), "regions")
+    rows = context.on_time_line(calls(context.reader, wanted), "regions")
     names = context.names(rows["name_id"], context.strings)
     if with_events:
         names = _by_message(context, names, rows["event_id"], f"category_id IN ({marker_categories()})")

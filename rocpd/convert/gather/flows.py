@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rocpd.convert.gather.rows import Columns, events
+from rocpd.convert.gather.rows import Columns, calls
 from rocpd.convert.model import Ragged, Slices
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.trace.launch import launches, launching_regions
@@ -28,28 +28,28 @@ def launch_stacks(reader: RankReader, regions: Columns) -> Ints:
     """
     if not reader.selects("rocpd_region"):
         return regions["stack_id"]
-    regions_of_all = events(reader.whole(), "rocpd_region", ("id", "start", "end"))
+    regions_of_all = calls(reader.whole(), ("id", "start", "end"))
     launching = regions_of_all["id"][launches(*(regions_of_all[name] for name in ("stack_id", "start", "end")))]
     return np.where(np.isin(regions["id"], launching), regions["stack_id"], NULL)
 
 
-def connect(rank: int, calls: Slices, work: Sequence[Slices]) -> tuple[Slices, list[Slices]]:
-    """Return `calls` and `work` with flow ids: one per dispatch or copy whose launching call is there.
+def connect(rank: int, regions: Slices, work: Sequence[Slices]) -> tuple[Slices, list[Slices]]:
+    """Return `regions` and `work` with flow ids: one per dispatch or copy whose launching call is there.
 
     Args:
         rank: rank number; flow ids are unique across ranks.
-        calls: regions; `stack` as from `launch_stacks`.
+        regions: the calls; `stack` as from `launch_stacks`.
         work: dispatches, copies.
     """
     sources, ids, linked = [], [], []
     last = (rank + 1) << 40
     for slices in work:
-        call = launching_regions(calls.stack, calls.start, calls.end, slices.stack)
+        call = launching_regions(regions.stack, regions.start, regions.end, slices.stack)
         rows = np.flatnonzero(call >= 0)
         numbers = last + 1 + np.arange(len(rows), dtype=np.int64)
         last += len(rows)
         sources.append(call[rows])
         ids.append(numbers)
         linked.append(dataclasses.replace(slices, flows=Ragged.of(rows, numbers, len(slices))))
-    flows = Ragged.of(np.concatenate(sources), np.concatenate(ids), len(calls))
-    return dataclasses.replace(calls, flows=flows), linked
+    flows = Ragged.of(np.concatenate(sources), np.concatenate(ids), len(regions))
+    return dataclasses.replace(regions, flows=flows), linked

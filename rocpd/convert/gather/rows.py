@@ -6,9 +6,12 @@ import functools
 import json
 from collections.abc import Sequence
 
+import numpy as np
+
 from rocpd.federate.result import decoded
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.read.columns import Piece, Select, read_all
+from rocpd.trace.categories import REPEATING_CATEGORIES
 from rocpd.types import Flags, Ints
 
 Columns = dict[str, Ints]
@@ -19,6 +22,13 @@ _OF_EVENT = ("category_id", "stack_id")
 def events(reader: RankReader, base: str, names: Sequence[str]) -> Columns:
     """Read columns of whole numbers of an event table in row order, with `category_id` and `stack_id` of the event."""
     return dict(zip((*names, *_OF_EVENT), event_piece(reader, base, names).numbers, strict=True))
+
+
+def calls(reader: RankReader, names: Sequence[str]) -> Columns:
+    """Read columns of regions as `events` does, without those that repeat operations."""
+    rows = events(reader, "rocpd_region", names)
+    repeating = [number for (number,) in reader.rows(REPEATING_CATEGORIES)]
+    return select(rows, ~np.isin(rows["category_id"], repeating)) if repeating else rows
 
 
 def event_piece(reader: RankReader, base: str, names: Sequence[str], texts: Sequence[str] = ()) -> Piece:

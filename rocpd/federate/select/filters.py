@@ -17,7 +17,7 @@ from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.open.identify import Rank
 from rocpd.trace.agents import GPUS, copy_agent_sql
 from rocpd.trace.categories import domain_of, normalized
-from rocpd.trace.kernel_names import names_of_kernels
+from rocpd.trace.kernel_names import matches, names_of_kernels
 from rocpd.trace.tables import CATEGORY_TABLES, DOMAIN_TABLES, ON_AGENTS, ON_STREAMS
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _conditions(filters: Filters, reader: RankReader) -> Iterator[tuple[str, str
 
 
 def _kernel_ids(reader: RankReader, pattern: re.Pattern[str]) -> list[int]:
-    return [number for number, name in reader.rows(names_of_kernels()) if name is not None and pattern.search(name)]
+    return [number for number, name in reader.rows(names_of_kernels()) if matches(pattern, name)]
 
 
 def _listed(ids: Iterable[int]) -> str:

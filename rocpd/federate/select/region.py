@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rocpd.errors import RocpdError
 from rocpd.federate.select.filters import regular_expression
-from rocpd.trace.kernel_names import names_of_kernels
+from rocpd.trace.kernel_names import matches, names_of_kernels
 from rocpd.trace.times import VALID_TIMES
 
 if TYPE_CHECKING:
@@ -32,11 +32,7 @@ def of_kernels(text: str, line: TimeLine, map_ranks: MapRanks) -> tuple[int, int
         RocpdError: no kernel matches.
     """
     pattern = regular_expression(text, "--window-kernel")
-    regions = [
-        times
-        for name, _, *times in _kernels(line, map_ranks, filtered=False)
-        if name is not None and pattern.search(name)
-    ]
+    regions = [times for name, _, *times in _kernels(line, map_ranks, filtered=False) if matches(pattern, name)]
     if not regions:
         raise RocpdError(f"no kernel that ran matches {text}", "`rocpd summary kernels` lists them")
     return min(start for start, _ in regions), max(end for _, end in regions)

@@ -110,6 +110,7 @@ def _identify_all(
             notes.append(f"{_LEFT_OUT}{error.message}")
         else:
             notes += [opening.note] if opening.note else []
+            notes += [note for rank in ranks_of_file for note in rank.notes]
     if not ranks:
         raise InputError("every input was left out: " + "; ".join(left_out))
     return ranks, notes

@@ -55,7 +55,7 @@ def suffix_of(guid: str) -> str:
 
 def as_tuple(version: str) -> tuple[int, ...]:
     """Return `3.0.2` as (3, 0, 2): missing numbers are 0, and all are 0 where it is no version."""
-    numbers = re.findall(r"\d+", version)[:3]
+    numbers = [digits[:9] for digits in re.findall(r"\d+", version)[:3]]  # a damaged file may hold thousands
     return tuple(int(n) for n in [*numbers, "0", "0", "0"][:3])
 
 
@@ -63,8 +63,8 @@ def declared_version(metadata: Collection[tuple[str, str]]) -> str:
     """Return the schema version that metadata rows (tag, value) declare, as `major.minor.patch`."""
     tags = dict(metadata)
     if "schema_version_major" in tags:
-        parts = [tags.get(f"schema_version_{part}", "0") for part in ("major", "minor", "patch")]
-        return ".".join(parts)
+        parts = (tags.get(f"schema_version_{part}", "0") for part in ("major", "minor", "patch"))
+        return ".".join(str(as_tuple(part)[0]) for part in parts)
     return ".".join(str(n) for n in as_tuple(tags.get("schema_version", "3")))
 
 

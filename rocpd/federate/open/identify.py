@@ -26,6 +26,8 @@ MPI_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "PALS_RANKI
 """Environment variables that hold a process's MPI rank, in order of preference."""
 
 _MPI_EXTDATA = ("mpi_rank", "MPI_RANK")
+_LARGEST_RANK = 2**31 - 1  # MPI's ranks are C's int
+_MOST_DIGITS = 20
 _SKIP_HINT = "--skip-bad leaves it out"
 _MARK = "\0"
 _MOST_SHAPES = 1000
@@ -45,6 +47,7 @@ class Rank:
         version: schema version that the file declares, as `3.0.1`.
         hostname, machine_id, pid, command: of the process; None where the file does not say.
         mpi_rank: MPI rank that the process knew, or None.
+        notes: what of this is not usable in the file, and counts as not given.
     """
 
     number: int
@@ -58,6 +61,7 @@ class Rank:
     pid: int | None = None
     command: str | None = None
     mpi_rank: int | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -88,6 +92,8 @@ def identify(opening: Opening) -> tuple[Rank, ...]:
             return tuple(_rank(connection, opening, suffix, by_suffix[suffix], metadata) for suffix in suffixes)
     except apsw.Error as error:
         raise InputError(f"{opening.path}: cannot be read: {error}", _SKIP_HINT) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{opening.path}: damaged: the schema holds text that is not UTF-8", _SKIP_HINT) from error
     finally:
         connection.close()
 
@@ -129,10 +135,14 @@ def _catalogue(connection: apsw.Connection) -> tuple[dict[str, tuple[str, ...]],
 
 
 def _metadata(connection: apsw.Connection, tables: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
+    """Return table -> (tag, value) of its rows; what is no UTF-8 comes as `\\xNN` and agrees with nothing."""
     names = [name for name in tables if name == "rocpd_metadata" or name.startswith("rocpd_metadata_")]
     return {
         name: [
-            (str(tag), str(value)) for tag, value in connection.execute(f"SELECT tag, value FROM {quote_name(name)}")
+            (decoded(tag) or "", decoded(value) or "")
+            for tag, value in connection.execute(
+                f"SELECT CAST(tag AS BLOB), CAST(value AS BLOB) FROM {quote_name(name)}"
+            )
         ]
         for name in names
     }
@@ -157,7 +167,8 @@ def _suffixes(
             f"{path}: table {without_suffix[0]} has no UUID suffix: not a rocpd database of schema 3", _SKIP_HINT
         )
     declared = tuple(dict.fromkeys(value for rows in metadata.values() for tag, value in rows if tag == "uuid"))
-    used = {split[1] for split in (split_suffix(name, frozenset(declared)) for name in tables) if split}
+    known = frozenset(declared)
+    used = {split[1] for split in (split_suffix(name, known) for name in tables) if split}
     if not declared and not used:
         raise InputError(f"{path}: no table has a UUID suffix, and metadata names none", _SKIP_HINT)
     return (*declared, *sorted(used - set(declared)))
@@ -213,6 +224,7 @@ def _rank(
         connection, tables, "rocpd_info_process", suffix, ("nid", "pid", "command", "environment", "extdata")
     )
     node = _first_row(connection, tables, "rocpd_info_node", suffix, ("hostname", "machine_id"), process["nid"])
+    mpi_rank, note = _mpi_rank(process["environment"], process["extdata"])
     return Rank(
         number=0,
         guid=next((guid for guid in guids if suffix_of(guid) == suffix), guid_of(suffix)),
@@ -224,7 +236,8 @@ def _rank(
         machine_id=decoded(node["machine_id"]),
         pid=process["pid"] if isinstance(process["pid"], int) else None,
         command=decoded(process["command"]),
-        mpi_rank=_mpi_rank(process["environment"], process["extdata"]),
+        mpi_rank=mpi_rank,
+        notes=(f"{opening.path}: {note}: counts as not given",) if note else (),
     )
 
 
@@ -250,14 +263,19 @@ def _first_row(
     return empty | dict(zip(present, row, strict=True)) if row else empty
 
 
-def _mpi_rank(environment: object, extdata: object) -> int | None:
-    for source, keys in ((extdata, _MPI_EXTDATA), (environment, MPI_VARIABLES)):
+def _mpi_rank(environment: object, extdata: object) -> tuple[int | None, str]:
+    """Return the MPI rank that a process knew, and what is wrong with what the file says of it, or nothing."""
+    for source, of, keys in ((extdata, "extdata", _MPI_EXTDATA), (environment, "environment", MPI_VARIABLES)):
         try:
-            values = json.loads(decoded(source) or "{}")
+            values = json.loads(decoded(source) or "{}", parse_int=str)
         except ValueError:
             continue
-        if isinstance(values, dict):
-            for key in keys:
-                if re.fullmatch(r"\d+", str(values.get(key, ""))):
-                    return int(values[key])
-    return None
+        except RecursionError:
+            return None, f"the {of} of the process is nested too deeply"
+        for key in keys if isinstance(values, dict) else ():
+            digits = str(values.get(key, ""))
+            if re.fullmatch(r"[0-9]+", digits):
+                if len(digits) > _MOST_DIGITS or int(digits) > _LARGEST_RANK:
+                    return None, f"{key} {digits[:_MOST_DIGITS]}… of the process is no rank number"
+                return int(digits), ""
+    return None, ""

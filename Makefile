@@ -61,8 +61,8 @@ check: lint types contracts  ## everything but the tests
 bench: $(VENV)/.installed-test  ## benchmarks: ratios side by side in one run
 	$(BIN)/python -m benchmarks
 
-soak: $(VENV)/.installed-test  ## long property runs
-	ROCPD_SOAK=1 $(BIN)/python -m pytest -n auto tests/properties tests/record
+soak: $(VENV)/.installed-test  ## long property runs, 20,000 damaged files
+	ROCPD_SOAK=1 $(BIN)/python -m pytest -n auto tests/properties tests/record tests/hostile
 
 clean:  ## remove what was built
 	rm -rf $(VENV) $(DEMO) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -15,6 +15,7 @@ from rocpd.errors import RocpdError, UsageError
 from rocpd.output import Destination, check_free, complete_or_nothing
 from rocpd.summary.registry import TextForm
 from rocpd.table import Sheet, TableFormat
+from rocpd.visible import for_reading, visible
 
 if TYPE_CHECKING:
     from rocpd.session import Session
@@ -107,8 +108,9 @@ class TextDelivery:
         path = self.target.path(f"_{self.analysis}{self.text.ending}") if self.target else None
         texts = entries.load(self.text.home, f"format {self.text.name}")
         with tables.open_output(path, self.force) as out, progress(self.analysis, "ranks") as report:
+            shown = for_reading(out)
             for text in texts(Reading(session, options, report)):
-                out.write(text)
+                shown.write(text)
 
 
 @dataclass(frozen=True)
@@ -166,11 +168,11 @@ class Delivery:
 
     def _write_together(self, summaries: Iterable[Summary], out: TextIO) -> None:
         if self.form:
-            self.form.write_page(_sheets(summaries), out)
+            self.form.write_page(_sheets(summaries), for_reading(out))
             return
         cut, narrow = [], []
         for number, summary in enumerate(summaries):
-            out.write(("\n" if number else "") + summary.name.replace("_", " ").upper() + "\n")
+            out.write(("\n" if number else "") + visible(summary.name.replace("_", " ").upper()) + "\n")
             shown = summary.write_readable(out, self.limit, tables.width_of(out))
             cut += [summary.name] if shown.rows else []
             narrow += [f"{summary.name}: {', '.join(shown.columns)}"] if shown.columns else []

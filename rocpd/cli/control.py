@@ -8,6 +8,7 @@ from typing import Annotated
 
 from rocpd.option import Option
 from rocpd.record.control import Action
+from rocpd.visible import visible
 
 
 @dataclass(frozen=True)
@@ -33,4 +34,5 @@ def control(asked: ControlOptions) -> None:
     status = ask(asked.pid, asked.action)
     state = "failed" if status.failed else "recording" if status.recording else "off"
     lost = f", {status.lost} lost" if status.lost else ""
-    sys.stdout.write(f"{asked.pid}: {state}, {status.written} events{lost}, {status.file or 'no file yet'}\n")
+    file = visible(str(status.file or "no file yet"))
+    sys.stdout.write(f"{asked.pid}: {state}, {status.written} events{lost}, {file}\n")

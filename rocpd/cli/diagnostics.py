@@ -15,6 +15,7 @@ import click
 
 from rocpd.cli.progress import clear_bars
 from rocpd.errors import Exit, RocpdError, UsageError
+from rocpd.visible import visible, visible_lines
 
 INTERRUPTED = 130
 """What a shell gives for a command that Ctrl-C ended."""
@@ -61,7 +62,7 @@ def is_verbose(words: Sequence[str]) -> bool:
 def note(message: str) -> None:
     """Write one line to stderr."""
     clear_bars()
-    sys.stderr.write(f"rocpd: {message}\n")
+    sys.stderr.write(f"rocpd: {visible(message)}\n")
     sys.stderr.flush()
 
 
@@ -104,7 +105,7 @@ def reporting_errors(command: Callable[[], int], verbose: bool, termination: Ter
         if termination.has_come:
             return TERMINATED
         if verbose and not isinstance(error, click.ClickException):
-            traceback.print_exc()
+            sys.stderr.write(visible_lines(traceback.format_exc()))
         return _report(error)
 
 
@@ -122,9 +123,9 @@ def _report(error: Exception) -> int:
 
 def _write(error: RocpdError) -> int:
     clear_bars()
-    sys.stderr.write(f"rocpd: error: {' '.join(error.message.splitlines())}\n")
+    sys.stderr.write(f"rocpd: error: {visible(' '.join(error.message.splitlines()))}\n")
     if error.hint:
-        sys.stderr.write(f"  hint: {error.hint}\n")
+        sys.stderr.write(f"  hint: {visible(error.hint)}\n")
     return error.exit_code
 
 

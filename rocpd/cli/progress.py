@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from rocpd.types import Progress
+from rocpd.visible import visible
 
 _PATIENCE_S = 1.0  # no bar for anything quicker
 _REDRAW_S = 0.1  # at most so often
@@ -52,7 +53,7 @@ class _Bar:
     """One line that is drawn over itself: label, bar, share, speed, time left."""
 
     def __init__(self, label: str, unit: str, size: int) -> None:
-        self._label = label
+        self._label = visible(label)
         self._size = size
         self._unit = unit
         self._start = time.monotonic()

@@ -13,6 +13,7 @@ from rocpd.cli.diagnostics import amount
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 from rocpd.errors import Exit
 from rocpd.output import check_free
+from rocpd.visible import for_reading
 
 if TYPE_CHECKING:
     import apsw
@@ -44,7 +45,9 @@ def _run(connection: apsw.Connection, intro: str) -> int:
     stdin = sys.stdin or io.StringIO()  # None: the program was started with a closed one
     if isinstance(stdin, io.TextIOWrapper):
         stdin.reconfigure(encoding="utf-8", errors="replace")
-    shell = shell_class()(db=connection, stdin=stdin)
+    stdout, stderr = for_reading(sys.stdout), for_reading(sys.stderr)
+    shell = shell_class()(db=connection, stdin=stdin, stdout=stdout, stderr=stderr)
+    shell.command_colour(["off"])  # its own escape sequences would be made visible, too
     shell.cmdloop(intro=intro)
     return Exit.FAILED if shell.failed and not stdin.isatty() else Exit.GOOD
 

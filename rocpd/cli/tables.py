@@ -17,6 +17,7 @@ from rocpd.option import Heading, Option
 from rocpd.output import complete_or_nothing
 from rocpd.table import CONSOLE, TableFormat, known_table_formats
 from rocpd.types import Row
+from rocpd.visible import for_reading
 
 _TEXT = ".txt"  # ending of files that look like the console
 
@@ -121,7 +122,7 @@ def write_rows(
     from rocpd.table.console import write_console
 
     if form:
-        form.write(columns, rows, out)
+        form.write(columns, rows, for_reading(out))
         return False
     return write_console(columns, rows, out, limit, width_of(out))
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rocpd.visible import visible
+
 NULL = "NULL"
-_VISIBLE: dict[int, str] = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
-_VISIBLE |= {0x2028: "\\u2028", 0x2029: "\\u2029"}  # line ends to some readers
-_VISIBLE |= {ord(char): text for char, text in zip("\n\r\t\0\x1b", ("\\n", "\\r", "\\t", "\\0", "\\e"), strict=True)}
 
 
 def plain(value: Any) -> Any:
@@ -28,7 +27,7 @@ def one_line(value: Any) -> str:
     if value is None:
         return NULL
     if isinstance(value, str):
-        return value.translate(_VISIBLE)
+        return visible(value)
     return str(plain(value))
 
 

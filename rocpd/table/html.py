@@ -31,7 +31,7 @@ def write_html_page(sheets: Iterable[Sheet], out: TextIO) -> None:
     out.write(_HEAD)
     for sheet in sheets:
         if sheet.title:
-            out.write(f"<h2>{escape(sheet.title)}</h2>\n")
+            out.write(f"<h2>{escape(one_line(sheet.title))}</h2>\n")
         write_html_table(sheet.columns, sheet.rows, out)
     out.write("</body></html>\n")
 
@@ -40,7 +40,7 @@ def write_html_table(
     columns: Sequence[str], rows: Iterator[Row], out: TextIO, right: Sequence[bool] | None = None
 ) -> None:
     """Write the table alone; `right` says which columns are right-aligned, by default numbers are."""
-    heads = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    heads = "".join(f"<th>{escape(one_line(name))}</th>" for name in columns)
     out.write(f"<table><thead><tr>{heads}</tr></thead><tbody>\n")
     for row in rows:
         aligned = right or [isinstance(value, (int, float)) for value in row]

@@ -212,7 +212,15 @@ def _in_order(
             yield _cells(file, views[0].take(order[first : first + _LINES]), options), has_texts
         return
     columns = zip(*(_cells(file, rows, options) for rows in views), strict=True)
-    yield [pa.concat_arrays(list(map(plain, column))).take(pa.array(order)) for column in columns], has_texts
+    yield [_concatenated(column).take(pa.array(order)) for column in columns], has_texts
+
+
+def _concatenated(parts: Sequence[pa.Array]) -> pa.Array:
+    """Return a column of several views as one; of numbers and texts, which a damaged file mixes, come texts."""
+    arrays = list(map(plain, parts))
+    if len({array.type for array in arrays}) > 1:
+        arrays = [array.cast(pa.string()) for array in arrays]
+    return pa.concat_arrays(arrays)
 
 
 def _cells(file: CsvFile, rows: ViewRows, options: ConvertOptions) -> list[pa.Array]:

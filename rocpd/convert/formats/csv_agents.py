@@ -49,7 +49,7 @@ def agent_lines(reader: RankReader) -> list[str]:
 def _described(extdata: object) -> dict[str, Any]:
     try:
         description = json.loads(extdata) if isinstance(extdata, (str, bytes)) else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return description if isinstance(description, dict) else {}
 

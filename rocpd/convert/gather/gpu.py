@@ -16,6 +16,7 @@ from rocpd.convert.gather.rows import Columns, events
 from rocpd.convert.model import Annotation, Slices, Track, optional
 from rocpd.read.columns import columns
 from rocpd.read.ids import per_id
+from rocpd.read.names import as_text
 from rocpd.trace.agents import copy_agents
 from rocpd.trace.kernel_names import shown_name
 from rocpd.types import NULL, Ints
@@ -126,7 +127,7 @@ def _changes(first: Ints, second: Ints) -> tuple[list[int], list[int]]:
 
 def _kernel_names(context: Context, rows: Columns) -> Ints:
     symbols = context.reader.rows("SELECT id, display_name, kernel_name FROM rocpd_info_kernel_symbol")
-    texts = {symbol[0]: shown_name(*symbol) for symbol in symbols}
+    texts = {number: shown_name(number, *map(as_text, names)) for number, *names in symbols}
     numbers = context.events.names
     names = numbers.codes(rows["kernel_id"], lambda i: texts.get(i, "kernel ?" if i == NULL else f"kernel ? (id {i})"))
     if context.options.kernel_rename:

@@ -55,7 +55,7 @@ def json_value(text: str, key: str) -> str | None:
     """Return a value of a JSON object as text; None when it is absent or the text is no JSON object."""
     try:
         document = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     value = document.get(key) if isinstance(document, dict) else None
     return value if isinstance(value, str) or value is None else json.dumps(value)

@@ -13,9 +13,9 @@ Names are imported when first used, so that `import rocpd` is quick.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rocpd.version import __version__
+
+TYPE_CHECKING = False  # of typing, whose import takes long
 
 if TYPE_CHECKING:
     from rocpd.errors import InputError, OutputError, QueryError, RocpdError, UsageError

@@ -72,7 +72,7 @@ def cli(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> I
     """Run a command line in this process, without what the environment of the tests says."""
     for name in ("ROCPD_INPUT", "ROCPD_OUTPUT_NAME", "ROCPD_OUTPUT_PATH"):
         monkeypatch.delenv(name, raising=False)
-    before = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
 
     def run_it(*words: str | Path) -> Said:
         capfd.readouterr()
@@ -80,7 +80,8 @@ def cli(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> I
         return Said(code, *capfd.readouterr())
 
     yield run_it
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")

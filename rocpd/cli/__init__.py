@@ -1,7 +1,7 @@
 """The command line: one file per command, listed in `commands.COMMANDS`.
 
 Nothing here or in a command's module may import apsw, rich, pandas, pyarrow or sqlglot before the command runs:
-`rocpd --help` has to be quick.
+`rocpd --help` has to be quick. Nothing at all is imported before Ctrl-C is handled.
 """
 
 from __future__ import annotations
@@ -9,27 +9,34 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
 
-from rocpd.cli import argv, completion, diagnostics
-from rocpd.cli.commands import Commands
-from rocpd.errors import Exit
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rocpd.cli.commands import Commands
 
 _PROGRAM = "rocpd"
+_INTERRUPTED = 130
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line.
 
+    Handlers of SIGINT, SIGTERM and SIGHUP stay set: what the interpreter still does is interrupted quietly, too.
+
     Args:
         arguments: without the program's name.
 
     Returns:
-        the exit code, one of `rocpd.errors.Exit`; 130 after Ctrl-C, 143 after SIGTERM.
+        the exit code, one of `rocpd.errors.Exit`; 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
     """
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # as in a script's background
+        signal.signal(signal.SIGINT, _end_at_once)
+    from rocpd.cli import argv, completion, diagnostics
+    from rocpd.cli.commands import Commands
+
     diagnostics.set_up_streams()
-    termination = diagnostics.Termination()
-    signal.signal(signal.SIGTERM, termination)
     group = Commands()
     if completion.VARIABLE in os.environ:
         group.main(list(arguments), _PROGRAM)  # ends the process
@@ -37,12 +44,21 @@ def run(arguments: Sequence[str]) -> int:
     if dropped:
         diagnostics.note(f"without effect here: {', '.join(dict.fromkeys(dropped))}")
     words = argv.rewrite(words)
-    return diagnostics.reporting_errors(lambda: _invoke(group, words), diagnostics.is_verbose(words), termination)
+    code = diagnostics.reporting_errors(lambda: _invoke(group, words), diagnostics.is_verbose(words))
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _end_at_once)
+    return code
+
+
+def _end_at_once(_signal: int, _frame: object) -> None:
+    """Handle Ctrl-C before and after a command: nothing has been or is being written."""
+    os.write(2, b"rocpd: interrupted; nothing partial is left\n")
+    os._exit(_INTERRUPTED)
 
 
 def _invoke(group: Commands, words: list[str]) -> int:
     with group.make_context(_PROGRAM, list(words)) as context:
         if words:
-            return group.invoke(context) or Exit.GOOD
+            return group.invoke(context) or 0
         sys.stderr.write(context.get_help() + "\n")
-        return Exit.USAGE
+        return 2

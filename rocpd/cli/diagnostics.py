@@ -5,10 +5,13 @@ stdout belongs to data; nothing here writes to it.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -17,30 +20,53 @@ from rocpd.cli.progress import clear_bars
 from rocpd.errors import Exit, RocpdError, UsageError
 from rocpd.visible import visible, visible_lines
 
-INTERRUPTED = 130
-"""What a shell gives for a command that Ctrl-C ended."""
-
-TERMINATED = 143
-"""What a shell gives for a command that SIGTERM ended."""
+_AGAIN_S = 0.01
 
 
 class ReaderGoneError(Exception):
     """The reader of stdout has seen enough."""
 
 
-class Termination:
-    """The handler of SIGTERM: ends the command by an exception, so that temporary outputs are removed on the way out.
+class Ending:
+    """The handler of signals that end a command: by an exception, so that temporary outputs are removed on the way out.
 
     Attributes:
-        has_come: whether SIGTERM came. A library in which the exception is raised may make another one of it.
+        code: the exit code once a signal came, else 0. A library in which the exception is raised may make another one
+            of it.
     """
 
     def __init__(self) -> None:
-        self.has_come = False
+        self.code = 0
+        self._hook = sys.unraisablehook
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+                signal.signal(number, self)
 
-    def __call__(self, _signal: int, _frame: object) -> None:
-        self.has_come = True
-        raise SystemExit(TERMINATED)
+    def __call__(self, number: int, _frame: object) -> None:
+        self.code = 128 + number
+        raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(self.code)
+
+    @contextlib.contextmanager
+    def quietly(self) -> Iterator[None]:
+        """Let `unraisable` handle what cannot be raised, for the duration of a block."""
+        sys.unraisablehook = self.unraisable
+        try:
+            yield
+        finally:
+            sys.unraisablehook = self._hook
+
+    def unraisable(self, lost: sys.UnraisableHookArgs) -> None:
+        """Handle an exception that Python cannot raise where it occurred, such as in the end of a generator.
+
+        What a signal raised is raised again where it can be. Anything else has nobody to report it to: the command's
+        own error says what is wrong.
+        """
+        if self.code and issubclass(lost.exc_type, (KeyboardInterrupt, SystemExit)):
+            again = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), self.code - 128))  # when this hook is left
+            again.daemon = True
+            again.start()
+        elif self._hook is not sys.__unraisablehook__:  # of a test
+            self._hook(lost)
 
 
 def set_up_streams() -> None:
@@ -88,13 +114,18 @@ def report_written(path: Path, what: str = "", *, is_archive: bool = False) -> N
     note(f"wrote {path} ({what}{text} {unit})")
 
 
-def reporting_errors(command: Callable[[], int], verbose: bool, termination: Termination) -> int:
-    """Run a command; errors become one line and one hint on stderr. Return the exit code."""
+def reporting_errors(command: Callable[[], int], verbose: bool) -> int:
+    """Run a command that signals can end; errors become one line and one hint on stderr. Return the exit code."""
+    ending = Ending()
+    with contextlib.nullcontext() if verbose else ending.quietly():
+        return _exit_code(command, verbose, ending)
+
+
+def _exit_code(command: Callable[[], int], verbose: bool, ending: Ending) -> int:
     try:
         return command()
     except (KeyboardInterrupt, click.Abort):
-        note("interrupted; nothing partial is left")
-        return INTERRUPTED
+        return _interrupted()
     except click.exceptions.Exit as end:
         return end.exit_code
     except ReaderGoneError:
@@ -102,11 +133,17 @@ def reporting_errors(command: Callable[[], int], verbose: bool, termination: Ter
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.GOOD
     except Exception as error:  # noqa: BLE001 (a bug is reported in one line too)
-        if termination.has_come:
-            return TERMINATED
+        if ending.code:
+            return _interrupted() if ending.code == 128 + signal.SIGINT else ending.code
         if verbose and not isinstance(error, click.ClickException):
             sys.stderr.write(visible_lines(traceback.format_exc()))
         return _report(error)
+
+
+def _interrupted() -> int:
+    with contextlib.suppress(KeyboardInterrupt):  # pressed twice
+        note("interrupted; nothing partial is left")
+    return 128 + signal.SIGINT
 
 
 def _report(error: Exception) -> int:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import apsw
+
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.opening import as_input_error
@@ -100,9 +102,10 @@ class Request:
             try:
                 yield
             finally:
-                let_signals_in(connection)
-                for step, _ in self.gathered:
-                    drop_table(connection, step)
+                with contextlib.suppress(apsw.ConnectionClosedError):  # rows that nobody read to the end
+                    let_signals_in(connection)
+                    for step, _ in self.gathered:
+                        drop_table(connection, step)
 
 
 def in_chunks(rows: Iterator[Row], size: int) -> Iterator[list[Row]]:

@@ -1,0 +1,96 @@
+"""Signals at any moment: one line at most, the exit code of the signal, nothing left beside the inputs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_process import environment
+from tests.places import small_disk
+
+AT_AN_IMPORT = """
+import signal, sys
+from rocpd.cli import run
+imports = 0
+def count(event, details):
+    global imports
+    if event == "import":
+        imports += 1
+        if imports == int(sys.argv[1]):
+            signal.raise_signal(getattr(signal, sys.argv[2]))
+sys.addaudithook(count)
+sys.exit(run(["query", "select * from kernels", "db0.db", "-o", "x.csv"]))
+"""
+
+UNRAISABLE = """
+import signal, sys
+import rocpd.session
+from rocpd.cli import run
+class Last:
+    def __del__(self):
+        {what}
+def connect(*words, **named):
+    last = Last()
+    del last
+    {then}
+rocpd.session.connect = connect
+sys.exit(run(["info", "."]))
+"""
+
+
+def end_of(program: str, *words: str) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, check=False, env=environment()
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("moment", [1, 3, 10, 30, 100, 150, 200, 250])
+def test_interrupted_at_an_import(moment: int, job: Path) -> None:
+    before = sorted(job.iterdir())
+    assert end_of(AT_AN_IMPORT, str(moment), "SIGINT") == (130, "", "rocpd: interrupted; nothing partial is left\n")
+    assert sorted(job.iterdir()) == before
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_ended_at_an_import(name: str, code: int, job: Path) -> None:
+    before = sorted(job.iterdir())
+    assert end_of(AT_AN_IMPORT, "200", name) == (code, "", "")
+    assert sorted(job.iterdir()) == before
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_signal_where_python_cannot_raise(name: str, code: int, job: Path) -> None:
+    """An exception in the end of an object would be lost, with a traceback on stderr; it is raised after that."""
+    program = UNRAISABLE.format(what=f"signal.raise_signal(signal.{name})", then="import time; time.sleep(20)")
+    said = "rocpd: interrupted; nothing partial is left\n" if name == "SIGINT" else ""
+    assert end_of(program) == (code, "", said)
+
+
+def test_what_python_cannot_raise_adds_no_traceback(job: Path) -> None:
+    program = UNRAISABLE.format(what="1 / 0", then="raise OSError(28, 'No space left on device', 'x.csv')")
+    assert end_of(program) == (1, "", "rocpd: error: x.csv: No space left on device\n")
+
+
+def test_hangup_is_ignored_where_it_was_before(job: Path) -> None:
+    """As under nohup."""
+    program = "import signal, sys\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + AT_AN_IMPORT
+    code, _, said = end_of(program, "200", "SIGHUP")
+    assert (code, said.partition(" (")[0]) == (0, "rocpd: wrote x.csv")
+
+
+def test_rows_that_a_full_disk_cuts_off(job: Path) -> None:
+    with small_disk(job / "small"):
+        many = "select a.name, b.name, c.name, hex(randomblob(50)) from kernels a, kernels b, kernels c, regions d"
+        many += ", regions e, regions f, regions g"
+        words = ["query", many, ".", "-o", "small/x.csv"]
+        done = subprocess.run(
+            [sys.executable, "-m", "rocpd", *words], capture_output=True, text=True, check=False, env=environment()
+        )
+        assert (done.returncode, list((job / "small").iterdir())) == (1, [])
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("rocpd: error: small/x.csv: cannot be written")
+    assert [line.startswith("  hint: ") for line in lines[1:]] in ([], [True])

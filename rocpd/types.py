@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -27,6 +28,14 @@ Answer = TypeVar("Answer")
 Ints: TypeAlias = "npt.NDArray[np.int64]"
 Floats: TypeAlias = "npt.NDArray[np.float64]"
 Flags: TypeAlias = "npt.NDArray[np.bool_]"
+
+
+class AmdVersion(enum.StrEnum):
+    """Whose names of files and columns an output has: those of AMD's tool of that year."""
+
+    V2025 = "2025"
+    V2026 = "2026"
+
 
 NULL = -(1 << 62) - 1
 """Stands for NULL in `Ints`. No id, time, size or address has this value, and a time less NULL does not overflow."""

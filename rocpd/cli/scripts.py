@@ -15,7 +15,7 @@ def _run(*words: str) -> None:
 rocpd2csv = partial(_run, "convert", "--output-format", "csv")
 rocpd2pftrace = partial(_run, "convert", "--output-format", "pftrace")
 rocpd2otf2 = partial(_run, "convert", "--output-format", "otf2")
-rocpd2summary = partial(_run, "summary")
+rocpd2summary = partial(_run, "summary", "--amd")
 query = partial(_run, "query")
 merge = partial(_run, "merge")
 package = partial(_run, "package")

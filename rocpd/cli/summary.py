@@ -18,7 +18,7 @@ from rocpd.option import Heading, Option
 from rocpd.summary.options import By, Options
 from rocpd.summary.registry import SUMMARIES, TOTALS, Analysis, check_options, known_analyses, tables_of, texts_of
 from rocpd.trace.kernel_names import KernelNames
-from rocpd.types import Row
+from rocpd.types import AmdVersion, Row
 
 if TYPE_CHECKING:
     from rocpd.session import Session
@@ -73,6 +73,8 @@ class SummaryChoice:
         tuple[str, ...],
         Option("Without names: domains to show, HIP MARKERS KERNEL …, or NONE: no API domains.", "NAME..."),
     ] = ()
+    amd: Annotated[bool, Option("The tables that AMD's users know, as without names.")] = False
+    amd_version: Annotated[AmdVersion, Option("Heads and categories of AMD's tool of this year.")] = AmdVersion.V2025
     mangled_kernels: Annotated[bool, Option("Mangled kernel names.")] = False
     truncate_kernels: Annotated[bool, Option("Kernel names without signature and template.")] = False
     format: Annotated[
@@ -96,7 +98,8 @@ class SummaryChoice:
     @property
     def is_amds(self) -> bool:
         """Whether an option of AMD's tables is given."""
-        return self.summary_by_rank or self.domain_summary or bool(self.region_categories)
+        asked = self.amd or self.summary_by_rank or self.domain_summary or bool(self.region_categories)
+        return asked or self.amd_version is not AmdVersion.V2025
 
     @property
     def amds_options(self) -> SummaryOptions:
@@ -112,7 +115,7 @@ class SummaryChoice:
             if not re.fullmatch(r"[\w-]+", name):
                 raise UsageError(f"--region-categories {name}: not the name of a domain", "such as HIP MARKERS KERNEL")
         regions = [name for name in names if name.upper() != "NONE"] if names else None
-        return SummaryOptions(self.summary_by_rank, self.domain_summary, regions, self.kernel_names)
+        return SummaryOptions(self.summary_by_rank, self.domain_summary, regions, self.kernel_names, self.amd_version)
 
 
 def _options() -> Iterable[Option]:
@@ -153,7 +156,7 @@ def summary(
         names = list(TOTALS)
     if names and chosen.is_amds:
         raise UsageError(
-            "--summary-by-rank, --domain-summary and --region-categories are for summaries without names",
+            "--summary-by-rank, --domain-summary, --region-categories and --amd are for summaries without names",
             "with names: --by rank, `domains`, --category",
         )
     if not chosen.list_categories:

@@ -94,7 +94,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 "one CSV file per kind of event, as rocprofv3 writes them",
                 "rocpd.convert.formats.csv:write",
                 (".csv",),
-                ("agent_index_value", "kernel_rename", *_FILES, "stats"),
+                ("agent_index_value", "kernel_rename", *_FILES, "stats", "amd_version", "with_rank"),
             ),
             Format(
                 "pftrace",

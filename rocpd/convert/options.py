@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from rocpd.option import Heading, Option
 from rocpd.output import Destination
+from rocpd.types import AmdVersion
 
 GZIP = ".gz"
 """Ending of compressed outputs."""
@@ -74,6 +75,8 @@ class ConvertOptions:
         gzip: compress outputs.
         stats: also write the statistics files of rocprofv3.
         views: readable views to write: parquet (none: those that make up a trace), arrow (one, default kernels).
+        amd_version: whose names of files and columns.
+        with_rank: rows end with the number of their rank and its host name.
         arrow_stream: write the streaming format instead of a file.
         further: values of options that a format of another package declares, by name.
     """
@@ -96,6 +99,8 @@ class ConvertOptions:
         tuple[str, ...],
         Option("Only this view, repeatable; arrow: one, else kernels.", "VIEW", ("--view",), complete=_views),
     ] = ()
+    amd_version: Annotated[AmdVersion, Option("Files and columns of AMD's tool of this year.")] = AmdVersion.V2025
+    with_rank: Annotated[bool, Option("Also columns with the rank and its host.")] = False
     arrow_stream: Annotated[bool, Option("Write a stream, not a file.")] = False
     further: Mapping[str, object] = field(default_factory=dict)
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from rocpd.convert.cells import CODED_TEXT, TYPES, Values, from_ints, select_of, values_of
 from rocpd.convert.lookups import ReferenceTables
+from rocpd.federate.open.identify import Rank
 from rocpd.read.columns import BATCH, pieces
 from rocpd.schema.load import Kind, ViewColumn
 from rocpd.schema.load import view as view_of
@@ -36,6 +37,11 @@ class ViewRows:
         self._values = values
         self.count = count
         self.has_text_in_numbers = texts
+
+    @property
+    def rank(self) -> Rank:
+        """The rank whose rows these are."""
+        return self._reader.references.reader.rank
 
     def ints(self, name: str) -> Ints:
         """Return the numbers that were read for a column: its values or, where it is looked up, the ids."""

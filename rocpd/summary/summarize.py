@@ -6,7 +6,7 @@ Durations are ns as they are, on the console too.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from rocpd.federate.federation import Federation
@@ -19,7 +19,7 @@ from rocpd.summary.spread import moments_by_group
 from rocpd.trace.categories import domain_of, normalized
 from rocpd.trace.kernel_names import KernelNames
 from rocpd.trace.moments import Moments
-from rocpd.types import Progress, Row
+from rocpd.types import AmdVersion, Progress, Row
 
 FIELDS = (
     Field("Name", "", "kernel, direction, operation, function, message or domain"),
@@ -52,12 +52,15 @@ class SummaryOptions:
         region_categories: domains to include (`HIP`, `MARKERS` …), None for all; kernels and memory (`KERNEL`,
             `MEMORY_COPY` …) are left out only if one of them is named.
         kernel_names: display names, mangled ones, or bare function names.
+        amd_version: with that of 2026 categories leave out kernels and memory that they do not name, too, and the
+            words of heads start with a capital and go on in small letters.
     """
 
     by_rank: bool = False
     domains: bool = False
     region_categories: Collection[str] | None = None
     kernel_names: KernelNames = KernelNames.DISPLAY
+    amd_version: AmdVersion = AmdVersion.V2025
 
 
 class Group(NamedTuple):
@@ -78,9 +81,11 @@ def summarize(
     """
     options = options or SummaryOptions()
     domains = _groups_by_domain(Reading(session, Options(kernel_names=options.kernel_names), progress))
-    shown: Collection[str] = domains
+    shown = set(domains)
     if options.region_categories is not None:
         shown = _chosen(domains, options.region_categories, session.note)
+        if options.amd_version is AmdVersion.V2025 or not options.region_categories:
+            shown = shown if not shown.isdisjoint(GPU_DOMAINS) else shown | set(GPU_DOMAINS)
     in_order = (*GPU_DOMAINS, *(name for name in domains if name not in GPU_DOMAINS))
     tables = {
         GPU_DOMAINS.get(domain, f"{domain.lower()}_summary"): domains[domain]
@@ -91,14 +96,22 @@ def summarize(
         tables["domain_summary"] = [
             group._replace(name=domain) for domain, groups in domains.items() for group in groups
         ]
+    fields = fields_of(options.amd_version)
     for name, groups in tables.items():
-        yield _table(name, groups)
+        yield _table(name, groups, fields)
         if options.by_rank:
-            yield _table_by_rank(name, groups, session)
+            yield _table_by_rank(name, groups, session, fields)
+
+
+def fields_of(version: AmdVersion) -> tuple[Field, ...]:
+    """Return the columns of every table with the heads of a year."""
+    if version is AmdVersion.V2025:
+        return FIELDS
+    return tuple(replace(field, name=field.name.title()) for field in FIELDS)
 
 
 def _chosen(domains: Iterable[str], categories: Iterable[str], note: Callable[[str], None]) -> set[str]:
-    """Return the domains that categories name; those of the GPU all, unless one of them is named."""
+    """Return the domains that categories name."""
     present = set(domains)
     chosen: set[str] = set()
     for word in categories:
@@ -106,7 +119,7 @@ def _chosen(domains: Iterable[str], categories: Iterable[str], note: Callable[[s
         if meant.isdisjoint({*present, *GPU_DOMAINS}):
             note(f"no events of the category {word}")
         chosen |= meant
-    return chosen if not chosen.isdisjoint(GPU_DOMAINS) else chosen | set(GPU_DOMAINS)
+    return chosen
 
 
 def _groups_by_domain(reading: Reading) -> dict[str, list[Group]]:
@@ -139,13 +152,13 @@ def _moments(events: EventsByGroup) -> list[Moments]:
     return moments_by_group(events.durations, events.first)
 
 
-def _table(name: str, groups: Iterable[Group]) -> Summary:
+def _table(name: str, groups: Iterable[Group], fields: Sequence[Field]) -> Summary:
     """Add groups of all ranks up by name."""
-    table = TableDefinition(name, "Time of all ranks, by name.", FIELDS, is_exact=True)
-    return Summary(table, FIELDS, _rows(groups))
+    table = TableDefinition(name, "Time of all ranks, by name.", tuple(fields), is_exact=True)
+    return Summary(table, fields, _rows(groups))
 
 
-def _table_by_rank(name: str, groups: Iterable[Group], session: Federation) -> Summary:
+def _table_by_rank(name: str, groups: Iterable[Group], session: Federation, fields: Sequence[Field]) -> Summary:
     """One block per rank."""
     by_rank: dict[int, list[Group]] = {}
     for group in groups:
@@ -156,8 +169,8 @@ def _table_by_rank(name: str, groups: Iterable[Group], session: Federation) -> S
     for rank in ranks:
         tail = (rank.number,) if ambiguous else ()
         rows += [(rank.pid, rank.hostname, *row, *tail) for row in _rows(by_rank.get(rank.number, ()))]
-    table = TableDefinition(f"{name}_by_rank", "Time of each rank, by name.", FIELDS, is_exact=True)
-    return Summary(table, (*BY_RANK, *FIELDS, *((_RANK,) if ambiguous else ())), rows)
+    table = TableDefinition(f"{name}_by_rank", "Time of each rank, by name.", tuple(fields), is_exact=True)
+    return Summary(table, (*BY_RANK, *fields, *((_RANK,) if ambiguous else ())), rows)
 
 
 def _rows(groups: Iterable[Group]) -> list[Row]:

@@ -262,6 +262,24 @@ def test_documented_sql_that_fails_with_amds_own_tool(sql: str, files: str, work
     assert (done.returncode, next(csv.reader(done.stdout.splitlines()))) == (0, DOCUMENTED[sql]), done.stderr
 
 
+def test_amds_tables_are_asked_for(work: Path) -> None:
+    plain = shell("rocpd summary --amd -i db0.db", work)
+    assert (plain.returncode, plain.stdout) == (0, shell("rocpd2summary -i db0.db", work).stdout)
+    assert [word for word in SUMMARY if word in plain.stdout] == SUMMARY
+    assert "are for summaries without names" in shell("rocpd summary kernels --amd -i db0.db", work).stderr
+
+
+def test_files_of_2026(work: Path) -> None:
+    done = shell("rocpd convert -f csv -i db0.db --amd-version 2026 --with-rank", work)
+    assert done.returncode == 0, done.stderr
+    assert {"rocpd-output-data/out_regions_trace.csv", "rocpd-output-data/out_counter_collection_trace.csv"} < written(
+        work
+    )
+    assert header(work / "rocpd-output-data" / "out_kernel_trace.csv")[-3:] == ["Duration", "Rank", "Hostname"]
+    assert shell("rocpd summary --truncate-kernels -i db0.db --format csv --amd-version 2026", work).returncode == 0
+    assert header(work / "rocpd-output-data" / "out_kernels_summary.csv")[2] == "Duration (Nsec)"
+
+
 def test_own_forms(work: Path) -> None:
     assert shell("rocpd merge db*.db --summary", work).returncode == 0
     assert (work / "rocpd-output-data" / "merged.db").is_file()

@@ -11,6 +11,7 @@ import pytest
 import rocpd
 from rocpd.summary.summarize import BY_RANK, FIELDS, SummaryOptions, summarize
 from rocpd.trace.categories import domain_of
+from rocpd.types import AmdVersion
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 
@@ -96,6 +97,34 @@ def test_regions_by_api_and_markers_by_message(open_job: OpenJob) -> None:
 def test_region_categories(asked: list[str] | None, given: list[str], open_job: OpenJob) -> None:
     trace = TraceBuilder().kernel("gemm", 1, 2).region("hipMalloc", 1, 40).region("f", 1, 9, message="step")
     assert list(tables(open_job(trace), SummaryOptions(region_categories=asked))) == given
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"),
+    [
+        (None, ["kernels_summary", "hip_summary", "markers_summary"]),
+        (["HIP"], ["hip_summary"]),
+        (["KERNEL", "hip"], ["kernels_summary", "hip_summary"]),
+        (["MARKER"], ["markers_summary"]),
+        ([], ["kernels_summary"]),
+    ],
+)
+def test_categories_of_2026_leave_out_what_they_do_not_name(
+    asked: list[str] | None, given: list[str], open_job: OpenJob
+) -> None:
+    trace = TraceBuilder().kernel("gemm", 1, 2).region("hipMalloc", 1, 40).region("f", 1, 9, message="step")
+    options = SummaryOptions(region_categories=asked, amd_version=AmdVersion.V2026)
+    assert list(tables(open_job(trace), options)) == given
+
+
+def test_heads_of_2026(open_job: OpenJob) -> None:
+    session = open_job(TraceBuilder().kernel("gemm", 1, 2))
+    old, new = (list(summarize(session, SummaryOptions(by_rank=True, amd_version=version))) for version in AmdVersion)
+    assert new[0].columns == (
+        "Name", "Calls", "Duration (Nsec)", "Average (Nsec)", "Percent (Inc)", "Min (Nsec)", "Max (Nsec)", "Std_Dev",
+    )  # fmt: skip
+    assert new[1].columns == ("ProcessID", "Hostname", *new[0].columns)
+    assert [table.fetchall() for table in old] == [table.fetchall() for table in new]
 
 
 def test_a_category_without_events_is_reported(open_job: OpenJob) -> None:

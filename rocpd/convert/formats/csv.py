@@ -30,7 +30,8 @@ from rocpd.convert.deliver.placement import placements
 from rocpd.convert.formats import csv_stats
 from rocpd.convert.formats.csv_agents import agent_lines
 from rocpd.convert.formats.csv_cells import lines
-from rocpd.convert.formats.csv_files import FILES, CsvFile, columns_read
+from rocpd.convert.formats.csv_files import CsvFile, columns_read
+from rocpd.convert.formats.csv_files_2026 import files_of
 from rocpd.convert.formats.csv_stats import Groups
 from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.options import ConvertOptions
@@ -81,8 +82,9 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
 
 
 def _names(options: ConvertOptions) -> list[str]:
-    stats = [file.stats[0] for file in FILES if file.stats and options.stats]
-    return [*(file.name for file in FILES), *stats, *(["domain_stats"] if options.stats else []), "agent_info"]
+    files = files_of(options.amd_version)
+    stats = [file.stats[0] for file in files if file.stats and options.stats]
+    return [*(file.name for file in files), *stats, *(["domain_stats"] if options.stats else []), "agent_info"]
 
 
 def _path(options: ConvertOptions, output: Output, name: str) -> Path:
@@ -100,15 +102,15 @@ class _Files:
 
     @property
     def paths(self) -> list[Path]:
-        """Final paths, in order of `FILES`."""
+        """Final paths, in order of the files."""
         return [_path(self._options, self._output, name) for name in _names(self._options) if name in self._temporary]
 
     def take(self, part: RankPart, report: _Report) -> _Report:
         """Append the lines of one rank."""
-        for file in FILES:
+        for file in files_of(self._options.amd_version):
             piece = part.path / file.name
             if piece.exists():
-                with self._open(file.name, file.header) as out:
+                with self._open(file.name, file.header(self._options.with_rank)) as out:
                     append(piece, out)
         part.path.rmdir()
         return report
@@ -123,7 +125,7 @@ class _Files:
 
     def _add_stats(self, reports: Sequence[_Report]) -> None:
         domains: Groups = {}
-        for file in FILES:
+        for file in files_of(self._options.amd_version):
             groups: Groups = {}
             for report in reports:
                 csv_stats.add(groups, report.groups.get(file.name, {}))
@@ -152,24 +154,25 @@ class _Files:
 def _write_part(part: RankPart, reader: RankReader) -> _Report:
     report = _Report()
     part.path.mkdir()
-    source = _Source(reader)
-    for file in FILES:
+    source = _Source(reader, files_of(part.options.amd_version))
+    for file in source.files:
         views = source.rows(file)
         if views:
             with open_part(part, file.name) as out:
                 for columns, has_texts in _in_order(file, views, part.options):
-                    out.write(_lines(file, columns, has_texts))
+                    out.write(_lines(columns, _numbers(file, part.options), has_texts))
             if part.options.stats and file.stats:
                 report.groups[file.name] = _groups(file, views, part.options)
     report.left = source.left()
-    report.agents = agent_lines(reader)
+    report.agents = agent_lines(reader, part.options)
     return report
 
 
 class _Source:
     """The rows of one rank by file; regions are read once for all files of calls."""
 
-    def __init__(self, reader: RankReader) -> None:
+    def __init__(self, reader: RankReader, files: Sequence[CsvFile]) -> None:
+        self.files = files
         self._references = ReferenceTables(reader)
         self._categories = all_texts(reader, "rocpd_string", "string")
         self._calls: dict[str, ViewRows | None] = {}
@@ -180,16 +183,16 @@ class _Source:
 
     def _rows(self, file: CsvFile, view: str) -> ViewRows | None:
         if not file.categories:
-            return ViewReader(self._references, view, columns_read(view), file.where).read_all()
+            return ViewReader(self._references, view, columns_read(view, self.files), file.where).read_all()
         if view not in self._calls:
-            self._calls[view] = ViewReader(self._references, view, columns_read(view)).read_all()
+            self._calls[view] = ViewReader(self._references, view, columns_read(view, self.files)).read_all()
         chosen = [number for number, text in self._categories.items() if text and text.startswith(file.categories)]
         rows = self._calls[view]
         return rows and rows.take(np.isin(rows.ints("category"), chosen))
 
     def left(self) -> Counter[str]:
         """Count the regions and samples that are in no file, by category."""
-        known = tuple(prefix for file in FILES for prefix in file.categories)
+        known = tuple(prefix for file in self.files for prefix in file.categories)
         left = Counter[str]()
         for rows in filter(None, self._calls.values()):
             numbers, counts = np.unique(rows.ints("category"), return_counts=True)
@@ -224,12 +227,22 @@ def _concatenated(parts: Sequence[pa.Array]) -> pa.Array:
 
 
 def _cells(file: CsvFile, rows: ViewRows, options: ConvertOptions) -> list[pa.Array]:
-    return [rows.column("guid"), *(cell.make(rows, options) for _, cell in file.columns)]
+    return [rows.column("guid"), *(cell.make(rows, options) for _, cell in file.columns), *_rank(rows, options)]
 
 
-def _lines(file: CsvFile, columns: list[pa.Array], has_texts: bool) -> bytes:
+def _rank(rows: ViewRows, options: ConvertOptions) -> list[pa.Array]:
+    if not options.with_rank:
+        return []
+    return [pa.repeat(rows.rank.number, rows.count), pa.repeat(rows.rank.hostname or "", rows.count)]
+
+
+def _numbers(file: CsvFile, options: ConvertOptions) -> list[bool]:
+    return [False, *(cell.is_number for _, cell in file.columns), *((True, False) if options.with_rank else ())]
+
+
+def _lines(columns: list[pa.Array], numbers: Sequence[bool], has_texts: bool) -> bytes:
     if has_texts:
-        return lines(columns, [False, *(cell.is_number for _, cell in file.columns)])
+        return lines(columns, numbers)
     out = pa.BufferOutputStream()
     table = pa.Table.from_arrays(columns, [str(i) for i in range(len(columns))])
     arrow_csv.write_csv(table, out, arrow_csv.WriteOptions(include_header=False, batch_size=4096))

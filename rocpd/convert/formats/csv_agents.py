@@ -1,6 +1,7 @@
 """Makes agent_info.csv: one line per agent and rank, its columns taken from the hardware description of the agent.
 
-Values are what the file holds: numbers bare, text quoted, objects as JSON.
+Numbers are bare, texts quoted, bit fields packed into the number that AMD's tool of 2025 writes; that of 2026 has a
+column for each capability instead, and the type of the agent as a word.
 """
 
 from __future__ import annotations
@@ -8,8 +9,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from rocpd.convert.formats.bit_fields import FIELDS, packed_number
+from rocpd.convert.formats.csv_files import RANK
+from rocpd.convert.options import ConvertOptions
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.quote import quote_name
+from rocpd.types import AmdVersion
 
 _COLUMNS = (
     "Node_Id", "Logical_Node_Id", "Agent_Type", "Cpu_Cores_Count", "Simd_Count", "Cpu_Core_Id_Base", "Simd_Id_Base",
@@ -22,6 +27,8 @@ _COLUMNS = (
     "Hive_Id", "Gpu_Id", "Workgroup_Max_Dim_X", "Workgroup_Max_Dim_Y", "Workgroup_Max_Dim_Z", "Grid_Max_Dim_X",
     "Grid_Max_Dim_Y", "Grid_Max_Dim_Z", "Name", "Vendor_Name", "Product_Name", "Model_Name",
 )  # fmt: skip
+_CAPABILITY = "Capability"
+_CAPABILITIES = tuple(f"Cap_{name}" for name in FIELDS["capability"])
 _OF_ROW = {
     "node_id": "absolute_index",
     "logical_node_id": "logical_index",
@@ -34,16 +41,27 @@ _OF_ROW = {
 """Columns that the agent's row has as well, for descriptions without them; the row's type is a word, not a number."""
 
 
-def agent_lines(reader: RankReader) -> list[str]:
+def agent_lines(reader: RankReader, options: ConvertOptions) -> list[str]:
     """Return the header and a line per agent of a rank, in order of id."""
-    lines = [_line(("Guid", *_COLUMNS))]
+    names = _columns(options.amd_version)
+    rank: tuple[object, ...] = (reader.rank.number, reader.rank.hostname or "") if options.with_rank else ()
+    lines = [_line(("Guid", *names, *(RANK if options.with_rank else ())))]
     columns = tuple(dict.fromkeys(_OF_ROW.values()))
     listed = ", ".join(map(quote_name, columns))
     for extdata, *values in reader.rows(f"SELECT extdata, {listed} FROM rocpd_info_agent ORDER BY id"):
         row = dict(zip(columns, values, strict=True))
         described = _described(extdata)
-        lines.append(_line((reader.rank.guid, *(_value(described, row, name.lower()) for name in _COLUMNS))))
+        if options.amd_version is AmdVersion.V2026:
+            described["agent_type"] = row["type"]
+        lines.append(_line((reader.rank.guid, *(_value(described, row, name) for name in names), *rank)))
     return lines
+
+
+def _columns(version: AmdVersion) -> tuple[str, ...]:
+    if version is AmdVersion.V2025:
+        return _COLUMNS
+    at = _COLUMNS.index(_CAPABILITY)
+    return (*_COLUMNS[:at], *_CAPABILITIES, *_COLUMNS[at + 1 :])
 
 
 def _described(extdata: object) -> dict[str, Any]:
@@ -54,11 +72,18 @@ def _described(extdata: object) -> dict[str, Any]:
     return description if isinstance(description, dict) else {}
 
 
-def _value(described: dict[str, Any], row: dict[str, Any], name: str) -> object:
+def _value(described: dict[str, Any], row: dict[str, Any], column: str) -> object:
+    if column in _CAPABILITIES:
+        of = described.get("capability")
+        return of.get(column.removeprefix("Cap_")) if isinstance(of, dict) else None
+    name = column.lower()
     if "_max_dim_" in name:
         of = described.get(name[:-2])
         return of.get(name[-1]) if isinstance(of, dict) else None
     value = described.get(name)
+    number = packed_number(name, value)
+    if number is not None:
+        return number
     return row[_OF_ROW[name]] if value is None and name in _OF_ROW else value
 
 

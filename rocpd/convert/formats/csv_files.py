@@ -5,6 +5,7 @@ Headers are those of rocprofv3, after a leading Guid; values are those of AMD's 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -15,6 +16,9 @@ from rocpd.trace.memory import NOT_SCRATCH
 
 Column: TypeAlias = tuple[str, Cell]
 """Header and cells."""
+
+RANK = ("Rank", "Hostname")
+"""Headers of the columns that `with_rank` adds."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,10 @@ class CsvFile:
         named = ("Kernel_Name", "Function", "Direction", "Operation")
         return next(cell for name, cell in self.columns if name in named)
 
-    @property
-    def header(self) -> str:
-        """The first line."""
-        return ",".join(f'"{name}"' for name in ("Guid", *(name for name, _ in self.columns))) + "\n"
+    def header(self, with_rank: bool = False) -> str:
+        """Return the first line."""
+        names = ("Guid", *(name for name, _ in self.columns), *(RANK if with_rank else ()))
+        return ",".join(f'"{name}"' for name in names) + "\n"
 
 
 _TIMES: tuple[Column, ...] = (("Start_Timestamp", number("start")), ("End_Timestamp", number("end")))
@@ -180,8 +184,9 @@ FILES: tuple[CsvFile, ...] = (
 """The files in the order in which they are written; statistics and agent_info come last."""
 
 
-def columns_read(view: str) -> tuple[str, ...]:
+def columns_read(view: str, files: Iterable[CsvFile] = FILES) -> tuple[str, ...]:
     """Return the columns of a view that its files need: those of cells, and what rows are ordered and chosen by."""
-    cells = (cell for file in FILES if view in file.views for _, cell in file.columns)
-    categories = ("category",) if any(file.categories for file in FILES if view in file.views) else ()
+    of_view = [file for file in files if view in file.views]
+    cells = (cell for file in of_view for _, cell in file.columns)
+    categories = ("category",) if any(file.categories for file in of_view) else ()
     return tuple(dict.fromkeys(("id", "start", "end", *categories, *(name for cell in cells for name in cell.reads))))

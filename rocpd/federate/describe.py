@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from rocpd.federate.federation import Federation
+from rocpd.federate.open.identify import Rank
 from rocpd.federate.result import Result, Rows
 from rocpd.schema.load import TABLES
+from rocpd.schema.quote import quote_name
 from rocpd.trace.tables import SPANS
 from rocpd.trace.times import VALID_START, VALID_TIMES
 from rocpd.types import Row
@@ -97,10 +99,20 @@ def _problems(session: Federation) -> Iterator[Row]:
                     count = session.count(rank.number, base, condition)
                     if count:
                         yield rank.number, f"{base}: {count} row{'' if count == 1 else 's'} {problem}"
+        yield from _repeated_ids(session, rank)
         unknown = sorted(set(rank.tables) - set(TABLES))
         if unknown:
             yield rank.number, f"tables beyond the schema: {', '.join(unknown)}"
     yield from _recorded_twice(session)
+
+
+def _repeated_ids(session: Federation, rank: Rank) -> Iterator[Row]:
+    """Yield tables with ids that occur more than once; in those with a primary key none does."""
+    for base in sorted(rank.keyless):
+        repeated = f"SELECT 1 FROM {quote_name(base)} WHERE id IS NOT NULL GROUP BY id HAVING COUNT(*) > 1"
+        ((count,),) = session.reader(rank.number).rows(f"SELECT COUNT(*) FROM ({repeated})")
+        if count:
+            yield rank.number, f"{base}: {count} id{' occurs' if count == 1 else 's occur'} more than once"
 
 
 def _recorded_twice(session: Federation) -> Iterator[Row]:

@@ -61,7 +61,16 @@ class Job:
         """Rank number -> its tables as a connection to its own file names them."""
         further = _further(self.ranks)
         return {
-            rank.number: RankTables(rank.suffix, rank.tables, None, rank.number, rank.hostname, further, guid=rank.guid)
+            rank.number: RankTables(
+                rank.suffix,
+                rank.tables,
+                None,
+                rank.number,
+                rank.hostname,
+                further,
+                guid=rank.guid,
+                keyless=rank.keyless,
+            )
             for rank in self.ranks
         }
 

@@ -286,7 +286,8 @@ def _row_ranges(connection: apsw.Connection, table: str) -> Iterator[tuple[int, 
 
 def _store_views(connection: apsw.Connection, session: Federation) -> None:
     tables = tuple(
-        RankTables(_output_suffix(r), r.tables, None, r.number, r.hostname, guid=r.guid) for r in session.ranks
+        RankTables(_output_suffix(r), r.tables, None, r.number, r.hostname, guid=r.guid, keyless=r.keyless)
+        for r in session.ranks
     )
     connection.execute("BEGIN")
     for relation in relations(tables):

@@ -76,4 +76,4 @@ def _values(name: str, column: str, tables: RankTables) -> str:
     lookup = lookups(name)[column]
     if not {"id", lookup.column} <= set(tables.columns.get(lookup.table, ())):
         return 'SELECT NULL AS "id", NULL AS "value" WHERE 0'
-    return f'SELECT "id", {quote_name(lookup.column)} AS "value" FROM {tables.rows(lookup.table)}'  # noqa: S608
+    return f'SELECT "id", {quote_name(lookup.column)} AS "value" FROM {tables.rows_by_id(lookup.table)}'  # noqa: S608

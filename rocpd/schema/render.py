@@ -35,6 +35,7 @@ class RankTables:
         only: base name -> condition on its rows, for a window or filter; tables that are not named are whole.
         values: base name -> column -> expression in its place, for events that are cut at a window.
         guid: identity of the rank, which stands in every `guid` column; None: what the file has there.
+        keyless: base names of tables whose `id` is no primary key: an id may occur twice.
     """
 
     suffix: str
@@ -46,6 +47,7 @@ class RankTables:
     only: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     guid: str | None = None
+    keyless: frozenset[str] = frozenset()
 
     @property
     def guid_text(self) -> str:
@@ -60,9 +62,19 @@ class RankTables:
         """What to select from for the rows of `base` that pass window and filters."""
         if base not in self.only and base not in self.values:
             return self.name(base)
+        return self._rows_where(base, self.only.get(base, "1"))
+
+    def rows_by_id(self, base: str) -> str:
+        """What to select from to look rows up by their id: as `rows`, with the first row of each id."""
+        if base not in self.keyless:
+            return self.rows(base)
+        firsts = f"rowid IN (SELECT MIN(rowid) FROM {self.name(base)} GROUP BY id)"
+        return self._rows_where(base, f"{firsts} AND ({self.only.get(base, '1')})")
+
+    def _rows_where(self, base: str, condition: str) -> str:
         # Of columns with equal names SQLite takes the first.
         cut = "".join(f"{text} AS {quote_name(column)}, " for column, text in self.values.get(base, {}).items())
-        return f"(SELECT {cut}* FROM {self.name(base)} WHERE {self.only.get(base, '1')})"
+        return f"(SELECT {cut}* FROM {self.name(base)} WHERE {condition})"
 
 
 def relations(ranks: Sequence[RankTables]) -> tuple[str, ...]:
@@ -212,9 +224,8 @@ def _reference(tables: RankTables, used: ViewTable) -> str:
     missing = [f"NULL AS {quote_name(column)}" for column in used.columns if column.lower() not in have]
     if not have:
         return f"(SELECT {', '.join(missing)} WHERE 0)"
-    if missing:
-        return f"(SELECT *, {', '.join(missing)} FROM {tables.rows(used.table)})"
-    return tables.rows(used.table)
+    rows = tables.rows_by_id(used.table) if used.key else tables.rows(used.table)
+    return f"(SELECT *, {', '.join(missing)} FROM {rows})" if missing else rows
 
 
 def union_all(selects: Sequence[str]) -> str:

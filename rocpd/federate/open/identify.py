@@ -31,7 +31,17 @@ _MOST_DIGITS = 20
 _SKIP_HINT = "--skip-bad leaves it out"
 _MARK = "\0"
 _MOST_SHAPES = 1000
-_COLUMNS_BY_SHAPE: dict[str, tuple[str, ...]] = {}  # text of CREATE TABLE without suffix -> columns
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Columns of a table, and whether an id may occur twice in it."""
+
+    columns: tuple[str, ...]
+    is_keyless: bool
+
+
+_LAYOUTS_BY_SHAPE: dict[str, _Layout] = {}  # by the text of CREATE TABLE without suffix
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,7 @@ class Rank:
         hostname, machine_id, pid, command: of the process; None where the file does not say.
         mpi_rank: MPI rank that the process knew, or None.
         notes: what of this is not usable in the file, and counts as not given.
+        keyless: base names of tables whose `id` is no primary key: an id may occur twice.
     """
 
     number: int
@@ -62,6 +73,7 @@ class Rank:
     command: str | None = None
     mpi_rank: int | None = None
     notes: tuple[str, ...] = ()
+    keyless: frozenset[str] = frozenset()
 
     @property
     def label(self) -> str:
@@ -79,7 +91,8 @@ def identify(opening: Opening) -> tuple[Rank, ...]:
     connection = opening.connect()
     try:
         with as_input_error(opening.path):
-            tables, views = _catalogue(connection)
+            layouts, views = _catalogue(connection)
+            tables = {name: layout.columns for name, layout in layouts.items()}
             metadata = _metadata(connection, tables)
             suffixes = _suffixes(opening, tables, metadata)
             _check_views(opening, tables, views, suffixes)
@@ -89,7 +102,8 @@ def identify(opening: Opening) -> tuple[Rank, ...]:
                     raise InputError(
                         f"{opening.path}: metadata names the suffix {suffix}, but no table has it", _SKIP_HINT
                     )
-            return tuple(_rank(connection, opening, suffix, by_suffix[suffix], metadata) for suffix in suffixes)
+            ranks = (_rank(connection, opening, suffix, by_suffix[suffix], metadata) for suffix in suffixes)
+            return tuple(_with_keyless(rank, layouts) for rank in ranks)
     except apsw.Error as error:
         raise InputError(f"{opening.path}: cannot be read: {error}", _SKIP_HINT) from error
     except UnicodeDecodeError as error:
@@ -116,22 +130,35 @@ def by_file(ranks: Iterable[Rank]) -> dict[Opening, list[Rank]]:
     return ranks_of
 
 
-def _catalogue(connection: apsw.Connection) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
-    """Return table -> columns, and view -> text."""
+def _with_keyless(rank: Rank, layouts: Mapping[str, _Layout]) -> Rank:
+    keyless = frozenset(base for base in rank.tables if layouts[base + rank.suffix].is_keyless)
+    return dataclasses.replace(rank, keyless=keyless) if keyless else rank
+
+
+def _catalogue(connection: apsw.Connection) -> tuple[dict[str, _Layout], dict[str, str]]:
+    """Return table -> layout, and view -> text."""
     entries: list[Any] = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
     views = {name: sql or "" for kind, name, sql in entries if kind == "view"}
-    tables: dict[str, tuple[str, ...]] = {}
+    tables: dict[str, _Layout] = {}
     for name, sql in ((name, sql or "") for kind, name, sql in entries if kind == "table"):
         suffix = (split_suffix(name) or (name, ""))[1]
         # The files of a job have the same tables but for the suffix: asking SQLite once for each takes half the time.
         shape = sql.replace(suffix, "").replace(suffix[1:].replace("_", "-"), "") if suffix else ""
-        columns = _COLUMNS_BY_SHAPE.get(shape) if shape else None
-        if columns is None:
-            columns = tuple(row[1] for row in connection.execute(f"PRAGMA table_info({quote_name(name)})"))
-            if shape and len(_COLUMNS_BY_SHAPE) < _MOST_SHAPES:
-                _COLUMNS_BY_SHAPE[shape] = columns
-        tables[name] = columns
+        layout = _LAYOUTS_BY_SHAPE.get(shape) if shape else None
+        if layout is None:
+            layout = _layout(connection, name, sql)
+            if shape and len(_LAYOUTS_BY_SHAPE) < _MOST_SHAPES:
+                _LAYOUTS_BY_SHAPE[shape] = layout
+        tables[name] = layout
     return tables, views
+
+
+def _layout(connection: apsw.Connection, name: str, sql: str) -> _Layout:
+    rows: list[Any] = connection.execute(f"PRAGMA table_info({quote_name(name)})").fetchall()
+    columns = tuple(row[1] for row in rows)
+    has_id = "id" in map(str.lower, columns)
+    has_key = [row[1].lower() for row in rows if row[5]] == ["id"] or re.search(r"(?i)\bWITHOUT\s+ROWID\b", sql)
+    return _Layout(columns, has_id and not has_key)
 
 
 def _metadata(connection: apsw.Connection, tables: Iterable[str]) -> dict[str, list[tuple[str, str]]]:

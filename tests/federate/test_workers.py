@@ -51,3 +51,17 @@ def test_a_process_that_is_killed_at_work_is_reported(workers: Workers) -> None:
 
 def _kill_itself(_: int) -> None:
     os.kill(os.getpid(), 9)
+
+
+def test_they_stay_when_all_answers_were_taken_and_nobody_asked_for_more(workers: Workers) -> None:
+    answers = workers.each(_pid, range(4))
+    before = {next(answers) for _ in range(4)}
+    answers.close()
+    assert set(workers.each(_pid, range(8))) & before
+
+
+def test_they_end_when_answers_are_not_wanted(workers: Workers) -> None:
+    answers = workers.each(_pid, range(4))
+    before = {next(answers)}
+    answers.close()
+    assert not set(workers.each(_pid, range(8))) & before

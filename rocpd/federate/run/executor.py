@@ -77,7 +77,7 @@ def in_order(
 
 
 def on_threads(
-    count: int, work: Callable[[Task], Answer], tasks: Iterable[Task], most: int, stop: Callable[[], None]
+    count: int, work: Callable[[Task], Answer], tasks: Sequence[Task], most: int, stop: Callable[[], None]
 ) -> Generator[Answer, None, None]:
     """Yield `work(task)` for each task, in order, done by threads that end with the generator.
 
@@ -89,10 +89,14 @@ def on_threads(
         stop: called when the rest is not wanted: Ctrl-C, an error, an abandoned result.
     """
     threads = ThreadPoolExecutor(count, "rocpd")
+    left = len(tasks)
     try:
-        yield from in_order(lambda task: threads.submit(work, task), tasks, most, deque())
+        for answer in in_order(lambda task: threads.submit(work, task), tasks, most, deque()):
+            left -= 1
+            yield answer
     except BaseException:
-        stop()
+        if left:  # a result that is closed after its last answer lacks nothing
+            stop()
         raise
     finally:
         threads.shutdown(cancel_futures=True)

@@ -9,7 +9,7 @@ import contextlib
 import itertools
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.identify import Rank
@@ -56,7 +56,7 @@ class Local:
             if progress:
                 progress(done, len(shares))
 
-    def _on_threads(self, request: Request, shares: Iterable[Share]) -> Iterator[list[Row] | None]:
+    def _on_threads(self, request: Request, shares: Sequence[Share]) -> Iterator[list[Row] | None]:
         """Yield the rows of each share until one has too many; a share starts when few results wait to be taken."""
         stopped = threading.Event()
 

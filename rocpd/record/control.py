@@ -1,10 +1,16 @@
-"""Owns commands to the recorder of another process, through the Unix socket that it listens on."""
+"""Owns commands to the recorder of another process, through the Unix socket that it listens on.
+
+Believes nobody but that process: others may make the folder first, listen in its place, or answer without end.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import socket
+import stat
+import struct
+import time
 from enum import StrEnum
 from pathlib import Path
 
@@ -12,6 +18,9 @@ from rocpd.errors import InputError, RocpdError
 from rocpd.record.recorder import Status
 
 _PATIENCE_S = 30.0  # a flush may have to write much
+_LONGEST = 1 << 16  # bytes of an answer: some numbers and a path
+_CREDENTIALS = struct.Struct("3i")  # struct ucred of Linux: process, user, group
+_ELSEWHERE = "who listens there is not the recorder of this process; ROCPD_CONTROL_DIR names another folder"
 
 
 class Action(StrEnum):
@@ -29,41 +38,101 @@ def control(pid: int, action: Action) -> Status:
     Stop and flush return when everything recorded so far is in the file.
 
     Raises:
-        InputError: there is no such process, or it has no recorder that listens.
+        InputError: there is no such process, it has no recorder that listens, or somebody else listens in its place.
         RocpdError: the recorder failed.
     """
-    reply = _ask(pid, action)
-    status = Status(
-        recording=bool(reply.get("recording")),
-        failed=bool(reply.get("failed")),
-        written=int(str(reply.get("written", 0))),
-        lost=int(str(reply.get("lost", 0))),
-        file=Path(str(reply["file"])) if reply.get("file") else None,
-    )
+    owner, path = _owner_and_socket(pid)
+    _check_folder(pid, owner, path.parent)
+    reply = _parsed(pid, _ask(pid, owner, path, action))
     if not reply.get("ok"):
         raise RocpdError(f"process {pid}: could not {action}", "its stderr says why")
-    return status
+    file = reply.get("file")
+    return Status(
+        recording=reply.get("recording") is True,
+        failed=reply.get("failed") is True,
+        written=_count(pid, reply, "written"),
+        lost=_count(pid, reply, "lost"),
+        file=Path(str(file)) if file else None,
+    )
 
 
-def _ask(pid: int, action: Action) -> dict[str, object]:
-    path = socket_of(pid)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
-        link.settimeout(_PATIENCE_S)
-        try:
-            link.connect(str(path))
-            link.sendall(f"{action}\n".encode())
-            with link.makefile("rb") as stream:
-                line = stream.readline()
-        except OSError as error:
-            raise InputError(
-                f"process {pid}: no recorder listens ({error.strerror or error})",
-                "it listens from its first marker on, unless ROCPD_CONTROL=0",
-            ) from error
+def _check_folder(pid: int, owner: int, folder: Path) -> None:
+    """Refuse a folder in which another user could listen.
+
+    Raises:
+        InputError: it is one.
+    """
     try:
-        reply = json.loads(line.decode("utf-8"))
-    except ValueError as error:
-        raise InputError(f"process {pid}: its recorder did not answer") from error
-    return dict(reply)
+        facts = folder.lstat()
+    except OSError as error:
+        raise _nobody_listens(pid, error) from error
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != owner or facts.st_mode & 0o077:
+        raise InputError(f"process {pid}: {folder} is not a folder of its user alone (mode 0700)", _ELSEWHERE)
+
+
+def _ask(pid: int, owner: int, path: Path, action: Action) -> bytes:
+    """Send a command; return the line that is the answer.
+
+    Raises:
+        InputError: the process does not listen, or not in time.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
+        try:
+            link.settimeout(_PATIENCE_S)
+            link.connect(str(path))
+            credentials = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            listener, user, _ = _CREDENTIALS.unpack(credentials)
+            if (listener, user) != (pid, owner):
+                raise InputError(f"process {pid}: process {listener} of user {user} listens in its place", _ELSEWHERE)
+            link.sendall(f"{action}\n".encode())
+            return _first_line(link)
+        except OSError as error:
+            raise _nobody_listens(pid, error) from error
+
+
+def _first_line(link: socket.socket) -> bytes:
+    """Return what comes up to the end of a line; at most `_LONGEST` bytes, and within `_PATIENCE_S`.
+
+    Raises:
+        TimeoutError: it takes longer.
+    """
+    deadline = time.monotonic() + _PATIENCE_S
+    answer = b""
+    while b"\n" not in answer and len(answer) <= _LONGEST:
+        link.settimeout(max(deadline - time.monotonic(), 0.001))
+        piece = link.recv(_LONGEST)
+        if not piece:
+            break
+        answer += piece
+    return answer.partition(b"\n")[0] if len(answer) <= _LONGEST else b""
+
+
+def _parsed(pid: int, line: bytes) -> dict[str, object]:
+    try:
+        reply = json.loads(line)
+    except (ValueError, RecursionError):
+        reply = None
+    if not isinstance(reply, dict):
+        raise _not_understood(pid)
+    return reply
+
+
+def _count(pid: int, reply: dict[str, object], name: str) -> int:
+    value = reply.get(name, 0)
+    if not isinstance(value, int):
+        raise _not_understood(pid)
+    return value
+
+
+def _not_understood(pid: int) -> InputError:
+    return InputError(f"process {pid}: its recorder gave an answer that is none", "is it of the same version of rocpd?")
+
+
+def _nobody_listens(pid: int, error: OSError) -> InputError:
+    return InputError(
+        f"process {pid}: no recorder listens ({error.strerror or error})",
+        "it listens from its first marker on, unless ROCPD_CONTROL=0",
+    )
 
 
 def socket_of(pid: int) -> Path:
@@ -72,6 +141,10 @@ def socket_of(pid: int) -> Path:
     Raises:
         InputError: there is no such process, or it belongs to another user.
     """
+    return _owner_and_socket(pid)[1]
+
+
+def _owner_and_socket(pid: int) -> tuple[int, Path]:
     process = Path("/proc") / str(pid)
     try:
         owner = process.stat().st_uid
@@ -79,4 +152,4 @@ def socket_of(pid: int) -> Path:
     except OSError as error:
         raise InputError(f"process {pid}: {error.strerror}") from error
     folder = os.environ.get("ROCPD_CONTROL_DIR") or f"/tmp/rocpd-{owner}"  # the recorder makes it with mode 0700
-    return Path(folder) / f"{space}-{pid}.sock"
+    return owner, Path(folder) / f"{space}-{pid}.sock"

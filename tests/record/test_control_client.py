@@ -1,0 +1,164 @@
+"""`rocpd control` believes the process that it asks, and nobody who listens in its place."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rocpd.errors import InputError
+from rocpd.record import control as client
+from rocpd.record.control import Action, control, socket_of
+from tests.conftest import Cli, Said
+
+GOOD = b'{"ok":true,"recording":true,"failed":false,"written":7,"lost":0,"file":"/tmp/\\u001b[31mx.db"}\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where this process would listen."""
+    folder = tmp_path / "control"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setenv("ROCPD_CONTROL_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def listen(folder: Path) -> Iterator[Callable[..., None]]:
+    """Listen in the place of this process, and send some bytes, without end if asked."""
+    threads = []
+
+    def start(answer: bytes, endless: bool = False) -> None:
+        server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        server.bind(str(socket_of(os.getpid())))
+        server.listen()
+
+        def serve() -> None:
+            with server, server.accept()[0] as link:
+                link.settimeout(20)
+                try:
+                    link.recv(100)
+                    link.sendall(answer)
+                    while endless:
+                        link.sendall(answer)
+                except OSError:
+                    pass
+
+        threads.append(threading.Thread(target=serve, daemon=True))
+        threads[-1].start()
+
+    yield start
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def test_a_good_answer(listen: Callable[..., None], cli: Cli) -> None:
+    listen(GOOD)
+    words = f"{os.getpid()}: recording, 7 events, /tmp/\\e[31mx.db\n"
+    assert cli("control", "status", str(os.getpid())) == Said(0, words, "")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"\n",
+        b"[1,2]\n",
+        b"null\n",
+        b'"text"\n',
+        b'{"ok":true,"written":"x"}\n',
+        b'{"ok":true,"lost":[1]}\n',
+        b'{"ok":true,"written":1e99}\n',
+        b"[" * 20000 + b"\n",
+        b'{"ok":' + b"9" * 5000 + b',"written":' + b"9" * 5000 + b"}\n",
+        b"\xff\xfe\n",
+        b"x" * (client._LONGEST + 5),
+    ],
+    ids=range(12),
+)
+def test_an_answer_that_is_none(answer: bytes, listen: Callable[..., None], cli: Cli) -> None:
+    listen(answer)
+    said = cli("control", "status", str(os.getpid()))
+    assert said.code == 3
+    assert said.err.startswith(f"rocpd: error: process {os.getpid()}: its recorder gave an answer that is none\n")
+    assert len(said.err.splitlines()) == 2
+
+
+def test_an_answer_without_end(listen: Callable[..., None]) -> None:
+    listen(b"x" * 4096, endless=True)
+    with pytest.raises(InputError, match="an answer that is none"):
+        control(os.getpid(), Action.STATUS)
+
+
+def test_an_answer_that_never_comes(listen: Callable[..., None], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_PATIENCE_S", 0.2)
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with server:
+        server.bind(str(socket_of(os.getpid())))
+        server.listen()
+        with pytest.raises(InputError, match="no recorder listens \\(timed out\\)"):
+            control(os.getpid(), Action.STATUS)
+
+
+def test_an_answer_byte_by_byte(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time is that of the whole answer, not of each piece."""
+    monkeypatch.setattr(client, "_PATIENCE_S", 0.3)
+    near, far = socket.socketpair()
+    stopped = threading.Event()
+
+    def drip() -> None:
+        while not stopped.wait(0.02):
+            near.send(b"x")
+
+    thread = threading.Thread(target=drip)
+    thread.start()
+    try:
+        with pytest.raises(TimeoutError):
+            client._first_line(far)
+    finally:
+        stopped.set()
+        thread.join()
+        near.close()
+        far.close()
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o770, 0o707, 0o777])
+def test_a_folder_that_is_open_to_others(mode: int, listen: Callable[..., None], folder: Path, cli: Cli) -> None:
+    folder.chmod(mode)
+    said = cli("control", "status", str(os.getpid()))
+    assert said.code == 3
+    assert f"{folder} is not a folder of its user alone" in said.err
+
+
+def test_a_folder_of_another_user(folder: Path, cli: Cli) -> None:
+    if os.geteuid():
+        pytest.skip("only root gives folders away")
+    os.chown(folder, 12345, 12345)
+    said = cli("control", "status", str(os.getpid()))
+    assert (said.code, said.out) == (3, "")
+    assert "is not a folder of its user alone" in said.err
+
+
+def test_a_link_to_a_folder(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+    (tmp_path / "link").symlink_to(folder)
+    monkeypatch.setenv("ROCPD_CONTROL_DIR", str(tmp_path / "link"))
+    assert "is not a folder of its user alone" in cli("control", "status", str(os.getpid())).err
+
+
+def test_another_process_listens(folder: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+    parent = os.getppid()
+    try:
+        path = socket_of(parent)
+    except InputError:
+        pytest.skip("this process's parent is another user's")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+        server.bind(str(path))
+        server.listen()
+        said = cli("control", "status", str(parent))
+    assert said.code == 3
+    assert f"process {os.getpid()} of user {os.geteuid()} listens in its place" in said.err

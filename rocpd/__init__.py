@@ -58,12 +58,24 @@ _MODULES = {
 }
 
 
+_AMDS = {
+    "RocpdImportData": "rocpd.amd.data",
+    "execute": "rocpd.amd.data",
+    "version_info": "rocpd.amd.data",
+    "write_csv": "rocpd.amd.outputs",
+    "write_perfetto": "rocpd.amd.outputs",
+    "write_otf2": "rocpd.amd.outputs",
+}
+"""Names of AMD's package, for code that was written for it; not part of our own interface."""
+
+
 def __getattr__(name: str) -> object:
-    if name not in _MODULES:
+    home = _MODULES.get(name) or _AMDS.get(name)
+    if home is None:
         raise AttributeError(f"module 'rocpd' has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(_MODULES[name]), name)
+    return getattr(importlib.import_module(home), name)
 
 
 def __dir__() -> list[str]:

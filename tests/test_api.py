@@ -97,7 +97,7 @@ def test_a_format_refuses_what_it_does_not_read(session: rocpd.Session, tmp_path
         session.convert("chrome", tmp_path / "x")
     with pytest.raises(UsageError, match="csv has no option least_us") as error:
         session.convert("csv", tmp_path / "x", least_us=3)
-    assert error.value.hint == "it has agent_index_value, kernel_rename, split, gzip, stats"
+    assert error.value.hint == "it has agent_index_value, kernel_rename, split, gzip, stats, amd_version, with_rank"
     with pytest.raises(UsageError, match="gzip 'yes': not of type bool"):
         session.convert("csv", tmp_path / "x", gzip="yes")
     session.convert("csv", tmp_path / "x", annotate_args=True)

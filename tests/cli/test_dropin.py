@@ -330,3 +330,19 @@ with rocpd.connect(["db0.db", "db1.db"]) as connection:
 """
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=work, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_beside_amds_package(work: Path) -> None:
+    """What docs/amd.md says of a PYTHONPATH that names another package called rocpd."""
+    other = work / "site-packages" / "rocpd"
+    other.mkdir(parents=True)
+    (other / "__init__.py").touch()
+    (other / "__main__.py").write_text(
+        "def main():\n    print('the other one')\n\nif __name__ == '__main__':\n    main()\n"
+    )
+    path = str(other.parent)
+    assert shell("python -m rocpd --version", work, PYTHONPATH=path).stdout == "the other one\n"
+    for command in ("python -I -m rocpd", "env -u PYTHONPATH rocpd"):
+        assert shell(f"{command} --version", work, PYTHONPATH=path).stdout.startswith("rocpd ")
+        done = shell(f"{command} convert -f csv -j 2 --force -i db0.db db1.db", work, PYTHONPATH=path)
+        assert done.returncode == 0, done.stderr

@@ -30,6 +30,7 @@ from rocpd.trace.kernel_names import KernelNames
 
 if TYPE_CHECKING:
     from rocpd.federate.describe import Description
+    from rocpd.redact.options import RedactOptions
     from rocpd.summary.result import Summary
     from rocpd.types import Progress
 
@@ -120,6 +121,25 @@ class Session(Federation):
 
         merge(self, Path(path), force, on_progress)
         return Path(path)
+
+    def redact(
+        self, folder: str | Path, options: RedactOptions | None = None, *, force: bool = False
+    ) -> dict[tuple[str, str], int]:
+        """Write files that can be given away, one per rank; return (table, column) -> number of texts replaced.
+
+        Args:
+            folder: new folder, relative to the working directory.
+            options: what is replaced: `rocpd.redact.options.RedactOptions`; None: where and by whom the job ran.
+            force: replace a folder that an earlier run wrote.
+
+        Raises:
+            OutputError: the folder exists or cannot be written, or a file would still hold what is replaced.
+            InputError: an input is damaged.
+        """
+        from rocpd.redact.options import RedactOptions
+        from rocpd.redact.run import redact
+
+        return dict(redact(self, Path(folder), options or RedactOptions(), force))
 
     def info(self) -> Description:
         """Return what the job holds: `ranks`, `agents`, `tables` and `problems`, each a Result by its name."""

@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "convert": "Write traces and tables that other tools read",
         "merge": "Write all ranks into one SQLite file",
         "package": "Put the files of a job under one name",
+        "redact": "Write files of a job that can be given away",
         "info": "Show ranks, agents, rows per table, and problems",
         "schema": "List tables and views, or the columns of one",
         "shell": "Open SQLite's shell on all ranks, read-only",

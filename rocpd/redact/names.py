@@ -1,0 +1,76 @@
+"""Owns what kernels and markers are called in strict files: names that say what analyses go by, and nothing else.
+
+A kernel keeps its category, and kernels of one function stay together; a marker keeps its numbers, and the word by
+which it is a step. Kernels of collectives, whose names are those of public libraries, stay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from rocpd.summary.kernel_categories import is_communication, load
+from rocpd.summary.options import STEP_MARKER
+
+_DIGITS = re.compile(r"\d+")
+_STEP = re.compile(STEP_MARKER)
+_FUNCTION = re.compile(r"[^(<]*")
+
+
+def kernel_names(symbols: Iterable[tuple[str, ...]]) -> dict[str, str]:
+    """Return name -> name in its place.
+
+    Args:
+        symbols: of all ranks: the names of one kernel, the one for people first and the linker's second.
+
+    >>> kernel_names([("void gemm<float>(float*)", "_Z4gemmIfE.kd"), ("void gemm<half>(half*)", "_Z4gemmIhE.kd")])
+    ... # doctest: +NORMALIZE_WHITESPACE
+    {'void gemm<float>(float*)': 'GEMM_001<1>', '_Z4gemmIfE.kd': 'GEMM_001_1.kd', '_Z4gemmIfE': 'GEMM_001_1',
+     'void gemm<half>(half*)': 'GEMM_001<2>', '_Z4gemmIhE.kd': 'GEMM_001_2.kd', '_Z4gemmIhE': 'GEMM_001_2'}
+    """
+    categories = load(None)
+    functions: dict[str, str] = {}
+    variants: dict[str, list[str]] = {}
+    names: dict[str, str] = {}
+    for display, mangled, *others in sorted(set(symbols)):
+        category = categories.of(display)
+        if is_communication(category):
+            continue
+        function = _function(display)
+        short = functions.setdefault(function, f"{category}_{len(functions) + 1:03}")
+        known = variants.setdefault(function, [])
+        if display not in known:
+            known.append(display)
+        number = known.index(display) + 1
+        names[display] = short if display == function else f"{short}<{number}>"
+        linked = f"{short}_{number}"
+        names.setdefault(mangled, linked + (".kd" if mangled.endswith(".kd") else ""))
+        names.setdefault(mangled.removesuffix(".kd"), linked)
+        for other in others:
+            names.setdefault(other, short if other.removesuffix(".kd") == function else names[display])
+    return {name: new for name, new in names.items() if name}
+
+
+def _function(display: str) -> str:
+    """Return the bare name of a function.
+
+    >>> _function("void at::native::add<float>(int)"), _function("gemm")
+    ('at::native::add', 'gemm')
+    """
+    match = _FUNCTION.match(display)
+    return (match[0] if match else display).split(" ")[-1] or display
+
+
+def marker_names(texts: Iterable[str]) -> dict[str, str]:
+    """Return text of a marker -> text in its place.
+
+    >>> marker_names(["step 1", "step 2", "load shard 7 of 9", "forward"])
+    {'forward': 'm_001', 'load shard 7 of 9': 'm_002 7 9', 'step 1': 'm_003 step 1', 'step 2': 'm_003 step 2'}
+    """
+    forms: dict[str, str] = {}
+    names = {}
+    for text in sorted(set(texts)):
+        form = forms.setdefault(_DIGITS.sub("#", text), f"m_{len(forms) + 1:03}")
+        step = _STEP.search(text)
+        names[text] = " ".join([form, *([step[1]] if step else []), *_DIGITS.findall(text)])
+    return names

@@ -1,0 +1,176 @@
+"""Owns what in a text gives away where and by whom a job ran, and what stands there instead.
+
+Works on one text at a time and knows neither tables nor files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from rocpd.redact.options import Clue
+from rocpd.redact.pseudonyms import Pseudonyms
+
+ALLOWED_VARIABLES = re.compile(
+    r"(NCCL|RCCL|HSA|HIP|ROCR|GPU|OMP|PYTORCH)_\w+|(OMPI_COMM_WORLD|PMI|PALS|FLUX_TASK|SLURM)_?\w*(RANK|ID|SIZE)|"
+    r"(LOCAL_)?RANK|WORLD_SIZE"
+)
+"""Environment variables that stay, their values redacted: settings of the GPU's libraries, and the place in the job."""
+
+SECRET_VARIABLES = re.compile(
+    r"(?i)TOKEN|PASS|SECRET|_PWD|_?PAT$|_KEY|APIKEY|CREDENTIAL|AUTH|JWT|BEARER|SESSION|DSN|COOKIE"
+)
+
+_SECRETS = (
+    r"\bgh[oprsu]_\w{20,}", r"\bgithub_pat_\w{20,}", r"\bglpat-[\w-]{16,}", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
+    r"\bsk-[\w-]{16,}", r"\bhf_\w{20,}", r"\bxox[abprs]-[\w-]{10,}", r"\bey[JK][\w-]+\.[\w-]+\.[\w-]*",
+    r"-----BEGIN [A-Z ]+-----[\s\S]*?(?:-----END [A-Z ]+-----|$)", r"(?i:\bbearer\s+[\w.~+/-]{8,}=*)",
+    r"(?i:(?<=password=)[^\s;&\"']+)", r"(?i:(?<=token=)[^\s;&\"']+)",
+)  # fmt: skip
+_PATH = r"(?:(?<=file:)/{0,2}|(?<![\w/.~-])(?:~|\.{1,2})?)(?:/[^\s/'\"<>|:;,()\[\]{}*?&#=\\]+)+/?"
+_PATTERNS: tuple[tuple[Clue, str], ...] = (
+    (Clue.SECRET, "|".join(f"(?:{pattern})" for pattern in _SECRETS)),
+    (Clue.URL, r"\b(?:https?|ftp|sftp|ssh|git|s3|gs|hdfs|wss?)://[^\s'\"<>]+"),
+    (Clue.MAIL, r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
+    (Clue.ADDRESS, r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])|(?<![\w:])(?:[0-9a-f]{2}:){5}[0-9a-f]{2}(?![\w:])"),
+    (Clue.PATH, _PATH),
+)
+_KEPT_PATHS = re.compile(r"/(usr|lib|lib64|bin|sbin|proc|sys|dev|opt/rocm[^/]*)(/|$)")
+_KEPT_ROOTS = frozenset({"", ".", "..", "~", "home", "root", "tmp", "var", "mnt", "opt", "data", "scratch", "users"})
+_ENDING = re.compile(r"(?<=.)((?:\.[A-Za-z]\w{0,7})(?:\.\d+)*)$")
+_POINTER = r"\b0[xX][0-9a-fA-F]{6,}\b"
+_PROGRAM = re.compile(r"(python|bash|sh|mpirun|mpiexec|srun|torchrun|rocprof)[\w.-]*")
+
+
+class Redactor:
+    """Replaces what identifies in texts.
+
+    Args:
+        pseudonyms: names that stand in place.
+        known: texts that identify wherever they stand, with what they are.
+        keep: kinds, and environment variables, that stay.
+        rules: regular expression -> word, for what the user knows besides.
+        whole: texts -> what stands in their place where they are a whole text; with it, pointers in texts go too.
+    """
+
+    def __init__(
+        self,
+        pseudonyms: Pseudonyms,
+        known: Mapping[str, Clue],
+        keep: frozenset[str] = frozenset(),
+        rules: Mapping[str, str] = MappingProxyType({}),
+        whole: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self.pseudonyms = pseudonyms
+        self.keep = keep
+        self._whole = whole
+        self._known = {text: kind for text, kind in known.items() if kind not in keep}
+        self._replacements: list[tuple[re.Pattern[str], Callable[[re.Match[str]], str]]] = []
+        if self._known:
+            self._add(_words(self._known), lambda match: self._name(self._known[match[0]], match[0]))
+        for pattern, word in rules.items():
+            self._add(pattern, lambda match, word=word: pseudonyms.of(Clue.RULE, match[0], word))  # type: ignore[misc]
+        for kind, pattern in _PATTERNS:
+            if kind not in keep:
+                replace = self._path if kind is Clue.PATH else (lambda text, kind=kind: self._name(kind, text))
+                self._add(pattern, lambda match, replace=replace: replace(match[0]))  # type: ignore[misc]
+        if whole:
+            self._add(_POINTER, lambda match: self._pointer(match[0]))
+
+    def _add(self, pattern: str, replace: Callable[[re.Match[str]], str]) -> None:
+        self._replacements.append((re.compile(pattern), replace))
+
+    def _name(self, kind: Clue, text: str) -> str:
+        return self.pseudonyms.of(kind, text)
+
+    def _pointer(self, text: str) -> str:
+        return f"0x{self._name(Clue.POINTER, text).rpartition('-')[2]:0>12}"
+
+    def text(self, text: str) -> str:
+        """Return a text without what identifies."""
+        if text in self._whole:
+            return self._whole[text]
+        for pattern, replace in self._replacements:
+            text = pattern.sub(replace, text)
+        return text
+
+    def document(self, text: str) -> str:
+        """Return a JSON document whose strings are redacted; other text as `text` does."""
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError):
+            return self.text(text)
+        changed = self._value(content)
+        return text if changed == content else json.dumps(changed, ensure_ascii=False)
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self._value(item) for item in value]
+        if isinstance(value, dict):
+            return {self.text(key): self._value(item) for key, item in value.items()}
+        return value
+
+    def environment(self, text: str) -> str:
+        """Return the JSON of a process's environment with the variables that may stay."""
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError):
+            content = None
+        if not isinstance(content, dict):
+            return "{}"
+        if Clue.VARIABLE in self.keep:
+            return self.document(text)
+        values = {
+            name: value if name in self.keep else self._value(value)
+            for name, value in content.items()
+            if name in self.keep or (ALLOWED_VARIABLES.fullmatch(name) and not SECRET_VARIABLES.search(name))
+        }
+        return json.dumps(values, ensure_ascii=False)
+
+    def command(self, text: str) -> str:
+        """Return a command line with its program and the names of its options."""
+        if Clue.ARGUMENT in self.keep:
+            return self.text(text)
+        program, *arguments = text.split() or [""]
+        return " ".join([self._program(program), *map(self._argument, arguments)])
+
+    def _program(self, program: str) -> str:
+        folder, slash, name = program.rpartition("/")
+        shown = name if _PROGRAM.fullmatch(name) else self.pseudonyms.of(Clue.ARGUMENT, name, "program")
+        return f"{self.text(folder)}{slash}{shown}" if name else ""
+
+    def _argument(self, argument: str) -> str:
+        option, equals, value = argument.partition("=") if argument.startswith("-") else ("", "", argument)
+        if argument.startswith("-") and not equals:
+            return self.text(argument)
+        shown = value if re.fullmatch(r"[\d.]*", value) else self._name(Clue.ARGUMENT, value)
+        return f"{option}{equals}{shown}"
+
+    def _path(self, path: str) -> str:
+        if _KEPT_PATHS.match(path) or path.strip("/") in _KEPT_ROOTS:
+            return path
+        parts = path.split("/")
+        last = max(i for i, part in enumerate(parts) if part)
+        return "/".join(self._part(parts, i, i == last) for i in range(len(parts)))
+
+    def _part(self, parts: list[str], i: int, is_last: bool) -> str:
+        part = parts[i]
+        if part in self.pseudonyms.given or (part in _KEPT_ROOTS and (i <= 1 or part in ("", ".", ".."))):
+            return part
+        if i and parts[i - 1] in ("home", "users"):
+            return self._name(Clue.USER, part)
+        ending = _ENDING.search(part) if is_last else None
+        if ending:
+            return self.pseudonyms.of(Clue.PATH, part, "file") + ending[0]
+        return self.pseudonyms.of(Clue.PATH, part, "dir")
+
+
+def _words(texts: Iterable[str]) -> str:
+    """Return the expression that finds any of some texts as words, the longest that fits."""
+    longest_first = sorted(texts, key=len, reverse=True)
+    return rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, longest_first))})(?![A-Za-z0-9])"

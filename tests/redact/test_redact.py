@@ -1,0 +1,166 @@
+"""Files to give away: the same numbers in every analysis, and none of what was replaced, on any page."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rocpd
+from rocpd.errors import OutputError, RocpdError, UsageError
+from rocpd.redact.options import Level, RedactOptions
+from rocpd.redact.run import redact
+from rocpd.redact.search import find_texts
+from rocpd.schema.quote import quote_name
+from rocpd.simulator import JobOptions, simulate
+from tests.conftest import Cli, state_of
+
+SECRET = "hunter2-planted-secret"
+
+
+@pytest.fixture(scope="module", params=[Level.SHARE, Level.STRICT])
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A simulated job, and what is given away of it."""
+    folder = tmp_path_factory.mktemp("redacted")
+    simulate(JobOptions(out=folder / "raw", ranks=3, nodes=2, events_per_rank=2500, seed=20260731))
+    before = state_of(folder / "raw")
+    with rocpd.connect(folder / "raw") as session:
+        redact(session, folder / "shared", RedactOptions(request.param))
+    assert state_of(folder / "raw") == before
+    return folder / "raw", folder / "shared"
+
+
+@pytest.mark.parametrize("name", [str(row[0]) for row in rocpd.analyses()])
+def test_every_analysis_gives_the_same_numbers(name: str, pair: tuple[Path, Path]) -> None:
+    raw, shared = (numbers_of(folder, name) for folder in pair)
+    assert raw == shared
+    assert raw
+
+
+def numbers_of(folder: Path, name: str) -> Counter[tuple[Any, ...]] | str:
+    """The rows of an analysis without texts, or the kind of its error."""
+    with rocpd.connect(folder) as session:
+        try:
+            rows = session.summary(name).fetchall()
+        except RocpdError as error:
+            return type(error).__name__
+    return Counter(tuple(cell for cell in row if not isinstance(cell, str)) for row in rows)
+
+
+def test_rows_ids_and_ranks_stay(pair: tuple[Path, Path]) -> None:
+    sql = (
+        "SELECT K.rank, K.id, K.duration, K.stack_id FROM kernels K ORDER BY 1, 2",
+        "SELECT rank, id, duration FROM regions ORDER BY 1, 2",
+        "SELECT rank, COUNT(*), SUM(size) FROM memory_copies GROUP BY rank ORDER BY 1",
+    )
+    for statement in sql:
+        raw, shared = (rocpd.connect(folder) for folder in pair)
+        with raw, shared:
+            assert raw.execute(statement).fetchall() == shared.execute(statement).fetchall()
+            assert {rank.guid for rank in raw.ranks}.isdisjoint({rank.guid for rank in shared.ranks})
+            assert [rank.pid for rank in raw.ranks] == [rank.pid for rank in shared.ranks]
+            hosts = [(a.hostname, b.hostname) for a, b in zip(raw.ranks, shared.ranks, strict=True)]
+            assert len(set(hosts)) == len({host for host, _ in hosts}) == 2
+
+
+def test_files_are_whole(pair: tuple[Path, Path]) -> None:
+    for path in pair[1].glob("*.db"):
+        connection = sqlite3.connect(path)
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("PRAGMA freelist_count").fetchall() == [(0,)]
+        assert connection.execute("SELECT COUNT(*) FROM kernels").fetchall()[0][0] > 0
+        connection.close()
+
+
+def plant(path: Path) -> int:
+    """Put the secret into every text of one row of every table, and into the environment; return how many texts."""
+    connection = sqlite3.connect(path)
+    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    planted = 0
+    for table in (name for name in tables if name.startswith("rocpd_")):
+        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({quote_name(table)})")]
+        first = connection.execute(f"SELECT MIN(id) FROM {quote_name(table)}").fetchone()[0]
+        for column in columns:
+            name = quote_name(column)
+            what = f"typeof({name}) = 'text' AND id = ?"
+            if column in ("guid", "environment") or table.startswith("rocpd_metadata"):
+                continue
+            try:
+                cursor = connection.execute(
+                    f"UPDATE {quote_name(table)} SET {name} = {name} || ' {SECRET} ' WHERE {what}", (first,)
+                )
+                planted += cursor.rowcount
+            except sqlite3.IntegrityError:  # a CHECK: no text of the user's can stand there
+                continue
+        if table.startswith("rocpd_info_process"):
+            connection.execute(f"UPDATE {quote_name(table)} SET environment = ?", (f'{{"API_KEY": "{SECRET}"}}',))
+    connection.commit()
+    connection.close()
+    return planted
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    (path,) = simulate(JobOptions(out=tmp_path / "job", ranks=1, events_per_rank=500))
+    return path
+
+
+def test_a_secret_in_any_column_goes(job: Path, tmp_path: Path) -> None:
+    assert plant(job) >= 50
+    assert find_texts(job, [SECRET]) == [SECRET]
+    with rocpd.connect(job) as session:
+        redact(session, tmp_path / "out", RedactOptions())
+    (path,) = (tmp_path / "out").glob("*.db")
+    assert SECRET.encode() not in path.read_bytes()
+
+
+def test_what_is_found_afterwards_is_refused(job: Path, tmp_path: Path) -> None:
+    plant(job)
+    connection = sqlite3.connect(job)
+    (table,) = connection.execute("SELECT name FROM sqlite_master WHERE name LIKE 'rocpd_sample_%'").fetchone()
+    connection.execute(f'ALTER TABLE {quote_name(table)} ADD COLUMN "{SECRET}" TEXT')
+    connection.commit()
+    connection.close()
+    with rocpd.connect(job) as session, pytest.raises(OutputError, match=r"rank0\.db: a text of the schema would hold"):
+        redact(session, tmp_path / "out", RedactOptions())
+    assert not (tmp_path / "out").exists()
+
+
+def test_only_counting(job: Path, tmp_path: Path, cli: Cli) -> None:
+    with rocpd.connect(job) as session:
+        counted = redact(session, tmp_path / "out", RedactOptions(dry_run=True))
+        assert not (tmp_path / "out").exists()
+        assert counted == redact(session, tmp_path / "out", RedactOptions())
+    assert counted["rocpd_info_node", "hostname"] == 1
+
+
+def test_the_command(job: Path, tmp_path: Path, cli: Cli) -> None:
+    said = cli("redact", job, "-d", tmp_path / "out")
+    assert said.code == 0
+    assert said.out.splitlines()[0].split() == ["table", "column", "replaced"]
+    assert "wrote" in said.err
+    assert cli("redact", job, "-d", tmp_path / "out").code == 1
+    assert cli("redact", job, "-d", tmp_path / "out", "--force").code == 0
+    assert cli("redact", job, "-d", job.parent, "--force").code == 1
+    assert cli("redact", job, "-d", tmp_path / "new", "--rules", job).code == 2
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[replace]\n"hip[A-Z]\\\\w+" = "api"\n')
+    assert cli("redact", job, "-d", tmp_path / "new", "--rules", rules).code == 0
+    said = cli("query", "select count(*) from regions where name like 'hip%'", tmp_path / "new", "--format", "csv")
+    assert said.out.split() == ["count(*)", "0"]
+
+
+def test_a_window_is_given_away_alone(job: Path, tmp_path: Path) -> None:
+    with rocpd.connect(job, window=rocpd.Window("10%", "90%")) as session:
+        redact(session, tmp_path / "out", RedactOptions())
+        expected = session.execute("SELECT COUNT(*) FROM kernels").fetchall()
+    with rocpd.connect(tmp_path / "out") as session:
+        assert session.execute("SELECT COUNT(*) FROM kernels").fetchall() == expected
+
+
+def test_kinds_that_do_not_exist(job: Path, tmp_path: Path) -> None:
+    with rocpd.connect(job) as session, pytest.raises(UsageError):
+        redact(session, tmp_path / "out", RedactOptions(rules=tmp_path / "missing.toml"))

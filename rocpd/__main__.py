@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
 
 def main() -> None:
     """Run the command line with the arguments of the process, then exit."""
-    from rocpd.cli import run
+    from rocpd.cli import start
 
-    sys.exit(run(sys.argv[1:]))
+    start()
 
 
 if __name__ == "__main__":

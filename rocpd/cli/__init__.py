@@ -13,11 +13,27 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import NoReturn
 
     from rocpd.cli.commands import Commands
 
 _PROGRAM = "rocpd"
 _INTERRUPTED = 130
+
+
+def start(*words: str) -> NoReturn:
+    """Run the command line of this process, with `words` before its arguments, and exit.
+
+    Where the locale makes Python take arguments and names of files for something else than UTF-8, and PYTHONUTF8=0
+    keeps it at that, Python starts again in its UTF-8 mode: texts in SQL, in files and in names are to be compared.
+    """
+    if sys.getfilesystemencoding() != "utf-8":
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+    arguments = [*words, *sys.argv[1:]]
+    if arguments[:1] != ["record"]:  # which hands its environment on
+        # numpy's linear algebra, unused here, starts threads; where it can't, it writes to stderr and sends SIGINT.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    sys.exit(run(arguments))
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -6,6 +6,7 @@ stdout belongs to data; nothing here writes to it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import sys
@@ -148,14 +149,31 @@ def _interrupted() -> int:
 
 def _report(error: Exception) -> int:
     """Write the line and the hint of an error; return its exit code."""
+    if _lacks_memory(error):
+        return _write(
+            RocpdError("out of memory", "fewer processes (--jobs), ranks or events (--rank, --start) need less")
+        )
     match error:
         case RocpdError():
             return _write(error)
         case click.ClickException():
             return _write(_as_usage_error(error))
+        case OSError() if error.errno == errno.EMFILE:
+            return _write(RocpdError(f"{error.filename or 'output'}: too many open files", "raise `ulimit -n`"))
         case OSError():
             return _write(RocpdError(f"{error.filename or 'output'}: {error.strerror or error}"))
     return _write(RocpdError(f"{type(error).__name__}: {error}", "this is a bug in rocpd; -v shows where"))
+
+
+def _lacks_memory(error: BaseException | None) -> bool:
+    """Whether an error is one of memory, or comes from one."""
+    if error is None:
+        return False
+    if isinstance(error, MemoryError) or type(error).__name__ == "NoMemError":  # apsw's
+        return True
+    is_of_a_library = isinstance(error, (ImportError, RuntimeError, OSError))
+    words = "failed to map segment", "annot allocate memory", "can't start new thread"
+    return (is_of_a_library and any(word in str(error) for word in words)) or _lacks_memory(error.__cause__)
 
 
 def _write(error: RocpdError) -> int:

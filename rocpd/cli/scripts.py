@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 
 
 def _run(*words: str) -> None:
-    from rocpd.cli import run
+    from rocpd.cli import start
 
-    sys.exit(run([*words, *sys.argv[1:]]))
+    start(*words)
 
 
 rocpd2csv = partial(_run, "convert", "--output-format", "csv")

@@ -170,7 +170,10 @@ class _Copy:
         """Copy all tables; return table -> number of rows in its source."""
         for opening, ranks in ranks_of.items():
             with as_input_error(opening.path), _as_output_error(self._path):
-                self._copy_file(opening, ranks, schemas[opening].texts)
+                try:
+                    self._copy_file(opening, ranks, schemas[opening].texts)
+                except apsw.ConstraintError as error:  # of the file's own tables
+                    raise InputError(f"{opening.path}: damaged: {error}", "--skip-bad may leave it out") from error
         return self._counts
 
     def _copy_file(self, opening: Opening, ranks: Sequence[Rank], texts: _Texts) -> None:

@@ -182,6 +182,8 @@ def as_query_error(on_error: Callable[[BaseException], None] | None = None) -> I
 def _hint(message: str) -> str | None:
     if message.startswith("no such table"):
         return "`rocpd schema` lists what can be selected from"
+    if message.startswith("string or blob too big"):
+        return "a value has up to 100,000,000 bytes"
     if message.startswith("no such column"):
         return "SELECT * FROM the view LIMIT 1 shows its columns"
     return None

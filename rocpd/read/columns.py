@@ -51,6 +51,7 @@ PIECE = 1 << 13
 _JSON = json.JSONDecoder()
 _NO_INTS, _NO_REALS = np.empty(0, np.int64), np.empty(0, np.float64)
 _ROWS = 1 << 9  # rows alive as Python objects: few stay in the cache and call no garbage collector; divides PIECE
+_NOT_PACKABLE = (apsw.SQLError, apsw.TooBigError)  # JSON holds no blobs; many long texts exceed the longest one
 _ODD = ('"', ".", "e", "[", "{")  # in a column that holds more than whole numbers: text, fractions, over 64 bits, JSON
 
 
@@ -187,7 +188,7 @@ def _packed(run: Callable[..., Cursor], packing: str, first: int, select: Select
         numbers = [_unpacked_numbers(column, count) for column in columns[: len(select.numbers)]]
         texts = [_unpacked_texts(column, count) for column in columns[len(select.numbers) :]]
     except (QueryError, ValueError) as error:
-        if isinstance(error, ValueError) or isinstance(error.__cause__, apsw.SQLError):  # JSON holds no blobs
+        if isinstance(error, ValueError) or isinstance(error.__cause__, _NOT_PACKABLE):
             return None
         raise
     return last, Piece(count, numbers, [], texts)

@@ -5,6 +5,8 @@ Medians and percentiles can't be merged from those of parts, so a distribution h
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from rocpd.trace.moments import Moments
@@ -37,6 +39,16 @@ class Spread:
         """Add durations; arguments as for `of`."""
         self.calls += len(durations) if calls is None else calls
         self._await(durations, np.ones(len(durations), np.int64))
+
+    @classmethod
+    def sum(cls, spreads: Iterable[Spread]) -> Spread:
+        """Return the distribution of all that is in some; adding them up one by one copies the sum each time."""
+        both = cls()
+        for spread in spreads:
+            both.calls += spread.calls
+            for values, counts in ((spread._values, spread._counts), *spread._pending):
+                both._await(values, counts)
+        return both
 
     def __add__(self, other: Spread) -> Spread:
         both = Spread()

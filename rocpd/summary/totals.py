@@ -122,7 +122,7 @@ class _Counts(Total):
 
 def _of_rank(reading: RankReading, kinds: Sequence[str], head: Sequence[str]) -> tuple[_Sums, dict[str, _Counts]]:
     """Add the events of one rank up; count them by kind."""
-    sums: _Sums = {}
+    parts: dict[Key, dict[Key, list[_Sum]]] = {}
     counts = {}
     for kind in kinds:
         totals = totals_by_label(reading, kind, _sums)
@@ -130,8 +130,16 @@ def _of_rank(reading: RankReading, kinds: Sequence[str], head: Sequence[str]) ->
         counts[kind] = _Counts(sum(spread.calls for spread in spreads), sum(spread.timed for spread in spreads))
         for label, of_label in totals.items():
             key = tuple(getattr(label, column) for column in head)
-            merge(sums.setdefault(reading.key(label.lane), {}), {key: of_label})
+            parts.setdefault(reading.key(label.lane), {}).setdefault(key, []).append(of_label)
+    sums = {division: {key: _added(some) for key, some in heads.items()} for division, heads in parts.items()}
     return sums, counts
+
+
+def _added(parts: Sequence[_Sum]) -> _Sum:
+    """Add up what many labels have: a domain may hold a hundred thousand names."""
+    if len(parts) == 1:
+        return parts[0]
+    return _Sum(Spread.sum(part.spread for part in parts), sum(part.size for part in parts))
 
 
 def _sums(events: EventsByGroup) -> list[_Sum]:

@@ -12,6 +12,7 @@ from typing import Any
 from rocpd.convert.formats.bit_fields import FIELDS, packed_number
 from rocpd.convert.formats.csv_files import RANK
 from rocpd.convert.options import ConvertOptions
+from rocpd.federate.result import decoded
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.quote import quote_name
 from rocpd.types import AmdVersion
@@ -98,5 +99,12 @@ def _cell(value: object) -> str:
         return str(int(value))
     if isinstance(value, (int, float)):
         return repr(value)
-    text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
-    return '"' + text.replace('"', '""') + '"'
+    text = decoded(value) if isinstance(value, (str, bytes)) else _dumped(value)
+    return '"' + (text or "").replace('"', '""') + '"'
+
+
+def _dumped(value: object) -> str:
+    try:
+        return json.dumps(value, separators=(",", ":"))
+    except RecursionError:  # what was read at its depth may not be written at ours
+        return ""

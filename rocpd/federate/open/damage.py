@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import apsw
 
+from rocpd.errors import InputError
 from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.opening import Opening, as_input_error
 
@@ -40,5 +41,9 @@ def raise_for_damaged_file(openings: Iterable[Opening], error: BaseException | N
         InputError: naming the file.
     """
     if isinstance(error, UNREADABLE):
-        for opening in dict.fromkeys(openings):
+        files = list(dict.fromkeys(openings))
+        for opening in files:
             check_file(opening)
+        if files and isinstance(error, apsw.CorruptError):  # in a way that the check does not look for
+            where = f"{files[0].path}" if len(files) == 1 else f"one of {len(files)} files, {files[0].path} …"
+            raise InputError(f"{where}: damaged: {error}", "copy it again from where it was written")

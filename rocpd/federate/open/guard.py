@@ -27,6 +27,14 @@ _TEMP_BY_DATABASE = {
     apsw.SQLITE_UPDATE,
     apsw.SQLITE_DELETE,
     apsw.SQLITE_ALTER_TABLE,
+    apsw.SQLITE_CREATE_INDEX,  # of temp where the name says so: temp.name
+    apsw.SQLITE_CREATE_TABLE,
+    apsw.SQLITE_CREATE_TRIGGER,
+    apsw.SQLITE_CREATE_VIEW,
+    apsw.SQLITE_DROP_INDEX,
+    apsw.SQLITE_DROP_TABLE,
+    apsw.SQLITE_DROP_TRIGGER,
+    apsw.SQLITE_DROP_VIEW,
     apsw.SQLITE_ANALYZE,
     apsw.SQLITE_REINDEX,
     apsw.SQLITE_CREATE_VTABLE,
@@ -43,12 +51,16 @@ _PRAGMAS_READ = _PRAGMAS_WITH_ARGUMENT | {
 }  # fmt: skip
 
 
+LONGEST_VALUE = 100_000_000
+"""Bytes of a value, and of a row: what makes longer ones cannot be interrupted, and fills the memory."""
+
 _STEPS_BETWEEN_SIGNALS = 200_000  # of SQLite's virtual machine: a few milliseconds
 
 
 def guard(connection: apsw.Connection) -> None:
     """Let SQL on a connection write nowhere but temp, and let Ctrl-C stop it."""
     connection.authorizer = _authorize
+    connection.limit(apsw.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
     let_signals_in(connection)
 
 

@@ -7,6 +7,7 @@ because closing a plain file descriptor would drop the locks that this process h
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
@@ -129,9 +130,20 @@ def as_input_error(path: Path) -> Iterator[None]:
             f"{path}: damaged: {error}", "copy it again from where it was written, or --skip-bad"
         ) from error
     except (apsw.CantOpenError, apsw.PermissionsError, apsw.AuthError) as error:
+        if _lacks_descriptors():
+            raise InputError(f"{path}: too many open files", "raise `ulimit -n`, or merge the files first") from error
         raise InputError(f"{path}: cannot be opened: {error}", "check its permissions") from error
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
+
+
+def _lacks_descriptors() -> bool:
+    """Whether this process may open no more files."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return error.errno == errno.EMFILE
+    return False
 
 
 def _real(path: Path) -> Path:

@@ -5,9 +5,10 @@ Never opens a database: `opening` decides how, `identify` reads what is in it.
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -56,18 +57,21 @@ def find_sources(
     notes: list[str] = []
     for item in items:
         try:
-            paths += _expand(item)
+            with _as_input_error(item):
+                paths += _expand(item)
         except InputError as error:
             if not skip_bad:
                 raise
             notes.append(f"left out: {error.message}")
-    return Sources(_distinct(paths), tuple(notes), _indexes(map(Path, items)))
+    with _as_input_error(items[0]):
+        return Sources(_distinct(paths), tuple(notes), _indexes(map(Path, items)))
 
 
 def _default(environ: Mapping[str, str]) -> Sources:
     variable = [item for item in environ.get("ROCPD_INPUT", "").split(os.pathsep) if item]
     if variable:
-        paths = _distinct(path for item in variable for path in _expand(item))
+        with _as_input_error("$ROCPD_INPUT"):
+            paths = _distinct(path for item in variable for path in _expand(item))
         return Sources(paths, (f"input: {_count(paths)} from $ROCPD_INPUT",), _indexes(map(Path, variable)))
     here = Path()
     packages = sorted(here.glob("*.rpdb"))
@@ -89,6 +93,15 @@ def _default(environ: Mapping[str, str]) -> Sources:
     if merged.is_file():
         return Sources((merged,), (f"input: {merged}",))
     raise InputError("no input: no *.rpdb, merged.db, *.db or HOST/PID_results.db in this folder", _NOTHING)
+
+
+@contextlib.contextmanager
+def _as_input_error(item: str) -> Iterator[None]:
+    """Turn the operating system's errors into those of an input: folders without rights, overlong names."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{error.filename or item}: cannot be read: {error.strerror or error}") from error
 
 
 def _indexes(items: Iterable[Path]) -> tuple[Path, ...]:

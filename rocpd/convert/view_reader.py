@@ -134,7 +134,9 @@ class ViewReader:
         kinds = {_source(column): Kind.INTEGER if column.lookup else column.kind for column in columns}
         items = {source: source for source in kinds}
         base, order = None, ""
-        if self.view.group_by:
+        if "id" not in map(str.lower, reader.tables.columns.get(first.table, ())):
+            pass  # a damaged file: its rows come as they lie
+        elif self.view.group_by:
             order = f"\nORDER BY MIN({first.alias}.id)"
         elif all(table.key for table in more):  # rows of other tables are found by id: at most one each
             base, items["id"] = first.table, f"{first.alias}.id"

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from rocpd.types import Ints
 
-GPUS = "SELECT id FROM rocpd_info_agent WHERE type = 'GPU'"
+GPUS = "SELECT id FROM rocpd_info_agent WHERE type = 'GPU' AND id IS NOT NULL"
 """SQL: the GPUs among the agents of a rank, by the names that its tables have without suffix."""
 
 

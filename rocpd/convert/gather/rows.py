@@ -46,7 +46,9 @@ def select(columns: Columns, which: Flags | Ints) -> Columns:
 def documents(reader: RankReader, column: str, where: str) -> dict[int, str]:
     """Return event id -> JSON text of a column of `rocpd_event`, without empty ones; `where` is SQL on its columns."""
     # SQLite tests in this order, and the document lies at the end of the row: few rows should be read that far.
-    sql = f"SELECT id, {column} FROM rocpd_event WHERE {where} AND {column} NOT IN ('{{}}', '[]', '')"
+    sql = (
+        f"SELECT id, {column} FROM rocpd_event WHERE {where} AND {column} NOT IN ('{{}}', '[]', '') AND id IS NOT NULL"
+    )
     return {event: decoded(text) or "" for event, text in reader.rows(sql)}
 
 

@@ -161,9 +161,10 @@ def _layout(connection: apsw.Connection, name: str, sql: str) -> _Layout:
     return _Layout(columns, has_id and not has_key)
 
 
-def _metadata(connection: apsw.Connection, tables: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
+def _metadata(connection: apsw.Connection, tables: Mapping[str, Sequence[str]]) -> dict[str, list[tuple[str, str]]]:
     """Return table -> (tag, value) of its rows; what is no UTF-8 comes as `\\xNN` and agrees with nothing."""
-    names = [name for name in tables if name == "rocpd_metadata" or name.startswith("rocpd_metadata_")]
+    metadata = (name for name in tables if name == "rocpd_metadata" or name.startswith("rocpd_metadata_"))
+    names = [name for name in metadata if {"tag", "value"} <= set(map(str.lower, tables[name]))]
     return {
         name: [
             (decoded(tag) or "", decoded(value) or "")

@@ -1,0 +1,69 @@
+"""Files that lack columns which every profiler writes: NULL in their place in every format, as in SQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+import rocpd
+from rocpd.schema.load import VIEWS
+from rocpd.schema.versions import LATEST, suffix_of
+from rocpd.schema.write import tables_of
+from tests.build import TraceBuilder, guid_of
+
+TABLES = tables_of(LATEST)
+SHOWING = ("pftrace", "json")
+# What rows are found by: without these there is no event, or the file says of no rank what it is.
+KEPT = {"id", "guid", "start", "end", "timestamp", "tag", "value"}
+
+
+def trace() -> TraceBuilder:
+    built = TraceBuilder().region("hipLaunchKernel", 10, 20, stack=1).arg("stream", "0x0")
+    built.kernel("gemm", 30, 40, stack=1).counter("SQ_WAVES", 8).copy(50, 60).alloc(1, 2).alloc(3, 4, level="SCRATCH")
+    built.region("roctxRangePushA", 5, 90, message="step").sample("roctxMarkA", 6, message="m").graph_launch(7, 9)
+    return built.sample("load", 7, category="amd_smi").counter("busy", 3)
+
+
+def renamed(path: Path, base: str, *columns: str) -> Path:
+    connection = apsw.Connection(str(trace().write(path)))
+    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall():
+        connection.execute(f'DROP VIEW "{name}"')
+    for column in columns:
+        connection.execute(f'ALTER TABLE "{base}{suffix_of(guid_of(0))}" RENAME COLUMN "{column}" TO "zz {column}"')
+    connection.close()
+    return path
+
+
+def convert_all(path: Path, folder: Path, *formats: str) -> None:
+    with rocpd.connect(path) as session:
+        for name in formats:
+            options: dict[str, Any] = dict.fromkeys(("annotate_args", "annotate_pmc"), True) if name in SHOWING else {}
+            session.convert(name, folder / name, force=True, **options)
+        for view in VIEWS:
+            session.execute(f"SELECT * FROM {view}", strategy="attached").fetchall()
+
+
+@pytest.mark.parametrize("base", TABLES)
+def test_a_table_without_any_of_its_columns(base: str, tmp_path: Path) -> None:
+    columns = [column for column in TABLES[base] if column not in KEPT]
+    convert_all(renamed(tmp_path / "a.db", base, *columns), tmp_path, "pftrace", "csv", "parquet")
+
+
+@pytest.mark.parametrize("base", TABLES)
+def test_a_table_without_ids(base: str, tmp_path: Path) -> None:
+    convert_all(renamed(tmp_path / "a.db", base, "id"), tmp_path, "pftrace", "csv", "parquet")
+
+
+@pytest.mark.parametrize("column", [column for column in TABLES["rocpd_event"] if column not in KEPT])
+def test_events_without_a_column_in_every_format(column: str, tmp_path: Path) -> None:
+    formats = ("pftrace", "csv", "json", "otf2", "parquet", "arrow")
+    convert_all(renamed(tmp_path / "a.db", "rocpd_event", column), tmp_path, *formats)
+
+
+@pytest.mark.parametrize("column", ["tag", "value"])
+def test_metadata_without_its_columns_says_nothing(column: str, tmp_path: Path) -> None:
+    with rocpd.connect(renamed(tmp_path / "a.db", "rocpd_metadata", column)) as session:
+        assert [(rank.guid, rank.version) for rank in session.ranks] == [(guid_of(0), "3.0.0")]

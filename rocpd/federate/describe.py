@@ -12,6 +12,7 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.result import Result, Rows
 from rocpd.schema.load import TABLES
 from rocpd.schema.quote import quote_name
+from rocpd.schema.versions import LATER_TABLES
 from rocpd.trace.tables import SPANS
 from rocpd.trace.times import VALID_START, VALID_TIMES
 from rocpd.types import Row
@@ -100,7 +101,10 @@ def _problems(session: Federation) -> Iterator[Row]:
                     if count:
                         yield rank.number, f"{base}: {count} row{'' if count == 1 else 's'} {problem}"
         yield from _repeated_ids(session, rank)
-        unknown = sorted(set(rank.tables) - set(TABLES))
+        later = [f"{base} ({LATER_TABLES[base]})" for base in LATER_TABLES if base in rank.tables]
+        if later:
+            yield rank.number, f"tables of later schemas, in SQL only: {', '.join(later)}"
+        unknown = sorted(set(rank.tables) - {*TABLES, *LATER_TABLES})
         if unknown:
             yield rank.number, f"tables beyond the schema: {', '.join(unknown)}"
     yield from _recorded_twice(session)

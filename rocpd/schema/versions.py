@@ -9,8 +9,23 @@ import re
 from collections.abc import Collection
 
 LATEST = "3.0.3"
+LATER_TABLES = {
+    "rocpd_hip_event": "HIP events",
+    "rocpd_gpu_pc_sample": "PC samples",
+    "rocpd_info_blob_schema": "layouts of blobs",
+    "rocpd_info_blob_field": "fields of blobs",
+    "rocpd_blob_event": "blobs of events",
+    "rocpd_disassembly_data": "disassembly",
+}
+"""Tables of schemas after `LATEST`, and what they hold. SQL shows them, as it does every further table.
+
+Two branches of ROCm call different schemas 3.0.4, so files are known by their tables and not by the number:
+projects/rocprofiler-sdk/source/share/rocprofiler-sdk-rocpd/versions.yml of rocm-systems has the one with HIP events.
+"""
 VERSIONS: tuple[str, ...] = ("3.0.0", "3.0.1", "3.0.2", "3.0.3")
 """Versions that the writer can produce; 3.0.0 is what rocprofv3 of ROCm 7.1 calls `3`."""
+
+_TABLES_OF_4 = ("rocpd_timestamp", "rocpd_info_category")  # of the drafts 4.0 and 4.1
 
 # A UUID as rocprofv3 writes it, or 32 digits as rocprofiler-systems does; a number where a merge met a suffix twice.
 _SUFFIX = r"_(?:[0-9A-Fa-f]{8}(?:_[0-9A-Fa-f]{4}){3}_[0-9A-Fa-f]{12}|[0-9A-Fa-f]{32})"
@@ -78,6 +93,20 @@ def foreign_kind(tables: Collection[str]) -> str | None:
         schema = 3 if "rocpd_ustring" in tables else 2 if "rocpd_kernelapi" in tables else 1
         return f"an RPD trace (rocmProfileData schema {schema})"
     bases = {split[0] for split in map(split_suffix, tables) if split}
-    if "rocpd_timestamp" in bases or "rocpd_timestamp" in tables:
-        return "a rocpd database of schema 4 (it has rocpd_timestamp)"
+    for mark in _TABLES_OF_4:
+        if mark in bases or mark in tables:
+            return f"a rocpd database of schema 4 (it has {mark})"
+    return None
+
+
+def compression_of(metadata: Collection[tuple[str, str]], views: Collection[str]) -> str | None:
+    """Return how a file's tables are compressed, None where they are not.
+
+    Args:
+        metadata: its rows (tag, value).
+        views: texts of its views.
+    """
+    named = dict(metadata).get("compression", "")
+    if named or any("lz4_decompress(" in text for text in views):
+        return f"LZ4 ({named[:40]})" if named and "lz4" in named.lower() else named[:40] or "LZ4"
     return None

@@ -20,7 +20,15 @@ from rocpd.federate.open.opening import Opening, as_input_error
 from rocpd.federate.result import decoded
 from rocpd.schema.load import TABLES
 from rocpd.schema.quote import quote_name
-from rocpd.schema.versions import as_tuple, declared_version, foreign_kind, guid_of, split_suffix, suffix_of
+from rocpd.schema.versions import (
+    as_tuple,
+    compression_of,
+    declared_version,
+    foreign_kind,
+    guid_of,
+    split_suffix,
+    suffix_of,
+)
 
 MPI_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "PALS_RANKID", "FLUX_TASK_RANK")
 """Environment variables that hold a process's MPI rank, in order of preference."""
@@ -94,6 +102,7 @@ def identify(opening: Opening) -> tuple[Rank, ...]:
             layouts, views = _catalogue(connection)
             tables = {name: layout.columns for name, layout in layouts.items()}
             metadata = _metadata(connection, tables)
+            _check_compression(opening, metadata, views)
             suffixes = _suffixes(opening, tables, metadata)
             _check_views(opening, tables, views, suffixes)
             by_suffix = _tables_by_suffix(tables, suffixes)
@@ -174,6 +183,17 @@ def _metadata(connection: apsw.Connection, tables: Mapping[str, Sequence[str]]) 
         ]
         for name in names
     }
+
+
+def _check_compression(
+    opening: Opening, metadata: Mapping[str, list[tuple[str, str]]], views: Mapping[str, str]
+) -> None:
+    how = compression_of([row for rows in metadata.values() for row in rows], views.values())
+    if how:
+        raise InputError(
+            f"{opening.path}: is a rocpd database with compressed tables, {how}: a draft that is not supported",
+            "record without compression",
+        )
 
 
 def _suffixes(

@@ -62,8 +62,8 @@ def convert(
 ) -> None:
     """Write traces and tables that other tools read.
 
-    Nothing is dropped. Outputs are <DIR>/<NAME>.pftrace, <NAME>.json, <NAME>_kernel_trace.csv …, and folders:
-    <NAME>_otf2, <NAME>_parquet.
+    Nothing is dropped. Outputs are <DIR>/<NAME>_results.pftrace, <NAME>_results.otf2, <NAME>_kernel_trace.csv …,
+    <NAME>.json, and the folder <NAME>_parquet.
 
     Examples:
         rocpd convert --format pftrace

@@ -103,9 +103,9 @@ def amount(number: int, noun: str) -> str:
 
 
 def report_written(path: Path, what: str = "", *, is_archive: bool = False) -> None:
-    """Report that a file or folder was written, and its size; of an archive that of the folder that `path` is in."""
-    output = path.parent if is_archive else path
-    files = (file for file in output.rglob("*") if file.is_file()) if output.is_dir() else (output,)
+    """Report that a file or folder was written, and its size; an archive has further files under the name of `path`."""
+    outputs = (path, path.with_suffix(".def"), path.with_suffix("")) if is_archive else (path,)
+    files = (file for output in outputs for file in (output, *output.rglob("*")) if file.is_file())
     size = float(sum(file.stat().st_size for file in files))
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000 or unit == "GB":

@@ -38,7 +38,7 @@ class Format:
         reads: options that it reads: names of fields of `ConvertOptions`, or declarations of its own.
         aliases: further names that are taken for it.
         hints: words with which people look for it; they are answered with its name.
-        is_archive: the path written is the entry to a folder, and the folder is the output.
+        is_archive: the path written is the entry to what lies beside it under the same name.
     """
 
     name: str

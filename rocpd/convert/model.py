@@ -25,6 +25,7 @@ class Track:
         unit: unit of the values when the track is a counter, may be empty; None: no counter.
         nests: slices may lie within each other (a call stack); otherwise they follow each other.
         base, lane: the track that this one is an extra lane of, by index, and which (0: itself).
+        agent: id of the agent whose work it shows, None where there is none.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Track:
     nests: bool = False
     base: int = 0
     lane: int = 0
+    agent: int | None = None
 
 
 class Tracks:
@@ -58,8 +60,8 @@ class Tracks:
             return base
         of = self.all[base]
         parent = of.parent if of.tid is None else base
-        name = f"{of.name} ({lane + 1})"
-        return self.index((base, "lane", lane), lambda: Track(name, parent, nests=of.nests, base=base, lane=lane))
+        track = Track(f"{of.name} ({lane + 1})", parent, nests=of.nests, base=base, lane=lane, agent=of.agent)
+        return self.index((base, "lane", lane), lambda: track)
 
 
 @dataclass(frozen=True)
@@ -154,11 +156,12 @@ class Counters:
 
 @dataclass
 class RankEvents:
-    """All events of one rank."""
+    """All events of one rank; `agents` has the names of its agents by their ids."""
 
     rank: int
     label: str
     pid: int | None
+    agents: dict[int, str] = field(default_factory=dict)
     tracks: Tracks = field(default_factory=Tracks)
     names: TextCodes[str] = field(default_factory=TextCodes)
     categories: TextCodes[str] = field(default_factory=TextCodes)

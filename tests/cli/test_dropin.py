@@ -130,7 +130,8 @@ def test_convert_to_three_formats(work: Path) -> None:
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     names = written(work)
     assert {"rocpd-output-data/out_results.pftrace", "rocpd-output-data/out_kernel_trace.csv"} < names
-    assert any(name.endswith("out.otf2") for name in names)
+    assert {"rocpd-output-data/out_results.otf2", "rocpd-output-data/out_results.def"} < names
+    assert (work / "rocpd-output-data" / "out_results").is_dir()
     assert shell("rocpd2otf2 -i db0.db -o again", work).returncode == 0
 
 

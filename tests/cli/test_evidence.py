@@ -33,6 +33,7 @@ COMMANDS = {
     **{f"convert {name}": (FORMATS[name].endings[0], ["convert", "-f", name]) for name in TRACES},
     "gzip": (".pftrace.gz", ["convert", "-f", "pftrace"]),
 }  # fmt: skip
+FOLDERS = {"parquet": "out_parquet", "otf2": "out_results"}
 NAMES: dict[str, Callable[[Path, Path], object]] = {
     "itself": lambda raw, name: None,
     "symbolic link": lambda raw, name: name.symlink_to(raw),
@@ -73,7 +74,7 @@ def test_a_summary_of_several_tables(cli: Cli, job: Path) -> None:
 
 @pytest.mark.parametrize("form", ["parquet", "otf2"])
 def test_a_folder_that_holds_an_input(form: str, cli: Cli, job: Path) -> None:
-    folder = job / f"out_{form}"
+    folder = job / FOLDERS[form]
     assert cli("convert", "-f", form, "-d", ".", "db1.db").code == 0
     (job / "db0.db").rename(folder / "raw.db")
     before = state_of(job)
@@ -86,8 +87,8 @@ def test_a_folder_that_holds_an_input(form: str, cli: Cli, job: Path) -> None:
 
 @pytest.mark.parametrize("form", ["parquet", "otf2"])
 def test_a_folder_without_manifest_stays(form: str, cli: Cli, job: Path) -> None:
-    (job / f"out_{form}").mkdir()
-    shutil.copy("db0.db", job / f"out_{form}")
+    (job / FOLDERS[form]).mkdir()
+    shutil.copy("db0.db", job / FOLDERS[form])
     before = state_of(job)
     assert_one_error(cli("convert", "-f", form, "-d", ".", "db1.db", "--force"), 1, "did not write")
     assert state_of(job) == before

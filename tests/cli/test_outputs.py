@@ -48,7 +48,7 @@ def test_variables_give_what_is_not_said(cli: Cli, monkeypatch: pytest.MonkeyPat
     [
         (("convert", "-o", "x.pftrace"), {"x.pftrace"}),
         (("convert", "-f", "pftrace", "-o", "sub/x.pftrace"), {"sub/x.pftrace"}),
-        (("convert", "-f", "pftrace", "-o", "sub/x"), {"sub/x.pftrace"}),
+        (("convert", "-f", "pftrace", "-o", "sub/x"), {"sub/x_results.pftrace"}),
         (("convert", "-f", "perfetto", "json", "-o", "x.pftrace"), {"x.pftrace", "x.json"}),
         (("convert", "-o", "x.json", "-d", "d"), {"d/x.json"}),
         (("convert", "-o", "x.pftrace.gz"), {"x.pftrace.gz"}),
@@ -56,8 +56,11 @@ def test_variables_give_what_is_not_said(cli: Cli, monkeypatch: pytest.MonkeyPat
         (("convert", "-o", "x.arrow"), {"x.arrow"}),
         (("convert", "-o", "x.arrows"), {"x.arrows"}),
         (("convert", "-f", "arrow", "-o", "x"), {"rocpd-output-data/x_kernels.arrow"}),
-        (("convert", "-o", "x.parquet", "--view", "kernels"), {"x.parquet/kernels/rank=0/part.parquet"}),
-        (("convert", "-f", "pftrace", "-o", "x.json"), {"rocpd-output-data/x.json.pftrace"}),
+        (
+            ("convert", "-o", "x.parquet", "--view", "kernels"),
+            {"x.parquet/kernels/rank=0/part.parquet", "x.parquet/.rocpd-manifest.json"},
+        ),
+        (("convert", "-f", "pftrace", "-o", "x.json"), {"rocpd-output-data/x.json_results.pftrace"}),
         (("summary", "kernels", "-o", "x.csv"), {"x.csv"}),
         (("summary", "kernels", "-o", "sub/x.parquet"), {"sub/x.parquet"}),
         (("summary", "kernels", "api", "-o", "x.csv"), {"x_kernels.csv", "x_api.csv"}),
@@ -87,9 +90,9 @@ def test_a_table_that_was_named_is_that_table(cli: Cli, job: Path) -> None:
 def test_the_size_of_an_archive_is_that_of_all_its_files(cli: Cli, job: Path) -> None:
     pytest.importorskip("otf2", reason="the otf2 wheel is not installed")
     said = cli("convert", "-f", "otf2", "-d", "o", ".")
-    size = sum(path.stat().st_size for path in Path("o/out_otf2").rglob("*") if path.is_file())
+    size = sum(path.stat().st_size for path in Path("o").rglob("*") if path.is_file())
     assert size > 1000
-    assert said.err == f"rocpd: wrote o/out_otf2/out.otf2 ({size / 1000:.1f} kB)\n"
+    assert said.err == f"rocpd: wrote o/out_results.otf2 ({size / 1000:.1f} kB)\n"
 
 
 def test_one_file_is_one_file(cli: Cli, tmp_path: Path) -> None:

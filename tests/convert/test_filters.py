@@ -76,7 +76,7 @@ def read_otf2(folder: Path) -> tuple[Items, Points]:
     items: Items = Counter()
     points: Points = []
     begun: dict[Any, list[int]] = {}
-    with library.reader.open(str(folder / "out_otf2" / "out.otf2")) as trace:
+    with library.reader.open(str(folder / "out_results.otf2")) as trace:
         for location, event in trace.events:
             if isinstance(event, library.events.Metric):
                 points.append(event.time)

@@ -192,7 +192,7 @@ def test_every_option_on_the_command_line(tmp_path: Path) -> None:
     )
     assert written[0] == ("GPU-0 · queue 1", 'step "1", über', 64.0)
     names = {p.name for p in (tmp_path / "o").iterdir()}
-    assert {"out_rank1.json.gz", "out_rank0_otf2", "out_parquet", "out_kernels.arrows"} <= names
+    assert {"out_rank1.json.gz", "out_rank0_results.otf2", "out_parquet", "out_kernels.arrows"} <= names
     assert {"out_rank0_kernel_stats.csv.gz", "out_rank1_domain_stats.csv.gz"} <= names
     (tmp_path / "plain.pftrace").write_bytes(gzip.decompress(trace.read_bytes()))
     assert count_packets(tmp_path / "plain.pftrace") > 0

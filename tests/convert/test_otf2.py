@@ -69,16 +69,30 @@ def slices(path: Path) -> list[tuple[str, str, str, int, int]]:
 def test_a_small_job_has_its_tree_regions_and_times(open_job: OpenJob, tmp_path: Path) -> None:
     path = write(open_job(*small_job()), tmp_path)
 
-    assert path == tmp_path / "out_otf2" / "out.otf2"
+    assert path == tmp_path / "out_results.otf2"
     with otf2.reader.open(str(path)) as trace:
         definitions = trace.definitions
         groups = [
-            (g.name, g.system_tree_parent.name, g.system_tree_parent.class_name) for g in definitions.location_groups
+            (g.name, g.system_tree_parent.name, g.system_tree_parent.class_name, g.location_group_type)
+            for g in definitions.location_groups
         ]
+        process, accelerator = otf2.LocationGroupType.PROCESS, otf2.LocationGroupType.ACCELERATOR
+        model = "AMD Instinct MI300X"
         assert groups == [
-            ("rank 0 · node0 · ./app (16)", "node0", "node"),
-            ("rank 1 · node1 · ./app (16)", "node1", "node"),
+            ("rank 0 · node0 · ./app (16)", "node0", "node", process),
+            ("rank 0 · node0 · ./app (16) · Agent-1", "Agent-1", model, accelerator),
+            ("rank 1 · node1 · ./app (16)", "node1", "node", process),
+            ("rank 1 · node1 · ./app (16) · Agent-1", "Agent-1", model, accelerator),
         ]
+        assert [group.creating_location_group for group in definitions.location_groups][1::2] == [
+            *definitions.location_groups
+        ][::2]
+        domains = definitions.system_tree_node_domains
+        accelerator_device = otf2.SystemTreeDomain.ACCELERATOR_DEVICE
+        gpus = [each.system_tree_node for each in domains if each.system_tree_node_domain == accelerator_device]
+        assert [(node.name, node.class_name, node.parent.name) for node in gpus] == [
+            ("Agent-1", model, "node0"), ("Agent-1", model, "node1"),
+        ]  # fmt: skip
         kinds = {location.name: location.type for location in definitions.locations}
         assert kinds["thread 16"] == otf2.LocationType.CPU_THREAD
         assert kinds["Agent-1 · stream 0"] == otf2.LocationType.ACCELERATOR_STREAM
@@ -96,11 +110,23 @@ def test_a_small_job_has_its_tree_regions_and_times(open_job: OpenJob, tmp_path:
         texts = [str(s) for s in definitions.strings]
         assert len(texts) == len(set(texts))
     written = slices(path)
-    assert ("rank 0 · node0 · ./app (16)", "Agent-1 · stream 0", "gemm<float>", BASE + 100, BASE + 300) in written
+    assert (
+        "rank 0 · node0 · ./app (16) · Agent-1",
+        "Agent-1 · stream 0",
+        "gemm<float>",
+        BASE + 100,
+        BASE + 300,
+    ) in written
     assert ("rank 1 · node1 · ./app (16)", "thread 16", 'step "1", über', BASE, BASE + 900) in written
     assert ("rank 0 · node0 · ./app (16)", "thread 16", "here", BASE + 800, BASE + 800) in written
     # Overlapping kernels of one stream lie on lanes of their own.
-    assert ("rank 0 · node0 · ./app (16)", "Agent-1 · stream 0 (2)", "reduce", BASE + 250, BASE + 350) in written
+    assert (
+        "rank 0 · node0 · ./app (16) · Agent-1",
+        "Agent-1 · stream 0 (2)",
+        "reduce",
+        BASE + 250,
+        BASE + 350,
+    ) in written
 
 
 def test_metrics_have_values_and_units(open_job: OpenJob, tmp_path: Path) -> None:
@@ -162,17 +188,18 @@ def test_real_files(real_files: tuple[Path, ...], tmp_path: Path, otf2_print: Pr
 
     assert otf2_print(path).count("\nENTER ") == sum(count for (count,) in wanted)
     with otf2.reader.open(str(path)) as trace:
-        assert len(trace.definitions.location_groups) == 12
+        kinds = Counter(group.location_group_type for group in trace.definitions.location_groups)
+    assert kinds == {otf2.LocationGroupType.PROCESS: 12, otf2.LocationGroupType.ACCELERATOR: 12}
 
 
 @pytest.mark.parametrize(("options", "name"), [({}, "x"), ({"split": "rank"}, "x_rank0")])
-def test_a_name_with_the_ending_names_the_folder(open_job: OpenJob, tmp_path: Path, options: Any, name: str) -> None:
+def test_a_name_with_the_ending_names_the_archive(open_job: OpenJob, tmp_path: Path, options: Any, name: str) -> None:
     session = open_job(TraceBuilder().region("r", 1, 2))
 
     paths = session.convert("otf2", tmp_path / "x.otf2", **options)
 
-    assert paths == (tmp_path / f"{name}.otf2" / f"{name}.otf2",)
-    assert [path.name for path in tmp_path.glob("x*")] == [f"{name}.otf2"]
+    assert paths == (tmp_path / f"{name}.otf2",)
+    assert sorted(path.name for path in tmp_path.glob("x*")) == [name, f"{name}.def", f"{name}.otf2"]
     assert [name for _, _, name, *_ in slices(paths[0])] == ["r"]
 
 
@@ -181,10 +208,27 @@ def test_one_archive_per_node(open_job: OpenJob, tmp_path: Path) -> None:
 
     paths = FORMATS["otf2"].write(open_job(*small_job()), ConvertOptions(tmp_path, split=Split.NODE))
 
-    assert [str(p.relative_to(tmp_path)) for p in paths] == [
-        f"out_node-{host}_otf2/out_node-{host}.otf2" for host in ("node0", "node1")
-    ]
-    assert {group for group, *_ in slices(paths[1])} == {"rank 1 · node1 · ./app (16)"}
+    assert paths == tuple(tmp_path / f"out_node-{host}_results.otf2" for host in ("node0", "node1"))
+    rank = "rank 1 · node1 · ./app (16)"
+    assert {group for group, *_ in slices(paths[1])} == {rank, f"{rank} · Agent-1"}
+
+
+def test_every_enter_and_leave_has_its_category(open_job: OpenJob, tmp_path: Path) -> None:
+    """As AMD's own tests count events: by the attribute `category`."""
+    session = open_job(*small_job())
+    counts = Counter[str]()
+    with otf2.reader.open(str(write(session, tmp_path))) as trace:
+        for _, event in trace.events:
+            if isinstance(event, (otf2.events.Enter, otf2.events.Leave)):
+                ((attribute, category),) = event.attributes.items()
+                assert attribute.name == "category"
+                counts[category] += 1
+    for category, view in (("kernel_dispatch", "kernels"), ("memory_copy", "memory_copies")):
+        ((number,),) = session.execute(f"SELECT COUNT(*) FROM {view}").fetchall()
+        assert counts[category] == 2 * number > 0
+    ((calls,),) = session.execute("SELECT COUNT(*) FROM regions WHERE category GLOB 'HIP_*'").fetchall()
+    ((graphs,),) = session.execute("SELECT COUNT(*) FROM graph_launches").fetchall()
+    assert counts["hip_api"] == 2 * (calls + graphs) > 0
 
 
 def test_a_hint_without_the_wheel(open_job: OpenJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

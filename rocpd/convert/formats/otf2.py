@@ -1,13 +1,14 @@
-"""The OTF2 archive of a job: `<name>_otf2/<name>.otf2` and what belongs to it; `x.otf2/x.otf2` for `-o x.otf2`.
+"""The OTF2 archive of a job: `<name>_results.otf2`, `.def` and a folder of events; `x.otf2` … for `-o x.otf2`.
 
-System tree: node > process (one per rank) > location: threads, agent streams, and one location per metric. Kernels,
-copies, calls and markers are regions that are entered and left; counters and memory held are metrics. Times are
-nanoseconds of the common time line.
+System tree: node > process (one per rank) and node > GPU; locations of a process are threads, those of a GPU its
+streams, and there is one per metric. Kernels, copies, calls and markers are regions that are entered and left, with
+their category as an attribute; counters and memory held are metrics. Times are nanoseconds of the common time line.
 """
 
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
 from pathlib import Path
 
 from rocpd.convert.deliver.parts import split_outputs, write_parts
@@ -17,12 +18,12 @@ from rocpd.convert.gather.context import Damage
 from rocpd.convert.options import ConvertOptions
 from rocpd.errors import UsageError
 from rocpd.federate.federation import Federation
-from rocpd.output import folder_complete_or_nothing
+from rocpd.output import complete_or_nothing, folder_complete_or_nothing, workplace
 from rocpd.types import Progress
 
 
 def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
-    """Write the folder `<name>_otf2`, or as the user named it; see `rocpd.convert.Format.write`.
+    """Write `<name>_results.otf2` and what belongs to it; see `rocpd.convert.Format.write`.
 
     Raises:
         UsageError: the `otf2` wheel is not installed.
@@ -32,17 +33,16 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
     except ImportError as error:
         raise UsageError("otf2: the otf2 package is not installed", "pip install 'rocpd[otf2]'") from error
     outputs = split_outputs(placements(session), options.split)
-    ending = options.ending_of("_otf2", ".otf2")
-    folders = [options.path(output.infix + ending) for output in outputs]
+    ending = options.ending_of("_results.otf2", ".otf2")
+    anchors = [options.path(output.infix + ending) for output in outputs]
     damage: list[Damage] = []
-    written = []
     with contextlib.ExitStack() as stack:
-        temporaries = [stack.enter_context(folder_complete_or_nothing(folder, options.force)) for folder in folders]
-        traces = write_parts(trace, session, outputs, options.folder, options, progress)
+        pieces = [_pieces(stack, anchor, options.force) for anchor in anchors]
+        folder = stack.enter_context(workplace(options.folder))
+        traces = write_parts(trace, session, outputs, folder, options, progress)
         stack.callback(traces.close)
-        for output, folder, temporary in zip(outputs, folders, temporaries, strict=True):
-            name = f"{options.name}{output.infix}"
-            archive = Archive(temporary, name)
+        for output, anchor, temporary in zip(outputs, anchors, pieces, strict=True):
+            archive = Archive(folder, anchor.stem)
             stack.callback(archive.abandon)
             for _ in output.ranks:
                 _, rank = next(traces)
@@ -50,6 +50,32 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
                 damage.append(rank.damage)
                 del rank  # before the next one comes
             archive.close()
-            written.append(folder / f"{name}.otf2")
+            temporary.take(folder / anchor.stem)
     Damage.report(damage, session.note)
-    return tuple(written)
+    return tuple(anchors)
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """Temporary names of what an archive consists of."""
+
+    anchor: Path
+    definitions: Path
+    events: Path
+
+    def take(self, archive: Path) -> None:
+        """Move a complete archive here; `archive` is its path without endings."""
+        Path(f"{archive}.otf2").replace(self.anchor)
+        Path(f"{archive}.def").replace(self.definitions)
+        for file in archive.iterdir():
+            file.rename(self.events / file.name)
+
+
+def _pieces(stack: contextlib.ExitStack, anchor: Path, force: bool) -> _Pieces:
+    """Make place for an archive: the anchor, by which readers find the rest, appears last."""
+    path = anchor.with_name(anchor.stem)
+    return _Pieces(
+        stack.enter_context(complete_or_nothing(anchor, force)),
+        stack.enter_context(complete_or_nothing(path.with_name(f"{path.name}.def"), force)),
+        stack.enter_context(folder_complete_or_nothing(path, force)),
+    )

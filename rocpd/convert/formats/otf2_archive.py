@@ -16,10 +16,13 @@ import _otf2
 
 from rocpd.convert.formats.otf2_rank import ENTER, Location, Metric, RankTrace, Region
 from rocpd.errors import OutputError
+from rocpd.federate.open.identify import Rank
 
 _CHUNK = 1 << 20
 """Bytes of events, or of definitions, that the library holds before it writes them; 4 MiB for definitions."""
 _NS_PER_S = 1_000_000_000
+_CATEGORY = 0
+"""The attribute of each enter and leave: the category of the event, as AMD's traces have it."""
 _NO_STRING, _NO_NODE, _NO_GROUP = (
     _otf2.UNDEFINED_STRING,
     _otf2.UNDEFINED_SYSTEM_TREE_NODE,
@@ -52,6 +55,8 @@ class Archive:
         self._definitions = Definitions()
         self._first: int | None = None
         self._last = 0
+        self._attributes = ctypes.c_void_p(_attributes("New", ctypes.c_void_p)())
+        self._add_string = _attributes("AddStringRef", ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
         self._enter = _function("Enter", ctypes.c_uint32)
         self._leave = _function("Leave", ctypes.c_uint32)
         self._metric = _function(
@@ -62,14 +67,19 @@ class Archive:
     def add(self, trace: RankTrace) -> None:
         """Write the events of a rank, and keep its definitions."""
         definitions = self._definitions
-        group = definitions.process(trace)
-        regions = [definitions.region(region) for region in trace.regions]
+        process = definitions.process(trace)
+        agents = dict.fromkeys([*(each.agent for each in trace.locations), *(each.agent for each in trace.metrics)])
+        groups = {
+            agent: process if agent is None else definitions.accelerator(trace, agent, process) for agent in agents
+        }
+        regions = [(definitions.region(region), definitions.string(region.category)) for region in trace.regions]
         for location in trace.locations:
             kind = _otf2.LOCATION_TYPE_CPU_THREAD if location.is_thread else _otf2.LOCATION_TYPE_ACCELERATOR_STREAM
-            number = definitions.location(location.name, kind, location.events, group)
+            number = definitions.location(location.name, kind, location.events, groups[location.agent])
             self._write(number, lambda writer: self._write_location(writer, location, regions))  # noqa: B023
             self._extend_span(location.time)
         for metric in trace.metrics:
+            group = groups[metric.agent]
             number = definitions.location(metric.name, _otf2.LOCATION_TYPE_METRIC, len(metric.time), group)
             definition = definitions.metric(metric, number)
             self._write(number, lambda writer: self._write_metric(writer, metric, definition))  # noqa: B023
@@ -110,17 +120,19 @@ class Archive:
         _otf2.Archive_CloseDefWriter(self._handle, local)
         _otf2.Archive_CloseEvtWriter(self._handle, writer)
 
-    def _write_location(self, writer: ctypes.c_void_p, location: Location, regions: list[int]) -> None:
-        enter, leave = self._enter, self._leave
+    def _write_location(self, writer: ctypes.c_void_p, location: Location, regions: list[tuple[int, int]]) -> None:
+        enter, leave, attributes, add_string = self._enter, self._leave, self._attributes, self._add_string
         wrong = 0
         for time, what, region in zip(
             location.time.tolist(), location.what.tolist(), location.region.tolist(), strict=True
         ):
-            number = regions[region]
+            number, category = regions[region]
             if what:
-                wrong |= enter(writer, None, time, number)
+                wrong |= add_string(attributes, _CATEGORY, category)
+                wrong |= enter(writer, attributes, time, number)  # empties the list
             if what != ENTER:
-                wrong |= leave(writer, None, time, number)
+                wrong |= add_string(attributes, _CATEGORY, category)
+                wrong |= leave(writer, attributes, time, number)
         _check(wrong)
 
     def _write_metric(self, writer: ctypes.c_void_p, metric: Metric, definition: int) -> None:
@@ -139,8 +151,8 @@ class Definitions:
 
     def __init__(self) -> None:
         self._strings: dict[str, int] = {"": 0}
-        self._nodes: dict[tuple[str | None, str | None], int] = {}
-        self._groups: list[tuple[int, int]] = []
+        self._nodes: dict[tuple[int, int, int, str | None], int] = {}
+        self._groups: list[tuple[int, int, Any, int]] = []
         self._locations: list[tuple[int, Any, int, int]] = []
         self._regions: dict[Region, int] = {}
         self._members: dict[tuple[str, str], int] = {}
@@ -148,14 +160,29 @@ class Definitions:
 
     def process(self, trace: RankTrace) -> int:
         """Return a new location group for a rank, below the node it ran on."""
-        rank = trace.rank
-        node = self._nodes.setdefault((rank.hostname, rank.machine_id), len(self._nodes) + 1)
-        self._groups.append((self._string(rank.label), node))
+        kind = _otf2.LOCATION_GROUP_TYPE_PROCESS
+        self._groups.append((self.string(trace.rank.label), self._host(trace.rank), kind, _NO_GROUP))
         return len(self._groups) - 1
+
+    def accelerator(self, trace: RankTrace, agent: int, process: int) -> int:
+        """Return a new location group for what a process does on a GPU, below that GPU of its node."""
+        gpu = trace.accelerators[agent]
+        node = self._node(gpu.model, gpu.name, self._host(trace.rank))
+        name = self.string(f"{trace.rank.label} · {gpu.name}")
+        self._groups.append((name, node, _otf2.LOCATION_GROUP_TYPE_ACCELERATOR, process))
+        return len(self._groups) - 1
+
+    def _host(self, rank: Rank) -> int:
+        return self._node("node", rank.hostname or "?", 0, rank.machine_id)
+
+    def _node(self, kind: str, name: str, parent: int, machine: str | None = None) -> int:
+        """Return a node of the system tree, numbered from 1: 0 is the job."""
+        key = (self.string(name), self.string(kind), parent, machine)
+        return self._nodes.setdefault(key, len(self._nodes) + 1)
 
     def location(self, name: str, kind: Any, events: int, group: int) -> int:
         """Return a new location."""
-        self._locations.append((self._string(name), kind, events, group))
+        self._locations.append((self.string(name), kind, events, group))
         return len(self._locations) - 1
 
     def region(self, region: Region) -> int:
@@ -168,25 +195,25 @@ class Definitions:
         self._metrics.append((member, location))
         return len(self._metrics) - 1
 
-    def _string(self, text: str) -> int:
+    def string(self, text: str) -> int:
+        """Return the number of a text."""
         return self._strings.setdefault(text.replace("\0", "\\0"), len(self._strings))
 
     def write(self, writer: Any) -> None:
         """Write all definitions, each after those that it refers to."""
-        hosts = [self._string(host or "?") for host, _ in self._nodes]
-        job, machine, node = self._string("job"), self._string("machine"), self._string("node")
-        regions = [(self._string(region.name), region) for region in self._regions]
-        members = [(self._string(name), self._string(unit)) for name, unit in self._members]
+        job, machine, category = self.string("job"), self.string("machine"), self.string("category")
+        regions = [(self.string(region.name), region) for region in self._regions]
+        members = [(self.string(name), self.string(unit)) for name, unit in self._members]
         for text, number in self._strings.items():
             _otf2.GlobalDefWriter_WriteString(writer, number, text)
         _otf2.GlobalDefWriter_WriteSystemTreeNode(writer, 0, job, machine, _NO_NODE)
-        for number, host in enumerate(hosts, start=1):
-            _otf2.GlobalDefWriter_WriteSystemTreeNode(writer, number, host, node, 0)
-            domain = _otf2.SYSTEM_TREE_DOMAIN_SHARED_MEMORY
+        for (name, kind, parent, _), number in self._nodes.items():
+            _otf2.GlobalDefWriter_WriteSystemTreeNode(writer, number, name, kind, parent)
+            domain = _otf2.SYSTEM_TREE_DOMAIN_ACCELERATOR_DEVICE if parent else _otf2.SYSTEM_TREE_DOMAIN_SHARED_MEMORY
             _otf2.GlobalDefWriter_WriteSystemTreeNodeDomain(writer, number, domain)
-        for number, (name, parent) in enumerate(self._groups):
-            kind = _otf2.LOCATION_GROUP_TYPE_PROCESS
-            _otf2.GlobalDefWriter_WriteLocationGroup(writer, number, name, kind, parent, _NO_GROUP)
+        _otf2.GlobalDefWriter_WriteAttribute(writer, _CATEGORY, category, category, _otf2.TYPE_STRING)
+        for number, (name, parent, kind, process) in enumerate(self._groups):
+            _otf2.GlobalDefWriter_WriteLocationGroup(writer, number, name, kind, parent, process)
         for number, (name, kind, events, group) in enumerate(self._locations):
             _otf2.GlobalDefWriter_WriteLocation(writer, number, name, kind, events, group)
         for number, (name, region) in enumerate(regions):
@@ -213,6 +240,13 @@ def _function(name: str, *arguments: Any) -> Callable[..., int]:
     function: Any = _otf2.Config.conf.lib[f"OTF2_EvtWriter_{name}"]
     function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, *arguments]
     function.restype = ctypes.c_int
+    return function  # type: ignore[no-any-return]
+
+
+def _attributes(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
+    """Return OTF2_AttributeList_<name> as a separate object."""
+    function: Any = _otf2.Config.conf.lib[f"OTF2_AttributeList_{name}"]
+    function.argtypes, function.restype = arguments, result
     return function  # type: ignore[no-any-return]
 
 

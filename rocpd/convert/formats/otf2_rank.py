@@ -5,6 +5,7 @@ All of it is numpy columns, so that a worker process can make it and send it. Ne
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,37 +18,42 @@ from rocpd.convert.gather.context import Damage
 from rocpd.convert.model import Counters, RankEvents
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.trace.markers import is_marker
+from rocpd.trace.categories import domain_of, trace_category
 from rocpd.types import Floats, Ints
 
 LEAVE, ENTER, BOTH = 0, 1, 2
 """What happens to a region: BOTH is a region without length."""
 
-_PARADIGMS = (
-    ("HIP", "HIP"), ("HSA", "HIP"), ("ROCM_HIP", "HIP"), ("ROCM_HSA", "HIP"), ("KERNEL", "HIP"), ("MEMORY", "HIP"),
-    ("SCRATCH", "HIP"), ("ROCM_KERNEL", "HIP"), ("ROCM_MEMORY", "HIP"),
-    ("OMPT", "OPENMP"), ("ROCM_OMPT", "OPENMP"), ("MPI", "MPI"), ("PTHREAD", "PTHREAD"), ("KOKKOS", "KOKKOS"),
-    ("USER", "USER"), ("HOST", "USER"), ("TIMER_SAMPLING", "SAMPLING"), ("SAMPLING", "SAMPLING"),
-)  # fmt: skip
-"""Prefixes of categories, and OTF2's paradigm for each."""
+_PARADIGMS = {
+    "HIP": "HIP", "HSA": "HIP", "KERNELS": "HIP", "KERNEL": "HIP", "MEMORY_COPIES": "HIP", "MEMORY_ALLOCATIONS": "HIP",
+    "SCRATCH_MEMORY": "HIP", "MEMORY": "HIP", "SCRATCH": "HIP", "ROCSHMEM": "SHMEM", "OMPT": "OPENMP", "MPI": "MPI",
+    "PTHREAD": "PTHREAD", "KOKKOS": "KOKKOS", "MARKERS": "USER", "USER": "USER", "HOST": "USER", "TIMER": "SAMPLING",
+    "SAMPLING": "SAMPLING",
+}  # fmt: skip
+"""Domain of a category -> OTF2's paradigm."""
 _ROLES = {"ALLOC": "ALLOCATE", "FREE": "DEALLOCATE", "REALLOC": "REALLOCATE", "RECLAIM": "DEALLOCATE"}
 
 
 @dataclass(frozen=True)
 class Region:
-    """What is entered and left: `role` and `paradigm` by OTF2's names."""
+    """What is entered and left: `role` and `paradigm` by OTF2's names, `category` as AMD's traces name it."""
 
     name: str
     role: str
     paradigm: str
+    category: str
 
 
 @dataclass(frozen=True)
 class Location:
-    """A location: its name, whether it is a CPU thread, and what happens on it in order of time."""
+    """A location: its name, whether it is a CPU thread, and what happens on it in order of time.
+
+    `agent` is the id of the GPU that it belongs to, None for the process.
+    """
 
     name: str
     is_thread: bool
+    agent: int | None
     time: Ints
     what: npt.NDArray[np.int8]
     region: npt.NDArray[np.int32]
@@ -60,12 +66,21 @@ class Location:
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric: values in order of time."""
+    """A metric: values in order of time; `agent` as for locations."""
 
     name: str
     unit: str
+    agent: int | None
     time: Ints
     value: Floats
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """A GPU: its name among the agents, and its model, such as `AMD Instinct MI300X`."""
+
+    name: str
+    model: str
 
 
 @dataclass
@@ -73,6 +88,7 @@ class RankTrace:
     """One rank."""
 
     rank: Rank
+    accelerators: dict[int, Accelerator] = field(default_factory=dict)
     regions: list[Region] = field(default_factory=list)
     locations: list[Location] = field(default_factory=list)
     metrics: list[Metric] = field(default_factory=list)
@@ -83,6 +99,7 @@ def trace(part: RankPart, reader: RankReader) -> RankTrace:
     """Return one rank, its times on the common time line."""
     rank = RankTrace(reader.rank)
     events = collect(reader, part.placement, part.options, rank.damage)
+    rank.accelerators = _accelerators(reader, events.agents)
     track, time, tie, what, region = (np.concatenate(column) for column in zip(*_columns(events, rank), strict=True))
     order = np.lexsort((tie, time, track))
     bounds = np.searchsorted(track[order], np.arange(len(events.tracks.all) + 1))
@@ -90,9 +107,20 @@ def trace(part: RankPart, reader: RankReader) -> RankTrace:
         rows = order[bounds[index] : bounds[index + 1]]
         if each.unit is None and (len(rows) or each.tid is not None):
             is_thread = each.tid is not None or each.nests
-            rank.locations.append(Location(each.name, is_thread, time[rows], what[rows], region[rows]))
-    rank.metrics = [metric for counters in events.counters for metric in _metrics(events, counters)]
+            gpu = each.agent if each.agent in rank.accelerators else None
+            rank.locations.append(Location(each.name, is_thread, gpu, time[rows], what[rows], region[rows]))
+    rank.metrics = [metric for counters in events.counters for metric in _metrics(events, counters, rank.accelerators)]
     return rank
+
+
+def _accelerators(reader: RankReader, names: Mapping[int, str]) -> dict[int, Accelerator]:
+    """Return the GPUs by their ids."""
+    sql = "SELECT id, vendor_name, COALESCE(NULLIF(product_name, ''), name) FROM rocpd_info_agent WHERE type = 'GPU'"
+    gpus = {}
+    for number, vendor, product in reader.rows(sql):
+        words = dict.fromkeys((str(vendor or "AMD"), *str(product or "GPU").split()))
+        gpus[number] = Accelerator(names.get(number, f"GPU {number}"), " ".join(words))
+    return gpus
 
 
 def _columns(events: RankEvents, rank: RankTrace) -> list[tuple[np.ndarray, ...]]:
@@ -129,23 +157,24 @@ def _columns(events: RankEvents, rank: RankTrace) -> list[tuple[np.ndarray, ...]
 
 
 def _region(kind: str, name: str, category: str) -> Region:
-    paradigms = (paradigm for prefix, paradigm in _PARADIGMS if category.upper().startswith(prefix))
-    paradigm = "USER" if is_marker(category) else next(paradigms, "UNKNOWN")
+    paradigm = _PARADIGMS.get(domain_of(category), "UNKNOWN")
+    shown = trace_category(category)
     if kind == "kernel":
-        return Region(name, "KERNEL", "HIP")
+        return Region(name, "KERNEL", "HIP", shown)
     if kind == "copy":
-        return Region(name, "DATA_TRANSFER", "HIP")
+        return Region(name, "DATA_TRANSFER", "HIP", shown)
     if kind == "memory":
-        return Region(name, _ROLES.get(name.split()[0], "UNKNOWN"), "HIP")
+        return Region(name, _ROLES.get(name.split()[0], "UNKNOWN"), "HIP", shown)
     if kind == "instant":
-        return Region(name, "ARTIFICIAL" if paradigm == "SAMPLING" else "FUNCTION", paradigm)
-    return Region(name, "CODE" if paradigm == "USER" else "FUNCTION", paradigm)
+        return Region(name, "ARTIFICIAL" if paradigm == "SAMPLING" else "FUNCTION", paradigm, shown)
+    return Region(name, "CODE" if paradigm == "USER" else "FUNCTION", paradigm, shown)
 
 
-def _metrics(events: RankEvents, counters: Counters) -> list[Metric]:
+def _metrics(events: RankEvents, counters: Counters, gpus: Container[int]) -> list[Metric]:
     metrics = []
     for index in np.unique(counters.track).tolist():
         rows = counters.track == index
         track = events.tracks.all[index]
-        metrics.append(Metric(track.name, track.unit or "", counters.time[rows], counters.value[rows]))
+        gpu = track.agent if track.agent in gpus else None
+        metrics.append(Metric(track.name, track.unit or "", gpu, counters.time[rows], counters.value[rows]))
     return metrics

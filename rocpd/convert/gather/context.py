@@ -53,6 +53,7 @@ class Context:
         self.damage = damage
         self.strings = {i: text for i, text in all_texts(reader, "rocpd_string", "string").items() if text is not None}
         self._agents = _agent_labels(reader, options.agent_index_value)
+        events.agents = {number: "-".join(label) for number, label in self._agents.items()}
         self.gpus = [number for (number,) in reader.rows(GPUS)]
         self._threads: dict[int, int] = {}
         for row in reader.rows("SELECT id, tid, name FROM rocpd_info_thread"):

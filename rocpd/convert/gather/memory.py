@@ -39,7 +39,7 @@ def allocations(context: Context) -> tuple[Slices, Counters]:
         chosen = scratch == flag
         track[chosen] = per_id(
             rows["agent_id"][chosen],
-            lambda i: tracks.index((word, i), lambda: Track(f"{context.agent(i)} · {word}")),  # noqa: B023
+            lambda i: tracks.index((word, i), lambda: Track(f"{context.agent(i)} · {word}", agent=i)),  # noqa: B023
         )
     names = per_id(rows["type"] * len(text) + rows["level"], lambda i: _name(context, *divmod(i, len(text))))
     slices = Slices(
@@ -116,4 +116,4 @@ def _held(context: Context, rows: Columns) -> Counters:
 
 def _counter(context: Context, agent: int, level: str) -> int:
     name = f"{context.agent(agent)} · memory {level} held"
-    return context.events.tracks.index(("held", agent, level), lambda: Track(name, unit="bytes"))
+    return context.events.tracks.index(("held", agent, level), lambda: Track(name, unit="bytes", agent=agent))

@@ -83,7 +83,7 @@ def dispatch_counters(context: Context, read: Values, sums: DispatchValues, disp
     for agent, counter in sorted(set(zip(agents.tolist(), sums.counter.tolist(), strict=True))):
         name = context.counter_track(agent, read.names.texts[counter])
         unit = read.units.get(counter, "")
-        track = context.events.tracks.index(("pmc", agent, counter), lambda: Track(name, unit=unit))  # noqa: B023
+        track = context.events.tracks.index(("pmc", agent, counter), lambda: Track(name, unit=unit, agent=agent))  # noqa: B023
         rows = np.flatnonzero((agents == agent) & (sums.counter == counter))
         rows = rows[np.lexsort((end[rows], start[rows]))]
         time, value = _steps(start[rows], end[rows], sums.value[rows])

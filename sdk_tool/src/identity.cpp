@@ -24,8 +24,11 @@ constexpr std::array kRankVariables = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLUR
                                        "FLUX_TASK_RANK"};
 constexpr std::array kSizeVariables = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "PALS_SIZE",
                                        "FLUX_JOB_SIZE"};
-constexpr std::array kSecretWords = {"TOKEN", "PASSW", "PASSPHRASE", "_PWD",    "SECRET",
-                                     "KEY",   "CREDENTIAL", "PRIVATE", "AUTH", "COOKIE"};
+constexpr std::array kSecretWords = {"TOKEN", "PASS",   "_PWD",   "SECRET", "KEY",     "CREDENTIAL", "PRIVATE",
+                                     "AUTH",  "COOKIE", "JWT",    "BEARER", "SESSION", "DSN"};
+constexpr std::array kSecretParts = {"PAT"};  // between underscores only: PATH is none
+constexpr std::array kSecretSettings = {"password=", "passwd=", "pwd=", "passphrase=", "secret=", "token=", "key=",
+                                        "bearer "};
 
 std::string file_text(const char* path) {
     std::string text;
@@ -75,6 +78,14 @@ bool holds_login(std::string_view value) {
     return rest.find(':') < at || rest.find('/') > at || holds_login(rest);
 }
 
+// Whether a value holds a setting with a password, as data sources and connection strings do: Server=x;Password=y.
+bool holds_setting(std::string_view value) {
+    std::string lower(value);
+    for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return std::any_of(kSecretSettings.begin(), kSecretSettings.end(),
+                       [&](const char* setting) { return lower.find(setting) != std::string::npos; });
+}
+
 std::string environment_json(bool keep) {
     std::string json = "{";
     std::set<std::string> seen;
@@ -84,7 +95,8 @@ std::string environment_json(bool keep) {
         if (equals == std::string_view::npos || !seen.emplace(text.substr(0, equals)).second) continue;
         const std::string name(text.substr(0, equals));
         const std::string_view value = text.substr(equals + 1);
-        const bool masked = !keep && !value.empty() && (looks_secret(name) || holds_login(value));
+        const bool secret = looks_secret(name) || holds_login(value) || holds_setting(value);
+        const bool masked = !keep && !value.empty() && secret;
         if (json.size() > 1) json += ',';
         append_json(json, name, Stray::kExact);
         json += ':';
@@ -148,8 +160,12 @@ bool plain_word(std::string_view word) {
 bool looks_secret(const std::string& name) {
     std::string upper = name;
     for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    const std::string parts = "_" + upper + "_";
     return std::any_of(kSecretWords.begin(), kSecretWords.end(),
-                       [&](const char* word) { return upper.find(word) != std::string::npos; });
+                       [&](const char* word) { return upper.find(word) != std::string::npos; }) ||
+           std::any_of(kSecretParts.begin(), kSecretParts.end(), [&](const char* part) {
+               return parts.find(std::string("_") + part + "_") != std::string::npos;
+           });
 }
 
 std::string shell_line(const std::string& words) {

@@ -97,7 +97,9 @@ def _runs(pid: int) -> bool:
 
 @pytest.mark.parametrize("processes", [1, 2])
 @pytest.mark.parametrize("form", FORMS)
-def test_a_full_disk_leaves_nothing(files: Path, tmp_path: Path, form: str, processes: int) -> None:
+def test_a_full_disk_leaves_nothing(
+    files: Path, tmp_path: Path, form: str, processes: int, capfd: pytest.CaptureFixture[str]
+) -> None:
     if form == "otf2":
         pytest.importorskip("otf2", reason="the otf2 wheel is not installed")
     with small_disk(tmp_path / "disk", "1m") as disk, rocpd.connect(files, jobs=processes) as session:
@@ -105,6 +107,7 @@ def test_a_full_disk_leaves_nothing(files: Path, tmp_path: Path, form: str, proc
         with pytest.raises(rocpd.OutputError):
             FORMATS[form].write(session, options)
         assert not (disk / "out").exists()
+    assert capfd.readouterr() == ("", "")
 
 
 def _square(number: int) -> int:

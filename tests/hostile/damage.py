@@ -321,7 +321,7 @@ def too_many_rows_of_one(path: Path, random: Random) -> None:
         others = ", ".join(quoted(name) for name, _ in _columns(connection, table) if name != "id")
         connection.execute(
             f"INSERT OR IGNORE INTO {quoted(table)} ({others}) SELECT {others} FROM {quoted(table)}, "
-            "(WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 3000) SELECT i FROM n) LIMIT 3000"
+            "(WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) SELECT i FROM n) LIMIT 1000"
         )
 
 

@@ -88,12 +88,17 @@ def test_secrets_are_masked(built: Build, tmp_path: Path) -> None:
     secret = {
         "API_TOKEN": "t0p", "DB_PASSWORD": "t0p", "MY_SECRET": "t0p", "aws_access_key_id": "t0p",
         "GIT_CREDENTIALS": "t0p", "HTTPS_PROXY": "http://me:t0p@proxy:3128", "BACKUP_PASSPHRASE": "t0p",
-        "MYSQL_PWD": "t0p", "ORIGIN": "https://t0p@host/repository", "MIRRORS": "https://host/a https://t0p@host/b",
+        "MYSQL_PWD": "t0p", "GITHUB_PAT": "t0p", "PAT": "t0p",
+        "PASS": "t0p", "SSHPASS": "t0p", "JWT": "t0p", "BEARER": "t0p",
+        "SESSION_ID": "t0p", "SENTRY_DSN": "t0p", "CONN": "Server=db;User=me;Password=t0p", "HEADER": "Bearer t0p",
+        "ORIGIN": "https://t0p@host/repository", "MIRRORS": "https://host/a https://t0p@host/b",
     }  # fmt: skip
     plain = {
         "OMP_NUM_THREADS": "4",
         "PATH_TO_DATA": "https://host/data",
         "OLDPWD": "/home",
+        "PATTERN": "a*",
+        "ROCM_PATH": "/opt/rocm",
         "PINNED": "https://host/a@v2",
     }
     probe(built, tmp_path / "masked", "threads", "1", "2", env=secret | plain)

@@ -18,8 +18,8 @@ from rocpd.convert.formats.otf2_rank import ENTER, Location, Metric, RankTrace, 
 from rocpd.errors import OutputError
 from rocpd.federate.open.identify import Rank
 
-_CHUNK = 1 << 20
-"""Bytes of events, or of definitions, that the library holds before it writes them; 4 MiB for definitions."""
+_CHUNK = 1 << 18
+"""Bytes of events of a location that the library holds before it writes them; of definitions 4 MiB."""
 _NS_PER_S = 1_000_000_000
 _CATEGORY = 0
 """The attribute of each enter and leave: the category of the event, as AMD's traces have it."""
@@ -28,6 +28,16 @@ _NO_STRING, _NO_NODE, _NO_GROUP = (
     _otf2.UNDEFINED_SYSTEM_TREE_NODE,
     _otf2.UNDEFINED_LOCATION_GROUP,
 )
+
+
+# OTF2_ErrorCallback: user data, file, line, function, code, format of a message, its va_list; returns the code. The
+# library writes its errors to stderr unless somebody takes them; all of them come back as codes.
+_ErrorCallback = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p,
+    ctypes.c_void_p,
+)  # fmt: skip
+_say_nothing = _ErrorCallback(lambda *words: words[4])
+_otf2.Config.conf.lib.OTF2_Error_RegisterCallback(_say_nothing, None)
 
 
 @contextlib.contextmanager
@@ -43,7 +53,7 @@ class Archive:
 
     def __init__(self, folder: Path, name: str) -> None:
         self._handle = _otf2.Archive_Open(
-            str(folder), name, _otf2.FILEMODE_WRITE, _CHUNK, 4 * _CHUNK, _otf2.SUBSTRATE_POSIX, _otf2.COMPRESSION_NONE
+            str(folder), name, _otf2.FILEMODE_WRITE, _CHUNK, 16 * _CHUNK, _otf2.SUBSTRATE_POSIX, _otf2.COMPRESSION_NONE
         )
         # The library keeps pointers to these callbacks: they must live as long as the archive.
         self._callbacks = _otf2.FlushCallbacks(pre_flush=lambda *_: _otf2.FLUSH, post_flush=None)

@@ -54,3 +54,13 @@ def test_nothing_timed_has_no_middle() -> None:
     spread = Spread()
     spread.add(np.empty(0, np.int64), 3)
     assert (spread.moments, spread.quantile(0.5)) == (Moments(3), None)
+
+
+def test_many_at_once_are_the_same_as_one_by_one() -> None:
+    parts = [Spread.of(np.array([number % 5, number], np.int64), 3) for number in range(50)]
+    together, apart = Spread.sum(parts), Spread()
+    for part in parts:
+        apart = apart + part
+    assert (together.calls, together.moments) == (apart.calls, apart.moments)
+    assert [column.tolist() for column in together.distribution()] == [c.tolist() for c in apart.distribution()]
+    assert together.calls == 150

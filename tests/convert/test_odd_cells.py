@@ -1,0 +1,57 @@
+"""Cells of a kind that their column does not hold: every format is written, the other rows as ever."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rocpd.convert import FORMATS
+from tests.build import TraceBuilder
+from tests.conftest import Cli
+
+AGENT, EVENT = (f"""UPDATE "rocpd_{table}{{uuid}}" SET extdata = """ for table in ("info_agent", "event"))
+DEEP = "replace(hex(zeroblob(5000)), '00', '[')"
+ODD = {
+    "text as a start": """UPDATE "rocpd_region{uuid}" SET start = 'early' WHERE id = 1""",
+    "text as an end": """UPDATE "rocpd_sample{uuid}" SET timestamp = 'late'""",
+    "a real as a start": """UPDATE "rocpd_kernel_dispatch{uuid}" SET start = 1e999, "end" = 0.5 WHERE id = 1""",
+    "a blob as a name": """UPDATE "rocpd_info_kernel_symbol{uuid}" SET display_name = x'fffe'""",
+    "a blob as a text": """UPDATE "rocpd_string{uuid}" SET string = CAST(id || 'x' AS BLOB)""",
+    "a blob as an agent": """UPDATE "rocpd_info_agent{uuid}" SET name = x'ff', model_name = x'00', type = x'31'""",
+    "a blob as a position": """UPDATE "rocpd_arg{uuid}" SET position = x'ff', value = 7""",
+    "a number as a name": """UPDATE "rocpd_string{uuid}" SET string = 1000 + id""",
+    "deep JSON of an agent": AGENT + DEEP,
+    "deep JSON of an event": EVENT + DEEP,
+    "a huge number of an agent": AGENT + """'{"cu_count":1' || hex(zeroblob(4000)) || '}'""",
+}  # fmt: skip
+
+
+@pytest.fixture
+def trace() -> TraceBuilder:
+    """A kernel with a counter, calls with arguments, marks, a copy and memory: rows for every file of CSV."""
+    trace = TraceBuilder(0).kernel("gemm", 1000, 1010).counter("SQ_WAVES", 2.0)
+    trace.region("hipLaunchKernel", 900, 950).arg("stream", "0x1").region("hipFree", 960, 970)
+    trace.region("roctxRangePushA", 800, 1200, message="step").sample("mark", 1100, message="here")
+    return trace.copy(1020, 1030).alloc(700, 710)
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_is_written(form: str, odd: str, trace: TraceBuilder, tmp_path: Path, cli: Cli) -> None:
+    if form == "otf2":
+        pytest.importorskip("otf2", reason="the otf2 wheel is not installed")
+    path = trace.sql("PRAGMA ignore_check_constraints = 1").sql(ODD[odd]).write(tmp_path / "odd.db")
+    more = {"csv": ["--stats"], "pftrace": ["--annotate-args"], "json": ["--annotate-args"]}.get(form, [])
+    said = cli("convert", "-f", form, *more, "-d", tmp_path / "out", path)
+    assert said.code == 0, said
+    assert list((tmp_path / "out").iterdir())
+
+
+def test_rows_with_numbers_stay(trace: TraceBuilder, tmp_path: Path, cli: Cli) -> None:
+    """Marks and ranges share a file: a text among the times of one must not stop the other."""
+    path = trace.sql("""UPDATE "rocpd_region{uuid}" SET start = 'early' WHERE id = 3""").write(tmp_path / "odd.db")
+    assert cli("convert", "-f", "csv", "-d", tmp_path / "out", path).code == 0
+    lines = (tmp_path / "out" / "out_marker_api_trace.csv").read_text().splitlines()
+    assert [line for line in lines if ",1100,1100" in line]
+    assert [line for line in lines if '"early",1200' in line]

@@ -94,9 +94,9 @@ def test_a_small_job_has_its_tree_regions_and_times(open_job: OpenJob, tmp_path:
             ("Agent-1", model, "node0"), ("Agent-1", model, "node1"),
         ]  # fmt: skip
         kinds = {location.name: location.type for location in definitions.locations}
-        assert kinds["thread 16"] == otf2.LocationType.CPU_THREAD
-        assert kinds["Agent-1 · stream 0"] == otf2.LocationType.ACCELERATOR_STREAM
-        assert kinds["Agent [1] PMC SQ_WAVES"] == otf2.LocationType.METRIC
+        assert kinds["rank 0 · thread 16"] == otf2.LocationType.CPU_THREAD
+        assert kinds["rank 0 · Agent-1 · stream 0"] == otf2.LocationType.ACCELERATOR_STREAM
+        assert kinds["rank 0 · Agent [1] PMC SQ_WAVES"] == otf2.LocationType.METRIC
         regions = {r.name: (r.paradigm, r.region_role) for r in definitions.regions}
         paradigm, role = otf2.Paradigm, otf2.RegionRole
         assert regions["gemm<float>"] == (paradigm.HIP, role.KERNEL)
@@ -112,17 +112,17 @@ def test_a_small_job_has_its_tree_regions_and_times(open_job: OpenJob, tmp_path:
     written = slices(path)
     assert (
         "rank 0 · node0 · ./app (16) · Agent-1",
-        "Agent-1 · stream 0",
+        "rank 0 · Agent-1 · stream 0",
         "gemm<float>",
         BASE + 100,
         BASE + 300,
     ) in written
-    assert ("rank 1 · node1 · ./app (16)", "thread 16", 'step "1", über', BASE, BASE + 900) in written
-    assert ("rank 0 · node0 · ./app (16)", "thread 16", "here", BASE + 800, BASE + 800) in written
+    assert ("rank 1 · node1 · ./app (16)", "rank 1 · thread 16", 'step "1", über', BASE, BASE + 900) in written
+    assert ("rank 0 · node0 · ./app (16)", "rank 0 · thread 16", "here", BASE + 800, BASE + 800) in written
     # Overlapping kernels of one stream lie on lanes of their own.
     assert (
         "rank 0 · node0 · ./app (16) · Agent-1",
-        "Agent-1 · stream 0 (2)",
+        "rank 0 · Agent-1 · stream 0 (2)",
         "reduce",
         BASE + 250,
         BASE + 350,
@@ -138,9 +138,9 @@ def test_metrics_have_values_and_units(open_job: OpenJob, tmp_path: Path) -> Non
         for location, event in trace.events:
             if isinstance(event, otf2.events.Metric) and location.group.name.startswith("rank 0"):
                 written.setdefault(location.name, []).append((event.time - BASE, event.values[0]))
-    assert written["Agent [1] PMC SQ_WAVES"] == [(100, 64.0), (300, 0.0)]
-    assert written["Agent-1 · memory REAL held"] == [(439, 4096.0), (455, 0.0)]
-    assert written["GPU power · watt"] == [(810, 300.5)]
+    assert written["rank 0 · Agent [1] PMC SQ_WAVES"] == [(100, 64.0), (300, 0.0)]
+    assert written["rank 0 · Agent-1 · memory REAL held"] == [(439, 4096.0), (455, 0.0)]
+    assert written["rank 0 · GPU power · watt"] == [(810, 300.5)]
     assert units["Agent [1] PMC GRBM_COUNT"] == "cycles"
     assert units["Agent-1 · memory REAL held"] == "bytes"
 

@@ -78,6 +78,7 @@ class Archive:
         """Write the events of a rank, and keep its definitions."""
         definitions = self._definitions
         process = definitions.process(trace)
+        title = f"rank {trace.rank.number} · "  # Vampir shows locations of all ranks in one list
         agents = dict.fromkeys([*(each.agent for each in trace.locations), *(each.agent for each in trace.metrics)])
         groups = {
             agent: process if agent is None else definitions.accelerator(trace, agent, process) for agent in agents
@@ -85,12 +86,12 @@ class Archive:
         regions = [(definitions.region(region), definitions.string(region.category)) for region in trace.regions]
         for location in trace.locations:
             kind = _otf2.LOCATION_TYPE_CPU_THREAD if location.is_thread else _otf2.LOCATION_TYPE_ACCELERATOR_STREAM
-            number = definitions.location(location.name, kind, location.events, groups[location.agent])
+            number = definitions.location(title + location.name, kind, location.events, groups[location.agent])
             self._write(number, lambda writer: self._write_location(writer, location, regions))  # noqa: B023
             self._extend_span(location.time)
         for metric in trace.metrics:
             group = groups[metric.agent]
-            number = definitions.location(metric.name, _otf2.LOCATION_TYPE_METRIC, len(metric.time), group)
+            number = definitions.location(title + metric.name, _otf2.LOCATION_TYPE_METRIC, len(metric.time), group)
             definition = definitions.metric(metric, number)
             self._write(number, lambda writer: self._write_metric(writer, metric, definition))  # noqa: B023
             self._extend_span(metric.time)

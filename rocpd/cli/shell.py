@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rocpd.cli.diagnostics import amount
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
-from rocpd.errors import Exit
+from rocpd.errors import Exit, RocpdError
 from rocpd.output import check_free
 from rocpd.visible import for_reading
 
@@ -48,7 +48,10 @@ def _run(connection: apsw.Connection, intro: str) -> int:
     stdout, stderr = for_reading(sys.stdout), for_reading(sys.stderr)
     shell = shell_class()(db=connection, stdin=stdin, stdout=stdout, stderr=stderr)
     shell.command_colour(["off"])  # its own escape sequences would be made visible, too
-    shell.cmdloop(intro=intro)
+    try:
+        shell.cmdloop(intro=intro)
+    except (TypeError, ValueError, LookupError) as error:  # of its own code, over a schema that no SQLite wrote
+        raise RocpdError(f"the shell cannot read this schema: {error}", "rocpd info says what is damaged") from error
     return Exit.FAILED if shell.failed and not stdin.isatty() else Exit.GOOD
 
 

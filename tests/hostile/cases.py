@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import hashlib
+import importlib
 import json
 import os
+import pkgutil
 import resource
 import shutil
 import signal
@@ -26,6 +29,8 @@ from random import Random
 
 import apsw
 
+import rocpd
+from rocpd.schema.load import VIEWS, view
 from tests.build import TraceBuilder
 from tests.hostile.damage import FAMILIES
 
@@ -267,19 +272,17 @@ def _become(words: tuple[str, ...], home: Path) -> None:
 
 def _import_all() -> None:
     """Import what commands import, once for all children."""
-    import importlib
-
-    for name in ("apsw.shell", "numpy", "pandas", "pyarrow.compute", "pyarrow.csv", "pyarrow.parquet", "sqlglot",
-                 "_otf2", "rocpd.cli", "rocpd.session", "rocpd.federate.describe", "rocpd.federate.merge",
-                 "rocpd.federate.package", "rocpd.federate.engine", "rocpd.summary.run", "rocpd.summary.summarize",
-                 "rocpd.cli.query", "rocpd.cli.convert", "rocpd.cli.summary", "rocpd.convert.formats.csv",
-                 "rocpd.convert.formats.pftrace", "rocpd.convert.formats.json", "rocpd.convert.formats.otf2",
-                 "rocpd.convert.formats.parquet", "rocpd.convert.formats.arrow", "rocpd.table.console",
-                 "rocpd.table.html", "rocpd.table.parquet", "rocpd.federate.plan.planner"):  # fmt: skip
+    others = ("apsw.shell", "pandas", "pyarrow.compute", "pyarrow.csv", "pyarrow.parquet", "sqlglot", "_otf2", "yaml")
+    ours = [module.name for module in pkgutil.walk_packages(rocpd.__path__, "rocpd.")]
+    for name in (*others, *(name for name in ours if "__main__" not in name)):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    for name in VIEWS:
+        view(name)
 
 
 if __name__ == "__main__":
     _import_all()
+    gc.collect()
+    gc.freeze()  # else each child copies the pages of what is imported, when it first looks for garbage
     main()

@@ -93,10 +93,6 @@ def without_suffix(path: Path) -> Path:
     return sqlite(path, "CREATE TABLE rocpd_metadata (id, tag, value)", "CREATE TABLE rocpd_region (id, start)")
 
 
-def without_uuid(path: Path) -> Path:
-    return sqlite(good(path), f"DELETE FROM rocpd_metadata{SUFFIX} WHERE tag = 'uuid'")
-
-
 def lost_table(path: Path) -> Path:
     return sqlite(good(path), f"DROP TABLE rocpd_arg{SUFFIX}")
 
@@ -125,7 +121,6 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     "missing": (lambda path: path, "no such file"),
     "no rocpd": (lambda path: sqlite(path, "CREATE TABLE t (a)"), "not a rocpd database"),
     "no suffix": (without_suffix, "table rocpd_region has no UUID suffix"),
-    "no uuid": (without_uuid, "metadata without uuid"),
     "lost table": (lost_table, f"names a missing table, rocpd_arg{SUFFIX}"),
     "RPD": (rpd, "is an RPD trace"),
     "schema 4": (schema_4, "rocpd schema 4.0.3 is not supported"),

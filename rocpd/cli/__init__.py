@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rocpd.cli.commands import Commands
 
 _PROGRAM = "rocpd"
-_INTERRUPTED = 130
 
 
 def start(*words: str) -> NoReturn:
@@ -47,8 +46,7 @@ def run(arguments: Sequence[str]) -> int:
     Returns:
         the exit code, one of `rocpd.errors.Exit`; 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
     """
-    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # as in a script's background
-        signal.signal(signal.SIGINT, _end_at_once)
+    _let_ctrl_c_end_at_once()
     from rocpd.cli import argv, completion, diagnostics
     from rocpd.cli.commands import Commands
 
@@ -61,20 +59,26 @@ def run(arguments: Sequence[str]) -> int:
         diagnostics.note(f"without effect here: {', '.join(dict.fromkeys(dropped))}")
     words = argv.rewrite(words)
     code = diagnostics.reporting_errors(lambda: _invoke(group, words), diagnostics.is_verbose(words))
-    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
-        signal.signal(signal.SIGINT, _end_at_once)
+    _let_ctrl_c_end_at_once()
     return code
+
+
+def _let_ctrl_c_end_at_once() -> None:
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # as in a script's background
+        signal.signal(signal.SIGINT, _end_at_once)
 
 
 def _end_at_once(_signal: int, _frame: object) -> None:
     """Handle Ctrl-C before and after a command: nothing has been or is being written."""
     os.write(2, b"rocpd: interrupted; nothing partial is left\n")
-    os._exit(_INTERRUPTED)
+    os._exit(128 + signal.SIGINT)
 
 
 def _invoke(group: Commands, words: list[str]) -> int:
+    from rocpd.errors import Exit
+
     with group.make_context(_PROGRAM, list(words)) as context:
         if words:
-            return group.invoke(context) or 0
+            return group.invoke(context) or Exit.GOOD
         sys.stderr.write(context.get_help() + "\n")
-        return 2
+        return Exit.USAGE

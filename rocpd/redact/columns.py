@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from rocpd.redact.options import Clue
 from rocpd.redact.texts import Redactor
+from rocpd.trace.tables import POINTS, SPANS
 
 Rule: TypeAlias = Callable[[Redactor, str], str]
 
@@ -50,19 +51,22 @@ NUMBERS: Mapping[tuple[str, str], str] = MappingProxyType(
 """Numbers that identify a machine or a device, and that no analysis reads -> what stands there."""
 
 
-_SPAN = {"start": True, "end": True}
+_ADDRESSES = {
+    "rocpd_memory_copy": ("dst_address", "src_address"),
+    "rocpd_memory_allocate": ("address",),
+    "rocpd_info_code_object": ("load_base", "load_delta"),
+    "rocpd_info_kernel_symbol": ("kernel_object",),
+}
+_TIMES = {
+    **dict.fromkeys(SPANS, ("start", "end")),
+    **dict.fromkeys(POINTS, ("timestamp",)),
+    "rocpd_info_process": ("start", "end", "init", "fini"),
+    "rocpd_info_thread": ("start", "end"),
+}
 MOMENTS_AND_ADDRESSES: Mapping[str, Mapping[str, bool]] = MappingProxyType(
     {
-        "rocpd_region": _SPAN,
-        "rocpd_kernel_dispatch": _SPAN,
-        "rocpd_memory_copy": _SPAN | {"dst_address": False, "src_address": False},
-        "rocpd_memory_allocate": _SPAN | {"address": False},
-        "rocpd_graph_launch": _SPAN,
-        "rocpd_sample": {"timestamp": True},
-        "rocpd_info_process": _SPAN | {"init": True, "fini": True},
-        "rocpd_info_thread": _SPAN,
-        "rocpd_info_code_object": {"load_base": False, "load_delta": False},
-        "rocpd_info_kernel_symbol": {"kernel_object": False},
+        base: dict.fromkeys(_TIMES.get(base, ()), True) | dict.fromkeys(_ADDRESSES.get(base, ()), False)
+        for base in {**_TIMES, **_ADDRESSES}
     }
 )
 """Table -> columns of times (True) and addresses (False), which strict files count from the least of the job."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from rocpd.summary.kernel_categories import is_communication, load
 from rocpd.summary.options import STEP_MARKER
+from rocpd.trace.kernel_names import without_kd
 
 _DIGITS = re.compile(r"\d+")
 _STEP = re.compile(STEP_MARKER)
@@ -45,9 +46,9 @@ def kernel_names(symbols: Iterable[tuple[str, ...]]) -> dict[str, str]:
         names[display] = short if display == function else f"{short}<{number}>"
         linked = f"{short}_{number}"
         names.setdefault(mangled, linked + (".kd" if mangled.endswith(".kd") else ""))
-        names.setdefault(mangled.removesuffix(".kd"), linked)
+        names.setdefault(without_kd(mangled), linked)
         for other in others:
-            names.setdefault(other, short if other.removesuffix(".kd") == function else names[display])
+            names.setdefault(other, short if without_kd(other) == function else names[display])
     return {name: new for name, new in names.items() if name}
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from rocpd.federate.open.identify import MPI_VARIABLES
 from rocpd.redact.options import Clue
 from rocpd.redact.pseudonyms import Pseudonyms
 
@@ -70,18 +72,17 @@ class Redactor:
         self._known = {text: kind for text, kind in known.items() if kind not in keep}
         self._replacements: list[tuple[re.Pattern[str], Callable[[re.Match[str]], str]]] = []
         if self._known:
-            self._add(_words(self._known), lambda match: self._name(self._known[match[0]], match[0]))
+            self._add(_words(self._known), lambda text: self._name(self._known[text], text))
         for pattern, word in rules.items():
-            self._add(pattern, lambda match, word=word: pseudonyms.of(Clue.RULE, match[0], word))  # type: ignore[misc]
+            self._add(pattern, partial(pseudonyms.of, Clue.RULE, word=word))
         for kind, pattern in _PATTERNS:
             if kind not in keep:
-                replace = self._path if kind is Clue.PATH else (lambda text, kind=kind: self._name(kind, text))
-                self._add(pattern, lambda match, replace=replace: replace(match[0]))  # type: ignore[misc]
+                self._add(pattern, self._path if kind is Clue.PATH else partial(self._name, kind))
         if whole:
-            self._add(_POINTER, lambda match: self._pointer(match[0]))
+            self._add(_POINTER, self._pointer)
 
-    def _add(self, pattern: str, replace: Callable[[re.Match[str]], str]) -> None:
-        self._replacements.append((re.compile(pattern), replace))
+    def _add(self, pattern: str, replace: Callable[[str], str]) -> None:
+        self._replacements.append((re.compile(pattern), lambda match: replace(match[0])))
 
     def _name(self, kind: Clue, text: str) -> str:
         return self.pseudonyms.of(kind, text)
@@ -128,7 +129,7 @@ class Redactor:
         values = {
             name: value if name in self.keep else self._value(value)
             for name, value in content.items()
-            if name in self.keep or (ALLOWED_VARIABLES.fullmatch(name) and not SECRET_VARIABLES.search(name))
+            if name in self.keep or name in MPI_VARIABLES or _may_stay(name)
         }
         return json.dumps(values, ensure_ascii=False)
 
@@ -168,6 +169,10 @@ class Redactor:
         if ending:
             return self.pseudonyms.of(Clue.PATH, part, "file") + ending[0]
         return self.pseudonyms.of(Clue.PATH, part, "dir")
+
+
+def _may_stay(variable: str) -> bool:
+    return bool(ALLOWED_VARIABLES.fullmatch(variable)) and not SECRET_VARIABLES.search(variable)
 
 
 def _words(texts: Iterable[str]) -> str:

@@ -24,6 +24,7 @@ import apsw
 
 from rocpd import leftovers
 from rocpd.errors import InputError, OutputError
+from rocpd.evidence import JOURNALS
 from rocpd.federate.limits import Limits
 
 _FLAGS = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -96,7 +97,7 @@ def opening_of(path: Path, busy_ms: int = Limits.busy_ms) -> Opening:
         InputError: missing, a folder, unreadable, empty, or not a SQLite database.
     """
     header = _header(path)
-    journal, wal, shm = (_beside(path, ending) for ending in ("-journal", "-wal", "-shm"))
+    journal, wal, shm = (_beside(path, ending) for ending in JOURNALS)
     if _is_hot_journal(journal):
         if _has_writer(path):
             return _read_only(path, busy_ms)

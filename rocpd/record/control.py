@@ -5,7 +5,6 @@ Believes nobody but that process: others may make the folder first, listen in it
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import stat
@@ -15,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from rocpd.errors import InputError, RocpdError
+from rocpd.read.documents import json_object
 from rocpd.record.recorder import Status
 
 _PATIENCE_S = 30.0  # a flush may have to write much
@@ -108,11 +108,8 @@ def _first_line(link: socket.socket) -> bytes:
 
 
 def _parsed(pid: int, line: bytes) -> dict[str, object]:
-    try:
-        reply = json.loads(line)
-    except (ValueError, RecursionError):
-        reply = None
-    if not isinstance(reply, dict):
+    reply = json_object(line)
+    if reply is None:
         raise _not_understood(pid)
     return reply
 

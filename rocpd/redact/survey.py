@@ -5,7 +5,6 @@ They are replaced wherever they stand, not only in the columns that they come fr
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import PurePosixPath
 
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.read.documents import json_object
 from rocpd.redact.columns import MOMENTS_AND_ADDRESSES
 from rocpd.redact.names import kernel_names, marker_names
 from rocpd.redact.options import Clue
@@ -105,13 +105,7 @@ def _texts(reader: RankReader, base: str, *columns: str) -> Iterable[tuple[str, 
 
 
 def _of_environment(text: str, keep: Collection[str]) -> Iterator[tuple[str, Clue]]:
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError):
-        return
-    variables = content.items() if isinstance(content, dict) else ()
-    for name, value in variables:
-        value = str(value)
+    for name, value in ((name, str(value)) for name, value in (json_object(text) or {}).items()):
         if name in keep:
             continue
         if SECRET_VARIABLES.search(name):

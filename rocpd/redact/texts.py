@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rocpd.federate.open.identify import MPI_VARIABLES
+from rocpd.read.documents import json_object
 from rocpd.redact.options import Clue
 from rocpd.redact.pseudonyms import Pseudonyms
 
@@ -118,11 +119,8 @@ class Redactor:
 
     def environment(self, text: str) -> str:
         """Return the JSON of a process's environment with the variables that may stay."""
-        try:
-            content = json.loads(text)
-        except (ValueError, RecursionError):
-            content = None
-        if not isinstance(content, dict):
+        content = json_object(text)
+        if content is None:
             return "{}"
         if Clue.VARIABLE in self.keep:
             return self.document(text)

@@ -14,6 +14,7 @@ from rocpd.convert.formats.csv_files import RANK
 from rocpd.convert.options import ConvertOptions
 from rocpd.federate.result import decoded
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.read.documents import json_object
 from rocpd.schema.quote import quote_name
 from rocpd.types import AmdVersion
 
@@ -66,11 +67,7 @@ def _columns(version: AmdVersion) -> tuple[str, ...]:
 
 
 def _described(extdata: object) -> dict[str, Any]:
-    try:
-        description = json.loads(extdata) if isinstance(extdata, (str, bytes)) else None
-    except (ValueError, RecursionError):
-        return {}
-    return description if isinstance(description, dict) else {}
+    return (json_object(extdata) if isinstance(extdata, (str, bytes)) else None) or {}
 
 
 def _value(described: dict[str, Any], row: dict[str, Any], column: str) -> object:

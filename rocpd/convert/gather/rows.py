@@ -11,6 +11,7 @@ import numpy as np
 from rocpd.federate.result import decoded
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.read.columns import Piece, Select, read_all
+from rocpd.read.documents import json_object
 from rocpd.trace.categories import REPEATING_CATEGORIES
 from rocpd.types import Flags, Ints
 
@@ -55,9 +56,5 @@ def documents(reader: RankReader, column: str, where: str) -> dict[int, str]:
 @functools.lru_cache(1 << 12)  # messages come again and again
 def json_value(text: str, key: str) -> str | None:
     """Return a value of a JSON object as text; None when it is absent or the text is no JSON object."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    value = document.get(key) if isinstance(document, dict) else None
+    value = (json_object(text) or {}).get(key)
     return value if isinstance(value, str) or value is None else json.dumps(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import pickle
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -17,13 +16,16 @@ from rocpd.types import Answer, Progress, Row
 
 
 class Tree:
-    """Two shares per batch, two partial results per sum."""
+    """Two shares per batch, two partial results per sum; databases stay open, as a worker keeps them."""
 
     is_remote = True
 
+    def __init__(self) -> None:
+        self._databases: dict[bytes, ShareDatabase] = {}
+
     def rows(self, request: Request, shares: Sequence[Share], progress: Progress | None) -> Iterator[list[Row]]:
         """As `Executor.rows`."""
-        level = [_batch(sent(request), shares[i : i + 2]) for i in range(0, len(shares), 2)]
+        level = [self._batch(sent(request), shares[i : i + 2]) for i in range(0, len(shares), 2)]
         while request.step.merges and len(level) > 1:
             pairs = [level[i : i + 2] for i in range(0, len(level), 2)]
             level = [reduced(itertools.chain.from_iterable(pair), request.step.merges) for pair in pairs]
@@ -37,15 +39,19 @@ class Tree:
             yield sent(sent(work)(sent(task)))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Close the databases."""
+        for database in self._databases.values():
+            database.close()
+        self._databases.clear()
 
-
-def _batch(request: Request, shares: Sequence[Share]) -> list[Row]:
-    rows: list[Row] = []
-    for share in sent(list(shares)):
-        with contextlib.closing(ShareDatabase(share)) as database:
-            rows += request.collect(database)
-    return reduced(rows, request.step.merges)
+    def _batch(self, request: Request, shares: Sequence[Share]) -> list[Row]:
+        rows: list[Row] = []
+        for share in shares:
+            key = pickle.dumps(share)
+            if key not in self._databases:
+                self._databases[key] = ShareDatabase(pickle.loads(key))
+            rows += request.collect(self._databases[key])
+        return reduced(rows, request.step.merges)
 
 
 def sent(value: Any) -> Any:

@@ -29,6 +29,7 @@ _TRACK_TIDS = 1 << 23
 """Above Linux's largest tid: where the ids of tracks that are no threads lie."""
 _BATCH = 1 << 13
 """Events made at once."""
+_quoted = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps makes an encoder for each text
 
 
 def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
@@ -142,13 +143,16 @@ class _Lines:
         ]
 
     def _counters(self, counters: Counters, rows: slice) -> list[str]:
-        tracks = self._events.tracks.all
         values = zip(
             counters.time[rows].tolist(), counters.track[rows].tolist(), counters.value[rows].tolist(), strict=True
         )
+        tracks = self._events.tracks.all
+        ends = {
+            track: f'"name":{_quoted(tracks[track].name)},"args":{{{_quoted(tracks[track].unit or "value")}'
+            for track in np.unique(counters.track[rows]).tolist()
+        }
         return [
-            f'{{"ph":"C","pid":{self._pid},"ts":{_micro(time)},"name":{_quoted(tracks[track].name)}'
-            f',"args":{{{_quoted(tracks[track].unit or "value")}:{_real(value)}}}}}'
+            f'{{"ph":"C","pid":{self._pid},"ts":{_micro(time)},{ends[track]}:{_real(value)}}}}}'
             for time, track, value in values
         ]
 
@@ -216,7 +220,3 @@ def _micro(ns: int) -> str:
 def _real(value: float) -> str:
     """JSON knows neither infinity nor NaN."""
     return repr(value) if value - value == 0 else "null"
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from rocpd.schema.text import strip_comments
 from rocpd.trace.agents import copy_agent_sql
-from rocpd.trace.categories import REPEATING_CATEGORIES
+from rocpd.trace.categories import IS_CALL
 from rocpd.trace.markers import marker_categories
 from rocpd.trace.memory import IS_SCRATCH, NOT_SCRATCH
 
@@ -16,7 +16,7 @@ _RULES = {
     "copy_agent": copy_agent_sql(),
     "is_scratch": IS_SCRATCH,
     "not_scratch": NOT_SCRATCH,
-    "repeating_categories": REPEATING_CATEGORIES,
+    "is_call": IS_CALL,
 }
 
 

@@ -28,6 +28,9 @@ Versions of rocprofiler-systems write each dispatch, copy and allocation as a re
 Such a region is no call: it counts once, as the operation, and launches nothing.
 """
 
+IS_CALL = f"(NOT EXISTS ({REPEATING_CATEGORIES}) OR (E.category_id IN ({REPEATING_CATEGORIES})) IS NOT 1)"
+"""Condition on `rocpd_event E` of a region: it repeats no operation. Few files hold any: then rows need no look-up."""
+
 
 def domain_of(category: str | None) -> str:
     """Return the domain of an event category.

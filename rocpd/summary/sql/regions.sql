@@ -3,4 +3,4 @@ SELECT
     R.id AS id, R.name_id AS name, E.category_id AS category, R.start, R."end", R.tid AS thread, E.stack_id AS stack
 FROM rocpd_region R
 LEFT JOIN rocpd_event E ON E.id = R.event_id
-WHERE (E.category_id IN ({{repeating_categories}})) IS NOT 1
+WHERE {{is_call}}

@@ -202,7 +202,10 @@ class Execution:
 class SqlExecution(Execution):
     """Who does the work, and how SQL is divided."""
 
-    strategy: Annotated[Strategy, Option("How a statement runs over ranks; the answer is the same.")] = Strategy.AUTO
+    strategy: Annotated[
+        Strategy,
+        Option("How a statement runs over ranks; the answer is the same, but for the last digit of sums of reals."),
+    ] = Strategy.AUTO
     explain: Annotated[bool, Option("Show how it would run: strategy, SQL of each step.")] = False
 
 

@@ -230,7 +230,8 @@ class Federation:
         Args:
             sql: one or more statements, which may write to temp tables and views only.
             parameters: values for `?` or `:name`.
-            strategy: `auto`, or force `rows`, `aggregates` or `attached`; the answer is the same.
+            strategy: `auto`, or force `rows`, `aggregates` or `attached`; the answer is the same, but for the
+                last digit of sums of reals.
             on_progress: called with (ranks done, ranks in all) while a statement runs rank by rank.
 
         Raises:

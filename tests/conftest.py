@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -22,7 +22,10 @@ from tests.build import TraceBuilder
 settings.register_profile("rocpd", deadline=None)  # on a busy machine an example takes as long as it takes
 settings.load_profile("rocpd")
 
-REAL = Path(__file__).parent.parent.parent / "shared" / "data" / "rocprofv3"
+DATA = Path(os.environ.get("ROCPD_TEST_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
+"""Files of real profilers, which are no part of the project."""
+
+_ABSENT = "files of real profilers, which are not part of the project, are absent"
 
 OpenJob: TypeAlias = Callable[..., rocpd.Session]
 Shell: TypeAlias = Callable[[Path, str], str]
@@ -41,13 +44,27 @@ class Said:
 Cli: TypeAlias = Callable[..., Said]
 
 
+def private(pattern: str, count: int) -> tuple[Path, ...]:
+    """Return the `count` files below `DATA` that match a pattern; skip the test where they are absent."""
+    files = tuple(sorted(DATA.glob(pattern)))
+    if len(files) != count:
+        pytest.skip(_ABSENT)
+    return files
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let all tests that `private` skips share one place, so that pytest's summary has one line for them."""
+    report = yield
+    if report.skipped and isinstance(report.longrepr, tuple) and report.longrepr[2].endswith(_ABSENT):
+        report.longrepr = (__file__, 0, report.longrepr[2])
+    return report
+
+
 @pytest.fixture(scope="session")
 def real_files() -> tuple[Path, ...]:
     """The twelve databases that rocprofv3 wrote on an MI300X; the test is skipped where they are absent."""
-    files = tuple(sorted(REAL.glob("*.db")))
-    if len(files) != 12:
-        pytest.skip(f"the 12 real files are not in {REAL}")
-    return files
+    return private("rocprofv3/*.db", 12)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from rocpd.schema.load import VIEWS
 from rocpd.schema.versions import VERSIONS, suffix_of
 from rocpd.schema.write import Writer
 from tests.build import TraceBuilder, guid_of
-from tests.conftest import REAL, OpenJob
+from tests.conftest import OpenJob, private
 
 UUID = suffix_of(guid_of(0))
 OTHER = suffix_of(guid_of(9))
@@ -283,9 +283,7 @@ def test_foreign_and_damaged_files_are_refused(statements: tuple[str, ...], mess
 
 @pytest.mark.parametrize("name", ["mytrace.rpd.gz", "matmul_result.rpd"])
 def test_real_rpd_files_are_refused(name: str, tmp_path: Path) -> None:
-    source = REAL.parent / "rpd" / name
-    if not source.is_file():
-        pytest.skip(f"{name} is not in {source.parent}")
+    (source,) = private(f"rpd/{name}", 1)
     content = source.read_bytes()
     (tmp_path / "x.rpd").write_bytes(gzip.decompress(content) if name.endswith("gz") else content)
     with pytest.raises(InputError, match=r"x\.rpd: is an RPD trace \(rocmProfileData schema"):

@@ -13,9 +13,8 @@ import pytest
 
 import rocpd
 from rocpd.schema.load import TABLES, VIEWS, view
-from tests.conftest import REAL, Cli
+from tests.conftest import Cli, private
 
-FOLDER = REAL.parent / "rocprofiler-systems"
 GUIDS = {"rocpd-484153.db": "1cf7d1f031340596bfab7b59c8d5f015", "rocpd-490524.db": "303f3db46c6581b44aa407c5785c3544"}
 BY_GUID = "SELECT guid, COUNT(*), SUM(duration) FROM kernels GROUP BY guid ORDER BY 1"
 
@@ -28,9 +27,7 @@ def renamed(source: Path, path: Path, suffix: str) -> Path:
 
 @pytest.fixture
 def four(tmp_path: Path) -> list[Path]:
-    sources = [FOLDER / name for name in GUIDS]
-    if not all(source.is_file() for source in sources):
-        pytest.skip(f"the two files of rocprofiler-systems are not in {FOLDER}")
+    sources = private("rocprofiler-systems/*.db", len(GUIDS))
     copies = [renamed(s, tmp_path / s.name, "_" + GUIDS[s.name][::-1]) for s in sources]
     return [*sources, *copies]
 

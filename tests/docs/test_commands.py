@@ -1,0 +1,46 @@
+"""The commands of quick references, which stand in the second column of their tables, run or at least exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli
+from tests.docs.console import ROOT
+
+_COMMAND = re.compile(r"`(rocpd [^`]+)`")
+_ASK_HELP = {"control", "record", "shell"}
+"""Commands that need a recorder, a process or a terminal: their options are looked up in the help instead."""
+
+
+def commands(page: Path) -> list[str]:
+    """Return the commands in the second column of the tables of a page."""
+    rows = (line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| "))
+    return [command for row in rows for command in _COMMAND.findall(row.split(" | ")[1])]
+
+
+@pytest.mark.parametrize("name", ["questions.md", "coming-from.md"])
+def test_each_command_works(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli("simulate", "-o", "job", "--ranks", "4", "--steps", "4").code == 0
+    lines = commands(ROOT / "docs" / name)
+    assert len(lines) > 20
+    for line in lines:
+        _, command, *words = shlex.split(line)
+        if command not in _ASK_HELP:
+            said = cli(command, *words, *(["--force"] if command in ("convert", "merge") else []))
+            assert said.code == 0, f"{line}\n{said.err}"
+            continue
+        said = cli(command, "--help")
+        own = words[: words.index("--")] if "--" in words else words
+        assert [word for word in own if word.startswith("-") and word not in said.out] == [], line
+        assert said.code == 0
+
+
+def test_commands_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("| a | b |\n|---|---|\n| `rocpd x` | `rocpd y z`, `rocpd w` | `rocpd v` |\n\n`rocpd u`\n")
+    assert commands(page) == ["rocpd y z", "rocpd w"]

@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 include sdk_tool/targets.mk
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types contracts docs check bench soak clean
+.PHONY: help demo test lint types contracts docs site check bench soak clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -22,6 +22,10 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
 	$(PIP) --editable '.[test]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-site: pyproject.toml | $(VENV)/bin/python
+	$(PIP) --editable '.[site]'
 	@touch $@ $(VENV)/.installed
 
 demo: $(VENV)/.installed  ## a small 4-rank job: merge with summary, query, Perfetto trace
@@ -55,6 +59,9 @@ contracts: $(VENV)/.installed-test  ## imports point down
 docs: $(VENV)/.installed-test  ## regenerate the reference pages
 	$(BIN)/python -m docs.generate
 
+site: $(VENV)/.installed-site  ## the documentation as a web site, in site/
+	$(BIN)/python -m docs.site site
+
 check: lint types contracts  ## everything but the tests
 	$(BIN)/python -m docs.generate --check
 
@@ -65,4 +72,4 @@ soak: $(VENV)/.installed-test  ## long property runs, 20,000 damaged files
 	ROCPD_SOAK=1 $(BIN)/python -m pytest -n auto tests/properties tests/record tests/hostile
 
 clean:  ## remove what was built
-	rm -rf $(VENV) $(DEMO) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(DEMO) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

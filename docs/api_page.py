@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 
 _SECTION = re.compile(r"^(Args|Attributes|Options|Returns|Raises):$")
+_LONG_DEFAULT = re.compile(r" \(default: .{13,}\)$")
+"""An expression, which Markdown may take for HTML; the help of the command line leaves it out, too."""
 _ITEM = re.compile(r"^    (\*{0,2}[\w, .`|]+?): (.*)$")
 
 _HEAD = """# Python
@@ -102,5 +104,5 @@ def _text(value: object) -> str:
 
 def _item(line: str) -> str:
     """Return a line of a section: an argument or error in a list, or what goes on from the line before."""
-    item = _ITEM.match(line)
+    item = _ITEM.match(_LONG_DEFAULT.sub("", line))
     return f"- `{item[1]}`: {item[2]}" if item else f"  {line.strip()}"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from docs.analysis_pages import analysis_pages
 from docs.api_page import api_page
+from rocpd.schema.versions import VERSIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -19,7 +20,7 @@ def cli_page() -> str:
     """Return docs/cli.md: the help of every command, as the terminal shows it at 100 columns."""
     from rocpd.cli.commands import COMMANDS
 
-    parts = ["# Command line\n\nThis page is generated from the commands.\n"]
+    parts = ["# Command line\n\nThis page is generated from the commands.\n\n"]
     parts.append(_help())
     for name in COMMANDS:
         parts.append(f"\n## rocpd {name}\n\n{_help(name)}")
@@ -40,7 +41,9 @@ def tables_page() -> str:
 
     parts = [
         "# Tables\n\nGenerated from `rocpd/schema/sql/tables`. Real names end in the UUID suffix of their file;"
-        " ids are local to a GUID. Golden DDL of each version: [ddl](ddl).\n\n![relations](relations.svg)\n"
+        " ids are local to a GUID. The DDL of each version: "
+        + ", ".join(f"[{version}](ddl/{version}.sql)" for version in VERSIONS)
+        + ".\n\n![Which table refers to which](relations.svg)\n"
     ]
     for name in TABLES:
         described = table(name)
@@ -93,10 +96,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "schema/tables.md": tables_page,
     "schema/views.md": views_page,
     "schema/relations.svg": relations_picture,
-    **{
-        f"schema/ddl/{version}.sql": functools.partial(ddl_page, version)
-        for version in ("3.0.0", "3.0.1", "3.0.2", "3.0.3")
-    },
+    **{f"schema/ddl/{version}.sql": functools.partial(ddl_page, version) for version in VERSIONS},
 }
 
 

@@ -1,0 +1,76 @@
+"""Builds the documentation site: `python -m docs.site [FOLDER]`, by default `site`. Needs `pip install '.[site]'`.
+
+Pages are taken where they lie and keep their places, so that the links between them hold on a code host and on the
+site. Warnings are errors, and so is a page that loads anything from elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+CONTENT = ("*.md", "LICENSE", "docs/**/*.md", "docs/images/*", "schema/**/*.*", "benchmarks/*.md")
+"""Pages, and the files that they show or link."""
+
+_ALL_PAGES = re.compile(r"^( *- )(\S+/\*\.md)$", re.M)
+_FOREIGN = re.compile(r'<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)="?(?:https?:)?//[^>]*>')
+
+
+def content() -> list[Path]:
+    """Return the files of the site, relative to the repository."""
+    return sorted({path.relative_to(ROOT) for pattern in CONTENT for path in ROOT.glob(pattern) if path.is_file()})
+
+
+def configuration() -> str:
+    """Return docs/mkdocs.yml with the pages of each `folder/*.md` in its place."""
+
+    def pages(row: re.Match[str]) -> str:
+        found = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob(row[2]))
+        return "\n".join(f"{row[1]}{page}" for page in found)
+
+    return _ALL_PAGES.sub(pages, (ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8"))
+
+
+def assemble(folder: Path) -> Path:
+    """Put the configuration and a copy of all content into `folder`; return the path of the configuration."""
+    for path in content():
+        copy = folder / "content" / path
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / path, copy)
+    config = folder / "mkdocs.yml"
+    config.write_text(configuration(), encoding="utf-8")
+    return config
+
+
+def foreign(site: Path) -> Iterator[str]:
+    """Name each tag that would load something from elsewhere."""
+    for page in sorted(site.rglob("*.html")):
+        for tag in _FOREIGN.findall(page.read_text(encoding="utf-8")):
+            yield f"{page.relative_to(site)}: {tag}"
+
+
+def main(arguments: list[str]) -> int:
+    """Build the site; return mkdocs' exit code, or 1 if a page loads something from elsewhere."""
+    site = Path(arguments[0] if arguments else ROOT / "site").resolve()
+    with tempfile.TemporaryDirectory() as name:
+        command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
+        # The theme advertises on stderr what does not concern a pinned mkdocs 1.
+        environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+        done = subprocess.run([*command, "--config-file", str(assemble(Path(name)))], env=environment, check=False)
+    if done.returncode:
+        return done.returncode
+    tags = list(foreign(site))
+    print("\n".join(tags) or f"wrote {site}/index.html")
+    return 1 if tags else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -26,6 +26,7 @@ class Track:
         nests: slices may lie within each other (a call stack); otherwise they follow each other.
         base, lane: the track that this one is an extra lane of, by index, and which (0: itself).
         agent: id of the agent whose work it shows, None where there is none.
+        line: id of the stream (or queue) whose dispatches it shows, `NULL` where unknown; None where there is none.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Track:
     base: int = 0
     lane: int = 0
     agent: int | None = None
+    line: int | None = None
 
 
 class Tracks:

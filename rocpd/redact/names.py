@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from rocpd.summary.kernel_categories import is_communication, load
 from rocpd.summary.options import STEP_MARKER
+from rocpd.trace.kernel_categories import is_communication, load
 from rocpd.trace.kernel_names import without_kd
 
 _DIGITS = re.compile(r"\d+")

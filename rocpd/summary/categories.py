@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocpd.errors import RocpdError
-from rocpd.summary.kernel_categories import is_communication, load
 from rocpd.summary.labels import EventsByGroup, totals_by_label
 from rocpd.summary.reading import PERCENT, STATISTICS, Key, RankReading, Reading, order_of, statistics
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import Spread, spreads_by_group
 from rocpd.summary.sums import merge
+from rocpd.trace.kernel_categories import is_communication, load
 from rocpd.types import Row
 
 TABLES = by_name(

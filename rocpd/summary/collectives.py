@@ -1,28 +1,14 @@
 """Collectives: communication kernels matched across ranks, and who made whom wait.
 
 All ranks end a collective together, so the rank that spends least time in it came last, and what another spends
-beyond that it waited. Durations alone are compared: clocks of different machines need not agree.
-
-What is matched. Each agent runs the kernels of a communicator in the same order, so the n-th of a name on one agent is
-the n-th on every other, counted over the whole trace, whatever the window. The communicator is known where the calls
-name it by a word that all ranks share. An address means something in its own process only, and kernels whose calls were
-not traced have none: these go by stream. Their groups are inferred:
-
-1. Agents are of one group when they ran equally many kernels of the name, for communicators of equal size where it is
-   known. Of several communicators with equal numbers the i-th that an agent started with is the i-th of the others.
-2. On one clock they also have to run at the same time, in nine of ten collectives: a barrier has all of them inside.
-   This tells groups apart that do equally much. Ranks on different clocks are one group unless that shows several.
-3. A group that is larger than its communicator, or whose members don't all overlap, is not matched at all, nor is an
-   agent that is alone: how many kernels that concerns is reported.
-
-Groups in step look like one where the size of their communicators is not known: what is taken for a group is reported.
+beyond that it waited. Durations alone are compared: clocks of different machines need not agree. What is matched, and
+which groups are inferred, says `rocpd.trace.collectives`; what is taken for a group is reported.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -30,143 +16,36 @@ import numpy as np
 import numpy.typing as npt
 
 from rocpd.federate.open.identify import Rank
+from rocpd.read.communicators import channels, launches
 from rocpd.read.groups import grouped
 from rocpd.read.ids import per_id
-from rocpd.read.names import Names, as_text
-from rocpd.summary.communicators import communicators
-from rocpd.summary.kernel_categories import Categories, split
-from rocpd.summary.ops import Ops, read_ops
+from rocpd.read.names import Names
+from rocpd.summary.ops import Ops, read_ops, split
 from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading, key_of, order_of
-from rocpd.types import NULL, Ints, Row
+from rocpd.trace.collectives import Channel, CommunicationKernels, Group, listed
+from rocpd.trace.kernel_categories import Categories
+from rocpd.types import Ints, Row
 
-_ADDRESS = re.compile(r"0[xX][0-9a-fA-F]+|\(nil\)|\(null\)")
-_TOLERANCE_NS = 10_000  # by which clocks of the agents of one machine differ
-_ENOUGH = 0.9  # of the collectives; the root of a broadcast may leave before others come
 _BLOCK = 1 << 22  # times in memory at once
-
-
-@dataclass(frozen=True)
-class Channel:
-    """Communication kernels of one name that one agent ran for one communicator, in order.
-
-    Args:
-        name: kernel.
-        rank, agent: where they ran; `agent` may be `NULL`.
-        communicator: its name in all ranks; None where each rank has its own.
-        size: how many ranks the communicator has, None where unknown.
-        start, end: of all of them [ns of the rank's clock].
-        numbers: which of them count, being in the window and passing the filters.
-        durations: of these [ns].
-        streams: on which these ran.
-    """
-
-    name: str | None
-    rank: int
-    agent: int
-    communicator: str | None
-    size: int | None
-    start: Ints
-    end: Ints
-    numbers: Ints
-    durations: Ints
-    streams: Ints
-
-    def __len__(self) -> int:
-        return len(self.start)
 
 
 def channels_of(reading: RankReading, ops: Ops, names: Names, categories: Categories) -> list[Channel]:
     """Return the communication kernels of a rank; `ops` are the operations that count."""
-    counted = split(ops, categories, names)["communication"]
+    counted = _communication(ops, names, categories)
     if not len(counted):
         return []
-    every = read_ops(reading.whole(), names) if reading.reader.tables.only else ops
-    every = every.take(split(every, categories, names)["communication"])
+    every = counted
+    if reading.reader.tables.only:
+        every = _communication(read_ops(reading.whole(), names), names, categories)
     every = every.take(np.lexsort((every.row, every.start)))
-    named, sizes = communicators(reading.reader.whole(), every.row)
-    words = Names()
-    codes = np.array([words.code(as_text(named.get(row))) for row in every.row.tolist()], np.int64)
-    streams = np.where(codes == words.code(None), every.stream, NULL)
-    by_row = counted[np.argsort(ops.row[counted])]
-    channels = []
-    for (name, agent, code, _), rows in grouped([every.name, every.agent, codes, streams]):
-        kernels = every.take(rows)
-        at = np.minimum(np.searchsorted(ops.row[by_row], kernels.row), len(by_row) - 1)
-        numbers = np.flatnonzero(ops.row[by_row][at] == kernels.row)
-        word = words.texts[code]
-        channels.append(
-            Channel(
-                names.texts[name],
-                reading.rank.number,
-                agent,
-                None if word is None or _ADDRESS.fullmatch(word) else word,
-                sizes.get(word) if word else None,
-                kernels.start,
-                kernels.end,
-                numbers,
-                ops.duration[by_row[at[numbers]]],
-                kernels.stream[numbers],
-            )
-        )
-    return channels
+    launched = launches(reading.reader.whole(), every.row)
+    return channels(reading.rank.number, names, every, counted, launched)
 
 
-Group = tuple[Channel, ...]
-"""Channels of one communicator: the n-th kernels of all of them are one collective."""
-
-
-def match(channels: Iterable[Channel], clocks: Mapping[int, int]) -> tuple[list[Group], int]:
-    """Put channels into groups; also return how many kernels that count are in none.
-
-    Args:
-        channels: those of all ranks.
-        clocks: rank -> number of its clock.
-    """
-    alike: dict[tuple[object, ...], list[Channel]] = {}
-    seen: Counter[tuple[object, ...]] = Counter()
-    every = sorted(channels, key=lambda c: (c.rank, c.agent, int(c.start[0])))
-    for channel in every:
-        kind = (channel.name, len(channel), channel.communicator, channel.size)
-        ordinal = seen[channel.rank, channel.agent, kind]
-        seen[channel.rank, channel.agent, kind] += 1
-        alike.setdefault((kind, ordinal), []).append(channel)
-    groups = [group for members in alike.values() for group in _groups(members, clocks)]
-    matched = sum(len(member.numbers) for group in groups for member in group)
-    return groups, sum(len(channel.numbers) for channel in every) - matched
-
-
-def _groups(members: Sequence[Channel], clocks: Mapping[int, int]) -> Iterator[Group]:
-    """Yield the groups among channels with equally many kernels."""
-    size = members[0].size
-    by_clock: dict[int, list[Channel]] = {}
-    for member in members:
-        by_clock.setdefault(clocks.get(member.rank, -1), []).append(member)
-    parts = [part for on_clock in by_clock.values() for part in _together(on_clock)]
-    is_one_per_clock = len(parts) == len(by_clock) and sum(map(len, parts)) == len(members)
-    if is_one_per_clock or members[0].communicator is not None:
-        parts = [tuple(members)]
-    elif len(by_clock) > 1:  # which group of one machine belongs to which of another, nobody knows
-        parts = [part for part in parts if len(part) == size]
-    yield from (part for part in parts if len(part) > 1 and (size is None or len(part) <= size))
-
-
-def _together(members: Sequence[Channel]) -> list[Group]:
-    """Split channels of one clock by which run at the same time; without those that do so with some of a part only."""
-    start, end = (np.array([getattr(member, side) for member in members]) for side in ("start", "end"))
-    if _overlap(start.max(0), end.min(0)):
-        return [tuple(members)]
-    count = len(members)
-    near = np.eye(count, dtype=bool)
-    for a in range(count):
-        for b in range(a):
-            near[a, b] = near[b, a] = _overlap(np.maximum(start[a], start[b]), np.minimum(end[a], end[b]))
-    parts = Counter(tuple(np.flatnonzero(row).tolist()) for row in near)
-    return [tuple(members[row] for row in part) for part, times in sorted(parts.items()) if times == len(part)]
-
-
-def _overlap(latest: Ints, earliest: Ints) -> bool:
-    return bool((latest - earliest <= _TOLERANCE_NS).mean() >= _ENOUGH)
+def _communication(ops: Ops, names: Names, categories: Categories) -> CommunicationKernels:
+    kernels = ops.take(split(ops, categories, names)["communication"])
+    return CommunicationKernels(kernels.row, kernels.name, kernels.agent, kernels.stream, kernels.start, kernels.end)
 
 
 class _Block(NamedTuple):
@@ -214,7 +93,7 @@ class Waiting:
 
     def _codes(self, member: Channel, keys: dict[Key, int]) -> Ints:
         """Number what each kernel of a member counts for."""
-        lanes = member.streams if self.by is By.STREAM else np.full(len(member.numbers), member.agent)
+        lanes = member.counted.stream if self.by is By.STREAM else np.full(len(member.numbers), member.agent)
         rank = self.ranks[member.rank]
         return per_id(lanes, lambda lane: keys.setdefault(key_of(self.by, rank, lane), len(keys)))
 
@@ -278,7 +157,7 @@ def _blocks(group: Group, who: Sequence[Ints]) -> Iterator[_Block]:
         for row, (member, codes_of_member) in enumerate(zip(group, who, strict=True)):
             first, last = np.searchsorted(member.numbers, [numbers[0], numbers[-1] + 1])
             at = np.searchsorted(numbers, member.numbers[first:last])
-            times[row, at], codes[row, at] = member.durations[first:last], codes_of_member[first:last]
+            times[row, at], codes[row, at] = member.counted.duration[first:last], codes_of_member[first:last]
         enough = np.flatnonzero((times >= 0).sum(0) > 1)
         times, codes = times[:, enough], codes[:, enough]
         late = np.where(times < 0, np.iinfo(np.int64).max, times).argmin(0)
@@ -290,18 +169,3 @@ def _distinct(codes: Ints, there: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
     row, column = np.nonzero(there)
     pairs = np.unique(codes[row, column] * there.shape[1] + column)
     return pairs // max(1, there.shape[1]), pairs % max(1, there.shape[1])
-
-
-def listed(numbers: Sequence[int]) -> str:
-    """Write ascending numbers in short.
-
-    >>> listed([0, 1, 2, 5])
-    '0-2,5'
-    """
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][1] == number - 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)

@@ -14,13 +14,13 @@ import numpy as np
 from rocpd.errors import RocpdError
 from rocpd.read.names import Names
 from rocpd.summary.intervals import length, unite
-from rocpd.summary.kernel_categories import Categories, load, split
-from rocpd.summary.ops import Ops, read_ops
+from rocpd.summary.ops import Ops, read_ops, split
 from rocpd.summary.options import By
 from rocpd.summary.reading import AGENT, RANK, Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import Spread, total
 from rocpd.summary.sums import Total, merge
+from rocpd.trace.kernel_categories import Categories, load
 from rocpd.types import NULL, Ints, Row
 
 EDGES_US = (10, 20, 50, 100, 1000, 10000, 100000)

@@ -18,6 +18,7 @@ from rocpd.summary.intervals import Union, union
 from rocpd.summary.options import By
 from rocpd.summary.reading import RankReading
 from rocpd.summary.statements import statement
+from rocpd.trace.kernel_categories import Categories, is_communication
 from rocpd.trace.kernel_names import KernelNames, names_of_kernels
 from rocpd.trace.times import valid_times
 from rocpd.types import NULL, Ints
@@ -105,6 +106,15 @@ class Ops:
 
     def _all(self) -> tuple[Ints, ...]:
         return self.kind, self.row, self.start, self.end, self.agent, self.stream, self.name, self.stack
+
+
+def split(ops: Ops, categories: Categories, names: Names) -> dict[str, Ints]:
+    """Return the numbers of compute kernels, communication kernels and copies among operations."""
+    copies = ops.kind == COPY
+    communicates = np.array([is_communication(categories.of(text)) for text in names.texts], bool)
+    talks = communicates[ops.name] & ~copies if len(ops) else copies
+    wanted = {"compute": ~copies & ~talks, "communication": talks, "copy": copies}
+    return {kind: np.flatnonzero(mask) for kind, mask in wanted.items()}
 
 
 def kernel_texts(reader: RankReader, names: KernelNames, ids: Ints) -> dict[int, str | None]:

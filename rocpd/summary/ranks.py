@@ -13,16 +13,17 @@ import numpy as np
 
 from rocpd.errors import RocpdError
 from rocpd.read.names import Names
-from rocpd.summary.collectives import Channel, Group, Waiting, channels_of, listed, match
+from rocpd.summary.collectives import Waiting, channels_of
 from rocpd.summary.intervals import covered, length, unite
-from rocpd.summary.kernel_categories import Categories, load, split
-from rocpd.summary.ops import Ops, read_ops
+from rocpd.summary.ops import Ops, read_ops, split
 from rocpd.summary.options import LANES, By
 from rocpd.summary.reading import DIVISIONS, STATISTICS, Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import total
 from rocpd.summary.steps import RankSteps, Steps, is_step, steps_of
 from rocpd.summary.sums import Total, merge
+from rocpd.trace.collectives import Channel, Group, listed, match
+from rocpd.trace.kernel_categories import Categories, load
 from rocpd.types import NULL, Floats, Ints
 
 _FEW = 4  # groups that are named

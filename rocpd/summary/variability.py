@@ -14,13 +14,13 @@ import numpy as np
 from rocpd.errors import RocpdError
 from rocpd.read.groups import grouped
 from rocpd.read.names import Names
-from rocpd.summary.kernel_categories import is_communication, load
 from rocpd.summary.ops import COPY, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.reading import STATISTICS, Key, RankReading, Reading, order_of, statistics
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import Spread
 from rocpd.summary.sums import merge
+from rocpd.trace.kernel_categories import is_communication, load
 from rocpd.types import Ints, Row
 
 TABLES = by_name(

@@ -62,7 +62,7 @@ def otf2(session: rocpd.Session, folder: Path) -> Kernels:
                 continue
             if isinstance(event, library.events.Enter):
                 begun[location] = event.time
-            else:
+            elif isinstance(event, library.events.Leave):
                 written[event.region.name, begun.pop(location), event.time] += 1
     return written
 

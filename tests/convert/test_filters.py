@@ -82,7 +82,7 @@ def read_otf2(folder: Path) -> tuple[Items, Points]:
                 points.append(event.time)
             elif isinstance(event, library.events.Enter):
                 begun.setdefault(location, []).append(event.time)
-            else:
+            elif isinstance(event, library.events.Leave):
                 start = begun[location].pop()
                 items[_rank(location.group.name), event.region.name, start, event.time] += 1
     return items, points

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rocpd.errors import UsageError
-from rocpd.summary.kernel_categories import load
+from rocpd.trace.kernel_categories import load
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells

@@ -5,32 +5,11 @@ from __future__ import annotations
 import pytest
 
 import rocpd
-from tests.build import STREAM, TraceBuilder
 from tests.conftest import OpenJob
+from tests.members import NCCL, Member
 from tests.summary.cells import cells
 
-NCCL = "ncclDevKernel_Generic_1"
 LOST = "collectives: {} of {} communication kernels could not be matched with those of others"
-
-
-class Member(TraceBuilder):
-    """A rank that runs collectives, each launched by a call that names its communicator; all run for 10 ms."""
-
-    def __init__(self, number: int, host: str = "node0") -> None:
-        super().__init__(number, host=host)
-        self.region("main", 1, 10_000_000, tid=99)
-
-    def collective(self, start: int, end: int, communicator: str | None = None, stream: int = STREAM) -> Member:
-        launch = start - 10
-        self.region("ncclAllReduce", launch, launch + 8, category="RCCL_API")
-        if communicator is not None:
-            self.arg("comm", communicator, type="ncclComm_t").arg("count", "4", type="unsigned long")
-        self.region("hipExtLaunchKernel", launch + 2, launch + 6, stack=launch)
-        return self.kernel(NCCL, start, end, stack=launch, stream=stream)
-
-    def init(self, communicator: str, ranks: int) -> Member:
-        self.region("ncclCommInitRank", 1, 5, category="RCCL_API")
-        return self.arg("newcomm", communicator).arg("nranks", str(ranks), type="int")
 
 
 def groups(session: rocpd.Session) -> list[tuple[object, ...]]:

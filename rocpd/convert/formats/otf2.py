@@ -2,7 +2,9 @@
 
 System tree: node > process (one per rank) and node > GPU; locations of a process are threads, those of a GPU its
 streams, and there is one per metric. Kernels, copies, calls and markers are regions that are entered and left, with
-their category as an attribute; counters and memory held are metrics. Times are nanoseconds of the common time line.
+their category as an attribute; counters and memory held are metrics. Where it is known which ranks run a collective of
+RCCL together, these are a communicator, and the collective begins and ends on the stream of its kernel on each of them.
+Times are nanoseconds of the common time line.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from pathlib import Path
 
 from rocpd.convert.deliver.parts import split_outputs, write_parts
 from rocpd.convert.deliver.placement import placements
+from rocpd.convert.formats.otf2_collectives import collectives, within
 from rocpd.convert.formats.otf2_rank import trace
 from rocpd.convert.gather.context import Damage
 from rocpd.convert.options import ConvertOptions
@@ -39,10 +42,13 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
     with contextlib.ExitStack() as stack:
         pieces = [_pieces(stack, anchor, options.force) for anchor in anchors]
         folder = stack.enter_context(workplace(options.folder))
+        ranks = [placement for output in outputs for placement in output.ranks]
+        of_job = collectives(session, ranks, options.group_by_queue)
         traces = write_parts(trace, session, outputs, folder, options, progress)
         stack.callback(traces.close)
         for output, anchor, temporary in zip(outputs, anchors, pieces, strict=True):
-            archive = Archive(folder, anchor.stem)
+            inside = within(of_job, {placement.rank.number for placement in output.ranks})
+            archive = Archive(folder, anchor.stem, inside)
             stack.callback(archive.abandon)
             for _ in output.ranks:
                 _, rank = next(traces)

@@ -9,25 +9,21 @@ from __future__ import annotations
 import contextlib
 import ctypes
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import _otf2
+import numpy as np
 
-from rocpd.convert.formats.otf2_rank import ENTER, Location, Metric, RankTrace, Region
+from rocpd.convert.formats.otf2_collectives import JobCollectives, LineCollectives, Participation
+from rocpd.convert.formats.otf2_definitions import CATEGORY, Definitions
+from rocpd.convert.formats.otf2_rank import ENTER, Location, Metric, RankTrace
 from rocpd.errors import OutputError
-from rocpd.federate.open.identify import Rank
 
 _CHUNK = 1 << 18
 """Bytes of events of a location that the library holds before it writes them; of definitions 4 MiB."""
 _NS_PER_S = 1_000_000_000
-_CATEGORY = 0
-"""The attribute of each enter and leave: the category of the event, as AMD's traces have it."""
-_NO_STRING, _NO_NODE, _NO_GROUP = (
-    _otf2.UNDEFINED_STRING,
-    _otf2.UNDEFINED_SYSTEM_TREE_NODE,
-    _otf2.UNDEFINED_LOCATION_GROUP,
-)
 
 
 # OTF2_ErrorCallback: user data, file, line, function, code, format of a message, its va_list; returns the code. The
@@ -49,9 +45,10 @@ def _as_output_error() -> Iterator[None]:
 
 
 class Archive:
-    """An archive in `folder`: `<name>.otf2`, `<name>.def` and `<name>/`."""
+    """An archive in `folder`: `<name>.otf2`, `<name>.def` and `<name>/`, with the collectives of its lines."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, collectives: JobCollectives) -> None:
+        self._collectives = collectives
         self._handle = _otf2.Archive_Open(
             str(folder), name, _otf2.FILEMODE_WRITE, _CHUNK, 16 * _CHUNK, _otf2.SUBSTRATE_POSIX, _otf2.COMPRESSION_NONE
         )
@@ -72,6 +69,10 @@ class Archive:
         self._metric = _function(
             "Metric", ctypes.c_uint32, ctypes.c_uint8, ctypes.POINTER(ctypes.c_uint8), ctypes.POINTER(ctypes.c_double)
         )
+        self._begin = _function("MpiCollectiveBegin")
+        self._end = _function(
+            "MpiCollectiveEnd", ctypes.c_uint8, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_uint64
+        )
 
     @_as_output_error()
     def add(self, trace: RankTrace) -> None:
@@ -86,8 +87,12 @@ class Archive:
         regions = [(definitions.region(region), definitions.string(region.category)) for region in trace.regions]
         for location in trace.locations:
             kind = _otf2.LOCATION_TYPE_CPU_THREAD if location.is_thread else _otf2.LOCATION_TYPE_ACCELERATOR_STREAM
-            number = definitions.location(title + location.name, kind, location.events, groups[location.agent])
-            self._write(number, lambda writer: self._write_location(writer, location, regions))  # noqa: B023
+            collectives = self._collectives.get(location.line) if location.line else None
+            events = location.events + (2 * len(collectives) if collectives else 0)
+            number = definitions.location(title + location.name, kind, events, groups[location.agent])
+            if collectives and location.line:
+                definitions.line(location.line, number)
+            self._write(number, partial(self._write_location, location, regions, collectives))
             self._extend_span(location.time)
         for metric in trace.metrics:
             group = groups[metric.agent]
@@ -131,20 +136,57 @@ class Archive:
         _otf2.Archive_CloseDefWriter(self._handle, local)
         _otf2.Archive_CloseEvtWriter(self._handle, writer)
 
-    def _write_location(self, writer: ctypes.c_void_p, location: Location, regions: list[tuple[int, int]]) -> None:
+    def _write_location(
+        self,
+        location: Location,
+        regions: list[tuple[int, int]],
+        collectives: LineCollectives | None,
+        writer: ctypes.c_void_p,
+    ) -> None:
+        first = 0
+        for until, write in self._collective_events(writer, location, collectives) if collectives else ():
+            self._write_regions(writer, location, regions, slice(first, until))
+            _check(write())
+            first = until
+        self._write_regions(writer, location, regions, slice(first, None))
+
+    def _write_regions(
+        self, writer: ctypes.c_void_p, location: Location, regions: list[tuple[int, int]], rows: slice
+    ) -> None:
         enter, leave, attributes, add_string = self._enter, self._leave, self._attributes, self._add_string
         wrong = 0
         for time, what, region in zip(
-            location.time.tolist(), location.what.tolist(), location.region.tolist(), strict=True
+            location.time[rows].tolist(), location.what[rows].tolist(), location.region[rows].tolist(), strict=True
         ):
             number, category = regions[region]
             if what:
-                wrong |= add_string(attributes, _CATEGORY, category)
+                wrong |= add_string(attributes, CATEGORY, category)
                 wrong |= enter(writer, attributes, time, number)  # empties the list
             if what != ENTER:
-                wrong |= add_string(attributes, _CATEGORY, category)
+                wrong |= add_string(attributes, CATEGORY, category)
                 wrong |= leave(writer, attributes, time, number)
         _check(wrong)
+
+    def _collective_events(
+        self, writer: ctypes.c_void_p, location: Location, collectives: LineCollectives
+    ) -> Iterator[tuple[int, Callable[[], int]]]:
+        """Yield what writes each begin and end, with the row of the location that it comes before.
+
+        A collective begins after its kernel is entered and ends before it is left.
+        """
+        ends = {code: self._end_arguments(collectives.kinds[code]) for code in np.unique(collectives.kind).tolist()}
+        begin_row = np.searchsorted(location.time, collectives.start, side="right")
+        end_row = np.searchsorted(location.time, collectives.end, side="left")
+        begin_row = np.minimum(begin_row, end_row)  # one without length
+        columns = (begin_row, end_row, collectives.start, collectives.end, collectives.kind)
+        for begins, ended, start, end, kind in zip(*(column.tolist() for column in columns), strict=True):
+            yield begins, partial(self._begin, writer, None, start)
+            yield ended, partial(self._end, writer, None, end, *ends[kind])
+
+    def _end_arguments(self, kind: Participation) -> tuple[int, ...]:
+        operation = getattr(_otf2, f"COLLECTIVE_OP_{kind.operation}").value
+        root = _otf2.COLLECTIVE_ROOT_NONE.value if kind.root is None else kind.root
+        return operation, self._definitions.communicator(kind.communicator), root, kind.sent, kind.received
 
     def _write_metric(self, writer: ctypes.c_void_p, metric: Metric, definition: int) -> None:
         kind = (ctypes.c_uint8 * 1)(_otf2.TYPE_DOUBLE.value)
@@ -155,95 +197,6 @@ class Archive:
             value[0] = number
             wrong |= write(writer, None, time, definition, 1, kind, value)
         _check(wrong)
-
-
-class Definitions:
-    """The definitions of an archive, each once, numbered from 0."""
-
-    def __init__(self) -> None:
-        self._strings: dict[str, int] = {"": 0}
-        self._nodes: dict[tuple[int, int, int, str | None], int] = {}
-        self._groups: list[tuple[int, int, Any, int]] = []
-        self._locations: list[tuple[int, Any, int, int]] = []
-        self._regions: dict[Region, int] = {}
-        self._members: dict[tuple[str, str], int] = {}
-        self._metrics: list[tuple[int, int]] = []
-
-    def process(self, trace: RankTrace) -> int:
-        """Return a new location group for a rank, below the node it ran on."""
-        kind = _otf2.LOCATION_GROUP_TYPE_PROCESS
-        self._groups.append((self.string(trace.rank.label), self._host(trace.rank), kind, _NO_GROUP))
-        return len(self._groups) - 1
-
-    def accelerator(self, trace: RankTrace, agent: int, process: int) -> int:
-        """Return a new location group for what a process does on a GPU, below that GPU of its node."""
-        gpu = trace.accelerators[agent]
-        node = self._node(gpu.model, gpu.name, self._host(trace.rank))
-        name = self.string(f"{trace.rank.label} · {gpu.name}")
-        self._groups.append((name, node, _otf2.LOCATION_GROUP_TYPE_ACCELERATOR, process))
-        return len(self._groups) - 1
-
-    def _host(self, rank: Rank) -> int:
-        return self._node("node", rank.hostname or "?", 0, rank.machine_id)
-
-    def _node(self, kind: str, name: str, parent: int, machine: str | None = None) -> int:
-        """Return a node of the system tree, numbered from 1: 0 is the job."""
-        key = (self.string(name), self.string(kind), parent, machine)
-        return self._nodes.setdefault(key, len(self._nodes) + 1)
-
-    def location(self, name: str, kind: Any, events: int, group: int) -> int:
-        """Return a new location."""
-        self._locations.append((self.string(name), kind, events, group))
-        return len(self._locations) - 1
-
-    def region(self, region: Region) -> int:
-        """Return the number of a region."""
-        return self._regions.setdefault(region, len(self._regions))
-
-    def metric(self, metric: Metric, location: int) -> int:
-        """Return a new metric for a location; metrics of equal name and unit share their member."""
-        member = self._members.setdefault((metric.name, metric.unit), len(self._members))
-        self._metrics.append((member, location))
-        return len(self._metrics) - 1
-
-    def string(self, text: str) -> int:
-        """Return the number of a text."""
-        return self._strings.setdefault(text.replace("\0", "\\0"), len(self._strings))
-
-    def write(self, writer: Any) -> None:
-        """Write all definitions, each after those that it refers to."""
-        job, machine, category = self.string("job"), self.string("machine"), self.string("category")
-        regions = [(self.string(region.name), region) for region in self._regions]
-        members = [(self.string(name), self.string(unit)) for name, unit in self._members]
-        for text, number in self._strings.items():
-            _otf2.GlobalDefWriter_WriteString(writer, number, text)
-        _otf2.GlobalDefWriter_WriteSystemTreeNode(writer, 0, job, machine, _NO_NODE)
-        for (name, kind, parent, _), number in self._nodes.items():
-            _otf2.GlobalDefWriter_WriteSystemTreeNode(writer, number, name, kind, parent)
-            domain = _otf2.SYSTEM_TREE_DOMAIN_ACCELERATOR_DEVICE if parent else _otf2.SYSTEM_TREE_DOMAIN_SHARED_MEMORY
-            _otf2.GlobalDefWriter_WriteSystemTreeNodeDomain(writer, number, domain)
-        _otf2.GlobalDefWriter_WriteAttribute(writer, _CATEGORY, category, category, _otf2.TYPE_STRING)
-        for number, (name, parent, kind, process) in enumerate(self._groups):
-            _otf2.GlobalDefWriter_WriteLocationGroup(writer, number, name, kind, parent, process)
-        for number, (name, kind, events, group) in enumerate(self._locations):
-            _otf2.GlobalDefWriter_WriteLocation(writer, number, name, kind, events, group)
-        for number, (name, region) in enumerate(regions):
-            role, paradigm = (
-                getattr(_otf2, f"{prefix}_{name}")
-                for prefix, name in (("REGION_ROLE", region.role), ("PARADIGM", region.paradigm))
-            )
-            _otf2.GlobalDefWriter_WriteRegion(
-                writer, number, name, name, 0, role, paradigm, _otf2.REGION_FLAG_NONE, _NO_STRING, 0, 0
-            )
-        for number, (name, unit) in enumerate(members):
-            _otf2.GlobalDefWriter_WriteMetricMember(
-                writer, number, name, 0, _otf2.METRIC_TYPE_OTHER, _otf2.METRIC_ABSOLUTE_NEXT, _otf2.TYPE_DOUBLE,
-                _otf2.BASE_DECIMAL, 0, unit,
-            )  # fmt: skip
-        for number, (member, location) in enumerate(self._metrics):
-            kind = _otf2.METRIC_ASYNCHRONOUS
-            _otf2.GlobalDefWriter_WriteMetricClass(writer, number, [member], kind, _otf2.RECORDER_KIND_ABSTRACT)
-            _otf2.GlobalDefWriter_WriteMetricClassRecorder(writer, number, location)
 
 
 def _function(name: str, *arguments: Any) -> Callable[..., int]:

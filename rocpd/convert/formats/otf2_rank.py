@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from rocpd.convert.deliver.parts import RankPart
 from rocpd.convert.formats.order import instant_ties, nesting, ties
+from rocpd.convert.formats.otf2_collectives import Line
 from rocpd.convert.gather.collect import collect
 from rocpd.convert.gather.context import Damage
 from rocpd.convert.model import Counters, RankEvents
@@ -25,10 +26,10 @@ LEAVE, ENTER, BOTH = 0, 1, 2
 """What happens to a region: BOTH is a region without length."""
 
 _PARADIGMS = {
-    "HIP": "HIP", "HSA": "HIP", "KERNELS": "HIP", "KERNEL": "HIP", "MEMORY_COPIES": "HIP", "MEMORY_ALLOCATIONS": "HIP",
-    "SCRATCH_MEMORY": "HIP", "MEMORY": "HIP", "SCRATCH": "HIP", "ROCSHMEM": "SHMEM", "OMPT": "OPENMP", "MPI": "MPI",
-    "PTHREAD": "PTHREAD", "KOKKOS": "KOKKOS", "MARKERS": "USER", "USER": "USER", "HOST": "USER", "TIMER": "SAMPLING",
-    "SAMPLING": "SAMPLING",
+    "HIP": "HIP", "HSA": "HIP", "RCCL": "HIP", "KERNELS": "HIP", "KERNEL": "HIP", "MEMORY_COPIES": "HIP",
+    "MEMORY_ALLOCATIONS": "HIP", "SCRATCH_MEMORY": "HIP", "MEMORY": "HIP", "SCRATCH": "HIP", "ROCSHMEM": "SHMEM",
+    "OMPT": "OPENMP", "MPI": "MPI", "PTHREAD": "PTHREAD", "KOKKOS": "KOKKOS", "MARKERS": "USER", "USER": "USER",
+    "HOST": "USER", "TIMER": "SAMPLING", "SAMPLING": "SAMPLING",
 }  # fmt: skip
 """Domain of a category -> OTF2's paradigm."""
 _ROLES = {"ALLOC": "ALLOCATE", "FREE": "DEALLOCATE", "REALLOC": "REALLOCATE", "RECLAIM": "DEALLOCATE"}
@@ -48,7 +49,8 @@ class Region:
 class Location:
     """A location: its name, whether it is a CPU thread, and what happens on it in order of time.
 
-    `agent` is the id of the GPU that it belongs to, None for the process.
+    `agent` is the id of the GPU that it belongs to, None for the process; `line` names the stream or queue whose
+    dispatches it shows, None where there is none.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Location:
     time: Ints
     what: npt.NDArray[np.int8]
     region: npt.NDArray[np.int32]
+    line: Line | None = None
 
     @property
     def events(self) -> int:
@@ -108,7 +111,8 @@ def trace(part: RankPart, reader: RankReader) -> RankTrace:
         if each.unit is None and (len(rows) or each.tid is not None):
             is_thread = each.tid is not None or each.nests
             gpu = each.agent if each.agent in rank.accelerators else None
-            rank.locations.append(Location(each.name, is_thread, gpu, time[rows], what[rows], region[rows]))
+            line = None if each.line is None or each.agent is None else Line(rank.rank.number, each.agent, each.line)
+            rank.locations.append(Location(each.name, is_thread, gpu, time[rows], what[rows], region[rows], line))
     rank.metrics = [metric for counters in events.counters for metric in _metrics(events, counters, rank.accelerators)]
     return rank
 

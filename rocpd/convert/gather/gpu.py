@@ -113,7 +113,8 @@ def _tracks(context: Context, rows: Columns, agents: Ints, ending: str, by: str 
     track = np.zeros(len(agents), np.int64)
     for agent, line in sorted(set(zip(*_changes(agents, lines), strict=True))):
         title = f"{context.agent(agent)} · {by} {'?' if line == NULL else line}{ending}"
-        index = context.events.tracks.index((title, agent, line), partial(Track, title, agent=agent))
+        make = partial(Track, title, agent=agent, line=None if ending else line)
+        index = context.events.tracks.index((title, agent, line), make)
         track[(agents == agent) & (lines == line)] = index
     return spread(context.events.tracks, track, rows["start"], rows["end"])
 

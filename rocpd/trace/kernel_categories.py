@@ -15,13 +15,8 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
-import numpy as np
-
 from rocpd.errors import UsageError
-from rocpd.read.names import Names
-from rocpd.summary.ops import COPY, Ops
 from rocpd.trace.kernel_names import without_kd
-from rocpd.types import Ints
 
 COMMUNICATION = frozenset({"communication", "comm", "collective", "collectives", "rccl", "nccl"})
 """Names of categories that are communication, in small letters and without leading `_`."""
@@ -73,7 +68,7 @@ def load(path: Path | str | None) -> Categories:
 
 
 def _built_in() -> dict[str, list[str]]:
-    return tomllib.loads((files("rocpd.summary") / "data" / "categories.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((files("rocpd.trace") / "data" / "categories.toml").read_text(encoding="utf-8"))
 
 
 def _compiled(content: object, where: str) -> Categories:
@@ -96,12 +91,3 @@ def _compiled(content: object, where: str) -> Categories:
         communication = tuple(re.compile(text) for text in _built_in()["communication"])
         categories = {"_COMM" if raptors else "communication": communication, **categories}
     return Categories(categories, "_Other" if raptors else "other")
-
-
-def split(ops: Ops, categories: Categories, names: Names) -> dict[str, Ints]:
-    """Return the numbers of compute kernels, communication kernels and copies among operations."""
-    copies = ops.kind == COPY
-    communicates = np.array([is_communication(categories.of(text)) for text in names.texts], bool)
-    talks = communicates[ops.name] & ~copies if len(ops) else copies
-    wanted = {"compute": ~copies & ~talks, "communication": talks, "copy": copies}
-    return {kind: np.flatnonzero(mask) for kind, mask in wanted.items()}

@@ -1,0 +1,199 @@
+"""Finds what the RCCL calls of a rank say of a communication kernel: its communicator, and the calls it carries out.
+
+The call that launched the kernel lies inside an RCCL call of the same thread, whose argument `comm` is the
+communicator. Calls between ncclGroupStart and ncclGroupEnd launch at the end of the group: the communicator is known
+when all of them name the same one.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.read.columns import number
+from rocpd.read.groups import grouped
+from rocpd.read.names import Names, as_text
+from rocpd.trace.collectives import Channel, CommunicationKernels, is_shared
+from rocpd.trace.launch import launching_regions
+from rocpd.trace.rccl import GROUP_END, GROUP_START, RcclCall, is_collective, whole_number
+from rocpd.types import NULL, Ints
+
+_ARGS = """
+SELECT event_id, name, value FROM rocpd_arg
+WHERE name IN ({}) AND EXISTS (SELECT 1 FROM rocpd_string WHERE string GLOB 'nccl*')"""
+_RCCL_CALLS = """
+SELECT R.event_id, R.tid, R.start, R."end", S.string FROM rocpd_region R
+LEFT JOIN rocpd_string S ON S.id = R.name_id
+WHERE S.string GLOB 'nccl*' OR R.event_id IN (SELECT value FROM json_each(?))
+ORDER BY R.start, R.id"""
+_STACKS = """
+SELECT K.id, E.stack_id FROM rocpd_kernel_dispatch K JOIN rocpd_event E ON E.id = K.event_id
+WHERE E.stack_id > 0 AND K.id IN (SELECT value FROM json_each(?))"""
+_CALLS = """
+SELECT E.stack_id, R.start, R."end", R.tid FROM rocpd_region R JOIN rocpd_event E ON E.id = R.event_id
+WHERE E.stack_id IN (SELECT value FROM json_each(?)) ORDER BY R.id"""
+
+COMMUNICATOR_ARGUMENTS = ("comm", "newcomm", "nranks")
+"""The arguments that say which communicator a call makes or works for."""
+
+
+@dataclass(frozen=True)
+class RcclLaunches:
+    """What RCCL calls say of kernels, as far as they were recorded.
+
+    Args:
+        communicators: dispatch -> communicator.
+        sizes: communicator -> number of its ranks.
+        calls: dispatch -> the calls that it carries out.
+    """
+
+    communicators: Mapping[int, str] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    calls: Mapping[int, Sequence[RcclCall]] = field(default_factory=dict)
+
+
+@dataclass
+class _Thread:
+    """The RCCL calls of one thread in order: start and end [ns], the latest end so far, and what they carry out."""
+
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    latest: list[int] = field(default_factory=list)
+    calls: list[tuple[RcclCall, ...]] = field(default_factory=list)
+    depth: int = 0  # groups around the next call
+    group: list[RcclCall] = field(default_factory=list)
+
+    def add(self, start: int, end: int, call: RcclCall) -> None:
+        """Add a call, in order; the end of a group carries out all calls of the group."""
+        calls: tuple[RcclCall, ...] = (call,)
+        if call.name == GROUP_START:
+            self.group = self.group if self.depth else []
+            self.depth += 1
+            calls = ()
+        elif call.name == GROUP_END:
+            self.depth = max(0, self.depth - 1)
+            calls = tuple(self.group)
+        else:
+            self.group.append(call)
+        self.starts.append(start)
+        self.ends.append(end)
+        self.latest.append(max(end, self.latest[-1] if self.latest else end))
+        self.calls.append(calls)
+
+    def at(self, time: int) -> Iterator[tuple[RcclCall, ...]]:
+        """Yield what the calls that are running at a time [ns] carry out, the innermost first."""
+        call = bisect_right(self.starts, time) - 1
+        while call >= 0 and self.latest[call] >= time:
+            if self.ends[call] >= time:
+                yield self.calls[call]
+            call -= 1
+
+
+def launches(
+    reader: RankReader, kernels: Ints, arguments: Sequence[str] = COMMUNICATOR_ARGUMENTS, *, unnamed: bool = False
+) -> RcclLaunches:
+    """Return what the RCCL calls of a rank say of dispatches.
+
+    Args:
+        reader: reads all rows of the rank.
+        kernels: ids of the dispatches.
+        arguments: names of the arguments that are read.
+        unnamed: also look for the calls where no call names its communicator.
+    """
+    of_calls: dict[int, dict[str, str]] = {}
+    for event, name, value in reader.rows(_ARGS.format(", ".join(f"'{name}'" for name in arguments))):
+        of_calls.setdefault(event, {})[name] = as_text(value) or ""
+    named = [event for event, of_call in of_calls.items() if of_call.get("comm")]
+    if not len(kernels) or not (named or unnamed):
+        return RcclLaunches()
+    threads = _threads(reader, named, of_calls)
+    communicators, calls = {}, {}
+    for kernel, (_, time, _, tid) in _launching_calls(reader, kernels):
+        running = list(threads[tid].at(time)) if tid in threads else []
+        words = {call.communicator for call in running[0] if call.communicator} if running else set()
+        if len(words) == 1:
+            communicators[kernel] = words.pop()
+        calls[kernel] = _carried_out(running)
+    return RcclLaunches(communicators, _sizes(of_calls.values()), calls)
+
+
+def _carried_out(running: Sequence[tuple[RcclCall, ...]]) -> tuple[RcclCall, ...]:
+    """Return the calls that a kernel carries out: a collective may be made of a group of sends inside it."""
+    outermost = next((calls for calls in reversed(running) if any(map(is_collective, calls))), ())
+    return outermost or (running[0] if running else ())
+
+
+def _launching_calls(reader: RankReader, kernels: Ints) -> Iterator[tuple[int, tuple[int, int, int, int | None]]]:
+    """Yield dispatches with stack id, start, end [ns] and thread of the region that launched them."""
+    stacks: dict[int, int] = dict(reader.rows(_STACKS, (json.dumps(kernels.tolist()),)))
+    calls = reader.rows(_CALLS, (json.dumps(sorted(set(stacks.values()))),))
+    stack, start, end = (np.array([number(row[column]) for row in calls], np.int64) for column in range(3))
+    launcher = launching_regions(stack, start, end, np.array(list(stacks.values()), np.int64))
+    for kernel, call in zip(stacks, launcher.tolist(), strict=True):
+        if call >= 0:
+            yield kernel, calls[call]
+
+
+def _threads(
+    reader: RankReader, named: Sequence[int], of_calls: Mapping[int, Mapping[str, str]]
+) -> dict[int | None, _Thread]:
+    threads: dict[int | None, _Thread] = {}
+    for event, tid, start, end, name in reader.rows(_RCCL_CALLS, (json.dumps(named),)):
+        if isinstance(start, int) and isinstance(end, int):
+            call = RcclCall(as_text(name) or "", of_calls.get(event, {}))
+            threads.setdefault(tid, _Thread()).add(start, end, call)
+    return threads
+
+
+def _sizes(calls: Iterable[Mapping[str, str]]) -> dict[str, int]:
+    """Return communicator -> number of its ranks, from the arguments of the calls that made it."""
+    sizes = {}
+    for arguments in calls:
+        communicator = arguments.get("newcomm") or arguments.get("comm")
+        size = whole_number(arguments.get("nranks", ""))
+        if communicator and size is not None:
+            sizes[communicator] = size
+    return sizes
+
+
+def channels(
+    rank: int, names: Names, every: CommunicationKernels, counted: CommunicationKernels, launched: RcclLaunches
+) -> list[Channel]:
+    """Return the communication kernels of a rank by name, agent and communicator, or stream where none is named.
+
+    Args:
+        rank: its number.
+        names: names of kernels.
+        every: all of the rank, in order of start and id.
+        counted: those that count.
+        launched: what calls say of them.
+    """
+    words = Names()
+    codes = np.array([words.code(launched.communicators.get(row)) for row in every.row.tolist()], np.int64)
+    streams = np.where(codes == words.code(None), every.stream, NULL)
+    counted = counted.take(np.argsort(counted.row))
+    result = []
+    for (name, agent, code, _), rows in grouped([every.name, every.agent, codes, streams]):
+        kernels = every.take(rows)
+        at = np.minimum(np.searchsorted(counted.row, kernels.row), len(counted) - 1)
+        numbers = np.flatnonzero(counted.row[at] == kernels.row)
+        word = words.texts[code]
+        result.append(
+            Channel(
+                names.texts[name],
+                rank,
+                agent,
+                word if word and is_shared(word) else None,
+                launched.sizes.get(word) if word else None,
+                kernels.start,
+                kernels.end,
+                numbers,
+                counted.take(at[numbers]),
+            )
+        )
+    return result

@@ -1,0 +1,154 @@
+"""Owns what the collective calls of RCCL do: which operation, and how many bytes each rank gives and gets.
+
+Names, arguments and data types are those of RCCL's public header `nccl.h`. Operations are named as MPI names them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+GROUP_START, GROUP_END = "ncclGroupStart", "ncclGroupEnd"
+BARRIER = "BARRIER"
+"""The operation of which nothing is known but that ranks wait for each other."""
+
+
+@dataclass(frozen=True)
+class RcclCall:
+    """A call of RCCL: the function, and its arguments by name, as the file has them."""
+
+    name: str
+    arguments: Mapping[str, str]
+
+    @property
+    def communicator(self) -> str | None:
+        """The communicator that it works for, None where the file does not say."""
+        return self.arguments.get("comm") or None
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What a collective moves.
+
+    Args:
+        operation: as MPI names it, such as `ALLREDUCE`.
+        size: of the count that is given to the call [bytes], 0 where unknown.
+        root: rank within the communicator, None where the operation has none or it is unknown.
+    """
+
+    operation: str
+    size: int = 0
+    root: int | None = None
+
+    def sizes(self, ranks: int, is_root: bool) -> tuple[int, int]:
+        """Return how many bytes a rank gives and gets.
+
+        >>> Transfer("ALLGATHER", 8).sizes(4, False), Transfer("BCAST", 8, 0).sizes(4, True)
+        ((8, 32), (8, 0))
+        """
+        factors = {"0": 0, "1": 1, "n": ranks}
+        counts = _SIZES.get(self.operation, "0000")[2 if is_root else 0 :]
+        return factors[counts[0]] * self.size, factors[counts[1]] * self.size
+
+
+_SIZES = {
+    "ALLREDUCE": "1111",
+    "BCAST": "0110",
+    "REDUCE": "1011",
+    "ALLGATHER": "1n1n",
+    "REDUCE_SCATTER_BLOCK": "n1n1",
+    "ALLTOALL": "nnnn",
+    "GATHER": "101n",
+    "SCATTER": "01n1",
+}
+"""Operation -> counts that a rank gives and gets, then those that the root does; n: one for each rank."""
+
+_CALLS = {
+    "ncclAllReduce": ("ALLREDUCE", "count"),
+    "ncclAllReduceWithBias": ("ALLREDUCE", "count"),
+    "ncclBroadcast": ("BCAST", "count"),
+    "ncclBcast": ("BCAST", "count"),
+    "ncclReduce": ("REDUCE", "count"),
+    "ncclAllGather": ("ALLGATHER", "sendcount"),
+    "ncclReduceScatter": ("REDUCE_SCATTER_BLOCK", "recvcount"),
+    "ncclAllToAll": ("ALLTOALL", "count"),
+    "ncclAlltoAll": ("ALLTOALL", "count"),
+    "ncclAllToAllv": ("ALLTOALLV", ""),
+    "ncclGather": ("GATHER", "sendcount"),
+    "ncclScatter": ("SCATTER", "recvcount"),
+}
+"""Function -> operation, and the argument that holds the count of elements."""
+
+ARGUMENTS = ("comm", "newcomm", "nranks", "datatype", "root", "count", "sendcount", "recvcount")
+"""The arguments that say which communicator a call makes or works for, and what it moves."""
+
+_TYPES = (
+    (1, ("Int8", "Char")), (1, ("Uint8",)), (4, ("Int32", "Int")), (4, ("Uint32",)), (8, ("Int64",)), (8, ("Uint64",)),
+    (2, ("Float16", "Half")), (4, ("Float32", "Float")), (8, ("Float64", "Double")), (2, ("Bfloat16",)),
+    (1, ("Float8e4m3", "Fp8E4M3")), (1, ("Float8e5m2", "Fp8E5M2")),
+)  # fmt: skip
+"""`ncclDataType_t` in order of its numbers: bytes and names, without `nccl`."""
+_TYPE_SIZES = {str(number): size for number, (size, _) in enumerate(_TYPES)} | {
+    f"nccl{name}".lower(): size for size, names in _TYPES for name in names
+}
+
+_KERNELS = (
+    ("SENDRECV", "send_?recv"),
+    ("ALLTOALL", "all_?to_?all"),
+    ("ALLGATHER", "all_?gather"),
+    ("REDUCE_SCATTER_BLOCK", "reduce_?scatter"),
+    ("ALLREDUCE", "all_?reduce|cross_device_reduce|quick_?reduce"),
+    ("BCAST", "broadcast"),
+    ("REDUCE", "reduce"),
+)
+"""Operation -> what names of its kernels hold; the first that is found counts."""
+
+
+def transfer_of(kernel: str | None, calls: Sequence[RcclCall]) -> Transfer | None:
+    """Return what a communication kernel does; None if it is no collective but sends and receives.
+
+    Several calls that one kernel carries out, of a group, are one transfer of the operation of the first. Where neither
+    a call nor the name says what the kernel does, all that is known is that ranks wait for each other: a barrier.
+
+    Args:
+        kernel: its name.
+        calls: those that it carries out, as far as they were recorded.
+
+    >>> call = RcclCall("ncclAllReduce", {"count": "10", "datatype": "ncclBfloat16"})
+    >>> transfer_of("ncclDevKernel_Generic_1", [call, call])
+    Transfer(operation='ALLREDUCE', size=40, root=None)
+    >>> transfer_of("ncclDevKernel_Generic_1", []), transfer_of("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", [])
+    (Transfer(operation='BARRIER', size=0, root=None), None)
+    """
+    collectives = [call for call in calls if is_collective(call)]
+    if collectives:
+        operation, _ = _CALLS[collectives[0].name]
+        root = whole_number(collectives[0].arguments.get("root", ""))
+        return Transfer(operation, sum(map(_size, collectives)), root)
+    known = next((word for word, pattern in _KERNELS if re.search(f"(?i){pattern}", kernel or "")), BARRIER)
+    return None if calls or known == "SENDRECV" else Transfer(known)
+
+
+def is_collective(call: RcclCall) -> bool:
+    """Whether a call is a collective one."""
+    return call.name in _CALLS
+
+
+def _size(call: RcclCall) -> int:
+    """Return the bytes of the count of a call, 0 where count or type are unknown.
+
+    >>> _size(RcclCall("ncclAllGather", {"sendcount": "3", "datatype": "7"})), _size(RcclCall("ncclAllGather", {}))
+    (12, 0)
+    """
+    count = whole_number(call.arguments.get(_CALLS[call.name][1], ""))
+    return (count or 0) * _TYPE_SIZES.get(call.arguments.get("datatype", "").lower(), 0)
+
+
+def whole_number(text: str) -> int | None:
+    """Return the value of an argument, None if it is no whole number from 0 to 10^13.
+
+    >>> whole_number("12"), whole_number("-1"), whole_number("9" * 5000)
+    (12, None, None)
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 14 else None

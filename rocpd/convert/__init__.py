@@ -118,7 +118,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 "a folder of Parquet files per view and rank",
                 "rocpd.convert.formats.parquet:write",
                 (".parquet",),
-                ("views",),
+                ("views", "with_rank"),
             ),
             Format(
                 "arrow",

@@ -76,7 +76,7 @@ class ConvertOptions:
         stats: also write the statistics files of rocprofv3.
         views: readable views to write: parquet (none: those that make up a trace), arrow (one, default kernels).
         amd_version: whose names of files and columns.
-        with_rank: rows end with the number of their rank and its host name.
+        with_rank: rows hold the number of their rank and its host name.
         arrow_stream: write the streaming format instead of a file.
         further: values of options that a format of another package declares, by name.
     """

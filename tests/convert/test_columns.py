@@ -79,6 +79,29 @@ def test_the_folder_reads_with_one_line_each(session: rocpd.Session, tmp_path: P
     assert isinstance(frame["name"].dtype, pd.CategoricalDtype)
 
 
+def test_rank_and_host_as_columns(session: rocpd.Session, tmp_path: Path) -> None:
+    """Any reader has them, also of a single file; everything else is as without them."""
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+    (folder,) = FORMATS["parquet"].write(session, ConvertOptions(tmp_path, name="ranked", with_rank=True))
+    (plain,) = FORMATS["parquet"].write(session, ConvertOptions(tmp_path))
+    sql = "SELECT rank, hostname, COUNT(*) FROM {} GROUP BY ALL ORDER BY 1"
+    wanted = session.execute(sql.format("kernels").replace("ALL", "1, 2")).fetchall()
+
+    frame = pd.read_parquet(folder / "kernels")
+    by_rank = frame.groupby(["rank", "hostname"], observed=True).size().reset_index()
+    assert list(by_rank.itertuples(index=False, name=None)) == wanted
+    assert duckdb.sql(sql.format(f"read_parquet('{folder}/kernels/*.parquet')")).fetchall() == wanted
+    single = pd.read_parquet(folder / "kernels" / "rank1.parquet")
+    assert (set(single["rank"]), set(single["hostname"])) == ({1}, {session.ranks[1].hostname})
+    assert {path.name for path in folder.iterdir()} == {path.name for path in plain.iterdir()}
+    for path in plain.rglob("*.parquet"):
+        number = path.parent.name.removeprefix("rank=")
+        table = pq.read_table(folder / path.parts[-3] / f"rank{number}.parquet")
+        assert (table.schema.names[-1], "hostname" in table.schema.names) == ("rank", True), path
+        assert table.drop_columns("rank").equals(pq.read_table(path, partitioning=None)), path
+    assert len(list(folder.rglob("*.parquet"))) == len(list(plain.rglob("*.parquet")))
+
+
 def test_layout_units_and_statistics(session: rocpd.Session, tmp_path: Path) -> None:
     (folder,) = FORMATS["parquet"].write(session, ConvertOptions(tmp_path, name="x"))
 

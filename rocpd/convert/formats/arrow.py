@@ -58,17 +58,16 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
 
 
 def _schema(view: str) -> pa.Schema:
-    schema = schema_of(view)
+    schema = schema_of(view, with_rank=True)
     fields = [f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in schema]
-    return pa.schema([*fields, pa.field("rank", pa.int64())], metadata=schema.metadata)
+    return pa.schema(fields, metadata=schema.metadata)
 
 
 def _write_part(part: RankPart, reader: RankReader) -> Counter[str]:
     damaged = Counter[str]()
     (view,) = part.options.views or (_DEFAULT,)
-    schema, number = _schema(view), pa.scalar(reader.rank.number, pa.int64())
+    schema = _schema(view)
     with pa.OSFile(str(part.path), "wb") as file, pa.ipc.new_stream(file, schema) as out:
-        for batch in record_batches(ReferenceTables(reader), view, damaged):
-            rank = pa.repeat(number, batch.num_rows)
-            out.write_batch(pa.RecordBatch.from_arrays([*map(plain, batch.columns), rank], schema=schema))
+        for batch in record_batches(ReferenceTables(reader), view, damaged, with_rank=True):
+            out.write_batch(pa.RecordBatch.from_arrays(list(map(plain, batch.columns)), schema=schema))
     return damaged

@@ -1,7 +1,9 @@
 """The Parquet folder: `<name>_parquet/<view>/rank=<N>/part.parquet`, one file per readable view and rank.
 
-`rank` is in the path only, as Hive-style readers want it. Times stay as recorded. Units and meanings of columns are in
-their metadata; row groups carry the least and the greatest value of each column, so that readers can skip by time.
+`rank` is in the path only, as Hive-style readers want it: they refuse a column that is in path and file. Asked for as a
+column, it is in `<name>_parquet/<view>/rank<N>.parquet`, whose path names no column. Times stay as recorded. Units and
+meanings of columns are in their metadata; row groups carry the least and the greatest value of each column, so that
+readers can skip by time.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import pyarrow.parquet as pq
 
 from rocpd.convert.deliver.parts import RankPart, split_outputs, write_parts
 from rocpd.convert.deliver.placement import placements
-from rocpd.convert.formats.tables import VIEWS, check_views, record_batches, schema_of
+from rocpd.convert.formats.tables import VIEWS, check_views, record_batches
 from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.options import ConvertOptions
 from rocpd.federate.federation import Federation
@@ -37,13 +39,18 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
     ):
         for part, damaged_cells in parts:
             damaged += damaged_cells
-            for view in sorted(part.path.iterdir()):
-                view_folder = temporary / view.name
-                view_folder.mkdir(exist_ok=True)
-                view.rename(view_folder / f"rank={part.placement.rank.number}")
+            for file in sorted(part.path.iterdir()):
+                path = _path(temporary / file.stem, part.placement.rank.number, options.with_rank)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                file.rename(path)
             part.path.rmdir()
     note_damaged(session, "parquet", damaged)
     return (folder,)
+
+
+def _path(folder: Path, rank: int, with_rank: bool) -> Path:
+    """Return the file of one view and rank in the folder of the view."""
+    return folder / f"rank{rank}.parquet" if with_rank else folder / f"rank={rank}" / "part.parquet"
 
 
 def note_damaged(session: Federation, form: str, damaged: Counter[str]) -> None:
@@ -56,17 +63,17 @@ def _write_part(part: RankPart, reader: RankReader) -> Counter[str]:
     damaged, references = Counter[str](), ReferenceTables(reader)
     part.path.mkdir()
     for view in part.options.views or VIEWS:
-        _write_view(part.path / view, view, record_batches(references, view, damaged))
+        batches = record_batches(references, view, damaged, part.options.with_rank)
+        _write_view(part.path / f"{view}.parquet", batches)
     return damaged
 
 
-def _write_view(folder: Path, view: str, batches: Iterator[pa.RecordBatch]) -> None:
+def _write_view(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
+    """Write a view; no file when it has no rows."""
     with contextlib.ExitStack() as stack:
         out = None
         for batch in batches:
-            if out is None:
-                folder.mkdir()
-                out = stack.enter_context(_open(folder / "part.parquet", schema_of(view)))
+            out = out or stack.enter_context(_open(path, batch.schema))
             out.write_batch(batch)
 
 

@@ -57,25 +57,31 @@ def check_views(views: tuple[str, ...]) -> None:
             raise UsageError(f"view {name}: cannot be written as columns", f"one of {', '.join(known)}")
 
 
-def schema_of(view: str) -> pa.Schema:
-    """Return the columns of a view with their types, units and meanings: those of SQL without `rank`."""
+def schema_of(view: str, with_rank: bool = False) -> pa.Schema:
+    """Return the columns of a view with their types, units and meanings: those of SQL, `rank` on request as the last."""
     items = markers.items() if view == "markers" else view_of(view).columns
     fields = [field(item) for item in items]
     if not any(item.name == "hostname" for item in items):
         fields.append(field(_HOST).with_type(CODED_TEXT))
+    if with_rank:
+        fields.append(pa.field("rank", pa.int64()))
     return pa.schema(fields, metadata={"rocpd.view": view, "rocpd.doc": view_of(view).doc})
 
 
-def record_batches(references: ReferenceTables, view: str, damaged: Counter[str]) -> Iterator[pa.RecordBatch]:
+def record_batches(
+    references: ReferenceTables, view: str, damaged: Counter[str], with_rank: bool = False
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a view of one rank in row order.
 
     Args:
         references: the reference tables of the rank.
         view: name of the view.
         damaged: gets the number of cells that are no numbers where numbers belong, by column.
+        with_rank: rows end with the number of the rank.
     """
-    schema, rank = schema_of(view), references.reader.rank
+    schema, rank = schema_of(view, with_rank), references.reader.rank
     for columns, count in _columns(references, view, damaged):
+        columns["rank"] = pa.repeat(pa.scalar(rank.number, pa.int64()), count)
         if "hostname" not in columns:
             index = pa.array([0 if rank.hostname is not None else None], pa.int32()).take(pa.array([0] * count))
             columns["hostname"] = pa.DictionaryArray.from_arrays(index, pa.array([rank.hostname or ""], pa.string()))

@@ -101,6 +101,7 @@ def _problems(session: Federation) -> Iterator[Row]:
                     if count:
                         yield rank.number, f"{base}: {count} row{'' if count == 1 else 's'} {problem}"
         yield from _repeated_ids(session, rank)
+        yield from _streamed_values(session, rank)
         later = [f"{base} ({LATER_TABLES[base]})" for base in LATER_TABLES if base in rank.tables]
         if later:
             yield rank.number, f"tables of later schemas, in SQL only: {', '.join(later)}"
@@ -108,6 +109,15 @@ def _problems(session: Federation) -> Iterator[Row]:
         if unknown:
             yield rank.number, f"tables beyond the schema: {', '.join(unknown)}"
     yield from _recorded_twice(session)
+
+
+def _streamed_values(session: Federation, rank: Rank) -> Iterator[Row]:
+    """Yield how many counter values are those of streamed samples."""
+    if "sample_id" in rank.tables.get("rocpd_pmc_event", ()):
+        count = session.count(rank.number, "rocpd_pmc_event", "sample_id IS NOT NULL")
+        if count:
+            values = f"{count} streamed (SPM) value{'' if count == 1 else 's'}"
+            yield rank.number, f"rocpd_pmc_event: {values}, in pmc_events but not in traces and tables of counters"
 
 
 def _repeated_ids(session: Federation, rank: Rank) -> Iterator[Row]:

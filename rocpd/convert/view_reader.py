@@ -147,6 +147,18 @@ class ViewReader:
             yield piece.count, values_of(select, piece)
 
 
+def damage_line(form: str, damaged: Counter[str], shown: str = "written as NULL") -> str:
+    """Say how many values a format could not write as numbers, where numbers belong.
+
+    >>> damage_line("parquet", Counter({"kernels.grid_x": 1}))
+    'parquet: 1 values of kernels.grid_x are no numbers: written as NULL'
+    >>> damage_line("csv", Counter({"kernels.grid_x": 2, "regions.pid": 1}), "left empty")
+    'csv: 3 values of kernels.grid_x (2), regions.pid (1) are no numbers: left empty'
+    """
+    columns = [f"{column} ({count})" if len(damaged) > 1 else column for column, count in sorted(damaged.items())]
+    return f"{form}: {damaged.total()} values of {', '.join(columns)} are no numbers: {shown}"
+
+
 def _joined(parts: Sequence[dict[str, Values]]) -> dict[str, Values]:
     columns = {source: [part[source] for part in parts] for source in parts[0]}
     return {

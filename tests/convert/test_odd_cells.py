@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -55,3 +57,43 @@ def test_rows_with_numbers_stay(trace: TraceBuilder, tmp_path: Path, cli: Cli) -
     lines = (tmp_path / "out" / "out_marker_api_trace.csv").read_text().splitlines()
     assert [line for line in lines if ",1100,1100" in line]
     assert [line for line in lines if '"early",1200' in line]
+
+
+NO_NUMBERS = """
+UPDATE "rocpd_kernel_dispatch{uuid}" SET grid_size_x = 'wide', queue_id = x'ff';
+UPDATE "rocpd_memory_copy{uuid}" SET size = 'big';
+UPDATE "rocpd_region{uuid}" SET tid = 'main' WHERE id < 3;
+UPDATE "rocpd_memory_allocate{uuid}" SET size = 1e999;
+UPDATE "rocpd_sample{uuid}" SET event_id = 'x';
+UPDATE "rocpd_event{uuid}" SET stack_id = '' WHERE id = (SELECT event_id FROM "rocpd_memory_copy{uuid}")"""
+OF_TRACES = (
+    "values that are no numbers: taken as unknown (kernel_dispatch.queue_id: 1, kernel_dispatch.grid_size_x: 1, "
+    "memory_copy.size: 1, memory_copy.stack_id: 1, region.tid: 2, memory_allocate.size: 1, sample.event_id: 1)"
+)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_values_that_are_no_numbers_are_counted_in_one_line(
+    form: str, trace: TraceBuilder, tmp_path: Path, cli: Cli
+) -> None:
+    if form == "otf2":
+        pytest.importorskip("otf2", reason="the otf2 wheel is not installed")
+    for statement in NO_NUMBERS.split(";"):
+        trace.sql(statement)
+    said = cli("convert", "-f", form, "-d", tmp_path / "out", trace.write(tmp_path / "odd.db"))
+    (line,) = [line for line in said.err.splitlines() if "no numbers" in line]
+    assert said.code == 0
+    if form in ("pftrace", "json", "otf2"):
+        assert sorted(re.findall(r"[\w.]+: \d", line)) == sorted(re.findall(r"[\w.]+: \d", OF_TRACES))
+        assert line.startswith(f"rocpd: {OF_TRACES.partition(' (')[0]} (")
+    else:
+        assert line.startswith(f"rocpd: {form}: ")
+        assert "kernels.grid_x" in line
+
+
+def test_a_value_that_is_no_number_leaves_the_rest_of_its_row(trace: TraceBuilder, tmp_path: Path, cli: Cli) -> None:
+    trace.sql("""UPDATE "rocpd_kernel_dispatch{uuid}" SET grid_size_x = 'wide'""")
+    assert cli("convert", "-f", "json", "-d", tmp_path, trace.write(tmp_path / "odd.db")).code == 0
+    events = json.loads((tmp_path / "out.json").read_text())["traceEvents"]
+    (kernel,) = [event for event in events if event["name"] == "gemm"]
+    assert ("grid_x" in kernel["args"], kernel["args"]["grid_y"], kernel["dur"]) == (False, 1, 0.01)

@@ -15,10 +15,10 @@ import pyarrow as pa
 from rocpd.convert.cells import plain
 from rocpd.convert.deliver.parts import RankPart, split_outputs, write_parts
 from rocpd.convert.deliver.placement import placements
-from rocpd.convert.formats.parquet import note_damaged
 from rocpd.convert.formats.tables import check_views, record_batches, schema_of
 from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.options import ConvertOptions
+from rocpd.convert.view_reader import damage_line
 from rocpd.errors import UsageError
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
@@ -53,7 +53,8 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
                 part.path.unlink()
                 damaged += damaged_cells
             out.close()
-    note_damaged(session, "arrow", damaged)
+    if damaged:
+        session.note(damage_line("arrow", damaged))
     return (path,)
 
 

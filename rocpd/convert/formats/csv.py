@@ -35,7 +35,7 @@ from rocpd.convert.formats.csv_files_2026 import files_of
 from rocpd.convert.formats.csv_stats import Groups
 from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.options import ConvertOptions
-from rocpd.convert.view_reader import ViewReader, ViewRows
+from rocpd.convert.view_reader import ViewReader, ViewRows, damage_line
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.output import check_free, complete_or_nothing, workplace
@@ -49,9 +49,17 @@ _LINES = 1 << 14
 
 @dataclass
 class _Report:
-    """What a rank adds beside its lines: rows in no file by category, statistics by file, lines of its agents."""
+    """What a rank adds beside its lines.
+
+    Args:
+        left: rows in no file, by category.
+        damaged: values that are no numbers where numbers belong, by column.
+        groups: statistics by file.
+        agents: lines of its agents.
+    """
 
     left: Counter[str] = field(default_factory=Counter)
+    damaged: Counter[str] = field(default_factory=Counter)
     groups: dict[str, Groups] = field(default_factory=dict)
     agents: list[str] = field(default_factory=list)
 
@@ -65,7 +73,7 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
     for output in outputs:
         for name in _names(options):
             check_free(_path(options, output, name), options.force)
-    left = Counter[str]()
+    left, damaged = Counter[str](), Counter[str]()
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(workplace(options.folder))
         parts = write_parts(_write_part, session, outputs, folder, options, progress)
@@ -76,8 +84,11 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
             reports = [files.take(*next(parts)) for _ in output.ranks]
             files.finish(reports)
             left += sum((report.left for report in reports), Counter())
+            damaged += sum((report.damaged for report in reports), Counter())
             written += files.paths
     _note_left_out(session, left)
+    if damaged:
+        session.note(damage_line("csv", damaged, "texts are written as they are, the rest is left empty"))
     return tuple(written)
 
 
@@ -164,18 +175,24 @@ def _write_part(part: RankPart, reader: RankReader) -> _Report:
             if part.options.stats and file.stats:
                 report.groups[file.name] = _groups(file, views, part.options)
     report.left = source.left()
+    report.damaged = source.damaged
     report.agents = agent_lines(reader, part.options)
     return report
 
 
 class _Source:
-    """The rows of one rank by file; regions are read once for all files of calls."""
+    """The rows of one rank by file; regions are read once for all files of calls.
+
+    Attributes:
+        damaged: values read that are no numbers where numbers belong, by column.
+    """
 
     def __init__(self, reader: RankReader, files: Sequence[CsvFile]) -> None:
         self.files = files
         self._references = ReferenceTables(reader)
         self._categories = all_texts(reader, "rocpd_string", "string")
         self._calls: dict[str, ViewRows | None] = {}
+        self.damaged = Counter[str]()
 
     def rows(self, file: CsvFile) -> list[ViewRows]:
         """Return the rows of a file, those of each of its views."""
@@ -183,12 +200,18 @@ class _Source:
 
     def _rows(self, file: CsvFile, view: str) -> ViewRows | None:
         if not file.categories:
-            return ViewReader(self._references, view, columns_read(view, self.files), file.where).read_all()
+            return self._read(view, file.where)
         if view not in self._calls:
-            self._calls[view] = ViewReader(self._references, view, columns_read(view, self.files)).read_all()
+            self._calls[view] = self._read(view)
         chosen = [number for number, text in self._categories.items() if text and text.startswith(file.categories)]
         rows = self._calls[view]
         return rows and rows.take(np.isin(rows.ints("category"), chosen))
+
+    def _read(self, view: str, where: str = "") -> ViewRows | None:
+        reader = ViewReader(self._references, view, columns_read(view, self.files), where)
+        rows = reader.read_all()
+        self.damaged.update({f"{view}.{column}": count for column, count in reader.damaged.items()})
+        return rows
 
     def left(self) -> Counter[str]:
         """Count the regions and samples that are in no file, by category."""

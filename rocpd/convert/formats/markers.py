@@ -6,6 +6,7 @@ The rows are those of the readable view `markers`, which is written over other v
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -31,11 +32,18 @@ def items() -> tuple[ViewColumn, ...]:
     )
 
 
-def batches(references: ReferenceTables) -> Iterator[dict[str, pa.Array]]:
-    """Yield the columns of the view, regions first, some thousand rows at a time."""
+def batches(references: ReferenceTables, damaged: Counter[str]) -> Iterator[dict[str, pa.Array]]:
+    """Yield the columns of the view, regions first, some thousand rows at a time.
+
+    Args:
+        references: the reference tables of the rank.
+        damaged: gets the number of cells that are no numbers where numbers belong, by column.
+    """
     for source in SOURCES:
-        for rows in marker_reader(references, source).batches():
+        reader = marker_reader(references, source)
+        for rows in reader.batches():
             yield {item.name: _column(rows, item.name) for item in items()}
+        damaged.update(reader.damaged)
 
 
 def marker_reader(references: ReferenceTables, source: str) -> ViewReader:

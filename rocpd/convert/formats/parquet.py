@@ -21,6 +21,7 @@ from rocpd.convert.deliver.placement import placements
 from rocpd.convert.formats.tables import VIEWS, check_views, record_batches
 from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.options import ConvertOptions
+from rocpd.convert.view_reader import damage_line
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.output import folder_complete_or_nothing
@@ -44,19 +45,14 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
                 path.parent.mkdir(parents=True, exist_ok=True)
                 file.rename(path)
             part.path.rmdir()
-    note_damaged(session, "parquet", damaged)
+    if damaged:
+        session.note(damage_line("parquet", damaged))
     return (folder,)
 
 
 def _path(folder: Path, rank: int, with_rank: bool) -> Path:
     """Return the file of one view and rank in the folder of the view."""
     return folder / f"rank{rank}.parquet" if with_rank else folder / f"rank={rank}" / "part.parquet"
-
-
-def note_damaged(session: Federation, form: str, damaged: Counter[str]) -> None:
-    """Note cells that a typed column cannot hold."""
-    for column, count in sorted(damaged.items()):
-        session.note(f"{form}: {count} values of {column} are no numbers: written as NULL")
 
 
 def _write_part(part: RankPart, reader: RankReader) -> Counter[str]:

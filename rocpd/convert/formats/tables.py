@@ -58,7 +58,7 @@ def check_views(views: tuple[str, ...]) -> None:
 
 
 def schema_of(view: str, with_rank: bool = False) -> pa.Schema:
-    """Return the columns of a view with their types, units and meanings: those of SQL, `rank` on request as the last."""
+    """Return the columns of a view with their types, units and meanings: those of SQL, on request with `rank`, last."""
     items = markers.items() if view == "markers" else view_of(view).columns
     fields = [field(item) for item in items]
     if not any(item.name == "hostname" for item in items):
@@ -92,10 +92,12 @@ def _columns(
     references: ReferenceTables, view: str, damaged: Counter[str]
 ) -> Iterator[tuple[dict[str, pa.Array], int]]:
     if view == "markers":
-        for columns in markers.batches(references):
+        of_view = Counter[str]()
+        for columns in markers.batches(references, of_view):
             yield columns, len(columns["id"])
-        return
-    views = ViewReader(references, view)
-    for rows in views.batches():
-        yield {name: rows.column(name) for name in views.columns}, rows.count
-    damaged.update({f"{view}.{column}": count for column, count in views.damaged.items()})
+    else:
+        views = ViewReader(references, view)
+        for rows in views.batches():
+            yield {name: rows.column(name) for name in views.columns}, rows.count
+        of_view = views.damaged
+    damaged.update({f"{view}.{column}": count for column, count in of_view.items()})

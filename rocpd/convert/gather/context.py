@@ -6,12 +6,12 @@ Never adds slices. Rows with invalid timestamps are counted here and reported on
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from rocpd.convert.deliver.placement import Placement
-from rocpd.convert.gather.rows import Columns, select
+from rocpd.convert.gather.rows import Columns, events, select
 from rocpd.convert.model import RankEvents, Track
 from rocpd.convert.options import AgentIndex, ConvertOptions
 from rocpd.federate.run.rank_reader import RankReader
@@ -19,6 +19,8 @@ from rocpd.read.names import all_texts
 from rocpd.trace.agents import GPUS
 from rocpd.trace.times import valid_start, valid_times
 from rocpd.types import NULL, Ints
+
+_TIMES = ("start", "end", "timestamp")
 
 
 class Damage(Counter[tuple[str, str]]):
@@ -28,7 +30,14 @@ class Damage(Counter[tuple[str, str]]):
     LEFT_OUT = "invalid timestamps, no start or not above 0: left out"
     NO_EVENT = "counter values of no dispatch or sample: left out"
     NO_VALUE = "counter values that are no numbers: left out"
+    NO_NUMBER = "values that are no numbers: taken as unknown"
     UNKNOWN_FREE = "frees of memory whose allocation is not in the trace: not in the memory counters"
+
+    def add_odd(self, base: str, odd: Counter[str]) -> None:
+        """Add values of a table that are no numbers where numbers belong, by column; those of times count as times."""
+        for column, count in odd.items():
+            if column not in _TIMES:
+                self[Damage.NO_NUMBER, f"{base.removeprefix('rocpd_')}.{column}"] += count
 
     @staticmethod
     def report(parts: Iterable[Damage], note: Callable[[str], None]) -> None:
@@ -59,7 +68,16 @@ class Context:
         for row in reader.rows("SELECT id, tid, name FROM rocpd_info_thread"):
             self._add_thread(*row)
 
+    def read_events(self, base: str, names: Sequence[str]) -> Columns:
+        """Read columns of an event table as `rows.events` does; values that are no numbers are counted."""
+        odd = Counter[str]()
+        columns = events(self.reader, base, names, odd)
+        self.damage.add_odd(base, odd)
+        return columns
+
     def _add_thread(self, number: int, tid: object, name: object) -> None:
+        if tid is not None and not isinstance(tid, int):
+            self.damage.add_odd("rocpd_info_thread", Counter(tid=1))
         if isinstance(tid, int):
             title = str(name) if name else f"thread {tid}"
             self._threads[number] = self.events.tracks.index(("tid", tid), lambda: Track(title, tid=tid, nests=True))

@@ -5,12 +5,14 @@ Never looks at GPU work; `flows` links calls to what they launched.
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.flows import launch_stacks
 from rocpd.convert.gather.lanes import spread
-from rocpd.convert.gather.rows import calls, documents, events, json_value
+from rocpd.convert.gather.rows import calls, documents, json_value
 from rocpd.convert.model import Annotation, Instants, Ragged, Slices, Track, optional
 from rocpd.read.columns import Select, read_all
 from rocpd.read.ids import find_rows, look_up, per_id
@@ -31,7 +33,9 @@ def regions(context: Context) -> Slices:
     wanted = ["tid", "start", "end", "name_id", *(["event_id"] if with_events else [])]
     if context.reader.selects("rocpd_region"):
         wanted.append("id")
-    rows = context.on_time_line(calls(context.reader, wanted), "regions")
+    odd = Counter[str]()
+    rows = context.on_time_line(calls(context.reader, wanted, odd), "regions")
+    context.damage.add_odd("rocpd_region", odd)
     names = context.names(rows["name_id"], context.strings)
     if with_events:
         names = _by_message(context, names, rows["event_id"], f"category_id IN ({marker_categories()})")
@@ -54,7 +58,7 @@ def samples(context: Context, values: frozenset[int]) -> Instants:
     Args:
         values: ids of events that carry counter values; their samples are counters (see `pmc`) and left out here.
     """
-    rows = events(context.reader, "rocpd_sample", ("track_id", "timestamp", "event_id"))
+    rows = context.read_events("rocpd_sample", ("track_id", "timestamp", "event_id"))
     if values and len(rows["event_id"]):
         keep = ~np.isin(rows["event_id"], np.fromiter(values, np.int64))
         rows = {name: column[keep] for name, column in rows.items()}
@@ -117,7 +121,9 @@ def _stacks(context: Context, events: Ints, where: str) -> tuple[Annotation, ...
 
 def _arguments(context: Context, events: Ints) -> tuple[Ragged, Ragged]:
     """Return names and values of the arguments of calls, in order of position."""
-    piece = read_all(context.reader, _ARGUMENTS)
+    odd = Counter[str]()
+    piece = read_all(context.reader, _ARGUMENTS, odd)
+    context.damage.add_odd("rocpd_arg", odd)
     (event, position), texts = piece.numbers, piece.texts
     order = np.lexsort((position, event))
     order = order[(event[order] != NULL) & np.array([text is not None for text in texts[1]], bool)[order]]

@@ -5,6 +5,7 @@ Never looks at CPU threads; `flows` links dispatches and copies to the calls tha
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,9 +13,9 @@ import numpy as np
 
 from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.lanes import spread
-from rocpd.convert.gather.rows import Columns, events
+from rocpd.convert.gather.rows import Columns
 from rocpd.convert.model import Annotation, Slices, Track, optional
-from rocpd.read.columns import columns
+from rocpd.read.columns import Select, read_all
 from rocpd.read.ids import per_id
 from rocpd.read.names import as_text
 from rocpd.trace.agents import copy_agents
@@ -45,7 +46,7 @@ class Dispatches:
 def dispatches(context: Context) -> Dispatches:
     """Return kernel dispatches on a track per agent and stream."""
     columns = ("agent_id", "kernel_id", "start", "end", "region_name_id", "event_id", *_DISPATCH)
-    rows = context.on_time_line(events(context.reader, "rocpd_kernel_dispatch", columns), "kernel dispatches")
+    rows = context.on_time_line(context.read_events("rocpd_kernel_dispatch", columns), "kernel dispatches")
     slices = Slices(
         _tracks(context, rows, rows["agent_id"], ""),
         rows["start"],
@@ -65,7 +66,7 @@ def dispatches(context: Context) -> Dispatches:
 def copies(context: Context) -> Slices:
     """Return memory copies on a track per agent and stream, with bytes and bandwidth [GB/s, 10^9 bytes]."""
     columns = ("name_id", "start", "end", "dst_agent_id", "src_agent_id", "size", "queue_id", "stream_id")
-    rows = context.on_time_line(events(context.reader, "rocpd_memory_copy", columns), "memory copies")
+    rows = context.on_time_line(context.read_events("rocpd_memory_copy", columns), "memory copies")
     duration = rows["end"] - rows["start"]
     measured = (duration > 0) & (rows["size"] != NULL)
     to, source = (context.events.strings.codes(rows[f"{end}_agent_id"], context.agent) for end in ("dst", "src"))
@@ -93,7 +94,7 @@ def copies(context: Context) -> Slices:
 def graph_launches(context: Context) -> Slices:
     """Return launches of executable graphs on a track per agent and queue."""
     columns = ("agent_id", "queue_id", "start", "end", "graph_exec_id", "kernel_dispatch_count")
-    rows = context.on_time_line(events(context.reader, "rocpd_graph_launch", columns), "graph launches")
+    rows = context.on_time_line(context.read_events("rocpd_graph_launch", columns), "graph launches")
     rows = rows | {"stream_id": rows["queue_id"]}
     return Slices(
         _tracks(context, rows, rows["agent_id"], " · graphs", "queue"),
@@ -139,8 +140,10 @@ def _kernel_names(context: Context, rows: Columns) -> Ints:
 
 
 def _registers(context: Context, kernels: Ints) -> tuple[Annotation, ...]:
-    base = "rocpd_info_kernel_symbol"
-    ids, *registers = columns(context.reader, base, f"SELECT * FROM {base}", ("id", *_REGISTERS))
+    base, odd = "rocpd_info_kernel_symbol", Counter[str]()
+    select = Select(f"SELECT * FROM {base}", ("id", *_REGISTERS), base=base)
+    ids, *registers = read_all(context.reader, select, odd).numbers
+    context.damage.add_odd(base, odd)
     result = []
     for shown, column in zip(_REGISTERS.values(), registers, strict=True):
         counts = dict(zip(ids.tolist(), column.tolist(), strict=True))

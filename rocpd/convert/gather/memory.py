@@ -5,6 +5,7 @@ Never guesses the size of a free whose allocation is not in the trace; those are
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import replace
 
@@ -62,7 +63,9 @@ def allocations(context: Context) -> tuple[Slices, Counters]:
 
 
 def _read(context: Context, reader: RankReader, damage: Damage) -> Columns:
-    piece = event_piece(reader, "rocpd_memory_allocate", _COLUMNS, _TEXTS)
+    odd = Counter[str]()
+    piece = event_piece(reader, "rocpd_memory_allocate", _COLUMNS, _TEXTS, odd)
+    damage.add_odd("rocpd_memory_allocate", odd)
     code = context.events.strings.code
     texts = (np.array([code(str(text or "?")) for text in column], np.int64) for column in piece.texts)
     columns = zip((*_COLUMNS, "category_id", "stack_id", *_TEXTS), (*piece.numbers, *texts), strict=True)

@@ -5,6 +5,7 @@ A dispatch shows its own value only, from its start to its end. Never shows stre
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,7 +50,10 @@ def values(context: Context) -> Values:
     for number, name, symbol, unit in context.reader.rows("SELECT id, name, symbol, units FROM rocpd_info_pmc"):
         known[number] = names.code(str(name or symbol or f"counter {number}"))
         units.setdefault(known[number], str(unit or ""))
-    read = read_all(context.reader, _VALUES)
+    odd = Counter[str]()
+    read = read_all(context.reader, _VALUES, odd)
+    del odd["value"]  # counted below, NULL among them
+    context.damage.add_odd("rocpd_pmc_event", odd)
     (event, pmc), (value,) = read.numbers, read.reals
     keep = ~np.isnan(value) & (event != NULL)
     context.damage[Damage.NO_VALUE, "values"] += int(np.count_nonzero(~keep))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,23 +21,37 @@ Columns = dict[str, Ints]
 _OF_EVENT = ("category_id", "stack_id")
 
 
-def events(reader: RankReader, base: str, names: Sequence[str]) -> Columns:
-    """Read columns of whole numbers of an event table in row order, with `category_id` and `stack_id` of the event."""
-    return dict(zip((*names, *_OF_EVENT), event_piece(reader, base, names).numbers, strict=True))
+def events(reader: RankReader, base: str, names: Sequence[str], damaged: Counter[str] | None = None) -> Columns:
+    """Read columns of whole numbers of an event table in row order, with `category_id` and `stack_id` of the event.
+
+    Args:
+        reader: reads the rank.
+        base: the table.
+        names: columns of it.
+        damaged: gets the number of values that are no numbers, by column.
+    """
+    piece = event_piece(reader, base, names, damaged=damaged)
+    return dict(zip((*names, *_OF_EVENT), piece.numbers, strict=True))
 
 
-def calls(reader: RankReader, names: Sequence[str]) -> Columns:
+def calls(reader: RankReader, names: Sequence[str], damaged: Counter[str] | None = None) -> Columns:
     """Read columns of regions as `events` does, without those that repeat operations."""
-    rows = events(reader, "rocpd_region", names)
+    rows = events(reader, "rocpd_region", names, damaged)
     repeating = [number for (number,) in reader.rows(REPEATING_CATEGORIES)]
     return select(rows, ~np.isin(rows["category_id"], repeating)) if repeating else rows
 
 
-def event_piece(reader: RankReader, base: str, names: Sequence[str], texts: Sequence[str] = ()) -> Piece:
+def event_piece(
+    reader: RankReader,
+    base: str,
+    names: Sequence[str],
+    texts: Sequence[str] = (),
+    damaged: Counter[str] | None = None,
+) -> Piece:
     """Read columns of whole numbers, then `category_id` and `stack_id` of the event, and columns of texts."""
     items = ", ".join(f'T."{name}" AS "{name}"' for name in dict.fromkeys(("id", *names, *texts)))
     sql = f"SELECT {items}, E.category_id, E.stack_id FROM {base} T LEFT JOIN rocpd_event E ON E.id = T.event_id"
-    return read_all(reader, Select(sql, (*names, *_OF_EVENT), texts=tuple(texts), base=base))
+    return read_all(reader, Select(sql, (*names, *_OF_EVENT), texts=tuple(texts), base=base), damaged)
 
 
 def select(columns: Columns, which: Flags | Ints) -> Columns:

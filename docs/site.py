@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CONTENT = ("*.md", "LICENSE", "docs/**/*.md", "docs/images/*", "schema/**/*.*", "benchmarks/*.md")
 """Pages, and the files that they show or link."""
 
+_CODE_IN_TABLE = re.compile(r"(?<=[ |])`[^`\n]*\\\|[^`\n]*`(?=[^\n]*\|$)", re.M)
 _ALL_PAGES = re.compile(r"^( *- )(\S+/\*\.md)$", re.M)
 _FOREIGN = re.compile(r'<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)="?(?:https?:)?//[^>]*>')
 
@@ -40,11 +41,17 @@ def configuration() -> str:
 
 
 def assemble(folder: Path) -> Path:
-    """Put the configuration and a copy of all content into `folder`; return the path of the configuration."""
+    """Put the configuration and a copy of all content into `folder`; return the path of the configuration.
+
+    In code in a table, code hosts want `|` as `\\|` and mkdocs as it is.
+    """
     for path in content():
         copy = folder / "content" / path
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / path, copy)
+        if path.suffix == ".md":
+            text = copy.read_text(encoding="utf-8")
+            copy.write_text(_CODE_IN_TABLE.sub(lambda code: code[0].replace("\\|", "|"), text), encoding="utf-8")
     config = folder / "mkdocs.yml"
     config.write_text(configuration(), encoding="utf-8")
     return config

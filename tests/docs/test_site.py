@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.site import ROOT, configuration, content, foreign
+from docs.site import ROOT, assemble, configuration, content, foreign
 from rocpd.version import __version__
 
 PAGES = [path for path in content() if path.suffix == ".md"]
@@ -54,8 +54,17 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
 
 
 def test_the_navigation_has_each_page_once() -> None:
-    named = re.findall(r"^ *- (\S+\.md)$", configuration(), re.M)
+    named = re.findall(r"^ *- (?:Start: )?(\S+\.md)$", configuration(), re.M)
     assert sorted(named) == sorted(str(page) for page in PAGES)
+
+
+def test_copies_are_the_pages_but_for_escaped_bars_of_code_in_tables(tmp_path: Path) -> None:
+    assemble(tmp_path)
+    changed = {path for path in content() if (tmp_path / "content" / path).read_bytes() != (ROOT / path).read_bytes()}
+    assert Path("README.md") in changed
+    for path in changed:
+        copy = (tmp_path / "content" / path).read_text(encoding="utf-8")
+        assert copy == (ROOT / path).read_text(encoding="utf-8").replace("\\|", "|"), path
 
 
 def test_what_a_page_would_load_from_elsewhere_is_found(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = (
-    "tests/real",
+    "tests/real/test_rocprofiler_systems.py",
     "tests/federate/test_identify.py::test_real_rpd_files_are_refused",
     "tests/schema/test_hardware_views.py::test_agents_of_the_real_files",
 )
@@ -24,5 +24,5 @@ def test_skips_are_one_line(tmp_path: Path) -> None:
     (line,) = re.findall(r"^SKIPPED .*", done.stdout, re.M)
     (skipped,) = re.findall(r"(\d+) skipped", done.stdout)
     assert line.startswith(f"SKIPPED [{skipped}] ")
-    assert int(skipped) > 10
+    assert int(skipped) > 5
     assert line.endswith("files of real profilers, which are not part of the project, are absent")

@@ -121,3 +121,22 @@ def state_of(folder: Path) -> State:
     """Return name -> SHA-256 of every file below `folder`: equal before and after means nothing was touched."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+BEFORE = pytest.StashKey[State]()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Note what the real files are before any test: workers share them, so their parent looks."""
+    if not hasattr(session.config, "workerinput"):
+        session.config.stash[BEFORE] = state_of(DATA)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail if any test has changed a real file or left something beside one."""
+    before = session.config.stash.get(BEFORE, None)
+    if before is not None:
+        changed = {name for name, _ in before.items() ^ state_of(DATA).items()}
+        if changed:
+            print(f"\nchanged, added or removed by tests in {DATA}: {', '.join(sorted(changed))}")
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -200,16 +200,22 @@ class Archive:
 
 
 def _function(name: str, *arguments: Any) -> Callable[..., int]:
-    """Return OTF2_EvtWriter_<name> as a separate object: the wheel sets other argument types on its own."""
-    function: Any = _otf2.Config.conf.lib[f"OTF2_EvtWriter_{name}"]
-    function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, *arguments]
-    function.restype = ctypes.c_int
-    return function  # type: ignore[no-any-return]
+    """Return OTF2_EvtWriter_<name>, which takes a writer, attributes and a time [ns] first."""
+    return _callable(f"EvtWriter_{name}", ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, *arguments)
 
 
 def _attributes(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
-    """Return OTF2_AttributeList_<name> as a separate object."""
-    function: Any = _otf2.Config.conf.lib[f"OTF2_AttributeList_{name}"]
+    """Return OTF2_AttributeList_<name>."""
+    return _callable(f"AttributeList_{name}", result, *arguments)
+
+
+def _callable(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
+    """Return OTF2_<name> as an object of our own: the wheel sets other argument types on its own.
+
+    Most calls fill a buffer in less time than giving Python's lock away and taking it back takes: it is kept.
+    """
+    library = _otf2.Config.conf.lib
+    function: Any = ctypes.PyDLL(library._name, handle=library._handle)[f"OTF2_{name}"]
     function.argtypes, function.restype = arguments, result
     return function  # type: ignore[no-any-return]
 

@@ -80,7 +80,7 @@ def _wrapped(name: str, text: str) -> str:
     lines, depth, start = [], 0, 0
     for position, char in enumerate(inside):
         depth += (char in "([{") - (char in ")]}")
-        if char == "," and depth == 0:
+        if char == "," and depth == 0 and inside[position + 1 : position + 2] == " ":  # a default may hold others
             lines.append(inside[start:position].strip())
             start = position + 1
     lines.append(inside[start:].strip())

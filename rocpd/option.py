@@ -25,6 +25,9 @@ class Heading(enum.StrEnum):
 
     INPUTS = "Inputs"
     WHAT = "What"
+    LAYOUT = "Layout"
+    TIMING = "Clocks and timing"
+    PLANTED = "Planted facts"
     WINDOW = "Window"
     FILTERS = "Filters"
     OUTPUT = "Output"

@@ -23,18 +23,23 @@ from rocpd.trace.launch import launching_regions
 from rocpd.trace.rccl import GROUP_END, GROUP_START, RcclCall, is_collective, whole_number
 from rocpd.types import NULL, Ints
 
-_NAMES = "SELECT id, string FROM rocpd_string WHERE string GLOB 'nccl*' OR string GLOB 'msccl*'"
-_RCCL_CALLS = """
-SELECT event_id, tid, start, "end", name_id FROM rocpd_region
-WHERE name_id IN (SELECT value FROM json_each(?)) ORDER BY start, id"""
 _ARGS = """
-SELECT event_id, name, value FROM rocpd_arg WHERE event_id IN (SELECT value FROM json_each(?))"""
+SELECT event_id, name, value FROM rocpd_arg
+WHERE name IN ({}) AND EXISTS (SELECT 1 FROM rocpd_string WHERE string GLOB 'nccl*')"""
+_RCCL_CALLS = """
+SELECT R.event_id, R.tid, R.start, R."end", S.string FROM rocpd_region R
+LEFT JOIN rocpd_string S ON S.id = R.name_id
+WHERE S.string GLOB 'nccl*' OR R.event_id IN (SELECT value FROM json_each(?))
+ORDER BY R.start, R.id"""
 _STACKS = """
 SELECT K.id, E.stack_id FROM rocpd_kernel_dispatch K JOIN rocpd_event E ON E.id = K.event_id
 WHERE E.stack_id > 0 AND K.id IN (SELECT value FROM json_each(?))"""
 _CALLS = """
 SELECT E.stack_id, R.start, R."end", R.tid FROM rocpd_region R JOIN rocpd_event E ON E.id = R.event_id
 WHERE E.stack_id IN (SELECT value FROM json_each(?)) ORDER BY R.id"""
+
+COMMUNICATOR_ARGUMENTS = ("comm", "newcomm", "nranks")
+"""The arguments that say which communicator a call makes or works for."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +59,11 @@ class RcclLaunches:
 
 @dataclass
 class _Thread:
-    """The RCCL calls of one thread in order: start and end [ns], the last one before that ends later, what they do."""
+    """The RCCL calls of one thread in order: start and end [ns], the latest end so far, and what they carry out."""
 
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
-    outer: list[int] = field(default_factory=list)
+    latest: list[int] = field(default_factory=list)
     calls: list[tuple[RcclCall, ...]] = field(default_factory=list)
     depth: int = 0  # groups around the next call
     group: list[RcclCall] = field(default_factory=list)
@@ -75,45 +80,38 @@ class _Thread:
             calls = tuple(self.group)
         else:
             self.group.append(call)
-        outer = len(self.starts) - 1
-        while outer >= 0 and self.ends[outer] <= end:
-            outer = self.outer[outer]
         self.starts.append(start)
         self.ends.append(end)
-        self.outer.append(outer)
+        self.latest.append(max(end, self.latest[-1] if self.latest else end))
         self.calls.append(calls)
 
     def at(self, time: int) -> Iterator[tuple[RcclCall, ...]]:
         """Yield what the calls that are running at a time [ns] carry out, the innermost first."""
         call = bisect_right(self.starts, time) - 1
-        while call >= 0:
+        while call >= 0 and self.latest[call] >= time:
             if self.ends[call] >= time:
                 yield self.calls[call]
-            call = self.outer[call]
+            call -= 1
 
 
-def launches(reader: RankReader, kernels: Ints, *, unnamed: bool = False) -> RcclLaunches:
+def launches(
+    reader: RankReader, kernels: Ints, arguments: Sequence[str] = COMMUNICATOR_ARGUMENTS, *, unnamed: bool = False
+) -> RcclLaunches:
     """Return what the RCCL calls of a rank say of dispatches.
 
     Args:
         reader: reads all rows of the rank.
         kernels: ids of the dispatches.
-        unnamed: also find the calls of a rank where none names its communicator; else nothing is said there.
+        arguments: names of the arguments that are read.
+        unnamed: also look for the calls where no call names its communicator.
     """
-    names = {number: as_text(name) or "" for number, name in reader.rows(_NAMES) if isinstance(number, int)}
-    regions = reader.rows(_RCCL_CALLS, (json.dumps(list(names)),)) if len(kernels) and names else []
-    if not regions:
-        return RcclLaunches()
     of_calls: dict[int, dict[str, str]] = {}
-    events = json.dumps([event for event, *_ in regions if isinstance(event, int)])
-    for event, name, value in reader.rows(_ARGS, (events,)):
-        of_calls.setdefault(event, {})[as_text(name) or ""] = as_text(value) or ""
-    if not unnamed and not any(of_call.get("comm") for of_call in of_calls.values()):
+    for event, name, value in reader.rows(_ARGS.format(", ".join(f"'{name}'" for name in arguments))):
+        of_calls.setdefault(event, {})[name] = as_text(value) or ""
+    named = [event for event, of_call in of_calls.items() if of_call.get("comm")]
+    if not len(kernels) or not (named or unnamed):
         return RcclLaunches()
-    threads: dict[int | None, _Thread] = {}
-    for event, tid, start, end, name in regions:
-        if isinstance(start, int) and isinstance(end, int):
-            threads.setdefault(tid, _Thread()).add(start, end, RcclCall(names[name], of_calls.get(event, {})))
+    threads = _threads(reader, named, of_calls)
     communicators, calls = {}, {}
     for kernel, (_, time, _, tid) in _launching_calls(reader, kernels):
         running = list(threads[tid].at(time)) if tid in threads else []
@@ -132,14 +130,24 @@ def _carried_out(running: Sequence[tuple[RcclCall, ...]]) -> tuple[RcclCall, ...
 
 def _launching_calls(reader: RankReader, kernels: Ints) -> Iterator[tuple[int, tuple[int, int, int, int | None]]]:
     """Yield dispatches with stack id, start, end [ns] and thread of the region that launched them."""
-    rows = reader.rows(_STACKS, (json.dumps(kernels.tolist()),))
-    stacks = {kernel: stack for kernel, stack in rows if isinstance(stack, int)}
+    stacks: dict[int, int] = dict(reader.rows(_STACKS, (json.dumps(kernels.tolist()),)))
     calls = reader.rows(_CALLS, (json.dumps(sorted(set(stacks.values()))),))
     stack, start, end = (np.array([number(row[column]) for row in calls], np.int64) for column in range(3))
     launcher = launching_regions(stack, start, end, np.array(list(stacks.values()), np.int64))
     for kernel, call in zip(stacks, launcher.tolist(), strict=True):
         if call >= 0:
             yield kernel, calls[call]
+
+
+def _threads(
+    reader: RankReader, named: Sequence[int], of_calls: Mapping[int, Mapping[str, str]]
+) -> dict[int | None, _Thread]:
+    threads: dict[int | None, _Thread] = {}
+    for event, tid, start, end, name in reader.rows(_RCCL_CALLS, (json.dumps(named),)):
+        if isinstance(start, int) and isinstance(end, int):
+            call = RcclCall(as_text(name) or "", of_calls.get(event, {}))
+            threads.setdefault(tid, _Thread()).add(start, end, call)
+    return threads
 
 
 def _sizes(calls: Iterable[Mapping[str, str]]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""A deterministic data-parallel job, written as rocprofv3 writes one: for the demo, tests and benchmarks.
+"""A deterministic training job, written as rocprofv3 writes one: for the demo, tests and benchmarks.
 
 What makes jobs is imported when first used: the command line needs the options alone.
 """
@@ -7,18 +7,52 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocpd.simulator.options import PROFILES, JobOptions
+from rocpd.simulator.options import PROFILES, JobOptions, Rccl
 
 if TYPE_CHECKING:
+    from rocpd.simulator.clocks import NodeClock
+    from rocpd.simulator.facts import PlantedFact
     from rocpd.simulator.job import simulate
-    from rocpd.simulator.job_plan import JobPlan, NodeClock, RankPlan, plan
+    from rocpd.simulator.job_plan import JobPlan, RankPlan, plan
+    from rocpd.simulator.layout import GroupKind, RankGroup
+    from rocpd.simulator.plants import Plant
+    from rocpd.simulator.truth import TrueCollective, TrueTransfer
 
-__all__ = ["PROFILES", "JobOptions", "JobPlan", "NodeClock", "RankPlan", "plan", "simulate"]
+__all__ = [
+    "PROFILES",
+    "GroupKind",
+    "JobOptions",
+    "JobPlan",
+    "NodeClock",
+    "Plant",
+    "PlantedFact",
+    "RankGroup",
+    "RankPlan",
+    "Rccl",
+    "TrueCollective",
+    "TrueTransfer",
+    "plan",
+    "simulate",
+]
+
+_HOMES = {
+    "GroupKind": "layout",
+    "JobPlan": "job_plan",
+    "NodeClock": "clocks",
+    "Plant": "plants",
+    "PlantedFact": "facts",
+    "RankGroup": "layout",
+    "RankPlan": "job_plan",
+    "TrueCollective": "truth",
+    "TrueTransfer": "truth",
+    "plan": "job_plan",
+    "simulate": "job",
+}
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module 'rocpd.simulator' has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(f"rocpd.simulator.{'job' if name == 'simulate' else 'job_plan'}"), name)
+    return getattr(importlib.import_module(f"rocpd.simulator.{_HOMES[name]}"), name)

@@ -26,9 +26,11 @@ from rocpd.schema.trace.events import (
 from rocpd.schema.trace.writer import TraceWriter
 from rocpd.simulator import samples
 from rocpd.simulator.identity import Identity, queue_of
-from rocpd.simulator.kernels import KERNEL_IDS, KERNELS
+from rocpd.simulator.kernels import KERNEL_IDS
+from rocpd.simulator.lanes import LaneTimes, time_columns
 from rocpd.simulator.script import COPY, address
-from rocpd.simulator.template import Allocation, Copy, Dispatch, Sample, Template, Time
+from rocpd.simulator.template import Allocation, Copy, Dispatch, LaneRun, Moment, Sample, Template, Time
+from rocpd.types import Ints
 
 _COPY_NAMES = {
     "HD": "MEMORY_COPY_HOST_TO_DEVICE",
@@ -40,20 +42,34 @@ _NO_CALL = -1  # index of the launching or enclosing region where there is none
 
 
 class Points:
-    """Times as three arrays, one element per row."""
+    """Starts or ends of rows: those of calls follow anchors, those of device work are those of a piece of a lane."""
 
-    def __init__(self, times: Sequence[Time]) -> None:
-        self.anchor, self.fixed, self.scaled = np.array(times, dtype=np.int64).reshape(-1, 3).T
+    def __init__(self, moments: Sequence[Moment], first: Sequence[int]) -> None:
+        """Take the moments of all rows; `first` is the number of the first piece of each lane among all."""
+        self._anchor, self._fixed = time_columns([m if isinstance(m, Time) else Time(0) for m in moments])
+        runs = [(row, first[m.lane] + m.position) for row, m in enumerate(moments) if isinstance(m, LaneRun)]
+        self._rows, self._pieces = np.array(runs, dtype=np.int64).reshape(-1, 2).T
+
+    def resolve(self, anchors: Ints, pieces: Ints) -> Ints:
+        """Return true times [ns]: a row for each row of `anchors` and of `pieces`, which has those of all lanes."""
+        times: Ints = anchors[:, self._anchor] + self._fixed
+        times[:, self._rows] = pieces[:, self._pieces]
+        return times
 
 
 class TemplateColumns:
     """The columns of one template for one rank's file.
 
+    `words` are what stands for braces in arguments, `work` is how much more the rank has to do than others.
+
     `kinds` holds the rows of each table without times; `events` their events, in row order, with the indices of
     regions in place of stack ids; `parts` the rows of each kind among all.
     """
 
-    def __init__(self, template: Template, trace: TraceWriter, ids: Identity, words: dict[str, str]) -> None:
+    def __init__(
+        self, template: Template, trace: TraceWriter, ids: Identity, words: dict[str, str], work: float = 1.0
+    ) -> None:
+        template = _with_work(template, work)
         kinds = _kinds(template, ids)
         counts = [len(rows) for rows in template.kinds]
         ends = np.cumsum(counts).tolist()
@@ -65,7 +81,10 @@ class TemplateColumns:
         self.kinds = [_numbered(kind, trace) for kind in kinds]
         self.changing = [i for i, text in enumerate(values_of(self.events.message, 0)) if text and "{step}" in text]
         rows = [row for kind in template.kinds for row in kind]
-        self.start, self.end = Points([row.start for row in rows]), Points([row.end for row in rows])
+        self.lanes = [LaneTimes(lane) for lane in template.lanes]
+        first = np.cumsum([0, *(len(lane.lengths) for lane in template.lanes)]).tolist()
+        self.start, self.end = (Points([getattr(row, side) for row in rows], first) for side in ("start", "end"))
+        self.leaks = [(n, row.size) for n, row in enumerate(template.allocations) if row.leaks]
         self.jitter = np.array([row.jitter for row in rows])
         self._set_values(rows)
         self._set_arguments(template, words)
@@ -75,7 +94,9 @@ class TemplateColumns:
         counters = [samples.COUNTERS[n] for _, n in cells]
         self.value_rows = np.array([row for row, _ in cells], dtype=np.int64)
         self.value_pmc = [n + 1 for _, n in cells]
-        self.value_typical = np.array([c.typical for c in counters])
+        self.value_typical = np.array([_typical(rows[i], c) for (i, _), c in zip(cells, counters, strict=True)])
+        self.value_per_ns = np.array([c.per_ns for c in counters])
+        self.value_follows = np.array([c.follows_clock for c in counters], dtype=bool)
         self.value_spread = np.array([c.spread for c in counters])
         self.value_whole = np.array([c.whole for c in counters], dtype=bool)
 
@@ -84,6 +105,22 @@ class TemplateColumns:
         self.arg_rows = np.array([row for row, _, _ in cells], dtype=np.int64)
         rows = [{"position": n, **arg._asdict(), "value": words.get(arg.value, arg.value)} for _, n, arg in cells]
         self.args = _columns(rows)
+
+
+def _with_work(template: Template, work: float) -> Template:
+    """Return the template with larger kernels, but for communication."""
+    if work == 1.0:
+        return template
+    dispatches = [
+        d if d.kernel.key == "nccl" else replace(d, kernel=d.kernel.larger(work)) for d in template.dispatches
+    ]
+    return replace(template, dispatches=dispatches)
+
+
+def _typical(row: object, counter: samples.Counter) -> float:
+    if counter.of_kernel is not None and isinstance(row, Dispatch):
+        return counter.of_kernel(row.kernel)
+    return counter.typical
 
 
 def _counters_of(row: object) -> range:
@@ -159,8 +196,8 @@ def _numbered(rows: Any, trace: TraceWriter) -> Any:
 
 
 def _dispatch(d: Dispatch, ids: Identity) -> dict[str, Any]:
-    kernel = KERNELS[KERNEL_IDS[d.kernel] - 1]
-    row: dict[str, Any] = {"agent_id": ids.gpu, "kernel_id": KERNEL_IDS[d.kernel]}
+    kernel = d.kernel
+    row: dict[str, Any] = {"agent_id": ids.gpu, "kernel_id": KERNEL_IDS[kernel.key]}
     row |= {"queue_id": queue_of(d.stream), "stream_id": d.stream, "region_name": d.marker}
     row |= {"private_segment_size": kernel.scratch, "group_segment_size": kernel.lds}
     row |= {f"workgroup_size_{axis}": size for axis, size in zip("xyz", kernel.block, strict=True)}

@@ -12,6 +12,19 @@ from typing import Any
 
 CPUS, GPUS = 2, 8
 
+MEMORY_BYTES = 206_158_430_208
+"""Memory of a GPU, as `data/machine.json` has it."""
+
+CLOCK_GHZ = 2.1
+DIES = 8
+"""Cycles per ns at full speed, and the dies that each count them."""
+
+PEAK_FLOPS_PER_NS: dict[str, float] = {"MFMA_BF16": 1_307_400.0, "F32": 163_400.0, "F64": 81_700.0}
+"""What a GPU can do at most, by unit."""
+
+PEAK_BYTES_PER_NS = 5300.0
+"""What its memory can give and take at most."""
+
 
 def agent_handle(index: int) -> int:
     """Return the runtime's handle of an agent."""

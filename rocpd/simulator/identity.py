@@ -20,11 +20,13 @@ from rocpd.schema.trace.infos import (
 )
 from rocpd.schema.trace.writer import Sink, TraceWriter
 from rocpd.simulator import hardware, samples
-from rocpd.simulator.job_plan import JobPlan, NodeClock, RankPlan
-from rocpd.simulator.profiles import PROFILE_TABLE
+from rocpd.simulator.clocks import NodeClock
+from rocpd.simulator.job_plan import JobPlan, RankPlan
+from rocpd.simulator.profiles import profile_of
+from rocpd.simulator.workload import streams_of
 
-_STREAMS = 5
-_QUEUES = (16, 17, 18)
+_QUEUES = (16, 17, 18, 19, 20, 21)
+_QUEUE_OF_STREAM = {0: 0, 1: 0, 2: 1, 3: 2, 5: 3, 6: 4, 7: 5}  # copies run beside all queues
 _THREADS = ("main", "worker", "loader")
 _EXIT_ROOM = 90_000_000  # from the end of the last step to the end of the process [ns]
 
@@ -40,7 +42,7 @@ class Identity:
 
 def queue_of(stream: int) -> int:
     """Return the handle of the HSA queue that serves a stream; copies run beside all queues, on the default one."""
-    return (_QUEUES[0], _QUEUES[0], _QUEUES[1], _QUEUES[2], 0)[stream]
+    return _QUEUES[_QUEUE_OF_STREAM[stream]] if stream in _QUEUE_OF_STREAM else 0
 
 
 def identity_of(rank: RankPlan) -> Identity:
@@ -57,15 +59,21 @@ def open_trace(sink: Sink, job: JobPlan, rank: RankPlan) -> TraceWriter:
     for index in range(hardware.CPUS + hardware.GPUS):
         trace.register(_agent(index))
     trace.register(QueueInfo(0))
-    for number, queue in enumerate(_QUEUES):
-        trace.register(QueueInfo(queue, name=f"Queue {number}"))
-    for stream in range(_STREAMS):
+    streams = streams_of(job.layout)
+    for queue in sorted({queue_of(stream) for stream in streams} - {0}):
+        trace.register(QueueInfo(queue, name=f"Queue {_QUEUES.index(queue)}"))
+    for stream in streams:
         trace.register(StreamInfo(stream))
     for code, counter in enumerate(samples.COUNTERS, 1):
         trace.register(replace(counter.info, agent_id=ids.gpu, event_code=code))
     for index, name in enumerate(samples.TRACKS):
         trace.register(TrackInfo(name=name, tid=ids.tids[0] if index == samples.MARK else None))
     return trace
+
+
+def end_of(job: JobPlan, rank: RankPlan) -> int:
+    """Return when a rank is done in true time [ns]; one without GPU work is when all others are."""
+    return int(job.timing.end.max() if rank.idle else job.timing.end[rank.number])
 
 
 def _node(node: NodeClock) -> NodeInfo:
@@ -83,8 +91,8 @@ def _node(node: NodeClock) -> NodeInfo:
 
 def _process(job: JobPlan, rank: RankPlan) -> ProcessInfo:
     node = job.nodes[rank.node]
-    start, end = node.local(np.array([rank.start_ns, job.timing.end[rank.number] + _EXIT_ROOM])).tolist()
-    facts = {"hostname": node.hostname, "ranks": job.options.ranks, "rank": rank.number, "pid": rank.pid}
+    start, end = node.local(np.array([rank.start_ns, end_of(job, rank) + _EXIT_ROOM])).tolist()
+    facts = {"hostname": node.hostname, "ranks": len(job.ranks), "rank": rank.number, "pid": rank.pid}
     facts |= {"local_rank": rank.local_rank, "local_size": rank.local_size}
     return ProcessInfo(
         rank.pid,
@@ -93,7 +101,7 @@ def _process(job: JobPlan, rank: RankPlan) -> ProcessInfo:
         fini=end,
         start=start,
         end=end,
-        command=PROFILE_TABLE[job.options.profile].command,
+        command=profile_of(job.options.profile).command,
         environment=hardware.filled_in("environment", facts),
         extdata=hardware.filled_in("configuration", facts),
     )

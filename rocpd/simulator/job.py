@@ -25,23 +25,24 @@ def simulate(options: JobOptions, progress: Callable[[int, int], None] | None = 
         progress: called with ranks done and ranks in all, after each rank.
 
     Returns:
-        the files, by rank.
+        the files, by rank; a planted fact may have lost one.
 
     Raises:
         UsageError: the options make no sense.
         OutputError: a file exists (without `force`), belongs to another job, or cannot be written.
     """
     job = plan(options)
-    width = len(str(options.ranks - 1))
-    paths = tuple(options.out / f"rank{rank:0{width}d}.db" for rank in range(options.ranks))
+    width = len(str(len(job.ranks) - 1))
+    files = {options.out / f"rank{rank.number:0{width}d}.db": rank for rank in job.ranks if not rank.lost}
+    paths = tuple(files)
     _check_folder(options, paths)
-    for done, (path, rank) in enumerate(zip(paths, job.ranks, strict=True), 1):
+    for done, (path, rank) in enumerate(files.items(), 1):
         with as_output_error(path):
             disk.clear_beside(path)
             write_rank(path, job, rank)
             disk.leave_as(path, rank)
         if progress is not None:
-            progress(done, options.ranks)
+            progress(done, len(paths))
     return paths
 
 

@@ -1,59 +1,50 @@
-"""Owns everything about a job that is decided before a row is written: who runs where, whose clock says what,
-who straggles, and when each rank starts each segment in true time.
+"""Owns everything about a job that is decided before a row is written: who runs where, whose clock says what, what is
+planted, and when each rank does everything in true time.
 
 This is the answer key: alignment and straggler analyses are judged against it. Never touches the disk.
 """
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from rocpd.schema.versions import VERSIONS
-from rocpd.simulator import layout
+from rocpd.simulator import timing, truth, workload
+from rocpd.simulator.clocks import NodeClock, make_clock
+from rocpd.simulator.conditions import Conditions, conditions
+from rocpd.simulator.facts import PlantedFact, Setting, planted
+from rocpd.simulator.layout import Layout, RankGroup
 from rocpd.simulator.options import JobOptions, check
-from rocpd.simulator.template import Template
-from rocpd.types import Floats, Ints
+from rocpd.simulator.plants import Plant, Planting, parse
+from rocpd.simulator.program import RoundProgram
+from rocpd.simulator.recording import Recording
+from rocpd.simulator.timing import Timing
+from rocpd.simulator.truth import TrueCollective, TrueTransfer
+from rocpd.simulator.workload import SPECIAL_EVERY, Role
+from rocpd.types import Ints
 
-STRAGGLER_FACTOR = 1.35
-SLOW_FACTOR = 1.9
 DISK_STATES: tuple[str, ...] = ("plain", "wal_header", "leftover_wal", "hot_journal")
 """How a file lies on disk; all but `plain` occur only with faults.
 
 `wal_header`: in WAL mode, closed well. `leftover_wal`, `hot_journal`: what a killed writer leaves.
 """
 
-_STEP_GAP = 5000  # between segments and steps [ns]
-_SETUP_ROOM = 40_000_000  # from true time 0 to the first step [ns]
-_NOISE = 0.04  # largest relative slowdown that any segment suffers by chance
-_BYTES_PER_NS = 320.0  # of an all-reduce
-
-
-@dataclass(frozen=True)
-class NodeClock:
-    """One machine and its clock.
-
-    Args:
-        offset_ns: what the clock shows at true time 0 [ns].
-        drift_ppm: how much too fast it runs [parts per million].
-    """
-
-    hostname: str
-    machine_id: str
-    hash: int
-    offset_ns: int
-    drift_ppm: float
-
-    def local(self, true: Ints) -> Ints:
-        """Return what this node's clock shows at true times [ns]."""
-        drifted: Ints = np.floor(true * (self.drift_ppm * 1e-6)).astype(np.int64)
-        return true + drifted + self.offset_ns
+_PROCESS_ROOM = 4_000_000  # from the start of a process to its first call [ns]
 
 
 @dataclass(frozen=True)
 class RankPlan:
-    """Where a rank runs and how its file is written."""
+    """Where a rank runs and how its file is written.
+
+    Args:
+        start_ns: true time at which the process starts.
+        empty: whether its file has no events.
+        idle: whether it has no GPU work, and is in no group.
+        lost: whether its file is missing.
+    """
 
     number: int
     node: int
@@ -65,46 +56,89 @@ class RankPlan:
     version: str
     disk_state: str
     empty: bool
-
-
-@dataclass(frozen=True)
-class Timing:
-    """True times [ns]: `anchors[step, rank]` as `template.Time` numbers them, `stretch[step, rank, segment]`."""
-
-    anchors: Ints
-    stretch: Floats
-    end: Ints
+    idle: bool = False
+    lost: bool = False
 
 
 @dataclass(frozen=True)
 class JobPlan:
-    """The planted facts of a job.
+    """The truth about a job.
 
     Args:
+        layout: which ranks belong together.
         steps: number of steps.
-        straggler_rank: rank whose GPU is slow throughout; None for a job of one rank.
-        straggler_factor: how much longer its kernels take.
-        slow_step: step in which all ranks are slow; None for a job of one step.
-        slow_factor: how much longer kernels take in it.
+        facts: what is planted, and whom it strikes.
         nodes: clocks, by node number.
-        ranks: their plans, by rank.
+        ranks: their plans, by rank; those without GPU work come last.
+        conditions: how fast everything is.
+        timing: when everything happens in true time.
     """
 
     options: JobOptions
+    layout: Layout
     steps: int
-    straggler_rank: int | None
-    straggler_factor: float
-    slow_step: int | None
-    slow_factor: float
+    facts: tuple[PlantedFact, ...]
     nodes: tuple[NodeClock, ...]
     ranks: tuple[RankPlan, ...]
+    conditions: Conditions = field(repr=False, compare=False)
     timing: Timing = field(repr=False, compare=False)
 
+    @property
+    def groups(self) -> tuple[RankGroup, ...]:
+        """Groups of two ranks or more, which have a communicator each."""
+        return self.layout.groups()
+
+    @property
+    def planting(self) -> Planting:
+        """What was asked to be planted."""
+        return parse(self.options.plant)
+
+    def fact(self, plant: Plant) -> PlantedFact | None:
+        """Return a planted fact, None when it isn't planted."""
+        return next((fact for fact in self.facts if fact.plant is plant), None)
+
+    @property
+    def straggler_rank(self) -> int | None:
+        """Rank whose GPU is slow throughout, None: none."""
+        fact = self.fact(Plant.STRAGGLER)
+        return fact.rank if fact else None
+
+    @property
+    def straggler_factor(self) -> float:
+        """How much longer its kernels take."""
+        fact = self.fact(Plant.STRAGGLER)
+        return 1.0 + fact.size / 100 if fact else 1.0
+
+    @property
+    def slow_step(self) -> int | None:
+        """Step in which all ranks are slow, None: none."""
+        fact = self.fact(Plant.SLOW_STEP)
+        return fact.steps[0] if fact else None
+
+    @property
+    def slow_factor(self) -> float:
+        """How much longer kernels take in it."""
+        fact = self.fact(Plant.SLOW_STEP)
+        return 1.0 + fact.size / 100 if fact else 1.0
+
+    def collectives(self) -> tuple[TrueCollective, ...]:
+        """Return all collectives of two ranks or more, in the order in which they are made."""
+        return tuple(truth.collectives(self._programs(), self.timing.anchors, self.options.jitter * 1000))
+
     def collective_ends(self) -> Ints:
-        """Return the true end times [ns] of all all-reduces, in order; every rank ends them together."""
-        reduced = [3 * k + 2 for k, size in enumerate(layout.step(self.options.profile, False).reduce) if size]
-        ends: Ints = self.timing.anchors[:, 0, reduced].ravel()
-        return ends
+        """Return the latest end of each collective in true time [ns]."""
+        return truth.ends_of(self.collectives())
+
+    def transfers(self) -> tuple[TrueTransfer, ...]:
+        """Return what the stages of a pipeline sent to each other."""
+        return tuple(truth.transfers(self._programs(), self.timing.anchors))
+
+    def role(self, rank: int) -> Role:
+        """Return what the calls of a rank that computes depend on."""
+        return Role(self.options.profile, self.layout, self.layout.stage(rank), self.planting)
+
+    def _programs(self) -> list[RoundProgram]:
+        return _programs(self.options.profile, self.layout, self.planting, self.steps)
 
 
 def plan(options: JobOptions) -> JobPlan:
@@ -114,63 +148,86 @@ def plan(options: JobOptions) -> JobPlan:
         UsageError: the options make no sense.
     """
     check(options)
+    planting = parse(options.plant)
+    layout = Layout(options.ranks // (options.tp * options.pp), options.tp, options.pp)
     random = np.random.default_rng([options.seed, 0])
-    steps = _steps(options)
-    nodes = tuple(_node(random, n) for n in range(options.nodes))
+    steps = _steps(options, Role(options.profile, layout, 0, planting))
+    nodes = tuple(make_clock(random, n, options.drift) for n in range(options.nodes))
     straggler = int(random.random() * options.ranks)
     slow = 1 + int(random.random() * (steps - 1))
-    straggler_rank = straggler if options.ranks > 1 else None
-    slow_step = slow if steps > 1 else None
     base_pid = 4000 + int(random.random() * 20000)
-    ranks = tuple(_rank_plan(options, nodes, rank, base_pid) for rank in range(options.ranks))
-    stretch = 1.0 + _NOISE * random.random((steps, options.ranks, len(layout.step(options.profile, False).nominal)))
-    if straggler_rank is not None:
-        stretch[:, straggler_rank] *= STRAGGLER_FACTOR
-    if slow_step is not None:
-        stretch[slow_step] *= SLOW_FACTOR
-    timing = _timing(options, ranks, stretch)
-    facts = (straggler_rank, STRAGGLER_FACTOR, slow_step, SLOW_FACTOR)
-    return JobPlan(options, steps, *facts, nodes, ranks, timing)
+    facts = planted(planting, Setting(options.ranks, options.nodes, steps, straggler, slow), options.seed)
+    lost = [fact.rank for fact in facts if fact.plant is Plant.LOST_RANK]
+    places = _places(options)
+    ranks = tuple(_rank_plan(options, nodes, places, rank, base_pid, rank in lost) for rank in range(len(places)))
+    condition = conditions(facts, options.ranks, steps, options.noise, options.seed)
+    begin: Ints = np.array([rank.start_ns + _PROCESS_ROOM for rank in ranks if not rank.idle], dtype=np.int64)
+    programs = _programs(options.profile, layout, planting, steps)
+    times = timing.run(programs, condition, begin, timing.Exchanging(options.jitter, options.seed))
+    nodes = tuple(_with_steps(node, clock, facts, times) for node, clock in enumerate(nodes))
+    return JobPlan(options, layout, steps, facts, nodes, ranks, condition, times)
 
 
-def _steps(options: JobOptions) -> int:
+def _steps(options: JobOptions, role: Role) -> int:
     if options.events_per_rank is None:
         return options.steps
-    special, plain = (layout.step(options.profile, kind).events for kind in (True, False))
-    around = layout.setup(options.profile).events + layout.teardown(options.profile).events
-    mean = plain + (special - plain) / layout.SPECIAL_EVERY
+    recorder = Recording(options.rccl, role.planting)
+    special, plain = (recorder.recorded(workload.step(role, kind)).events for kind in (True, False))
+    around = sum(recorder.recorded(part(role)).events for part in (workload.setup, workload.teardown))
+    mean = plain + (special - plain) / SPECIAL_EVERY
     return max(1, round((options.events_per_rank - around) / mean))
 
 
-def _node(random: np.random.Generator, node: int) -> NodeClock:
-    words = [int(w * 2**32) for w in random.random(4)]
-    # Unrelated clocks: up to three days of uptime apart, 20 ppm is what an undisciplined quartz does.
-    offset = 1_000_000_000_000_000 + int(random.random() * 2.6e14)
-    drift = round((random.random() - 0.5) * 40, 3)
-    machine = "".join(f"{w:08x}" for w in words)
-    return NodeClock(f"gpu-node-{node:02d}", machine, words[0] << 31 ^ words[1], offset, drift)
+def _programs(profile: str, layout: Layout, planting: Planting, steps: int) -> list[RoundProgram]:
+    """Return the program of each round."""
+    roles = tuple(Role(profile, layout, stage, planting) for stage in range(layout.pp))
+    special, plain = (_step_program(roles, kind) for kind in (True, False))
+    middle = [plain if step % SPECIAL_EVERY else special for step in range(steps)]
+    first, last = (RoundProgram([part(role) for role in roles], layout) for part in (workload.setup, workload.teardown))
+    return [first, *middle, last]
 
 
-def _rank_plan(options: JobOptions, nodes: tuple[NodeClock, ...], rank: int, base_pid: int) -> RankPlan:
-    on_node = [r * options.nodes // options.ranks for r in range(options.ranks)]
-    node = on_node[rank]
-    local_rank = rank - on_node.index(node)
+@functools.lru_cache(16)
+def _step_program(roles: tuple[Role, ...], special: bool) -> RoundProgram:
+    return RoundProgram([workload.step(role, special) for role in roles], roles[0].layout)
+
+
+def _with_steps(node: int, clock: NodeClock, facts: tuple[PlantedFact, ...], times: Timing) -> NodeClock:
+    """Return the clock of a node with the jump that is planted, at the start of its step."""
+    for fact in facts:
+        if fact.plant is Plant.CLOCK_STEP and fact.node == node:
+            return clock.stepping(int(fact.size * 1000), int(times.anchors[fact.steps[0] + 1, :, 0].min()))
+    return clock
+
+
+def _places(options: JobOptions) -> list[int]:
+    """Return the node of each rank: those that compute in blocks, then those that don't in turn."""
+    computing = [rank * options.nodes // options.ranks for rank in range(options.ranks)]
+    return computing + [n % options.nodes for n in range(options.idle_ranks)]
+
+
+def _rank_plan(
+    options: JobOptions, nodes: tuple[NodeClock, ...], places: list[int], rank: int, base_pid: int, lost: bool
+) -> RankPlan:
+    node = places[rank]
+    local_rank = places[:rank].count(node)
     random = np.random.default_rng([options.seed, 1, rank])
-    start = int(random.random() * 3_000_000)
-    clock = nodes[node]
+    start = int(random.random() * options.start_spread * 1e9)
     turn = rank + options.seed
     return RankPlan(
         number=rank,
         node=node,
         local_rank=local_rank,
-        local_size=on_node.count(node),
+        local_size=places.count(node),
         # The same on every node, as in containers: a pid is no identity.
         pid=base_pid + 7 * local_rank,
-        guid=_guid(random, int(clock.local(np.array([start]))[0])),
+        guid=_guid(random, int(nodes[node].local(np.array([start]))[0])),
         start_ns=start,
         version=VERSIONS[turn % len(VERSIONS)] if options.faults else options.version,
         disk_state=DISK_STATES[turn % len(DISK_STATES)] if options.faults else "plain",
         empty=options.faults and rank % 8 == 6,
+        idle=rank >= options.ranks,
+        lost=lost,
     )
 
 
@@ -180,31 +237,3 @@ def _guid(random: np.random.Generator, init_ns: int) -> str:
     low, mid, high = (int(x * 2**16) for x in random.random(3))
     variant = 0x8000 | int(random.random() * 2**14)
     return f"{millis[:8]}-{millis[8:]}-7{millis[9:]}-{variant:04x}-{low:04x}{mid:04x}{high:04x}"
-
-
-def _timing(options: JobOptions, ranks: tuple[RankPlan, ...], stretch: Floats) -> Timing:
-    steps, count, segments = stretch.shape
-    anchors = np.zeros((steps, count, 3 * segments), dtype=np.int64)
-    now: Ints = np.array([rank.start_ns + _SETUP_ROOM for rank in ranks], dtype=np.int64)
-    for step in range(steps):
-        template = layout.step(options.profile, step % layout.SPECIAL_EVERY == 0)
-        now = _run_step(template, anchors[step], stretch[step], now)
-    return Timing(anchors, stretch, now)
-
-
-def _run_step(template: Template, anchors: Ints, stretch: Floats, now: Ints) -> Ints:
-    """Fill the anchors of one step of all ranks; return the start of the next step."""
-    reduced = np.zeros_like(now)
-    for k, nominal in enumerate(template.nominal):
-        anchors[:, 3 * k] = now
-        arrived = now + np.ceil(nominal * stretch[:, k]).astype(np.int64)
-        if template.reduce[k]:
-            # The communication stream is one queue: an all-reduce starts after the previous one.
-            start = np.maximum(arrived, reduced + 1000)
-            reduced = np.full_like(now, int(start.max()) + 18_000 + int(template.reduce[k] / _BYTES_PER_NS))
-            anchors[:, 3 * k + 1] = start
-            anchors[:, 3 * k + 2] = reduced
-        if template.waits[k]:
-            arrived = np.maximum(arrived, reduced)
-        now = arrived + _STEP_GAP
-    return now

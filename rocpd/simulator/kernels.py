@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
+
+from rocpd.simulator.plants import Plant, Planting
+
+SMALL_MICROS = 3.0
+"""How long a kernel takes where work is cut into small ones [us]."""
+
+_JITTER = 0.06
+_HOTTEST = {"llm": "gemm_nt", "gemm": "bmm", "hpc": "smooth"}
+_FEW_GROUPS = 76  # a quarter of the compute units
 
 
 @dataclass(frozen=True)
@@ -23,6 +35,11 @@ class Kernel:
         scratch: static scratch per work-item [bytes].
         registers: scalar, vector and accumulation registers.
         module: loaded as a module by a library, launched without a call configuration.
+        math: unit that does most of its arithmetic, as the counter of `samples` is called: MFMA_BF16, F32 or F64.
+        flops: floating-point operations of a run.
+        reads: bytes that a run reads from the GPU's memory.
+        writes: bytes that it writes.
+        jitter: by what part of `micros`, at most, a run is shorter.
     """
 
     key: str
@@ -35,12 +52,41 @@ class Kernel:
     scratch: int = 0
     registers: tuple[int, int, int] = (32, 16, 0)
     module: bool = False
+    math: str = "F32"
+    flops: float = 0.0
+    reads: float = 0.0
+    writes: float = 0.0
+    jitter: float = _JITTER
 
     @property
     def truncated(self) -> str:
         """Name without return type, namespaces, template arguments and parameters."""
         head = self.display.split("<", 1)[0].split("(", 1)[0]
         return head.split()[-1].split("::")[-1]
+
+    @property
+    def groups(self) -> tuple[int, int, int]:
+        """Work-groups in x, y and z."""
+        x, y, z = (max(1, grid // block) for grid, block in zip(self.grid, self.block, strict=True))
+        return x, y, z
+
+    @property
+    def waves(self) -> int:
+        """Waves of 64 work-items."""
+        x, y, z = self.groups
+        return x * y * z * -(-self.block[0] * self.block[1] * self.block[2] // 64)
+
+    def larger(self, factor: float) -> Kernel:
+        """Return the kernel with so much more work on a larger grid."""
+        groups = max(1, round(self.groups[0] * factor))
+        sizes = {name: getattr(self, name) * factor for name in ("flops", "reads", "writes")}
+        return replace(self, grid=(groups * self.block[0], *self.grid[1:]), **sizes)
+
+    def cut(self) -> Kernel:
+        """Return a small kernel that does what this one does in so short a time."""
+        share = min(1.0, SMALL_MICROS / self.micros)
+        sizes = {name: getattr(self, name) * share for name in ("flops", "reads", "writes")}
+        return replace(self, micros=self.micros * share, **sizes)
 
 
 def _of(facts: dict[str, Any]) -> Kernel:
@@ -55,3 +101,20 @@ KERNELS: tuple[Kernel, ...] = tuple(map(_of, _TABLE["kernel"]))
 """All kernels; a kernel's id in a file is its position here, from 1."""
 
 KERNEL_IDS: dict[str, int] = {kernel.key: i for i, kernel in enumerate(KERNELS, 1)}
+
+
+@functools.cache
+def kernels_of(profile: str, planting: Planting) -> Mapping[str, Kernel]:
+    """Return the kernels by key, in the order of `KERNELS`, as what is planted changes them."""
+    kernels = {kernel.key: kernel for kernel in KERNELS}
+    if Plant.SMALL_KERNELS in planting:
+        kernels = {key: kernel if key == "nccl" else kernel.cut() for key, kernel in kernels.items()}
+    hot = kernels[_HOTTEST[profile]]
+    if Plant.SMALL_GRIDS in planting:
+        hot = replace(hot, grid=(_FEW_GROUPS * hot.block[0], 1, 1))
+    if Plant.LOW_OCCUPANCY in planting:
+        hot = replace(hot, registers=(hot.registers[0], 256, 256), lds=65536, scratch=48)
+    if Plant.UNSTABLE_KERNEL in planting:
+        longer = 1 + planting.size(Plant.UNSTABLE_KERNEL, 0) / 100
+        hot = replace(hot, micros=hot.micros * longer, jitter=1 - 1 / longer)
+    return MappingProxyType(kernels | {hot.key: hot})

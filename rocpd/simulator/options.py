@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 from rocpd.errors import UsageError
-from rocpd.option import Heading, Option
+from rocpd.option import Heading, Option, options_of
 from rocpd.schema.versions import LATEST, VERSIONS
 
 
@@ -23,10 +23,27 @@ class Workload(StrEnum):
     HPC = "hpc"
 
 
+class Rccl(StrEnum):
+    """How much of RCCL's calls is recorded: none, all but the sizes of communicators, everything."""
+
+    NONE = "none"
+    CALLS = "calls"
+    SIZES = "sizes"
+
+
 PROFILES: tuple[str, ...] = tuple(workload.value for workload in Workload)
 """Names of the shapes."""
 
 DEFAULT_STEPS = 10
+DEFAULT_PLANT = "straggler,slow-step"
+MOST_NOISE = 20.0
+"""Largest standard deviation of what a rank computes in a step [%]."""
+
+
+def _plants() -> str:
+    from rocpd.simulator.plants import listing
+
+    return listing()
 
 
 @dataclass(frozen=True)
@@ -44,7 +61,7 @@ class JobOptions:
             hidden_flags=("--output", "--output-file"),
         ),
     ]
-    ranks: Annotated[int, Option("Processes.", least=1)] = 4
+    ranks: Annotated[int, Option("Processes that compute.", least=1)] = 4
     nodes: Annotated[int, Option("Machines they run on.", least=1)] = 1
     steps: Annotated[int, Option("Training steps.", least=1)] = DEFAULT_STEPS
     seed: Annotated[int, Option("Same seed, same rows.")] = 0
@@ -55,6 +72,49 @@ class JobOptions:
     faults: Annotated[bool, Option("Damage the files the way real ones are damaged.")] = False
     force: Annotated[bool, Option("Replace existing files.", heading=Heading.OUTPUT)] = False
     version: str = LATEST
+    tp: Annotated[int, Option("Ranks that share each layer (tensor parallelism).", heading=Heading.LAYOUT, least=1)] = 1
+    pp: Annotated[
+        int,
+        Option("Stages of layers (pipeline parallelism); the rest shares the data.", heading=Heading.LAYOUT, least=1),
+    ] = 1
+    idle_ranks: Annotated[int, Option("Further processes without GPU work.", heading=Heading.LAYOUT, least=0)] = 0
+    rccl: Annotated[
+        str,
+        Option(
+            "Record no calls of RCCL, all but the sizes of communicators, or all.", heading=Heading.LAYOUT, kind=Rccl
+        ),
+    ] = Rccl.SIZES.value
+    start_spread: Annotated[
+        float, Option("Ranks start within so many seconds.", "S", heading=Heading.TIMING, least=0, most=3600)
+    ] = 0.003
+    drift: Annotated[
+        float, Option("Clocks of nodes drift by 1 to so many ppm.", "PPM", heading=Heading.TIMING, least=0, most=1000)
+    ] = 50.0
+    jitter: Annotated[
+        float,
+        Option(
+            "Members of a collective end 5 to so many us apart.", "US", heading=Heading.TIMING, least=0, most=10_000
+        ),
+    ] = 30.0
+    noise: Annotated[
+        float,
+        Option(
+            "Standard deviation of a rank's compute per step.",
+            "PERCENT",
+            heading=Heading.TIMING,
+            least=0,
+            most=MOST_NOISE,
+        ),
+    ] = 1.0
+    plant: Annotated[
+        str,
+        Option(
+            f"Facts to plant, by NAME or NAME=SIZE, or none; {DEFAULT_PLANT} unless said. Names and usual sizes:",
+            "NAMES",
+            heading=Heading.PLANTED,
+            listing=_plants,
+        ),
+    ] = DEFAULT_PLANT
 
 
 def check(options: JobOptions) -> None:
@@ -63,19 +123,43 @@ def check(options: JobOptions) -> None:
     Raises:
         UsageError: naming the option and what it may be.
     """
-    for name in ("ranks", "nodes", "steps", "events_per_rank"):
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise UsageError(f"{name.replace('_', ' ')}: {value} is less than 1", "give 1 or more")
+    for option in options_of(JobOptions):
+        _check_limits(option, getattr(options, option.name))
     if options.nodes > options.ranks:
         raise UsageError(
             f"{options.nodes} nodes for {options.ranks} ranks: a node would be empty", "give at most one node per rank"
         )
     if options.seed < 0:
         raise UsageError(f"seed {options.seed}: is negative", "give 0 or more")
-    if options.profile not in PROFILES:
-        raise UsageError(f"profile {options.profile}: unknown", f"one of {', '.join(PROFILES)}")
+    for name, known in (("profile", PROFILES), ("rccl", tuple(Rccl))):
+        if getattr(options, name) not in known:
+            raise UsageError(f"{name} {getattr(options, name)}: unknown", f"one of {', '.join(known)}")
     if options.version not in VERSIONS:
         raise UsageError(
             f"schema version {options.version}: not one that can be written", f"one of {', '.join(VERSIONS)}"
+        )
+    _check_layout(options)
+
+
+def _check_limits(option: Option, value: object) -> None:
+    if not isinstance(value, (int, float)) or option.least is None:
+        return
+    name = option.name.replace("_", " ")
+    if not value >= option.least:
+        raise UsageError(f"{name}: {value} is less than {option.least:g}", f"give {option.least:g} or more")
+    if option.most is not None and value > option.most:
+        raise UsageError(f"{name}: {value} is more than {option.most:g}", f"give at most {option.most:g}")
+
+
+def _check_layout(options: JobOptions) -> None:
+    shared = options.tp * options.pp
+    if shared > 1 and options.profile != Workload.LLM:
+        raise UsageError(
+            f"tp {options.tp}, pp {options.pp}: {options.profile} is data-parallel only",
+            f"use --profile {Workload.LLM}",
+        )
+    if options.ranks % shared:
+        raise UsageError(
+            f"{options.ranks} ranks: not divisible into tp {options.tp} x pp {options.pp}",
+            f"give a multiple of {shared} ranks",
         )

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
+from typing import TypeAlias
+
+from rocpd.simulator.layout import GroupKind
+from rocpd.simulator.rccl import ExchangeRequest
+from rocpd.simulator.template import ExchangeKind
 
 MIB = 1 << 20
+
+Work: TypeAlias = str | ExchangeRequest
+"""A kernel by its key, with `@2` for the second compute stream, or an exchange with other ranks."""
 
 
 @dataclass(frozen=True)
 class Layer:
-    """Kernels launched one after the other, under a marker of their own unless `text` is empty.
-
-    `work` names kernels by key; a key with `@2` goes to the second compute stream.
-    """
+    """Work launched one after the other, under a marker of its own unless `text` is empty."""
 
     text: str
-    work: tuple[str, ...]
+    work: tuple[Work, ...]
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,9 @@ class StepPhase:
         layers: what runs.
         copies: (route, bytes) per copy; a route is source and target, H the host and D the device.
         reduce: bytes of the all-reduce that ends the phase, 0 for none.
-        waits: whether the phase also waits for every all-reduce so far before it ends.
+        waits: whether the phase also waits for every exchange so far before it ends.
+        receives: stages to the one that it gets its input from, 0 for none.
+        sends: stages to the one that its output goes to, 0 for none.
     """
 
     text: str
@@ -37,6 +45,8 @@ class StepPhase:
     copies: tuple[tuple[str, int], ...] = ()
     reduce: int = 0
     waits: bool = False
+    receives: int = 0
+    sends: int = 0
 
 
 @dataclass(frozen=True)
@@ -47,7 +57,7 @@ class WorkProfile:
         command: command line of each process.
         phases: in order of a step.
         resident: bytes held from start to end, one allocation each.
-        transient: bytes allocated at the start of each step and freed at its end, one allocation each.
+        transient: bytes allocated at the start of a step and freed at its end, one allocation each.
     """
 
     command: str
@@ -56,27 +66,64 @@ class WorkProfile:
     transient: tuple[int, ...]
 
 
-_BLOCK = ("norm", "gemm_nt", "attention", "gemm_nt", "add", "norm", "gemm_nt", "silu", "gemm_nn", "add")
-_MLP_BWD = ("gemm_nn", "gemm_tn@2", "silu", "gemm_nn", "gemm_tn@2", "norm_bwd", "add")
-_ATTENTION_BWD = ("gemm_nn", "gemm_tn@2", "attention_bwd", "gemm_nn", "gemm_tn@2", "norm_bwd", "add")
+_ACTIVATIONS = 8 * MIB
+_GRADIENTS = 48 * MIB
+_GATHER = ExchangeRequest(ExchangeKind.ALL_GATHER, GroupKind.TENSOR, _ACTIVATIONS, blocks=True)
+_REDUCE = ExchangeRequest(ExchangeKind.ALL_REDUCE, GroupKind.TENSOR, _ACTIVATIONS, blocks=True)
+_NORM = ExchangeRequest(ExchangeKind.ALL_REDUCE, GroupKind.WORLD, 8, blocks=True)
+_LOSS = ExchangeRequest(ExchangeKind.ALL_REDUCE, GroupKind.WORLD, 4)
+
+_ATTENTION: tuple[Work, ...] = ("norm", _GATHER, "gemm_nt", "attention", "gemm_nt", _REDUCE, "add")
+_BLOCK: tuple[Work, ...] = (*_ATTENTION, "norm", "gemm_nt", "silu", "gemm_nn", _REDUCE, "add")
+_MLP_BWD: tuple[Work, ...] = ("gemm_nn", "gemm_tn@2", "silu", "gemm_nn", "gemm_tn@2", _REDUCE, "norm_bwd", "add")
+_ATTENTION_BWD: tuple[Work, ...] = (
+    *("gemm_nn", "gemm_tn@2", "attention_bwd", "gemm_nn", "gemm_tn@2"),
+    *(_REDUCE, "norm_bwd", "add"),
+)
 _LAYERS = 3
+_MICRO_BATCHES = 2  # in a pipeline, so that its stages have something to overlap
 
 
-def _llm() -> WorkProfile:
-    forward = tuple(Layer(f"layer {i}", _BLOCK) for i in range(_LAYERS))
-    block = (*_MLP_BWD, *_ATTENTION_BWD)
-    backward = tuple(
-        StepPhase("backward", 1, (Layer(f"layer {i} backward", block),), reduce=218 * MIB, waits=i == 0)
-        for i in reversed(range(_LAYERS))
-    )
-    optimizer = StepPhase("optimizer", 0, (Layer("", ("adam", "adam", "fill", "sum")),), (("DD", 64 * MIB), ("DH", 4)))
-    load = (("HD", 8 * MIB), ("HD", 32768))
+def _llm(stage: int, stages: int) -> WorkProfile:
+    batches = _MICRO_BATCHES if stages > 1 else 1
+    phases = [_forward(stage, stages) for _ in range(batches)]
+    for batch in range(batches):
+        phases += _backward(stage, stages, batch == batches - 1)
+    update = Layer("", (_NORM, "adam", "adam", "fill", "sum", _LOSS))
+    phases.append(StepPhase("optimizer", 0, (update,), (("DD", 64 * MIB), ("DH", 4)), waits=True))
     return WorkProfile(
         "python3 pretrain.py --model 8b --bf16 --micro-batch 2",
-        (StepPhase("forward", 0, (*forward, Layer("loss", ("gemm_nt", "sum"))), load), *backward, optimizer),
+        tuple(phases),
         (1308 * MIB, 1308 * MIB, 2616 * MIB),
         (384 * MIB, 192 * MIB),
     )
+
+
+def _forward(stage: int, stages: int) -> StepPhase:
+    layers = [Layer(f"layer {i}", _BLOCK) for i in range(_LAYERS)]
+    is_first, is_last = stage == 0, stage == stages - 1
+    if is_last:
+        layers.append(Layer("loss", ("gemm_nt", "sum")))
+    load = (("HD", 8 * MIB), ("HD", 32768)) if is_first else ()
+    return StepPhase("forward", 0, tuple(layers), load, receives=0 if is_first else -1, sends=0 if is_last else 1)
+
+
+def _backward(stage: int, stages: int, is_last_batch: bool) -> list[StepPhase]:
+    block = (*_MLP_BWD, *_ATTENTION_BWD)
+    phases = []
+    for i in reversed(range(_LAYERS)):
+        phases.append(
+            StepPhase(
+                "backward",
+                1,
+                (Layer(f"layer {i} backward", block),),
+                reduce=_GRADIENTS if is_last_batch else 0,
+                waits=is_last_batch and i == 0,
+                receives=1 if i == _LAYERS - 1 and stage < stages - 1 else 0,
+                sends=-1 if i == 0 and stage > 0 else 0,
+            )
+        )
+    return phases
 
 
 def _gemm() -> WorkProfile:
@@ -85,9 +132,9 @@ def _gemm() -> WorkProfile:
     return WorkProfile(
         "./batched_gemm --batch 128 --repeat 5",
         (
-            StepPhase("forward", 0, (forward,), (("HD", 48 * MIB), ("HD", 48 * MIB))),
-            StepPhase("backward", 1, (backward,), reduce=256 * MIB, waits=True),
-            StepPhase("optimizer", 0, (Layer("", ("add", "add", "fill")),), (("DD", 16 * MIB), ("DH", 16 * MIB))),
+            StepPhase("forward", 0, (forward,), (("HD", 8 * MIB), ("HD", 8 * MIB))),
+            StepPhase("backward", 1, (backward,), reduce=32 * MIB, waits=True),
+            StepPhase("optimizer", 0, (Layer("", ("add", "add", "fill")),), (("DD", 16 * MIB), ("DH", MIB))),
         ),
         (768 * MIB, 768 * MIB),
         (96 * MIB, 48 * MIB),
@@ -111,4 +158,9 @@ def _hpc() -> WorkProfile:
     )
 
 
-PROFILE_TABLE: dict[str, WorkProfile] = {"gemm": _gemm(), "llm": _llm(), "hpc": _hpc()}
+@functools.cache
+def profile_of(name: str, stage: int = 0, stages: int = 1) -> WorkProfile:
+    """Return the shape of the work of a pipeline stage; only `llm` has more than one."""
+    if name == "llm":
+        return _llm(stage, stages)
+    return _gemm() if name == "gemm" else _hpc()

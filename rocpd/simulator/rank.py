@@ -8,14 +8,17 @@ import numpy as np
 
 from rocpd.schema.trace.writer import TraceWriter
 from rocpd.schema.write import Writer, create
-from rocpd.simulator import faults, layout
+from rocpd.simulator import faults, rccl, workload
 from rocpd.simulator.columns import TemplateColumns
-from rocpd.simulator.identity import identity_of, open_trace
+from rocpd.simulator.identity import end_of, identity_of, open_trace
 from rocpd.simulator.job_plan import JobPlan, RankPlan
+from rocpd.simulator.kernels import kernels_of
+from rocpd.simulator.recording import Recording
 from rocpd.simulator.stamp import Stamp, StepBatch
 from rocpd.simulator.symbols import write_symbols
 from rocpd.simulator.template import Template
-from rocpd.types import Ints
+
+_COMMUNICATORS = 0x5581A4C00000  # address of the first one: each process has its own
 
 
 def write_rank(path: Path, job: JobPlan, rank: RankPlan) -> None:
@@ -34,33 +37,54 @@ def write_rank(path: Path, job: JobPlan, rank: RankPlan) -> None:
 
 def _fill(file: Writer, job: JobPlan, rank: RankPlan) -> None:
     trace = open_trace(file, job, rank)
-    write_symbols(trace, identity_of(rank))
+    write_symbols(trace, identity_of(rank), kernels_of(job.options.profile, job.planting).values())
     if rank.empty:
         return
     stamp = Stamp(trace, job.nodes[rank.node], np.random.default_rng([job.options.seed, 2, rank.number]))
-    profile = job.options.profile
-    _once(stamp, _columns(layout.setup(profile), trace, job, rank), rank.start_ns + 4_000_000)
-    steps = [_columns(layout.step(profile, special), trace, job, rank) for special in (False, True)]
-    _steps(stamp, steps, job, rank)
-    _once(stamp, _columns(layout.teardown(profile), trace, job, rank), int(job.timing.end[rank.number]))
+    if rank.idle:
+        _wait(stamp, TemplateColumns(workload.idle(), trace, identity_of(rank), {}), job, rank)
+    else:
+        _compute(stamp, trace, job, rank)
 
 
-def _columns(template: Template, trace: TraceWriter, job: JobPlan, rank: RankPlan) -> TemplateColumns:
-    words = {"{ranks}": str(job.options.ranks), "{rank}": str(rank.number)}
-    return TemplateColumns(template, trace, identity_of(rank), words)
+def _wait(stamp: Stamp, columns: TemplateColumns, job: JobPlan, rank: RankPlan) -> None:
+    anchors = np.array([[rank.start_ns + 4_000_000, end_of(job, rank), 0]], dtype=np.int64)
+    stamp.write(columns, StepBatch((0,), anchors, np.ones(1), np.ones(1)))
 
 
-def _once(stamp: Stamp, columns: TemplateColumns, at: int) -> None:
-    anchors: Ints = np.array([[at, at, at]], dtype=np.int64)
-    stamp.write(columns, StepBatch((0,), anchors, np.ones((1, 1))))
+def _compute(stamp: Stamp, trace: TraceWriter, job: JobPlan, rank: RankPlan) -> None:
+    """Write setup, steps and teardown in order: ids must ascend for SQLite to append rather than search."""
+    role, recorder = job.role(rank.number), Recording(job.options.rccl, job.planting)
+    words, work = _words(job, rank), float(job.conditions.work[rank.number])
+
+    def columns(template: Template, work: float = 1.0) -> TemplateColumns:
+        return TemplateColumns(recorder.recorded(template), trace, identity_of(rank), words, work)
+
+    last = job.steps + 1
+    _rounds(stamp, columns(workload.setup(role)), job, rank, range(1))
+    special, plain = (columns(workload.step(role, kind), work) for kind in (True, False))
+    for first in range(0, job.steps, workload.SPECIAL_EVERY):
+        end = min(first + workload.SPECIAL_EVERY, job.steps)
+        _rounds(stamp, special, job, rank, range(first + 1, first + 2))
+        _rounds(stamp, plain, job, rank, range(first + 2, end + 1))
+    _rounds(stamp, columns(workload.teardown(role)), job, rank, range(last, last + 1))
 
 
-def _steps(stamp: Stamp, columns: list[TemplateColumns], job: JobPlan, rank: RankPlan) -> None:
-    """Write the steps in order: ids must ascend for SQLite to append rather than search."""
-    anchors, stretch = job.timing.anchors[:, rank.number], job.timing.stretch[:, rank.number]
-    for first in range(0, job.steps, layout.SPECIAL_EVERY):
-        last = min(first + layout.SPECIAL_EVERY, job.steps)
-        for special, part in ((True, range(first, first + 1)), (False, range(first + 1, last))):
-            if part:
-                chosen = slice(part.start, part.stop)
-                stamp.write(columns[special], StepBatch(part, anchors[chosen], stretch[chosen]))
+def _rounds(stamp: Stamp, columns: TemplateColumns, job: JobPlan, rank: RankPlan, rounds: range) -> None:
+    if rounds:
+        at = slice(rounds.start, rounds.stop), rank.number
+        steps = range(rounds.start - 1, rounds.stop - 1)
+        conditions = job.conditions
+        stamp.write(columns, StepBatch(steps, job.timing.anchors[at], conditions.stretch[at], conditions.clock[at]))
+
+
+def _words(job: JobPlan, rank: RankPlan) -> dict[str, str]:
+    """Return what the arguments of RCCL's calls say of the rank's communicators."""
+    words: dict[str, str] = {}
+    for n, kind in enumerate(job.layout.communicators()):
+        members = job.layout.group_of(rank.number, kind).members
+        place = members.index(rank.number)
+        words[rccl.word(kind, "comm")] = f"{_COMMUNICATORS + 0x1000 * rank.pid + 0x40000 * n:#x}"
+        facts = {"size": len(members), "rank": place, "-1": place - 1, "1": place + 1}
+        words |= {rccl.word(kind, fact): str(value) for fact, value in facts.items()}
+    return words

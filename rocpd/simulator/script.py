@@ -1,29 +1,62 @@
-"""Owns how API calls, GPU work and markers follow each other: a host cursor per thread, a device cursor per stream.
+"""Owns how API calls, GPU work and markers follow each other: a host cursor per thread, a lane of work per stream.
 
-Builds templates call by call; which calls are made is up to `layout`.
+Builds templates call by call; which calls are made is up to `workload`. Calls of RCCL stand in `rccl`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
 from rocpd.schema.trace.events import MARK
-from rocpd.simulator.kernels import KERNELS, Kernel
-from rocpd.simulator.template import Allocation, Arg, Copy, Dispatch, Graph, HostRegion, Sample, Template, Time
+from rocpd.simulator.kernels import Kernel
+from rocpd.simulator.layout import GroupKind
+from rocpd.simulator.rccl import ExchangeRequest, calls_of
+from rocpd.simulator.template import (
+    After,
+    Allocation,
+    Arg,
+    Copy,
+    Dispatch,
+    Exchange,
+    Graph,
+    HostRegion,
+    Lane,
+    LaneEnd,
+    LaneRun,
+    Sample,
+    Template,
+    Term,
+    Time,
+)
 
 MAIN, WORKER, LOADER = range(3)
 COMPUTE, COMPUTE_2, COMM, COPY = 1, 2, 3, 4
 """Streams; 0 is the default stream."""
 
+STREAMS: Mapping[GroupKind, int] = {
+    GroupKind.WORLD: COMM,
+    GroupKind.DATA: 5,
+    GroupKind.TENSOR: 6,
+    GroupKind.PIPELINE: 7,
+}
+"""Stream of each communicator."""
+
 HIP, COMPILER, RCCL = "HIP_RUNTIME_API", "HIP_COMPILER_API", "RCCL_API"
 HSA, HSA_AMD = "HSA_CORE_API", "HSA_AMD_EXT_API"
 
-_BY_KEY = {kernel.key: kernel for kernel in KERNELS}
+LANE_GAP = 400
+"""Between two pieces of work of a stream [ns]."""
+
 _CALL_GAP = 350  # between two calls of a thread [ns]
+_SEGMENT_GAP = 5000  # between two segments [ns]
 _LATENCY = 1800  # from the end of a launch to the start of its kernel [ns]
 _BANDWIDTH = {"HD": 51, "DH": 47, "DD": 1450}  # bytes per ns
+_PAGEABLE_BANDWIDTH = 12  # bytes per ns
 _KINDS = {"HD": "HostToDevice", "DH": "DeviceToHost", "DD": "DeviceToDevice"}
 # Every 11th kernel has counters: several names get some, and rows stay dominated by the trace.
 _COUNTED_EVERY = 11
-CALL_JITTER, KERNEL_JITTER = 0.45, 0.16
+CALL_JITTER = 0.45
 
 
 def stream_arg(stream: int) -> Arg:
@@ -36,36 +69,54 @@ def _dim(size: tuple[int, int, int]) -> str:
     return f"{{z={size[2]}, y={size[1]}, x={size[0]}}}"
 
 
-class Script:
-    """A template in the making."""
+@dataclass(frozen=True)
+class Pace:
+    """How fast a host makes calls.
 
-    def __init__(self) -> None:
+    Args:
+        factor: how much longer each call takes.
+        gap: what passes before each launch [ns].
+    """
+
+    factor: float = 1.0
+    gap: int = 0
+
+
+class Script:
+    """A template in the making.
+
+    Args:
+        kernels: what can be launched, by key.
+        pace: of the host.
+    """
+
+    def __init__(self, kernels: Mapping[str, Kernel], pace: Pace = Pace()) -> None:
         self.template = Template()
+        self._kernels = kernels
+        self._pace = pace
+        self._at = Time(0)
+        self._base = self._at  # device work starts no earlier
         self._cursor: dict[int, Time] = {}
-        self._free: dict[int, int] = {}
+        self._lanes: dict[int, int] = {}  # the lane that each stream fills
+        self._exchanged: dict[int, Time] = {}  # when the last exchange of each stream ends
         self._open: dict[int, list[int]] = {}
         self._markers: dict[int, list[str]] = {}
 
-    @property
-    def segment(self) -> int:
-        """Index of the segment being written."""
-        return len(self.template.nominal)
-
     def begin_segment(self) -> None:
-        """Set all cursors to the start of the next segment."""
+        """Let everything so far but exchanges come to its end; all threads go on from there."""
+        if self._cursor:
+            self._at = self._latest([*self._cursor.values(), *self._busy()]).later(_SEGMENT_GAP)
         self._cursor = {}
-        self._free = {}
+        self._restart(self._at)
 
-    def end_segment(self, reduce: int, waits: bool) -> None:
-        """Close the segment: what it takes at stretch 1 is now known."""
-        here = [t.fixed + t.scaled for t in self._cursor.values() if t.anchor == 3 * self.segment]
-        self.template.nominal.append(max([*here, *self._free.values()]) + 1000)
-        self.template.reduce.append(reduce)
-        self.template.waits.append(waits)
+    def finish(self) -> Template:
+        """Return the template, which is over when everything is."""
+        self._after([*self._cursor.values(), *self._busy(), *self._exchanged.values()])
+        return self.template
 
     def now(self, thread: int) -> Time:
         """Return the host time that `thread` has reached."""
-        return self._cursor.setdefault(thread, Time(3 * self.segment, 2000))
+        return self._cursor.setdefault(thread, self._at.later(2000))
 
     def enter(self, thread: int, name: str, category: str, args: tuple[Arg, ...] = (), text: str | None = None) -> int:
         """Open a region; later regions of the thread lie inside it. Returns its index."""
@@ -92,10 +143,14 @@ class Script:
         """Make a call of about `ns` nanoseconds that encloses nothing. Returns its index."""
         index = self.enter(thread, name, category, args)
         region = self.template.regions[index]
-        self._cursor[thread] = region.start.later(ns)
+        self._cursor[thread] = region.start.later(int(ns * self._pace.factor))
         self.leave(thread)
         region.jitter = CALL_JITTER
         return index
+
+    def spend(self, thread: int, ns: int) -> None:
+        """Let the thread do something that is no call."""
+        self._cursor[thread] = self.now(thread).later(ns)
 
     def mark(self, thread: int, text: str) -> None:
         """Set a zero-length mark."""
@@ -108,7 +163,8 @@ class Script:
 
     def launch(self, thread: int, key: str, stream: int) -> None:
         """Launch a kernel on a stream."""
-        kernel = _BY_KEY[key]
+        kernel = self._kernels[key]
+        self.spend(thread, self._pace.gap)
         if kernel.module:
             launcher = self.call(thread, "hipExtModuleLaunchKernel", HIP, 5200, _module_args(kernel, stream))
         else:
@@ -131,12 +187,10 @@ class Script:
         counted: bool,
         graph: tuple[int, int] | None = None,
     ) -> Dispatch:
-        start = max(self._free.get(stream, 0), self.now(thread).fixed + _LATENCY)
-        finish = start + int(kernel.micros * 1000)
-        self._free[stream] = finish + 400
-        at, marker = 3 * self.segment, self.marker(thread)
-        times = (Time(at, 0, start), Time(at, 0, finish))
-        dispatch = Dispatch(kernel.key, stream, thread, launcher, marker, *times, KERNEL_JITTER, counted, graph)
+        run = self._add(stream, self.now(thread).later(_LATENCY), int(kernel.micros * 1000))
+        dispatch = Dispatch(
+            kernel, stream, thread, launcher, self.marker(thread), run, run, kernel.jitter, counted, graph
+        )
         self.template.dispatches.append(dispatch)
         return dispatch
 
@@ -148,11 +202,15 @@ class Script:
     def launch_graph(self, thread: int, exec_id: int, keys: tuple[str, ...]) -> None:
         """Launch an executable graph of several kernels by one call."""
         launcher = self.call(thread, "hipGraphLaunch", HIP, 9000, (stream_arg(COMPUTE),))
-        runs = [self._run(thread, _BY_KEY[k], COMPUTE, launcher, False, (exec_id, n)) for n, k in enumerate(keys)]
+        kernels = [self._kernels[key] for key in keys]
+        runs = [self._run(thread, k, COMPUTE, launcher, False, (exec_id, n)) for n, k in enumerate(kernels)]
         self.template.graphs.append(Graph(exec_id, len(runs), thread, launcher, runs[0].start, runs[-1].end))
 
-    def copy(self, thread: int, route: str, size: int) -> None:
-        """Copy `size` bytes; `route` is HD, DH or DD. Copies from the device wait for what computes."""
+    def copy(self, thread: int, route: str, size: int, pageable: bool = False) -> None:
+        """Copy `size` bytes; `route` is HD, DH or DD. Copies from the device wait for what computes.
+
+        The call for a copy of pageable memory waits for it.
+        """
         args = (
             Arg("void*", "dst", "0x7f2a40000000"),
             Arg("void const*", "src", "0x7f2b80000000"),
@@ -162,16 +220,21 @@ class Script:
         )
         launcher = self.enter(thread, "hipMemcpyAsync", HIP, args)
         self.call(thread, "hsa_amd_memory_async_copy_on_engine", HSA_AMD, 3900)
-        self.leave(thread)
-        ready = max(self._free.values(), default=0) if route[0] == "D" else self._free.get(COPY, 0)
-        start = max(ready, self.now(thread).fixed + _LATENCY)
-        finish = start + 1900 + size // _BANDWIDTH[route]
-        self._free[COPY] = finish + 400
-        at = 3 * self.segment
-        times = (Time(at, 0, start), Time(at, 0, finish))
-        self.template.copies.append(Copy(route, size, thread, launcher, self.marker(thread), *times))
+        if not pageable:
+            self.leave(thread)
+        ready = self.now(thread).later(_LATENCY)
+        if route[0] == "D":
+            self._lanes[COPY] = self._new_lane(self._latest([*self._busy(), ready]), False)
+        rate = _PAGEABLE_BANDWIDTH if pageable else _BANDWIDTH[route]
+        run = self._add(COPY, ready, 1900 + size // rate)
+        self.template.copies.append(Copy(route, size, thread, launcher, self.marker(thread), run, run))
+        if pageable:
+            self._cursor[thread] = self._latest([LaneEnd(*run)]).later(600)
+            self.leave(thread)
 
-    def allocate(self, thread: int, call: str, kind: tuple[str, str], size: int, slot: int) -> None:
+    def allocate(
+        self, thread: int, call: str, kind: tuple[str, str], size: int, slot: int, leaks: bool = False
+    ) -> None:
         """Allocate or free by a call; `kind` is type and level, such as ("ALLOC", "REAL")."""
         args: tuple[Arg, ...]
         if kind[0] == "ALLOC":
@@ -183,7 +246,9 @@ class Script:
         self._cursor[thread] = start.later(21000)
         self.leave(thread)
         moved = size if kind[0] == "ALLOC" else 0
-        self.template.allocations.append(Allocation(*kind, moved, slot, thread, launcher, start, start.later(18000)))
+        self.template.allocations.append(
+            Allocation(*kind, moved, slot, thread, launcher, start, start.later(18000), leaks)
+        )
 
     def scratch(self, thread: int, operation: str, size: int) -> None:
         """Allocate or free scratch, which the runtime does without any call."""
@@ -194,37 +259,103 @@ class Script:
             Allocation(operation, "SCRATCH", sized, 0, thread, -1, start, start.later(6000))
         )
 
-    def all_reduce(self, thread: int, size: int) -> None:
-        """Start an all-reduce; it runs from this rank's arrival until the last rank has arrived and it is done."""
-        args = (
-            Arg("void const*", "sendbuff", "0x7f2a40000000"),
-            Arg("void*", "recvbuff", "0x7f2a40000000"),
-            Arg("unsigned long", "count", str(max(1, size // 2))),
-            Arg("ncclDataType_t", "datatype", "ncclBfloat16" if size > 8 else "ncclFloat64"),
-            Arg("ncclRedOp_t", "op", "ncclSum"),
-            stream_arg(COMM),
-        )
-        self.enter(thread, "ncclAllReduce", RCCL, args)
-        launcher = self.call(thread, "hipExtLaunchKernel", HIP, 5600, _launch_args(_BY_KEY["nccl"], COMM))
+    def exchange(self, thread: int, request: ExchangeRequest, on_compute: bool = False) -> None:
+        """Exchange with other ranks: from this rank's arrival until all have arrived and are done.
+
+        Args:
+            thread: that calls.
+            request: what is exchanged.
+            on_compute: use the stream of the computation.
+        """
+        stream = COMPUTE if on_compute else STREAMS[request.group]
+        before, (function, arguments) = calls_of(request, stream_arg(stream))
+        for name, args in before:
+            self.call(thread, name, RCCL, 400, args)
+        self.enter(thread, function, RCCL, arguments)
+        kernel = self._kernels["nccl"]
+        launcher = self.call(thread, "hipExtLaunchKernel", HIP, 5600, _launch_args(kernel, stream))
         self.leave(thread)
-        start, end = (Time(3 * self.segment + n) for n in (1, 2))
-        self.template.dispatches.append(Dispatch("nccl", COMM, thread, launcher, self.marker(thread), start, end, 0.0))
+        waits: list[Term] = [] if request.receives else self._busy()
+        if stream in self._exchanged:
+            waits.append(self._exchanged[stream].later(1000))
+        start = self._after([*waits, self.now(thread).later(_LATENCY)])
+        op = Exchange(start, request.kind, request.group, request.size, request.peer, request.connects)
+        end = Time(self._anchor(op))
+        self._exchanged[stream] = end
+        dispatch = Dispatch(kernel, stream, thread, launcher, self.marker(thread), Time(start), end, 0.0)
+        self.template.dispatches.append(dispatch)
+        if request.blocks or on_compute:
+            copying = {COPY: self._lanes[COPY]} if COPY in self._lanes else {}
+            self._restart(end.later(2000))
+            self._lanes = copying
 
     def synchronize(self, thread: int) -> None:
-        """Wait until all launched work of this segment but the all-reduce is done."""
-        end = max([*self._free.values(), self.now(thread).fixed + 3000])
-        self._wait(thread, COMPUTE, Time(3 * self.segment, 0, end))
+        """Wait until all launched work of this segment but exchanges is done."""
+        done = self._done(thread)
+        self.enter(thread, "hipStreamSynchronize", HIP, (stream_arg(COMPUTE),))
+        self._wait(thread, done)
 
-    def wait_reduced(self, thread: int, segment: int) -> None:
-        """Wait for the all-reduce of `segment`; those before it are then done too."""
-        self._wait(thread, COMM, Time(3 * segment + 2))
+    def synchronize_device(self, thread: int) -> None:
+        """Wait as `synchronize` does, by the call that waits for the whole device."""
+        done = self._done(thread)
+        self.enter(thread, "hipDeviceSynchronize", HIP)
+        self._wait(thread, done)
 
-    def _wait(self, thread: int, stream: int, until: Time) -> None:
+    def wait_exchanged(self, thread: int, stream: int) -> None:
+        """Wait for all exchanges so far."""
+        done = self._latest([self.now(thread).later(3000), *self._exchanged.values()])
         self.enter(thread, "hipStreamSynchronize", HIP, (stream_arg(stream),))
+        self._wait(thread, done)
+
+    def wait_for_job(self, thread: int) -> None:
+        """Wait until an anchor that other ranks give."""
+        self._cursor[thread] = Time(self._after([]))
+
+    def _done(self, thread: int) -> Time:
+        return self._latest([*self._busy(), self.now(thread).later(3000)])
+
+    def _wait(self, thread: int, done: Time) -> None:
         self.enter(thread, "hsa_signal_wait_scacquire", HSA)
-        self._cursor[thread] = until.later(300)
+        self._cursor[thread] = done.later(300)
         self.leave(thread)
         self.leave(thread)
+        self._restart(done)
+
+    def _busy(self) -> list[Term]:
+        """Return what all device work so far, but exchanges, waits to end for."""
+        last = {lane: len(self.template.lanes[lane].lengths) - 1 for lane in self._lanes.values()}
+        return [self._base, *(LaneEnd(lane, position) for lane, position in last.items() if position >= 0)]
+
+    def _restart(self, base: Time) -> None:
+        """Let device work go on at `base`, after all work so far."""
+        self._base = base
+        self._lanes = {}
+
+    def _add(self, stream: int, ready: Time, ns: int) -> LaneRun:
+        """Append work to the lane of a stream."""
+        if stream not in self._lanes:
+            self._lanes[stream] = self._new_lane(self._base, stream != COPY)
+        lane = self._lanes[stream]
+        return LaneRun(lane, self.template.lanes[lane].add(ready, ns))
+
+    def _new_lane(self, start: Time, scales: bool) -> int:
+        self.template.lanes.append(Lane(start, scales))
+        return len(self.template.lanes) - 1
+
+    def _latest(self, terms: Sequence[Term]) -> Time:
+        """Return the latest of its terms, without an anchor of its own where one is known to be."""
+        times = [term for term in terms if isinstance(term, Time)]
+        if len(times) == len(terms) and len({time.anchor for time in times}) == 1:
+            return max(times)
+        return Time(self._after(terms))
+
+    def _after(self, terms: Iterable[Term]) -> int:
+        return self._anchor(After(tuple(terms)))
+
+    def _anchor(self, op: After | Exchange) -> int:
+        """Append an op; return the anchor that it gives."""
+        self.template.ops.append(op)
+        return len(self.template.ops)
 
 
 def address(slot: int) -> int:
@@ -235,7 +366,7 @@ def address(slot: int) -> int:
 def _launch_args(kernel: Kernel, stream: int) -> tuple[Arg, ...]:
     return (
         Arg("void const*", "function_address", f"{0x208AC0 + 64 * len(kernel.mangled):#x}"),
-        Arg("rocprofiler_dim3_t", "numBlocks", _dim(_blocks(kernel))),
+        Arg("rocprofiler_dim3_t", "numBlocks", _dim(kernel.groups)),
         Arg("rocprofiler_dim3_t", "dimBlocks", _dim(kernel.block)),
         Arg("void**", "args", "0x7ffec98be560"),
         Arg("unsigned long", "sharedMemBytes", "0"),
@@ -250,8 +381,3 @@ def _module_args(kernel: Kernel, stream: int) -> tuple[Arg, ...]:
         Arg("unsigned int", "localWorkSizeX", str(kernel.block[0])),
         stream_arg(stream),
     )
-
-
-def _blocks(kernel: Kernel) -> tuple[int, int, int]:
-    x, y, z = (max(1, grid // block) for grid, block in zip(kernel.grid, kernel.block, strict=True))
-    return x, y, z

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from rocpd.schema.trace.infos import CodeObjectInfo, KernelInfo
 from rocpd.schema.trace.writer import TraceWriter
 from rocpd.simulator import hardware
 from rocpd.simulator.identity import Identity
-from rocpd.simulator.kernels import KERNELS, Kernel
+from rocpd.simulator.kernels import Kernel
 
 _RUNTIME, _LIBRARY, _PROGRAM = 1, 2, 3
 _URIS = {
@@ -19,11 +20,11 @@ _URIS = {
 _LOAD_BASE, _LOAD_STRIDE = 0x7F2B10000000, 0x100000
 
 
-def write_symbols(trace: TraceWriter, ids: Identity) -> None:
-    """Write all code objects and the kernels in them."""
+def write_symbols(trace: TraceWriter, ids: Identity, kernels: Iterable[Kernel]) -> None:
+    """Write all code objects and the kernels in them, in the order of their ids."""
     for number in _URIS:
         trace.register(_code_object(ids, number))
-    for number, kernel in enumerate(KERNELS, 1):
+    for number, kernel in enumerate(kernels, 1):
         trace.register(_symbol(number, kernel))
 
 

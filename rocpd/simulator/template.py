@@ -7,24 +7,101 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from enum import StrEnum
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+from rocpd.simulator.kernels import Kernel
+from rocpd.simulator.layout import GroupKind
 
 
 class Time(NamedTuple):
-    """A point in time relative to an anchor.
-
-    It is `anchor + fixed + scaled * stretch`, in ns, where `stretch` (at least 1) is how slowly the
-    GPU of this rank worked in this segment of this step. Anchors: 3 * segment is its start, 3 * segment + 1
-    and + 2 are start and end of its all-reduce.
-    """
+    """A point in time, `fixed` ns after an anchor: anchor 0 starts the template, anchor n + 1 is what op n gives."""
 
     anchor: int
     fixed: int = 0
-    scaled: int = 0
 
     def later(self, ns: int) -> Time:
         """Return the time `ns` nanoseconds later."""
         return self._replace(fixed=self.fixed + ns)
+
+
+class LaneRun(NamedTuple):
+    """A piece of work by its lane and its position there: as a start when it starts, as an end when it ends."""
+
+    lane: int
+    position: int
+
+
+class LaneEnd(NamedTuple):
+    """When the first pieces of work of a lane, up to the one at `position`, are done."""
+
+    lane: int
+    position: int
+
+
+Term: TypeAlias = Time | LaneEnd
+Moment: TypeAlias = Time | LaneRun
+
+
+@dataclass
+class Lane:
+    """Device work of one stream between two waits: each piece starts when it is launched and the one before is done.
+
+    Args:
+        start: nothing starts earlier.
+        scales: whether the pieces take longer on a slow GPU.
+        ready: when each piece has been launched.
+        lengths: how long each takes on a GPU of usual speed [ns].
+    """
+
+    start: Time
+    scales: bool = True
+    ready: list[Time] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+
+    def add(self, ready: Time, ns: int) -> int:
+        """Append a piece of work; return its position."""
+        self.ready.append(ready)
+        self.lengths.append(ns)
+        return len(self.lengths) - 1
+
+
+class ExchangeKind(StrEnum):
+    """What ranks do together."""
+
+    ALL_REDUCE = "all_reduce"
+    ALL_GATHER = "all_gather"
+    BARRIER = "barrier"
+    SEND = "send"
+    RECEIVE = "receive"
+
+
+@dataclass(frozen=True)
+class After:
+    """Op: the latest of its terms."""
+
+    terms: tuple[Term, ...]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Op: when this rank's part of an exchange ends, which starts at anchor `start`.
+
+    Args:
+        start: anchor at which the kernel of this rank starts.
+        kind: what is done.
+        group: the kind of group that does it; the stages of a pipeline exchange with a neighbour.
+        size: bytes.
+        peer: stages to the partner of a send or receive, -1 or 1.
+        connects: whether the group sets up its connections first, as its first exchange does.
+    """
+
+    start: int
+    kind: ExchangeKind
+    group: GroupKind
+    size: int
+    peer: int = 0
+    connects: bool = False
 
 
 class Arg(NamedTuple):
@@ -61,13 +138,13 @@ class Dispatch:
     `launcher` is the index of the API region; `marker` the enclosing marker's text; `graph` names executable and node.
     """
 
-    kernel: str
+    kernel: Kernel
     stream: int
     thread: int
     launcher: int
     marker: str
-    start: Time
-    end: Time
+    start: Moment
+    end: Moment
     jitter: float
     counted: bool = False
     graph: tuple[int, int] | None = None
@@ -82,14 +159,17 @@ class Copy:
     thread: int
     launcher: int
     marker: str
-    start: Time
-    end: Time
+    start: Moment
+    end: Moment
     jitter: ClassVar[float] = 0.1
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """An allocation or free. `slot` numbers the address; `size` is in bytes, 0 for frees."""
+    """An allocation or free. `slot` numbers the address; `size` is in bytes, 0 for frees.
+
+    What `leaks` is never freed: every step has it at another address.
+    """
 
     type: str
     level: str
@@ -99,6 +179,7 @@ class Allocation:
     launcher: int
     start: Time
     end: Time
+    leaks: bool = False
     jitter: ClassVar[float] = 0.3
 
 
@@ -125,17 +206,16 @@ class Graph:
     count: int
     thread: int
     launcher: int
-    start: Time
-    end: Time
+    start: Moment
+    end: Moment
     jitter: ClassVar[float] = 0.0
 
 
 @dataclass
 class Template:
-    """A laid-out stretch: rows by kind, and per segment what the timing of all ranks needs.
+    """A laid-out stretch: rows by kind, and the ops and lanes that give them their times.
 
-    `nominal` is the length [ns] of each segment at stretch 1, `reduce` the bytes of its all-reduce
-    (0: none), `waits` whether the next segment starts only after all all-reduces so far.
+    The last op is when the stretch is over.
     """
 
     regions: list[HostRegion] = field(default_factory=list)
@@ -144,9 +224,8 @@ class Template:
     allocations: list[Allocation] = field(default_factory=list)
     graphs: list[Graph] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
-    nominal: list[int] = field(default_factory=list)
-    reduce: list[int] = field(default_factory=list)
-    waits: list[bool] = field(default_factory=list)
+    ops: list[After | Exchange] = field(default_factory=list)
+    lanes: list[Lane] = field(default_factory=list)
 
     @property
     def kinds(self) -> tuple[Sequence[Any], ...]:

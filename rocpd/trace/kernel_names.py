@@ -47,18 +47,16 @@ def _short(name: str) -> str:
 
 _SELECTS = {
     KernelNames.DISPLAY: "SELECT id, display_name AS name FROM rocpd_info_kernel_symbol",
-    KernelNames.MANGLED: (
-        "SELECT id, COALESCE(NULLIF(kernel_name, ''), display_name) AS name FROM rocpd_info_kernel_symbol"
-    ),
+    KernelNames.MANGLED: "SELECT id, COALESCE(kernel_name, display_name) AS name FROM rocpd_info_kernel_symbol",
     KernelNames.TRUNCATED: (
         f"SELECT id, {_short('name')} AS name FROM "  # noqa: S608
-        "(SELECT id, COALESCE(NULLIF(truncated_kernel_name, ''), display_name) AS name FROM kernel_symbols)"
+        "(SELECT id, COALESCE(truncated_kernel_name, display_name) AS name FROM kernel_symbols)"
     ),
 }
 
 
 def names_of_kernels(form: KernelNames = KernelNames.DISPLAY) -> str:
-    """Return the SELECT of `id` and `name` of the kernels of a rank; in place of an empty form, the display name."""
+    """Return the SELECT of `id` and `name` of the kernels of a rank; a form that a file lacks is the display name."""
     return _SELECTS[form]
 
 

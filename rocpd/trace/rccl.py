@@ -80,6 +80,9 @@ _CALLS = {
 }
 """Function -> operation, and the argument that holds the count of elements."""
 
+ARGUMENTS = ("comm", "newcomm", "nranks", "datatype", "root", "count", "sendcount", "recvcount")
+"""The arguments that say which communicator a call makes or works for, and what it moves."""
+
 _TYPES = (
     (1, ("Int8", "Char")), (1, ("Uint8",)), (4, ("Int32", "Int")), (4, ("Uint32",)), (8, ("Int64",)), (8, ("Uint64",)),
     (2, ("Float16", "Half")), (4, ("Float32", "Float")), (8, ("Float64", "Double")), (2, ("Bfloat16",)),

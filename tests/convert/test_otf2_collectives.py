@@ -262,31 +262,3 @@ def test_regions_are_in_a_group_per_category(job: rocpd.Session, tmp_path: Path)
     assert set().union(*groups.values()) == every
     assert paradigms["HIP"] == otf2.ParadigmClass.ACCELERATOR
     assert of_rccl == {otf2.Paradigm.HIP}
-
-
-def test_a_collective_made_of_sends_is_the_outer_call(open_job: OpenJob, tmp_path: Path) -> None:
-    """RCCL may carry out an all-to-all as a group of sends inside its call."""
-    ranks = []
-    for n in range(2):
-        trace = Member(n).region("ncclAllToAll", 10, 60, category="RCCL_API")
-        trace.arg("comm", "all").arg("count", "8").arg("datatype", "ncclInt32")
-        trace.region("ncclGroupStart", 11, 12, category="RCCL_API")
-        trace.region("ncclSend", 13, 15, category="RCCL_API").arg("comm", "all")
-        trace.region("ncclRecv", 16, 18, category="RCCL_API").arg("comm", "all")
-        trace.region("ncclGroupEnd", 20, 40, category="RCCL_API").region("hipLaunchKernel", 22, 30, stack=7)
-        ranks.append(trace.kernel(NCCL, 50, 60 + n, stack=7))
-    taken = collectives(write(open_job(*ranks), tmp_path)[0])
-    assert taken == [Taken(n, 50, 60 + n, "all", "ALLTOALL", None, 64, 64) for n in range(2)]
-
-
-def test_odd_values_of_calls_stop_nothing(open_job: OpenJob, tmp_path: Path) -> None:
-    """A count that is no text, a call without end or event, a kernel of no call: the rest is as ever."""
-    odd = Member(0).collective(100, 150, "all", arguments={"count": "3", "datatype": "ncclInt8"})
-    odd.region("ncclAllReduce", 500, 510, category="RCCL_API").arg("comm", "all").kernel("gemm", 600, 700, stack=77)
-    odd.sql("""UPDATE "rocpd_arg{uuid}" SET value = x'ff' WHERE name = 'count'""")
-    odd.sql("""UPDATE "rocpd_region{uuid}" SET event_id = x'ff', "end" = 'late' WHERE start = 500""")
-    odd.sql("""UPDATE "rocpd_event{uuid}" SET stack_id = x'ff' WHERE stack_id = 77""")
-    good = Member(1).collective(100, 150, "all", arguments={"count": "3", "datatype": "ncclInt8"})
-    (path,) = write(open_job(odd, good), tmp_path)
-    assert communicators(path) == {"all": [0, 1]}
-    assert [(each.rank, each.sent) for each in collectives(path)] == [(0, 0), (1, 3)]

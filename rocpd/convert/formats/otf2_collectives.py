@@ -25,7 +25,7 @@ from rocpd.read.names import Names, as_text
 from rocpd.trace.collectives import Channel, CommunicationKernels, Group, listed, match
 from rocpd.trace.kernel_categories import is_communication, load
 from rocpd.trace.kernel_names import names_of_kernels
-from rocpd.trace.rccl import BARRIER, Transfer, transfer_of
+from rocpd.trace.rccl import ARGUMENTS, BARRIER, Transfer, transfer_of
 from rocpd.trace.times import valid_times
 from rocpd.types import Flags, Ints
 
@@ -158,7 +158,7 @@ def _members(reader: RankReader, by_queue: bool) -> list[_Member]:
         return []
     every = _kernels(reader.whole(), wanted, names)[0] if reader.tables.only else counted
     every = every.take(np.lexsort((every.row, every.start)))
-    launched = launches(reader.whole(), every.row, unnamed=True)
+    launched = launches(reader.whole(), every.row, ARGUMENTS, unnamed=True)
     result = []
     for channel in channels(reader.rank.number, names, every, counted, launched):
         rows = channel.counted.row

@@ -1,0 +1,295 @@
+"""Owns the order of calls: how a rank sets up, makes a step and tears down. Knows neither times nor ids."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+
+from rocpd.schema.trace.events import MARKER_RANGE
+from rocpd.simulator import rccl
+from rocpd.simulator.hardware import MEMORY_BYTES
+from rocpd.simulator.kernels import KERNELS, kernels_of
+from rocpd.simulator.layout import GroupKind, Layout
+from rocpd.simulator.plants import Plant, Planting
+from rocpd.simulator.profiles import MIB, Layer, StepPhase, WorkProfile, profile_of
+from rocpd.simulator.rccl import ExchangeRequest
+from rocpd.simulator.samples import MARK, SMI_TRACKS
+from rocpd.simulator.script import (
+    COMM,
+    COMPILER,
+    COMPUTE,
+    COMPUTE_2,
+    COPY,
+    HIP,
+    HSA,
+    LOADER,
+    MAIN,
+    RCCL,
+    STREAMS,
+    WORKER,
+    Pace,
+    Script,
+    address,
+    stream_arg,
+)
+from rocpd.simulator.template import Arg, ExchangeKind, Template
+
+SPECIAL_EVERY = 16
+"""Of so many steps the first one also launches graphs, uses scratch, and allocates what it frees at its end."""
+
+_SCRATCH_BYTES = 304 * 32 * 64 * 160
+_FIRST_TRANSIENT, _VIRTUAL_SLOT, _WORKSPACE_SLOT, _LEAK_SLOT, _FIRST_BALLAST = 16, 30, 31, 32, 36
+_WORKSPACE_BYTES = 128 << 20
+_BALLAST_BYTES = 15 << 30  # of one allocation: addresses of slots are 16 GiB apart
+_GRAPHS = (1, 2, 1)
+_CUT_INTO = 4  # small kernels
+_SMALL_COPY = 16384
+_ACTIVATIONS = 8 * MIB
+
+
+@dataclass(frozen=True)
+class Role:
+    """What the calls of a rank depend on."""
+
+    profile: str
+    layout: Layout
+    stage: int
+    planting: Planting
+
+    @property
+    def work(self) -> WorkProfile:
+        """The shape of its work."""
+        return profile_of(self.profile, self.stage, self.layout.pp)
+
+    def script(self) -> Script:
+        """Return an empty script for it."""
+        factor = self.planting.size(Plant.PROFILER_COST, 1.0)
+        gap = int(self.planting.size(Plant.LAUNCH_BOUND, 0.0) * 1000)
+        return Script(kernels_of(self.profile, self.planting), Pace(factor, gap))
+
+
+def streams_of(layout: Layout) -> tuple[int, ...]:
+    """Return the streams that the ranks of a job have."""
+    return tuple(sorted({0, COMPUTE, COMPUTE_2, COMM, COPY, *(STREAMS[kind] for kind in layout.communicators())}))
+
+
+@functools.cache
+def step(role: Role, special: bool) -> Template:
+    """Lay out one step."""
+    script, phases = role.script(), role.work.phases
+    for i, phase in enumerate(phases):
+        script.begin_segment()
+        if i == 0:
+            _begin_step(script, role, special)
+        final = i == len(phases) - 1
+        _phase(script, role, phase, final and (special or Plant.LOST_GRAPH_KERNELS in role.planting))
+        if final:
+            _end_step(script, role, special)
+    return script.finish()
+
+
+def _begin_step(script: Script, role: Role, special: bool) -> None:
+    script.enter(MAIN, "roctxThreadRangeA", MARKER_RANGE, text="step {step}")
+    script.mark(MAIN, "begin of step {step}")
+    script.sample(MAIN, MARK, "step {step} on its way")
+    if special or Plant.STEADY_ALLOCATION in role.planting:
+        for n, size in enumerate(role.work.transient):
+            script.allocate(MAIN, "hipMalloc", ("ALLOC", "REAL"), size, _FIRST_TRANSIENT + n)
+    if special:
+        script.allocate(MAIN, "hipMalloc", ("ALLOC", "REAL"), _WORKSPACE_BYTES, _WORKSPACE_SLOT)
+        script.scratch(MAIN, "ALLOC", _SCRATCH_BYTES)
+    _begin_badly(script, role.planting)
+
+
+def _begin_badly(script: Script, planting: Planting) -> None:
+    """Do what no step of a good job does."""
+    leaked = int(planting.size(Plant.LEAK, 0.0) * MIB)
+    if leaked:
+        script.allocate(MAIN, "hipMalloc", ("ALLOC", "REAL"), leaked, _LEAK_SLOT, leaks=True)
+    if Plant.SLOW_INPUT in planting:
+        script.enter(MAIN, "roctxRangePushA", MARKER_RANGE, text="load batch")
+        script.spend(MAIN, int(planting.size(Plant.SLOW_INPUT, 0.0) * 1000))
+        script.leave(MAIN)
+    if Plant.MODULE_LOADS in planting:
+        script.call(MAIN, "hipModuleLoadData", HIP, 420_000, (Arg("void const*", "image", "0x7f2b30000000"),))
+    for _ in range(int(planting.size(Plant.SMALL_COPIES, 0.0))):
+        script.copy(MAIN, "HD", _SMALL_COPY)
+
+
+def _end_step(script: Script, role: Role, special: bool) -> None:
+    if special or Plant.STEADY_ALLOCATION in role.planting:
+        for n in range(len(role.work.transient)):
+            script.allocate(MAIN, "hipFree", ("FREE", "REAL"), 0, _FIRST_TRANSIENT + n)
+    if special:
+        script.allocate(MAIN, "hipFree", ("FREE", "REAL"), 0, _WORKSPACE_SLOT)
+        script.scratch(MAIN, "FREE", _SCRATCH_BYTES)
+    script.leave(MAIN)
+
+
+def _phase(script: Script, role: Role, phase: StepPhase, graphs: bool) -> None:
+    thread = (MAIN, WORKER)[phase.thread]
+    # Push/pop ranges nest on their thread, thread ranges are marked otherwise: both occur in real traces.
+    script.enter(thread, "roctxRangePushA" if thread == MAIN else "roctxThreadRangeA", MARKER_RANGE, text=phase.text)
+    for track in SMI_TRACKS:
+        script.sample(thread, track)
+    _load(script, thread, role, phase)
+    if phase.receives:
+        _pass_on(script, thread, role, ExchangeKind.RECEIVE, phase.receives)
+    for layer in phase.layers:
+        _layer(script, thread, role, layer)
+    for exec_id in _GRAPHS if graphs else ():
+        script.launch_graph(thread, exec_id, ("add", "sum", "add"))
+    for route, size in phase.copies:
+        if route[0] == "D":
+            script.copy(thread, route, size)
+    if phase.sends:
+        _pass_on(script, thread, role, ExchangeKind.SEND, phase.sends)
+    if phase.reduce:
+        _reduce(script, thread, role, phase.reduce)
+    script.synchronize(thread)
+    if phase.waits or (phase.reduce and Plant.LOST_OVERLAP in role.planting):
+        script.wait_exchanged(thread, STREAMS[role.layout.gradients])
+    script.leave(thread)
+
+
+def _load(script: Script, thread: int, role: Role, phase: StepPhase) -> None:
+    """Copy to the device; where a call waits for its copy, the thread that needs it makes the call."""
+    pageable = Plant.PAGEABLE_COPIES in role.planting
+    for route, size in phase.copies:
+        if route[0] == "H":
+            script.copy(thread if pageable else LOADER, route, size, pageable)
+
+
+def _pass_on(script: Script, thread: int, role: Role, kind: ExchangeKind, peer: int) -> None:
+    request = ExchangeRequest(kind, GroupKind.PIPELINE, _ACTIVATIONS, blocks=kind is ExchangeKind.RECEIVE, peer=peer)
+    _exchange(script, thread, role, request)
+
+
+def _reduce(script: Script, thread: int, role: Role, size: int) -> None:
+    """Add up gradients, or what else the ranks of the same layers have in common."""
+    size = int(size * role.planting.size(Plant.EXPOSED_COMMUNICATION, 1.0))
+    _exchange(script, thread, role, ExchangeRequest(ExchangeKind.ALL_REDUCE, role.layout.gradients, size))
+
+
+def _exchange(script: Script, thread: int, role: Role, request: ExchangeRequest) -> None:
+    if role.layout.has(request.group):
+        script.exchange(thread, request, Plant.SAME_STREAM in role.planting)
+
+
+def _layer(script: Script, thread: int, role: Role, layer: Layer) -> None:
+    if layer.text:
+        script.enter(thread, "roctxRangePushA", MARKER_RANGE, text=layer.text)
+    launched = 0
+    for work in layer.work:
+        if isinstance(work, ExchangeRequest):
+            _exchange(script, thread, role, work)
+            continue
+        name, _, stream = work.partition("@")
+        for _ in range(_CUT_INTO if Plant.SMALL_KERNELS in role.planting else 1):
+            script.launch(thread, name, COMPUTE_2 if stream else COMPUTE)
+        launched += 1
+        if Plant.SYNCHRONOUS_CALLS in role.planting and launched % 2 == 0:
+            script.synchronize_device(thread)
+    if layer.text:
+        script.leave(thread)
+
+
+@functools.cache
+def setup(role: Role) -> Template:
+    """Lay out what happens before the first step."""
+    script, chosen = role.script(), role.work
+    script.begin_segment()
+    script.call(MAIN, "__hipRegisterFatBinary", COMPILER, 9800, (Arg("void const*", "data", "0x208ac0"),))
+    for kernel in KERNELS:
+        if not kernel.module:
+            script.call(MAIN, "__hipRegisterFunction", COMPILER, 900, _register_args(kernel.mangled))
+    script.enter(MAIN, "roctxRangePushA", MARKER_RANGE, text="initialise")
+    script.enter(MAIN, "hipSetDevice", HIP, (Arg("int", "deviceId", "0"),))
+    script.call(MAIN, "hsa_init", HSA, 2_400_000)
+    script.call(MAIN, "hsa_iterate_agents", HSA, 61_000)
+    script.leave(MAIN)
+    for stream in streams_of(role.layout)[1:]:
+        script.enter(MAIN, "hipStreamCreateWithFlags", HIP, (stream_arg(stream),))
+        script.call(MAIN, "hsa_queue_create", HSA, 310_000)
+        script.leave(MAIN)
+    script.allocate(MAIN, "hipMemAddressReserve", ("ALLOC", "VIRTUAL"), sum(chosen.resident), _VIRTUAL_SLOT)
+    for slot, size in _resident(role):
+        script.allocate(MAIN, "hipMalloc", ("ALLOC", "REAL"), size, slot)
+    script.launch(MAIN, "fill", 0)
+    script.copy(MAIN, "HD", _state_bytes(chosen))
+    for group in role.layout.communicators():
+        name, args = rccl.initialisation(group)
+        script.call(MAIN, name, RCCL, 4_000_000, args)
+    script.synchronize(MAIN)
+    _barrier(script, role, connects=True)
+    script.leave(MAIN)
+    return script.finish()
+
+
+def _resident(role: Role) -> list[tuple[int, int]]:
+    """Return slot and bytes of what is held from start to end."""
+    held = list(enumerate(role.work.resident))
+    missing = int(MEMORY_BYTES * role.planting.size(Plant.MEMORY_PEAK, 0.0) / 100) - sum(role.work.resident)
+    for n in range(max(0, -(-missing // _BALLAST_BYTES))):
+        held.append((_FIRST_BALLAST + n, min(_BALLAST_BYTES, missing - n * _BALLAST_BYTES)))
+    return held
+
+
+def _barrier(script: Script, role: Role, connects: bool = False) -> None:
+    """Let all ranks wait for the last of them."""
+    _exchange(script, MAIN, role, replace(_BARRIER, connects=connects))
+    script.wait_exchanged(MAIN, COMM)
+
+
+_BARRIER = ExchangeRequest(ExchangeKind.BARRIER, GroupKind.WORLD, 4)
+
+
+def _register_args(mangled: str) -> tuple[Arg, ...]:
+    return (
+        Arg("void**", "modules", "0x27fbc460"),
+        Arg("void const*", "hostFunction", f"{0x201200 + 8 * len(mangled):#x}"),
+        Arg("char*", "deviceFunction", mangled),
+        Arg("char const*", "deviceName", mangled),
+        Arg("unsigned int", "threadLimit", "4294967295"),
+    )
+
+
+@functools.cache
+def teardown(role: Role) -> Template:
+    """Lay out what happens after the last step."""
+    script, chosen = role.script(), role.work
+    script.begin_segment()
+    script.enter(MAIN, "roctxRangePushA", MARKER_RANGE, text="shut down")
+    script.copy(MAIN, "DH", _state_bytes(chosen))
+    script.synchronize(MAIN)
+    _barrier(script, role)
+    for group in role.layout.communicators():
+        name, args = rccl.destruction(group)
+        script.call(MAIN, name, RCCL, 800_000, args)
+    for slot, _ in _resident(role):
+        script.allocate(MAIN, "hipFree", ("FREE", "REAL"), 0, slot)
+    reserved = (Arg("void*", "devPtr", f"{address(_VIRTUAL_SLOT):#x}"),)
+    script.call(MAIN, "hipMemUnmap", HIP, 12_000, reserved)
+    script.allocate(MAIN, "hipMemAddressFree", ("FREE", "VIRTUAL"), 0, _VIRTUAL_SLOT)
+    script.leave(MAIN)
+    script.call(MAIN, "__hipUnregisterFatBinary", COMPILER, 7000, (Arg("void**", "modules", "0x27fbc460"),))
+    return script.finish()
+
+
+@functools.cache
+def idle() -> Template:
+    """Lay out the life of a process without GPU work: it starts, waits until anchor 1, and ends."""
+    script = Script({})
+    script.begin_segment()
+    script.enter(MAIN, "hipSetDevice", HIP, (Arg("int", "deviceId", "0"),))
+    script.call(MAIN, "hsa_init", HSA, 2_400_000)
+    script.leave(MAIN)
+    script.enter(MAIN, "roctxRangePushA", MARKER_RANGE, text="serve batches")
+    script.wait_for_job(MAIN)
+    script.leave(MAIN)
+    return script.finish()
+
+
+def _state_bytes(profile: WorkProfile) -> int:
+    # Bounded, so that loading and saving never outlast the steps of a small job.
+    return min(profile.resident[-1], 64 << 20)

@@ -110,7 +110,7 @@ def test_files_have_the_kernels_of_the_plan(job: tuple[JobOptions, list[apsw.Con
         truth[transfer.receiver].append(transfer.received)
     for rank, connection in zip(facts.ranks, connections, strict=True):
         times = np.array(sorted(truth[rank.number]), dtype=np.int64).reshape(-1, 2)
-        found = rows(connection, """SELECT start, "end" FROM kernels WHERE name GLOB 'nccl*' ORDER BY start""")
+        found = rows(connection, """SELECT start, "end" FROM kernels WHERE name GLOB 'nccl*' ORDER BY start, "end" """)
         assert found == [tuple(row) for row in facts.nodes[rank.node].local(times).tolist()]
 
 

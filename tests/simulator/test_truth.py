@@ -70,7 +70,7 @@ def test_collectives_are_recorded_as_they_were(job: Job) -> None:
     facts, connections = job
     truth = facts.collectives()
     for rank, connection in zip(facts.ranks, connections, strict=True):
-        times = rows(connection, """SELECT start, "end" FROM kernels WHERE name GLOB 'nccl*' ORDER BY start""")
+        times = rows(connection, """SELECT start, "end" FROM kernels WHERE name GLOB 'nccl*' ORDER BY start, "end" """)
         true = np.array([(c.starts[rank.number], c.ends[rank.number]) for c in truth], dtype=np.int64)
         assert np.array(times).tolist() == facts.nodes[rank.node].local(true).tolist()
     assert facts.collective_ends().tolist() == [max(c.ends) for c in truth]

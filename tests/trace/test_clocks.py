@@ -1,0 +1,163 @@
+"""Clocks aligned by collectives: the true offset lies within the certain bounds, and near the likely one."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from rocpd.trace.clocks import ClockLine, ContradictionError, Meetings, align_clocks
+from rocpd.types import NULL, Floats, Ints
+
+
+@dataclass(frozen=True)
+class World:
+    """True times [ns] as rows, and what clocks make of them."""
+
+    offset: Ints
+    drift: Floats
+
+    def shown(self, true: Floats) -> Ints:
+        return np.asarray(np.rint(true * (1 + self.drift)) + self.offset, np.int64)
+
+    def true_difference(self, at: Ints, clock: int, reference: int) -> Floats:
+        """What has to be added to times of a clock to get times of the reference."""
+        true = (at - self.offset[clock]) / (1 + self.drift[clock])
+        return np.asarray(np.rint(true * (1 + self.drift[reference])) + self.offset[reference] - at)
+
+
+def world(random: np.random.Generator, clocks: int) -> World:
+    """Clocks hours apart that drift by 1 to 50 ppm."""
+    sign = random.choice([-1, 1], clocks)
+    return World(random.integers(0, 10**14, clocks), sign * random.uniform(1e-6, 50e-6, clocks))
+
+
+def meetings(
+    random: np.random.Generator, of: World, count: int, span_s: float, ranks: int = 8, share: float = 1.0
+) -> Meetings:
+    """Collectives at random times: arrivals spread over a millisecond, ends 5 to 30 us apart."""
+    clocks = len(of.drift)
+    true = np.sort(random.uniform(0, span_s * 1e9, count))[:, None, None]
+    arrival = true + random.exponential(200_000, (count, clocks, ranks))
+    lasts = random.choice([20_000, 60_000, 700_000], (count, 1, 1))
+    end = arrival.max((1, 2), keepdims=True) + lasts + random.uniform(0, 30_000, (count, clocks, ranks))
+    entered, left, ended = (of.shown(each) for each in (arrival.max(2), end.min(2), end.mean(2)))
+    absent = random.random((count, clocks)) > share
+    return Meetings(*(np.where(absent, NULL, each) for each in (entered, left, ended)))
+
+
+def errors(of: World, found: Meetings, lines: tuple[ClockLine | None, ...]) -> list[tuple[float, ClockLine]]:
+    """Return by how much each clock is wrong at its worst, against the reference."""
+    known = [line for line in lines if line]
+    reference = next(number for number, line in enumerate(lines) if line and line.drift == 0 and line.offset_ns == 0)
+    assert known
+    result = []
+    for clock, line in enumerate(lines):
+        if line and clock != reference:
+            times = found.ended[found.ended[:, clock] != NULL, clock]
+            wrong = line.offsets(times) - of.true_difference(times, clock, reference)
+            result.append((float(np.abs(wrong).max()), line))
+    return result
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(("clocks", "count", "span_s"), [(2, 10, 0.1), (3, 300, 60.0), (8, 1000, 3600.0)])
+def test_truth_is_within_what_is_certain(seed: int, clocks: int, count: int, span_s: float) -> None:
+    random = np.random.default_rng([seed, clocks])
+    of = world(random, clocks)
+    found = meetings(random, of, count, span_s)
+    for wrong, line in errors(of, found, align_clocks(found)):
+        assert line.certain_ns is not None
+        assert wrong <= line.certain_ns + 2, line
+        assert wrong < 25_000
+
+
+def test_the_likely_error_is_a_few_microseconds() -> None:
+    wrong = []
+    for seed in range(20):
+        random = np.random.default_rng([seed, 99])
+        of = world(random, 2)
+        found = meetings(random, of, 200, 10.0)
+        wrong += [error for error, _ in errors(of, found, align_clocks(found))]
+    assert np.median(wrong) < 10_000
+
+
+def test_clocks_that_never_meet_are_joined_by_a_third() -> None:
+    random = np.random.default_rng(5)
+    of = world(random, 3)
+    found = meetings(random, of, 400, 20.0)
+    for column in (found.entered, found.left, found.ended):
+        column[::2, 0] = NULL
+        column[1::2, 2] = NULL
+    lines = align_clocks(found)
+    assert all(lines)
+    for wrong, line in errors(of, found, lines):
+        assert line.certain_ns is not None
+        assert wrong <= line.certain_ns + 2
+
+
+def test_a_clock_that_was_set_is_a_contradiction() -> None:
+    random = np.random.default_rng(6)
+    found = meetings(random, world(random, 3), 400, 20.0)
+    for column in (found.entered, found.left, found.ended):
+        column[200:, 1] += 5_000_000
+    with pytest.raises(ContradictionError) as raised:
+        align_clocks(found)
+    assert 1 in raised.value.clocks
+
+
+def test_a_few_collectives_that_were_matched_wrongly_do_not_matter() -> None:
+    random = np.random.default_rng(7)
+    of = world(random, 2)
+    found = meetings(random, of, 400, 20.0)
+    for column in (found.entered, found.left, found.ended):
+        column[[3, 200, 301], 1] += 3_000_000
+    for wrong, line in errors(of, found, align_clocks(found)):
+        assert line.certain_ns is not None
+        assert wrong <= line.certain_ns + 2
+
+
+def test_half_of_the_collectives_held_out_keep_their_order() -> None:
+    random = np.random.default_rng(8)
+    of = world(random, 4)
+    found = meetings(random, of, 600, 100.0)
+    halves = [Meetings(*(c[part::2] for c in (found.entered, found.left, found.ended))) for part in range(2)]
+    lines = align_clocks(halves[0])
+    entered, left = (
+        np.array([line.offsets(column) + column for line, column in zip(lines, side.T, strict=True) if line])
+        for side in (halves[1].entered, halves[1].left)
+    )
+    assert (entered.max(0) <= left.min(0)).all()
+
+
+def test_clocks_that_meet_nobody_are_not_aligned() -> None:
+    random = np.random.default_rng(9)
+    found = meetings(random, world(random, 3), 50, 1.0)
+    for column in (found.entered, found.left, found.ended):
+        column[:, 2] = NULL
+    lines = align_clocks(found)
+    assert lines[2] is None
+    assert lines[0]
+    assert lines[1]
+
+
+def test_one_direction_bounds_one_side() -> None:
+    """A broadcast: only its root is waited for, and may leave early."""
+    random = np.random.default_rng(10)
+    found = meetings(random, world(random, 2), 50, 1.0)
+    found.left[:, 0] = NULL
+    found.entered[:, 1] = NULL
+    lines = align_clocks(found)
+    assert lines[1]
+    assert lines[1].certain_ns is None
+    assert lines[1].likely_ns < 30_000
+
+
+def test_many_clocks_are_quick() -> None:
+    random = np.random.default_rng(11)
+    found = meetings(random, world(random, 64), 1000, 600.0, ranks=1)
+    start = time.process_time()
+    align_clocks(found)
+    print(f"64 clocks, 1000 collectives: {time.process_time() - start:.2f} s")

@@ -13,7 +13,7 @@ def simulate(job: JobOptions) -> None:
     Examples:
         rocpd simulate -o job --ranks 4
         rocpd simulate -o big --ranks 16 --nodes 2 --events-per-rank 300000
-        rocpd simulate -o tp --ranks 8 --nodes 2 --tp 4 --plant straggler=10,clock-step
+        rocpd simulate -o tp --ranks 8 --nodes 2 --tp 4 --plant straggler=10
     """
     from rocpd.simulator import simulate as write_job
 

@@ -5,7 +5,7 @@ A round is the setup, one step, or the teardown: round 0, 1 …, and the last.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from rocpd.simulator.facts import PlantedFact
 from rocpd.simulator.options import MOST_NOISE
 from rocpd.simulator.plants import Plant
-from rocpd.types import Floats, Ints
+from rocpd.types import Flags, Floats, Ints
 
 _SIGMAS = 3.0  # chance goes no further, so that no rank computes in no time
 
@@ -40,35 +40,37 @@ class Conditions:
     work: Floats
 
 
-def conditions(facts: Iterable[PlantedFact], ranks: int, steps: int, noise: float, seed: int) -> Conditions:
+def conditions(facts: Iterable[PlantedFact], places: Sequence[int], steps: int, noise: float, seed: int) -> Conditions:
     """Return the conditions of a job.
 
     Args:
         facts: what is planted.
-        ranks: ranks that compute.
+        places: the node of each rank that computes.
         steps: number of steps.
         noise: standard deviation of what a rank takes to compute a step [%].
         seed: of the job.
     """
-    shape = (steps + 2, ranks)
-    chance = np.random.default_rng([seed, 3]).standard_normal((steps, ranks))
+    shape = (steps + 2, len(places))
+    chance = np.random.default_rng([seed, 3]).standard_normal((steps, len(places)))
     stretch, clock = np.ones(shape), np.ones(shape)
     stretch[1:-1] += noise / 100 * np.clip(chance, -_SIGMAS, _SIGMAS)
-    made = Conditions(stretch, clock, np.zeros(shape, np.int64), np.ones(steps + 2), np.ones(ranks))
+    made = Conditions(stretch, clock, np.zeros(shape, np.int64), np.ones(steps + 2), np.ones(len(places)))
     for fact in facts:
-        _apply(fact, made, seed)
+        _apply(fact, made, np.asarray(places) == fact.node, seed)
     np.divide(stretch, clock, out=stretch)
     return made
 
 
-def _apply(fact: PlantedFact, made: Conditions, seed: int) -> None:
-    """Let a planted fact change the conditions."""
+def _apply(fact: PlantedFact, made: Conditions, on_node: Flags, seed: int) -> None:
+    """Let a planted fact change the conditions; `on_node` are the ranks of the node that it strikes."""
     rounds = np.array([step + 1 for step in fact.steps], np.int64)
     factor = 1.0 + fact.size / 100
     if fact.plant is Plant.SLOW_STEP:
         made.stretch[rounds] *= factor
     elif fact.plant is Plant.INTERMITTENT:
         made.stretch[rounds, fact.rank] *= factor
+    elif fact.plant is Plant.SLOW_NODE:
+        made.stretch[1:-1, on_node] *= factor
     elif fact.plant is Plant.STRAGGLER:
         made.stretch[1:-1, fact.rank] *= factor
     elif fact.plant is Plant.IMBALANCE:

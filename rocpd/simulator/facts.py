@@ -18,6 +18,7 @@ _OF_ONE_RANK = (
     Plant.THROTTLED,
     Plant.LOST_RANK,
 )
+_OF_ONE_NODE = (Plant.SLOW_NODE, Plant.CLOCK_STEP)
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class PlantedFact:
     Args:
         size: in the unit that its meaning has; 0 where it has no size.
         rank: the rank that it strikes; None: all.
-        node: the node whose clock it strikes; None: none in particular.
+        node: the node that it strikes, all of its ranks or its clock; None: none in particular.
         steps: in which steps; none: in all, or not in steps.
     """
 
@@ -60,7 +61,9 @@ def planted(planting: Planting, setting: Setting, seed: int) -> tuple[PlantedFac
     Facts about one of several ranks or steps are left out where there is only one.
     """
     others = [rank for rank in range(setting.ranks) if rank != setting.straggler]
-    order = np.random.default_rng([seed, 5]).permutation(len(others)).tolist() or [0]
+    random = np.random.default_rng([seed, 5])
+    order = random.permutation(len(others)).tolist() or [0]
+    chance = random.random()
     facts = []
     for plant, size in planting.sizes:
         rank = None
@@ -70,9 +73,9 @@ def planted(planting: Planting, setting: Setting, seed: int) -> tuple[PlantedFac
             turn = _OF_ONE_RANK.index(plant)
             rank = setting.straggler if turn == 0 else others[order[(turn - 1) % len(order)]]
         steps = _steps(plant, setting)
-        if plant is Plant.SLOW_STEP and not steps:
+        if (plant is Plant.SLOW_STEP and not steps) or (plant is Plant.SLOW_NODE and setting.nodes == 1):
             continue
-        node = setting.nodes - 1 if plant is Plant.CLOCK_STEP else None
+        node = int(chance * setting.nodes) if plant in _OF_ONE_NODE else None
         facts.append(PlantedFact(plant, size, rank, node, steps))
     return tuple(facts)
 

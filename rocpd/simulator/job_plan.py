@@ -160,7 +160,7 @@ def plan(options: JobOptions) -> JobPlan:
     lost = [fact.rank for fact in facts if fact.plant is Plant.LOST_RANK]
     places = _places(options)
     ranks = tuple(_rank_plan(options, nodes, places, rank, base_pid, rank in lost) for rank in range(len(places)))
-    condition = conditions(facts, options.ranks, steps, options.noise, options.seed)
+    condition = conditions(facts, places[: options.ranks], steps, options.noise, options.seed)
     begin: Ints = np.array([rank.start_ns + _PROCESS_ROOM for rank in ranks if not rank.idle], dtype=np.int64)
     programs = _programs(options.profile, layout, planting, steps)
     times = timing.run(programs, condition, begin, timing.Exchanging(options.jitter, options.seed))

@@ -24,6 +24,7 @@ class Plant(StrEnum):
 
     STRAGGLER = "straggler"
     INTERMITTENT = "intermittent"
+    SLOW_NODE = "slow-node"
     SLOW_STEP = "slow-step"
     IMBALANCE = "imbalance"
     LATE_LAUNCH = "late-launch"
@@ -51,6 +52,8 @@ class Plant(StrEnum):
     LOST_LAUNCHES = "lost-launches"
     LOST_GRAPH_KERNELS = "lost-graph-kernels"
     LOST_RANK = "lost-rank"
+    LOST_EVENTS = "lost-events"
+    NO_HIP_TRACE = "no-hip-trace"
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ class PlantKind:
 PLANTS: dict[Plant, PlantKind] = {
     Plant.STRAGGLER: PlantKind("the kernels of one rank take {} % longer", 35),
     Plant.INTERMITTENT: PlantKind(f"the kernels of one rank take {{}} % longer in 1 of {INTERMITTENT_EVERY} steps", 60),
+    Plant.SLOW_NODE: PlantKind("the kernels of all ranks of one node take {} % longer", 10),
     Plant.SLOW_STEP: PlantKind("in one step all kernels take {} % longer", 90),
     Plant.IMBALANCE: PlantKind("one rank has {} % more work: larger grids that take longer", 20),
     Plant.LATE_LAUNCH: PlantKind("one rank starts each step {} us late", 400),
@@ -82,7 +86,7 @@ PLANTS: dict[Plant, PlantKind] = {
     Plant.LOST_OVERLAP: PlantKind("the host waits for each exchange of gradients before it goes on"),
     Plant.SAME_STREAM: PlantKind("communication runs on the stream of the computation"),
     Plant.LAUNCH_BOUND: PlantKind("the host takes {} us between two launches", 80, 10_000),
-    Plant.SMALL_KERNELS: PlantKind("work is cut into kernels of 3 us"),
+    Plant.SMALL_KERNELS: PlantKind("work is cut into kernels of 3 us, faster than they are launched"),
     Plant.SYNCHRONOUS_CALLS: PlantKind("the host waits for the device after every second kernel"),
     Plant.PROFILER_COST: PlantKind("calls take {} times as long", 4, 100),
     Plant.SLOW_INPUT: PlantKind("each step first waits {} us for its input", 1500),
@@ -100,6 +104,8 @@ PLANTS: dict[Plant, PlantKind] = {
     Plant.LOST_LAUNCHES: PlantKind("1 launching call in {} is not recorded", 20),
     Plant.LOST_GRAPH_KERNELS: PlantKind("graphs are launched, and their kernels not recorded"),
     Plant.LOST_RANK: PlantKind("the file of one rank is missing"),
+    Plant.LOST_EVENTS: PlantKind("the recorder says that it lost {} events of each rank", 500),
+    Plant.NO_HIP_TRACE: PlantKind("calls of HIP are not recorded"),
 }
 """Every plant."""
 

@@ -13,10 +13,14 @@ from rocpd.simulator.columns import TemplateColumns
 from rocpd.simulator.identity import end_of, identity_of, open_trace
 from rocpd.simulator.job_plan import JobPlan, RankPlan
 from rocpd.simulator.kernels import kernels_of
+from rocpd.simulator.plants import Plant
 from rocpd.simulator.recording import Recording
 from rocpd.simulator.stamp import Stamp, StepBatch
 from rocpd.simulator.symbols import write_symbols
 from rocpd.simulator.template import Template
+
+LOST_EVENTS_TAG = "recorder_lost_events"
+"""Tag of the metadata by which `rocpd record` says how many events found no room."""
 
 _COMMUNICATORS = 0x5581A4C00000  # address of the first one: each process has its own
 
@@ -38,6 +42,9 @@ def write_rank(path: Path, job: JobPlan, rank: RankPlan) -> None:
 def _fill(file: Writer, job: JobPlan, rank: RankPlan) -> None:
     trace = open_trace(file, job, rank)
     write_symbols(trace, identity_of(rank), kernels_of(job.options.profile, job.planting).values())
+    lost = int(job.planting.size(Plant.LOST_EVENTS, 0))
+    if lost:
+        trace.note(LOST_EVENTS_TAG, str(lost))
     if rank.empty:
         return
     stamp = Stamp(trace, job.nodes[rank.node], np.random.default_rng([job.options.seed, 2, rank.number]))

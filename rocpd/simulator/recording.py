@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from rocpd.simulator.options import Rccl
 from rocpd.simulator.plants import Plant, Planting
-from rocpd.simulator.script import RCCL
+from rocpd.simulator.script import COMPILER, HIP, RCCL
 from rocpd.simulator.template import Dispatch, HostRegion, Template
 
 Launched = TypeVar("Launched", bound=Any)
@@ -42,6 +42,8 @@ class Recording:
         return replace(template, dispatches=dispatches)
 
     def _has_call(self, region: HostRegion) -> bool:
+        if region.category in (HIP, COMPILER):
+            return Plant.NO_HIP_TRACE not in self.planting
         return region.category != RCCL or self.rccl != Rccl.NONE
 
     def _lost_launches(self, regions: Sequence[HostRegion]) -> frozenset[int]:

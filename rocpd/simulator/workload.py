@@ -43,6 +43,7 @@ _WORKSPACE_BYTES = 128 << 20
 _BALLAST_BYTES = 15 << 30  # of one allocation: addresses of slots are 16 GiB apart
 _GRAPHS = (1, 2, 1)
 _CUT_INTO = 4  # small kernels
+_SMALL_KERNEL_GAP = 5000  # before each launch of one [ns]
 _SMALL_COPY = 16384
 _ACTIVATIONS = 8 * MIB
 
@@ -65,6 +66,7 @@ class Role:
         """Return an empty script for it."""
         factor = self.planting.size(Plant.PROFILER_COST, 1.0)
         gap = int(self.planting.size(Plant.LAUNCH_BOUND, 0.0) * 1000)
+        gap += _SMALL_KERNEL_GAP if Plant.SMALL_KERNELS in self.planting else 0
         return Script(kernels_of(self.profile, self.planting), Pace(factor, gap))
 
 

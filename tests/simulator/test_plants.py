@@ -97,6 +97,14 @@ def intermittent(job: Job, clean: Job) -> None:
     assert all(factor == nearly(1.0) for factor in slower(job, Plant.INTERMITTENT, seldom))
 
 
+def slow_node(job: Job, clean: Job) -> None:
+    fact = job.facts.fact(Plant.SLOW_NODE)
+    assert fact is not None
+    for rank in job.facts.ranks:
+        factor = job.computing(rank.number, range(STEPS)) / clean.computing(rank.number, range(STEPS))
+        assert factor == pytest.approx(1.1 if rank.node == fact.node else 1.0, rel=0.02)
+
+
 def slow_step(job: Job, clean: Job) -> None:
     (step,), others = steps_of(job, Plant.SLOW_STEP)
     for rank in job.files:
@@ -307,11 +315,28 @@ def lost_rank(job: Job, clean: Job) -> None:
     assert set(job.values(worlds).values()) == {"3"}
 
 
+def lost_events(job: Job, clean: Job) -> None:
+    said = "SELECT MAX(value) FROM rocpd_metadata WHERE tag = 'recorder_lost_events'"
+    assert set(job.values(said).values()) == {"500"}
+    assert set(clean.values(said).values()) == {None}
+
+
+def no_hip_trace(job: Job, clean: Job) -> None:
+    hip = "SELECT COUNT(*) FROM regions WHERE category GLOB 'HIP*'"
+    others = "SELECT COUNT(*) FROM regions WHERE category NOT GLOB 'HIP*'"
+    assert job.total(hip) == 0
+    assert clean.total(hip) > 1000
+    assert job.values(others) == clean.values(others)
+    assert job.values(COUNT) == clean.values(COUNT)
+    assert job.total("SELECT SUM(stack_id) FROM kernels") == 0
+
+
 EFFECTS: dict[Plant, Callable[[Job, Job], None]] = {plant: globals()[plant.replace("-", "_")] for plant in Plant}
 
 TOUCHED = {
     Plant.STRAGGLER: {"stretch"},
     Plant.INTERMITTENT: {"stretch"},
+    Plant.SLOW_NODE: {"stretch"},
     Plant.SLOW_STEP: {"stretch"},
     Plant.IMBALANCE: {"stretch", "work"},
     Plant.LATE_LAUNCH: {"delay"},
@@ -344,15 +369,15 @@ def test_planted_fact_is_there_and_nothing_else(plant: Plant, clean: Job, tmp_pa
 def test_whom_a_fact_strikes_does_not_depend_on_the_others() -> None:
     alone = {}
     for plant in Plant:
-        (alone[plant],) = plan(JobOptions(Path("job"), ranks=8, steps=9, plant=plant)).facts
-    together = plan(JobOptions(Path("job"), ranks=8, steps=9, plant=",".join(Plant))).facts
+        (alone[plant],) = plan(JobOptions(Path("job"), ranks=8, nodes=2, steps=9, plant=plant)).facts
+    together = plan(JobOptions(Path("job"), ranks=8, nodes=2, steps=9, plant=",".join(Plant))).facts
     assert {fact.plant: fact for fact in together} == alone
     ranks = [fact.rank for fact in together if fact.rank is not None]
     assert len(ranks) == len(set(ranks)) == 6
 
 
 def test_nothing_strikes_one_of_one() -> None:
-    facts = plan(JobOptions(Path("job"), ranks=1, steps=1, plant="straggler,slow-step,throttled")).facts
+    facts = plan(JobOptions(Path("job"), ranks=1, steps=1, plant="straggler,slow-step,throttled,slow-node")).facts
     assert facts == ()
 
 

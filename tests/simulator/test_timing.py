@@ -144,10 +144,11 @@ def test_clock_shows_offset_and_drift() -> None:
 
 def test_clock_steps_once() -> None:
     usual, stepping = (plan(JobOptions(OUT, nodes=2, plant=plant)) for plant in ("none", "clock-step=700"))
-    assert stepping.nodes[0] == usual.nodes[0]
-    clock = stepping.nodes[1]
     (fact,) = stepping.facts
+    assert fact.node is not None
+    assert stepping.nodes[1 - fact.node] == usual.nodes[1 - fact.node]
+    clock = stepping.nodes[fact.node]
     true = clock.step_at + np.array([-1_000_000, -1, 0, 1_000_000])
-    assert (clock.local(true) - usual.nodes[1].local(true)).tolist() == [0, 0, 700_000, 700_000]
+    assert (clock.local(true) - usual.nodes[fact.node].local(true)).tolist() == [0, 0, 700_000, 700_000]
     assert clock.step_at == stepping.timing.anchors[fact.steps[0] + 1, :, 0].min()
     assert stepping.collectives() == usual.collectives()

@@ -129,6 +129,22 @@ def test_sends_are_no_collective(open_job: OpenJob, tmp_path: Path) -> None:
     assert [(each.rank, each.start) for each in taken] == [(0, 100), (0, 300), (1, 100), (1, 300)]
 
 
+def test_what_one_rank_knows_to_be_a_send_is_no_collective(open_job: OpenJob, tmp_path: Path) -> None:
+    """Of the other nothing is known but the kernel, which alone would be a barrier."""
+    sender = Member(0).collective(100, 150, "0x1", call="ncclSend")
+    (path,) = write(open_job(sender, Member(1).kernel(NCCL, 100, 150)), tmp_path)
+    assert (communicators(path), collectives(path)) == ({}, [])
+
+
+def test_a_collective_lies_inside_its_kernel(open_job: OpenJob, tmp_path: Path) -> None:
+    """Also where a kernel starts when the one before it ends."""
+    ranks = [Member(n).collective(100, 150, "all").collective(150, 200, "all") for n in range(2)]
+    (path,) = write(open_job(*ranks), tmp_path)
+    with otf2.reader.open(str(path)) as trace:
+        events = [type(event).__name__ for location, event in trace.events if "rank 0 · Agent-1" in location.name]
+    assert events == ["Enter", "MpiCollectiveBegin", "MpiCollectiveEnd", "Leave"] * 2
+
+
 def test_a_group_of_calls_is_one_collective(open_job: OpenJob, tmp_path: Path) -> None:
     ranks = []
     for n in range(2):

@@ -173,7 +173,11 @@ def _add_step(trace: TraceBuilder, at: int) -> None:
     trace.region("hipLaunchKernel", at + 110, at + 150, stack=stack).arg("stream", "0x1").arg("kernel", "gemm")
     trace.kernel(f"void gemm<{at % 7}>(float*)", at + 200, at + 300, stack=stack, region="step")
     trace.counter("SQ_WAVES", 4.0 + at).counter("GRBM_COUNT", 0.5)
-    trace.kernel("ncclDevKernel_AllReduce", at + 310, at + 400)
+    trace.region("ncclAllReduce", at + 301, at + 309, category="RCCL_API").arg("comm", "all")
+    trace.arg("count", "8").arg("datatype", "ncclFloat32").region(
+        "hipLaunchKernel", at + 302, at + 308, stack=stack + 1
+    )
+    trace.kernel("ncclDevKernel_AllReduce", at + 310, at + 400, stack=stack + 1)
     trace.copy(at + 400, at + 450).alloc(at + 20, at + 30, address=at + 8192)
     trace.alloc(at + 40, at + 41, kind="FREE", address=at + 8192, size=0)
     trace.alloc(at + 50, at + 60, level="SCRATCH").sample("mark", at + 500, message="here")

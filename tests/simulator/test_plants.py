@@ -331,6 +331,10 @@ def no_hip_trace(job: Job, clean: Job) -> None:
     assert job.total("SELECT SUM(stack_id) FROM kernels") == 0
 
 
+LEFT_BEHIND = """SELECT COUNT(*) FROM regions S JOIN regions L ON L."end" <= S.start JOIN kernels K
+    ON K.stack_id = L.stack_id AND K."end" > S."end" AND K.name NOT GLOB 'nccl*'
+    WHERE S.name IN ('hipStreamSynchronize', 'hipDeviceSynchronize')"""
+
 EFFECTS: dict[Plant, Callable[[Job, Job], None]] = {plant: globals()[plant.replace("-", "_")] for plant in Plant}
 
 TOUCHED = {
@@ -361,6 +365,7 @@ def test_planted_fact_is_there_and_nothing_else(plant: Plant, clean: Job, tmp_pa
         assert truth.ranks == usual.ranks
     met = [[(c.kind, c.group, c.step) for c in j.collectives()] for j in (truth, usual)]
     assert met[0] == met[1]
+    assert job.total(LEFT_BEHIND) == 0
     for connection in job.files.values():
         assert connection.pragma("integrity_check") == "ok"
         assert rows(connection, "PRAGMA foreign_key_check") == []

@@ -134,8 +134,10 @@ CALLS = """SELECT R.name, A.name, A.value FROM regions R JOIN rocpd_arg A USING 
 @pytest.mark.parametrize("rccl", Rccl)
 def test_calls_of_rccl(rccl: Rccl, tmp_path: Path) -> None:
     options = JobOptions(tmp_path, ranks=4, tp=2, pp=2, steps=1, rccl=rccl)
-    for path in simulate(options):
+    for rank, path in enumerate(simulate(options)):
         connection = read(path)
+        peers = "SELECT DISTINCT A.value FROM regions R JOIN rocpd_arg A USING (event_id) WHERE A.name = 'peer'"
+        assert rows(connection, peers) == ([] if rccl is Rccl.NONE else [(str(1 - rank // 2),)])
         kernels = rows(connection, "SELECT COUNT(*) FROM kernels WHERE name GLOB 'nccl*'")[0][0]
         calls = rows(connection, "SELECT COUNT(*) FROM regions WHERE name GLOB 'nccl*'")[0][0]
         assert kernels > 20
@@ -143,13 +145,15 @@ def test_calls_of_rccl(rccl: Rccl, tmp_path: Path) -> None:
         parents = """SELECT COUNT(*) FROM regions C LEFT JOIN regions P ON P.stack_id = C.parent_stack_id
             WHERE C.parent_stack_id AND NOT (P.start <= C.start AND C.end <= P.end AND P.tid = C.tid) IS TRUE"""
         assert rows(connection, parents) == [(0,)]
+        alone = "SELECT COUNT(*) FROM regions WHERE name = 'hipExtLaunchKernel' AND NOT parent_stack_id"
+        assert rows(connection, alone) == [(0,)]  # what is around a call that is not recorded is around what it calls
         said = rows(connection, CALLS)
         sizes = [int(value) for _, name, value in said if name == "nranks"]
         assert sizes == ([4, 2, 2] if rccl is Rccl.SIZES else [])
         made = [value for call, name, value in said if (call, name) == ("ncclCommInitRank", "comm")]
         used = {value for call, name, value in said if name == "comm" and call != "ncclCommInitRank"}
         assert used == set(made)
-        assert len(made) == (0 if rccl is Rccl.NONE else 3)
+        assert len(made) == len(set(made)) == (0 if rccl is Rccl.NONE else 3)
 
 
 def test_what_is_recorded_of_rccl_changes_no_times(tmp_path: Path) -> None:

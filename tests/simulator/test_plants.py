@@ -115,7 +115,10 @@ def imbalance(job: Job, clean: Job) -> None:
     rank, others = struck(job, Plant.IMBALANCE)
     assert all(factor == nearly(1.2) for factor in slower(job, Plant.IMBALANCE, range(STEPS)))
     grids = job.values("SELECT MAX(grid_size_x) FROM rocpd_kernel_dispatch")
+    read = job.values("""SELECT AVG(P.value) FROM rocpd_pmc_event P JOIN rocpd_info_pmc I ON I.id = P.pmc_id
+        WHERE I.name = 'FETCH_SIZE'""")
     assert all(grids[rank] / grids[other] == nearly(1.2) for other in others)
+    assert all(read[rank] / read[other] == nearly(1.2) for other in others)
 
 
 def late_launch(job: Job, clean: Job) -> None:

@@ -62,6 +62,36 @@ def test_transfers_are_causal(tp: int, pp: int) -> None:
                 assert all(a.received[1] < b.sent[0] for a, b in pairwise(firsts))
 
 
+@pytest.mark.parametrize(("tp", "pp"), [(2, 2), (2, 4)])
+def test_a_stage_computes_with_what_it_got(tp: int, pp: int) -> None:
+    job = plan(JobOptions(OUT, ranks=8, steps=3, tp=tp, pp=pp))
+    first_in_layers: dict[tuple[int | None, int], int] = {}
+    for collective in job.collectives():
+        if collective.group.kind is GroupKind.TENSOR:
+            for rank, start in zip(collective.group.members, collective.starts, strict=True):
+                first_in_layers.setdefault((collective.step, rank), start)
+    received: dict[tuple[int, int], int] = {}
+    for transfer in job.transfers():
+        received.setdefault((transfer.step, transfer.receiver), transfer.received[1])
+    later = [(step, rank) for step in range(3) for rank in range(8) if job.layout.stage(rank)]
+    assert all(first_in_layers[at] > received[at] for at in later)
+
+
+@pytest.mark.parametrize(("tp", "pp"), SHAPES)
+def test_gradients_are_there_before_their_norm(tp: int, pp: int) -> None:
+    added: dict[tuple[int | None, int], int] = {}
+    norms = 0
+    for collective in plan(JobOptions(OUT, ranks=8, steps=3, tp=tp, pp=pp)).collectives():
+        members = zip(collective.group.members, collective.starts, collective.ends, strict=True)
+        for rank, start, end in members:
+            if collective.group.kind in (GroupKind.DATA, GroupKind.WORLD) and collective.size > 2**20:
+                added[collective.step, rank] = end
+            elif collective.size == 8:
+                assert start >= added.get((collective.step, rank), 0)
+                norms += 1
+    assert norms == 3 * 8
+
+
 @pytest.mark.parametrize(("tp", "pp"), SHAPES)
 def test_without_noise_and_plants_members_arrive_together(tp: int, pp: int) -> None:
     job = plan(JobOptions(OUT, ranks=8, steps=4, plant="none", noise=0.0, jitter=0.0, tp=tp, pp=pp))

@@ -7,20 +7,15 @@ container, or with this number.
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import re
-import shutil
-import socket
 from contextlib import suppress
 from pathlib import Path
 
 from rocpd.evidence import JOURNALS
 
 PREFIX, ENDING = ".rocpd-", ".partial"
-_NAME = re.compile(
-    re.escape(PREFIX) + r"(?P<machine>[0-9a-f]{12})-(?P<process>\d+-\d+)-[0-9a-f]{12}" + re.escape(ENDING)
-)
+_NAME = re.compile(re.escape(PREFIX) + r"(?P<machine>[0-9a-f]+)-(?P<process>\d+-\d+)-[0-9a-f]{12}" + re.escape(ENDING))
 
 
 def temporary_name() -> str:
@@ -42,12 +37,18 @@ def sweep(folder: Path) -> None:
         for path in folder.iterdir():
             match = _NAME.fullmatch(path.name)
             if match and match["machine"] == _machine() and not _is_alive(match["process"]):
-                _remove(path)
+                remove(path)
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
+    """Remove a temporary folder with what is in it, or a temporary file with SQLite's files beside it, if it exists."""
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
+        try:
+            path.rmdir()  # empty, where the work is complete
+        except OSError:
+            import shutil
+
+            shutil.rmtree(path, ignore_errors=True)
         return
     for ending in ("", *JOURNALS):
         with suppress(OSError):
@@ -57,10 +58,10 @@ def _remove(path: Path) -> None:
 @functools.cache
 def _machine() -> str:
     """Return what is the same for all processes whose numbers compare: boot and container."""
-    parts = [socket.gethostname()]
     with suppress(OSError):
-        parts += [Path("/proc/sys/kernel/random/boot_id").read_text(), str(Path("/proc/self/ns/pid").readlink())]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")
+        return f"{boot}{Path('/proc/self/ns/pid').stat().st_ino:x}"
+    return os.uname().nodename.encode().hex()
 
 
 def _process(number: int) -> str:

@@ -13,11 +13,11 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from rocpd.errors import UsageError
+from rocpd.frozen import frozen
 
 
 class Heading(enum.StrEnum):
@@ -35,7 +35,7 @@ class Heading(enum.StrEnum):
     OTHER = "Other"
 
 
-@dataclass(frozen=True)
+@frozen
 class Option:
     """One option. In the `Annotated` type of a dataclass field, the field says its name, kind and default.
 

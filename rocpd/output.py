@@ -8,19 +8,18 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from rocpd import evidence, leftovers
 from rocpd.errors import OutputError
+from rocpd.frozen import frozen
 
 MANIFEST = ".rocpd-manifest.json"
 """The file in a folder output that lists what rocpd wrote there."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Destination:
     """Where outputs go.
 
@@ -148,12 +147,12 @@ def folder_complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path
                 path.rename(old)
             temporary.rename(path)
         except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
+            leftovers.remove(temporary)
             if old.exists():
                 old.rename(path)
             raise
         if old.exists() and not _foreign_file(old):
-            shutil.rmtree(old, ignore_errors=True)
+            leftovers.remove(old)
 
 
 @contextlib.contextmanager
@@ -164,7 +163,7 @@ def workplace(folder: Path) -> Iterator[Path]:
             temporary.mkdir()
             yield temporary
         finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+            leftovers.remove(temporary)
 
 
 @contextlib.contextmanager

@@ -37,7 +37,7 @@ def test_folders_go_as_well(of_the_dead: str, tmp_path: Path) -> None:
 
 def test_what_may_be_in_use_stays(of_the_dead: str, tmp_path: Path) -> None:
     machine, _ = of_the_dead.removeprefix(".rocpd-").split("-", 1)
-    elsewhere = of_the_dead.replace(machine, "0" * 12)
+    elsewhere = of_the_dead.replace(machine, "0" * len(machine))
     names = (temporary_name(), elsewhere, f"{of_the_dead}.old", f"my{of_the_dead}", ".rocpd-mine.partial")
     for name in names:
         (tmp_path / name).write_text("in use")

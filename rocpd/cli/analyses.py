@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -12,6 +11,7 @@ from rocpd.cli import tables
 from rocpd.cli.diagnostics import note, report_written
 from rocpd.cli.progress import clear_bars, progress
 from rocpd.errors import RocpdError, UsageError
+from rocpd.frozen import frozen
 from rocpd.output import Destination, check_free, complete_or_nothing
 from rocpd.summary.registry import TextForm
 from rocpd.table import Sheet, TableFormat
@@ -85,7 +85,7 @@ def amds_tables(session: Session, options: SummaryOptions) -> tuple[list[Summary
     return summaries, [summary.name for summary in summaries]
 
 
-@dataclass(frozen=True)
+@frozen
 class TextDelivery:
     """How a format of one analysis alone is delivered.
 
@@ -113,7 +113,7 @@ class TextDelivery:
                 shown.write(text)
 
 
-@dataclass(frozen=True)
+@frozen
 class Delivery:
     """How the tables of analyses are delivered.
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -19,6 +18,7 @@ from click.shell_completion import CompletionItem
 from rocpd.cli.help import HelpfulCommand
 from rocpd.entries import fields_of
 from rocpd.errors import UsageError
+from rocpd.frozen import frozen
 from rocpd.option import Heading, Option, options_of
 
 Function: TypeAlias = Callable[..., int | None]
@@ -34,7 +34,7 @@ VERBOSE = Option(
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Asked:
     """The options that formats and analyses declare, as the command line has them.
 

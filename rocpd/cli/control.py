@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import Annotated
 
+from rocpd.frozen import frozen
 from rocpd.option import Option
 from rocpd.record.control import Action
 from rocpd.visible import visible
 
 
-@dataclass(frozen=True)
+@frozen
 class ControlOptions:
     """What is asked of which process."""
 

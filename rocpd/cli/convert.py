@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from rocpd import entries
@@ -14,6 +13,7 @@ from rocpd.cli.progress import progress
 from rocpd.convert import Format, check_options, endings_of, find, known_formats
 from rocpd.convert.options import GZIP, ConvertOptions
 from rocpd.errors import UsageError
+from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def _listing() -> str:
     return ", ".join([*(entry.name for entry in formats), *aliases])
 
 
-@dataclass(frozen=True)
+@frozen
 class FormatChoice:
     """Which formats are written."""
 

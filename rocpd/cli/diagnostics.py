@@ -11,7 +11,6 @@ import os
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -137,6 +136,8 @@ def _exit_code(command: Callable[[], int], verbose: bool, ending: Ending) -> int
         if ending.code:
             return _interrupted() if ending.code == 128 + signal.SIGINT else ending.code
         if verbose and not isinstance(error, click.ClickException):
+            import traceback
+
             sys.stderr.write(visible_lines(traceback.format_exc()))
         return _report(error)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
 from rocpd.cli import tables
 from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions
+from rocpd.frozen import frozen
 from rocpd.option import Option
 
 
@@ -24,7 +24,7 @@ class InfoSection(StrEnum):
         return cls.PROBLEMS if value == "odd" else None  # what the section was called
 
 
-@dataclass(frozen=True)
+@frozen
 class InfoOptions:
     """Which section, and how it looks."""
 

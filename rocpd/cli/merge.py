@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from rocpd.cli.analyses import Delivery, amds_tables
 from rocpd.cli.diagnostics import amount, report_written
 from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions
 from rocpd.cli.progress import progress
+from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
 
 _ENDINGS = (".db", ".db3", ".sqlite", ".sqlite3")
 _NAME = "merged"
 
 
-@dataclass(frozen=True)
+@frozen
 class MergeOptions:
     """What is shown of the merged file."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -11,6 +11,7 @@ from rocpd import output
 from rocpd.errors import UsageError
 from rocpd.federate.plan.steps import Strategy
 from rocpd.federate.select.align import Align
+from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def _categories() -> Iterable[str]:
     return (*REGION_DOMAINS, *GPU_DOMAINS)
 
 
-@dataclass(frozen=True)
+@frozen
 class Inputs:
     """Which files are read."""
 
@@ -50,7 +51,7 @@ class Inputs:
         return replace(self, words=tuple(paths), named=())
 
 
-@dataclass(frozen=True)
+@frozen
 class WindowOptions:
     """The part of the time line that counts, and how clocks are aligned."""
 
@@ -76,7 +77,7 @@ class WindowOptions:
     ] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class FilterOptions:
     """Ranks, and events of a rank, that count."""
 
@@ -93,7 +94,7 @@ class FilterOptions:
     exclude_kernel: Annotated[str | None, Option("Only kernels that do not match.", "REGEX")] = None
 
 
-@dataclass(frozen=True)
+@frozen
 class SelectionOptions(WindowOptions, FilterOptions):
     """What of the job counts."""
 
@@ -154,7 +155,7 @@ class SelectionOptions(WindowOptions, FilterOptions):
         )
 
 
-@dataclass(frozen=True)
+@frozen
 class Execution:
     """Who does the work."""
 
@@ -198,7 +199,7 @@ class Execution:
         return Cluster(self.scheduler, self.local_hosts, note)
 
 
-@dataclass(frozen=True)
+@frozen
 class SqlExecution(Execution):
     """Who does the work, and how SQL is divided."""
 
@@ -209,7 +210,7 @@ class SqlExecution(Execution):
     explain: Annotated[bool, Option("Show how it would run: strategy, SQL of each step.")] = False
 
 
-@dataclass(frozen=True)
+@frozen
 class OutputOptions:
     """Where results go."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -11,10 +10,11 @@ from rocpd.cli.diagnostics import amount, report_written
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 from rocpd.cli.progress import progress
 from rocpd.errors import UsageError
+from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
 
 
-@dataclass(frozen=True)
+@frozen
 class PackageOptions:
     """Where the package goes, and what becomes of the files."""
 

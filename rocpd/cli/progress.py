@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sys
 import threading
 import time
@@ -120,4 +119,6 @@ def _width() -> int:
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or 80
     except (OSError, ValueError):
+        import shutil
+
         return shutil.get_terminal_size().columns

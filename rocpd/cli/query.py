@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TextIO
 
@@ -14,12 +13,13 @@ from rocpd.cli.options import Inputs, OutputOptions, SelectionOptions, SqlExecut
 from rocpd.cli.progress import clear_bars, progress
 from rocpd.cli.words import check_sql, split_sql
 from rocpd.errors import UsageError
+from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
 from rocpd.table import TableFormat
 from rocpd.types import Row
 
 
-@dataclass(frozen=True)
+@frozen
 class SqlAndInputs(Inputs):
     """SQL, and which files are read."""
 
@@ -29,7 +29,7 @@ class SqlAndInputs(Inputs):
     ] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class QueryOptions:
     """What is asked, and how the answer looks."""
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from rocpd.cli.diagnostics import note
 from rocpd.errors import UsageError
+from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
 from rocpd.output import destination
 from rocpd.record.command import Settings
 
 
-@dataclass(frozen=True)
+@frozen
 class Program:
     """What is recorded, and where its files go."""
 

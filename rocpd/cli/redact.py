@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -11,11 +10,12 @@ from rocpd.cli import tables
 from rocpd.cli.diagnostics import amount, note, report_written
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 from rocpd.cli.progress import progress
+from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
 from rocpd.redact.options import RedactOptions
 
 
-@dataclass(frozen=True)
+@frozen
 class Place:
     """Where the files go."""
 

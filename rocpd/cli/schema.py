@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Annotated
 
 from rocpd.cli import tables
 from rocpd.cli.options import OutputOptions
 from rocpd.errors import UsageError
+from rocpd.frozen import frozen
 from rocpd.option import Option
 
 
@@ -18,7 +18,7 @@ def _names() -> Iterable[str]:
     return (*VIEWS, *TABLES)
 
 
-@dataclass(frozen=True)
+@frozen
 class SchemaOptions:
     """Which table or view, and how the answer looks."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from rocpd import entries
@@ -14,6 +13,7 @@ from rocpd.cli.build import Asked, also_takes
 from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions
 from rocpd.cli.words import split_names
 from rocpd.errors import UsageError
+from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
 from rocpd.summary.options import By, Options
 from rocpd.summary.registry import SUMMARIES, TOTALS, Analysis, check_options, known_analyses, tables_of, texts_of
@@ -45,7 +45,7 @@ def _format_listing() -> str:
     return "; ".join([", ".join(tables.format_names(of_analyses=True)), *texts])
 
 
-@dataclass(frozen=True)
+@frozen
 class NamesAndInputs(Inputs):
     """Names of analyses, and which files are read."""
 
@@ -60,7 +60,7 @@ class NamesAndInputs(Inputs):
     ] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class SummaryChoice:
     """What is summarised, and how it looks."""
 

@@ -6,7 +6,6 @@ Never imports a writer (or numpy) before that writer is asked to write.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias, cast
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from rocpd import entries
 from rocpd.convert.options import GZIP, ConvertOptions
 from rocpd.errors import UsageError
+from rocpd.frozen import frozen
 from rocpd.option import Option, options_of, typed
 from rocpd.types import Progress
 
@@ -26,7 +26,7 @@ ENTRY_POINTS = "rocpd.formats"
 """Entry point group; each one names a `Format`, or a function (session, options, progress) -> paths written."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Format:
     """One output format.
 

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from rocpd.frozen import frozen
 from rocpd.read.names import TextCodes
 from rocpd.types import NULL, Flags, Floats, Ints
 
 
-@dataclass(frozen=True)
+@frozen
 class Track:
     """One time line.
 
@@ -66,7 +67,7 @@ class Tracks:
         return self.index((base, "lane", lane), lambda: track)
 
 
-@dataclass(frozen=True)
+@frozen
 class Annotation:
     """One named value per slice.
 
@@ -80,7 +81,7 @@ class Annotation:
     present: Flags | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Ragged:
     """Any number of values per row: row i has `values[first[i]:first[i + 1]]`."""
 
@@ -101,7 +102,7 @@ class Ragged:
         return np.diff(self.first)
 
 
-@dataclass(frozen=True)
+@frozen
 class Slices:
     """Things that last, one row each.
 
@@ -130,7 +131,7 @@ class Slices:
         return len(self.start)
 
 
-@dataclass(frozen=True)
+@frozen
 class Instants:
     """Things at one point in time; the columns are those of `Slices`."""
 
@@ -144,7 +145,7 @@ class Instants:
         return len(self.time)
 
 
-@dataclass(frozen=True)
+@frozen
 class Counters:
     """Values of counter tracks, in time order per track; each holds until the next."""
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any
 
+from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
 from rocpd.output import Destination
 from rocpd.types import AmdVersion
@@ -56,7 +57,7 @@ def _views() -> Iterable[str]:
     return VIEWS
 
 
-@dataclass(frozen=True)
+@frozen
 class ConvertOptions:
     """Where outputs go and how events are shown. Which format reads which option stands in `rocpd.convert.FORMATS`.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
 from rocpd.errors import InputError
@@ -23,6 +23,7 @@ from rocpd.federate.open.opening import Opening, opening_of
 from rocpd.federate.run.executor import Executor
 from rocpd.federate.run.files import Files
 from rocpd.federate.select.align import Align
+from rocpd.frozen import frozen
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -33,7 +34,7 @@ Inputs: TypeAlias = source.Input | Iterable[source.Input] | None
 Workers: TypeAlias = "Client | Executor | str | None"
 
 
-@dataclass(frozen=True)
+@frozen
 class HowToOpen:
     """How a job is opened; see `rocpd.connect`, whose arguments these are."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from rocpd.federate.open.identify import Rank
@@ -28,11 +28,12 @@ from rocpd.federate.select.align import (
     clock_domains,
     fixed_offsets,
 )
+from rocpd.frozen import frozen
 from rocpd.schema.load import TABLES, table
 from rocpd.schema.render import RankTables
 
 
-@dataclass(frozen=True)
+@frozen
 class Job:
     """The ranks of a job and their files.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from rocpd.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Limits:
     """Sizes and times at which the way of working changes.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,6 +18,7 @@ from rocpd.federate.federation import Federation
 from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.identify import Rank, by_file
 from rocpd.federate.open.opening import Opening, as_input_error
+from rocpd.frozen import frozen
 from rocpd.output import complete_or_nothing
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, relations, select_text
@@ -92,7 +92,7 @@ def _as_output_error(path: Path) -> Iterator[None]:
         raise OutputError(f"{path}: cannot be written: {error}") from error
 
 
-@dataclass(frozen=True)
+@frozen
 class _Schema:
     """The tables of a file.
 

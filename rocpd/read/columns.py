@@ -26,7 +26,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from types import NoneType
@@ -39,6 +38,7 @@ from rocpd.errors import QueryError
 from rocpd.federate.result import Cursor
 from rocpd.federate.run.pool import ShareDatabase
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.frozen import frozen
 from rocpd.schema.quote import quote_name
 from rocpd.types import NULL, Flags, Floats, Ints
 
@@ -55,7 +55,7 @@ _NOT_PACKABLE = (apsw.SQLError, apsw.TooBigError)  # JSON holds no blobs; many l
 _ODD = ('"', ".", "e", "[", "{")  # in a column that holds more than whole numbers: text, fractions, over 64 bits, JSON
 
 
-@dataclass(frozen=True)
+@frozen
 class Select:
     """What to read of a rank.
 
@@ -80,7 +80,7 @@ class Select:
         return (*self.numbers, *self.reals, *self.texts)
 
 
-@dataclass(frozen=True)
+@frozen
 class Piece:
     """Some rows as columns, in the order of the names in `Select`.
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.frozen import frozen
 from rocpd.read.columns import number
 from rocpd.read.groups import grouped
 from rocpd.read.names import Names, as_text
@@ -42,7 +43,7 @@ COMMUNICATOR_ARGUMENTS = ("comm", "newcomm", "nranks")
 """The arguments that say which communicator a call makes or works for."""
 
 
-@dataclass(frozen=True)
+@frozen
 class RcclLaunches:
     """What RCCL calls say of kernels, as far as they were recorded.
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from rocpd.frozen import frozen
 from rocpd.types import Ints
 
 _DENSE = 1 << 12  # numbers this close together are used as they are
 _SHORT = 1 << 16  # below this numpy sorts ten times faster
 
 
-@dataclass(frozen=True)
+@frozen
 class RowGroups:
     """Rows by groups of equal keys.
 

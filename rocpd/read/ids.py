@@ -9,6 +9,20 @@ import numpy as np
 from rocpd.types import NULL, Flags, Ints
 
 
+def distinct(values: Ints) -> Ints:
+    """Return the different values in ascending order.
+
+    `numpy.unique` imports `numpy.ma` for that, 15 ms, and takes four times as long.
+
+    >>> distinct(np.array([7, 5, 7])).tolist()
+    [5, 7]
+    """
+    ordered = np.sort(values)
+    is_new = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
+    return ordered[is_new]
+
+
 def per_id(ids: Ints, function: Callable[[int], int]) -> Ints:
     """Return `function(id)` for each id; it is called once per distinct id, in ascending order."""
     if not len(ids):
@@ -21,8 +35,8 @@ def per_id(ids: Ints, function: Callable[[int], int]) -> Ints:
         known = np.flatnonzero(table)
         table[known] = [function(int(i) + low) for i in known]
         return table[ids - low]
-    distinct, inverse = np.unique(ids, return_inverse=True)
-    return np.array([function(int(i)) for i in distinct], np.int64)[inverse]
+    known, inverse = np.unique(ids, return_inverse=True)
+    return np.array([function(int(i)) for i in known], np.int64)[inverse]
 
 
 def find_rows(keys: Ints, wanted: Ints) -> tuple[Ints, Flags]:

@@ -6,10 +6,8 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeAlias, TypeVar
 
-import numpy as np
-
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.read.ids import per_id
+from rocpd.read.ids import distinct, per_id
 from rocpd.types import NULL, Ints
 
 Text = TypeVar("Text", str, str | None)
@@ -55,7 +53,7 @@ def texts_by_id(reader: RankReader, select: str, ids: Ints) -> dict[int, str | N
         select: gives id and text of the ids in `json_each(?)`.
         ids: those that are wanted, in any order, `NULL` among them.
     """
-    wanted = [number for number in np.unique(ids).tolist() if number != NULL]
+    wanted = [number for number in distinct(ids).tolist() if number != NULL]
     rows = reader.rows(select, (json.dumps(wanted),)) if wanted else []
     return {number: as_text(text) for number, text in rows}
 

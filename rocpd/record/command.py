@@ -7,12 +7,13 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
 from rocpd.errors import UsageError
+from rocpd.frozen import frozen
 from rocpd.option import Option
 from rocpd.record import library
 
@@ -24,7 +25,7 @@ _SHELL_SIGNAL = 128
 """A shell's exit code after a signal is this and the signal's number."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Settings:
     """Options of `rocpd record`; each field declares its own.
 
@@ -52,7 +53,7 @@ class Settings:
     folder: Path = Path()
 
 
-@dataclass(frozen=True)
+@frozen
 class Written:
     """One file of a run.
 
@@ -69,7 +70,7 @@ class Written:
     size: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Outcome:
     """How a command ended, and the files of all its processes."""
 

@@ -7,19 +7,19 @@ import functools
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 
 from rocpd.errors import OutputError, UsageError
+from rocpd.frozen import frozen
 from rocpd.record import library, marks
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True)
+@frozen
 class Status:
     """State of the recorder of a process.
 

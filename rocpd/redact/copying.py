@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 import apsw
 
 from rocpd.federate.open.identify import Rank
+from rocpd.frozen import frozen
 from rocpd.redact.columns import rule
 from rocpd.redact.texts import Redactor
 from rocpd.schema.load import VIEWS
@@ -32,7 +32,7 @@ _EMPTY = ("", "{}", "[]")
 """Texts that hold nothing, and that most rows have."""
 
 
-@dataclass(frozen=True)
+@frozen
 class NewIdentity:
     """The suffix and GUID that a rank had, and those that it gets."""
 

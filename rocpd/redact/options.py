@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
+from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
 
 
@@ -37,7 +37,7 @@ class Clue(enum.StrEnum):
     RULE = "rule"
 
 
-@dataclass(frozen=True)
+@frozen
 class RedactOptions:
     """What is replaced.
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.frozen import frozen
 from rocpd.read.documents import json_object
 from rocpd.redact.columns import MOMENTS_AND_ADDRESSES
 from rocpd.redact.names import kernel_names, marker_names
@@ -29,7 +29,7 @@ _SMALL = 4096  # times and addresses up to here are none
 _LEAST = 3  # characters of what is replaced in the middle of any text
 
 
-@dataclass(frozen=True)
+@frozen
 class Survey:
     """What identifies.
 

@@ -16,7 +16,7 @@ from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables, identity, rank_select
 from rocpd.schema.text import columns_used
 
-_NAME = re.compile(r"\bkeyed__\w+|\blookup__\w+")
+_NAME = r"\bkeyed__\w+|\blookup__\w+"
 
 
 @functools.cache
@@ -39,7 +39,7 @@ def lookup_name(name: str, column: str) -> str:
 
 def keyed_views(sql: str) -> tuple[str, ...]:
     """Return those of these views that a statement names."""
-    return tuple(dict.fromkeys(_NAME.findall(sql))) if "__" in sql else ()  # few do: quick for the others
+    return tuple(dict.fromkeys(re.findall(_NAME, sql))) if "__" in sql else ()  # few do: quick for the others
 
 
 def keyed_text(name: str, tables: RankTables, sql: str) -> str:

@@ -10,11 +10,11 @@ import enum
 import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from rocpd.errors import ViewTextError
+from rocpd.frozen import frozen
 from rocpd.schema.text import (
     bare_column,
     clauses,
@@ -126,7 +126,7 @@ _DECLARED = {
 }
 
 
-@dataclass(frozen=True)
+@frozen
 class TableColumn:
     """One column of a table.
 
@@ -146,7 +146,7 @@ class TableColumn:
         return _DECLARED[self.declaration.split()[0]]
 
 
-@dataclass(frozen=True)
+@frozen
 class BaseTable:
     """One table: its text with `{{uuid}}` and `{{guid}}` placeholders, and what the text says."""
 
@@ -157,7 +157,7 @@ class BaseTable:
     text: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Lookup:
     """Where an id leads to a value: `column` of the row of `table` whose id equals `key`, such as `K.kernel_id`."""
 
@@ -166,7 +166,7 @@ class Lookup:
     key: str
 
 
-@dataclass(frozen=True)
+@frozen
 class ViewColumn:
     """One column of a view.
 
@@ -182,7 +182,7 @@ class ViewColumn:
     lookup: Lookup | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class ViewTable:
     """One table in the FROM of a view of one rank.
 
@@ -198,7 +198,7 @@ class ViewTable:
     key: str
 
 
-@dataclass(frozen=True)
+@frozen
 class View:
     """One readable view.
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from rocpd.frozen import frozen
 from rocpd.schema.load import RANK_HOST_OF_V, TABLES, VIEWS, View, ViewTable, table, view
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.text import replace_relations
@@ -17,11 +18,10 @@ from rocpd.schema.text import replace_relations
 COMPOUND_LIMIT = 500
 """SQLite's limit of SELECTs in one compound (SQLITE_MAX_COMPOUND_SELECT, default build)."""
 
-_WORD = re.compile(r"\w+")
 _UNION_ALL = "\nUNION ALL\n"
 
 
-@dataclass(frozen=True)
+@frozen
 class RankTables:
     """The tables of one rank as a statement can name them.
 
@@ -89,7 +89,7 @@ def named(sql: str, known: tuple[str, ...]) -> tuple[str, ...]:
 
     Goes by words, so a name inside a string counts too: that costs an unused view, nothing else.
     """
-    words = set(_WORD.findall(sql.lower()))
+    words = set(re.findall(r"\w+", sql.lower()))
     wanted = {name for name in known if name.lower() in words}
     for name in reversed(VIEWS):
         if name in wanted:

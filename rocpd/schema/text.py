@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from rocpd.frozen import frozen
 
 _SINCE = re.compile(r"^since (\d+\.\d+\.\d+): ")
 _UNIT = re.compile(r" \[([^\]]+)\]$")
@@ -17,7 +18,7 @@ _RELATION = re.compile(r'\b(?:FROM|JOIN)\s+"(?P<name>\w+)"(?: (?P<alias>\w+))?')
 _STRING = re.compile(r"'[^']*'")
 
 
-@dataclass(frozen=True)
+@frozen
 class Comment:
     """What a comment says: `since 3.0.1: meaning [unit] {kind}`, all but the meaning empty where it does not stand."""
 

@@ -21,7 +21,7 @@ from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, select_text
 from rocpd.schema.versions import LATEST, VERSIONS, as_tuple, suffix_of
 
-_NOT_NULL = re.compile(r'^(    "(?!id"|guid")\w+".*?) NOT NULL', re.M)
+_NOT_NULL = r'(?m)^(    "(?!id"|guid")\w+".*?) NOT NULL'
 
 # A statement costs SQLite about as much as a row: AUTOINCREMENT reads and writes its counter once per statement. From
 # here on more rows save no more time.
@@ -96,7 +96,7 @@ class Writer:
         """Replace an empty table by one that takes NULL everywhere but in id and guid, as other producers have it."""
         self.connection.execute(f"DROP TABLE {quote_name(base + self.suffix)}")
         text = create_table_text(base, self.suffix, self.guid, self.version)
-        self.connection.execute(_NOT_NULL.sub(r"\1", text))
+        self.connection.execute(re.sub(_NOT_NULL, r"\1", text))
 
     def create_tables(self) -> None:
         """Create the suffixed tables and the metadata rows that name version, suffix and GUID."""

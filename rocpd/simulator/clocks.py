@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from rocpd.frozen import frozen
 from rocpd.types import Ints
 
 _LEAST_DRIFT = 1.0  # of a quartz that nobody disciplines [parts per million]
 _LONGEST_UPTIME = 2.6e14  # three days [ns]: how far unrelated clocks are apart at most
 
 
-@dataclass(frozen=True)
+@frozen
 class NodeClock:
     """One machine and its clock.
 

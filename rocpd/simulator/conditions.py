@@ -6,10 +6,10 @@ A round is the setup, one step, or the teardown: round 0, 1 …, and the last.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from rocpd.frozen import frozen
 from rocpd.simulator.facts import PlantedFact
 from rocpd.simulator.options import MOST_NOISE
 from rocpd.simulator.plants import Plant
@@ -21,7 +21,7 @@ LEAST_STRETCH = 1.0 - _SIGMAS * MOST_NOISE / 100
 """No GPU is faster than that."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Conditions:
     """What differs between rounds and ranks.
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from rocpd.frozen import frozen
 from rocpd.simulator.plants import INTERMITTENT_EVERY, PLANTS, SLOW_COLLECTIVES_EVERY, Plant, Planting
 
 _STRUCK_SHARE = 3  # of the steps, one in so many is over when a GPU is throttled or a clock steps
@@ -21,7 +20,7 @@ _OF_ONE_RANK = (
 _OF_ONE_NODE = (Plant.SLOW_NODE, Plant.CLOCK_STEP)
 
 
-@dataclass(frozen=True)
+@frozen
 class PlantedFact:
     """One planted fact, as it came out.
 
@@ -44,7 +43,7 @@ class PlantedFact:
         return PLANTS[self.plant].meaning.format(f"{self.size:g}")
 
 
-@dataclass(frozen=True)
+@frozen
 class Setting:
     """The job that facts are planted in: how many ranks compute, nodes and steps it has, and two first choices."""
 

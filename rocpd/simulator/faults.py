@@ -5,8 +5,7 @@ Every fault has a name and strikes a few rows, chosen by their position in the t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from rocpd.frozen import frozen
 from rocpd.schema.quote import quote_name
 from rocpd.schema.write import Writer
 
@@ -14,7 +13,7 @@ _LOOSE_TABLES = ("rocpd_region", "rocpd_kernel_dispatch", "rocpd_memory_copy", "
 _NOWHERE = 987654321  # an id that no table holds
 
 
-@dataclass(frozen=True)
+@frozen
 class Fault:
     """One kind of damage.
 

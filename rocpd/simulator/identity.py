@@ -5,10 +5,11 @@ Writes no events; code objects and kernel symbols are next door, in `symbols`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from rocpd.frozen import frozen
 from rocpd.schema.trace.infos import (
     AgentInfo,
     NodeInfo,
@@ -31,7 +32,7 @@ _THREADS = ("main", "worker", "loader")
 _EXIT_ROOM = 90_000_000  # from the end of the last step to the end of the process [ns]
 
 
-@dataclass(frozen=True)
+@frozen
 class Identity:
     """Ids that the rows of a rank refer to: process, threads (main, worker, loader), GPU."""
 

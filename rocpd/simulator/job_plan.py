@@ -7,10 +7,11 @@ This is the answer key: alignment and straggler analyses are judged against it. 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from rocpd.frozen import frozen
 from rocpd.schema.versions import VERSIONS
 from rocpd.simulator import timing, truth, workload
 from rocpd.simulator.clocks import NodeClock, make_clock
@@ -35,7 +36,7 @@ DISK_STATES: tuple[str, ...] = ("plain", "wal_header", "leftover_wal", "hot_jour
 _PROCESS_ROOM = 4_000_000  # from the start of a process to its first call [ns]
 
 
-@dataclass(frozen=True)
+@frozen
 class RankPlan:
     """Where a rank runs and how its file is written.
 
@@ -60,7 +61,7 @@ class RankPlan:
     lost: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class JobPlan:
     """The truth about a job.
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
+from rocpd.frozen import frozen
 from rocpd.simulator.plants import Plant, Planting
 
 SMALL_MICROS = 3.0
@@ -20,7 +21,7 @@ _HOTTEST = {"llm": "gemm_nt", "gemm": "bmm", "hpc": "smooth"}
 _FEW_GROUPS = 76  # a quarter of the compute units
 
 
-@dataclass(frozen=True)
+@frozen
 class Kernel:
     """One kernel.
 

@@ -6,11 +6,11 @@ Ranks are numbered as Megatron numbers them: tensor parallelism fastest, then da
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
+from rocpd.frozen import frozen
 from rocpd.types import Ints
 
 
@@ -23,7 +23,7 @@ class GroupKind(StrEnum):
     PIPELINE = "pp"
 
 
-@dataclass(frozen=True)
+@frozen
 class RankGroup:
     """Ranks that share a communicator, in their order in it."""
 
@@ -31,7 +31,7 @@ class RankGroup:
     members: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Layout:
     """How many ranks share the data, the layers and each layer; `dp * tp * pp` is the number of ranks that compute."""
 

@@ -5,12 +5,12 @@ Never touches the disk. Imports nothing heavy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 from rocpd.errors import UsageError
+from rocpd.frozen import frozen
 from rocpd.option import Heading, Option, options_of
 from rocpd.schema.versions import LATEST, VERSIONS
 
@@ -46,7 +46,7 @@ def _plants() -> str:
     return listing()
 
 
-@dataclass(frozen=True)
+@frozen
 class JobOptions:
     """What to simulate: the arguments of `rocpd.simulate`, which says what each means."""
 

@@ -7,10 +7,10 @@ that steps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from rocpd.errors import UsageError
+from rocpd.frozen import frozen
 
 INTERMITTENT_EVERY = 5
 """Of so many steps the intermittent rank is slow in one."""
@@ -56,7 +56,7 @@ class Plant(StrEnum):
     NO_HIP_TRACE = "no-hip-trace"
 
 
-@dataclass(frozen=True)
+@frozen
 class PlantKind:
     """What a plant is.
 
@@ -110,7 +110,7 @@ PLANTS: dict[Plant, PlantKind] = {
 """Every plant."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Planting:
     """What is to be planted: (plant, size), in the order of `Plant`."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from rocpd.frozen import frozen
 from rocpd.simulator.layout import GroupKind
 from rocpd.simulator.rccl import ExchangeRequest
 from rocpd.simulator.template import ExchangeKind
@@ -16,7 +16,7 @@ Work: TypeAlias = str | ExchangeRequest
 """A kernel by its key, with `@2` for the second compute stream, or an exchange with other ranks."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Layer:
     """Work launched one after the other, under a marker of its own unless `text` is empty."""
 
@@ -24,7 +24,7 @@ class Layer:
     work: tuple[Work, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class StepPhase:
     """A marked part of a step, ending with a synchronisation.
 
@@ -49,7 +49,7 @@ class StepPhase:
     sends: int = 0
 
 
-@dataclass(frozen=True)
+@frozen
 class WorkProfile:
     """One shape of job.
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
+from rocpd.frozen import frozen
 from rocpd.simulator.lanes import LaneEndTimes, LaneTimes
 from rocpd.simulator.layout import GroupKind, Layout
 from rocpd.simulator.template import After, Exchange, ExchangeKind, LaneEnd, Template, Time
 from rocpd.types import Floats, Ints
 
 
-@dataclass(frozen=True)
+@frozen
 class Meeting:
     """An exchange, with all groups that make it at this point.
 
@@ -36,7 +36,7 @@ class Meeting:
     end: Ints
 
 
-@dataclass(frozen=True)
+@frozen
 class Latest:
     """What the ranks of one stage wait for before they go on: `anchor` is the latest of all."""
 

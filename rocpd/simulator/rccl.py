@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from rocpd.frozen import frozen
 from rocpd.simulator.layout import GroupKind
 from rocpd.simulator.template import Arg, ExchangeKind
 
@@ -15,7 +15,7 @@ _TYPES = {4: ("ncclFloat32", 4), 8: ("ncclFloat64", 8)}
 _BUFFERS = Arg("void const*", "sendbuff", "0x7f2a40000000"), Arg("void*", "recvbuff", "0x7f2a40000000")
 
 
-@dataclass(frozen=True)
+@frozen
 class ExchangeRequest:
     """What a rank asks for.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
+from rocpd.frozen import frozen
 from rocpd.simulator.options import Rccl
 from rocpd.simulator.plants import Plant, Planting
 from rocpd.simulator.script import COMPILER, HIP, RCCL
@@ -17,7 +18,7 @@ _LAUNCHES = frozenset({"hipExtModuleLaunchKernel", "hipLaunchKernel"})
 _SIZE = "nranks"
 
 
-@dataclass(frozen=True)
+@frozen
 class Recording:
     """What is asked to be recorded, and what is lost."""
 

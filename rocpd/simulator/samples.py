@@ -6,14 +6,15 @@ A table of facts. What a counter of a kernel says follows from the kernel's work
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from rocpd.frozen import frozen
 from rocpd.schema.trace.infos import CounterInfo
 from rocpd.simulator.hardware import CLOCK_GHZ, DIES
 from rocpd.simulator.kernels import Kernel
 
 
-@dataclass(frozen=True)
+@frozen
 class Counter:
     """One counter.
 

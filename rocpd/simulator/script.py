@@ -6,8 +6,8 @@ Builds templates call by call; which calls are made is up to `workload`. Calls o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from rocpd.frozen import frozen
 from rocpd.schema.trace.events import MARK
 from rocpd.simulator.kernels import Kernel
 from rocpd.simulator.layout import GroupKind
@@ -69,7 +69,7 @@ def _dim(size: tuple[int, int, int]) -> str:
     return f"{{z={size[2]}, y={size[1]}, x={size[0]}}}"
 
 
-@dataclass(frozen=True)
+@frozen
 class Pace:
     """How fast a host makes calls.
 

@@ -6,11 +6,12 @@ Works on whole columns: made one by one in Python, rows would take several times
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
+from rocpd.frozen import frozen
 from rocpd.schema.trace.events import Arguments, Batch, CounterValues, Events, MemoryAllocations, Samples
 from rocpd.schema.trace.writer import TraceWriter
 from rocpd.simulator.clocks import NodeClock
@@ -18,7 +19,7 @@ from rocpd.simulator.columns import TemplateColumns
 from rocpd.types import Floats, Ints
 
 
-@dataclass(frozen=True)
+@frozen
 class StepBatch:
     """Steps to stamp: their numbers, anchors (true ns), stretches, and shares of the full clock; one row per step."""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
+from rocpd.frozen import frozen
 from rocpd.simulator.kernels import Kernel
 from rocpd.simulator.layout import GroupKind
 
@@ -76,14 +77,14 @@ class ExchangeKind(StrEnum):
     RECEIVE = "receive"
 
 
-@dataclass(frozen=True)
+@frozen
 class After:
     """Op: the latest of its terms."""
 
     terms: tuple[Term, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Exchange:
     """Op: when this rank's part of an exchange ends, which starts at anchor `start`.
 
@@ -131,7 +132,7 @@ class HostRegion:
     jitter: float = 0.0
 
 
-@dataclass(frozen=True)
+@frozen
 class Dispatch:
     """A kernel run.
 
@@ -150,7 +151,7 @@ class Dispatch:
     graph: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Copy:
     """A copy; `route` holds source and target, H for host and D for device; `size` is in bytes."""
 
@@ -164,7 +165,7 @@ class Copy:
     jitter: ClassVar[float] = 0.1
 
 
-@dataclass(frozen=True)
+@frozen
 class Allocation:
     """An allocation or free. `slot` numbers the address; `size` is in bytes, 0 for frees.
 
@@ -183,7 +184,7 @@ class Allocation:
     jitter: ClassVar[float] = 0.3
 
 
-@dataclass(frozen=True)
+@frozen
 class Sample:
     """A point on track `track` (index into `samples.TRACKS`); `text` is the message of a mark."""
 
@@ -198,7 +199,7 @@ class Sample:
         return self.start
 
 
-@dataclass(frozen=True)
+@frozen
 class Graph:
     """A launch of an executable graph, from its first kernel to its last."""
 

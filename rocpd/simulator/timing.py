@@ -6,10 +6,10 @@ A round is the setup, one step, or the teardown. Knows no clocks and writes no r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from rocpd.frozen import frozen
 from rocpd.simulator.conditions import Conditions
 from rocpd.simulator.program import Meeting, RoundProgram
 from rocpd.types import Ints
@@ -23,7 +23,7 @@ _CONNECTING = 2_500_000  # what the first exchange of a group takes longer [ns]
 _GROUP_RATE, _LINK_RATE = 320.0, 50.0  # bytes per ns, of a group and between two ranks
 
 
-@dataclass(frozen=True)
+@frozen
 class Timing:
     """True times [ns] of a job.
 

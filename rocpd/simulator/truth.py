@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from rocpd.frozen import frozen
 from rocpd.simulator.layout import GroupKind, RankGroup
 from rocpd.simulator.program import Meeting, RoundProgram
 from rocpd.simulator.template import ExchangeKind
 from rocpd.types import Ints
 
 
-@dataclass(frozen=True)
+@frozen
 class TrueCollective:
     """A collective of a group of two ranks or more.
 
@@ -41,7 +41,7 @@ class TrueCollective:
         return max(self.ends)
 
 
-@dataclass(frozen=True)
+@frozen
 class TrueTransfer:
     """What one stage of a pipeline sent to another; starts and ends are true times of the two kernels [ns]."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from rocpd.frozen import frozen
 from rocpd.schema.trace.events import MARKER_RANGE
 from rocpd.simulator import rccl
 from rocpd.simulator.hardware import MEMORY_BYTES
@@ -48,7 +49,7 @@ _SMALL_COPY = 16384
 _ACTIVATIONS = 8 * MIB
 
 
-@dataclass(frozen=True)
+@frozen
 class Role:
     """What the calls of a rank depend on."""
 

@@ -15,6 +15,7 @@ import numpy as np
 from rocpd.errors import RocpdError
 from rocpd.read.columns import columns
 from rocpd.read.groups import grouped
+from rocpd.read.ids import distinct
 from rocpd.read.names import Names, as_text
 from rocpd.summary.calltree import Flat, Node, flat, graft, grow, inclusive_gpu, launching
 from rocpd.summary.links import launching_rows
@@ -127,7 +128,7 @@ def _of_rank(reading: RankReading) -> _Rank:
     ops = read_ops(reading, Names(), stacks=True)
     launcher = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
     lane = np.where(launcher >= 0, ops.lane(reading.options.by), NULL)
-    lanes = [lane for lane in np.unique(lane).tolist() if lane != NULL] if reading.options.by in LANES else []
+    lanes = [lane for lane in distinct(lane).tolist() if lane != NULL] if reading.options.by in LANES else []
     trees: dict[Key, Flat] = {}
     for number in (NULL, *lanes):
         chosen = np.flatnonzero((launcher >= 0) & (lane == number if lanes else True))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from rocpd.errors import RocpdError
+from rocpd.frozen import frozen
 from rocpd.read.columns import number
 from rocpd.read.names import as_text
 from rocpd.summary.ops import kernel_texts
@@ -44,7 +44,7 @@ TABLES = by_name(
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class _Values:
     """Values of one kernel and counter. Sums of ranks are added exactly, in whatever order."""
 

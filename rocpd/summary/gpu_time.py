@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -12,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.errors import RocpdError
+from rocpd.frozen import frozen
 from rocpd.read.names import Names
 from rocpd.summary.intervals import length, unite
 from rocpd.summary.ops import Ops, read_ops, split
@@ -82,7 +82,7 @@ TABLES = by_name(
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class _Sum(Total):
     """What is added up over agents: counts, times [ns], and each gap."""
 

@@ -6,11 +6,11 @@ Joins stay inside a rank; ranks are added up in Python. Reads batch by batch; ne
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from rocpd.frozen import frozen
 from rocpd.read.columns import Select, batches
 from rocpd.read.groups import group_rows
 from rocpd.read.names import Names, as_text
@@ -27,7 +27,7 @@ from rocpd.types import NULL, Ints
 _DURATION = f'CASE WHEN {VALID_TIMES} THEN "end" - start ELSE -1 END'
 
 
-@dataclass(frozen=True)
+@frozen
 class _Layout:
     """What the `.sql` file of a kind gives besides `start` and `end`.
 

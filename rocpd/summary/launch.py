@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from rocpd.errors import RocpdError
+from rocpd.frozen import frozen
 from rocpd.read.groups import grouped
 from rocpd.read.names import Names
 from rocpd.summary.links import Links, link, started
@@ -65,7 +65,7 @@ TABLES = by_name(
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class _Sum(Total):
     operations: int
     launched: int
@@ -79,7 +79,7 @@ class _Sum(Total):
     unknown: int
 
 
-@dataclass(frozen=True)
+@frozen
 class _Delay(Total):
     spread: Spread
     api: int

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.frozen import frozen
 from rocpd.read.columns import columns
 from rocpd.read.names import Names
 from rocpd.summary.ops import Ops, read_ops
@@ -20,7 +19,7 @@ _CALLS = statement("calls")
 _COLUMNS = ("id", "stack", "start", "end")
 
 
-@dataclass(frozen=True)
+@frozen
 class Links:
     """For each operation of a rank the call that launched it.
 

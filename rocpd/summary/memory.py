@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rocpd.errors import RocpdError
+from rocpd.frozen import frozen
 from rocpd.read.columns import number
 from rocpd.read.names import as_text
 from rocpd.summary.options import By
@@ -71,7 +72,7 @@ class _Events:
         self.change.append(change)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Held:
     """The same as columns, on the time line of all ranks; those of several ranks one after the other."""
 

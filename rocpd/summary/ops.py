@@ -6,13 +6,14 @@ Memory: one rank at a time, about 80 bytes per operation. Rows with invalid time
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.frozen import frozen
 from rocpd.read.columns import columns
+from rocpd.read.ids import distinct
 from rocpd.read.names import Names, texts_by_id
 from rocpd.summary.intervals import Union, union
 from rocpd.summary.options import By
@@ -46,7 +47,7 @@ class Gaps(NamedTuple):
     after: Ints
 
 
-@dataclass(frozen=True)
+@frozen
 class Ops:
     """Operations of one rank, sorted by (agent, start, end, kind, id); all columns are equally long.
 
@@ -87,7 +88,7 @@ class Ops:
     def lanes(self, by: By | None) -> Iterator[tuple[int, Ops]]:
         """Yield the operations of each agent, or of each stream when that is what divides."""
         lane = self.lane(by)
-        for number in np.unique(lane).tolist():
+        for number in distinct(lane).tolist():
             yield number, self.take(np.flatnonzero(lane == number))
 
     def union(self, rows: Ints | slice = slice(None)) -> Union:

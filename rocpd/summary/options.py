@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated
 
+from rocpd.frozen import frozen
 from rocpd.option import Option
 from rocpd.trace.kernel_names import KernelNames
 
@@ -28,7 +29,7 @@ LANES = (By.AGENT, By.STREAM)
 """Divisions of a rank by where its operations run."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Options:
     """What is asked of an analysis; each one takes what concerns it, as its row of `SUMMARIES` says.
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, cast
 
 import numpy as np
 
 from rocpd.errors import RocpdError
+from rocpd.frozen import frozen
 from rocpd.read.names import Names
 from rocpd.summary.collectives import Waiting, channels_of
 from rocpd.summary.intervals import covered, length, unite
@@ -136,7 +137,7 @@ TABLES = by_name(
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class _Span:
     """First start and last end on the common time line [ns]; a span of nothing ends before it starts."""
 
@@ -151,7 +152,7 @@ class _Span:
         return max(0, self.end - self.start)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Load(Total):
     """What a rank, host, agent or stream did: counts and times [ns]."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TypeAlias
 
@@ -15,6 +15,7 @@ from rocpd.errors import RocpdError
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.frozen import frozen
 from rocpd.summary.options import By, Options
 from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.summary.spread import Spread
@@ -71,7 +72,7 @@ def key_of(by: By | None, rank: Rank, lane: int | None = None) -> Key:
     return ()
 
 
-@dataclass(frozen=True)
+@frozen
 class RankReading:
     """What work on one rank receives, in whichever process it runs.
 

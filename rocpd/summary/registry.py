@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from rocpd import entries
+from rocpd.frozen import frozen
 from rocpd.option import Option, options_of, typed
 from rocpd.summary.options import Options
 
@@ -27,7 +27,7 @@ GPU_DOMAINS = {
 """Domains that are always summarised, with the name of their table; region domains are `<domain>_summary`."""
 
 
-@dataclass(frozen=True)
+@frozen
 class TextForm:
     """A format of one analysis alone, beside those of tables.
 
@@ -42,7 +42,7 @@ class TextForm:
     ending: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Analysis:
     """One row of the table of contents.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from rocpd.federate.result import Result, Rows
+from rocpd.frozen import frozen
 from rocpd.types import Row
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _SHOWN_BY_INDENTING = ("node", "parent", "depth")  # columns of a tree
 
 
-@dataclass(frozen=True)
+@frozen
 class Field:
     """One column: its name, its unit (`ns`, `bytes`, `%`, `GiB/s` or nothing) and its meaning.
 
@@ -31,7 +31,7 @@ class Field:
     minor: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class TableDefinition:
     """What a table of an analysis is called, what it says and which columns it has, before anything is read.
 

@@ -14,6 +14,7 @@ import numpy as np
 from rocpd.errors import UsageError
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.frozen import frozen
 from rocpd.read.columns import Select, read_all
 from rocpd.read.names import as_text
 from rocpd.summary.options import By
@@ -49,7 +50,7 @@ def ranges(reader: RankReader) -> list[tuple[str, int, int]]:
     return [(text, start, end) for start, end, text in sorted(by_time)]
 
 
-@dataclass(frozen=True)
+@frozen
 class Phase(Total):
     """Markers whose texts differ in numbers only: their durations, and the sum of these by division [ns]."""
 

@@ -6,10 +6,11 @@ Durations are ns as they are, on the console too.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from rocpd.federate.federation import Federation
+from rocpd.frozen import frozen
 from rocpd.summary.labels import KINDS, EventsByGroup, totals_by_label
 from rocpd.summary.options import Options
 from rocpd.summary.reading import RankReading, Reading
@@ -42,7 +43,7 @@ _GROUPS = {"MEMORY": ("MEMORY_COPIES", "MEMORY_ALLOCATIONS")}
 _RANK = Field("Rank", "", "rank number, where process and host do not tell the ranks apart")
 
 
-@dataclass(frozen=True)
+@frozen
 class SummaryOptions:
     """What to summarise.
 

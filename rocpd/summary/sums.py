@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Protocol, Self, TypeVar
+
+from rocpd.frozen import frozen
 
 
 class Addable(Protocol):
@@ -19,7 +21,7 @@ Key = TypeVar("Key")
 Sum = TypeVar("Sum", bound=Addable)
 
 
-@dataclass(frozen=True)
+@frozen
 class Total:
     """Base of sums whose fields are added up one by one."""
 

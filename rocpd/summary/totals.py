@@ -6,12 +6,12 @@ Every number is exact over all ranks, medians and percentiles too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from rocpd.errors import RocpdError
+from rocpd.frozen import frozen
 from rocpd.summary.labels import KINDS, EventsByGroup, totals_by_label
 from rocpd.summary.reading import PERCENT, STATISTICS, Key, RankReading, Reading, order_of, statistics
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
@@ -49,7 +49,7 @@ TABLES = by_name(
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class _Sum(Total):
     spread: Spread
     size: int
@@ -114,7 +114,7 @@ def _by(reading: Reading, name: str, kinds: Sequence[str], head: Sequence[str], 
     return reading.summary(TABLES[name], rows)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Counts(Total):
     calls: int
     timed: int

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeAlias, cast
 
 from rocpd import entries
+from rocpd.frozen import frozen
 from rocpd.types import Row
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Sheet(NamedTuple):
     rows: Iterator[Row]
 
 
-@dataclass(frozen=True)
+@frozen
 class TableFormat:
     """One format of tables.
 

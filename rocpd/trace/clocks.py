@@ -14,11 +14,11 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
+from rocpd.frozen import frozen
 from rocpd.types import NULL, Flags, Floats, Ints
 
 MOST_DRIFT = 200e-6
@@ -33,7 +33,7 @@ _MOST_OUTLIERS = 0.01  # of the collectives of two clocks: they may have been ma
 _SIGNIFICANT = 4.0  # standard errors of a drift that is one
 
 
-@dataclass(frozen=True)
+@frozen
 class Meetings:
     """Collectives as clocks see them: a row for each, a column for each clock, `NULL` where no member has the clock.
 
@@ -48,7 +48,7 @@ class Meetings:
     ended: Ints
 
 
-@dataclass(frozen=True)
+@frozen
 class ClockLine:
     """What is added to the times of a clock: `offset_ns` at its time `at_ns`, and `drift` for each ns after it.
 
@@ -104,7 +104,7 @@ def align_clocks(meetings: Meetings) -> tuple[ClockLine | None, ...]:
     return tuple(aligned)
 
 
-@dataclass(frozen=True)
+@frozen
 class _View:
     """Meetings with times since the first of each clock [ns], NaN for `NULL`."""
 
@@ -118,7 +118,7 @@ class _View:
         return cls(*(np.where(column == NULL, np.nan, column - base) for column in columns))
 
 
-@dataclass(frozen=True)
+@frozen
 class _Line:
     """Offset of a clock against another over the times of that other [ns], from `weight` collectives.
 
@@ -207,7 +207,7 @@ def _bounds(view: _View, likely: _Line, a: int, b: int) -> _Bounds:
     )
 
 
-@dataclass(frozen=True)
+@frozen
 class _Corridors:
     """Between which lines the offsets of pairs of clocks lie: bounds as columns of equal length, one row per pair.
 

@@ -20,10 +20,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from rocpd.frozen import frozen
 from rocpd.types import Ints
 
 _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]+|\(nil\)|\(null\)")
@@ -31,7 +31,7 @@ _TOLERANCE_NS = 10_000  # by which clocks of the agents of one machine differ
 _ENOUGH = 0.9  # of the collectives; the root of a broadcast may leave before others come
 
 
-@dataclass(frozen=True)
+@frozen
 class CommunicationKernels:
     """Communication kernels of one rank, as columns.
 
@@ -63,7 +63,7 @@ class CommunicationKernels:
         return CommunicationKernels(*(column[which] for column in columns))
 
 
-@dataclass(frozen=True)
+@frozen
 class Channel:
     """Communication kernels of one name that one agent ran for one communicator, in order.
 

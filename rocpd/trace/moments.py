@@ -6,10 +6,11 @@ All sums are Python integers; only the last division of mean and deviation round
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from rocpd.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Moments:
     """Statistics of a group of events.
 

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from rocpd.frozen import frozen
 
 GROUP_START, GROUP_END = "ncclGroupStart", "ncclGroupEnd"
 BARRIER = "BARRIER"
 """The operation of which nothing is known but that ranks wait for each other."""
 
 
-@dataclass(frozen=True)
+@frozen
 class RcclCall:
     """A call of RCCL: the function, and its arguments by name, as the file has them."""
 
@@ -27,7 +28,7 @@ class RcclCall:
         return self.arguments.get("comm") or None
 
 
-@dataclass(frozen=True)
+@frozen
 class Transfer:
     """What a collective moves.
 

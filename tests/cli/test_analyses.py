@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import importlib.metadata
+import importlib
 import json
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rocpd
+from rocpd import entries
 from rocpd.errors import UsageError
 from rocpd.summary.registry import SUMMARIES, TABLES
 from tests.build import TraceBuilder
@@ -176,7 +177,7 @@ def test_amds_tables_are_summaries_too(cli: Cli, files: list[str], tmp_path: Pat
 
 def test_a_broken_analysis_of_another_package(monkeypatch: pytest.MonkeyPatch, cli: Cli, files: list[str]) -> None:
     point = EntryPoint("ours", "nowhere:ours", "rocpd.summaries")
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point] if "summaries" in group else [])
+    monkeypatch.setattr(entries, "points", lambda group: [point] if "summaries" in group else [])
     said = cli("summary", "ours", *files)
     assert (said.code, "ours: nowhere:ours cannot be loaded: ModuleNotFoundError" in said.err) == (1, True)
     assert "from nowhere:ours" in cli("summary", "--list").out

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
+from rocpd import entries
 from rocpd.convert import FORMATS, find, known_formats
 from rocpd.convert.options import ConvertOptions
 
@@ -30,7 +31,7 @@ def test_a_third_party_adds_a_format_but_replaces_none(monkeypatch: pytest.Monke
         importlib.metadata.EntryPoint("mine", "no.such.module:write", "rocpd.formats"),
         importlib.metadata.EntryPoint("csv", "no.such.module:write", "rocpd.formats"),
     ]
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points)
+    monkeypatch.setattr(entries, "points", lambda group: points)
 
     assert list(known_formats()) == [*FORMATS, "mine"]
     assert known_formats()["csv"] is FORMATS["csv"]

@@ -6,12 +6,9 @@ Never encodes an event: each format has a function that writes the part of one r
 from __future__ import annotations
 
 import contextlib
-import gzip
 import itertools
 import re
-import shutil
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, cast
@@ -21,6 +18,7 @@ from rocpd.convert.options import ConvertOptions, Split
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.connection_cache import ConnectionCache
 from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
+from rocpd.frozen import frozen
 from rocpd.output import as_output_error, complete_or_nothing, workplace
 from rocpd.trace.tables import EVENTS
 from rocpd.types import Answer, Progress
@@ -28,8 +26,10 @@ from rocpd.types import Answer, Progress
 _LEVEL = 5
 """gzip level: 6 takes half as long again and saves 2 %."""
 
+_BLOCK = 1 << 20  # bytes
 
-@dataclass(frozen=True)
+
+@frozen
 class Output:
     """One output: what its name has after the base name, and the ranks in it."""
 
@@ -37,7 +37,7 @@ class Output:
     ranks: tuple[Placement, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class RankPart:
     """What one rank adds to an output.
 
@@ -124,7 +124,7 @@ def _count_events(reader: RankReader) -> int:
     return int(reader.rows(f"SELECT {counts}")[0][0])
 
 
-@dataclass(frozen=True)
+@frozen
 class Frame:
     """What a file has before, between and after the parts of ranks, and the ending of its name."""
 
@@ -179,7 +179,8 @@ def _fill(
 def append(path: Path, out: BinaryIO) -> None:
     """Move what is in the file `path` to the end of `out`."""
     with path.open("rb") as part:
-        shutil.copyfileobj(part, out, 1 << 20)
+        while block := part.read(_BLOCK):
+            out.write(block)
     path.unlink()
 
 
@@ -191,10 +192,16 @@ def open_part(part: RankPart, name: str = "") -> Iterator[BinaryIO]:
             yield file
             return
         # Members one after the other are one gzip file (RFC 1952, 2.2). Without name and time: equal jobs, equal bytes.
+        import gzip
+
         with gzip.GzipFile("", "wb", _LEVEL, file, 0) as squeezed:
             yield cast("BinaryIO", squeezed)
 
 
 def packed(data: bytes, options: ConvertOptions) -> bytes:
     """Return `data`, compressed when the user asks for it."""
-    return gzip.compress(data, _LEVEL, mtime=0) if data and options.gzip else data
+    if not data or not options.gzip:
+        return data
+    import gzip
+
+    return gzip.compress(data, _LEVEL, mtime=0)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.select.window import Interval
+from rocpd.frozen import frozen
 from rocpd.schema.render import RankTables
 
 _STAND_IN_PIDS = 1 << 23
 """Above Linux's largest pid (2^22): where the pids lie that stand in for ones that clash."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Placement:
     """Where a rank stands.
 

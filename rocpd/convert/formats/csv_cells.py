@@ -7,7 +7,6 @@ and `""` where a text does.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -17,11 +16,12 @@ from rocpd.convert.cells import plain
 from rocpd.convert.formats import markers
 from rocpd.convert.options import AgentIndex, ConvertOptions
 from rocpd.convert.view_reader import ViewRows
+from rocpd.frozen import frozen
 
 Make: TypeAlias = Callable[[ViewRows, ConvertOptions], pa.Array]
 
 
-@dataclass(frozen=True)
+@frozen
 class Cell:
     """The cells of one column.
 

@@ -6,11 +6,11 @@ Headers are those of rocprofv3, after a leading Guid; values are those of AMD's 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from rocpd.convert.formats import markers
 from rocpd.convert.formats.csv_cells import Cell, address, agent, kernel, message, number, operation, text
+from rocpd.frozen import frozen
 from rocpd.trace.markers import MARKER_PREFIXES
 from rocpd.trace.memory import NOT_SCRATCH
 
@@ -21,7 +21,7 @@ RANK = ("Rank", "Hostname")
 """Headers of the columns that `with_rank` adds."""
 
 
-@dataclass(frozen=True)
+@frozen
 class CsvFile:
     """One kind of event.
 

@@ -21,6 +21,7 @@ from rocpd.convert.model import Annotation, Counters, Instants, RankEvents, Slic
 from rocpd.convert.options import ConvertOptions
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.read.ids import distinct
 from rocpd.trace.categories import trace_category
 from rocpd.types import Ints, Progress
 
@@ -149,7 +150,7 @@ class _Lines:
         tracks = self._events.tracks.all
         ends = {
             track: f'"name":{_quoted(tracks[track].name)},"args":{{{_quoted(tracks[track].unit or "value")}'
-            for track in np.unique(counters.track[rows]).tolist()
+            for track in distinct(counters.track[rows]).tolist()
         }
         return [
             f'{{"ph":"C","pid":{self._pid},"ts":{_micro(time)},{ends[track]}:{_real(value)}}}}}'

@@ -6,17 +6,16 @@ starts (outer before inner), then zero-length slices and instants within what ha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from rocpd.convert.model import Slices, Track
+from rocpd.frozen import frozen
 from rocpd.types import Flags, Ints
 
 _ENDS, _MARKS_FLAT, _STARTS, _MARKS = (phase << 56 for phase in range(4))
 
 
-@dataclass(frozen=True)
+@frozen
 class Ties:
     """Ranks among equal times.
 

@@ -10,7 +10,6 @@ Times are nanoseconds of the common time line.
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from pathlib import Path
 
 from rocpd.convert.deliver.parts import split_outputs, write_parts
@@ -21,6 +20,7 @@ from rocpd.convert.gather.context import Damage
 from rocpd.convert.options import ConvertOptions
 from rocpd.errors import UsageError
 from rocpd.federate.federation import Federation
+from rocpd.frozen import frozen
 from rocpd.output import complete_or_nothing, folder_complete_or_nothing, workplace
 from rocpd.types import Progress
 
@@ -61,7 +61,7 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
     return tuple(anchors)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Pieces:
     """Temporary names of what an archive consists of."""
 

@@ -8,7 +8,6 @@ of a communicator on one location is the n-th on every other, by which readers m
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import NamedTuple, TypeAlias
 
@@ -17,6 +16,7 @@ import numpy as np
 from rocpd.convert.deliver.placement import Placement
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.frozen import frozen
 from rocpd.read.columns import columns
 from rocpd.read.communicators import channels, launches
 from rocpd.read.groups import grouped
@@ -43,7 +43,7 @@ class Line(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Communicator:
     """Lines whose collectives belong together; `name` is that which the calls give it, else made of the ranks."""
 
@@ -68,7 +68,7 @@ class Participation(NamedTuple):
     received: int
 
 
-@dataclass(frozen=True)
+@frozen
 class LineCollectives:
     """The collectives of one line in order: one ends before the next starts.
 

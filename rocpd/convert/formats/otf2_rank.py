@@ -19,6 +19,7 @@ from rocpd.convert.gather.context import Damage
 from rocpd.convert.model import Counters, RankEvents
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.frozen import frozen
 from rocpd.trace.categories import domain_of, trace_category
 from rocpd.types import Floats, Ints
 
@@ -35,7 +36,7 @@ _PARADIGMS = {
 _ROLES = {"ALLOC": "ALLOCATE", "FREE": "DEALLOCATE", "REALLOC": "REALLOCATE", "RECLAIM": "DEALLOCATE"}
 
 
-@dataclass(frozen=True)
+@frozen
 class Region:
     """What is entered and left: `role` and `paradigm` by OTF2's names, `category` as AMD's traces name it."""
 
@@ -45,7 +46,7 @@ class Region:
     category: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Location:
     """A location: its name, whether it is a CPU thread, and what happens on it in order of time.
 
@@ -67,7 +68,7 @@ class Location:
         return len(self.what) + int(np.count_nonzero(self.what == BOTH))
 
 
-@dataclass(frozen=True)
+@frozen
 class Metric:
     """A metric: values in order of time; `agent` as for locations."""
 
@@ -78,7 +79,7 @@ class Metric:
     value: Floats
 
 
-@dataclass(frozen=True)
+@frozen
 class Accelerator:
     """A GPU: its name among the agents, and its model, such as `AMD Instinct MI300X`."""
 

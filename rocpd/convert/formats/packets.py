@@ -7,7 +7,6 @@ protos/perfetto/trace/{trace_packet,track_event/track_event}.proto.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -15,6 +14,8 @@ import numpy as np
 from rocpd.convert.formats import protobuf as pb
 from rocpd.convert.formats.order import instant_ties, nesting, ties
 from rocpd.convert.model import Annotation, Counters, Instants, Ragged, RankEvents, Slices
+from rocpd.frozen import frozen
+from rocpd.read.ids import distinct
 from rocpd.read.names import TextCodes
 from rocpd.trace.categories import trace_category
 from rocpd.types import Ints
@@ -29,7 +30,7 @@ _CHUNK = 1 << 14
 """Units encoded at once: their bytes stay within the processor's cache."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Units:
     """Units of one kind: `encode` returns the bytes of some of them, a row each, all equally long."""
 
@@ -66,7 +67,7 @@ class Encoder:
             self.annotations.code(annotation.name)
         self._arguments = np.zeros(len(events.names.texts), np.int64)
         for slices in events.slices:
-            for name in np.unique(slices.arguments[0].values).tolist() if slices.arguments else ():
+            for name in distinct(slices.arguments[0].values).tolist() if slices.arguments else ():
                 self._arguments[name] = self.annotations.code(events.names.texts[name])
         self._nests = nesting(events.tracks.all)
 

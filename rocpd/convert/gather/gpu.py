@@ -6,7 +6,6 @@ Never looks at CPU threads; `flows` links dispatches and copies to the calls tha
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -15,6 +14,7 @@ from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.gather.rows import Columns
 from rocpd.convert.model import Annotation, Slices, Track, optional
+from rocpd.frozen import frozen
 from rocpd.read.columns import Select, read_all
 from rocpd.read.ids import per_id
 from rocpd.read.names import as_text
@@ -34,7 +34,7 @@ _SHOWN = {
 _REGISTERS = {"arch_vgpr_count": "vgpr_count", "accum_vgpr_count": "accum_vgpr_count", "sgpr_count": "sgpr_count"}
 
 
-@dataclass(frozen=True)
+@frozen
 class Dispatches:
     """Kernel dispatches as slices, and the agent and event of each, for its counters."""
 

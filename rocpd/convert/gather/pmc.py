@@ -6,7 +6,6 @@ A dispatch shows its own value only, from its start to its end. Never shows stre
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,8 +14,9 @@ from rocpd.convert.gather.cpu import sample_tracks
 from rocpd.convert.gather.gpu import Dispatches
 from rocpd.convert.gather.rows import events
 from rocpd.convert.model import Annotation, Counters, Track
+from rocpd.frozen import frozen
 from rocpd.read.columns import Select, read_all
-from rocpd.read.ids import find_rows, per_id
+from rocpd.read.ids import distinct, find_rows, per_id
 from rocpd.read.names import TextCodes
 from rocpd.types import NULL, Floats, Ints
 
@@ -28,7 +28,7 @@ _VALUES = Select(
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Values:
     """Counter values: event id, number of the counter in `names`, value. `units` goes with `names`."""
 
@@ -41,7 +41,7 @@ class Values:
     @property
     def events(self) -> frozenset[int]:
         """Ids of the events that have values."""
-        return frozenset(np.unique(self.event).tolist())
+        return frozenset(distinct(self.event).tolist())
 
 
 def values(context: Context) -> Values:
@@ -61,7 +61,7 @@ def values(context: Context) -> Values:
     return Values(event[keep], counter, value[keep], names, units)
 
 
-@dataclass(frozen=True)
+@frozen
 class DispatchValues:
     """Sums over instances: the row of the dispatch, the number of the counter, the value."""
 
@@ -98,7 +98,7 @@ def dispatch_counters(context: Context, read: Values, sums: DispatchValues, disp
 def as_annotations(read: Values, sums: DispatchValues, count: int) -> tuple[Annotation, ...]:
     """Return the values as annotations of `count` dispatches, one per counter."""
     result = []
-    for counter in np.unique(sums.counter).tolist():
+    for counter in distinct(sums.counter).tolist():
         rows = sums.counter == counter
         value, present = np.zeros(count), np.zeros(count, bool)
         value[sums.row[rows]], present[sums.row[rows]] = sums.value[rows], True

@@ -10,7 +10,6 @@ import functools
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import apsw
@@ -18,6 +17,7 @@ import apsw
 from rocpd.errors import InputError
 from rocpd.federate.open.opening import Opening, as_input_error
 from rocpd.federate.result import decoded
+from rocpd.frozen import frozen
 from rocpd.schema.load import TABLES
 from rocpd.schema.quote import quote_name
 from rocpd.schema.versions import (
@@ -41,7 +41,7 @@ _MARK = "\0"
 _MOST_SHAPES = 1000
 
 
-@dataclass(frozen=True)
+@frozen
 class _Layout:
     """Columns of a table, and whether an id may occur twice in it."""
 
@@ -52,7 +52,7 @@ class _Layout:
 _LAYOUTS_BY_SHAPE: dict[str, _Layout] = {}  # by the text of CREATE TABLE without suffix
 
 
-@dataclass(frozen=True)
+@frozen
 class Rank:
     """One process of the job: the rows of one GUID in one file.
 

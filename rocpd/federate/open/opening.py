@@ -10,13 +10,9 @@ import contextlib
 import errno
 import fcntl
 import os
-import shutil
-import socket
 import struct
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -26,6 +22,7 @@ from rocpd import leftovers
 from rocpd.errors import InputError, OutputError
 from rocpd.evidence import JOURNALS
 from rocpd.federate.limits import Limits
+from rocpd.frozen import frozen
 
 _FLAGS = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 _CACHED_STATEMENTS = 2  # of a connection: they hold memory, and few statements run twice
@@ -35,7 +32,7 @@ _COPY_BLOCK = 1 << 20
 _RECENT_S = 60  # a file that was written to within this time may still have a writer
 
 
-@dataclass(frozen=True)
+@frozen
 class Opening:
     """One file and the way to open it.
 
@@ -59,7 +56,7 @@ class Opening:
         """Return a new connection to this file; errors name the file."""
         if self.copy and not self.copy.exists():
             raise InputError(
-                f"{self.path}: recovered into a copy that is not on {socket.gethostname()}",
+                f"{self.path}: recovered into a copy that is not on {os.uname().nodename}",
                 "set TMPDIR to a folder that all nodes share",
             )
         with as_input_error(self.path):
@@ -75,6 +72,8 @@ class Opening:
     def discard(self) -> None:
         """Delete the recovered copy, if there is one."""
         if self.copy:
+            import shutil
+
             shutil.rmtree(self.copy, ignore_errors=True)
 
 
@@ -277,6 +276,9 @@ def _try(uri: str, busy_ms: int) -> None:
 
 def _recovered_copy(path: Path, journal: Path) -> Opening:
     """Copy the file and the journal of a killed writer, and let SQLite recover the copy."""
+    import shutil
+    import tempfile
+
     with as_input_error(path):
         folder = leftovers.make_folder(Path(tempfile.gettempdir()))
     try:

@@ -6,14 +6,14 @@ Never opens a database: `opening` decides how, `identify` reads what is in it.
 from __future__ import annotations
 
 import contextlib
-import glob
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from rocpd.errors import InputError
+from rocpd.frozen import frozen
 
 Input: TypeAlias = str | os.PathLike[str]
 
@@ -21,7 +21,7 @@ _INDEX, _INDEX_ENDINGS = "index.yaml", (".yaml", ".yml")
 _NOTHING = "give files, folders or globs, set ROCPD_INPUT, or change to a folder that holds *.db files"
 
 
-@dataclass(frozen=True)
+@frozen
 class Sources:
     """Files to open, in order, notes on how they were chosen, and the indexes of packages that name them."""
 
@@ -120,7 +120,9 @@ def _expand(item: str) -> tuple[Path, ...]:
         return _expand_folder(path)
     if os.path.lexists(path):
         return _expand_index(path) if path.name.endswith(_INDEX_ENDINGS) else (path,)
-    if glob.has_magic(item):
+    if any(letter in item for letter in "*?["):
+        import glob
+
         matches = sorted(glob.glob(item, recursive=True))  # noqa: PTH207 (Path.glob refuses absolute patterns)
         if matches:
             return tuple(path for match in matches for path in _expand(match))

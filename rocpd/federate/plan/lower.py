@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -20,11 +19,12 @@ from rocpd.federate.plan.scope import KEYS, Scope, Source
 from rocpd.federate.plan.skeleton import Skeleton
 from rocpd.federate.plan.sqltext import Unfaithful, read_select, text_of
 from rocpd.federate.plan.steps import Combine, Scatter, Step
+from rocpd.frozen import frozen
 from rocpd.schema.load import TABLES, VIEWS, view
 from rocpd.schema.render import aggregate_text
 
 
-@dataclass(frozen=True)
+@frozen
 class Sharded:
     """A query whose answer is the union of the ranks' answers.
 
@@ -36,7 +36,7 @@ class Sharded:
     keys: Mapping[str, str]
 
 
-@dataclass(frozen=True)
+@frozen
 class Gathered:
     """A table that a step makes."""
 

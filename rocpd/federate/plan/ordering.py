@@ -6,19 +6,19 @@ The gathered rows are in rank order, so that equal keys keep the order in which 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from rocpd.federate.plan.scope import Scope, output_index
 from rocpd.federate.plan.sqltext import Unfaithful, text_of
 from rocpd.federate.plan.steps import Scatter
+from rocpd.frozen import frozen
 from rocpd.schema.quote import quote_name
 
 _FEW_ROWS = 1000  # of a rank: no burden to a thread
 
 
-@dataclass(frozen=True)
+@frozen
 class Sorting:
     """The clauses of a SELECT that see all ranks at once."""
 

@@ -7,16 +7,17 @@ a subquery gives them. A column that merely has such a name is not a key.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import exp
 
 from rocpd.federate.plan.sqltext import Unfaithful
+from rocpd.frozen import frozen
 
 KEYS = ("guid", "rank")
 
 
-@dataclass(frozen=True)
+@frozen
 class Source:
     """A table, view or subquery in a FROM.
 

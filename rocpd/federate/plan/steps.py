@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from rocpd.frozen import frozen
 
 
 class Strategy(enum.StrEnum):
@@ -16,7 +17,7 @@ class Strategy(enum.StrEnum):
     ATTACHED = "attached"
 
 
-@dataclass(frozen=True)
+@frozen
 class Step:
     """A step of a plan: the rows of `select` are kept as `table`, with `columns` of SQLite's `types`."""
 
@@ -26,7 +27,7 @@ class Step:
     select: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Scatter(Step):
     """Every rank runs `select`, and its rows are gathered in rank order.
 
@@ -40,12 +41,12 @@ class Scatter(Step):
     merges: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Combine(Step):
     """`select` runs over gathered tables."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Plan:
     """How a statement runs.
 

@@ -13,7 +13,6 @@ import socket
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -26,6 +25,7 @@ from rocpd.federate.run.executor import Task, in_order
 from rocpd.federate.run.pool import Share, ShareDatabase
 from rocpd.federate.run.reduce import reduced
 from rocpd.federate.run.request import Request
+from rocpd.frozen import frozen
 from rocpd.types import Answer, Progress, Row
 from rocpd.version import __version__
 
@@ -38,7 +38,7 @@ _TASKS_PER_THREAD = 4  # so that all threads end at about the same time
 _MOST_BYTES = 256 << 20  # of a task
 
 
-@dataclass(frozen=True)
+@frozen
 class _Batch:
     """The ranks or shares of one task, and the workers that may do it; empty: any."""
 

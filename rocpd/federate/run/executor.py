@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from rocpd.federate.open.identify import Rank
@@ -88,6 +87,8 @@ def on_threads(
         most: how many tasks are under way or finished but not yet yielded.
         stop: called when the rest is not wanted: Ctrl-C, an error, an abandoned result.
     """
+    from concurrent.futures import ThreadPoolExecutor
+
     threads = ThreadPoolExecutor(count, "rocpd")
     left = len(tasks)
     try:

@@ -10,6 +10,7 @@ import itertools
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.identify import Rank
@@ -18,8 +19,10 @@ from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.executor import Task, on_threads
 from rocpd.federate.run.pool import Pool, Share
 from rocpd.federate.run.request import Request
-from rocpd.federate.run.workers import Workers
 from rocpd.types import Answer, Progress, Row
+
+if TYPE_CHECKING:
+    from rocpd.federate.run.workers import Workers
 
 _MOST_PROCESSES = 8  # each holds one rank's columns
 
@@ -82,6 +85,8 @@ class Local:
                     yield cache.run(work, task)
             return
         if not self._workers or self._workers.count != count:
+            from rocpd.federate.run.workers import Workers
+
             self.close()
             self._workers = Workers(count)
         yield from self._workers.each(work, tasks)

@@ -10,7 +10,7 @@ import resource
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 import apsw
@@ -22,6 +22,7 @@ from rocpd.federate.open.identify import Rank, by_file
 from rocpd.federate.open.opening import Opening
 from rocpd.federate.result import Cursor
 from rocpd.federate.unify import Unifier
+from rocpd.frozen import frozen
 from rocpd.schema.render import RankTables
 from rocpd.types import Parameters
 
@@ -29,7 +30,7 @@ _MOST_WITH_PAGES = 64  # idle connections that keep their page cache, up to 2 MB
 _PART_OF_DESCRIPTORS = 4  # a quarter of them: temporary files and the rest of the process need some too
 
 
-@dataclass(frozen=True)
+@frozen
 class Share:
     """What one statement of a plan runs on: some ranks of one file.
 

@@ -9,17 +9,17 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Generic, Protocol
 
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.connection_cache import borrow
 from rocpd.federate.run.pool import ShareDatabase
+from rocpd.frozen import frozen
 from rocpd.schema.render import RankTables
 from rocpd.types import Answer, Parameters, Row
 
 
-@dataclass(frozen=True)
+@frozen
 class RankReader:
     """Reads one rank.
 
@@ -62,7 +62,7 @@ class MapRanks(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@frozen
 class RankTask(Generic[Answer]):
     """Work on one rank, as a value that can be sent to another process.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import apsw
@@ -21,6 +20,7 @@ from rocpd.federate.plan.steps import Scatter, Step
 from rocpd.federate.result import Cursor
 from rocpd.federate.run.pool import ShareDatabase
 from rocpd.federate.run.spool import spooled
+from rocpd.frozen import frozen
 from rocpd.types import Row
 
 Bindings: TypeAlias = Mapping[str, Any]
@@ -29,7 +29,7 @@ Stopped: TypeAlias = Callable[[], bool]
 _COLLECTED = "rows_of_share"
 
 
-@dataclass(frozen=True)
+@frozen
 class Request:
     """A SELECT for every rank.
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rocpd.errors import UsageError
+from rocpd.frozen import frozen
 from rocpd.trace.tables import POINTS, SPANS
 from rocpd.trace.times import VALID_POINT, VALID_TIMES
 
@@ -26,7 +26,7 @@ class Align(enum.StrEnum):
     START = "start"
 
 
-@dataclass(frozen=True)
+@frozen
 class Span:
     """First start and last end of the events of a rank with valid times [ns of its own clock]."""
 
@@ -34,7 +34,7 @@ class Span:
     end: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Domain:
     """Ranks of one machine whose spans overlap: their timestamps compare. `start` and `end` in ns."""
 
@@ -44,7 +44,7 @@ class Domain:
     end: int
 
 
-@dataclass(frozen=True)
+@frozen
 class TimeLine:
     """All ranks on one time line: first start and last end [ns], and what is added to each rank's times [ns]."""
 
@@ -61,7 +61,7 @@ class TimeLine:
         return cls(min(starts), max(span.end + offsets[rank] for rank, span in spans.items()), offsets)
 
 
-@dataclass(frozen=True)
+@frozen
 class Alignment:
     """What to add to the timestamps of each rank [ns], and a note for the user; None where nothing was aligned."""
 

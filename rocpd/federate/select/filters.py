@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.open.identify import Rank
+from rocpd.frozen import frozen
 from rocpd.trace.agents import GPUS, copy_agent_sql
 from rocpd.trace.categories import domain_of, normalized
 from rocpd.trace.kernel_names import matches, names_of_kernels
@@ -23,8 +24,8 @@ from rocpd.trace.tables import CATEGORY_TABLES, DOMAIN_TABLES, ON_AGENTS, ON_STR
 if TYPE_CHECKING:
     from rocpd.federate.run.rank_reader import MapRanks, RankReader
 
-_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
-_AGENT = re.compile(r"(?i)(?:(agent|gpu|cpu|nic)[- ]?)?(\d+)")
+_RANGE = r"(\d+)(?:-(\d+))?"
+_AGENT = r"(?i)(?:(agent|gpu|cpu|nic)[- ]?)?(\d+)"
 _AGENTS = "SELECT id, type, type_index FROM rocpd_info_agent"
 _CATEGORIES = "SELECT id, string FROM rocpd_string WHERE id IN (SELECT DISTINCT category_id FROM rocpd_event)"
 _COUNTS = """
@@ -36,7 +37,7 @@ EVENTS = "{events}"
 """Stands for the rank's table of events in a condition."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Filters:
     """What counts; None lets everything count. An event counts if it passes all filters.
 
@@ -79,7 +80,7 @@ def number_ranges(text: str, option: str) -> tuple[range, ...]:
     """
     ranges = []
     for word in split_list(text):
-        match = _RANGE.fullmatch(word)
+        match = re.fullmatch(_RANGE, word)
         if not match or (match[2] and int(match[2]) < int(match[1])):
             raise UsageError(f"{option} {text}: neither numbers nor ranges of numbers", "such as 0-3,8")
         ranges.append(range(int(match[1]), int(match[2] or match[1]) + 1))
@@ -181,7 +182,7 @@ def _agent_ids(reader: RankReader, text: str) -> list[int]:
     ids: list[int] = []
     agents = reader.rows(_AGENTS)
     for word in split_list(text):
-        match = _AGENT.fullmatch(word)
+        match = re.fullmatch(_AGENT, word)
         if not match:
             raise UsageError(f"--agent {word}: not an agent", "an id such as 4, or GPU-0")
         kind, number = (match[1] or "agent").upper(), int(match[2])

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rocpd.errors import RocpdError
 from rocpd.federate.select.filters import EVENTS
 from rocpd.federate.select.window import Interval, clip_expressions, dependent_conditions, window_conditions
+from rocpd.frozen import frozen
 from rocpd.schema.render import RankTables
 
 
-@dataclass(frozen=True)
+@frozen
 class Selection:
     """The rows of each rank that count; by default all.
 

@@ -8,29 +8,28 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from rocpd.errors import RocpdError, UsageError
+from rocpd.frozen import frozen
 from rocpd.schema.render import RankTables
 from rocpd.trace.tables import BELONGING, EVENTS, SPANS
 from rocpd.trace.times import VALID_TIMES
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from rocpd.federate.run.rank_reader import MapRanks, RankReader
     from rocpd.federate.select.align import TimeLine
     from rocpd.types import Row
 
-_POINT = re.compile(
-    r"(?P<sign>[+-]?)(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*(?P<unit>%|ns|us|µs|ms|s)?"
-)
+_POINT = r"(?P<sign>[+-]?)(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*(?P<unit>%|ns|us|µs|ms|s)?"
 _NS = {"ns": 1, "us": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 _MARKERS = f'SELECT name, start, "end" FROM markers WHERE {VALID_TIMES} ORDER BY start'
 _FORMS = "such as 30%, 12.5ms or +5ms (from the start), -90ms (from the end), or nanoseconds"
 
 
-@dataclass(frozen=True)
+@frozen
 class Window:
     """The part of the time line that counts, as the user gives it; None leaves that side open.
 
@@ -60,7 +59,7 @@ class Window:
         )
 
 
-@dataclass(frozen=True)
+@frozen
 class Interval:
     """A resolved window on the aligned time line [ns]; None: open on that side."""
 
@@ -104,7 +103,7 @@ def resolve(window: Window, line: TimeLine | None, map_ranks: MapRanks, note: Ca
 
 def _note_clamped(points: Iterable[str | int | None], note: Callable[[str], None]) -> None:
     for point in points:
-        match = _POINT.fullmatch(str(point).strip())
+        match = re.fullmatch(_POINT, str(point).strip())
         if match and match["unit"] == "%" and not 0 <= _number(match) <= 100:
             note(f"{point}: outside of the trace, taken as {'100%' if _number(match) > 0 else '0%'}")
 
@@ -213,12 +212,14 @@ def parse_point(point: str | int, trace: tuple[int, int]) -> int:
     Raises:
         UsageError: not one of the known forms.
     """
-    match = _POINT.fullmatch(str(point).strip())
+    match = re.fullmatch(_POINT, str(point).strip())
     if not match:
         raise UsageError(f"{point}: not a time", f"give times {_FORMS}")
     number = _number(match)
     if match["unit"] == "%":
-        return trace[0] + round(min(max(number, Fraction(0)), Fraction(100)) * (trace[1] - trace[0]) / 100)
+        if not 0 < number < 100:
+            return trace[0] if number <= 0 else trace[1]
+        return trace[0] + round(number * (trace[1] - trace[0]) / 100)
     ns = round(number * _NS[match["unit"] or "ns"])
     if match["sign"] == "-":
         return trace[1] + ns
@@ -229,6 +230,8 @@ def parse_point(point: str | int, trace: tuple[int, int]) -> int:
 
 def _number(match: re.Match[str]) -> Fraction:
     """Return the number of a point with its sign."""
+    from fractions import Fraction
+
     # Not every Python's Fraction takes a point without a digit after it.
     number = Fraction(re.sub(r"\.(?!\d)", "", match["number"]))
     return -number if match["sign"] == "-" else number

@@ -8,10 +8,11 @@ parent), because a reader links rows by it. Writes nothing.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rocpd.errors import UsageError
+from rocpd.frozen import frozen
 from rocpd.schema.trace.columns import is_single, plain
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def message_json(text: str, **facts: object) -> str:
     return json.dumps({"message": text, **facts}, ensure_ascii=False)
 
 
-@dataclass(frozen=True)
+@frozen
 class Events:
     """What regions, GPU work and samples have in common.
 
@@ -64,7 +65,7 @@ class Events:
             raise UsageError("events with both message and extdata", "message_json makes one of the two")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Batch:
     """Rows with an event each.
 
@@ -98,14 +99,14 @@ class Batch:
         return self.CATEGORY
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class _Timed(Batch):
     start: IntColumn  # [ns] of the node's clock
     end: IntColumn
     tid: IntColumn = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Regions(_Timed):
     """Calls and ranges on CPU threads; a marker's `name` is its roctx function, its text the message of its event."""
 
@@ -114,7 +115,7 @@ class Regions(_Timed):
     name: TextColumn = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class KernelDispatches(_Timed):
     """Kernels that ran; sizes in work-items and bytes. `region_name` is the text of the enclosing marker.
 
@@ -143,7 +144,7 @@ class KernelDispatches(_Timed):
     graph_node_id: IntColumn = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class MemoryCopies(_Timed):
     """Copies between agents; `name` is the direction, such as MEMORY_COPY_HOST_TO_DEVICE, `size` in bytes."""
 
@@ -164,7 +165,7 @@ class MemoryCopies(_Timed):
     graph_node_id: IntColumn = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class MemoryAllocations(_Timed):
     """Allocations (`type` ALLOC, FREE, REALLOC, RECLAIM) of memory (`level` REAL, VIRTUAL, SCRATCH); bytes.
 
@@ -190,7 +191,7 @@ def _memory_category(level: object) -> str:
     return "SCRATCH_MEMORY" if level == "SCRATCH" else "MEMORY_ALLOCATION"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class GraphLaunches(_Timed):
     """Launches of executable graphs, from their first kernel to their last (schema 3.0.2)."""
 
@@ -204,7 +205,7 @@ class GraphLaunches(_Timed):
     kernel_dispatch_count: IntColumn = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Samples(Batch):
     """Points on tracks; their values are `CounterValues` of their events."""
 
@@ -214,7 +215,7 @@ class Samples(Batch):
     timestamp: IntColumn = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Arguments:
     """Arguments of events, by position from 0."""
 
@@ -228,7 +229,7 @@ class Arguments:
     extdata: TextColumn = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class CounterValues:
     """Values of counters, measured for dispatches or sampled; `event_id` None where nobody knows for what."""
 

@@ -7,11 +7,13 @@ a row holds that nobody described further, so that every id that an event names 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
+from rocpd.frozen import frozen
 
-@dataclass(frozen=True)
+
+@frozen
 class Info:
     """A row that others refer to by its id.
 
@@ -38,7 +40,7 @@ class Info:
         return replace(self, id=id, **values)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class NodeInfo(Info):
     """The machine; `id` and `hash` follow from `machine_id`, so that all its processes agree."""
 
@@ -73,7 +75,7 @@ class NodeInfo(Info):
         return value >> 1
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class ProcessInfo(Info):
     """The process; `id` is its OS pid, times are on the node's clock [ns], `environment` and `extdata` JSON."""
 
@@ -91,7 +93,7 @@ class ProcessInfo(Info):
     extdata: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class ThreadInfo(Info):
     """A thread; `id` is its OS tid."""
 
@@ -105,7 +107,7 @@ class ThreadInfo(Info):
     extdata: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class AgentInfo(Info):
     """A CPU, GPU or NIC; `id` is its absolute index, `type` None where nobody knows; `extdata` JSON."""
 
@@ -125,7 +127,7 @@ class AgentInfo(Info):
     extdata: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class QueueInfo(Info):
     """An HSA queue; `id` is its handle, 0 the default queue."""
 
@@ -136,7 +138,7 @@ class QueueInfo(Info):
     extdata: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class StreamInfo(Info):
     """A HIP stream; `id` is its handle, 0 the default stream."""
 
@@ -147,7 +149,7 @@ class StreamInfo(Info):
     extdata: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class CounterInfo(Info):
     """A hardware or sampled counter (PMC)."""
 
@@ -177,7 +179,7 @@ class CounterInfo(Info):
         return replace(self, id=id, name=name, symbol=name if self.symbol is None else self.symbol)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class CodeObjectInfo(Info):
     """A loaded code object; sizes in bytes."""
 
@@ -193,7 +195,7 @@ class CodeObjectInfo(Info):
     extdata: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class KernelInfo(Info):
     """A kernel symbol; sizes in bytes. Traces without code objects leave `code_object_id` at 0, the unknown one."""
 
@@ -220,7 +222,7 @@ class KernelInfo(Info):
         return replace(self, id=id, kernel_name=linked, display_name=shown)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class TrackInfo(Info):
     """What samples lie on; `tid` None: a track of the process."""
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from types import NoneType
 from typing import Any, Protocol, TypeAlias
 
 import apsw
 
 from rocpd.errors import UsageError
+from rocpd.frozen import frozen
 from rocpd.schema.load import Kind, table
 from rocpd.schema.trace.columns import check_types, count_rows, is_single, plain, values_of
 from rocpd.schema.trace.events import Arguments, Batch, CounterValues, Events, KernelDispatches, message_json
@@ -33,7 +34,7 @@ class Sink(Protocol):
         """Insert `rows` (values in the order of `columns`) into table `base`."""
 
 
-@dataclass(frozen=True)
+@frozen
 class TableRows:
     """Rows of one table as they go into the file: for each column the values of all rows."""
 

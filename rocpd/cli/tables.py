@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -129,4 +128,8 @@ def write_rows(
 
 def width_of(out: TextIO) -> int | None:
     """Return the columns of a terminal, None for a pipe or file."""
-    return shutil.get_terminal_size().columns if out.isatty() else None
+    if not out.isatty():
+        return None
+    import shutil
+
+    return shutil.get_terminal_size().columns

@@ -10,8 +10,7 @@ import enum
 import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from pathlib import Path
 
 from rocpd.errors import ViewTextError
 from rocpd.frozen import frozen
@@ -281,13 +280,8 @@ def read_view(name: str, text: str) -> View:
     return View(name, head_comment(text), columns, select, tables, where, group_by, reads)
 
 
-@functools.cache
-def _folder(name: str) -> Traversable:
-    return files("rocpd.schema") / "sql" / name
-
-
 def _text_of(folder: str, name: str) -> str:
-    return (_folder(folder) / f"{name}.sql").read_text(encoding="utf-8")
+    return Path(__file__).with_name("sql").joinpath(folder, f"{name}.sql").read_text(encoding="utf-8")
 
 
 def _view_tables(lines: Iterable[str], select: str) -> Iterable[ViewTable]:

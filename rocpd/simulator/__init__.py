@@ -1,5 +1,12 @@
 """A deterministic training job, written as rocprofv3 writes one: for the demo, tests and benchmarks.
 
+`options` is what is asked for. `job_plan` decides everything before a row is written: `layout` which ranks belong
+together, `plants` and `facts` what is planted and whom it strikes, `conditions` how fast everything is, `clocks` what
+nodes show, `timing` when everything happens; `truth` reads the answer key from it. `workload` has the calls of a rank,
+written with `script` from `profiles`, `kernels` and `rccl` as a `template`; `program` and `lanes` give templates their
+times. `rank` writes a file: `recording` says what is recorded, `columns` and `stamp` make rows of it, `identity`,
+`symbols` and `samples` what they refer to; `faults` and `disk` damage it.
+
 What makes jobs is imported when first used: the command line needs the options alone.
 """
 

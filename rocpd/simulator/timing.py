@@ -5,6 +5,7 @@ A round is the setup, one step, or the teardown. Knows no clocks and writes no r
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -43,13 +44,17 @@ class Exchanging:
         """Let the members of each exchange end up to `jitter` us apart."""
         self._least, self._most = min(LEAST_JITTER, jitter) * 1000, jitter * 1000
         self._random = np.random.default_rng([seed, 4])
-        self.factor = 1.0  # how much longer transfers take
 
-    def durations(self, meeting: Meeting) -> Ints:
-        """Return how long after the last arrival each member of each group is done [ns]."""
+    def durations(self, meeting: Meeting, factor: float) -> Ints:
+        """Return how long after the last arrival each member of each group is done [ns].
+
+        Args:
+            meeting: the exchange.
+            factor: how much longer transfers take.
+        """
         exchange, shape = meeting.exchange, meeting.members.shape
         rate = _LINK_RATE if exchange.peer else _GROUP_RATE
-        shortest = _LATENCY + exchange.connects * _CONNECTING + exchange.size / rate * self.factor
+        shortest = _LATENCY + exchange.connects * _CONNECTING + exchange.size / rate * factor
         chance = self._random.random((shape[0], shape[1] + 1))
         apart = self._least + (self._most - self._least) * chance[:, :1]
         # When each member ends between the first (0) and the last (1) of its group.
@@ -73,6 +78,6 @@ def run(programs: Sequence[RoundProgram], conditions: Conditions, begin: Ints, e
     now = begin
     for n, program in enumerate(programs):
         anchors[n, :, 0] = now + conditions.delay[n]
-        exchanging.factor = float(conditions.transfer[n])
-        now = program.run(anchors[n], conditions.stretch[n], exchanging.durations) + _ROUND_GAP
+        durations = functools.partial(exchanging.durations, factor=float(conditions.transfer[n]))
+        now = program.run(anchors[n], conditions.stretch[n], durations) + _ROUND_GAP
     return Timing(anchors, now)

@@ -17,6 +17,7 @@ Groups in step look like one where the size of their communicators is not known.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,11 +25,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from rocpd.frozen import frozen
-from rocpd.types import Ints
+from rocpd.trace.clocks import line_between
+from rocpd.types import Floats, Ints
 
 _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]+|\(nil\)|\(null\)")
 _TOLERANCE_NS = 10_000  # by which clocks of the agents of one machine differ
 _ENOUGH = 0.9  # of the collectives; the root of a broadcast may leave before others come
+_FARTHER = 2.0  # times as far apart as others end: not together
+_JITTER_NS = 15_000  # by which the ends of a collective differ on average, at most
+_SURE = 4.0  # standard errors between two mean distances, each about as large as its deviation
+_LEAST_TO_JOIN = 5  # collectives
 
 
 @frozen
@@ -127,30 +133,116 @@ def match(channels: Iterable[Channel], clocks: Mapping[int, int]) -> tuple[list[
 def _groups(members: Sequence[Channel], clocks: Mapping[int, int]) -> Iterator[Group]:
     """Yield the groups among channels with equally many kernels."""
     size = members[0].size
-    by_clock: dict[int, list[Channel]] = {}
-    for member in members:
-        by_clock.setdefault(clocks.get(member.rank, -1), []).append(member)
-    parts = [part for on_clock in by_clock.values() for part in _together(on_clock)]
-    is_one_per_clock = len(parts) == len(by_clock) and sum(map(len, parts)) == len(members)
-    if is_one_per_clock or members[0].communicator is not None:
+    if members[0].communicator is not None:
         parts = [tuple(members)]
-    elif len(by_clock) > 1:  # which group of one machine belongs to which of another, nobody knows
-        parts = [part for part in parts if len(part) == size]
+    else:
+        by_clock: dict[int, list[Channel]] = {}
+        for member in members:
+            by_clock.setdefault(clocks.get(member.rank, -1), []).append(member)
+        parts = _joined([_together(on_clock, size) for on_clock in by_clock.values()], size)
     yield from (part for part in parts if len(part) > 1 and (size is None or len(part) <= size))
 
 
-def _together(members: Sequence[Channel]) -> list[Group]:
-    """Split channels of one clock by which run at the same time; without those that do so with some of a part only."""
+def _together(members: Sequence[Channel], size: int | None) -> list[Group]:
+    """Split channels of one clock by which run at the same time and end together.
+
+    Channels that do so with some of a part only are in none.
+    """
     start, end = (np.array([getattr(member, side) for member in members]) for side in ("start", "end"))
-    if _overlap(start.max(0), end.min(0)):
-        return [tuple(members)]
     count = len(members)
-    near = np.eye(count, dtype=bool)
+    apart = np.zeros((count, count))
+    overlaps = np.eye(count, dtype=bool)
     for a in range(count):
         for b in range(a):
-            near[a, b] = near[b, a] = _overlap(np.maximum(start[a], start[b]), np.minimum(end[a], end[b]))
-    parts = Counter(tuple(np.flatnonzero(row).tolist()) for row in near)
-    return [tuple(members[row] for row in part) for part, times in sorted(parts.items()) if times == len(part)]
+            apart[a, b] = apart[b, a] = _distance(end[a] - end[b])
+            overlaps[a, b] = overlaps[b, a] = _overlap(np.maximum(start[a], start[b]), np.minimum(end[a], end[b]))
+    alone = np.where(np.eye(count, dtype=bool), np.inf, apart).min(1, initial=np.inf)
+    near = overlaps & (apart <= np.maximum(_FARTHER * np.maximum(alone[:, None], alone), _TOLERANCE_NS))
+    counted = Counter(tuple(np.flatnonzero(row).tolist()) for row in near)
+    parts = [part for part, times in sorted(counted.items()) if times == len(part)]
+    if size is not None:
+        parts = [split for part in parts for split in _split(part, apart, size, start.shape[1])]
+    return [tuple(members[row] for row in part) for part in parts]
+
+
+def _split(part: tuple[int, ...], apart: Floats, size: int, times: int) -> list[tuple[int, ...]]:
+    """Split a part that is larger than a communicator by which members end closest together, if that is clear."""
+    if len(part) <= size:
+        return [part]
+    left, groups = list(part), []
+    while left:
+        group = sorted(left, key=lambda row: (apart[left[0], row], row))[:size]
+        left = [row for row in left if row not in group]
+        groups.append(tuple(sorted(group)))
+        outside = [row for row in part if row not in group]
+        within = apart[np.ix_(group, group)].max()
+        if len(group) < size or not _is_clear(within, float(apart[np.ix_(group, outside)].min()), times):
+            return [(row,) for row in part]
+    return groups
+
+
+def _is_clear(near: float, far: float, times: int) -> bool:
+    """Whether of two mean distances over so many collectives one is smaller, and not by chance."""
+    return far > near * (1 + _SURE / math.sqrt(times))
+
+
+def _joined(by_clock: Sequence[Sequence[Group]], size: int | None) -> list[Group]:
+    """Join parts of different clocks that end together, by clocks that run evenly."""
+    parts = [part for on_clock in by_clock for part in on_clock]
+    if len(by_clock) == 1 or not parts:
+        return parts
+    if {len(part) for part in parts} == {size}:
+        return parts
+    if len(parts[0][0]) < _LEAST_TO_JOIN:  # any few numbers lie near a line
+        is_one_per_clock = all(len(on_clock) == 1 for on_clock in by_clock)
+        whole = [tuple(channel for part in parts for channel in part)]
+        return whole if is_one_per_clock else [part for part in parts if len(part) == size]
+    groups: list[list[Group]] = []
+    for on_clock in by_clock:
+        fitting = _fitting(on_clock, groups, size)
+        for number, part in enumerate(on_clock):
+            if number in fitting:
+                groups[fitting[number]].append(part)
+            else:
+                groups.append([part])
+    return [tuple(channel for part in group for channel in part) for group in groups]
+
+
+def _fitting(parts: Sequence[Group], groups: Sequence[Sequence[Group]], size: int | None) -> dict[int, int]:
+    """Return part -> the group of other clocks that it is of, for parts of one clock; none where it isn't clear."""
+    distance = np.full((len(parts), len(groups)), np.inf)
+    for a, part in enumerate(parts):
+        for b, group in enumerate(groups):
+            if size is None or len(part) + sum(map(len, group)) <= size:
+                distance[a, b] = _distance_of(group[0], part)
+    fitting = {}
+    for a, row in enumerate(distance):
+        b = int(row.argmin()) if row.size else 0
+        others = np.concatenate([np.delete(row, b), np.delete(distance[:, b], a)]) if row.size else row
+        if row.size and np.isfinite(row[b]) and _is_clear(row[b], others.min(initial=np.inf), len(parts[a][0])):
+            fitting[a] = b
+    return fitting
+
+
+def _distance_of(first: Group, second: Group) -> float:
+    """Return how far apart two parts on different clocks end [ns]; infinity when they are of no one group."""
+    start, end = (
+        [np.mean([getattr(member, side) for member in part], axis=0) for part in (first, second)]
+        for side in ("start", "end")
+    )
+    base = [times[0] for times in end]
+    line = line_between(end[0] - base[0], end[1] - base[1])
+    expected = line.start + line.slope * (end[0] - base[0])
+    ends, starts = (_distance((times[0] - base[0]) - (times[1] - base[1]) - expected) for times in (end, start))
+    within = max(_distance(member.end - part[0].end) for part in (first, second) for member in part)
+    agree = ends <= max(_FARTHER * within, _JITTER_NS) or _FARTHER * ends <= starts
+    return ends if agree else math.inf
+
+
+def _distance(apart: Ints | Floats) -> float:
+    """Return the mean distance without the largest tenth."""
+    distances = np.sort(np.abs(apart))
+    return float(distances[: max(1, math.ceil(_ENOUGH * len(distances)))].mean())
 
 
 def _overlap(latest: Ints, earliest: Ints) -> bool:

@@ -5,14 +5,17 @@ other, counted over the whole trace, whatever the window. The communicator is kn
 that all ranks share. An address means something in its own process only, and kernels whose calls were not traced have
 none: these go by stream. Their groups are inferred:
 
-1. Agents are of one group when they ran equally many kernels of the name, for communicators of equal size where it is
-   known. Of several communicators with equal numbers the i-th that an agent started with is the i-th of the others.
-2. On one clock they also have to run at the same time, in nine of ten collectives: a barrier has all of them inside.
-   This tells groups apart that do equally much. Ranks on different clocks are one group unless that shows several.
-3. A group that is larger than its communicator, or whose members don't all overlap, is not matched at all, nor is an
-   agent that is alone: how many kernels that concerns is returned.
+1. Candidates are agents that ran equally many kernels of the name, for communicators of equal size where it is known.
+   Of several communicators with equal numbers the i-th that an agent started with is the i-th of the others.
+2. On one clock, members run at the same time, in nine of ten collectives: a barrier has all of them inside. They also
+   end together, while groups that do equally much end apart: as far from each other as one of them was late.
+3. Groups on different clocks are parts of one when their ends differ by a line, as those of clocks that run evenly do,
+   and by little else. A part with as many members as the communicator has ranks is whole. Of few collectives any ends
+   lie near a line: then clocks with one group each are taken for parts of one.
+4. What is not clear is not matched: a group that is larger than its communicator, members that don't all overlap, two
+   that fit equally well, an agent that is alone. How many kernels that concerns is returned.
 
-Groups in step look like one where the size of their communicators is not known.
+Groups that are never further apart than the members of one are taken for one where their size is not known.
 """
 
 from __future__ import annotations

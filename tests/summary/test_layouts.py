@@ -1,0 +1,28 @@
+"""Collectives of jobs with several groups: tensor parallelism within nodes whose clocks differ, data in parallel."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from rocpd.simulator import JobOptions, simulate
+from rocpd.simulator.job_plan import plan
+from tests.summary.cells import cells
+
+
+@pytest.mark.parametrize("seed", [11, 12, 13])
+@pytest.mark.parametrize("rccl", ["none", "sizes"])
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_groups_of_tensor_parallelism_are_not_mixed(nodes: int, rccl: str, seed: int, tmp_path: Path) -> None:
+    """Both groups do equally much: only their ends, or the size of their communicator, tell them apart."""
+    options = JobOptions(tmp_path, ranks=8, nodes=nodes, tp=4, rccl=rccl, seed=seed, steps=12, plant="straggler=10")
+    with rocpd.connect(simulate(options)) as session:
+        found = Counter(cells(session, "collectives", "group"))
+        last = dict(cells(session, "stragglers", "rank times_last"))
+    true = Counter(each.group.members for each in plan(options).collectives())
+    assert found["0-3"] == true[0, 1, 2, 3] > 100
+    assert found["4-7"] == true[4, 5, 6, 7] > 100
+    assert max(last, key=last.__getitem__) == plan(options).straggler_rank

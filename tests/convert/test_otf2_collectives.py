@@ -232,7 +232,8 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rocpd.Session]:
 def bytes_reduced(job: rocpd.Session) -> int:
     """Return the sum over the calls of the simulated job, whose data are of three types."""
     ((total,),) = job.execute(
-        "SELECT SUM(C.value * CASE T.value WHEN 'ncclBfloat16' THEN 2 WHEN 'ncclFloat32' THEN 4 WHEN 'ncclFloat64' THEN 8 END) "
+        "SELECT SUM(C.value * CASE T.value "
+        "WHEN 'ncclBfloat16' THEN 2 WHEN 'ncclFloat32' THEN 4 WHEN 'ncclFloat64' THEN 8 END) "
         "FROM rocpd_arg C JOIN rocpd_arg T ON T.guid = C.guid AND T.event_id = C.event_id AND T.name = 'datatype' "
         "WHERE C.name = 'count'"
     ).fetchall()

@@ -46,8 +46,9 @@ class NewIdentity:
 
     def in_text(self, text: str) -> str:
         """Return a text with the new ones, in all the ways in which they are written."""
-        text = text.replace(self.old.suffix, self.suffix).replace(self.old.guid, self.guid)
-        return text.replace(self.old.guid.replace("-", ""), self.guid.replace("-", ""))
+        old = self.old.plain_guid
+        text = text.replace(self.old.suffix, self.suffix).replace(self.old.guid, self.guid).replace(old, self.guid)
+        return text.replace(old.replace("-", ""), self.guid.replace("-", ""))
 
 
 class RankCopy:

@@ -60,7 +60,11 @@ def redact(
             if progress:
                 progress(done, len(session.ranks))
         if temporary:
-            _check(temporary, redactor.pseudonyms, [*guids, *(rank.suffix.lstrip("_") for rank in session.ranks)])
+            _check(
+                temporary,
+                redactor.pseudonyms,
+                [text for rank in session.ranks for text in (rank.plain_guid, rank.suffix.lstrip("_"))],
+            )
     return counts
 
 

@@ -16,6 +16,7 @@ from rocpd.redact.run import redact
 from rocpd.redact.search import find_texts
 from rocpd.schema.quote import quote_name
 from rocpd.simulator import JobOptions, simulate
+from tests.build import TraceBuilder, guid_of
 from tests.conftest import Cli, state_of
 
 SECRET = "hunter2-planted-secret"
@@ -164,3 +165,18 @@ def test_a_window_is_given_away_alone(job: Path, tmp_path: Path) -> None:
 def test_kinds_that_do_not_exist(job: Path, tmp_path: Path) -> None:
     with rocpd.connect(job) as session, pytest.raises(UsageError):
         redact(session, tmp_path / "out", RedactOptions(rules=tmp_path / "missing.toml"))
+
+
+def test_two_files_with_one_suffix_get_two(tmp_path: Path, cli: Cli) -> None:
+    """Their GUIDs differ by `#2` in SQL only: what the files hold is the same, and goes."""
+    (tmp_path / "job").mkdir()
+    for number, name in enumerate("ab"):
+        TraceBuilder(1, host=name).kernel("gemm", 1, 2 + number).write(tmp_path / "job" / f"{name}.db")
+    assert cli("redact", tmp_path / "job", "-d", tmp_path / "out").code == 0
+    with rocpd.connect(tmp_path / "out") as session:
+        rows = session.execute(
+            "SELECT rank, guid, SUM(duration) FROM kernels GROUP BY rank, guid ORDER BY 1"
+        ).fetchall()
+    assert [(rank, duration) for rank, _, duration in rows] == [(0, 1), (1, 2)]
+    assert len({guid for _, guid, _ in rows}) == 2
+    assert not any(guid_of(1) in path.read_bytes().decode("latin-1") for path in (tmp_path / "out").iterdir())

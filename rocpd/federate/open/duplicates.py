@@ -31,7 +31,7 @@ def without_duplicates(ranks: Iterable[Rank]) -> tuple[tuple[Rank, ...], tuple[s
     all_ranks: list[Rank] = []
     notes = []
     for rank in ranks:
-        guid = rank.guid.partition("#")[0]
+        guid = rank.plain_guid
         others = by_suffix.setdefault(suffix_of(guid), [])
         same = next((other for other in others if comparison.are_equal(rank, other)), None)
         if same:

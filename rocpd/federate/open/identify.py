@@ -84,6 +84,11 @@ class Rank:
     keyless: frozenset[str] = frozenset()
 
     @property
+    def plain_guid(self) -> str:
+        """The GUID without `#2`, which sets files with one suffix apart."""
+        return self.guid.partition("#")[0]
+
+    @property
     def label(self) -> str:
         """`rank 3 · host · command (pid)`, for people."""
         name = self.command.split()[0] if self.command and self.command.split() else "?"

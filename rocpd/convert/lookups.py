@@ -8,9 +8,8 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-import pyarrow as pa
 
-from rocpd.convert.cells import CODED_TEXT, from_ints, select_of, values_of
+from rocpd.convert.cells import Array, Coded, Values, missing, select_of, values_of
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.read.columns import read_all
 from rocpd.read.ids import find_rows
@@ -27,24 +26,25 @@ class LookupColumn:
         values: of the rows.
     """
 
-    def __init__(self, ids: Ints, values: pa.Array) -> None:
-        known = (ids != NULL) & np.asarray(values.is_valid())
+    def __init__(self, ids: Ints, values: Array) -> None:
+        known = (ids != NULL) & ~missing(values)
         self._ids = ids[known]
-        self._values = values.filter(pa.array(known))
+        self._values = values[known]
 
-    def find(self, ids: Ints | pa.Array) -> pa.Array:
-        """Return the value of each id, NULL where there is none; texts as a dictionary of those that occur."""
-        is_text = pa.types.is_string(self._values.type)
-        if not isinstance(ids, np.ndarray) or not len(self._ids):
-            return pa.nulls(len(ids), CODED_TEXT if is_text else self._values.type)
-        row, known = find_rows(self._ids, ids)
-        if not is_text:
-            return self._values.take(pa.array(row, mask=~known))
-        used = np.zeros(len(self._ids), bool)
-        used[row[known]] = True
-        codes = np.cumsum(used, dtype=np.int32) - np.int32(1)
-        index = pa.array(np.maximum(codes[row], 0), mask=None if known.all() else ~known)
-        return pa.DictionaryArray.from_arrays(index, self._values.filter(pa.array(used)))
+    def find(self, ids: Array) -> Values:
+        """Return the value of each id, nothing where there is none; of texts each that occurs once."""
+        row, known = np.zeros(len(ids), np.int64), np.zeros(len(ids), bool)
+        if ids.dtype == np.int64:
+            row, known = find_rows(self._ids, ids)
+        if self._values.dtype == object:
+            used = np.zeros(len(self._ids), bool)
+            used[row[known]] = True
+            codes = np.full(len(ids), -1)
+            codes[known] = (np.cumsum(used) - 1)[row[known]]
+            return Coded(codes, self._values[used].tolist())
+        values = np.full(len(ids), NULL if self._values.dtype == np.int64 else np.nan, self._values.dtype)
+        values[known] = self._values[row[known]]
+        return values
 
 
 class ReferenceTables:
@@ -69,10 +69,7 @@ class ReferenceTables:
         listed = ", ".join(map(quote_name, dict.fromkeys(("id", *kinds))))
         select = select_of(f"SELECT {listed} FROM {quote_name(table)}", {"id": Kind.INTEGER} | kinds, table)
         columns = values_of(select, read_all(self.reader, select))
-        return {
-            name: LookupColumn(columns["id"], from_ints(values) if isinstance(values, np.ndarray) else values)
-            for name, values in columns.items()
-        }
+        return {name: LookupColumn(columns["id"], values) for name, values in columns.items()}
 
 
 @functools.cache

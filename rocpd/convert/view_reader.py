@@ -1,4 +1,4 @@
-"""Reads readable views of one rank as Arrow columns, in row order and in batches.
+"""Reads readable views of one rank as columns, in row order and in batches.
 
 The rows are those that the view gives in SQL, cell for cell (but `guid`, which is the rank's). What a view looks up in
 a reference table (strings, agents, kernels …) is read as ids, and each value once: SQLite leaves out a join when none
@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 
-from rocpd.convert.cells import CODED_TEXT, TYPES, Values, from_ints, select_of, values_of
+from rocpd.convert.cells import Array, Coded, Values, select_of, values_of
 from rocpd.convert.lookups import ReferenceTables
 from rocpd.federate.open.identify import Rank
 from rocpd.read.columns import BATCH, pieces
@@ -25,18 +24,16 @@ from rocpd.types import NULL, Flags, Ints
 
 
 class ViewRows:
-    """Some rows of a view; columns become Arrow arrays when asked for.
+    """Some rows of a view; what is looked up is looked up when a column is asked for.
 
     Attributes:
         count: how many rows.
-        has_text_in_numbers: whether some column holds texts where numbers belong.
     """
 
-    def __init__(self, reader: ViewReader, values: Mapping[str, Values], count: int, texts: bool = False) -> None:
+    def __init__(self, reader: ViewReader, values: Mapping[str, Array], count: int) -> None:
         self._reader = reader
         self._values = values
         self.count = count
-        self.has_text_in_numbers = texts
 
     @property
     def rank(self) -> Rank:
@@ -46,28 +43,20 @@ class ViewRows:
     def ints(self, name: str) -> Ints:
         """Return the numbers that were read for a column: its values or, where it is looked up, the ids."""
         values = self._values[_source(self._reader.view.column(name))]
-        return values if isinstance(values, np.ndarray) else np.full(self.count, NULL)
+        return values if values.dtype == np.int64 else np.full(self.count, NULL)
 
-    def column(self, name: str) -> pa.Array:
-        """Return one column; looked-up texts are dictionary-encoded."""
+    def column(self, name: str) -> Values:
+        """Return one column; looked-up texts and the GUID are coded."""
         if name == "guid":
-            guid = pa.array([self._reader.references.reader.rank.guid])
-            return pa.DictionaryArray.from_arrays(pa.array(np.zeros(self.count, np.int32)), guid)
+            return Coded(np.zeros(self.count, np.int64), [self.rank.guid])
         column = self._reader.view.column(name)
         values = self._values[_source(column)]
-        if column.lookup:
-            return self._reader.references.column(column.lookup).find(values)
-        return from_ints(values) if isinstance(values, np.ndarray) else values
+        return self._reader.references.column(column.lookup).find(values) if column.lookup else values
 
     def take(self, which: Ints | Flags) -> ViewRows:
         """Return the rows of these numbers or flags."""
         rows = np.flatnonzero(which) if which.dtype == np.bool_ else which
-        index = pa.array(rows)
-        values = {
-            source: column[rows] if isinstance(column, np.ndarray) else column.take(index)
-            for source, column in self._values.items()
-        }
-        return ViewRows(self._reader, values, len(rows), self.has_text_in_numbers)
+        return ViewRows(self._reader, {source: column[rows] for source, column in self._values.items()}, len(rows))
 
 
 class ViewReader:
@@ -100,7 +89,7 @@ class ViewReader:
 
     def batches(self) -> Iterator[ViewRows]:
         """Yield all rows, `BATCH` at a time; nothing when there are none."""
-        parts: list[dict[str, Values]] = []
+        parts: list[dict[str, Array]] = []
         count = 0
         for size, values in self._pieces(self._read):
             parts.append(values)
@@ -125,9 +114,9 @@ class ViewReader:
         if tangled:
             texts = self._pieces([replace(column, kind=Kind.TEXT) for column in tangled])
             values |= _joined([values for _, values in texts])
-        return ViewRows(self, values, sum(count for count, _ in parts), bool(tangled))
+        return ViewRows(self, values, sum(count for count, _ in parts))
 
-    def _pieces(self, columns: Sequence[ViewColumn]) -> Iterator[tuple[int, dict[str, Values]]]:
+    def _pieces(self, columns: Sequence[ViewColumn]) -> Iterator[tuple[int, dict[str, Array]]]:
         """Yield the number of rows, and the values of what columns are read from, some thousand rows at a time."""
         reader = self.references.reader
         first, *more = self.view.tables
@@ -159,19 +148,8 @@ def damage_line(form: str, damaged: Counter[str], shown: str = "written as NULL"
     return f"{form}: {damaged.total()} values of {', '.join(columns)} are no numbers: {shown}"
 
 
-def _joined(parts: Sequence[dict[str, Values]]) -> dict[str, Values]:
-    columns = {source: [part[source] for part in parts] for source in parts[0]}
-    return {
-        source: np.concatenate(column) if isinstance(column[0], np.ndarray) else pa.concat_arrays(column)
-        for source, column in columns.items()
-    }
-
-
-def field(column: ViewColumn) -> pa.Field:
-    """Return name, type, unit and meaning of a column."""
-    is_coded = column.kind.is_text and (column.lookup or column.name == "guid")
-    about = {"description": column.doc} | ({"unit": column.unit} if column.unit else {})
-    return pa.field(column.name, CODED_TEXT if is_coded else TYPES[column.kind], metadata=about)
+def _joined(parts: Sequence[dict[str, Array]]) -> dict[str, Array]:
+    return {source: np.concatenate([part[source] for part in parts]) for source in parts[0]}
 
 
 def _source(column: ViewColumn) -> str:

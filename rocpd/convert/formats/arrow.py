@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from rocpd.convert.cells import plain
 from rocpd.convert.deliver.parts import RankPart, split_outputs, write_parts
 from rocpd.convert.deliver.placement import placements
 from rocpd.convert.formats.tables import check_views, record_batches, schema_of
@@ -70,5 +69,9 @@ def _write_part(part: RankPart, reader: RankReader) -> Counter[str]:
     schema = _schema(view)
     with pa.OSFile(str(part.path), "wb") as file, pa.ipc.new_stream(file, schema) as out:
         for batch in record_batches(ReferenceTables(reader), view, damaged, with_rank=True):
-            out.write_batch(pa.RecordBatch.from_arrays(list(map(plain, batch.columns)), schema=schema))
+            out.write_batch(pa.RecordBatch.from_arrays(list(map(_plain, batch.columns)), schema=schema))
     return damaged
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column

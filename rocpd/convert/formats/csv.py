@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-import pyarrow as pa
-from pyarrow import csv as arrow_csv
 
-from rocpd.convert.cells import plain
+from rocpd.convert.cells import Coded, Values, plain, take
 from rocpd.convert.deliver.parts import (
     Output,
     RankPart,
@@ -29,9 +27,9 @@ from rocpd.convert.deliver.parts import (
 from rocpd.convert.deliver.placement import placements
 from rocpd.convert.formats import csv_stats
 from rocpd.convert.formats.csv_agents import agent_lines
-from rocpd.convert.formats.csv_cells import lines
 from rocpd.convert.formats.csv_files import CsvFile, columns_read
 from rocpd.convert.formats.csv_files_2026 import files_of
+from rocpd.convert.formats.csv_lines import cells_of, lines
 from rocpd.convert.formats.csv_stats import Groups
 from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.options import ConvertOptions
@@ -170,8 +168,8 @@ def _write_part(part: RankPart, reader: RankReader) -> _Report:
         views = source.rows(file)
         if views:
             with open_part(part, file.name) as out:
-                for columns, has_texts in _in_order(file, views, part.options):
-                    out.write(_lines(columns, _numbers(file, part.options), has_texts))
+                for columns in _in_order(file, views, part.options):
+                    out.write(lines(columns, _numbers(file, part.options)))
             if part.options.stats and file.stats:
                 report.groups[file.name] = _groups(file, views, part.options)
     report.left = source.left()
@@ -226,50 +224,38 @@ class _Source:
         return left
 
 
-def _in_order(
-    file: CsvFile, views: Sequence[ViewRows], options: ConvertOptions
-) -> Iterator[tuple[list[pa.Array], bool]]:
-    """Yield the cells of rows in order of start and id, some thousand at a time; and whether numbers are texts."""
+def _in_order(file: CsvFile, views: Sequence[ViewRows], options: ConvertOptions) -> Iterator[list[Values]]:
+    """Yield the cells of rows in order of start and id, some thousand at a time."""
     start, number = (np.concatenate([rows.ints(name) for rows in views]) for name in ("start", "id"))
     order: Ints = np.lexsort((number, start))
-    has_texts = any(rows.has_text_in_numbers for rows in views)
+    chunks = [order[first : first + _LINES] for first in range(0, len(order), _LINES)]
     if len(views) == 1:
-        for first in range(0, len(order), _LINES):
-            yield _cells(file, views[0].take(order[first : first + _LINES]), options), has_texts
+        yield from (_cells(file, views[0].take(chunk), options) for chunk in chunks)
         return
-    columns = zip(*(_cells(file, rows, options) for rows in views), strict=True)
-    yield [_concatenated(column).take(pa.array(order)) for column in columns], has_texts
+    columns = [_concatenated(parts) for parts in zip(*(_cells(file, rows, options) for rows in views), strict=True)]
+    yield from ([take(column, chunk) for column in columns] for chunk in chunks)
 
 
-def _concatenated(parts: Sequence[pa.Array]) -> pa.Array:
+def _concatenated(parts: Sequence[Values]) -> Values:
     """Return a column of several views as one; of numbers and texts, which a damaged file mixes, come texts."""
     arrays = list(map(plain, parts))
-    if len({array.type for array in arrays}) > 1:
-        arrays = [array.cast(pa.string()) for array in arrays]
-    return pa.concat_arrays(arrays)
+    if arrays[0].dtype != object and len({array.dtype for array in arrays}) == 1:
+        return np.concatenate(arrays)
+    return Coded.of(text for array in arrays for text in (array if array.dtype == object else cells_of(array)))
 
 
-def _cells(file: CsvFile, rows: ViewRows, options: ConvertOptions) -> list[pa.Array]:
+def _cells(file: CsvFile, rows: ViewRows, options: ConvertOptions) -> list[Values]:
     return [rows.column("guid"), *(cell.make(rows, options) for _, cell in file.columns), *_rank(rows, options)]
 
 
-def _rank(rows: ViewRows, options: ConvertOptions) -> list[pa.Array]:
+def _rank(rows: ViewRows, options: ConvertOptions) -> list[Values]:
     if not options.with_rank:
         return []
-    return [pa.repeat(rows.rank.number, rows.count), pa.repeat(rows.rank.hostname or "", rows.count)]
+    return [np.full(rows.count, rows.rank.number), Coded(np.zeros(rows.count, np.int64), [rows.rank.hostname or ""])]
 
 
 def _numbers(file: CsvFile, options: ConvertOptions) -> list[bool]:
     return [False, *(cell.is_number for _, cell in file.columns), *((True, False) if options.with_rank else ())]
-
-
-def _lines(columns: list[pa.Array], numbers: Sequence[bool], has_texts: bool) -> bytes:
-    if has_texts:
-        return lines(columns, numbers)
-    out = pa.BufferOutputStream()
-    table = pa.Table.from_arrays(columns, [str(i) for i in range(len(columns))])
-    arrow_csv.write_csv(table, out, arrow_csv.WriteOptions(include_header=False, batch_size=4096))
-    return out.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
 def _groups(file: CsvFile, views: Sequence[ViewRows], options: ConvertOptions) -> Groups:

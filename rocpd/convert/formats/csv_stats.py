@@ -7,10 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import numpy as np
-import pyarrow as pa
-
-from rocpd.convert.cells import plain
+from rocpd.convert.cells import Coded, Values
 from rocpd.read.groups import grouped
 from rocpd.trace.moments import Moments
 from rocpd.trace.times import valid_times
@@ -22,17 +19,18 @@ Groups = dict[str, Moments]
 """Statistics by name."""
 
 
-def group(names: pa.Array, start: Ints, end: Ints) -> Groups:
+def group(names: Values, start: Ints, end: Ints) -> Groups:
     """Return the statistics of durations by name; rows with invalid timestamps count as calls, not as time."""
-    encoded = plain(names).dictionary_encode()
-    texts = encoded.dictionary.to_pylist()
+    coded = names if isinstance(names, Coded) else Coded.of(names.tolist())
+    texts = [*coded.texts, ""]
     length, valid = end - start, valid_times(start, end)
     groups: Groups = {}
-    for (code,), rows in grouped([encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)]):
+    for (code,), rows in grouped([coded.codes]):
         durations = length[rows[valid[rows]]].tolist()
         shortest, longest = min(durations, default=None), max(durations, default=None)
         squares = sum(duration * duration for duration in durations)
-        groups[texts[code]] = Moments(len(rows), len(durations), sum(durations), shortest, longest, squares)
+        moments = Moments(len(rows), len(durations), sum(durations), shortest, longest, squares)
+        add(groups, {texts[code]: moments})
     return groups
 
 

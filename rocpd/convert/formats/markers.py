@@ -9,9 +9,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterator
 
-import pyarrow as pa
-
-from rocpd.convert.cells import plain
+from rocpd.convert.cells import Texts, Values, plain, texts
 from rocpd.convert.gather.rows import json_value
 from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.view_reader import ViewReader, ViewRows
@@ -32,7 +30,7 @@ def items() -> tuple[ViewColumn, ...]:
     )
 
 
-def batches(references: ReferenceTables, damaged: Counter[str]) -> Iterator[dict[str, pa.Array]]:
+def batches(references: ReferenceTables, damaged: Counter[str]) -> Iterator[dict[str, Values]]:
     """Yield the columns of the view, regions first, some thousand rows at a time.
 
     Args:
@@ -51,17 +49,14 @@ def marker_reader(references: ReferenceTables, source: str) -> ViewReader:
     return ViewReader(references, source, where=f"E.category_id IN ({marker_categories()})")
 
 
-def messages(rows: ViewRows) -> pa.Array:
+def messages(rows: ViewRows) -> Texts:
     """Return the message of each row, the name of the region where there is none."""
-    names = plain(rows.column("name")).to_pylist()
-    texts = rows.column("extdata").to_pylist()
-    shown = (json_value(text, "message") if text else None for text in texts)
-    return pa.array(
-        [name if message is None else message for message, name in zip(shown, names, strict=True)], pa.string()
-    )
+    names, documents = (plain(rows.column(name)).tolist() for name in ("name", "extdata"))
+    shown = (json_value(text, "message") if text else None for text in documents)
+    return texts([name if message is None else message for message, name in zip(shown, names, strict=True)])
 
 
-def _column(rows: ViewRows, name: str) -> pa.Array:
+def _column(rows: ViewRows, name: str) -> Values:
     if name == "name":
         return messages(rows)
     return rows.column("name" if name == "function" else name)

@@ -8,16 +8,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+import numpy as np
 import pyarrow as pa
 
-from rocpd.convert.cells import CODED_TEXT
+from rocpd.convert.cells import Coded, Values, missing
 from rocpd.convert.formats import markers
 from rocpd.convert.lookups import ReferenceTables
-from rocpd.convert.view_reader import ViewReader, field
+from rocpd.convert.view_reader import ViewReader
 from rocpd.errors import UsageError
 from rocpd.schema.load import VIEWS as ALL_VIEWS
 from rocpd.schema.load import Kind, ViewColumn
 from rocpd.schema.load import view as view_of
+
+TYPES = {Kind.INTEGER: pa.int64(), Kind.REAL: pa.float64(), Kind.TEXT: pa.string(), Kind.JSON: pa.string()}
+CODED_TEXT = pa.dictionary(pa.int32(), pa.string())
+"""Texts that repeat: each once, and its number per row."""
 
 VIEWS = (
     "processes",
@@ -60,12 +65,19 @@ def check_views(views: tuple[str, ...]) -> None:
 def schema_of(view: str, with_rank: bool = False) -> pa.Schema:
     """Return the columns of a view with their types, units and meanings: those of SQL, on request with `rank`, last."""
     items = markers.items() if view == "markers" else view_of(view).columns
-    fields = [field(item) for item in items]
+    fields = [_field(item) for item in items]
     if not any(item.name == "hostname" for item in items):
-        fields.append(field(_HOST).with_type(CODED_TEXT))
+        fields.append(_field(_HOST).with_type(CODED_TEXT))
     if with_rank:
         fields.append(pa.field("rank", pa.int64()))
     return pa.schema(fields, metadata={"rocpd.view": view, "rocpd.doc": view_of(view).doc})
+
+
+def _field(column: ViewColumn) -> pa.Field:
+    """Return name, type, unit and meaning of a column."""
+    is_coded = column.kind.is_text and (column.lookup or column.name == "guid")
+    about = {"description": column.doc} | ({"unit": column.unit} if column.unit else {})
+    return pa.field(column.name, CODED_TEXT if is_coded else TYPES[column.kind], metadata=about)
 
 
 def record_batches(
@@ -81,16 +93,20 @@ def record_batches(
     """
     schema, rank = schema_of(view, with_rank), references.reader.rank
     for columns, count in _columns(references, view, damaged):
-        columns["rank"] = pa.repeat(pa.scalar(rank.number, pa.int64()), count)
+        columns["rank"] = np.full(count, rank.number)
         if "hostname" not in columns:
-            index = pa.array([0 if rank.hostname is not None else None], pa.int32()).take(pa.array([0] * count))
-            columns["hostname"] = pa.DictionaryArray.from_arrays(index, pa.array([rank.hostname or ""], pa.string()))
-        yield pa.RecordBatch.from_arrays([columns[item.name].cast(item.type) for item in schema], schema=schema)
+            columns["hostname"] = Coded(np.full(count, -1 if rank.hostname is None else 0), [rank.hostname or ""])
+        yield pa.RecordBatch.from_arrays([_array(columns[item.name]).cast(item.type) for item in schema], schema=schema)
 
 
-def _columns(
-    references: ReferenceTables, view: str, damaged: Counter[str]
-) -> Iterator[tuple[dict[str, pa.Array], int]]:
+def _array(values: Values) -> pa.Array:
+    if isinstance(values, Coded):
+        index = pa.array(np.maximum(values.codes, 0).astype(np.int32), mask=values.codes < 0)
+        return pa.DictionaryArray.from_arrays(index, pa.array(values.texts, pa.string()))
+    return pa.array(values, pa.string() if values.dtype == object else None, mask=missing(values))
+
+
+def _columns(references: ReferenceTables, view: str, damaged: Counter[str]) -> Iterator[tuple[dict[str, Values], int]]:
     if view == "markers":
         of_view = Counter[str]()
         for columns in markers.batches(references, of_view):

@@ -1,11 +1,11 @@
 """Reads the reference tables of one rank, to which the ids in readable views lead: strings, agents, kernel symbols …
 
-Each table is read once, with all columns that some view shows: a statement per column takes longer than the rows of it.
+Of each table the columns of one view are read together: a statement per column takes longer than the rows of it.
 """
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from rocpd.convert.cells import Array, Coded, Values, missing, select_of, values
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.read.columns import read_all
 from rocpd.read.ids import find_rows
-from rocpd.schema.load import VIEWS, Kind, Lookup, view
+from rocpd.schema.load import Kind, Lookup, ViewColumn
 from rocpd.schema.quote import quote_name
 from rocpd.types import NULL, Ints
 
@@ -56,27 +56,25 @@ class ReferenceTables:
 
     def __init__(self, reader: RankReader) -> None:
         self.reader = reader
+        self._expected: dict[str, dict[str, Kind]] = {}
         self._tables: dict[str, dict[str, LookupColumn]] = {}
 
-    def column(self, lookup: Lookup) -> LookupColumn:
-        """Return a column by id."""
-        if lookup.table not in self._tables:
-            self._tables[lookup.table] = self._read(lookup.table)
-        return self._tables[lookup.table][lookup.column]
+    def expect(self, columns: Iterable[ViewColumn]) -> None:
+        """Prepare for the columns of a view: what they look up in a table is read together, when first needed."""
+        for column in columns:
+            if column.lookup:
+                self._expected.setdefault(column.lookup.table, {})[column.lookup.column] = column.kind
 
-    def _read(self, table: str) -> dict[str, LookupColumn]:
-        kinds = _shown_columns()[table]
-        listed = ", ".join(map(quote_name, dict.fromkeys(("id", *kinds))))
-        select = select_of(f"SELECT {listed} FROM {quote_name(table)}", {"id": Kind.INTEGER} | kinds, table)
+    def column(self, lookup: Lookup) -> LookupColumn:
+        """Return an expected column by id."""
+        known = self._tables.setdefault(lookup.table, {})
+        if lookup.column not in known:
+            known |= self._read(lookup.table, known)
+        return known[lookup.column]
+
+    def _read(self, table: str, known: Collection[str]) -> dict[str, LookupColumn]:
+        kinds = {"id": Kind.INTEGER} | {name: kind for name, kind in self._expected[table].items() if name not in known}
+        listed = ", ".join(map(quote_name, kinds))
+        select = select_of(f"SELECT {listed} FROM {quote_name(table)}", kinds, table)
         columns = values_of(select, read_all(self.reader, select))
         return {name: LookupColumn(columns["id"], values) for name, values in columns.items()}
-
-
-@functools.cache
-def _shown_columns() -> dict[str, dict[str, Kind]]:
-    """Return the columns of each reference table that views show, and what they hold."""
-    tables: dict[str, dict[str, Kind]] = {}
-    for column in (column for name in VIEWS for column in view(name).columns):
-        if column.lookup:
-            tables.setdefault(column.lookup.table, {})[column.lookup.column] = column.kind
-    return tables

@@ -80,6 +80,7 @@ class ViewReader:
         chosen = [column for column in self.view.columns if not columns or column.name in columns]
         self.columns = tuple(column.name for column in chosen)
         self._read = [column for column in chosen if column.name != "guid"]
+        references.expect(self._read)
 
     @property
     def damaged(self) -> Counter[str]:

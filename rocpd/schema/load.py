@@ -325,6 +325,7 @@ def _check_columns(select: str, named: Mapping[str, str]) -> None:
             raise ValueError(f"{alias}.{column}: {named[alias]} has no such column")
 
 
+@functools.cache
 def _kinds_of(relation: str) -> Mapping[str, Kind]:
     """Return column -> kind of a table or view, `rank` and `hostname` of a view of rows too; nothing for others."""
     if relation in TABLES:

@@ -123,6 +123,13 @@ def state_of(folder: Path) -> State:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
+def pytest_configure() -> None:
+    """Let commands be interrupted where tests run in the background or under nohup: what is ignored is inherited."""
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
+
+
 BEFORE = pytest.StashKey[State]()
 
 

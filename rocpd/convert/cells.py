@@ -1,8 +1,9 @@
-"""Owns columns as views have them, whatever a damaged file holds: numpy arrays, and texts that repeat, each once."""
+"""Owns columns as views have them, whatever a damaged file holds: arrays of numbers, lists of texts, coded texts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,11 +19,8 @@ from rocpd.types import NULL, Flags, Ints
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-Texts: TypeAlias = "npt.NDArray[np.object_]"
-"""Texts and None."""
-
-Array: TypeAlias = "npt.NDArray[Any]"
-"""What is read: whole numbers with `NULL` (int64), reals with NaN (float64), or texts (object)."""
+Array: TypeAlias = "npt.NDArray[Any] | list[str | None]"
+"""What is read: whole numbers with `NULL` (int64), reals with NaN (float64), or texts."""
 
 
 @frozen
@@ -47,39 +45,41 @@ class Coded:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def plain(self) -> Texts:
-        """Return the text of each row."""
-        return texts((*self.texts, None))[self.codes]
-
 
 Values: TypeAlias = "Array | Coded"
 """A column."""
 
 
-def texts(values: Sequence[object]) -> Texts:
+def texts(values: list[Any]) -> list[str | None]:
     """Return a column of texts; other values, which damaged files hold, as texts."""
-    if not {str, NoneType}.issuperset(map(type, values)):
-        values = list(map(decoded, values))
-    column = np.empty(len(values), object)
-    column[:] = values
-    return column
+    return values if {str, NoneType}.issuperset(map(type, values)) else list(map(decoded, values))
 
 
 def missing(values: Array) -> Flags:
     """Whether there is no value, for each row."""
-    if values.dtype == object:
+    if isinstance(values, list):
         return np.fromiter((value is None for value in values), bool, len(values))
     return np.isnan(values) if values.dtype == np.float64 else np.equal(values, NULL)
 
 
-def plain(values: Values) -> Array:
-    """Return a column with a value in each row."""
-    return values.plain() if isinstance(values, Coded) else values
+def listed(values: Values) -> list[Any]:
+    """Return the value of each row."""
+    if isinstance(values, Coded):
+        known = (*values.texts, None)
+        return [known[code] for code in values.codes.tolist()]
+    return values if isinstance(values, list) else values.tolist()
 
 
-def take(values: Values, rows: Ints) -> Values:
+def take(values: Array, rows: Ints) -> Array:
     """Return the rows of a column with these numbers."""
-    return Coded(values.codes[rows], values.texts) if isinstance(values, Coded) else values[rows]
+    return [values[row] for row in rows.tolist()] if isinstance(values, list) else values[rows]
+
+
+def joined(parts: Sequence[Array]) -> Array:
+    """Return the parts of a column as one."""
+    if isinstance(parts[0], list):
+        return list(chain.from_iterable(parts))
+    return np.concatenate([part for part in parts if isinstance(part, np.ndarray)])
 
 
 def select_of(sql: str, kinds: Mapping[str, Kind], base: str | None) -> Select:
@@ -93,5 +93,5 @@ def select_of(sql: str, kinds: Mapping[str, Kind], base: str | None) -> Select:
 
 def values_of(select: Select, piece: Piece) -> dict[str, Array]:
     """Return the columns of a piece by name."""
-    columns = (*piece.numbers, *piece.reals, *map(texts, piece.texts))
+    columns: tuple[Array, ...] = (*piece.numbers, *piece.reals, *map(texts, piece.texts))
     return dict(zip(select.names, columns, strict=True))

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
-from rocpd.convert.cells import Array, Coded, Values, missing, select_of, values_of
+from rocpd.convert.cells import Array, Coded, Values, missing, select_of, take, values_of
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.read.columns import read_all
 from rocpd.read.ids import find_rows
@@ -27,21 +27,21 @@ class LookupColumn:
     """
 
     def __init__(self, ids: Ints, values: Array) -> None:
-        known = (ids != NULL) & ~missing(values)
+        known = np.flatnonzero((ids != NULL) & ~missing(values))
         self._ids = ids[known]
-        self._values = values[known]
+        self._values = take(values, known)
 
     def find(self, ids: Array) -> Values:
         """Return the value of each id, nothing where there is none; of texts each that occurs once."""
         row, known = np.zeros(len(ids), np.int64), np.zeros(len(ids), bool)
-        if ids.dtype == np.int64:
+        if isinstance(ids, np.ndarray) and ids.dtype == np.int64:
             row, known = find_rows(self._ids, ids)
-        if self._values.dtype == object:
+        if isinstance(self._values, list):
             used = np.zeros(len(self._ids), bool)
             used[row[known]] = True
             codes = np.full(len(ids), -1)
             codes[known] = (np.cumsum(used) - 1)[row[known]]
-            return Coded(codes, self._values[used].tolist())
+            return Coded(codes, [self._values[row] or "" for row in np.flatnonzero(used).tolist()])
         values = np.full(len(ids), NULL if self._values.dtype == np.int64 else np.nan, self._values.dtype)
         values[known] = self._values[row[known]]
         return values
@@ -77,4 +77,4 @@ class ReferenceTables:
         listed = ", ".join(map(quote_name, kinds))
         select = select_of(f"SELECT {listed} FROM {quote_name(table)}", kinds, table)
         columns = values_of(select, read_all(self.reader, select))
-        return {name: LookupColumn(columns["id"], values) for name, values in columns.items()}
+        return {name: LookupColumn(np.asarray(columns["id"]), values) for name, values in columns.items()}

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rocpd.convert.cells import Array, Coded, Values, select_of, values_of
+from rocpd.convert.cells import Array, Coded, Values, joined, select_of, take, values_of
 from rocpd.convert.lookups import ReferenceTables
 from rocpd.federate.open.identify import Rank
 from rocpd.read.columns import BATCH, pieces
@@ -43,7 +43,7 @@ class ViewRows:
     def ints(self, name: str) -> Ints:
         """Return the numbers that were read for a column: its values or, where it is looked up, the ids."""
         values = self._values[_source(self._reader.view.column(name))]
-        return values if values.dtype == np.int64 else np.full(self.count, NULL)
+        return values if isinstance(values, np.ndarray) and values.dtype == np.int64 else np.full(self.count, NULL)
 
     def column(self, name: str) -> Values:
         """Return one column; looked-up texts and the GUID are coded."""
@@ -55,8 +55,9 @@ class ViewRows:
 
     def take(self, which: Ints | Flags) -> ViewRows:
         """Return the rows of these numbers or flags."""
-        rows = np.flatnonzero(which) if which.dtype == np.bool_ else which
-        return ViewRows(self._reader, {source: column[rows] for source, column in self._values.items()}, len(rows))
+        rows = which.nonzero()[0] if which.dtype == np.bool_ else which.astype(np.int64, copy=False)
+        values = {source: take(column, rows) for source, column in self._values.items()}
+        return ViewRows(self._reader, values, len(rows))
 
 
 class ViewReader:
@@ -150,7 +151,7 @@ def damage_line(form: str, damaged: Counter[str], shown: str = "written as NULL"
 
 
 def _joined(parts: Sequence[dict[str, Array]]) -> dict[str, Array]:
-    return {source: np.concatenate([part[source] for part in parts]) for source in parts[0]}
+    return {source: joined([part[source] for part in parts]) for source in parts[0]}
 
 
 def _source(column: ViewColumn) -> str:

@@ -6,6 +6,7 @@ Times stay as recorded, rows of a rank are in order of start. See `csv_files` fo
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from rocpd.convert.cells import Coded, Values, plain, take
+from rocpd.convert.cells import Coded, Values, joined, listed, take
 from rocpd.convert.deliver.parts import (
     Output,
     RankPart,
@@ -233,15 +234,20 @@ def _in_order(file: CsvFile, views: Sequence[ViewRows], options: ConvertOptions)
         yield from (_cells(file, views[0].take(chunk), options) for chunk in chunks)
         return
     columns = [_concatenated(parts) for parts in zip(*(_cells(file, rows, options) for rows in views), strict=True)]
-    yield from ([take(column, chunk) for column in columns] for chunk in chunks)
+    yield from ([_taken(column, chunk) for column in columns] for chunk in chunks)
 
 
 def _concatenated(parts: Sequence[Values]) -> Values:
     """Return a column of several views as one; of numbers and texts, which a damaged file mixes, come texts."""
-    arrays = list(map(plain, parts))
-    if arrays[0].dtype != object and len({array.dtype for array in arrays}) == 1:
-        return np.concatenate(arrays)
-    return Coded.of(text for array in arrays for text in (array if array.dtype == object else cells_of(array)))
+    arrays = [part for part in parts if isinstance(part, np.ndarray)]
+    if len(arrays) == len(parts) and len({array.dtype for array in arrays}) == 1:
+        return joined(arrays)
+    texts = (cells_of(part) if isinstance(part, np.ndarray) else listed(part) for part in parts)
+    return Coded.of(itertools.chain.from_iterable(texts))
+
+
+def _taken(column: Values, rows: Ints) -> Values:
+    return Coded(column.codes[rows], column.texts) if isinstance(column, Coded) else take(column, rows)
 
 
 def _cells(file: CsvFile, rows: ViewRows, options: ConvertOptions) -> list[Values]:

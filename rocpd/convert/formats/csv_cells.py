@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rocpd.convert.cells import Coded, Values, plain, texts
+from rocpd.convert.cells import Coded, Values, listed
 from rocpd.convert.formats import markers
 from rocpd.convert.options import AgentIndex, ConvertOptions
 from rocpd.convert.view_reader import ViewRows
@@ -44,7 +44,7 @@ def text(column: str, before: str = "") -> Cell:
         values = rows.column(column)
         if not before:
             return values
-        coded = values if isinstance(values, Coded) else Coded.of(values.tolist())
+        coded = values if isinstance(values, Coded) else Coded.of(listed(values))
         return Coded(coded.codes, [before + text for text in coded.texts])
 
     return Cell((column,), make)
@@ -55,9 +55,9 @@ def agent(prefix: str = "") -> Cell:
 
     def make(rows: ViewRows, options: ConvertOptions) -> Values:
         how = options.agent_index_value
-        index = plain(rows.column(prefix + how.view_column))
+        index = np.asarray(rows.column(prefix + how.view_column))
         if how.has_type:
-            words = plain(rows.column(f"{prefix}agent_type")).tolist()
+            words = listed(rows.column(f"{prefix}agent_type"))
             pairs = zip(words, index.tolist(), strict=True)
             return Coded.of(None if word is None or number == NULL else f"{word} {number}" for word, number in pairs)
         known, codes = np.unique(index, return_inverse=True)
@@ -73,8 +73,8 @@ def kernel(region: str, name: str) -> Cell:
         names = rows.column(name)
         if not options.kernel_rename:
             return names
-        marked = plain(rows.column(region)).tolist()
-        return Coded.of(text or kernel for text, kernel in zip(marked, plain(names).tolist(), strict=True))
+        marked = listed(rows.column(region))
+        return Coded.of(text or kernel for text, kernel in zip(marked, listed(names), strict=True))
 
     return Cell((region, name), make)
 
@@ -88,7 +88,7 @@ def operation() -> Cell:
     """`MEMORY_ALLOCATION_ALLOCATE`, `MEMORY_ALLOCATION_VMEM_FREE` …"""
 
     def make(rows: ViewRows, _: ConvertOptions) -> Values:
-        pairs = zip(*(plain(rows.column(name)).tolist() for name in ("level", "type")), strict=True)
+        pairs = zip(*(listed(rows.column(name)) for name in ("level", "type")), strict=True)
         return Coded.of(_operation(level, "ALLOCATE" if kind == "ALLOC" else kind) for level, kind in pairs)
 
     return Cell(("level", "type"), make)
@@ -98,8 +98,8 @@ def address() -> Cell:
     """16 hexadecimal digits, an empty text where there is none."""
 
     def make(rows: ViewRows, _: ConvertOptions) -> Values:
-        values = plain(rows.column("address")).tolist()
-        return texts(["" if v == NULL else f"0x{v & (1 << 64) - 1:016x}" if isinstance(v, int) else v for v in values])
+        values = listed(rows.column("address"))
+        return ["" if v == NULL else f"0x{v & (1 << 64) - 1:016x}" if isinstance(v, int) else v for v in values]
 
     return Cell(("address",), make)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from rocpd.convert.cells import Array, Coded, Values, plain
+from rocpd.convert.cells import Array, Coded, Values
 from rocpd.types import NULL, Ints
 
 _DENSE = 1 << 12  # whole numbers this close together are looked up in a table
@@ -19,7 +19,7 @@ _SAMPLE, _FEW = 1 << 8, 1 << 6  # a column with more than few values among its f
 _SHORT = 1 << 16  # numbers of combinations below this are looked up in a table
 _REPEATS = 4  # rows per combination, at least
 
-_LARGEST_PLAIN, _LEAST_PLAIN_POWER = 1e15, -5  # between them reals are written without exponent
+_LARGEST_PLAIN, _LEAST_PLAIN_POWER = 1e10, -6  # between them reals are written without exponent
 
 
 def lines(columns: Sequence[Values], numbers: Sequence[bool]) -> bytes:
@@ -37,8 +37,8 @@ def lines(columns: Sequence[Values], numbers: Sequence[bool]) -> bytes:
         if run is not None and joined is None:
             cells.append(_cells(run))
         run = repeated if joined is None else joined
-        if run is None:
-            cells.append(cells_of(plain(values), is_number))
+        if not isinstance(values, Coded) and repeated is None:
+            cells.append(cells_of(values, is_number))
     if run is not None:
         cells.append(_cells(run))
     return "".join(f"{line}\n" for line in map(",".join, zip(*cells, strict=True))).encode("utf-8", "backslashreplace")
@@ -49,7 +49,7 @@ def _repeated(values: Values, is_number: bool) -> Coded | None:
     if isinstance(values, Coded):
         show, codes = _bare if is_number else quoted, values.codes
         return Coded(np.where(codes < 0, len(values.texts), codes), [*map(show, values.texts), show(None)])
-    if values.dtype != np.int64 or not len(values):
+    if isinstance(values, list) or values.dtype != np.int64 or not len(values):
         return None
     low, high = int(values.min()), int(values.max())
     if high - low < _DENSE:
@@ -88,12 +88,12 @@ def _cells(coded: Coded) -> Iterable[str]:
 
 def cells_of(values: Array, is_number: bool = True) -> Iterable[str]:
     """Return the cells of a column."""
+    if isinstance(values, list):
+        return map(_bare if is_number else quoted, values)
     if values.dtype == np.int64:
         numbers = values.tolist()
         return ("" if number == NULL else str(number) for number in numbers) if NULL in numbers else map(str, numbers)
-    if values.dtype == np.float64:
-        return map(real, values.tolist())
-    return map(_bare if is_number else quoted, values.tolist())
+    return map(real, values.tolist())
 
 
 def _bare(text: str | None) -> str:
@@ -111,10 +111,10 @@ def quoted(text: str | None) -> str:
 
 
 def real(value: float) -> str:
-    """Return a real in as few digits as read back the same; NaN is NULL.
+    """Return a real in as few digits as read back the same, as Arrow writes it; NaN is NULL.
 
-    >>> real(2.0), real(0.1), real(1e15), real(2.5e-7), real(float("nan"))
-    ('2', '0.1', '1e+15', '2.5e-7', '')
+    >>> real(2.0), real(0.1), real(1e10), real(2.5e-7), real(float("nan"))
+    ('2', '0.1', '1e+10', '2.5e-7', '')
     """
     if value != value:
         return ""
@@ -127,6 +127,6 @@ def real(value: float) -> str:
     whole, _, part = mantissa.partition(".")
     digits = (whole + part).rstrip("0")
     power = int(exponent or 0) + len(whole) - 1
-    if power == _LEAST_PLAIN_POWER:
-        return f"{sign}0.0000{digits}"
+    if _LEAST_PLAIN_POWER <= power < 0:
+        return f"{sign}0.{'0' * (-power - 1)}{digits}"
     return f"{sign}{digits[0]}{'.' if digits[1:] else ''}{digits[1:]}e{power:+d}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rocpd.convert.cells import Coded, Values
+from rocpd.convert.cells import Coded, Values, listed
 from rocpd.read.groups import grouped
 from rocpd.trace.moments import Moments
 from rocpd.trace.times import valid_times
@@ -21,7 +21,7 @@ Groups = dict[str, Moments]
 
 def group(names: Values, start: Ints, end: Ints) -> Groups:
     """Return the statistics of durations by name; rows with invalid timestamps count as calls, not as time."""
-    coded = names if isinstance(names, Coded) else Coded.of(names.tolist())
+    coded = names if isinstance(names, Coded) else Coded.of(listed(names))
     texts = [*coded.texts, ""]
     length, valid = end - start, valid_times(start, end)
     groups: Groups = {}

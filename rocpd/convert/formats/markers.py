@@ -9,7 +9,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterator
 
-from rocpd.convert.cells import Texts, Values, plain, texts
+from rocpd.convert.cells import Values, listed
 from rocpd.convert.gather.rows import json_value
 from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.view_reader import ViewReader, ViewRows
@@ -49,11 +49,11 @@ def marker_reader(references: ReferenceTables, source: str) -> ViewReader:
     return ViewReader(references, source, where=f"E.category_id IN ({marker_categories()})")
 
 
-def messages(rows: ViewRows) -> Texts:
+def messages(rows: ViewRows) -> list[str | None]:
     """Return the message of each row, the name of the region where there is none."""
-    names, documents = (plain(rows.column(name)).tolist() for name in ("name", "extdata"))
+    names, documents = (listed(rows.column(name)) for name in ("name", "extdata"))
     shown = (json_value(text, "message") if text else None for text in documents)
-    return texts([name if message is None else message for message, name in zip(shown, names, strict=True)])
+    return [name if message is None else message for message, name in zip(shown, names, strict=True)]
 
 
 def _column(rows: ViewRows, name: str) -> Values:

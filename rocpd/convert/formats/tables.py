@@ -103,7 +103,10 @@ def _array(values: Values) -> pa.Array:
     if isinstance(values, Coded):
         index = pa.array(np.maximum(values.codes, 0).astype(np.int32), mask=values.codes < 0)
         return pa.DictionaryArray.from_arrays(index, pa.array(values.texts, pa.string()))
-    return pa.array(values, pa.string() if values.dtype == object else None, mask=missing(values))
+    if isinstance(values, list):
+        return pa.array(values, pa.string())
+    absent = missing(values)
+    return pa.array(values, mask=absent if absent.any() else None)
 
 
 def _columns(references: ReferenceTables, view: str, damaged: Counter[str]) -> Iterator[tuple[dict[str, Values], int]]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rocpd.federate.select.filters import Filters
     from rocpd.federate.select.window import Window
     from rocpd.session import Session, connect
-    from rocpd.simulator.simulate import simulate
+    from rocpd.simulator.interface import simulate
     from rocpd.summary.run import analyses
 
 __all__ = [
@@ -45,7 +45,7 @@ __all__ = [
 _MODULES = {
     "analyses": "rocpd.summary.run",
     "connect": "rocpd.session",
-    "simulate": "rocpd.simulator.simulate",
+    "simulate": "rocpd.simulator.interface",
     "Session": "rocpd.session",
     "Result": "rocpd.federate.result",
     "Window": "rocpd.federate.select.window",

@@ -125,6 +125,7 @@ def test_a_job_is_simulated_in_one_call(tmp_path: Path) -> None:
     assert [path.name for path in files] == ["rank0.db", "rank1.db"]
     with rocpd.connect(files) as job:
         assert len(job.ranks) == 2
+    assert callable(rocpd.simulator.simulate)  # no module of that name takes its place
 
 
 def test_info_is_tables_by_name(session: rocpd.Session) -> None:

@@ -119,7 +119,7 @@ class _View:
 
 
 @frozen
-class Line:
+class OffsetLine:
     """Offset of a clock against another over the times of that other [ns], from `weight` collectives.
 
     Args:
@@ -137,25 +137,25 @@ class Line:
         """Return the offset at a time."""
         return self.start + self.slope * time
 
-    def reverse(self) -> Line:
+    def reverse(self) -> OffsetLine:
         """Return the offset of the other clock over the times of this one."""
-        return Line(-self.start / (1 - self.slope), -self.slope / (1 - self.slope), self.spread, self.weight)
+        return OffsetLine(-self.start / (1 - self.slope), -self.slope / (1 - self.slope), self.spread, self.weight)
 
-    def then(self, further: Line) -> Line:
+    def then(self, further: OffsetLine) -> OffsetLine:
         """Return the offset of a third clock, given over the times of this one."""
         rest = 1 - further.slope
         spread = math.hypot(self.spread, further.spread)
         weight = min(self.weight or further.weight, further.weight)
-        return Line(further.start + rest * self.start, further.slope + rest * self.slope, spread, weight)
+        return OffsetLine(further.start + rest * self.start, further.slope + rest * self.slope, spread, weight)
 
 
-def _likely(view: _View, a: int, b: int) -> Line:
+def _likely(view: _View, a: int, b: int) -> OffsetLine:
     """Return the line on which the members of most collectives leave together."""
     both = np.flatnonzero(~np.isnan(view.ended[:, a] + view.ended[:, b]))
     return line_between(view.ended[both, a], view.ended[both, b])
 
 
-def line_between(first: Floats, second: Floats) -> Line:
+def line_between(first: Floats, second: Floats) -> OffsetLine:
     """Return the offset of a clock against another on which most of these common times, of which there are some, lie.
 
     Args:
@@ -172,7 +172,7 @@ def line_between(first: Floats, second: Floats) -> Line:
     if abs(slope) * np.std(first) * math.sqrt(len(first)) <= _SIGNIFICANT * deviation:
         slope = 0.0
     rest = offset - slope * first
-    return Line(float(np.median(rest)), slope, _spread(rest), len(first))
+    return OffsetLine(float(np.median(rest)), slope, _spread(rest), len(first))
 
 
 def _median_slope(times: Floats, offsets: Floats) -> float:
@@ -189,7 +189,7 @@ def _spread(values: Floats) -> float:
 _Bounds = tuple[Floats, Floats, Floats]  # times, lower and upper bounds of an offset
 
 
-def _bounds(view: _View, likely: Line, a: int, b: int) -> _Bounds:
+def _bounds(view: _View, likely: OffsetLine, a: int, b: int) -> _Bounds:
     """Return the tightest bounds of b's offset against a in order of a's times; a few that can't be true are left out.
 
     Dropping a bound only widens the corridor: what is certain stays so.
@@ -276,7 +276,7 @@ class _Corridors:
         lowest, highest = (_highest(side, self.least, self.most) for side in (below, high))
         return -below(lowest), high(highest)
 
-    def tightened(self, at: float, lines: Mapping[int, Line], count: int) -> Floats:
+    def tightened(self, at: float, lines: Mapping[int, OffsetLine], count: int) -> Floats:
         """Return how much the offset of each clock (column) exceeds that of each other (row), at most.
 
         Args:
@@ -320,11 +320,11 @@ def _border(fits: Callable[[Floats], Flags], inside: Floats, outside: Floats) ->
     return np.where(whole, outside, near)
 
 
-def _along_paths(view: _View, seen: Flags, reference: int) -> dict[int, Line]:
+def _along_paths(view: _View, seen: Flags, reference: int) -> dict[int, OffsetLine]:
     """Return clock -> its offset against the reference, along the path of most common collectives (Dijkstra)."""
     common = seen.astype(np.int64).T @ seen
-    lines: dict[int, Line] = {}
-    waiting = [(0.0, reference, reference, Line())]
+    lines: dict[int, OffsetLine] = {}
+    waiting = [(0.0, reference, reference, OffsetLine())]
     while waiting:
         length, clock, before, line = heapq.heappop(waiting)
         if clock not in lines:
@@ -335,7 +335,7 @@ def _along_paths(view: _View, seen: Flags, reference: int) -> dict[int, Line]:
     return lines
 
 
-def _aligned(line: Line, bounds: Sequence[tuple[float, float, float]], reference: int, base: int) -> ClockLine:
+def _aligned(line: OffsetLine, bounds: Sequence[tuple[float, float, float]], reference: int, base: int) -> ClockLine:
     """Return the line of a clock over its own times, moved into its bounds: (time, least, most) in order of time."""
     points = [(at, min(max(line.at(at), least), most)) for at, least, most in bounds]
     start, slope = line.start, line.slope

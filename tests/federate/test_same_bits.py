@@ -33,7 +33,7 @@ def test_strategies_give_the_same_bits(seed: int, tmp_path: Path) -> None:
         assert session.explain("SELECT * FROM kernel_summary").fetchall()[0][1] == "aggregates"
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(durations=st.lists(st.lists(DURATIONS, max_size=12), min_size=1, max_size=3).filter(any), data=st.data())
 def test_deviation_is_exact_in_any_order(
     durations: list[list[int]], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

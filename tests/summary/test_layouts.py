@@ -13,7 +13,7 @@ from rocpd.simulator.job_plan import plan
 from tests.summary.cells import cells
 
 
-@pytest.mark.parametrize("seed", [11, 12, 13])
+@pytest.mark.parametrize("seed", [11, 12])
 @pytest.mark.parametrize("rccl", ["none", "sizes"])
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_groups_of_tensor_parallelism_are_not_mixed(nodes: int, rccl: str, seed: int, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ would run the user's main module again. A child ends when its parent is gone. Li
 
 from __future__ import annotations
 
+import concurrent.futures.thread  # noqa: F401 (for on_threads, before a child runs and a signal can end it)
 import contextlib
 import os
 import pickle

@@ -15,11 +15,14 @@ import heapq
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
+from typing import TypeVar
 
 import numpy as np
 
 from rocpd.frozen import frozen
 from rocpd.types import NULL, Flags, Floats, Ints
+
+Time = TypeVar("Time", float, Floats)
 
 MOST_DRIFT = 200e-6
 """Quartz drifts by 1 to 50 parts per million: clocks that drift more against each other do not run evenly."""
@@ -133,8 +136,8 @@ class OffsetLine:
     spread: float = 0.0
     weight: int = 0
 
-    def at(self, time: float) -> float:
-        """Return the offset at a time."""
+    def at(self, time: Time) -> Time:
+        """Return the offset at a time, or at each of many."""
         return self.start + self.slope * time
 
     def reverse(self) -> OffsetLine:
@@ -198,7 +201,7 @@ def _bounds(view: _View, likely: OffsetLine, a: int, b: int) -> _Bounds:
     lower = np.nan_to_num(view.entered[:, a] - view.left[:, b], nan=-np.inf)
     upper = np.nan_to_num(view.left[:, a] - view.entered[:, b], nan=np.inf)
     both = np.flatnonzero(~np.isnan(time) & (np.isfinite(lower) | np.isfinite(upper)))
-    expected = likely.start + likely.slope * time
+    expected = likely.at(time)
     wrong = both[np.maximum(lower - expected, expected - upper)[both] > 0]
     if len(wrong) <= _MOST_OUTLIERS * len(both):
         both = np.setdiff1d(both, wrong)

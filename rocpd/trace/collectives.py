@@ -213,6 +213,8 @@ def _joined(by_clock: Sequence[Sequence[Group]], size: int | None) -> list[Group
 
 def _fitting(parts: Sequence[Group], groups: Sequence[Sequence[Group]], size: int | None) -> dict[int, int]:
     """Return part -> the group of other clocks that it is of, for parts of one clock; none where it isn't clear."""
+    if not groups:
+        return {}
     distance = np.full((len(parts), len(groups)), np.inf)
     for a, part in enumerate(parts):
         for b, group in enumerate(groups):
@@ -220,9 +222,9 @@ def _fitting(parts: Sequence[Group], groups: Sequence[Sequence[Group]], size: in
                 distance[a, b] = _distance_of(group[0], part)
     fitting = {}
     for a, row in enumerate(distance):
-        b = int(row.argmin()) if row.size else 0
-        others = np.concatenate([np.delete(row, b), np.delete(distance[:, b], a)]) if row.size else row
-        if row.size and np.isfinite(row[b]) and _is_clear(row[b], others.min(initial=np.inf), len(parts[a][0])):
+        b = int(row.argmin())
+        others = np.concatenate([np.delete(row, b), np.delete(distance[:, b], a)])
+        if np.isfinite(row[b]) and _is_clear(row[b], others.min(initial=np.inf), len(parts[a][0])):
             fitting[a] = b
     return fitting
 
@@ -235,7 +237,7 @@ def _distance_of(first: Group, second: Group) -> float:
     )
     base = [times[0] for times in end]
     line = line_between(end[0] - base[0], end[1] - base[1])
-    expected = line.start + line.slope * (end[0] - base[0])
+    expected = line.at(end[0] - base[0])
     ends, starts = (_distance((times[0] - base[0]) - (times[1] - base[1]) - expected) for times in (end, start))
     within = max(_distance(member.end - part[0].end) for part in (first, second) for member in part)
     agree = ends <= max(_FARTHER * within, _JITTER_NS) or _FARTHER * ends <= starts

@@ -143,18 +143,20 @@ class Delivery:
                 self._write_together(summaries, out)
         elif self.form and self.form.is_page and not self.is_split:
             with tables.open_output(self.target.path(self.form.ending), self.force) as out:
-                self.form.write_page(_sheets(summaries), out)
+                self.form.write_page(_sheets(summaries, is_page=True), out)
         else:
             for name in names:
                 check_free(self._path(self.target, name, len(names) == 1), self.force)
-            for summary in summaries:
-                self._write_file(summary, self._path(self.target, summary.name, len(names) == 1))
+            for summary, lines in _with_new_lines(summaries):
+                self._write_file(summary, lines, self._path(self.target, summary.name, len(names) == 1))
 
     def _path(self, target: Destination, name: str, is_only: bool) -> Path:
         usual = target.folder / f"{target.name}_{name}{tables.ending_of(self.form)}"
         return target.path() if is_only and target.ending else usual
 
-    def _write_file(self, summary: Summary, path: Path) -> None:
+    def _write_file(self, summary: Summary, lines: Sequence[str], path: Path) -> None:
+        if self.form:
+            _note_all(lines)
         if self.form and self.form.is_columnar:
             with complete_or_nothing(path, self.force) as temporary:
                 self.form.write_batches(summary.arrow_batches(), temporary)
@@ -164,15 +166,18 @@ class Delivery:
             if self.form:
                 self.form.write(summary.columns, iter(summary), out)
             else:
+                out.writelines(f"{line}\n" for line in ([*lines, ""] if lines else []))
                 summary.write_readable(out)
 
     def _write_together(self, summaries: Iterable[Summary], out: TextIO) -> None:
         if self.form:
-            self.form.write_page(_sheets(summaries), for_reading(out))
+            self.form.write_page(_sheets(summaries, is_page=self.form.is_page), for_reading(out))
             return
         cut, narrow = [], []
-        for number, summary in enumerate(summaries):
-            out.write(("\n" if number else "") + visible(summary.name.replace("_", " ").upper()) + "\n")
+        for number, (summary, lines) in enumerate(_with_new_lines(summaries)):
+            above = [*map(visible, lines), ""] if lines else []
+            heading = visible(summary.name.replace("_", " ").upper())
+            out.writelines(f"{line}\n" for line in [*([""] if number else []), *above, heading])
             shown = summary.write_readable(out, self.limit, tables.width_of(out))
             cut += [summary.name] if shown.rows else []
             narrow += [f"{summary.name}: {', '.join(shown.columns)}"] if shown.columns else []
@@ -185,5 +190,23 @@ class Delivery:
             note(f"cut at {self.limit} rows: {which}; --limit 0 shows all")
 
 
-def _sheets(summaries: Iterable[Summary]) -> Iterator[Sheet]:
-    return (Sheet(summary.name, summary.doc, summary.columns, iter(summary)) for summary in summaries)
+def _sheets(summaries: Iterable[Summary], *, is_page: bool) -> Iterator[Sheet]:
+    """Yield tables; what they conclude stands above them on a page, and goes to stderr otherwise."""
+    for summary, lines in _with_new_lines(summaries):
+        if not is_page:
+            _note_all(lines)
+        yield Sheet(summary.name, summary.doc, summary.columns, iter(summary), lines if is_page else ())
+
+
+def _with_new_lines(summaries: Iterable[Summary]) -> Iterator[tuple[Summary, list[str]]]:
+    """Yield each table with what it concludes, as far as no table before it said the same."""
+    told: set[str] = set()
+    for summary in summaries:
+        lines = [finding.text for finding in summary.findings if finding.text not in told]
+        told.update(lines)
+        yield summary, lines
+
+
+def _note_all(lines: Iterable[str]) -> None:
+    for line in lines:
+        note(line)

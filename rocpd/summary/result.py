@@ -12,6 +12,7 @@ from rocpd.types import Row
 if TYPE_CHECKING:
     import pyarrow
 
+    from rocpd.summary.findings import Finding
     from rocpd.table.human import LeftOut
 
 
@@ -58,6 +59,7 @@ class Summary(Result):
         rows: all rows, or a function that reads them anew; then the session has to stay open.
         tree: whether column `depth` says how far a row's name is indented for people.
         batches: returns all rows as record batches of one schema, for tables that may not fit into memory.
+        findings: what the analysis concludes; people see it above the table.
     """
 
     def __init__(
@@ -67,11 +69,13 @@ class Summary(Result):
         rows: Iterable[Row] | Callable[[], Iterator[Row]],
         tree: bool = False,
         batches: Callable[[], pyarrow.RecordBatchReader] | None = None,
+        findings: Iterable[Finding] = (),
     ) -> None:
         self.name = table.name
         self.doc = table.doc
         self.fields = tuple(fields)
         self.tree = tree
+        self.findings = tuple(findings)
         self.is_exact = table.is_exact
         self._batches = batches
         names = tuple(field.name for field in fields)
@@ -116,7 +120,7 @@ class Summary(Result):
 
     def write_html(self, out: TextIO, limit: int) -> None:
         """Write up to `limit` rows as an HTML table, with suitable units."""
-        from rocpd.table.html import write_html_table
+        from rocpd.table.html import write_html_lines, write_html_table
         from rocpd.table.human import Head, heading, readable
 
         heads = [Head(field.name, field.unit) for field in self.fields]
@@ -125,6 +129,7 @@ class Summary(Result):
             for row in self.first(limit)
         )
         right = [all(not isinstance(value, str) for value in values) for values in zip(*self.first(limit), strict=True)]
+        write_html_lines([finding.text for finding in self.findings], out)
         write_html_table([heading(head) for head in heads], rows, out, right)
 
     def write_readable(self, out: TextIO, limit: int = 0, width: int | None = None) -> LeftOut:

@@ -24,12 +24,13 @@ CONSOLE = "console"
 
 
 class Sheet(NamedTuple):
-    """One of several tables in one text."""
+    """One of several tables in one text; `lines` are sentences that stand above it."""
 
     title: str
     doc: str
     columns: Sequence[str]
     rows: Iterator[Row]
+    lines: Sequence[str] = ()
 
 
 @frozen

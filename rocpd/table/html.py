@@ -30,10 +30,16 @@ def write_html_page(sheets: Iterable[Sheet], out: TextIO) -> None:
     """Write one page with a heading and a table for each sheet."""
     out.write(_HEAD)
     for sheet in sheets:
+        write_html_lines(sheet.lines, out)
         if sheet.title:
             out.write(f"<h2>{escape(one_line(sheet.title))}</h2>\n")
         write_html_table(sheet.columns, sheet.rows, out)
     out.write("</body></html>\n")
+
+
+def write_html_lines(lines: Iterable[str], out: TextIO) -> None:
+    """Write sentences that stand above a table."""
+    out.writelines(f"<p><strong>{escape(one_line(line))}</strong></p>\n" for line in lines)
 
 
 def write_html_table(

@@ -29,6 +29,7 @@ def write_markdown_page(sheets: Iterable[Sheet], out: TextIO) -> None:
     """Write a heading, what the table says, and the table, for each."""
     for number, sheet in enumerate(sheets):
         out.write("\n" if number else "")
+        out.writelines(f"**{_cell(line)}**\n\n" for line in sheet.lines)
         out.write(f"## {one_line(sheet.title)}\n\n{sheet.doc}\n\n")
         write_markdown(sheet.columns, sheet.rows, out)
 

@@ -1,0 +1,57 @@
+"""Owns what an analysis concludes: one sentence each, with what it rests on. Never reads events."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import field
+
+from rocpd.frozen import frozen
+
+
+class Verdict(enum.StrEnum):
+    """What became of a question. That nothing was found is one thing, that it could not be looked for another."""
+
+    PROBLEM = "problem"
+    NONE = "none"
+    UNKNOWN = "unknown"
+
+
+class Confidence(enum.StrEnum):
+    """How sure a finding is.
+
+    `CERTAIN`: it follows from what was recorded. `LIKELY`: chance explains it in less than one case of a hundred.
+    `HINT`: something else may explain it as well.
+    """
+
+    CERTAIN = "certain"
+    LIKELY = "likely"
+    HINT = "hint"
+
+
+@frozen
+class Finding:
+    """What an analysis concludes.
+
+    Tables of `rocpd summary` carry findings (`Summary.findings`): people see them above the table, with CSV, JSON and
+    Parquet on stderr.
+
+    Args:
+        text: one sentence for a person in a hurry, with the numbers that matter; no full stop.
+        rule: which question it answers, such as `comm.straggler`: a word that stays the same.
+        verdict: `PROBLEM`, `NONE`, or `UNKNOWN` where the data for an answer is missing: the text says which.
+        confidence: how sure it is.
+        rank: whom it concerns; None: the job, or several ranks.
+        step: text of the marker of the step that it concerns.
+        window: part of the time line that it concerns, from its start [ns].
+        evidence: what it rests on: name, ending in its unit as columns do, -> value.
+    """
+
+    text: str
+    rule: str
+    verdict: Verdict = Verdict.PROBLEM
+    confidence: Confidence = Confidence.LIKELY
+    rank: int | None = None
+    step: str | None = None
+    window: tuple[int, int] | None = None
+    evidence: Mapping[str, object] = field(default_factory=dict)

@@ -193,6 +193,7 @@ def channels(
                 launched.sizes.get(word) if word else None,
                 kernels.start,
                 kernels.end,
+                kernels.stream,
                 numbers,
                 counted.take(at[numbers]),
             )

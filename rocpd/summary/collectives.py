@@ -49,11 +49,14 @@ def _communication(ops: Ops, names: Names, categories: Categories) -> Communicat
 
 
 class _Block(NamedTuple):
-    """Some collectives of a group: a row for each member, a column for each collective that two or more took part in.
+    """Some collectives of a group: a row for each member, a column for each collective that counts.
+
+    A collective counts when the kernel of the member that came last does, and then all its members do, each with its
+    time in the whole trace: a member that a window leaves out, or cuts, may be the one that all others waited for.
 
     Args:
         numbers: which collectives.
-        times: how long each member was in it [ns], -1 where it did not count.
+        times: how long each member was in it [ns].
         who: code of what the member counts for.
         late: row of the member that came last: the one with the least time; of equal ones the first.
     """
@@ -93,15 +96,15 @@ class Waiting:
 
     def _codes(self, member: Channel, keys: dict[Key, int]) -> Ints:
         """Number what each kernel of a member counts for."""
-        lanes = member.counted.stream if self.by is By.STREAM else np.full(len(member.numbers), member.agent)
+        lanes = member.stream if self.by is By.STREAM else np.full(len(member), member.agent)
         rank = self.ranks[member.rank]
         return per_id(lanes, lambda lane: keys.setdefault(key_of(self.by, rank, lane), len(keys)))
 
     def _add(self, group: Group, block: _Block, keys: Sequence[Key]) -> None:
-        there = block.times >= 0
+        there = np.ones(block.times.shape, bool)
         columns = np.arange(len(block.numbers))
         least, late = block.times[block.late, columns], block.who[block.late, columns]
-        waits = np.where(there, block.times - least, 0)
+        waits = block.times - least
         self._add_pairs(block.who, late, waits, keys)
         for code, count in zip(*np.unique(late[waits.any(0)], return_counts=True), strict=True):
             self.last[keys[code]] += int(count)
@@ -153,15 +156,11 @@ def _blocks(group: Group, who: Sequence[Ints]) -> Iterator[_Block]:
     step = max(1, _BLOCK // len(group))
     for low in range(0, len(every), step):
         numbers = every[low : low + step]
-        times, codes = np.full((2, len(group), len(numbers)), -1, np.int64)
-        for row, (member, codes_of_member) in enumerate(zip(group, who, strict=True)):
-            first, last = np.searchsorted(member.numbers, [numbers[0], numbers[-1] + 1])
-            at = np.searchsorted(numbers, member.numbers[first:last])
-            times[row, at], codes[row, at] = member.counted.duration[first:last], codes_of_member[first:last]
-        enough = np.flatnonzero((times >= 0).sum(0) > 1)
-        times, codes = times[:, enough], codes[:, enough]
-        late = np.where(times < 0, np.iinfo(np.int64).max, times).argmin(0)
-        yield _Block(numbers[enough], times, codes, late)
+        times = np.array([(member.end - member.start)[numbers] for member in group])
+        late = times.argmin(0)
+        counts = np.array([np.isin(numbers, member.numbers) for member in group])[late, np.arange(len(numbers))]
+        codes = np.array([codes_of_member[numbers] for codes_of_member in who])
+        yield _Block(numbers[counts], times[:, counts], codes[:, counts], late[counts])
 
 
 def _distinct(codes: Ints, there: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:

@@ -81,7 +81,7 @@ class Channel:
         rank, agent: where they ran; `agent` may be `NULL`.
         communicator: its name in all ranks; None where each rank has its own.
         size: how many ranks the communicator has, None where unknown.
-        start, end: of all of them [ns of the rank's clock].
+        start, end, stream: of all of them, whatever the window and filters [ns of the rank's clock].
         numbers: which of them count, being in the window and passing the filters.
         counted: these, with their times as the window cuts them.
     """
@@ -93,6 +93,7 @@ class Channel:
     size: int | None
     start: Ints
     end: Ints
+    stream: Ints
     numbers: Ints
     counted: CommunicationKernels
 

@@ -147,10 +147,20 @@ def test_the_innermost_call_launches(open_job: OpenJob) -> None:
 
 
 def test_a_window_does_not_shift_numbers(open_job: OpenJob) -> None:
-    """The window begins inside the second collective of rank 0 and before that of rank 1: it is the second of both."""
+    """The window begins inside the second collective of rank 0 and before that of rank 1, which came last to it."""
     session = open_job(
         Member(0).collective(100, 150).collective(200, 290).collective(300, 390),
         Member(1).collective(100, 150).collective(280, 290).collective(310, 390),
     )
     session = session.within(rocpd.Window(260, 400, inclusive=False))
-    assert cells(session, "collectives", "number ranks straggler wait_ns") == [(3, 2, 1, 10)]
+    assert cells(session, "collectives", "number ranks straggler wait_ns") == [(2, 2, 1, 80), (3, 2, 1, 10)]
+
+
+def test_a_member_outside_the_window_is_still_the_one_that_came_last(open_job: OpenJob) -> None:
+    """Rank 2 starts when the window has ended: without it rank 1 would be the last. The collective is not of it."""
+    ranks = [Member(n).collective(100, 150).collective(200 + 40 * n, 300) for n in range(3)]
+    session = open_job(*ranks)
+    for clip in (False, True):
+        assert cells(session.within(rocpd.Window(90, 270, clip=clip)), "collectives", "number") == [1]
+        late = cells(session.within(rocpd.Window(270, 310, clip=clip)), "collectives", "number ranks straggler wait_ns")
+        assert late == [(2, 3, 2, 120)]

@@ -75,34 +75,6 @@ def in_order(
         yield _first(running)
 
 
-def on_threads(
-    count: int, work: Callable[[Task], Answer], tasks: Sequence[Task], most: int, stop: Callable[[], None]
-) -> Generator[Answer, None, None]:
-    """Yield `work(task)` for each task, in order, done by threads that end with the generator.
-
-    Args:
-        count: number of threads.
-        work: what a thread does.
-        tasks: what it does it to.
-        most: how many tasks are under way or finished but not yet yielded.
-        stop: called when the rest is not wanted: Ctrl-C, an error, an abandoned result.
-    """
-    from concurrent.futures import ThreadPoolExecutor
-
-    threads = ThreadPoolExecutor(count, "rocpd")
-    left = len(tasks)
-    try:
-        for answer in in_order(lambda task: threads.submit(work, task), tasks, most, deque()):
-            left -= 1
-            yield answer
-    except BaseException:
-        if left:  # a result that is closed after its last answer lacks nothing
-            stop()
-        raise
-    finally:
-        threads.shutdown(cancel_futures=True)
-
-
 def _first(running: deque[Any]) -> Any:
     result = running[0].result()
     running.popleft()

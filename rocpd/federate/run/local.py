@@ -16,7 +16,7 @@ from rocpd.federate.limits import Limits
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.connection_cache import ConnectionCache
 from rocpd.federate.run.cores import usable_cores
-from rocpd.federate.run.executor import Task, on_threads
+from rocpd.federate.run.executor import Task
 from rocpd.federate.run.pool import Pool, Share
 from rocpd.federate.run.request import Request
 from rocpd.types import Answer, Progress, Row
@@ -61,6 +61,8 @@ class Local:
 
     def _on_threads(self, request: Request, shares: Sequence[Share]) -> Iterator[list[Row] | None]:
         """Yield the rows of each share until one has too many; a share starts when few results wait to be taken."""
+        from rocpd.federate.run.threads import on_threads
+
         stopped = threading.Event()
 
         def run(share: Share) -> list[Row] | None:

@@ -7,7 +7,6 @@ would run the user's main module again. A child ends when its parent is gone. Li
 
 from __future__ import annotations
 
-import concurrent.futures.thread  # noqa: F401 (for on_threads, before a child runs and a signal can end it)
 import contextlib
 import os
 import pickle
@@ -23,7 +22,8 @@ from typing import Any
 
 from rocpd.errors import RocpdError
 from rocpd.federate.run.connection_cache import ConnectionCache
-from rocpd.federate.run.executor import Task, on_threads
+from rocpd.federate.run.executor import Task
+from rocpd.federate.run.threads import on_threads
 from rocpd.types import Answer
 
 _SERVE = """
@@ -53,7 +53,8 @@ class Workers:
         """
         if not all(child.is_alive() for child in self._children):
             self.close()
-        self._children = self._children or [_Child() for _ in range(self.count)]
+        while len(self._children) < self.count:  # each is known as soon as it runs: an interrupt ends it
+            self._children.append(_Child())
         free = SimpleQueue[_Child]()
         for child in self._children:
             free.put(child)

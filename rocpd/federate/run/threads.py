@@ -1,0 +1,121 @@
+"""Threads that do tasks: results in order, no thread left at work when they end early, whenever that is.
+
+In the main thread a signal may raise an exception between any two steps. `ThreadPoolExecutor`, `Future` and `Event` are
+written in Python over locks: interrupted right after it took one, the main thread keeps it, and the threads wait for it
+for ever. Here threads and the main thread share `SimpleQueue`s and a list, whose operations happen or do not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from queue import Empty, SimpleQueue
+from typing import Any, Generic
+
+from rocpd.federate.run.executor import Task, in_order
+from rocpd.types import Answer
+
+
+def on_threads(
+    count: int, work: Callable[[Task], Answer], tasks: Sequence[Task], most: int, stop: Callable[[], None]
+) -> Generator[Answer, None, None]:
+    """Yield `work(task)` for each task, in order, done by threads that end with the generator.
+
+    Args:
+        count: number of threads.
+        work: what a thread does.
+        tasks: what it does it to.
+        most: how many tasks are under way or finished but not yet yielded.
+        stop: called when the rest is not wanted: Ctrl-C, an error, an abandoned result.
+    """
+    threads = _Threads(count, work)
+    left = len(tasks)
+    try:
+        for answer in in_order(threads.submit, tasks, most, deque()):
+            left -= 1
+            yield answer
+    except BaseException:
+        if left:  # a result that is closed after its last answer lacks nothing
+            stop()
+        raise
+    finally:
+        threads.end()
+
+
+class _Pending(Generic[Task]):
+    """A task, and what comes of it."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self._outcome = SimpleQueue[tuple[bool, Any]]()
+
+    def settle(self, work: Callable[[Task], Any]) -> None:
+        """Do the task, in a thread."""
+        try:
+            self._outcome.put((True, work(self.task)))
+        except BaseException as error:  # noqa: BLE001 (it is raised where the result is wanted)
+            self._outcome.put((False, error))
+
+    def result(self) -> Any:
+        """Wait for the answer and return it once, or raise what `work` raised."""
+        succeeded, outcome = self._outcome.get()
+        if succeeded:
+            return outcome
+        try:
+            raise outcome
+        finally:
+            del outcome  # its traceback holds this frame
+
+
+class _Threads(Generic[Task]):
+    """Up to `count` threads, started one with each task.
+
+    A thread draws a permit before anything else. `end` takes back those that are left, and so knows how many threads
+    there are to wait for, even if an exception came while one was started.
+    """
+
+    def __init__(self, count: int, work: Callable[[Task], Any]) -> None:
+        self._count = count
+        self._work = work
+        self._started = 0
+        self._permits = [True] * count
+        self._tasks = SimpleQueue[_Pending[Task] | None]()
+        self._ended = SimpleQueue[bool]()
+
+    def submit(self, task: Task) -> _Pending[Task]:
+        """Let a thread do a task."""
+        pending = _Pending(task)
+        self._tasks.put(pending)
+        if self._started < self._count:
+            self._started += 1
+            threading.Thread(target=self._serve, name=f"rocpd_{self._started}", daemon=True).start()
+        return pending
+
+    def end(self) -> None:
+        """Drop the tasks that wait, and return when no thread is at work; at once if Python is about to exit."""
+        if sys.is_finalizing():  # it has stopped all threads
+            return
+        unused = 0
+        with contextlib.suppress(IndexError):
+            while self._permits.pop():
+                unused += 1
+        with contextlib.suppress(Empty):
+            while self._tasks.get_nowait():
+                pass
+        for _ in range(self._count):
+            self._tasks.put(None)
+        for _ in range(self._count - unused):
+            self._ended.get()
+
+    def _serve(self) -> None:
+        try:
+            self._permits.pop()
+        except IndexError:  # nobody waits for this thread
+            return
+        while pending := self._tasks.get():
+            pending.settle(self._work)
+            del pending  # an answer may hold a rank's columns
+        self._ended.put(True)

@@ -68,8 +68,13 @@ def test_exports(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture
         assert path == str(tmp_path / "x.json")
         assert json.loads(Path(path).read_text()) == [{"name": "gemm", "duration": n} for n in (2, 3)]
         assert export_sqlite_query(data, sql, (0,), "csv") == str(Path("rocpd-output-data/out.csv"))
-        for form, template in (("pdf", None), ("dashboard", None), ("html", "t.html")):
-            with pytest.raises(UsageError, match="not supported"):
+        refusals = (
+            ("pdf", None, "export_format pdf: unknown"),
+            ("parquet", None, "export_format parquet: is for tables of"),
+            ("html", "t.html", "dashboards are not supported"),
+        )
+        for form, template, why in refusals:
+            with pytest.raises(UsageError, match=why):
                 export_sqlite_query(data, sql, (0,), form, tmp_path / "y", template)
     assert not (tmp_path / "y").exists()
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocpd import entries
 from rocpd.errors import UsageError
 from rocpd.output import complete_or_nothing, destination
-from rocpd.table import CONSOLE, TABLE_FORMATS
+from rocpd.table import CONSOLE, find_format
 
 if TYPE_CHECKING:
     from rocpd.session import Session
@@ -31,7 +30,7 @@ def export_sqlite_query(  # noqa: PLR0913 (the signature is AMD's)
         conn: the session.
         query: one statement.
         params: values for its placeholders.
-        export_format: `csv`, `json`, `html` or `md`; None or `console`: stdout.
+        export_format: one that `rocpd query --format` takes; None or `console`: stdout.
         export_path: the file; None: `rocpd-output-data/out.<format>`.
         dashboard_template_path: not supported.
         force: replace an existing file.
@@ -44,18 +43,12 @@ def export_sqlite_query(  # noqa: PLR0913 (the signature is AMD's)
         QueryError: SQLite refuses the statement.
         OutputError: the file exists without `force`, or cannot be written.
     """
-    name = (export_format or CONSOLE).lower()
+    form = find_format(export_format or CONSOLE, option="export_format")
     if dashboard_template_path is not None:
         raise UsageError("dashboards are not supported", "export html")
-    if name == CONSOLE:
+    if form is None:
         conn.sql(query, params).show(0)
         return None
-    known = [form for form, entry in TABLE_FORMATS.items() if not entry.is_columnar]
-    if name not in known:
-        raise UsageError(
-            f"format {export_format}: not supported", entries.near(name, known, f"one of {', '.join(known)}")
-        )
-    form = TABLE_FORMATS[name]
     path = Path(export_path) if export_path else destination(None, None, [form.ending]).path(form.ending)
     rows = conn.execute(query, params)
     with (

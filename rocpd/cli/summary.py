@@ -17,6 +17,7 @@ from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
 from rocpd.summary.options import By, Options
 from rocpd.summary.registry import SUMMARIES, TOTALS, Analysis, check_options, known_analyses, tables_of, texts_of
+from rocpd.table import find_format, format_names
 from rocpd.trace.kernel_names import KernelNames
 from rocpd.types import AmdVersion, Row
 
@@ -33,7 +34,7 @@ def _names() -> list[str]:
 
 
 def _formats() -> list[str]:
-    return [*tables.format_names(of_analyses=True), *texts_of(known_analyses())]
+    return [*format_names(of_analyses=True), *texts_of(known_analyses())]
 
 
 def _format_listing() -> str:
@@ -42,7 +43,7 @@ def _format_listing() -> str:
         for name, analysis in known_analyses().items()
         if analysis.texts
     ]
-    return "; ".join([", ".join(tables.format_names(of_analyses=True)), *texts])
+    return "; ".join([", ".join(format_names(of_analyses=True)), *texts])
 
 
 @frozen
@@ -191,7 +192,7 @@ def _delivery(
             raise UsageError(f"--format {name} is a format of {analysis}", f"rocpd summary {analysis} --format {name}")
         target = output.destination([text.ending]) if output.is_asked else None
         return TextDelivery(analysis, text, target, output.force)
-    form = tables.find_format(name, of_analyses=True, further=texts)
+    form = find_format(name, of_analyses=True, further=texts)
     to_files = output.is_asked or (form is not None and (form.is_columnar or not names))
     target = output.destination([tables.ending_of(form)]) if to_files else None
     return Delivery(form, target, output.force, chosen.limit, is_split=not names)

@@ -8,22 +8,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from rocpd import entries
 from rocpd.cli.diagnostics import ReaderGoneError, report_written
 from rocpd.cli.options import OutputOptions
-from rocpd.errors import UsageError
 from rocpd.option import Heading, Option
 from rocpd.output import complete_or_nothing
-from rocpd.table import CONSOLE, TableFormat, known_table_formats
+from rocpd.table import CONSOLE, TableFormat, find_format, format_names, known_table_formats
 from rocpd.types import Row
 from rocpd.visible import for_reading
 
 _TEXT = ".txt"  # ending of files that look like the console
-
-
-def format_names(*, of_analyses: bool = False) -> list[str]:
-    """Return the names of the formats of any table, or of tables of analyses, whose columns have known types."""
-    return [CONSOLE, *(name for name, form in known_table_formats().items() if of_analyses or not form.is_columnar)]
 
 
 def format_listing() -> str:
@@ -62,34 +55,11 @@ def format_by_ending(name: str | None, known: Mapping[str, str]) -> str:
     return known[max(fitting, key=len)] if fitting else CONSOLE
 
 
-def find_format(name: str, *, of_analyses: bool = False, further: Iterable[str] = ()) -> TableFormat | None:
-    """Return the format that a user named, None for the console.
-
-    Args:
-        name: as the user has it.
-        of_analyses: whether tables are those of analyses, whose columns have known types.
-        further: names that mean something else, for the hint.
-
-    Raises:
-        UsageError: no such format, or one that needs columns of known types.
-    """
-    known = known_table_formats()
-    if name.lower() == CONSOLE:
-        return None
-    form = known.get(name.lower())
-    if form is None:
-        names = [CONSOLE, *known, *further]
-        raise UsageError(f"--format {name}: unknown", entries.near(name, names, f"one of {', '.join(names)}"))
-    if form.is_columnar and not of_analyses:
-        raise UsageError(f"--format {name}: is for tables of `rocpd summary`", f"one of {', '.join(format_names())}")
-    return form
-
-
 def format_and_path(name: str, output: OutputOptions) -> tuple[TableFormat | None, Path | None]:
     """Return the format, None for the console, and the file, None for stdout, for a value of `FORMAT`.
 
     Raises:
-        UsageError: as `find_format`.
+        UsageError: as `rocpd.table.find_format`.
     """
     form = find_format(name or format_by_ending(output.name, endings()))
     ending = ending_of(form)

@@ -146,6 +146,8 @@ def _owner_and_socket(pid: int) -> tuple[int, Path]:
     try:
         owner = process.stat().st_uid
         space = (process / "ns" / "pid").stat().st_ino
+    except FileNotFoundError as error:
+        raise InputError(f"process {pid}: there is no such process") from error
     except OSError as error:
         raise InputError(f"process {pid}: {error.strerror}") from error
     folder = os.environ.get("ROCPD_CONTROL_DIR") or f"/tmp/rocpd-{owner}"  # the recorder makes it with mode 0700

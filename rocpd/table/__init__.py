@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeAlias, cast
 
 from rocpd import entries
+from rocpd.errors import UsageError
 from rocpd.frozen import frozen
 from rocpd.types import Row
 
@@ -124,6 +125,37 @@ def known_table_formats() -> dict[str, TableFormat]:
     """Return TABLE_FORMATS and those that installed packages add; a name of ours cannot be replaced."""
     others = dict(entries.added(ENTRY_POINTS, TableFormat, _plain))
     return {**TABLE_FORMATS, **{name: entry for name, entry in others.items() if name not in TABLE_FORMATS}}
+
+
+def format_names(*, of_analyses: bool = False) -> list[str]:
+    """Return the names of the formats of any table, or of tables of analyses, whose columns have known types."""
+    return [CONSOLE, *(name for name, form in known_table_formats().items() if of_analyses or not form.is_columnar)]
+
+
+def find_format(
+    name: str, *, of_analyses: bool = False, further: Iterable[str] = (), option: str = "--format"
+) -> TableFormat | None:
+    """Return the format that a user named, None for the console.
+
+    Args:
+        name: as the user has it.
+        of_analyses: whether tables are those of analyses, whose columns have known types.
+        further: names that mean something else, for the hint.
+        option: what the user named it with.
+
+    Raises:
+        UsageError: no such format, or one that needs columns of known types.
+    """
+    known = known_table_formats()
+    if name.lower() == CONSOLE:
+        return None
+    form = known.get(name.lower())
+    if form is None:
+        names = [*format_names(of_analyses=of_analyses), *further]
+        raise UsageError(f"{option} {name}: unknown", entries.near(name, names, f"one of {', '.join(names)}"))
+    if form.is_columnar and not of_analyses:
+        raise UsageError(f"{option} {name}: is for tables of `rocpd summary`", f"one of {', '.join(format_names())}")
+    return form
 
 
 def _plain(name: str, home: str, package: str) -> TableFormat:

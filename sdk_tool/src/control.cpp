@@ -1,6 +1,8 @@
 #include "control.h"
 
+#include <dirent.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -44,11 +46,29 @@ std::string problem_with(const std::string& folder) {
 }
 
 // Two processes in containers that share /tmp may have the same pid; their pid namespaces differ.
-std::string socket_path() {
+unsigned long long pid_namespace() {
     struct stat space {};
-    const bool known = stat("/proc/self/ns/pid", &space) == 0;
-    return config().control_folder + "/" + std::to_string(known ? space.st_ino : 0) + "-" +
-           std::to_string(getpid()) + ".sock";
+    return stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;
+}
+
+std::string socket_path() {
+    return config().control_folder + "/" + std::to_string(pid_namespace()) + "-" + std::to_string(getpid()) + ".sock";
+}
+
+// Removes the sockets of processes that were killed, as they could not.
+void sweep(const std::string& folder) {
+    DIR* names = opendir(folder.c_str());
+    if (names == nullptr) return;
+    const unsigned long long ours = pid_namespace();
+    while (const dirent* entry = readdir(names)) {
+        unsigned long long space = 0;
+        int pid = 0, length = 0;
+        const bool is_socket = std::sscanf(entry->d_name, "%llu-%d.sock%n", &space, &pid, &length) == 2 &&
+                               length > 0 && entry->d_name[length] == '\0';
+        if (is_socket && ours != 0 && space == ours && pid > 0 && kill(pid, 0) != 0 && errno == ESRCH)
+            unlink((folder + "/" + entry->d_name).c_str());
+    }
+    closedir(names);
 }
 
 // Returns the listening socket, or -1 with the reason in errno.
@@ -146,6 +166,7 @@ void start_control() {
     const std::string folder = config().control_folder;
     const std::string path = socket_path();
     std::string why = problem_with(folder);
+    if (why.empty()) sweep(folder);
     const int descriptor = why.empty() ? listen_at(path) : -1;
     struct stat facts {};
     if (descriptor < 0 || fstat(descriptor, &facts) != 0) {

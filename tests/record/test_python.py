@@ -258,6 +258,24 @@ def test_control_command(built: Build, tmp_path: Path) -> None:
     assert "no recorder listens" in done.stderr
 
 
+def test_what_killed_processes_left_is_swept(built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCPD_CONTROL_DIR", str(tmp_path / "control"))
+    with _waiting(built, tmp_path) as process:
+        left = socket_of(process.pid)
+        process.kill()
+    assert left.exists()
+    with pytest.raises(InputError, match="there is no such process"):
+        control(process.pid, Action.STATUS)
+    elsewhere = left.with_name(f"1-{process.pid}.sock")  # of another container, where that process may run
+    others = [elsewhere, left.with_name(f"{left.stem}.sock.old"), left.with_name("notes")]
+    for path in others:
+        path.touch()
+    with _waiting(built, tmp_path) as second:
+        assert sorted(left.parent.iterdir()) == sorted([socket_of(second.pid), *others])
+        assert second.stdin is not None
+        second.stdin.close()
+
+
 def test_control_refuses_what_it_does_not_know(built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCPD_CONTROL_DIR", str(tmp_path / "control"))
     with _waiting(built, tmp_path) as process:

@@ -154,10 +154,10 @@ def test_joins_stay_inside_a_rank(open_job: OpenJob) -> None:
 def test_summaries_are_over_all_ranks(open_job: OpenJob) -> None:
     session = open_job(
         TraceBuilder(0)
-        .kernel("gemm", 0, 100, region="a")
+        .kernel("gemm", 1, 101, region="a")
         .kernel("gemm", 200, 500, region="b")
-        .copy(0, 1 << 30, size=1 << 30),
-        TraceBuilder(1).kernel("gemm", 0, 200, region="a").kernel("relu", 0, 400, region="a").alloc(0, 7, size=5),
+        .copy(1, 1 + (1 << 30), size=1 << 30),
+        TraceBuilder(1).kernel("gemm", 1, 201, region="a").kernel("relu", 1, 401, region="a").alloc(1, 8, size=5),
     )
     assert session.sql("SELECT * FROM top_kernels").fetchall() == [
         ("gemm", 3, 0.6, 0.2, 60.0),
@@ -185,7 +185,7 @@ def test_summaries_are_over_all_ranks(open_job: OpenJob) -> None:
 
 def test_deviation_keeps_its_digits_where_squares_do_not_fit(open_job: OpenJob) -> None:
     hour = 3_600_000_000_000
-    trace = TraceBuilder().kernel("long", 0, hour).kernel("long", 0, hour + 2).kernel("long", 0, hour + 4)
+    trace = TraceBuilder().kernel("long", 1, hour + 1).kernel("long", 1, hour + 3).kernel("long", 1, hour + 5)
     assert open_job(trace).sql("SELECT total_ns, mean_ns, std_ns FROM kernel_summary").fetchall() == [
         (3 * hour + 6, hour + 2.0, 2.0)
     ]

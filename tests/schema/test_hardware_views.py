@@ -93,8 +93,8 @@ def test_each_rank_has_its_node(open_job: OpenJob) -> None:
 
 def test_busy_agents_have_a_rank_a_host_and_a_name(open_job: OpenJob) -> None:
     session = open_job(
-        TraceBuilder(0, host="a").kernel("gemm", 0, 50).kernel("gemm", 0, 100, agent=GPU2),
-        TraceBuilder(1, host="b").kernel("gemm", 0, 30).kernel("gemm", 30, 120, agent=99),
+        TraceBuilder(0, host="a").kernel("gemm", 1, 51).kernel("gemm", 1, 101, agent=GPU2),
+        TraceBuilder(1, host="b").kernel("gemm", 1, 31).kernel("gemm", 30, 120, agent=99),
     )
     columns = "rank, hostname, agent_id, type, type_index, product, GpuTime"
     assert session.sql(f"SELECT {columns} FROM busy").fetchall() == [
@@ -108,7 +108,7 @@ def test_busy_agents_have_a_rank_a_host_and_a_name(open_job: OpenJob) -> None:
 
 
 def test_a_file_alone_stores_rank_0_and_its_host(tmp_path: Path) -> None:
-    path = TraceBuilder(4, host="node7").kernel("gemm", 0, 50).write(tmp_path / "a.db")
+    path = TraceBuilder(4, host="node7").kernel("gemm", 1, 51).write(tmp_path / "a.db")
     rows = sqlite3.connect(path).execute("SELECT agent_id, GpuTime, product, rank, hostname FROM busy").fetchall()
     assert rows == [(GPU, 50, "AMD Instinct MI300X", 0, "node7")]
 

@@ -1,6 +1,7 @@
 -- How busy each agent was with kernels and copies; a copy counts for the GPU that it reaches, else
 -- for the GPU that it leaves, else for where it goes. One row per rank and agent.
 -- WallTime is that of the rank's own events: clocks of different ranks need not agree.
+-- Events with invalid timestamps (start 0, or end before start) count as calls, not as time.
 CREATE VIEW "busy" AS
 SELECT
     G.agent_id AS "agent_id",                                   -- agent id {integer}
@@ -17,6 +18,7 @@ FROM
         SELECT guid, agent_id, SUM("end" - start) AS gpu_time
         FROM (
             SELECT guid, agent_id, start, "end" FROM "rocpd_kernel_dispatch"
+            WHERE start > 0 AND "end" BETWEEN start AND 9223372036854775807
             UNION ALL
             SELECT
                 M.guid,
@@ -33,6 +35,7 @@ FROM
                 AND D.id = M.dst_agent_id
                 LEFT JOIN "rocpd_info_agent" S ON S.guid = M.guid
                 AND S.id = M.src_agent_id
+            WHERE M.start > 0 AND M."end" BETWEEN M.start AND 9223372036854775807
         )
         GROUP BY guid, agent_id
     ) G
@@ -40,8 +43,10 @@ FROM
         SELECT guid, MAX("end") - MIN(start) AS wall_time
         FROM (
             SELECT guid, start, "end" FROM "rocpd_kernel_dispatch"
+            WHERE start > 0 AND "end" BETWEEN start AND 9223372036854775807
             UNION ALL
             SELECT guid, start, "end" FROM "rocpd_memory_copy"
+            WHERE start > 0 AND "end" BETWEEN start AND 9223372036854775807
         )
         GROUP BY guid
     ) W ON W.guid = G.guid

@@ -4,21 +4,25 @@
 -- CROSS JOIN keeps the rows in the outer loop: SQLite otherwise indexes them all (5 times slower at four ranks of
 -- 100,000 dispatches).
 -- No WITH clause: SQLite 3.54 counts the tables that it sees under one and stops at 1000, which is 50 ranks.
+-- Events with invalid timestamps (start 0, or end before start) count as calls, not as time.
 CREATE VIEW "kernel_summary_region" AS
 SELECT
-    V.region AS "region", -- text of the enclosing marker
-    V.name AS "name", -- kernel name
+    V.region AS "region", -- text of the enclosing marker {text}
+    V.name AS "name", -- kernel name {text}
     COUNT(*) AS "calls", -- events {integer}
     SUM(V.duration) AS "total_ns", -- total time [ns] {integer}
     AVG(V.duration) AS "mean_ns", -- mean time [ns] {real}
     MIN(V.duration) AS "min_ns", -- shortest [ns] {integer}
     MAX(V.duration) AS "max_ns", -- longest [ns] {integer}
-    CASE WHEN COUNT(*) > 1 THEN SQRT((TOTAL(((V.duration - g.mean) / 65536) * ((V.duration - g.mean) / 65536)) * 4294967296 + TOTAL(((V.duration - g.mean) / 65536) * ((V.duration - g.mean) % 65536)) * 131072 + TOTAL(((V.duration - g.mean) % 65536) * ((V.duration - g.mean) % 65536)) - TOTAL(V.duration - g.mean) * TOTAL(V.duration - g.mean) / COUNT(*)) / (COUNT(*) - 1)) END AS "std_ns", -- sample deviation, NULL for one call [ns] {real}
+    CASE WHEN COUNT(V.duration) > 1 THEN SQRT((TOTAL(((V.duration - g.mean) / 65536) * ((V.duration - g.mean) / 65536)) * 4294967296 + TOTAL(((V.duration - g.mean) / 65536) * ((V.duration - g.mean) % 65536)) * 131072 + TOTAL(((V.duration - g.mean) % 65536) * ((V.duration - g.mean) % 65536)) - TOTAL(V.duration - g.mean) * TOTAL(V.duration - g.mean) / COUNT(V.duration)) / (COUNT(V.duration) - 1)) END AS "std_ns", -- sample deviation, NULL for one call [ns] {real}
     SUM(V.duration) * 100.0 / SUM(SUM(V.duration)) OVER () AS "percent" -- share of the total time [%] {real}
 FROM
-    "kernels" V
+    (
+        SELECT region, name, CASE WHEN start > 0 AND "end" BETWEEN start AND 9223372036854775807 THEN duration END AS duration
+        FROM "kernels"
+    ) V
     CROSS JOIN (
-        SELECT region, name, CAST(AVG(duration) AS INTEGER) AS mean
+        SELECT region, name, CAST(AVG(CASE WHEN start > 0 AND "end" BETWEEN start AND 9223372036854775807 THEN duration END) AS INTEGER) AS mean
         FROM "kernels"
         GROUP BY region, name
     ) g ON g.region IS V.region AND g.name IS V.name

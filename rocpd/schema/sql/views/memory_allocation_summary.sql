@@ -1,4 +1,5 @@
 -- Allocations by operation, level and agent: calls, bytes, time.
+-- Events with invalid timestamps (start 0, or end before start) count as calls, not as time.
 CREATE VIEW "memory_allocation_summary" AS
 SELECT
     type AS "type",                                             -- ALLOC, FREE, REALLOC or RECLAIM {text}
@@ -11,7 +12,10 @@ SELECT
     MIN(duration) AS "min_ns",                                  -- shortest [ns] {integer}
     MAX(duration) AS "max_ns"                                   -- longest [ns] {integer}
 FROM
-    "memory_allocations"
+    (
+        SELECT type, level, agent_name, CASE WHEN start > 0 AND "end" BETWEEN start AND 9223372036854775807 THEN duration END AS duration, CASE WHEN start > 0 AND "end" BETWEEN start AND 9223372036854775807 THEN size END AS size
+        FROM "memory_allocations"
+    )
 GROUP BY
     type,
     level,

@@ -1,15 +1,16 @@
 -- Kernels by total time. The average keeps its fraction; AMD's own view cuts it to whole nanoseconds first.
+-- Events with invalid timestamps (start 0, or end before start) count as calls, not as time.
 CREATE VIEW "top_kernels" AS
 SELECT
     name AS "name",                                             -- kernel name {text}
     COUNT(*) AS "total_calls",                                  -- dispatches {integer}
-    SUM(duration) / 1000.0 AS "total_duration",                 -- total time [us] {real}
-    SUM(duration) / (1000.0 * COUNT(*)) AS "average",           -- mean time [us] {real}
-    SUM(duration) * 100.0 / SUM(SUM(duration)) OVER () AS "percentage" -- share of all kernel time [%] {real}
+    SUM(duration) FILTER (WHERE start > 0 AND "end" BETWEEN start AND 9223372036854775807) / 1000.0 AS "total_duration",                 -- total time [us] {real}
+    SUM(duration) FILTER (WHERE start > 0 AND "end" BETWEEN start AND 9223372036854775807) / (1000.0 * COUNT(*) FILTER (WHERE start > 0 AND "end" BETWEEN start AND 9223372036854775807)) AS "average",           -- mean time [us] {real}
+    SUM(duration) FILTER (WHERE start > 0 AND "end" BETWEEN start AND 9223372036854775807) * 100.0 / SUM(SUM(duration) FILTER (WHERE start > 0 AND "end" BETWEEN start AND 9223372036854775807)) OVER () AS "percentage" -- share of all kernel time [%] {real}
 FROM
     "kernels"
 GROUP BY
     name
 ORDER BY
-    +SUM(duration) DESC, -- without + SQLite 3.53 takes this for the order of a statement over the view
+    +SUM(duration) FILTER (WHERE start > 0 AND "end" BETWEEN start AND 9223372036854775807) DESC, -- without + SQLite 3.53 takes this for the order of a statement over the view
     name;

@@ -76,7 +76,9 @@ TABLES = by_name(
             Field("hidden_communication_ns", "ns", "communication while something computes", True),
             Field("exposed_communication_ns", "ns", "communication while nothing computes"),
             Field("exposed_copy_ns", "ns", "copies while nothing computes or communicates", True),
-            Field("exposed_percent", "%", "exposed communication by busy time"),
+            Field("hidden_percent", "%", "hidden by all communication", True),
+            Field("exposed_percent", "%", "exposed by all communication"),
+            Field("exposed_busy_percent", "%", "exposed communication by busy time"),
         ),
     ),
 )
@@ -133,6 +135,11 @@ def gpu_time(reading: Reading) -> Iterator[Summary]:
     gap_rows = (row for key, gap in _gap_sums(reading, ordered) for row in _histogram(key, gap))
     yield reading.summary(TABLES["gaps"], gap_rows)
     yield Summary(TABLES["largest-gaps"], TABLES["largest-gaps"].fields, _largest_rows(reading, largest))
+    if reading.by is By.STREAM:
+        reading.session.note(
+            "no overlap by stream: compute and communication run on different streams of an agent: --by agent"
+        )
+        return
     yield reading.summary(TABLES["overlap"], (_overlap_row(*item) for item in ordered), By.AGENT)
 
 
@@ -180,8 +187,9 @@ def _busy_row(key: Key, s: _Sum) -> Row:
 def _overlap_row(key: Key, s: _Sum) -> Row:
     exposed = s.working - s.compute
     hidden = s.communication - exposed
-    share = exposed * 100 / s.busy if s.busy else None
-    return (*key, s.busy, s.compute, s.communication, s.copy, hidden, exposed, s.busy - s.working, share)
+    times = (s.busy, s.compute, s.communication, s.copy, hidden, exposed, s.busy - s.working)
+    shares = ((hidden, s.communication), (exposed, s.communication), (exposed, s.busy))
+    return (*key, *times, *(part * 100 / base if base else None for part, base in shares))
 
 
 def _gap_sums(reading: Reading, ordered: list[tuple[Key, _Sum]]) -> list[tuple[Key, Spread]]:

@@ -46,17 +46,27 @@ class _Layout:
     has_sizes: bool = False
 
 
+_CATEGORISED = ("name", "category")
+
 _LAYOUTS = {
     "kernels": _Layout(("name",), "rocpd_kernel_dispatch"),
     "memory_copies": _Layout(("name",), "rocpd_memory_copy", has_sizes=True),
     "memory_allocations": _Layout(("name", "detail"), "rocpd_memory_allocate", by_text=True, has_sizes=True),
     "scratch_memory": _Layout(("name", "detail"), "rocpd_memory_allocate", by_text=True, has_sizes=True),
-    "regions": _Layout(("name", "category"), "rocpd_region", has_lanes=False),
+    "regions": _Layout(_CATEGORISED, "rocpd_region", has_lanes=False),
     "markers": _Layout(("name",), by_text=True, has_lanes=False),
 }
 
 KINDS = tuple(_LAYOUTS)
-"""Kinds of events; each has a `.sql` file."""
+"""Kinds of events that AMD's tables hold; each has a `.sql` file."""
+
+_LAYOUTS |= {
+    "graph_launches": _Layout(_CATEGORISED, "rocpd_graph_launch"),
+    "samples": _Layout(_CATEGORISED, "rocpd_sample", has_lanes=False),
+}
+
+ALL_KINDS = tuple(_LAYOUTS)
+"""Kinds of all events that have a time."""
 
 
 class Label(NamedTuple):
@@ -101,7 +111,7 @@ def totals_by_label(
 
     Args:
         reading: reads the rank.
-        kind: one of `KINDS`.
+        kind: one of `ALL_KINDS`.
         add_up: returns the sum of each group of some events.
     """
     names = Names()
@@ -112,7 +122,7 @@ def totals_by_label(
         merge(sums, dict(zip(groups.keys, add_up(events), strict=True)))
     totals: dict[Label, Sum] = {}
     for label, total in zip(_labels(reading, kind, names, list(sums)), sums.values(), strict=True):
-        if kind != "regions" or not is_marker(label.category):
+        if _LAYOUTS[kind].keys != _CATEGORISED or not is_marker(label.category):  # markers are a kind of their own
             merge(totals, {label: total})
     return totals
 
@@ -147,6 +157,6 @@ def _labels(reading: RankReading, kind: str, names: Names, keys: Sequence[tuple[
     labels = []
     for key in keys:
         name, more = known.get(key[0]), known.get(key[1]) if count > 1 else None
-        category, detail = (more, None) if kind == "regions" else (kind.upper(), more)
+        category, detail = (more, None) if layout.keys == _CATEGORISED else (kind.upper(), more)
         labels.append(Label(category, name, detail, key[count] if len(key) > count else NULL))
     return labels

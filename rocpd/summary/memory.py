@@ -1,13 +1,14 @@
 """How much memory is held: the peak of each agent and its course over time.
 
-An allocation counts from its start; a free ends the allocation of the same level and address in its rank, whatever
-size, agent and stream the free itself names. REAL, VIRTUAL (reserved addresses) and SCRATCH memory are kept apart.
-What ranks, hosts or streams hold is what their allocations hold together at a time, on the time line of all ranks.
+An allocation counts from its start; a free ends the allocation of the same level and address (scratch memory: of the
+same agent and queue) in its rank, whatever size and stream the free itself names. REAL, VIRTUAL (reserved addresses)
+and SCRATCH memory are kept apart. What ranks, hosts or streams hold is what their allocations hold together at a time,
+on the time line of all ranks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,7 +22,7 @@ from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import total
 from rocpd.summary.sums import merge
-from rocpd.trace.memory import ALLOCATING
+from rocpd.trace.memory import ALLOCATING, held_by
 from rocpd.trace.times import VALID_TIMES
 from rocpd.types import Ints, Row
 
@@ -53,7 +54,7 @@ TABLES = by_name(
 )
 
 _SQL = """
-SELECT {lane}, level, type, address, size, start FROM rocpd_memory_allocate
+SELECT {lane}, level, type, agent_id, queue_id, address, size, start FROM rocpd_memory_allocate
 WHERE {valid} ORDER BY start, id"""
 
 
@@ -128,21 +129,23 @@ def _of_rank(reading: RankReading) -> dict[_Level, _Events]:
     """Follow the memory of one rank."""
     by = reading.options.by or By.AGENT
     levels: dict[_Level, _Events] = {}
-    live: dict[tuple[str | None, int | None], tuple[_Events, int]] = {}
+    live: dict[Hashable, tuple[_Events, int]] = {}
     select = _SQL.format(valid=VALID_TIMES, lane="stream_id" if by is By.STREAM else "agent_id")
     for rows in reading.reader.stream(select, size=1000):
-        for lane, level, kind, address, *numbers in rows:
+        for lane, level, kind, *numbers in rows:
             level = as_text(level)
-            size, start = max(0, number(numbers[0])), number(numbers[1])
-            held = live.pop((level, address), None)
+            agent, queue, address, size, start = map(number, numbers)
+            memory = held_by(level, address, agent, queue)
+            held = live.pop(memory, None)
             if held:  # freed, or its address was given out again
                 held[0].add(start, -held[1])
             key = key_of(by, reading.rank, number(lane))
             if kind in ALLOCATING:
                 events = levels.setdefault((key, level), _Events())
                 events.allocations += 1
+                size = max(0, size)
                 events.add(start, size)
-                live[level, address] = events, size
+                live[memory] = events, size
             elif held:
                 held[0].frees += 1
             else:

@@ -12,7 +12,7 @@ import numpy as np
 
 from rocpd.errors import RocpdError
 from rocpd.frozen import frozen
-from rocpd.summary.labels import KINDS, EventsByGroup, totals_by_label
+from rocpd.summary.labels import ALL_KINDS, EventsByGroup, totals_by_label
 from rocpd.summary.reading import PERCENT, STATISTICS, Key, RankReading, Reading, order_of, statistics
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import Spread, spreads_by_group, total
@@ -90,7 +90,7 @@ def markers(reading: Reading) -> Iterator[Summary]:
 
 def domains(reading: Reading) -> Iterator[Summary]:
     """Time by domain: moments of all events are merged, never averages."""
-    yield _by(reading, "domains", KINDS, ("domain",), "events")
+    yield _by(reading, "domains", ALL_KINDS, ("domain",), "events")
 
 
 def _by(reading: Reading, name: str, kinds: Sequence[str], head: Sequence[str], what: str) -> Summary:

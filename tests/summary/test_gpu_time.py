@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rocpd.errors import RocpdError
+from rocpd.summary.options import By, Options
+from rocpd.summary.run import run
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells
@@ -66,3 +68,20 @@ def test_agents_are_apart(open_job: OpenJob) -> None:
 def test_no_operation_is_no_zero(open_job: OpenJob) -> None:
     with pytest.raises(RocpdError, match="no kernels or copies in the selection"):
         open_job(TraceBuilder().region("f", 1, 2)).summary("overlap")
+
+
+def test_shares_of_communication(open_job: OpenJob) -> None:
+    """Of 190 ns of communication 40 are hidden; busy are 350."""
+    [shares] = cells(open_job(job()), "overlap", "hidden_percent exposed_percent exposed_busy_percent")
+    assert shares == pytest.approx((4000 / 190, 15000 / 190, 15000 / 350))
+
+
+def test_no_overlap_by_stream(open_job: OpenJob) -> None:
+    """Compute and communication of an agent run on different streams."""
+    session = open_job(job())
+    assert "overlap" not in {table.name for table in run(session, "gpu-time", Options(By.STREAM))}
+    assert session.notes == [
+        "no overlap by stream: compute and communication run on different streams of an agent: --by agent"
+    ]
+    with pytest.raises(RocpdError, match="overlap"):
+        session.summary("overlap", by="stream")

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+import pytest
+
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells
@@ -53,3 +58,35 @@ def test_what_ranks_hosts_and_streams_hold(open_job: OpenJob) -> None:
         (16, 170),
         (24, 170),
     ]
+
+
+@pytest.mark.parametrize(
+    ("trace", "held"),
+    [
+        pytest.param(
+            TraceBuilder()
+            .alloc(10, 11, size=100, address=1, level="VIRTUAL")
+            .alloc(20, 21, size=60, address=1)
+            .alloc(30, 31, kind="FREE", size=0, address=1),
+            {"REAL": 0, "VIRTUAL": 100},
+            id="reserved and real memory at one address",
+        ),
+        pytest.param(
+            TraceBuilder()
+            .alloc(10, 11, size=50, address=0, level="SCRATCH", queue=1)
+            .alloc(20, 21, size=70, address=0, level="SCRATCH", queue=2)
+            .alloc(30, 31, kind="FREE", size=0, address=0, level="SCRATCH", queue=1),
+            {"SCRATCH": 70},
+            id="scratch memory of two queues",
+        ),
+    ],
+)
+def test_summary_and_traces_hold_the_same(
+    trace: TraceBuilder, held: dict[str, int], open_job: OpenJob, tmp_path: Path
+) -> None:
+    session = open_job(trace)
+    rows = cells(session, "memory", "level held_bytes unmatched_frees")
+    assert rows == [(level, held[level], 0) for level in sorted(held)]
+    (path,) = session.convert("json", tmp_path / "trace.json")
+    counters = re.findall(r'"ph":"C".*?memory (\w+) held".*?"bytes":(\d+)', path.read_text())
+    assert {level: int(value) for level, value in counters} == held

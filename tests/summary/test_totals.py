@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
+
 import pytest
 
+import rocpd
 from rocpd.errors import RocpdError, UsageError
+from rocpd.federate.select.filters import event_categories
 from tests.build import CPU, GPU, GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells
@@ -112,3 +117,14 @@ def test_the_package_can_be_called(open_job: OpenJob) -> None:
     table = session.summary("kernels", by="rank")
     assert (table.name, table.columns[:2], table.fetchall()[0][:4]) == ("kernels", ("rank", "name"), (0, "a", 1, 4))
     assert next(iter(session.summary("gaps", by="rank")))[:3] == (0, "up to 10 us", 0)
+
+
+def test_domains_are_those_that_are_listed(tmp_path: Path) -> None:
+    """Graph launches and samples are events too."""
+    rocpd.simulate(tmp_path / "job", ranks=2, steps=2, seed=31)
+    session = rocpd.connect(tmp_path / "job")
+    listed = Counter[str]()
+    for domain, _, events in event_categories(session.map_ranks):
+        listed[domain] += events
+    assert {"GRAPH", "SMI"} <= listed.keys()
+    assert dict(cells(session, "domains", "domain calls")) == listed

@@ -18,7 +18,7 @@ from rocpd.convert.model import Annotation, Counters, Slices, Track, optional
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.window import Interval
 from rocpd.read.ids import per_id
-from rocpd.trace.memory import ALLOCATING, SCRATCH
+from rocpd.trace.memory import ALLOCATING, SCRATCH, held_by
 from rocpd.types import NULL
 
 _COLUMNS = ("agent_id", "start", "end", "address", "size", "queue_id")
@@ -86,7 +86,7 @@ def _name(context: Context, kind: int, level: int) -> int:
 
 
 def _held(context: Context, rows: Columns) -> Counters:
-    """Return running sums in order of ends: a free takes back what its address (scratch: its agent and queue) got."""
+    """Return running sums in order of ends: a free takes back what its allocation got (see `held_by`)."""
     text = context.events.strings.texts
     live: dict[Hashable, tuple[int, int]] = {}
     held: dict[int, int] = {}
@@ -97,7 +97,7 @@ def _held(context: Context, rows: Columns) -> Counters:
         rows[name][order].tolist() for name in ("end", "type", "level", "agent_id", "address", "size", "queue_id")
     )
     for time, kind, level, agent, address, size, queue in zip(*columns, strict=True):
-        key: Hashable = address if address not in (NULL, 0) and text[level] != SCRATCH else (agent, queue, level)
+        key = held_by(text[level], address, agent, queue)
         track, before = live.pop(key, (None, 0))
         if text[kind] in ALLOCATING:
             if track is not None:

@@ -43,7 +43,8 @@ def destination(name: str | None, folder: Path | None, endings: Iterable[str], d
 
     Args:
         name: a base name; a path (with a `/`), or a name with one of `endings`, is relative to the working directory if
-            there is no `folder`. None: `$ROCPD_OUTPUT_NAME`, else `default`.
+            there is no `folder`; one that ends in `/`, `.` or `..` is a folder for an output with the name `default`.
+            None: `$ROCPD_OUTPUT_NAME`, else `default`.
         folder: of the outputs; None: `$ROCPD_OUTPUT_PATH`, else `rocpd-output-data`.
         endings: those that the output can have.
         default: base name.
@@ -54,6 +55,8 @@ def destination(name: str | None, folder: Path | None, endings: Iterable[str], d
     Destination(folder=PosixPath('out'), name='x.csv', ending='')
     """
     full_name = name or os.environ.get("ROCPD_OUTPUT_NAME") or default
+    if full_name.rpartition("/")[2] in ("", ".", ".."):
+        full_name = os.path.join(full_name, default)  # noqa: PTH118 (keeps the slash of "./")
     matching = [ending for ending in endings if full_name.endswith(ending) and Path(full_name).name != ending]
     ending = max(matching, key=len, default="")
     is_path = name is not None and bool(ending or "/" in full_name)

@@ -23,7 +23,7 @@ class PackageOptions:
     folder: Annotated[
         Path | None,
         Option(
-            "The package; .rpdb is added. Without it ./index.yaml is written, with --copy or -c job.rpdb.",
+            "The package; .rpdb is added. Without it, or for `.`: ./index.yaml is written, with --copy or -c job.rpdb.",
             "NAME.rpdb",
             ("-o", "-d", "--output-path"),
             hidden_flags=("--output-file",),
@@ -38,10 +38,11 @@ class PackageOptions:
 
     @property
     def target(self) -> Path:
-        """The package, or the index if that is all."""
-        if self.folder is None:
-            return Path("job.rpdb" if self.copy or self.consolidate else "index.yaml")
-        return self.folder if self.folder.suffix == ".rpdb" else self.folder.with_name(self.folder.name + ".rpdb")
+        """The package, or the index if that is all; a folder without a name of its own holds it."""
+        folder = self.folder or Path()
+        if folder.name in ("", ".."):
+            return folder / ("job.rpdb" if self.copy or self.consolidate else "index.yaml")
+        return folder if folder.suffix == ".rpdb" else folder.with_name(folder.name + ".rpdb")
 
 
 def package(inputs: Inputs, asked: PackageOptions) -> None:

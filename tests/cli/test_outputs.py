@@ -27,6 +27,9 @@ from tests.conftest import Cli, state_of
         ("v1.2", None, ("rocpd-output-data", "v1.2", "")),
         ("x.a.csv", None, (".", "x", ".a.csv")),
         (".csv", None, ("rocpd-output-data", ".csv", "")),
+        ("sub/", None, ("sub", "out", "")),
+        ("sub/", "d", ("d/sub", "out", "")),
+        ("x/..", None, ("x/..", "out", "")),
     ],
 )
 def test_destinations(name: str | None, folder: str | None, expected: tuple[str, str, str], cli: Cli) -> None:
@@ -72,6 +75,12 @@ def test_variables_give_what_is_not_said(cli: Cli, monkeypatch: pytest.MonkeyPat
         (("summary", "calls", "-o", "x.json"), {"x.json"}),
         (("merge", "-o", "sub/m.db3"), {"sub/m.db3"}),
         (("query", "select 1", "-o", "x.html"), {"x.html"}),
+        (("query", "select 1", "-f", "csv", "-o", "sub/"), {"sub/out.csv"}),
+        (("merge", "-o", "."), {"merged.db"}),
+        (("convert", "-f", "json", "-o", "./"), {"out.json"}),
+        (("package", "-d", "."), {"index.yaml"}),
+        (("package", "-d", ".", "--copy"), {"job.rpdb/db0.db", "job.rpdb/index.yaml", "job.rpdb/.rocpd-manifest.json"}),
+        (("package", "-d", "sub/"), {"sub.rpdb/index.yaml", "sub.rpdb/.rocpd-manifest.json"}),
     ],
 )
 def test_where_commands_write(words: tuple[str, ...], paths: set[str], cli: Cli, job: Path) -> None:

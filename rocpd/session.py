@@ -18,7 +18,7 @@ from rocpd.federate.connect import HowToOpen, Inputs, Workers, open_job
 from rocpd.federate.federation import Federation, Notes, OnNote
 from rocpd.federate.limits import Limits
 from rocpd.federate.result import Result, Rows
-from rocpd.federate.select.align import Align
+from rocpd.federate.select.align import Align, GivenOffset
 from rocpd.federate.select.filters import Filters, unmatched
 from rocpd.federate.select.selection import Selection
 from rocpd.federate.select.window import Window
@@ -29,9 +29,13 @@ from rocpd.summary.registry import SUMMARIES
 from rocpd.trace.kernel_names import KernelNames
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rocpd.federate.describe import Description
+    from rocpd.federate.run.rank_reader import MapRanks
     from rocpd.redact.options import RedactOptions
     from rocpd.summary.result import Summary
+    from rocpd.trace.clocks import ClockLine
     from rocpd.types import Progress
 
 
@@ -165,7 +169,7 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
     *,
     skip_bad: bool = False,
     align: str | Align = Align.AUTO,
-    clock_offsets: Mapping[str, int] | None = None,
+    clock_offsets: Mapping[str, GivenOffset] | None = None,
     window: Window | None = None,
     filters: Filters | None = None,
     client: Workers = None,
@@ -179,8 +183,9 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
         inputs: file, glob, folder, package or a list of them; None: `$ROCPD_INPUT`, else the files of the working
             directory.
         skip_bad: leave out files that cannot be used, with a note, instead of raising.
-        align: `auto`, `none` or `start`: how ranks are aligned on one time line, where that matters.
-        clock_offsets: host -> what is added to its times [ns] to align ranks on one time line; replaces `align`.
+        align: how ranks are aligned on one time line, where that matters: `auto` (`collectives`, where they say
+            nothing the first events of machines), `start` (those of ranks) or `none`.
+        clock_offsets: host -> what is added to its times [ns], or (that, how wrong it may be); replaces `align`.
         window: only events in it count.
         filters: only these ranks, hosts, agents, streams, categories or kernels count.
         client: whose workers read the files: a `distributed.Client`, the address of a Dask scheduler, or a
@@ -195,7 +200,7 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
         RocpdError: no event lies in the window and passes the filters.
     """
     notes = Notes(on_note)
-    how = HowToOpen(skip_bad, Align(align), clock_offsets or {}, client, jobs, limits or standard.DEFAULT)
+    how = HowToOpen(skip_bad, Align(align), clock_offsets, client, jobs, limits or standard.DEFAULT, _clock_lines)
     job = open_job(inputs, how, notes)
     unselected = Session(job, Selection(), notes)
     try:
@@ -209,3 +214,9 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
         unselected.close()
         raise
     return Session(selected.job, selected.selection, notes)
+
+
+def _clock_lines(map_ranks: MapRanks, clocks: Mapping[int, int]) -> Sequence[ClockLine | None]:
+    from rocpd.read.meetings import clock_lines
+
+    return clock_lines(map_ranks, clocks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from rocpd import output
 from rocpd.errors import UsageError
 from rocpd.federate.plan.steps import Strategy
-from rocpd.federate.select.align import Align
+from rocpd.federate.select.align import Align, GivenOffset
 from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
 
@@ -70,10 +71,12 @@ class WindowOptions:
     ] = "True"
     clip: Annotated[bool, Option("Count what overlaps the window, cut at its edges.")] = False
     align: Annotated[
-        Align, Option("Where clocks are unrelated: align first events of machines, of all ranks, or none.")
+        Align,
+        Option("Where clocks are unrelated: by collectives, else first events (auto); first events of ranks; none."),
     ] = Align.AUTO
     clock_offset: Annotated[
-        tuple[str, ...], Option("Add so many ns to the times of a host, instead of --align; repeatable.", "HOST=NS")
+        tuple[str, ...],
+        Option("Add so many ns, known to ±NS, to the times of a host, instead of --align; repeatable.", "HOST=NS[±NS]"),
     ] = ()
 
 
@@ -119,21 +122,21 @@ class SelectionOptions(WindowOptions, FilterOptions):
         names = (self.rank, self.host, self.agent, self.stream, self.category, self.kernel, self.exclude_kernel)
         return Filters(*names) or None
 
-    def clock_offsets(self) -> dict[str, int]:
-        """Return host -> what is added to its times [ns].
+    def clock_offsets(self) -> dict[str, GivenOffset]:
+        """Return host -> what is added to its times.
 
         Raises:
-            UsageError: an offset that is not of the form HOST=NS.
+            UsageError: an offset that is not of the form HOST=NS[±NS].
         """
-        offsets = {}
+        offsets: dict[str, GivenOffset] = {}
         for word in self.clock_offset:
-            host, _, number = word.rpartition("=")
-            try:
-                offsets[host] = int(number)
-            except ValueError:
-                host = ""
-            if not host:
-                raise UsageError(f"--clock-offset {word}: not of the form HOST=NS", "such as node2=-1500000")
+            match = re.fullmatch(r"(.+)=([+-]?\d{1,18})(?:(?:±|\+-|\+/-)(\d{1,18}))?", word, re.ASCII)
+            if not match:
+                raise UsageError(
+                    f"--clock-offset {word}: not of the form HOST=NS or HOST=NS±NS", "such as node2=-1500000+-2000"
+                )
+            host, ns, within = match.groups()
+            offsets[host] = int(ns) if within is None else (int(ns), int(within))
         return offsets
 
     def connect(self, inputs: Inputs, execution: Execution) -> Session:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
 from rocpd.errors import InputError
@@ -22,7 +21,7 @@ from rocpd.federate.open.identify import Rank, identify, numbered
 from rocpd.federate.open.opening import Opening, opening_of
 from rocpd.federate.run.executor import Executor
 from rocpd.federate.run.files import Files
-from rocpd.federate.select.align import Align
+from rocpd.federate.select.align import Align, Aligner, GivenOffset
 from rocpd.frozen import frozen
 
 if TYPE_CHECKING:
@@ -40,10 +39,11 @@ class HowToOpen:
 
     skip_bad: bool = False
     align: Align = Align.AUTO
-    clock_offsets: Mapping[str, int] = field(default_factory=dict)
+    clock_offsets: Mapping[str, GivenOffset] | None = None
     client: Workers = None
     jobs: int | None = None
     limits: Limits = DEFAULT
+    aligner: Aligner | None = None
 
 
 def open_job(inputs: Inputs, how: HowToOpen, notes: Notes) -> Job:
@@ -73,7 +73,7 @@ def open_job(inputs: Inputs, how: HowToOpen, notes: Notes) -> Job:
     _discard(opening for opening in openings if opening not in files.openings)
     for note in (*notes_on_files, *notes_on_duplicates):
         notes.add(note)
-    return Job(numbered(ranks), files, how.align, how.clock_offsets)
+    return Job(numbered(ranks), files, how.align, how.clock_offsets or {}, how.aligner)
 
 
 def _discard(openings: Iterable[Opening]) -> None:

@@ -6,7 +6,6 @@ to `on_note` and stays in `notes`.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
@@ -23,10 +22,11 @@ from rocpd.federate.result import Result, Rows, SessionCursor
 from rocpd.federate.run.attach import schemas_of
 from rocpd.federate.run.executor import Executor
 from rocpd.federate.run.pool import Share
-from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
-from rocpd.federate.select.align import Alignment, Domain, Span
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.select.align import Alignment, Domain
 from rocpd.federate.select.filters import Filters, row_conditions, select_ranks
 from rocpd.federate.select.selection import Selection
+from rocpd.federate.select.timeline import Span
 from rocpd.federate.select.window import Interval, Window, resolve
 from rocpd.schema.load import VIEWS
 from rocpd.schema.quote import quote_name
@@ -138,11 +138,7 @@ class Federation:
         Raises:
             what `work` raises.
         """
-        files = self.job.files
-        files.check_open()
-        tasks = [RankTask(rank, self.rank_tables(rank.number), work) for rank in self.ranks]
-        with contextlib.closing(files.executor.each(run_task, tasks, self.ranks)) as answers:
-            yield from zip(self.ranks, answers, strict=True)
+        yield from self.job.work_on({rank.number: self.rank_tables(rank.number) for rank in self.ranks}, work)
 
     def count(self, rank: int, base: str, condition: str = "1") -> int:
         """Return the number of selected rows of a rank's table; `condition` is SQL on its columns."""
@@ -181,7 +177,7 @@ class Federation:
         self._note_alignment()
         map_ranks = self._with(self.job, without_window).map_ranks
         interval = resolve(window, self.job.time_line, map_ranks, self.note)
-        selected = self._with(self.job, without_window.with_window(interval, self.job.alignment.offsets))
+        selected = self._with(self.job, without_window.with_window(interval, self.job.alignment.shifts))
         selected.require_rows()
         return selected
 
@@ -269,7 +265,7 @@ class Federation:
 
     @property
     def alignment(self) -> Alignment:
-        """What is added to each rank's timestamps to align all ranks on one time line [ns]; noted once."""
+        """What is added to each rank's times to align all ranks on one time line, and how that is known; noted once."""
         self._note_alignment()
         return self.job.alignment
 

@@ -5,32 +5,36 @@ Never changes: fewer ranks are another job on the same files. Never decides whic
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import field
-from functools import cached_property
+from functools import cached_property, partial
 
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share, shares_of
+from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
 from rocpd.federate.run.request import Request
 from rocpd.federate.select.align import (
     SPAN,
     Align,
+    Aligner,
     Alignment,
     Domain,
-    Span,
-    TimeLine,
+    GivenOffset,
     align,
     clock_domains,
-    fixed_offsets,
+    given_offsets,
 )
+from rocpd.federate.select.timeline import Span, TimeLine
 from rocpd.frozen import frozen
 from rocpd.schema.load import TABLES, table
 from rocpd.schema.render import RankTables
+from rocpd.types import Answer
 
 
 @frozen
@@ -41,14 +45,16 @@ class Job:
         ranks: the processes, by rank number.
         files: the open files.
         how: how ranks are aligned on one time line.
-        clock_offsets: host -> what is added to its times [ns]; if there are any, they replace `how`.
+        clock_offsets: host -> what is added to its times; if there are any, they replace `how`.
+        aligner: measures how clocks are aligned; None: nothing measures it.
         kept_alignment: that of the job with more ranks, on which a window was resolved.
     """
 
     ranks: tuple[Rank, ...]
     files: Files
     how: Align = Align.AUTO
-    clock_offsets: Mapping[str, int] = field(default_factory=dict)
+    clock_offsets: Mapping[str, GivenOffset] = field(default_factory=dict)
+    aligner: Aligner | None = None
     kept_alignment: Alignment | None = None
 
     def of_ranks(self, ranks: tuple[Rank, ...], *, keep_alignment: bool) -> Job:
@@ -104,13 +110,35 @@ class Job:
         if self.kept_alignment:
             return self.kept_alignment
         if self.clock_offsets:
-            return fixed_offsets(self.clock_offsets, self.ranks)
-        return align(self.how, self.clock_domains, self.spans)
+            return given_offsets(self.clock_offsets, self.ranks)
+        measure = partial(self.aligner, self.map_ranks) if self.aligner else None
+        return align(self.how, self.clock_domains, self.spans, measure)
 
     @cached_property
     def time_line(self) -> TimeLine | None:
         """All ranks on one time line; None without events."""
-        return TimeLine.of(self.spans, self.alignment.offsets)
+        return TimeLine.of(self.spans, self.alignment.shifts)
+
+    def map_ranks(self, work: Callable[[RankReader], Answer]) -> Iterator[tuple[Rank, Answer]]:
+        """Do `work` for each rank, as `work_on`, on all rows."""
+        return self.work_on(self.rank_tables, work)
+
+    def work_on(
+        self, tables: Mapping[int, RankTables], work: Callable[[RankReader], Answer]
+    ) -> Generator[tuple[Rank, Answer], None, None]:
+        """Do `work` for each rank, on all cores where that is faster; yield the answers in rank order.
+
+        Args:
+            tables: rank number -> its tables, with the rows that count.
+            work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
+
+        Raises:
+            what `work` raises.
+        """
+        self.files.check_open()
+        tasks = [RankTask(rank, tables[rank.number], work) for rank in self.ranks]
+        with contextlib.closing(self.files.executor.each(run_task, tasks, self.ranks)) as answers:
+            yield from zip(self.ranks, answers, strict=True)
 
     @cached_property
     def rank_of(self) -> dict[int, Rank]:

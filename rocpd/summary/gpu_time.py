@@ -219,4 +219,4 @@ def _labels() -> list[str]:
 def _largest_rows(reading: Reading, largest: list[_Gap]) -> Iterator[Row]:
     for gap in largest:
         agent = None if gap.agent == NULL else gap.agent
-        yield (gap.rank, agent, gap.start + reading.offset(gap.rank), gap.length, gap.before, gap.after)
+        yield (gap.rank, agent, reading.shift(gap.rank).to_line(gap.start), gap.length, gap.before, gap.after)

@@ -107,7 +107,7 @@ def memory(reading: Reading) -> Iterator[Summary]:
     levels: dict[_Level, _Held] = {}
     for rank, levels_of_rank in reading.each(_of_rank):
         for level, e in levels_of_rank.items():
-            at = np.array(e.at, np.int64) + reading.offset(rank.number)
+            at = reading.shift(rank.number).to_line(np.array(e.at, np.int64))
             merge(levels, {level: _Held(e.allocations, e.frees, e.unmatched, at, np.array(e.change, np.int64))})
     if not levels:
         raise RocpdError("no memory allocations in the selection")

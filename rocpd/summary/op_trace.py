@@ -99,7 +99,7 @@ def traces(reading: Reading) -> Iterator[tuple[Rank, Trace]]:
     """Yield the operations of each rank that has some; starts count from the start of the time line."""
     for rank, trace in reading.each(_of_rank):
         if len(trace.start):
-            yield rank, trace._replace(start=trace.start + reading.offset(rank.number))
+            yield rank, trace._replace(start=reading.shift(rank.number).to_line(trace.start))
 
 
 def _batches(reading: Reading) -> pa.RecordBatchReader:

@@ -12,6 +12,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from rocpd.errors import RocpdError
+from rocpd.federate.select.timeline import UNSHIFTED, Shift
 from rocpd.frozen import frozen
 from rocpd.read.names import Names
 from rocpd.summary.collectives import Waiting, channels_of
@@ -170,12 +171,12 @@ class _Load(Total):
 
 
 class _Slices(NamedTuple):
-    """Equal slices of the time line: start and width [ns], how many; rank -> offset of its times [ns]."""
+    """Equal slices of the time line: start and width [ns], how many; rank -> what is added to its times."""
 
     start: int
     width: int
     number: int
-    offsets: dict[int, int]
+    shifts: dict[int, Shift]
 
 
 class _Rank(NamedTuple):
@@ -204,7 +205,7 @@ def ranks(reading: Reading) -> Iterator[Summary]:
         merge(loads, answer.loads)
         merge(heat, answer.heat)
         channels += answer.channels
-        steps.add(rank, answer.steps, slices.offsets.get(rank.number, 0))
+        steps.add(rank, answer.steps, slices.shifts.get(rank.number, UNSHIFTED))
     if not any(load.kernels or load.copies for load in loads.values()) and not steps.phases:
         raise RocpdError("no kernels, copies or markers in the selection")
     yield _ranks(reading, by, loads)
@@ -220,8 +221,8 @@ def _slices(reading: Reading) -> _Slices:
         return _Slices(0, 1, reading.options.bins, {})
     start, end = reading.line()
     width = max(1, -(-(end - start) // reading.options.bins))
-    offsets = {rank.number: reading.offset(rank.number) for rank in reading.session.ranks}
-    return _Slices(start, width, reading.options.bins, offsets)
+    shifts = {rank.number: reading.shift(rank.number) for rank in reading.session.ranks}
+    return _Slices(start, width, reading.options.bins, shifts)
 
 
 def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str], slices: _Slices) -> _Rank:
@@ -232,19 +233,19 @@ def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str]
     loads, heat = {}, {}
     for lane, on_lane in lanes:
         key, rows_by_kind = key_of(by, reading.rank, lane), split(on_lane, categories, names)
-        loads[key] = _load(on_lane, rows_by_kind, slices.offsets.get(reading.rank.number, 0))
+        loads[key] = _load(on_lane, rows_by_kind, slices.shifts.get(reading.rank.number, UNSHIFTED))
         if len(on_lane):
             heat[key] = _heat(on_lane, rows_by_kind, slices, reading.rank.number)
     return _Rank(loads, heat, channels_of(reading, ops, names, categories), steps_of(reading.reader, step))
 
 
-def _load(ops: Ops, rows_by_kind: Mapping[str, Ints], offset: int) -> _Load:
+def _load(ops: Ops, rows_by_kind: Mapping[str, Ints], shift: Shift) -> _Load:
     sums = {kind: total(ops.duration[rows]) for kind, rows in rows_by_kind.items()}
     copies = len(rows_by_kind["copy"])
     return _Load(
         kernels=len(ops) - copies,
         copies=copies,
-        span=_Span(int(ops.start.min()) + offset, int(ops.end.max()) + offset) if len(ops) else _Span(),
+        span=_Span(shift.to_line(int(ops.start.min())), shift.to_line(int(ops.end.max()))) if len(ops) else _Span(),
         busy=sum(length(on_agent.union()) for _, on_agent in ops.lanes(By.AGENT)),
         compute=sums["compute"],
         communication=sums["communication"],
@@ -254,7 +255,7 @@ def _load(ops: Ops, rows_by_kind: Mapping[str, Ints], offset: int) -> _Load:
 
 def _heat(ops: Ops, rows_by_kind: Mapping[str, Ints], slices: _Slices, rank: int) -> Floats:
     """Return the percentages of each slice in which something is busy, computes and communicates."""
-    edges = slices.start + np.arange(slices.number + 1) * slices.width - slices.offsets[rank]
+    edges = slices.shifts[rank].to_clock(slices.start + np.arange(slices.number + 1) * slices.width)
     compute, communication, copy = (ops.union(rows_by_kind[kind]) for kind in ("compute", "communication", "copy"))
     busy = unite(unite(compute, communication), copy)
     inside = [np.diff(covered(part, edges)) * 100 / slices.width for part in (busy, compute, communication)]

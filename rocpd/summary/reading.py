@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -15,6 +15,7 @@ from rocpd.errors import RocpdError
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.select.timeline import Shift
 from rocpd.frozen import frozen
 from rocpd.summary.options import By, Options
 from rocpd.summary.result import Field, Summary, TableDefinition
@@ -154,9 +155,10 @@ class Reading:
         end = last if window is None or window.end is None else window.end
         return start - origin, end - origin
 
-    def offset(self, rank: int) -> int:
-        """Return what is added to the times of a rank so that they count from the start of the time line [ns]."""
-        return self.session.alignment.offsets.get(rank, 0) - self.origin()
+    def shift(self, rank: int) -> Shift:
+        """Return what is added to the times of a rank so that they count from the start of the time line."""
+        shift = self.session.alignment.shift(rank)
+        return replace(shift, offset=shift.offset - self.origin())
 
     def note_invalid(self, what: str, invalid: int, calls: int) -> None:
         """Report how many events have invalid timestamps."""

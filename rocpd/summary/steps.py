@@ -14,6 +14,7 @@ import numpy as np
 from rocpd.errors import UsageError
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.select.timeline import Shift
 from rocpd.frozen import frozen
 from rocpd.read.columns import Select, read_all
 from rocpd.read.names import as_text
@@ -94,13 +95,13 @@ class Steps:
     first: dict[tuple[str, int], int] = field(default_factory=dict)
     phases: dict[str, Phase] = field(default_factory=dict)
 
-    def add(self, rank: Rank, added: RankSteps, offset: int) -> None:
-        """Add those of a rank, whose times count from the start of the time line with `offset` [ns]."""
+    def add(self, rank: Rank, added: RankSteps, shift: Shift) -> None:
+        """Add those of a rank, whose times count from the start of the time line with `shift`."""
         key = key_of(self.by, rank)
         for step, (start, length) in added.steps.items():
             times = self.steps.setdefault(step, {})
             times[key] = max(length, times.get(key, 0))
-            self.first.setdefault(step, start + offset)
+            self.first.setdefault(step, shift.to_line(start))
         for text, spread in added.phases.items():
             merge(self.phases, {text: Phase(spread, Counter({key: spread.moments.total}))})
 

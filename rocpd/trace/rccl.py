@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from enum import IntEnum
 
 from rocpd.frozen import frozen
 
 GROUP_START, GROUP_END = "ncclGroupStart", "ncclGroupEnd"
 BARRIER = "BARRIER"
 """The operation of which nothing is known but that ranks wait for each other."""
+SENDRECV = "SENDRECV"
+"""What is no collective."""
 
 
 @frozen
@@ -28,6 +31,15 @@ class RcclCall:
         return self.arguments.get("comm") or None
 
 
+class Waits(IntEnum):
+    """Who waits for whom in a transfer: all for all, the others for the root, the root for the others, or unknown."""
+
+    ALL = 0
+    FOR_ROOT = 1
+    FOR_OTHERS = 2
+    NOBODY = 3
+
+
 @frozen
 class Transfer:
     """What a collective moves.
@@ -41,6 +53,11 @@ class Transfer:
     operation: str
     size: int = 0
     root: int | None = None
+
+    @property
+    def waits(self) -> Waits:
+        """Who can't leave before whom has come."""
+        return _WAITS.get(self.operation, Waits.ALL)
 
     def sizes(self, ranks: int, is_root: bool) -> tuple[int, int]:
         """Return how many bytes a rank gives and gets.
@@ -64,6 +81,11 @@ _SIZES = {
     "SCATTER": "01n1",
 }
 """Operation -> counts that a rank gives and gets, then those that the root does; n: one for each rank."""
+
+_WAITS = {
+    "BCAST": Waits.FOR_ROOT, "SCATTER": Waits.FOR_ROOT, "REDUCE": Waits.FOR_OTHERS, "GATHER": Waits.FOR_OTHERS,
+    SENDRECV: Waits.NOBODY,
+}  # fmt: skip
 
 _CALLS = {
     "ncclAllReduce": ("ALLREDUCE", "count"),
@@ -95,7 +117,7 @@ _TYPE_SIZES = {str(number): size for number, (size, _) in enumerate(_TYPES)} | {
 }
 
 _KERNELS = (
-    ("SENDRECV", "send_?recv"),
+    (SENDRECV, "send_?recv"),
     ("ALLTOALL", "all_?to_?all"),
     ("ALLGATHER", "all_?gather"),
     ("REDUCE_SCATTER_BLOCK", "reduce_?scatter"),
@@ -128,7 +150,7 @@ def transfer_of(kernel: str | None, calls: Sequence[RcclCall]) -> Transfer | Non
         root = whole_number(collectives[0].arguments.get("root", ""))
         return Transfer(operation, sum(map(_size, collectives)), root)
     known = next((word for word, pattern in _KERNELS if re.search(f"(?i){pattern}", kernel or "")), BARRIER)
-    return None if calls or known == "SENDRECV" else Transfer(known)
+    return None if calls or known == SENDRECV else Transfer(known)
 
 
 def is_collective(call: RcclCall) -> bool:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.federate.select.align import Align, Domain, Span, align
+from rocpd.federate.select.align import Align, Domain, align
+from rocpd.federate.select.timeline import Span
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 
@@ -81,7 +82,10 @@ def test_alignment_is_noted_once_and_timestamps_stay_as_recorded(open_job: OpenJ
         assert (
             notes
             == again.notes
-            == ["time: 2 clock domains aligned at their first event; --align none keeps times as recorded"]
+            == [
+                "time: 2 clock domains aligned at their first event: they have no collectives in common; "
+                "--align none keeps times as recorded"
+            ]
         )
         assert again.sql('SELECT start, "end" FROM kernels').fetchall() == [(100, 200), (5000, 5300)]
 

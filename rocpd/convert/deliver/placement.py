@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
+from rocpd.federate.select.timeline import UNSHIFTED, Shift
 from rocpd.federate.select.window import Interval
 from rocpd.frozen import frozen
 from rocpd.schema.render import RankTables
@@ -22,7 +23,7 @@ class Placement:
         rank: the rank.
         position: 1 for the first rank of the session, and so on.
         pid: pid in the trace, distinct in the session.
-        offset: what is added to its times to lay them on the common time line [ns].
+        shift: what is added to its times to lay them on the common time line.
         window: window on the common time line, None for all of it.
         unwindowed: the rank's tables with what filters let count, whatever the window.
     """
@@ -30,7 +31,7 @@ class Placement:
     rank: Rank
     position: int
     pid: int
-    offset: int
+    shift: Shift
     window: Interval | None
     unwindowed: RankTables
 
@@ -42,7 +43,7 @@ def placements(session: Federation, *, aligned: bool = True) -> tuple[Placement,
         session: the ranks.
         aligned: lay ranks on one time line; else times stay as recorded, and nothing is noted about clocks.
     """
-    offsets = session.alignment.offsets if aligned or session.window else {}
+    shifts = session.alignment.shifts if aligned or session.window else {}
     pids = distinct_pids(session.ranks)
     unwindowed = session.selection.with_window(None, {})
     return tuple(
@@ -50,7 +51,7 @@ def placements(session: Federation, *, aligned: bool = True) -> tuple[Placement,
             rank,
             position,
             pids[rank.number],
-            offsets.get(rank.number, 0),
+            shifts.get(rank.number, UNSHIFTED),
             session.window,
             unwindowed.apply(rank.number, session.job.rank_tables[rank.number]),
         )

@@ -8,31 +8,20 @@ of a communicator on one location is the n-th on every other, by which readers m
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial, reduce
+from functools import reduce
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from rocpd.convert.deliver.placement import Placement
 from rocpd.federate.federation import Federation
-from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.select.timeline import Shift
 from rocpd.frozen import frozen
-from rocpd.read.columns import columns
-from rocpd.read.communicators import channels, launches
+from rocpd.read.communication import Communication, communication
 from rocpd.read.groups import grouped
-from rocpd.read.ids import find_rows
-from rocpd.read.names import Names, as_text
-from rocpd.trace.collectives import Channel, CommunicationKernels, Group, listed, match
-from rocpd.trace.kernel_categories import is_communication, load
-from rocpd.trace.kernel_names import names_of_kernels
-from rocpd.trace.rccl import ARGUMENTS, BARRIER, Transfer, transfer_of
-from rocpd.trace.times import valid_times
+from rocpd.trace.collectives import Group, listed, match
+from rocpd.trace.rccl import BARRIER
 from rocpd.types import Flags, Ints
-
-_DISPATCHED = " WHERE id IN (SELECT kernel_id FROM rocpd_kernel_dispatch)"  # libraries bring thousands of others
-_KERNELS = """
-SELECT id, start, "end", agent_id, stream_id, queue_id, kernel_id FROM rocpd_kernel_dispatch WHERE kernel_id IN ({})"""
-_COLUMNS = ("id", "start", "end", "agent_id", "stream_id", "queue_id", "kernel_id")
 
 
 class Line(NamedTuple):
@@ -94,15 +83,6 @@ class LineCollectives:
 JobCollectives: TypeAlias = Mapping[Line, LineCollectives]
 
 
-class _Member(NamedTuple):
-    """A channel; of each of its kernels that count the stream or queue, and what it does as a number in `transfers`."""
-
-    channel: Channel
-    lines: Ints
-    codes: Ints
-    transfers: Sequence[Transfer | None]
-
-
 class _Block(NamedTuple):
     """Collectives of a line in which it takes part in the same way: start and end on the common time line [ns]."""
 
@@ -119,19 +99,18 @@ def collectives(session: Federation, placements: Iterable[Placement], by_queue: 
         placements: where they stand on the time line.
         by_queue: lines are queues, not streams.
     """
-    of_ranks = session.map_ranks(partial(_members, by_queue=by_queue))
-    members = {id(member.channel): member for _, of_rank in of_ranks for member in of_rank}
+    members = {id(each.channel): each for _, of_rank in session.map_ranks(communication) for each in of_rank}
     if not members:
         return {}
     clocks = {rank: number for number, domain in enumerate(session.clock_domains) for rank in domain.ranks}
     groups, lost = match((member.channel for member in members.values()), clocks)
     if lost and len(session.ranks) > 1:
-        every = sum(len(member.lines) for member in members.values())
+        every = sum(len(member.codes) for member in members.values())
         session.note(f"collectives: {lost} of {every} communication kernels could not be matched with those of others")
-    offsets = {placement.rank.number: placement.offset for placement in placements}
+    shifts = {placement.rank.number: placement.shift for placement in placements}
     blocks: dict[Line, list[_Block]] = {}
     for group in groups:
-        for line, block in _blocks([members[id(channel)] for channel in group], offsets):
+        for line, block in _blocks([members[id(channel)] for channel in group], shifts, by_queue):
             blocks.setdefault(line, []).append(block)
     return {line: _in_order(of_line) for line, of_line in blocks.items()}
 
@@ -147,53 +126,27 @@ def within(job: JobCollectives, ranks: set[int]) -> JobCollectives:
     return inside
 
 
-def _members(reader: RankReader, by_queue: bool) -> list[_Member]:
-    """Return the channels of one rank."""
-    categories, names = load(None), Names()
-    symbols = reader.rows(names_of_kernels() + _DISPATCHED)
-    texts = {number: as_text(name) for number, name in symbols if isinstance(number, int)}
-    wanted = {number: text for number, text in texts.items() if is_communication(categories.of(text))}
-    counted, queues = _kernels(reader, wanted, names)
-    if not len(counted):
-        return []
-    every = _kernels(reader.whole(), wanted, names)[0] if reader.tables.only else counted
-    every = every.take(np.lexsort((every.row, every.start)))
-    launched = launches(reader.whole(), every.row, ARGUMENTS, unnamed=True)
-    result = []
-    for channel in channels(reader.rank.number, names, every, counted, launched):
-        rows = channel.counted.row
-        lines = queues[find_rows(counted.row, rows)[0]] if by_queue else channel.counted.stream
-        known: dict[Transfer | None, int] = {}
-        transfers = (transfer_of(channel.name, launched.calls.get(row, ())) for row in rows.tolist())
-        codes = [known.setdefault(transfer, len(known)) for transfer in transfers]
-        result.append(_Member(channel, lines, np.array(codes, np.int64), tuple(known)))
-    return result
-
-
-def _kernels(reader: RankReader, wanted: Mapping[int, str | None], names: Names) -> tuple[CommunicationKernels, Ints]:
-    """Return the dispatches of some kernels that have valid times, and their queues."""
-    sql = _KERNELS.format(", ".join(map(str, wanted)))
-    row, start, end, agent, stream, queue, kernel = columns(reader, "rocpd_kernel_dispatch", sql, _COLUMNS)
-    valid = np.flatnonzero(valid_times(start, end))
-    kernels = CommunicationKernels(row, names.codes(kernel, wanted.get), agent, stream, start, end)
-    return kernels.take(valid), queue[valid]
-
-
-def _blocks(members: Sequence[_Member], offsets: Mapping[int, int]) -> Iterator[tuple[Line, _Block]]:
+def _blocks(
+    members: Sequence[Communication], shifts: Mapping[int, Shift], by_queue: bool
+) -> Iterator[tuple[Line, _Block]]:
     """Yield what the members of a group take part in together; each set of their lines is a communicator."""
     group = tuple(member.channel for member in members)
     numbers = reduce(np.intersect1d, (channel.numbers for channel in group))
     at = [np.searchsorted(channel.numbers, numbers) for channel in group]
-    keys = [column[rows] for member, rows in zip(members, at, strict=True) for column in (member.lines, member.codes)]
+    keys = [
+        column[rows]
+        for member, rows in zip(members, at, strict=True)
+        for column in (member.queues if by_queue else member.channel.counted.stream, member.codes)
+    ]
     for key, together in grouped(keys):
         lines = tuple(Line(channel.rank, channel.agent, line) for channel, line in zip(group, key[::2], strict=True))
         kinds = _kinds(Communicator(_name(group), lines), members, key[1::2])
         for line, kind, channel, rows in zip(lines, kinds, group, at, strict=False):
-            kernels, offset = channel.counted.take(rows[together]), offsets.get(channel.rank, 0)
-            yield line, _Block(kind, kernels.start + offset, kernels.end + offset)
+            kernels, shift = channel.counted.take(rows[together]), shifts[channel.rank]
+            yield line, _Block(kind, shift.to_line(kernels.start), shift.to_line(kernels.end))
 
 
-def _kinds(communicator: Communicator, members: Sequence[_Member], codes: Sequence[int]) -> list[Participation]:
+def _kinds(communicator: Communicator, members: Sequence[Communication], codes: Sequence[int]) -> list[Participation]:
     """Return how each member takes part; nothing if what it does is no collective."""
     transfers = [member.transfers[code] for member, code in zip(members, codes, strict=True)]
     known = [transfer for transfer in transfers if transfer]

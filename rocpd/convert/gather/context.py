@@ -119,16 +119,16 @@ class Context:
             damage: counts them, in place of `self.damage`.
         """
         damage = self.damage if damage is None else damage
-        offset = self.placement.offset
-        keep = valid_start(columns["start"]) & valid_start(columns["start"] + offset)
+        shift = self.placement.shift
+        keep = valid_start(columns["start"]) & valid_start(shift.to_line(columns["start"]))
         if not np.all(keep):
             damage[Damage.LEFT_OUT, kind] += int(np.count_nonzero(~keep))
             columns = select(columns, keep)
-        result = columns | {"start": columns["start"] + offset}
+        result = columns | {"start": shift.to_line(columns["start"])}
         if "end" in columns:
             valid = valid_times(columns["start"], columns["end"])
             damage[Damage.CLAMPED, kind] += int(np.count_nonzero(~valid))
-            result["end"] = np.where(valid, columns["end"], columns["start"]) + offset
+            result["end"] = shift.to_line(np.where(valid, columns["end"], columns["start"]))
         return result
 
 

@@ -1,37 +1,34 @@
 """Clock domains: which ranks share a clock, and how different clocks are aligned on one time line.
 
-Timestamps in SQL stay as recorded; only windows, summaries over time and exports shift them. Never estimates drift.
+Timestamps in SQL stay as recorded; only windows, summaries over time and exports shift them. How far clocks are apart
+is measured by `rocpd.trace.clocks`, from what is read above.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from rocpd.errors import UsageError
+from rocpd.federate.select.timeline import UNSHIFTED, Shift, Span
 from rocpd.frozen import frozen
 from rocpd.trace.tables import POINTS, SPANS
 from rocpd.trace.times import VALID_POINT, VALID_TIMES
 
 if TYPE_CHECKING:
     from rocpd.federate.open.identify import Rank  # imports apsw, and help needs `Align`
+    from rocpd.federate.run.rank_reader import MapRanks
+    from rocpd.trace.clocks import ClockLine
 
 
 class Align(enum.StrEnum):
     """How ranks are aligned on one time line."""
 
     AUTO = "auto"
-    NONE = "none"
+    COLLECTIVES = "collectives"
     START = "start"
-
-
-@frozen
-class Span:
-    """First start and last end of the events of a rank with valid times [ns of its own clock]."""
-
-    start: int
-    end: int
+    NONE = "none"
 
 
 @frozen
@@ -45,29 +42,61 @@ class Domain:
 
 
 @frozen
-class TimeLine:
-    """All ranks on one time line: first start and last end [ns], and what is added to each rank's times [ns]."""
+class Clock:
+    """How the clock of some ranks is laid on the common time line.
 
-    start: int
-    end: int
-    offsets: Mapping[int, int]
+    Args:
+        ranks: their numbers.
+        method: `reference`, whose times stay; `collectives`; `start`; `given` by the user; `none`.
+        shift: what is added to its times.
+        certain_ns: no true time is further away during the collectives; None: nobody knows.
+        likely_ns: median distance of single collectives; None without them.
+        drift: against the reference, per ns, whether it is taken out or not.
+        collectives: how many were compared.
+    """
 
-    @classmethod
-    def of(cls, spans: Mapping[int, Span], offsets: Mapping[int, int]) -> TimeLine | None:
-        """Return the time line of ranks with these spans; None without events."""
-        if not spans:
-            return None
-        starts = [span.start + offsets[rank] for rank, span in spans.items()]
-        return cls(min(starts), max(span.end + offsets[rank] for rank, span in spans.items()), offsets)
+    ranks: tuple[int, ...]
+    method: str
+    shift: Shift
+    certain_ns: int | None = None
+    likely_ns: int | None = None
+    drift: float = 0.0
+    collectives: int = 0
 
 
 @frozen
 class Alignment:
-    """What to add to the timestamps of each rank [ns], and a note for the user; None where nothing was aligned."""
+    """What is added to the times of each rank, how that is known, and a note for the user; None where nothing is."""
 
-    offsets: Mapping[int, int]
+    shifts: Mapping[int, Shift]
+    clocks: tuple[Clock, ...] = ()
     note: str | None = None
 
+    @classmethod
+    def of(cls, clocks: Sequence[Clock], note: str | None = None) -> Alignment:
+        """Return the alignment of clocks, each with its ranks."""
+        return cls({rank: clock.shift for clock in clocks for rank in clock.ranks}, tuple(clocks), note)
+
+    @property
+    def offsets(self) -> dict[int, int]:
+        """Rank number -> what is added to its times [ns]; where its clock drifts, at its first collective."""
+        return {rank: shift.offset for rank, shift in self.shifts.items()}
+
+    def shift(self, rank: int) -> Shift:
+        """Return what is added to the times of a rank, by its number."""
+        return self.shifts.get(rank, UNSHIFTED)
+
+
+Aligner: TypeAlias = "Callable[[MapRanks, Mapping[int, int]], Sequence[ClockLine | None]]"
+"""Measures how clocks are aligned, given what reads ranks, and rank -> number of its clock.
+
+Raises ContradictionError of `rocpd.trace.clocks`."""
+
+GivenOffset: TypeAlias = "int | tuple[int, int]"
+"""What the user adds to the times of a host [ns], or that and how wrong it may be."""
+
+Measure: TypeAlias = "Callable[[Mapping[int, int]], Sequence[ClockLine | None]]"
+"""The same for the ranks of one job."""
 
 SPAN = (
     "SELECT MIN(first), MAX(last) FROM ("
@@ -97,37 +126,145 @@ def clock_domains(ranks: Sequence[Rank], spans: Mapping[int, Span]) -> tuple[Dom
     return tuple(domains)
 
 
-def align(how: Align, domains: Sequence[Domain], spans: Mapping[int, Span]) -> Alignment:
-    """Return the offset of each rank [ns].
+def machines(domains: Sequence[Domain]) -> tuple[Domain, ...]:
+    """Join the domains of one machine: runs one after the other, by one clock. Their order is that of first events."""
+    joined: dict[str | int, Domain] = {}
+    for number, domain in enumerate(domains):
+        key = number if domain.machine_id is None else domain.machine_id
+        before = joined.get(key, domain)
+        ranks = domain.ranks if before is domain else (*before.ranks, *domain.ranks)
+        joined[key] = Domain(domain.machine_id, ranks, before.start, max(before.end, domain.end))
+    return tuple(joined.values())
 
-    `auto` moves each domain so that its first event coincides with the earliest of all; offsets within a domain stay.
-    `start` does the same with every rank. `none` keeps times as recorded.
+
+def align(
+    how: Align, domains: Sequence[Domain], spans: Mapping[int, Span], measure: Measure | None = None
+) -> Alignment:
+    """Return how the clocks of machines are aligned.
+
+    `auto` and `collectives` go by the collectives of the job, and by the first event of a machine where these say
+    nothing: it is moved to the earliest of all. `start` moves the first event of every rank there. `none` keeps times
+    as recorded.
+
+    Args:
+        how: one of these.
+        domains: the clock domains.
+        spans: rank number -> when it ran.
+        measure: finds lines from collectives; None: nothing is known of any.
     """
-    if how is Align.NONE or len(spans) < 2 or (how is Align.AUTO and len(domains) < 2):
-        return Alignment(dict.fromkeys(spans, 0))
+    by_machine = machines(domains)
+    if how is Align.NONE or len(spans) < 2 or (how is not Align.START and len(by_machine) < 2):
+        return Alignment.of([Clock(machine.ranks, "none", UNSHIFTED) for machine in by_machine])
     base = min(span.start for span in spans.values())
     if how is Align.START:
-        offsets = {number: base - span.start for number, span in spans.items()}
-        return Alignment(offsets, f"time: {len(spans)} ranks aligned at their first event (--align start)")
-    offsets = {number: base - domain.start for domain in domains for number in domain.ranks}
-    return Alignment(
-        offsets,
-        f"time: {len(domains)} clock domains aligned at their first event; --align none keeps times as recorded",
+        ranks = [Clock((rank,), "start", Shift(base - span.start)) for rank, span in spans.items()]
+        return Alignment.of(ranks, f"time: {len(spans)} ranks aligned at their first event (--align start)")
+    lines, why = _lines(by_machine, measure)
+    if why:
+        clocks = [Clock(machine.ranks, "start", Shift(base - machine.start)) for machine in by_machine]
+        return Alignment.of(clocks, f"time: {len(clocks)} clock domains {_AT_START}: {why}; {_AS_RECORDED}")
+    clocks = _by_lines(by_machine, lines)
+    return Alignment.of(clocks, trust(clocks))
+
+
+_UNITS = (("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000))
+_AT_START = "aligned at their first event"
+_AS_RECORDED = "--align none keeps times as recorded"
+
+
+def _lines(by_machine: Sequence[Domain], measure: Measure | None) -> tuple[Sequence[ClockLine | None], str]:
+    """Return the lines of machines, or why there are none."""
+    if measure is None:
+        return (), "nothing says more"
+    from rocpd.trace.clocks import ContradictionError
+
+    try:
+        lines = measure({rank: number for number, machine in enumerate(by_machine) for rank in machine.ranks})
+    except ContradictionError as error:
+        first, second = (f"rank {by_machine[clock].ranks[0]}" for clock in error.clocks)
+        return (), f"collectives of {first} and {second} contradict each other, as if a clock had been set"
+    return lines, "" if sum(line is not None for line in lines) > 1 else "they have no collectives in common"
+
+
+def _by_lines(by_machine: Sequence[Domain], lines: Sequence[ClockLine | None]) -> list[Clock]:
+    """Return clocks aligned by lines; one without a line is moved to the first event of the others."""
+    clocks = {
+        number: _by_line(machine, line)
+        for number, (machine, line) in enumerate(zip(by_machine, lines, strict=True))
+        if line
+    }
+    base = min(clocks[number].shift.to_line(by_machine[number].start) for number in clocks)
+    return [
+        clocks.get(number) or Clock(machine.ranks, "start", Shift(base - machine.start))
+        for number, machine in enumerate(by_machine)
+    ]
+
+
+def _by_line(machine: Domain, line: ClockLine) -> Clock:
+    """Return the clock of a machine; a drift that is small against what is certain stays in."""
+    if not line.collectives:
+        return Clock(machine.ranks, "reference", UNSHIFTED, 0, 0)
+    shift, certain = Shift(line.offset_ns, line.at_ns, line.drift), line.certain_ns
+    error = abs(line.drift) * (machine.end - machine.start)
+    if certain is not None and error <= certain / 2:
+        middle = (machine.start + machine.end) // 2
+        shift, certain = Shift(shift.to_line(middle) - middle), certain + round(error / 2)
+    return Clock(machine.ranks, "collectives", shift, certain, line.likely_ns, line.drift, line.collectives)
+
+
+def trust(clocks: Sequence[Clock]) -> str:
+    """Return the line that says how far times of different hosts may be compared."""
+    measured = [clock for clock in clocks if clock.method == "collectives"]
+    known = [clock.certain_ns for clock in measured if clock.certain_ns is not None]
+    certain = f"±{duration(max(known))} certain, " if len(known) == len(measured) else ""
+    likely = max(clock.likely_ns or 0 for clock in measured)
+    count = min(clock.collectives for clock in measured)
+    drifting = max(measured, key=lambda clock: abs(clock.drift))
+    text = (
+        f"time: {len(measured) + 1} clock domains aligned by {count} collectives: {certain}±{duration(likely)} likely"
     )
+    if drifting.drift:
+        ppm = abs(drifting.drift) * 1e6
+        left = "taken out" if drifting.shift.drift else "little here"
+        text += f"; drift {ppm:.2g} ppm, {ppm * 3.6:.2g} ms per hour, {left}"
+    others = len(clocks) - len(measured) - 1
+    return text + (f"; {others} without collectives {_AT_START}" if others else "")
 
 
-def fixed_offsets(shifts: Mapping[str, int], ranks: Sequence[Rank]) -> Alignment:
-    """Return the offsets that the user gives: host -> what is added to its times [ns]; other hosts keep theirs.
+def duration(ns: int) -> str:
+    """Write a time for people.
+
+    >>> duration(0), duration(870), duration(2_617), duration(12_345)
+    ('0 ns', '870 ns', '2.6 us', '12 us')
+    """
+    unit, length = next(((unit, length) for unit, length in _UNITS if ns >= length), ("ns", 1))
+    return f"{ns / length:.1f} {unit}" if length <= ns < 10 * length and length > 1 else f"{round(ns / length)} {unit}"
+
+
+def given_offsets(given: Mapping[str, GivenOffset], ranks: Sequence[Rank]) -> Alignment:
+    """Return the alignment that the user gives: host -> offset; other hosts keep their times.
 
     Raises:
         UsageError: a host that no rank ran on.
     """
-    hosts = {rank.hostname for rank in ranks}
-    for host in shifts:
-        if host not in hosts:
-            known = ", ".join(sorted(str(name) for name in hosts))
+    by_host: dict[str | None, list[int]] = {}
+    for rank in ranks:
+        by_host.setdefault(rank.hostname, []).append(rank.number)
+    for host in given:
+        if host not in by_host:
+            known = ", ".join(sorted(map(str, by_host)))
             raise UsageError(f"clock offset for {host}: no rank ran there", f"hosts: {known}")
-    listed = ", ".join(f"{host} {shift:+d} ns" for host, shift in shifts.items())
-    return Alignment(
-        {rank.number: shifts.get(rank.hostname or "", 0) for rank in ranks}, f"time: clocks shifted by {listed}"
+    clocks = []
+    for hostname, numbers in by_host.items():
+        ns, within = _offset(given.get(hostname or "", 0))
+        method = "given" if hostname in given else "none"
+        clocks.append(Clock(tuple(numbers), method, Shift(ns), within))
+    offsets = [(host, *_offset(offset)) for host, offset in given.items()]
+    listed = ", ".join(
+        f"{host} {ns:+d} ns" + ("" if within is None else f" ±{duration(within)}") for host, ns, within in offsets
     )
+    return Alignment.of(clocks, f"time: clocks shifted by {listed}")
+
+
+def _offset(given: GivenOffset) -> tuple[int, int | None]:
+    return given if isinstance(given, tuple) else (given, None)

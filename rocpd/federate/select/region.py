@@ -13,7 +13,7 @@ from rocpd.trace.times import VALID_TIMES
 
 if TYPE_CHECKING:
     from rocpd.federate.run.rank_reader import MapRanks, RankReader
-    from rocpd.federate.select.align import TimeLine
+    from rocpd.federate.select.timeline import TimeLine
     from rocpd.types import Row
 
 # Sums as reals: a damaged trace can pass 64 bits, and only the order counts.
@@ -59,9 +59,9 @@ def hottest(line: TimeLine, map_ranks: MapRanks, note: Callable[[str], None]) ->
 def _kernels(line: TimeLine, map_ranks: MapRanks, *, filtered: bool) -> Iterator[tuple[str | None, float, int, int]]:
     """Yield name, total time, first start and last end of each kernel, per rank; `filtered`: of those that count."""
     for rank, rows in map_ranks(functools.partial(_kernels_of_rank, filtered)):
-        offset = line.offsets.get(rank.number, 0)
+        shift = line.shift(rank.number)
         for name, total, start, end in rows:
-            yield name, total, start + offset, end + offset
+            yield name, total, shift.to_line(start), shift.to_line(end)
 
 
 def _kernels_of_rank(filtered: bool, reader: RankReader) -> list[Row]:

@@ -11,6 +11,7 @@ from dataclasses import field
 
 from rocpd.errors import RocpdError
 from rocpd.federate.select.filters import EVENTS
+from rocpd.federate.select.timeline import UNSHIFTED, Shift
 from rocpd.federate.select.window import Interval, clip_expressions, dependent_conditions, window_conditions
 from rocpd.frozen import frozen
 from rocpd.schema.render import RankTables
@@ -22,12 +23,12 @@ class Selection:
 
     Args:
         window: the part of the time line that counts, None for all of it.
-        offsets: rank number -> what alignment adds to its times [ns]; needed with a window only.
+        shifts: rank number -> what alignment adds to its times; needed with a window only.
         filtered: rank number -> base table -> condition of the filters on its rows.
     """
 
     window: Interval | None = None
-    offsets: Mapping[int, int] = field(default_factory=dict)
+    shifts: Mapping[int, Shift] = field(default_factory=dict)
     filtered: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
     def apply(self, rank: int, tables: RankTables) -> RankTables:
@@ -37,14 +38,14 @@ class Selection:
             return tables
         if self.window is None:
             return dataclasses.replace(tables, only={**filters, **dependent_conditions(tables, filters)})
-        offset = self.offsets.get(rank, 0)
-        in_window = window_conditions(tables, self.window, offset)
+        on_clock = self.window.on_clock(self.shifts.get(rank, UNSHIFTED))
+        in_window = window_conditions(tables, on_clock)
         only = dict(in_window)
         if filters:
             both = {base: f"({condition})" for base, condition in in_window.items() if base not in filters}
             both |= {base: f"({in_window.get(base, '1')}) AND ({condition})" for base, condition in filters.items()}
             only = both | dependent_conditions(tables, both)
-        return dataclasses.replace(tables, only=only, values=clip_expressions(tables, self.window, offset))
+        return dataclasses.replace(tables, only=only, values=clip_expressions(tables, on_clock))
 
     def tables_to_check(self, rank: int, tables: RankTables) -> tuple[str, ...]:
         """Return the tables of which one must have rows: those that filters name, if any, else all with conditions."""
@@ -60,9 +61,9 @@ class Selection:
                 of_rank[base] = f"({of_rank[base]}) AND ({condition})" if base in of_rank else condition
         return dataclasses.replace(self, filtered=merged)
 
-    def with_window(self, window: Interval | None, offsets: Mapping[int, int]) -> Selection:
+    def with_window(self, window: Interval | None, shifts: Mapping[int, Shift]) -> Selection:
         """Return the selection with this window in place of its own."""
-        return dataclasses.replace(self, window=window, offsets=offsets)
+        return dataclasses.replace(self, window=window, shifts=shifts)
 
     def empty_error(self) -> RocpdError:
         """Return the error for a selection without rows."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from rocpd.federate.run.rank_reader import MapRanks, RankReader
-    from rocpd.federate.select.align import TimeLine
+    from rocpd.federate.select.timeline import Shift, TimeLine
     from rocpd.types import Row
 
 _POINT = r"(?P<sign>[+-]?)(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*(?P<unit>%|ns|us|µs|ms|s)?"
@@ -67,6 +67,11 @@ class Interval:
     end: int | None
     inclusive: bool = True
     clip: bool = False
+
+    def on_clock(self, shift: Shift) -> Interval:
+        """Return the window by the clock of a rank, to whose times alignment adds `shift`."""
+        start, end = (None if side is None else shift.to_clock(side) for side in (self.start, self.end))
+        return Interval(start, end, self.inclusive, self.clip)
 
 
 def resolve(window: Window, line: TimeLine | None, map_ranks: MapRanks, note: Callable[[str], None]) -> Interval | None:
@@ -119,7 +124,7 @@ def _kernels(window: Window, line: TimeLine, map_ranks: MapRanks, note: Callable
     return hottest(line, map_ranks, note)
 
 
-def window_conditions(tables: RankTables, interval: Interval, offset: int) -> dict[str, str]:
+def window_conditions(tables: RankTables, interval: Interval) -> dict[str, str]:
     """Return base table -> condition that the rows in `interval` meet, for one rank.
 
     Starts count in [start, end), ends in (start, end], so that adjoining windows share an event only if it crosses
@@ -127,11 +132,9 @@ def window_conditions(tables: RankTables, interval: Interval, offset: int) -> di
 
     Args:
         tables: the rank's tables.
-        interval: on the aligned time line [ns].
-        offset: what alignment adds to this rank's times [ns].
+        interval: by the clock of the rank [ns].
     """
-    low = None if interval.start is None else interval.start - offset
-    high = None if interval.end is None else interval.end - offset
+    low, high = interval.start, interval.end
     spans = _overlap(low, high) if interval.clip else _span_condition(low, high, interval.inclusive)
     conditions = {base: spans for base in SPANS if {"start", "end"} <= set(tables.columns.get(base, ()))}
     if "timestamp" in tables.columns.get("rocpd_sample", ()):
@@ -152,7 +155,7 @@ def dependent_conditions(tables: RankTables, conditions: Mapping[str, str]) -> d
     return {base: among for base in BELONGING if "event_id" in tables.columns.get(base, ())}
 
 
-def clip_expressions(tables: RankTables, interval: Interval, offset: int) -> dict[str, dict[str, str]]:
+def clip_expressions(tables: RankTables, interval: Interval) -> dict[str, dict[str, str]]:
     """Return base table -> column -> expression that cuts events at the edges of `interval`; empty unless it clips.
 
     Invalid times (start 0, end before start) stay as they are.
@@ -161,11 +164,9 @@ def clip_expressions(tables: RankTables, interval: Interval, offset: int) -> dic
         return {}
     clipped = {"start": '"start"', "end": '"end"'}
     if interval.start is not None:
-        low = interval.start - offset
-        clipped["start"] = f'CASE WHEN {VALID_TIMES} THEN MAX("start", {low}) ELSE "start" END'
+        clipped["start"] = f'CASE WHEN {VALID_TIMES} THEN MAX("start", {interval.start}) ELSE "start" END'
     if interval.end is not None:
-        high = interval.end - offset
-        clipped["end"] = f'CASE WHEN {VALID_TIMES} THEN MIN("end", {high}) ELSE "end" END'
+        clipped["end"] = f'CASE WHEN {VALID_TIMES} THEN MIN("end", {interval.end}) ELSE "end" END'
     return {base: clipped for base in SPANS if {"start", "end"} <= set(tables.columns.get(base, ()))}
 
 
@@ -198,7 +199,10 @@ def _side(
         raise UsageError(f"--{name} and --{name}-marker both set the {name}", "give one of them")
     if marker is not None:
         return _marker_time(marker, line, map_ranks, at_start=at_start)
-    return None if point is None else parse_point(point, (line.start, line.end))
+    if point is None:
+        return None
+    time = parse_point(point, (line.start, line.end))
+    return line.of_view(time) if _is_as_recorded(point) else time
 
 
 def parse_point(point: str | int, trace: tuple[int, int]) -> int:
@@ -228,6 +232,12 @@ def parse_point(point: str | int, trace: tuple[int, int]) -> int:
     return ns
 
 
+def _is_as_recorded(point: str | int) -> bool:
+    """Whether a point is bare nanoseconds, as views show them."""
+    match = re.fullmatch(_POINT, str(point).strip())
+    return bool(match and not match["sign"] and not match["unit"])
+
+
 def _number(match: re.Match[str]) -> Fraction:
     """Return the number of a point with its sign."""
     from fractions import Fraction
@@ -248,12 +258,12 @@ def _marker_time(wanted: str, line: TimeLine, map_ranks: MapRanks, *, at_start: 
         by_rank = {number: [row for row in rows if row[0] == wanted] for number, rows in by_rank.items()}
     times: list[int] = []
     for number, rows in by_rank.items():
-        offset = line.offsets.get(number, 0)
+        shift = line.shift(number)
         if len(rows) > 1 and not ordinal:
-            raise UsageError(f"{len(rows)} markers match {wanted}: {_listed(rows, offset)}", f"choose one: '{name}#2'")
+            raise UsageError(f"{len(rows)} markers match {wanted}: {_listed(rows, shift)}", f"choose one: '{name}#2'")
         index = int(ordinal) - 1 if ordinal else 0
         if 0 <= index < len(rows):
-            times.append(rows[index][1 if at_start else 2] + offset)
+            times.append(shift.to_line(rows[index][1 if at_start else 2]))
     if not times:
         raise UsageError(f"no marker matches {wanted}", 'rocpd query "select name, start from markers" lists them')
     return min(times) if at_start else max(times)
@@ -275,6 +285,6 @@ def _matcher(name: str) -> Callable[[str], object]:
         raise UsageError(f"{name}: not a regular expression: {error}") from error
 
 
-def _listed(rows: Sequence[Row], offset: int, most: int = 5) -> str:
-    listed = ", ".join(f"#{i} {name} at {start + offset} ns" for i, (name, start, _) in enumerate(rows[:most], 1))
+def _listed(rows: Sequence[Row], shift: Shift, most: int = 5) -> str:
+    listed = ", ".join(f"#{i} {name} at {shift.to_line(start)} ns" for i, (name, start, _) in enumerate(rows[:most], 1))
     return listed + (f" and {len(rows) - most} more" if len(rows) > most else "")

@@ -1,0 +1,66 @@
+"""Reads the communication kernels of one rank: its channels, and what each kernel does. Never looks at two ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.read.columns import columns
+from rocpd.read.communicators import channels, launches
+from rocpd.read.ids import find_rows
+from rocpd.read.names import Names, as_text
+from rocpd.trace.collectives import Channel, CommunicationKernels
+from rocpd.trace.kernel_categories import is_communication, load
+from rocpd.trace.kernel_names import names_of_kernels
+from rocpd.trace.rccl import ARGUMENTS, Transfer, transfer_of
+from rocpd.trace.times import valid_times
+from rocpd.types import Ints
+
+_DISPATCHED = " WHERE id IN (SELECT kernel_id FROM rocpd_kernel_dispatch)"  # libraries bring thousands of others
+_KERNELS = """
+SELECT id, start, "end", agent_id, stream_id, queue_id, kernel_id FROM rocpd_kernel_dispatch WHERE kernel_id IN ({})"""
+_COLUMNS = ("id", "start", "end", "agent_id", "stream_id", "queue_id", "kernel_id")
+
+
+class Communication(NamedTuple):
+    """A channel; of each of its kernels that count the queue, and what it does as a number in `transfers`."""
+
+    channel: Channel
+    queues: Ints
+    codes: Ints
+    transfers: Sequence[Transfer | None]
+
+
+def communication(reader: RankReader) -> list[Communication]:
+    """Return the channels of one rank."""
+    categories, names = load(None), Names()
+    symbols = reader.rows(names_of_kernels() + _DISPATCHED)
+    texts = {number: as_text(name) for number, name in symbols if isinstance(number, int)}
+    wanted = {number: text for number, text in texts.items() if is_communication(categories.of(text))}
+    counted, queues = _kernels(reader, wanted, names)
+    if not len(counted):
+        return []
+    every = _kernels(reader.whole(), wanted, names)[0] if reader.tables.only else counted
+    every = every.take(np.lexsort((every.row, every.start)))
+    launched = launches(reader.whole(), every.row, ARGUMENTS, unnamed=True)
+    result = []
+    for channel in channels(reader.rank.number, names, every, counted, launched):
+        rows = channel.counted.row
+        known: dict[Transfer | None, int] = {}
+        transfers = (transfer_of(channel.name, launched.calls.get(row, ())) for row in rows.tolist())
+        codes = [known.setdefault(transfer, len(known)) for transfer in transfers]
+        queues_of_channel = queues[find_rows(counted.row, rows)[0]]
+        result.append(Communication(channel, queues_of_channel, np.array(codes, np.int64), tuple(known)))
+    return result
+
+
+def _kernels(reader: RankReader, wanted: Mapping[int, str | None], names: Names) -> tuple[CommunicationKernels, Ints]:
+    """Return the dispatches of some kernels that have valid times, and their queues."""
+    sql = _KERNELS.format(", ".join(map(str, wanted)))
+    row, start, end, agent, stream, queue, kernel = columns(reader, "rocpd_kernel_dispatch", sql, _COLUMNS)
+    valid = np.flatnonzero(valid_times(start, end))
+    kernels = CommunicationKernels(row, names.codes(kernel, wanted.get), agent, stream, start, end)
+    return kernels.take(valid), queue[valid]

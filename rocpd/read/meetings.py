@@ -1,0 +1,89 @@
+"""Reads where clocks meet: the collectives of a job that ranks with different clocks took part in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from rocpd.federate.run.rank_reader import MapRanks
+from rocpd.read.communication import Communication, communication
+from rocpd.trace.clocks import ClockLine, Meetings, align_clocks
+from rocpd.trace.collectives import match
+from rocpd.trace.rccl import SENDRECV, Transfer, Waits
+from rocpd.types import NULL, Flags, Ints
+
+_NOTHING = Transfer(SENDRECV)
+_LATEST = np.iinfo(np.int64).max
+
+
+def clock_lines(map_ranks: MapRanks, clocks: Mapping[int, int]) -> Sequence[ClockLine | None]:
+    """Return how each clock of a job is aligned with one of them, by all collectives; None where these don't say.
+
+    Args:
+        map_ranks: reads the ranks.
+        clocks: rank -> number of its clock, from 0.
+
+    Raises:
+        ContradictionError: no clocks that run evenly agree with the collectives.
+    """
+    count = len(set(clocks.values()))
+    found = meetings((each for _, of_rank in map_ranks(communication) for each in of_rank), clocks, count)
+    return align_clocks(found) if len(found.ended) else (None,) * count
+
+
+def meetings(members: Iterable[Communication], clocks: Mapping[int, int], count: int) -> Meetings:
+    """Return the collectives that ranks of two clocks or more took part in.
+
+    Args:
+        members: communication kernels of all ranks; those of ranks without a clock are left out.
+        clocks: rank -> number of its clock.
+        count: number of clocks.
+    """
+    of_channel = {id(each.channel): each for each in members if each.channel.rank in clocks}
+    groups, _ = match((each.channel for each in of_channel.values()), clocks)
+    found = [
+        columns
+        for group in groups
+        for columns in _of_group([of_channel[id(channel)] for channel in group], clocks, count)
+    ]
+    return Meetings(*(np.concatenate([np.empty((0, count), np.int64), *(each[i] for each in found)]) for i in range(3)))
+
+
+def _of_group(members: Sequence[Communication], clocks: Mapping[int, int], count: int) -> Iterator[list[Ints]]:
+    """Yield entered, left and ended of the collectives of a group: a row each, a column for each clock."""
+    on = np.array([clocks[member.channel.rank] for member in members])
+    if len(set(on.tolist())) < 2:
+        return
+    start, end = (np.array([getattr(member.channel, side) for member in members]) for side in ("start", "end"))
+    waited_for, waits = _parts(members)
+    shape = (start.shape[1], count)
+    entered, left, ended = (np.full(shape, NULL) for _ in range(3))
+    for clock in sorted(set(on.tolist())):
+        rows = on == clock
+        entered[:, clock] = np.where(waited_for[rows], start[rows], NULL).max(0)
+        first = np.where(waits[rows], end[rows], _LATEST).min(0)
+        left[:, clock] = np.where(first == _LATEST, NULL, first)
+        known = waits[rows].sum(0)
+        base = end[rows][0]
+        mean = base + np.where(waits[rows], end[rows] - base, 0).sum(0) // np.maximum(known, 1)
+        ended[:, clock] = np.where(known, mean, NULL)
+    together = (ended != NULL).sum(1) > 1
+    yield [entered[together], left[together], ended[together]]
+
+
+def _parts(members: Sequence[Communication]) -> tuple[Flags, Flags]:
+    """Return for each member (row) and collective whether others wait for it, and whether it waits for others."""
+    every = [[each or _NOTHING for each in member.transfers] for member in members]
+    kind, root = (
+        np.array([np.array(each)[member.codes] for each, member in zip(of_members, members, strict=True)]).max(0)
+        for of_members in (
+            [[each.waits for each in of_member] for of_member in every],
+            [[-1 if each.root is None else each.root for each in of_member] for of_member in every],
+        )
+    )
+    is_root = np.arange(len(members))[:, None] == root
+    all_do = kind == Waits.ALL
+    waited_for = all_do | ((kind == Waits.FOR_ROOT) & is_root) | ((kind == Waits.FOR_OTHERS) & (root >= 0) & ~is_root)
+    waits = all_do | ((kind == Waits.FOR_ROOT) & (root >= 0) & ~is_root) | ((kind == Waits.FOR_OTHERS) & is_root)
+    return waited_for, waits

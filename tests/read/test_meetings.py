@@ -45,7 +45,7 @@ def members_of(job: JobPlan, collectives: Iterable[TrueCollective]) -> Iterator[
         start, end = (local(job, rank, side) for side in zip(*rows, strict=True))
         numbers = np.arange(len(start))
         counted = CommunicationKernels(numbers, *(np.zeros_like(numbers),) * 3, start, end)
-        channel = Channel(str(what), rank, 0, str(what), None, start, end, numbers, counted)
+        channel = Channel(str(what), rank, 0, str(what), None, start, end, counted.stream, numbers, counted)
         yield Communication(channel, counted.stream, counted.name, (Transfer("ALLREDUCE"),))
 
 
@@ -147,7 +147,7 @@ def test_who_waits_for_whom(operation: str, root: int | None, entered: list[int]
     for rank, (start, end) in enumerate(THREE):
         zero = np.zeros(1, np.int64)
         counted = CommunicationKernels(zero, zero, zero, zero, zero + start, zero + end)
-        channel = Channel(operation, rank, 0, "c", None, counted.start, counted.end, zero, counted)
+        channel = Channel(operation, rank, 0, "c", None, counted.start, counted.end, zero, zero, counted)
         members.append(Communication(channel, zero, zero, (Transfer(operation, 0, root),)))
     found = meetings(members, {0: 0, 1: 0, 2: 1}, 2)
     assert (found.entered.ravel().tolist(), found.left.ravel().tolist()) == (entered, left)
@@ -162,7 +162,7 @@ def test_many_ranks_are_aligned_in_less_than_a_second() -> None:
         start = true + random.integers(0, 60_000, 1000) + rank // 8 * 10**12
         end = true + 70_000 + random.integers(0, 20_000, 1000) + rank // 8 * 10**12
         counted = CommunicationKernels(zero, zero, zero, zero, start, end)
-        channel = Channel("all_reduce", rank, 0, None, None, start, end, np.arange(1000), counted)
+        channel = Channel("all_reduce", rank, 0, None, None, start, end, zero, np.arange(1000), counted)
         members.append(Communication(channel, zero, zero, (Transfer("ALLREDUCE"),)))
     before = time.process_time()
     lines = align_clocks(meetings(members, {rank: rank // 8 for rank in range(64)}, 8))

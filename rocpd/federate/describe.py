@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.result import Result, Rows
-from rocpd.schema.load import TABLES
+from rocpd.schema.load import TABLES, table
 from rocpd.schema.quote import quote_name
 from rocpd.schema.versions import LATER_TABLES
 from rocpd.trace.tables import SPANS
@@ -100,6 +100,7 @@ def _problems(session: Federation) -> Iterator[Row]:
                     count = session.count(rank.number, base, condition)
                     if count:
                         yield rank.number, f"{base}: {count} row{'' if count == 1 else 's'} {problem}"
+        yield from _missing(rank)
         yield from _repeated_ids(session, rank)
         yield from _streamed_values(session, rank)
         later = [f"{base} ({LATER_TABLES[base]})" for base in LATER_TABLES if base in rank.tables]
@@ -109,6 +110,19 @@ def _problems(session: Federation) -> Iterator[Row]:
         if unknown:
             yield rank.number, f"tables beyond the schema: {', '.join(unknown)}"
     yield from _recorded_twice(session)
+
+
+def _missing(rank: Rank) -> Iterator[Row]:
+    """Yield the tables and columns that every version of the schema has, and this rank lacks."""
+    for contract in map(table, TABLES):
+        if contract.since:
+            continue
+        if contract.name not in rank.tables:
+            yield rank.number, f"{contract.name}: is missing, counts as empty"
+            continue
+        lacks = [c.name for c in contract.columns if not c.since and c.name not in rank.tables[contract.name]]
+        if lacks:
+            yield rank.number, f"{contract.name}: lacks {', '.join(lacks)}, taken as NULL"
 
 
 def _streamed_values(session: Federation, rank: Rank) -> Iterator[Row]:

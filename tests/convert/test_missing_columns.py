@@ -67,3 +67,19 @@ def test_events_without_a_column_in_every_format(column: str, tmp_path: Path) ->
 def test_metadata_without_its_columns_says_nothing(column: str, tmp_path: Path) -> None:
     with rocpd.connect(renamed(tmp_path / "a.db", "rocpd_metadata", column)) as session:
         assert [(rank.guid, rank.version) for rank in session.ranks] == [(guid_of(0), "3.0.0")]
+
+
+def test_info_says_what_is_missing(tmp_path: Path) -> None:
+    whole = trace().write(tmp_path / "whole.db")
+    lacking = renamed(tmp_path / "lacking.db", "rocpd_event", "category_id", "line_info")
+    connection = apsw.Connection(str(lacking))
+    connection.execute("PRAGMA foreign_keys = OFF")
+    connection.execute(f'DROP TABLE "rocpd_pmc_event{suffix_of(guid_of(0))}"')
+    connection.close()
+    with rocpd.connect(whole) as session:
+        assert session.info()["problems"].fetchall() == []
+    with rocpd.connect(lacking) as session:
+        assert session.info()["problems"].fetchall() == [
+            (0, "rocpd_event: lacks category_id, line_info, taken as NULL"),
+            (0, "rocpd_pmc_event: is missing, counts as empty"),
+        ]

@@ -146,7 +146,7 @@ class Session(Federation):
         return dict(redact(self, Path(folder), options or RedactOptions(), force))
 
     def info(self) -> Description:
-        """Return what the job holds: `ranks`, `agents`, `tables` and `problems`, each a Result by its name."""
+        """Return what the job holds: `ranks`, `agents`, `tables`, `clocks` and `problems`, each a Result by name."""
         from rocpd.federate.describe import describe
 
         return describe(self)

@@ -17,6 +17,7 @@ class InfoSection(StrEnum):
     RANKS = "ranks"
     AGENTS = "agents"
     TABLES = "tables"
+    CLOCKS = "clocks"
     PROBLEMS = "problems"
 
     @classmethod
@@ -39,11 +40,13 @@ def info(
 ) -> None:
     """Show ranks, agents, rows per table, and problems.
 
-    Ranks of one clock_domain have comparable timestamps; span_s is first start to last end in seconds.
+    Ranks of one clock_domain have comparable timestamps; span_s is first start to last end in seconds. offset_ns is
+    added to the times of a host on the time line of all, right to certain_ns and probably to likely_ns.
 
     Examples:
         rocpd info job/
         rocpd info job/ --only ranks --format csv
+        rocpd info job/ --only clocks
     """
     from rocpd.federate.describe import describe
 
@@ -53,9 +56,7 @@ def info(
         selection.connect(inputs, execution) as session,
         tables.open_output(path, output.force) as out,
     ):
-        for number, (name, section) in enumerate(describe(session).items()):
-            if only not in (None, name):
-                continue
+        for number, (name, section) in enumerate(describe(session, only).items()):
             if only is None:
                 out.write(("\n" if number else "") + name.upper() + "\n")
             if section.first(1) or only:

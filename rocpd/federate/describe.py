@@ -5,11 +5,12 @@ Only reads: problems are counted and reported, and the rows stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.result import Result, Rows
+from rocpd.federate.select.align import Clock
 from rocpd.schema.load import TABLES, table
 from rocpd.schema.quote import quote_name
 from rocpd.schema.versions import LATER_TABLES
@@ -30,25 +31,24 @@ class Description(dict[str, Result]):
         return "".join(f"<h4>{name}</h4>{result._repr_html_()}" for name, result in self.items())
 
 
-def describe(session: Federation) -> Description:
-    """Return all sections: ranks, agents, tables, problems.
+def describe(session: Federation, only: str | None = None) -> Description:
+    """Return all sections, or only one: ranks, agents, tables, clocks, problems.
 
     `ranks`: one row per process; `mb` is the size of its file in megabytes, `span_s` first start to last end in
-    seconds, `clock_domain` a number that ranks with comparable clocks share. `agents`: one row per kind of agent and
-    host. `tables`: rows of all ranks together. `problems`: what makes numbers doubtful, by rank.
+    seconds, `clock_domain` a number that ranks with comparable clocks share. `clocks`: one row per host, how its clock
+    is laid on the time line that hosts share: `offset_ns` is added to its times (where a drift is taken out, at its
+    first collective), which is right to `certain_ns`, and probably to `likely_ns`; `drift_ppm` is against the reference
+    clock, `collectives` how many say so. `agents`: one row per kind of agent and host. `tables`: rows of all ranks
+    together. `problems`: what makes numbers doubtful, by rank.
     """
-    ranks = ("rank", "file", "mb", "host", "pid", "command", "schema", "clock_domain", "span_s")
     return Description(
-        ranks=_result(ranks, _ranks(session)),
-        agents=_result(("host", "type", "agent", "product", "count"), _agents(session)),
-        tables=_result(("table", "rows"), _tables(session)),
-        problems=_result(("rank", "what"), _problems(session)),
+        {name: _result(columns, rows(session)) for name, (columns, rows) in _SECTIONS.items() if only in (None, name)}
     )
 
 
-def _result(columns: Sequence[str], rows: Iterable[Row]) -> Result:
+def _result(columns: str, rows: Iterable[Row]) -> Result:
     known = tuple(rows)
-    return Result(lambda: Rows(columns, iter(known)))
+    return Result(lambda: Rows(columns.split(), iter(known)))
 
 
 def _ranks(session: Federation) -> Iterator[Row]:
@@ -66,6 +66,22 @@ def _ranks(session: Federation) -> Iterator[Row]:
             domain_of.get(rank.number),
             (span.end - span.start) / 1e9 if span else None,
         )
+
+
+def _clocks(session: Federation) -> Iterator[Row]:
+    """Yield one row per host; its offset is NULL where ranks of it are moved by different ones."""
+    hosts = {rank.number: rank.hostname for rank in session.ranks}
+    by_host: dict[str | None, list[Clock]] = {}
+    for clock in session.alignment.clocks:
+        for host in {hosts[rank] for rank in clock.ranks}:
+            by_host.setdefault(host, []).append(clock)
+    for host, (clock, *others) in sorted(by_host.items(), key=lambda item: item[0] or ""):
+        offset = None if any(other.shift != clock.shift for other in others) else clock.shift.offset
+        yield host, clock.method, offset, clock.certain_ns, clock.likely_ns, _ppm(clock), clock.collectives
+
+
+def _ppm(clock: Clock) -> float | None:
+    return round(clock.drift * 1e6, 3) if clock.method in ("reference", "collectives") else None
 
 
 def _agents(session: Federation) -> Iterator[Row]:
@@ -152,3 +168,13 @@ def _recorded_twice(session: Federation) -> Iterator[Row]:
             span, other_span = session.spans[rank.number], session.spans[other.number]
             if same and span.start <= other_span.end and other_span.start <= span.end:
                 yield rank.number, f"overlaps rank {other.number} in time, with the same host and pid"
+
+
+_SECTIONS: Mapping[str, tuple[str, Callable[[Federation], Iterable[Row]]]] = {
+    "ranks": ("rank file mb host pid command schema clock_domain span_s", _ranks),
+    "agents": ("host type agent product count", _agents),
+    "tables": ("table rows", _tables),
+    "clocks": ("host method offset_ns certain_ns likely_ns drift_ppm collectives", _clocks),
+    "problems": ("rank what", _problems),
+}
+"""Section -> its columns, and what yields its rows."""

@@ -122,3 +122,26 @@ def test_damaged_rows_do_not_stretch_the_span(open_job: OpenJob) -> None:
 def test_an_unknown_way_is_refused(tmp_path: Path) -> None:
     with pytest.raises((ValueError, rocpd.UsageError), match="sideways"):
         rocpd.connect(TraceBuilder().write(tmp_path / "a.db"), align="sideways")
+
+
+def test_info_has_a_row_for_the_clock_of_each_host(tmp_path: Path) -> None:
+    job = [at(0, 100, 200, host="n0"), at(1, 120, 250, host="n0"), at(2, 5000, 5100, "other", host="n1")]
+    paths = [trace.write(tmp_path / f"{n}.db") for n, trace in enumerate(job)]
+    with rocpd.connect(paths) as session:
+        clocks = session.info()["clocks"]
+        assert clocks.columns == ("host", "method", "offset_ns", "certain_ns", "likely_ns", "drift_ppm", "collectives")
+        assert clocks.fetchall() == [
+            ("n0", "start", 0, None, None, None, 0),
+            ("n1", "start", -4900, None, None, None, 0),
+        ]
+    with rocpd.connect(paths, clock_offsets={"n1": (-7, 3)}) as session:
+        assert [row[:4] for row in session.info()["clocks"]] == [("n0", "none", 0, None), ("n1", "given", -7, 3)]
+    with rocpd.connect(paths, align="start") as session:
+        assert [row[:3] for row in session.info()["clocks"]] == [("n0", "start", None), ("n1", "start", -4900)]
+
+
+def test_runs_one_after_another_on_one_machine_stay_so(open_job: OpenJob) -> None:
+    """By one clock: they were not at the same time, and another machine is laid on the first of them."""
+    session = open_job(at(0, 100, 200), at(1, 900, 990), at(2, 70_000, 70_050, "n"))
+    assert session.alignment.offsets == {0: 0, 1: 0, 2: -69_900}
+    assert session.time_range == (100, 990)

@@ -1,8 +1,7 @@
 """Collectives: communication kernels matched across ranks, and who made whom wait.
 
-All ranks end a collective together, so the rank that spends least time in it came last, and what another spends
-beyond that it waited. Durations alone are compared: clocks of different machines need not agree. What is matched, and
-which groups are inferred, says `rocpd.trace.collectives`; what is taken for a group is reported.
+When each came says `arrivals`; those that came last within noise share what others waited. What is matched, and which
+groups are inferred, says `rocpd.trace.collectives`; what is taken for a group is reported.
 """
 
 from __future__ import annotations
@@ -13,19 +12,18 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from rocpd.federate.open.identify import Rank
 from rocpd.read.communicators import channels, launches
-from rocpd.read.groups import grouped
 from rocpd.read.ids import per_id
 from rocpd.read.names import Names
+from rocpd.summary.arrivals import CLASSES, Arrivals, arrivals
 from rocpd.summary.ops import Ops, read_ops, split
 from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading, key_of, order_of
 from rocpd.trace.collectives import Channel, CommunicationKernels, Group, listed
 from rocpd.trace.kernel_categories import Categories
-from rocpd.types import Ints, Row
+from rocpd.types import Flags, Floats, Ints, Row
 
 _BLOCK = 1 << 22  # times in memory at once
 
@@ -51,20 +49,32 @@ def _communication(ops: Ops, names: Names, categories: Categories) -> Communicat
 class _Block(NamedTuple):
     """Some collectives of a group: a row for each member, a column for each collective that counts.
 
-    A collective counts when the kernel of the member that came last does, and then all its members do, each with its
+    A collective counts when the kernel of a member that came last does, and then all its members do, each with its
     time in the whole trace: a member that a window leaves out, or cuts, may be the one that all others waited for.
 
     Args:
         numbers: which collectives.
-        times: how long each member was in it [ns].
+        arrivals: when members came.
         who: code of what the member counts for.
-        late: row of the member that came last: the one with the least time; of equal ones the first.
+        shares: how much of the waiting each member caused.
+        counted: which kernels are in the window and pass the filters.
     """
 
     numbers: Ints
-    times: Ints
+    arrivals: Arrivals
     who: Ints
-    late: Ints
+    shares: Floats
+    counted: Flags
+
+    def take(self, which: Ints | Flags) -> _Block:
+        """Return some of the collectives."""
+        return _Block(
+            self.numbers[which],
+            self.arrivals.take(which),
+            self.who[:, which],
+            self.shares[:, which],
+            self.counted[:, which],
+        )
 
 
 @dataclass
@@ -74,25 +84,33 @@ class Waiting:
     Args:
         by: what is compared.
         ranks: the ranks by their numbers.
+        clocks: rank -> number of its clock.
         rows: those of the table of collectives.
         pairs: (who waits, for whom) -> in how many collectives, how long in all and at most [ns].
         took_part: in how many collectives each was.
-        last: how often it came last.
+        last: how often it came last; those that came last together share one.
+        classes: class of collectives -> how many, how many kernels that count, the time of these, and what members
+            waited [ns].
     """
 
     by: By
     ranks: Mapping[int, Rank]
+    clocks: Mapping[int, int]
     rows: list[Row] = field(default_factory=list)
-    pairs: dict[tuple[Key, Key], tuple[int, int, int]] = field(default_factory=dict)
+    pairs: dict[tuple[Key, Key], tuple[int, float, int]] = field(default_factory=dict)
     took_part: Counter[Key] = field(default_factory=Counter)
-    last: Counter[Key] = field(default_factory=Counter)
+    last: dict[Key, float] = field(default_factory=dict)
+    classes: dict[str, Ints] = field(default_factory=dict)
 
-    def add(self, group: Group) -> None:
-        """Add the collectives of a group; when nobody waited, nobody came last."""
+    def add(self, group: Group, startup: int = 0) -> None:
+        """Add the collectives of a group; the first ones of its start-up are listed, but nobody is blamed for them."""
         keys: dict[Key, int] = {}
         who = [self._codes(member, keys) for member in group]
-        for block in _blocks(group, who):
-            self._add(group, block, list(keys))
+        for block in _blocks(group, who, self.clocks):
+            self._list(group, block, list(keys))
+            judged = block.take(block.numbers >= startup)
+            for codes, alike in _alike(judged.who):
+                self._blame(codes, judged.take(alike), list(keys))
 
     def _codes(self, member: Channel, keys: dict[Key, int]) -> Ints:
         """Number what each kernel of a member counts for."""
@@ -100,71 +118,97 @@ class Waiting:
         rank = self.ranks[member.rank]
         return per_id(lanes, lambda lane: keys.setdefault(key_of(self.by, rank, lane), len(keys)))
 
-    def _add(self, group: Group, block: _Block, keys: Sequence[Key]) -> None:
-        there = np.ones(block.times.shape, bool)
-        columns = np.arange(len(block.numbers))
-        least, late = block.times[block.late, columns], block.who[block.late, columns]
-        waits = block.times - least
-        self._add_pairs(block.who, late, waits, keys)
-        for code, count in zip(*np.unique(late[waits.any(0)], return_counts=True), strict=True):
-            self.last[keys[code]] += int(count)
-        for code, count in zip(*np.unique(_distinct(block.who, there)[0], return_counts=True), strict=True):
-            self.took_part[keys[code]] += int(count)
-        ranks = np.array([member.rank for member in group])
-        by_rank = _distinct(np.broadcast_to(ranks[:, None], there.shape), there)
-        present = np.bincount(by_rank[1], minlength=len(columns))
-        among = listed(sorted(set(ranks.tolist())))
-        sums = (waits.sum(0), waits.max(0), least, block.times.max(0))
-        for number, count, code, *values in zip(block.numbers, present, late, *sums, strict=True):
-            times = (int(value) for value in values)
-            self.rows.append((group[0].name, int(number) + 1, among, int(count), *keys[code], *times))
+    def _list(self, group: Group, block: _Block, keys: Sequence[Key]) -> None:
+        """Add rows of the table of collectives, and what their time went into."""
+        waits, times = block.arrivals.waits, block.arrivals.times
+        ranks = sorted({member.rank for member in group})
+        classes = block.arrivals.classes(len(group) >= (group[0].size or 0))
+        for code in np.flatnonzero(np.bincount(classes)).tolist():
+            counted = block.counted & (classes == code)
+            added = ((classes == code).sum(), counted.sum(), times[counted].sum(), waits[counted].sum())
+            self.classes[CLASSES[code]] = self.classes.get(CLASSES[code], np.zeros(4, np.int64)) + added
+        sums = (waits.sum(0), waits.max(0), times.min(0), times.max(0))
+        among, nobody = listed(ranks), (None,) * len(keys[0])
+        for number, code, kind, *values in zip(block.numbers, _only(block), classes, *sums, strict=True):
+            who, measured = keys[code] if code >= 0 else nobody, (int(value) for value in values)
+            self.rows.append((group[0].name, int(number) + 1, among, len(ranks), *who, *measured, CLASSES[kind]))
 
-    def _add_pairs(self, who: Ints, late: Ints, waits: Ints, keys: Sequence[Key]) -> None:
-        row, column = np.nonzero(waits)
-        times = waits[row, column]
-        for (waiter, cause), rows in grouped([who[row, column], late[column]]):
-            pair = keys[waiter], keys[cause]
-            count, total, most = self.pairs.get(pair, (0, 0, 0))
-            count += len(np.unique(column[rows]))
-            self.pairs[pair] = count, total + int(times[rows].sum()), max(most, int(times[rows].max()))
+    def _blame(self, codes: Ints, block: _Block, keys: Sequence[Key]) -> None:
+        """Add who waits for whom, where each member counts for the same in all collectives."""
+        order = np.argsort(codes, kind="stable")
+        is_new = np.concatenate([[True], np.diff(codes[order]) > 0])
+        first, ordered = np.flatnonzero(is_new), [keys[code] for code in codes[order][is_new].tolist()]
+        waits, shares = block.arrivals.waits[order], block.shares[order]
+        shared, is_last = np.add.reduceat(shares, first), np.maximum.reduceat(shares > 0, first)
+        for key, times_last in zip(ordered, shared.sum(1).tolist(), strict=True):
+            self.took_part[key] += len(block.numbers)
+            self.last[key] = self.last.get(key, 0.0) + times_last
+        waited = np.add.reduceat(waits, first).astype(float)
+        total = waited @ shared.T
+        count = np.maximum.reduceat(waits > 0, first).astype(float) @ is_last.astype(float).T
+        most = np.maximum.reduceat(waits, first)
+        for late in np.flatnonzero(is_last.any(1)).tolist():
+            longest = most[:, is_last[late]].max(1)
+            for waiter in np.flatnonzero(count[:, late]).tolist():
+                pair = ordered[waiter], ordered[late]
+                before = self.pairs.get(pair, (0, 0.0, 0))
+                self.pairs[pair] = (
+                    before[0] + int(count[waiter, late]),
+                    before[1] + float(total[waiter, late]),
+                    max(before[2], int(longest[waiter])),
+                )
 
     def collective_rows(self) -> list[Row]:
-        """Return name, number, ranks of the group, how many took part, who came last, waits, shortest, longest."""
-        at = len(self.rows[0]) - 4 if self.rows else 0
+        """Return the rows of the table of collectives; those with most waiting come first."""
+        at = len(self.rows[0]) - 5 if self.rows else 0
         return sorted(self.rows, key=lambda row: (-row[at], row[0] or "", row[1], row[2]))
 
     def straggler_rows(self) -> list[Row]:
         """Return who, collectives, times last, its share, wait caused, wait for others; who causes most comes first."""
-        caused, waited = Counter[Key](), Counter[Key]()
+        caused, waited = dict.fromkeys(self.took_part, 0.0), dict.fromkeys(self.took_part, 0.0)
         for (waiter, cause), (_, total, _) in self.pairs.items():
             caused[cause] += total
             waited[waiter] += total
         rows = [
-            (*key, count, self.last[key], self.last[key] * 100 / count, caused[key], waited[key])
+            (*key, count, self.last[key], self.last[key] * 100 / count, round(caused[key]), round(waited[key]))
             for key, count in self.took_part.items()
         ]
         return sorted(rows, key=lambda row: (-row[-2], order_of(row[:-5])))
 
     def pair_rows(self) -> list[Row]:
         """Return who waits, for whom, in how many collectives, how long in all and at most; the longest comes first."""
-        ordered = sorted(self.pairs.items(), key=lambda item: (-item[1][1], order_of(item[0][0]), order_of(item[0][1])))
-        return [(*waiter, *late, *pair) for (waiter, late), pair in ordered]
+        rows = [(who, late, count, round(total), most) for (who, late), (count, total, most) in self.pairs.items()]
+        ordered = sorted(rows, key=lambda row: (-row[3], order_of(row[0]), order_of(row[1])))
+        return [(*waiter, *late, *pair) for waiter, late, *pair in ordered]
 
 
-def _blocks(group: Group, who: Sequence[Ints]) -> Iterator[_Block]:
+def _blocks(group: Group, who: Sequence[Ints], clocks: Mapping[int, int]) -> Iterator[_Block]:
     every = np.unique(np.concatenate([member.numbers for member in group]))
     step = max(1, _BLOCK // len(group))
     for low in range(0, len(every), step):
         numbers = every[low : low + step]
-        times = np.array([(member.end - member.start)[numbers] for member in group])
-        late = times.argmin(0)
-        counts = np.array([np.isin(numbers, member.numbers) for member in group])[late, np.arange(len(numbers))]
+        when = arrivals(group, clocks, numbers)
+        counts = np.array([np.isin(numbers, member.numbers) for member in group])
+        shares, is_latest = when.shares, when.waits == 0
         codes = np.array([codes_of_member[numbers] for codes_of_member in who])
-        yield _Block(numbers[counts], times[:, counts], codes[:, counts], late[counts])
+        yield _Block(numbers, when, codes, shares, counts).take((counts & is_latest).any(0))
 
 
-def _distinct(codes: Ints, there: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """Return each code with each column in which it is there, once."""
-    row, column = np.nonzero(there)
-    pairs = np.unique(codes[row, column] * there.shape[1] + column)
-    return pairs // max(1, there.shape[1]), pairs % max(1, there.shape[1])
+def _alike(who: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Yield codes of the members, and the collectives in which they have these."""
+    if not who.shape[1]:
+        return
+    if (who == who[:, :1]).all():
+        yield who[:, 0], np.arange(who.shape[1])
+        return
+    patterns, inverse = np.unique(who, axis=1, return_inverse=True)
+    for number in range(patterns.shape[1]):
+        yield patterns[:, number], np.flatnonzero(inverse.reshape(-1) == number)
+
+
+def _only(block: _Block) -> Ints:
+    """Return the code of the one that came last in each collective, -1 where several did or nobody."""
+    is_last = block.shares > 0
+    lowest = np.where(is_last, block.who, np.iinfo(np.int64).max).min(0)
+    highest = np.where(is_last, block.who, -1).max(0)
+    return np.where(lowest == highest, highest, -1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, cast
 
@@ -15,20 +14,23 @@ from rocpd.errors import RocpdError
 from rocpd.federate.select.timeline import UNSHIFTED, Shift
 from rocpd.frozen import frozen
 from rocpd.read.names import Names
-from rocpd.summary.collectives import Waiting, channels_of
+from rocpd.summary import stragglers
+from rocpd.summary.collectives import channels_of
+from rocpd.summary.findings import Finding
 from rocpd.summary.intervals import covered, length, unite
 from rocpd.summary.ops import Ops, read_ops, split
 from rocpd.summary.options import LANES, By
+from rocpd.summary.periods import RankWork, work_of
 from rocpd.summary.reading import DIVISIONS, STATISTICS, Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import total
 from rocpd.summary.steps import RankSteps, Steps, is_step, steps_of
+from rocpd.summary.stragglers import who
 from rocpd.summary.sums import Total, merge
-from rocpd.trace.collectives import Channel, Group, listed, match
+from rocpd.trace.collectives import Channel
 from rocpd.trace.kernel_categories import Categories, load
 from rocpd.types import NULL, Floats, Ints
 
-_FEW = 4  # groups that are named
 _MEASURES = ("span_ns", "busy_ns", "compute_ns", "communication_ns", "copy_ns")
 
 TABLES = by_name(
@@ -60,43 +62,7 @@ TABLES = by_name(
             Field("imbalance", "", "largest by mean"),
         ),
     ),
-    TableDefinition(
-        "collectives",
-        "Communication kernels matched across ranks, as said below; the costliest first.",
-        (
-            Field("name", "", "kernel"),
-            Field("number", "", "which of this name in its group, from 1", True),
-            Field("group", "", "ranks that belong together", True),
-            Field("ranks", "", "how many took part", True),
-            Field("straggler", "", "rank (or host; agent, stream: the id follows) that came last: least time in it"),
-            Field("wait_ns", "ns", "waiting of all ranks together"),
-            Field("max_wait_ns", "ns", "longest waiting of a rank"),
-            Field("min_ns", "ns", "time of the straggler: what the collective itself takes", True),
-            Field("max_ns", "ns", "time of the rank that came first"),
-        ),
-    ),
-    TableDefinition(
-        "stragglers",
-        "Which ranks (or hosts, agents, streams) the others wait for.",
-        (
-            Field("collectives", "", "collectives that it took part in"),
-            Field("times_last", "", "how often it came last"),
-            Field("percent_last", "%", "share of its collectives"),
-            Field("caused_wait_ns", "ns", "how long others waited for it, all together"),
-            Field("own_wait_ns", "ns", "how long it waited for others"),
-        ),
-    ),
-    TableDefinition(
-        "waits",
-        "Who waits for whom in collectives.",
-        (
-            Field("waiter", "", "rank (or host; agent, stream: the id follows) that waits"),
-            Field("late", "", "who came last"),
-            Field("collectives", "", "in how many collectives"),
-            Field("wait_ns", "ns", "how long in all"),
-            Field("max_wait_ns", "ns", "how long at most"),
-        ),
-    ),
+    *stragglers.TABLES.values(),
     TableDefinition(
         "steps",
         "Time of each step over all ranks, by marker; the longest first. A host takes as long as its longest rank.",
@@ -180,12 +146,13 @@ class _Slices(NamedTuple):
 
 
 class _Rank(NamedTuple):
-    """The answer of one rank: loads and shares of each slice by division, communication kernels, steps."""
+    """The answer of one rank: loads and shares of slices by division, communication, steps, what it computed."""
 
     loads: dict[Key, _Load]
     heat: dict[Key, Floats]
     channels: list[Channel]
     steps: RankSteps
+    work: RankWork
 
 
 def ranks(reading: Reading) -> Iterator[Summary]:
@@ -201,16 +168,22 @@ def ranks(reading: Reading) -> Iterator[Summary]:
     loads: dict[Key, _Load] = {}
     heat: dict[Key, Floats] = {}
     channels: list[Channel] = []
+    before: dict[int, Ints] = {}
+    works: dict[int, RankWork] = {}
+    markers: dict[int, RankSteps] = {}
     for rank, answer in reading.each(partial(_of_rank, categories=categories, step=step, slices=slices)):
         merge(loads, answer.loads)
         merge(heat, answer.heat)
         channels += answer.channels
+        before |= {id(channel): sums for channel, sums in zip(answer.channels, answer.work.before, strict=True)}
+        works[rank.number], markers[rank.number] = answer.work, answer.steps
         steps.add(rank, answer.steps, slices.shifts.get(rank.number, UNSHIFTED))
     if not any(load.kernels or load.copies for load in loads.values()) and not steps.phases:
         raise RocpdError("no kernels, copies or markers in the selection")
-    yield _ranks(reading, by, loads)
-    yield _imbalance(by, loads)
-    yield from _collectives(reading, by, channels)
+    found = stragglers.communication(reading, by, stragglers.JobCommunication(channels, before, works, markers))
+    yield _ranks(reading, by, loads, found.findings)
+    yield _imbalance(by, loads, found.findings)
+    yield from found.tables
     yield from _steps(reading, steps)
     if heat:
         yield _heat_table(reading, slices, heat)
@@ -236,7 +209,9 @@ def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str]
         loads[key] = _load(on_lane, rows_by_kind, slices.shifts.get(reading.rank.number, UNSHIFTED))
         if len(on_lane):
             heat[key] = _heat(on_lane, rows_by_kind, slices, reading.rank.number)
-    return _Rank(loads, heat, channels_of(reading, ops, names, categories), steps_of(reading.reader, step))
+    channels, steps = channels_of(reading, ops, names, categories), steps_of(reading.reader, step)
+    compute = split(ops, categories, names)["compute"]
+    return _Rank(loads, heat, channels, steps, work_of(ops, compute, names, steps, channels))
 
 
 def _load(ops: Ops, rows_by_kind: Mapping[str, Ints], shift: Shift) -> _Load:
@@ -262,7 +237,7 @@ def _heat(ops: Ops, rows_by_kind: Mapping[str, Ints], slices: _Slices, rank: int
     return np.array(inside).T
 
 
-def _ranks(reading: Reading, by: By, loads: Mapping[Key, _Load]) -> Summary:
+def _ranks(reading: Reading, by: By, loads: Mapping[Key, _Load], findings: Sequence[Finding]) -> Summary:
     hosts = {rank.number: rank.hostname for rank in reading.session.ranks}
     mean = sum(load.compute for load in loads.values()) / len(loads) if loads else 0
     table = TABLES["ranks"]
@@ -272,24 +247,10 @@ def _ranks(reading: Reading, by: By, loads: Mapping[Key, _Load]) -> Summary:
         front = key if by is By.HOST else (*key, hosts[cast("int", key[0])])
         rows.append((*front, load.kernels, load.copies, *load.times(), load.compute / mean if mean else None))
     fields = table.fields[1:] if by is By.HOST else table.fields
-    return Summary(table, (*DIVISIONS[by], *fields), rows)
+    return Summary(table, (*DIVISIONS[by], *fields), rows, findings=findings)
 
 
-def _who(table: TableDefinition, by: By) -> tuple[Field, ...]:
-    """Return the fields of a table with those that name a rank turned into those that name what is compared."""
-    fields: list[Field] = []
-    for field in table.fields:
-        prefix, _, rest = field.name.partition("_")
-        names = [field.name]
-        if field.name in ("straggler", "waiter", "late"):
-            names += [f"{field.name}_{division.name}" for division in DIVISIONS[by][1:]]
-        elif rest == "rank":
-            names = [f"{prefix}_{division.name}" for division in DIVISIONS[by]]
-        fields += [replace(field, name=name) for name in names]
-    return tuple(fields)
-
-
-def _imbalance(by: By, loads: Mapping[Key, _Load]) -> Summary:
+def _imbalance(by: By, loads: Mapping[Key, _Load], findings: Sequence[Finding]) -> Summary:
     rows = []
     for number, measure in enumerate(_MEASURES):
         values = {key: loads[key].times()[number] for key in sorted(loads, key=order_of)}
@@ -298,48 +259,16 @@ def _imbalance(by: By, loads: Mapping[Key, _Load]) -> Summary:
             least, most = (choose(values, key=values.__getitem__) for choose in (min, max))
             even = values[most] * len(values) / time
             rows.append((measure, time / len(values), values[least], *least, values[most], *most, even))
-    return Summary(TABLES["imbalance"], _who(TABLES["imbalance"], by), rows)
-
-
-def _collectives(reading: Reading, by: By, channels: list[Channel]) -> Iterator[Summary]:
-    session = reading.session
-    if not channels:
-        session.note("no communication kernels found")
-        return
-    clocks = {rank: number for number, domain in enumerate(session.clock_domains) for rank in domain.ranks}
-    groups, lost = match(channels, clocks)
-    _note_groups(reading, groups)
-    if lost and len(session.ranks) > 1:
-        every = sum(len(channel.numbers) for channel in channels)
-        session.note(f"collectives: {lost} of {every} communication kernels could not be matched with those of others")
-    waiting = Waiting(by, {rank.number: rank for rank in session.ranks})
-    for group in groups:
-        waiting.add(group)
-    if not waiting.rows:
-        session.note("no collective that two ranks took part in")
-        return
-    yield Summary(TABLES["collectives"], _who(TABLES["collectives"], by), waiting.collective_rows())
-    yield Summary(TABLES["stragglers"], (*DIVISIONS[by], *TABLES["stragglers"].fields), waiting.straggler_rows())
-    yield Summary(TABLES["waits"], _who(TABLES["waits"], by), waiting.pair_rows())
-
-
-def _note_groups(reading: Reading, groups: Sequence[Group]) -> None:
-    """Report which ranks were taken for a group without being named as one; two ranks can't be two groups."""
-    inferred = [group for group in groups if len(group) > 2 and group[0].communicator is None and not group[0].size]
-    words = sorted({listed(sorted({member.rank for member in group})) for group in inferred})
-    if words:
-        more = f" and {len(words) - _FEW} more" if len(words) > _FEW else ""
-        which = f"{'; '.join(words[:_FEW])}{more}"
-        reading.session.note(f"collectives: communicators unknown; groups run equally often at the same time: {which}")
+    return Summary(TABLES["imbalance"], who(TABLES["imbalance"], by), rows, findings=findings)
 
 
 def _steps(reading: Reading, steps: Steps) -> Iterator[Summary]:
     if steps.steps:
-        yield Summary(TABLES["steps"], _who(TABLES["steps"], steps.by), steps.step_rows())
+        yield Summary(TABLES["steps"], who(TABLES["steps"], steps.by), steps.step_rows())
     else:
         reading.session.note("no step markers found; --step-marker REGEX says which markers are steps")
     if steps.phases:
-        yield Summary(TABLES["phases"], _who(TABLES["phases"], steps.by), steps.phase_rows())
+        yield Summary(TABLES["phases"], who(TABLES["phases"], steps.by), steps.phase_rows())
 
 
 def _heat_table(reading: Reading, slices: _Slices, heat: Mapping[Key, Floats]) -> Summary:

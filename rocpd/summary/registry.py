@@ -98,7 +98,7 @@ SUMMARIES: dict[str, Analysis] = {
         ),
         Analysis(
             "rocpd.summary.ranks:ranks",
-            ("ranks", "imbalance", "collectives", "stragglers", "waits", "steps", "phases", "heat"),
+            ("ranks", "imbalance", "collectives", "stragglers", "waits", "communication", "steps", "phases", "heat"),
             "balance of ranks, who waits for whom in collectives, spread of steps, rank × time",
             ("categories", "step_marker", "bins"),
         ),

@@ -1,0 +1,141 @@
+"""Cuts a job into steps, or pieces like them, in which ranks are compared: each on its own clock.
+
+A step is the unit of chance. What slows a rank in a step makes it late in each collective of the step, so collectives
+of one step say the same thing once.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from rocpd.frozen import frozen
+from rocpd.read.names import Names
+from rocpd.summary.ops import Ops
+from rocpd.summary.steps import RankSteps
+from rocpd.trace.collectives import Channel, Group
+from rocpd.types import Floats, Ints
+
+_DIGITS = re.compile(r"\d+")
+_FEWEST = 4  # collectives to cut by
+
+
+@frozen
+class RankWork:
+    """What a rank computed.
+
+    Args:
+        kernels: name of a kernel -> how often it ran; communication is left out.
+        steps: text and number of a step marker -> how long the kernels that start in it run, all together [ns].
+        before: for each channel of the rank, how long the kernels before each of its kernels run [ns].
+    """
+
+    kernels: Mapping[str | None, int]
+    steps: Mapping[tuple[str, int], int]
+    before: Sequence[Ints]
+
+
+def work_of(ops: Ops, compute: Ints, names: Names, steps: RankSteps, channels: Iterable[Channel]) -> RankWork:
+    """Return what a rank computed; `compute` are the numbers of its kernels among its operations."""
+    order = compute[np.argsort(ops.start[compute], kind="stable")]
+    starts = ops.start[order]
+    summed = np.concatenate([[0], np.cumsum(ops.duration[order])])
+    edges = np.array([(start, start + length) for start, length in steps.steps.values()], np.int64).reshape(-1, 2)
+    inside = np.diff(summed[np.searchsorted(starts, edges)], axis=1)[:, 0]
+    counts = np.bincount(ops.name[compute], minlength=len(names.texts))
+    return RankWork(
+        {names.texts[name]: int(counts[name]) for name in np.flatnonzero(counts).tolist()},
+        dict(zip(steps.steps, inside.tolist(), strict=True)),
+        tuple(summed[np.searchsorted(starts, channel.start)] for channel in channels),
+    )
+
+
+@frozen
+class Periods:
+    """Steps, or pieces like them, that all ranks went through; rows are periods, columns ranks.
+
+    Args:
+        ranks: their numbers.
+        start, end: of each [ns of the clock of the rank]; they do not overlap.
+        compute: how long the kernels of it run, without communication [ns].
+        unit: what one is called.
+    """
+
+    ranks: tuple[int, ...]
+    start: Ints
+    end: Ints
+    compute: Ints
+    unit: str = "steps"
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def length(self) -> Floats:
+        """How long each one takes, the mean of the ranks [ns]."""
+        length: Floats = (self.end - self.start).mean(1)
+        return length
+
+    def find(self, rank: int, times: Ints) -> Ints:
+        """Return in which period of a rank times of its clock are, -1 for none."""
+        column = self.ranks.index(rank)
+        at = np.searchsorted(self.start[:, column], times, side="right") - 1
+        inside: Ints = np.where(times < self.end[:, column][np.maximum(at, 0)], at, -1)
+        return inside
+
+
+def periods(
+    steps: Mapping[int, RankSteps],
+    works: Mapping[int, RankWork],
+    groups: Sequence[Group],
+    before: Mapping[int, Ints],
+) -> Periods | None:
+    """Return the periods of the ranks that compute: steps by their markers, else pieces between collectives.
+
+    Args:
+        steps: rank -> its markers.
+        works: rank -> what it computed.
+        groups: channels of one communicator each.
+        before: `id` of a channel -> `RankWork.before` of it.
+    """
+    computing = [rank for rank in sorted(works) if works[rank].kernels]
+    if not computing:
+        return None
+    return _by_markers(computing, steps, works) or _by_collectives(computing, groups, before)
+
+
+def _by_markers(ranks: Sequence[int], steps: Mapping[int, RankSteps], works: Mapping[int, RankWork]) -> Periods | None:
+    """Return the steps that all ranks have: those with most markers of the kinds that cover much of the time."""
+    first = steps[ranks[0]].steps
+    common = set(first).intersection(*(steps[rank].steps for rank in ranks[1:]))
+    kinds: dict[str, list[tuple[str, int]]] = {}
+    for key in sorted(common, key=lambda key: first[key]):
+        kinds.setdefault(_DIGITS.sub("#", key[0]), []).append(key)
+    if not kinds:
+        return None
+    covered = {kind: sum(first[key][1] for key in keys) for kind, keys in kinds.items()}
+    most = max(covered.values())
+    keys = max((keys for kind, keys in kinds.items() if covered[kind] * 2 >= most), key=len)
+    spans = np.array([[steps[rank].steps[key] for rank in ranks] for key in keys])
+    start, end = spans[..., 0], spans.sum(-1)
+    if (start[1:] < end[:-1]).any():
+        return None
+    return Periods(tuple(ranks), start, end, np.array([[works[rank].steps[key] for rank in ranks] for key in keys]))
+
+
+def _by_collectives(ranks: Sequence[int], groups: Sequence[Group], before: Mapping[int, Ints]) -> Periods | None:
+    """Return pieces between collectives of all ranks, the rarest ones; as many as collectives in a piece."""
+    whole = [group for group in groups if {member.rank for member in group}.issuperset(ranks)]
+    enough = [group for group in whole if len(group[0]) >= _FEWEST]
+    if not enough:
+        return None
+    group = min(enough, key=lambda group: len(group[0]))
+    count = len(group[0])
+    edges = np.append(np.arange(0, count - 1, math.ceil(math.sqrt(count))), count - 1)
+    member = {member.rank: member for member in reversed(group)}
+    times = np.array([member[rank].end[edges] for rank in ranks]).T
+    compute = np.diff(np.array([before[id(member[rank])][edges] for rank in ranks]).T, axis=0)
+    return Periods(tuple(ranks), times[:-1], times[1:], compute, "pieces of the trace")

@@ -1,0 +1,233 @@
+"""Tables of collectives: who was last, who waits for whom, what their time went into, and the verdict on ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from rocpd.frozen import frozen
+from rocpd.summary.arrivals import CLASSES, arrivals
+from rocpd.summary.collectives import Waiting
+from rocpd.summary.findings import Confidence, Finding, Verdict
+from rocpd.summary.options import By
+from rocpd.summary.periods import Periods, RankWork, periods
+from rocpd.summary.reading import DIVISIONS, Reading
+from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.summary.steps import RankSteps
+from rocpd.summary.verdict import Judgement, judge
+from rocpd.trace.collectives import Channel, Group, listed, match
+from rocpd.types import Ints
+
+_FEW = 4  # groups that are named
+_OUTLIER = 5.0  # times as long as the median: a collective that waits for start-up
+_LEAST = 5  # collectives of which the first ones can be such
+
+TABLES = by_name(
+    TableDefinition(
+        "collectives",
+        "Communication kernels matched across ranks, as said below; the costliest first.",
+        (
+            Field("name", "", "kernel"),
+            Field("number", "", "which of this name in its group, from 1", True),
+            Field("group", "", "ranks that belong together", True),
+            Field("ranks", "", "how many took part", True),
+            Field("straggler", "", "rank (or host; agent, stream: the id follows) that came last; NULL: several did"),
+            Field("wait_ns", "ns", "waiting of all ranks together"),
+            Field("max_wait_ns", "ns", "longest waiting of a rank"),
+            Field("min_ns", "ns", "shortest time of a rank in it: what the collective itself takes", True),
+            Field("max_ns", "ns", "time of the rank that came first"),
+            Field("class", "", "what its time went into, as said below", True),
+        ),
+    ),
+    TableDefinition(
+        "stragglers",
+        "Which ranks (or hosts, agents, streams) the others wait for, without start-up; the worst first.",
+        (
+            Field("collectives", "", "collectives that it took part in"),
+            Field("times_last", "", "how often it came last; of several that came last together each has its share"),
+            Field("percent_last", "%", "share of its collectives"),
+            Field("caused_wait_ns", "ns", "how long others waited for it, all together"),
+            Field("own_wait_ns", "ns", "how long it waited for others"),
+            Field("steps_last", "", "in how many steps it came last of the ranks that do the same; by rank only", True),
+            Field("compute_by_peers", "", "its time of computing by that of these ranks; by rank only", True),
+        ),
+    ),
+    TableDefinition(
+        "waits",
+        "Who waits for whom in collectives, without start-up.",
+        (
+            Field("waiter", "", "rank (or host; agent, stream: the id follows) that waits"),
+            Field("late", "", "who came last"),
+            Field("collectives", "", "in how many collectives"),
+            Field("wait_ns", "ns", "how long in all"),
+            Field("max_wait_ns", "ns", "how long at most"),
+        ),
+    ),
+    TableDefinition(
+        "communication",
+        "What the time of communication kernels went into.",
+        (
+            Field("class", "", "transfer, arrival skew, mixed, inconclusive; or unmatched: part of no collective"),
+            Field("collectives", "", "how many; NULL for what is unmatched"),
+            Field("kernels", "", "communication kernels in them"),
+            Field("time_ns", "ns", "sum of their durations"),
+            Field("percent", "%", "share of the time of all communication kernels"),
+            Field("wait_ns", "ns", "waiting for the last member in it; NULL where that is unknown"),
+        ),
+    ),
+)
+
+
+@frozen
+class JobCommunication:
+    """What the ranks of a job say of its communication.
+
+    Args:
+        channels: communication kernels of all ranks.
+        before: `id` of a channel -> `RankWork.before` of it.
+        works: rank -> what it computed.
+        steps: rank -> its markers.
+    """
+
+    channels: Sequence[Channel]
+    before: Mapping[int, Ints]
+    works: Mapping[int, RankWork]
+    steps: Mapping[int, RankSteps]
+
+
+@frozen
+class CommunicationTables:
+    """Tables of communication, and what is concluded from them."""
+
+    findings: tuple[Finding, ...]
+    tables: tuple[Summary, ...]
+
+
+def communication(reading: Reading, by: By, evidence: JobCommunication) -> CommunicationTables:
+    """Return the tables of communication and the verdict; what can't be told is noted."""
+    session, channels = reading.session, evidence.channels
+    clocks = {rank: number for number, domain in enumerate(session.clock_domains) for rank in domain.ranks}
+    groups, lost = match(channels, clocks)
+    every = sum(len(channel.numbers) for channel in channels)
+    _note_groups(reading, groups)
+    if not channels:
+        session.note("no communication kernels found")
+    elif lost and len(session.ranks) > 1:
+        session.note(f"collectives: {lost} of {every} communication kernels could not be matched with those of others")
+    pieces = periods(evidence.steps, evidence.works, groups, evidence.before)
+    hosts = {rank.number: rank.hostname for rank in session.ranks}
+    has_stages = lost > every / 10
+    judgement = judge(groups, pieces, evidence.works, clocks, hosts, has_stages=has_stages)
+    waiting, startup = Waiting(by, {rank.number: rank for rank in session.ranks}, clocks), _Startup()
+    for group in groups:
+        first = startup.add(group, pieces, clocks)
+        waiting.add(group, first)
+    findings = (*judgement.findings, *startup.findings())
+    if channels and not waiting.rows:
+        session.note("no collective that two ranks took part in")
+    return CommunicationTables(findings, tuple(_tables(by, channels, waiting, judgement, findings)))
+
+
+def _tables(
+    by: By, channels: Sequence[Channel], waiting: Waiting, judgement: Judgement, findings: Sequence[Finding]
+) -> Iterator[Summary]:
+    if waiting.rows:
+        fields = who(TABLES["collectives"], by)
+        yield Summary(TABLES["collectives"], fields, waiting.collective_rows(), findings=findings)
+        fields = (*DIVISIONS[by], *TABLES["stragglers"].fields)
+        yield Summary(TABLES["stragglers"], fields, _straggler_rows(by, waiting, judgement), findings=findings)
+        yield Summary(TABLES["waits"], who(TABLES["waits"], by), waiting.pair_rows(), findings=findings)
+    if channels:
+        table = TABLES["communication"]
+        yield Summary(table, table.fields, _class_rows(channels, waiting), findings=findings)
+
+
+def who(table: TableDefinition, by: By) -> tuple[Field, ...]:
+    """Return the fields of a table with those that name a rank turned into those that name what is compared."""
+    fields: list[Field] = []
+    for field in table.fields:
+        prefix, _, rest = field.name.partition("_")
+        names = [field.name]
+        if field.name in ("straggler", "waiter", "late"):
+            names += [f"{field.name}_{division.name}" for division in DIVISIONS[by][1:]]
+        elif rest == "rank":
+            names = [f"{prefix}_{division.name}" for division in DIVISIONS[by]]
+        fields += [replace(field, name=name) for name in names]
+    return tuple(fields)
+
+
+def _straggler_rows(by: By, waiting: Waiting, judgement: Judgement) -> list[tuple[object, ...]]:
+    """Return the rows of the table; those that hold others up come first."""
+    rows = waiting.straggler_rows()
+    if by is not By.RANK:
+        return [(*row, None, None) for row in rows]
+    worst = {rank: number for number, rank in enumerate(judgement.culprits)}
+    ordered = sorted(rows, key=lambda row: worst.get(row[0], len(worst)))
+    return [(*row, judgement.last.get(row[0]), judgement.compute.get(row[0])) for row in ordered]
+
+
+def _class_rows(channels: Sequence[Channel], waiting: Waiting) -> list[tuple[object, ...]]:
+    """Return what the time of communication went into; the last row is what belongs to no collective."""
+    kernels = sum(len(channel.numbers) for channel in channels)
+    every = sum(int((channel.end - channel.start)[channel.numbers].sum()) for channel in channels)
+    rows: list[tuple[object, ...]] = []
+    for name in CLASSES:
+        count, members, time, wait = waiting.classes[name].tolist() if name in waiting.classes else (0, 0, 0, 0)
+        rows.append((name, count, members, time, time * 100 / every if every else None, wait))
+        kernels -= members
+    rest = every - sum(int(values[2]) for values in waiting.classes.values())
+    rows.append(("unmatched", None, kernels, rest, rest * 100 / every if every else None, None))
+    return rows
+
+
+def _note_groups(reading: Reading, groups: Sequence[Group]) -> None:
+    """Report which ranks were taken for a group without being named as one; two ranks can't be two groups."""
+    inferred = [group for group in groups if len(group) > 2 and group[0].communicator is None and not group[0].size]
+    words = sorted({listed(sorted({member.rank for member in group})) for group in inferred})
+    if words:
+        more = f" and {len(words) - _FEW} more" if len(words) > _FEW else ""
+        which = f"{'; '.join(words[:_FEW])}{more}"
+        reading.session.note(f"collectives: communicators unknown; groups run equally often at the same time: {which}")
+
+
+class _Startup:
+    """Collectives that wait for ranks to start, not for a straggler."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._caused: dict[int, int] = {}
+
+    def add(self, group: Group, pieces: Periods | None, clocks: Mapping[int, int]) -> int:
+        """Add those of a group; return how many they are."""
+        first = _first_of(group, pieces)
+        if first:
+            when = arrivals(group, clocks, np.arange(first))
+            caused = (when.shares * when.waits.sum(0)).sum(1)
+            self._count += first
+            for member, wait in zip(group, caused.tolist(), strict=True):
+                self._caused[member.rank] = self._caused.get(member.rank, 0) + round(wait)
+        return first
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what is to be said of them; nothing where there are none."""
+        if not self._count:
+            return ()
+        wait, worst = sum(self._caused.values()), max(self._caused, key=lambda rank: self._caused[rank])
+        collectives = "1 collective" if self._count == 1 else f"{self._count} collectives"
+        text = f"start-up is not judged: {collectives}, {wait / 1e6:.3g} ms of waiting"
+        text += f", {self._caused[worst] / 1e6:.3g} ms of it for rank {worst}" if wait else ""
+        evidence = {"collectives": self._count, "wait_ns": wait}
+        return (Finding(text, "comm.startup", Verdict.NONE, Confidence.CERTAIN, worst, evidence=evidence),)
+
+
+def _first_of(group: Group, pieces: Periods | None) -> int:
+    """Return how many collectives of a group belong to start-up: before the first step, or the first and far longer."""
+    if pieces and pieces.unit == "steps":
+        ranks = [member for member in group if member.rank in pieces.ranks]
+        if ranks:
+            start = pieces.start[0, pieces.ranks.index(ranks[0].rank)]
+            return int(np.searchsorted(ranks[0].start, start))
+    longest = np.max([member.end - member.start for member in group], axis=0)
+    return int(len(longest) >= _LEAST and longest[0] > _OUTLIER * np.median(longest))

@@ -1,0 +1,365 @@
+"""Says whether a rank holds the others up, or that none does. Pure: it reads nothing.
+
+Like is compared with like: ranks that run the same kernels equally often. Two witnesses are heard, step by step: who
+computed longest, and who came last to the collectives that such ranks have with each other. By chance each of `n`
+peers is first in one of `n` steps. A rank for which that is more often the case than chance explains (binomial
+distribution, with as many trials as there are steps and ranks) and which costs more than a hundredth of a step is a
+straggler; one that computes longer, but for which nobody waits, is none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+
+import numpy as np
+
+from rocpd.frozen import frozen
+from rocpd.summary.arrivals import arrivals
+from rocpd.summary.findings import Confidence, Finding, Verdict
+from rocpd.summary.periods import Periods, RankWork
+from rocpd.trace.collectives import Group, listed
+from rocpd.types import Flags, Floats, Ints
+
+RULE = "comm.straggler"
+
+_CHANCE = 0.02  # that a job without straggler is said to have one
+_LEAST_COST = 0.01  # of a step
+_BLOCK = 1 << 21  # collectives times members in memory at once
+_DRAWS = 500
+
+
+@frozen
+class Lateness:
+    """How late ranks came to collectives with their peers, by period (row) and rank (column).
+
+    Args:
+        late: the sum of how much later than the mean of the members it came [ns].
+        caused: how long others waited for it [ns].
+        is_known: which ranks took part in any.
+    """
+
+    late: Floats
+    caused: Floats
+    is_known: Flags
+
+
+@frozen
+class Witness:
+    """In how many periods each rank was the first of its peers in something; ties are shared.
+
+    Args:
+        first: in how many periods.
+        expected: in how many by chance.
+        chance: how likely that many are by chance alone, had one rank been looked at.
+        excess: by how much it exceeds the median of its peers, the mean of all periods [ns].
+    """
+
+    first: Floats
+    expected: Floats
+    chance: Floats
+    excess: Floats
+
+
+@frozen
+class Judgement:
+    """What is concluded of the ranks of a job.
+
+    Args:
+        findings: the verdict; the first is the most important.
+        periods: how many steps were looked at.
+        culprits: ranks that hold others up, the worst first.
+        last: rank -> in how many of the steps it came last.
+        compute: rank -> its time of computing by the median of its peers.
+    """
+
+    findings: tuple[Finding, ...]
+    periods: int = 0
+    culprits: tuple[int, ...] = ()
+    last: Mapping[int, float] = field(default_factory=dict)
+    compute: Mapping[int, float] = field(default_factory=dict)
+
+
+def peers_of(works: Mapping[int, RankWork], periods: Periods) -> list[Ints]:
+    """Return the columns of ranks that run the same kernels equally often in a step; one alone has no peer."""
+    alike: dict[frozenset[tuple[str | None, int]], list[int]] = {}
+    for column, rank in enumerate(periods.ranks):
+        rates = {(name, round(count / len(periods))) for name, count in works[rank].kernels.items()}
+        alike.setdefault(frozenset(rate for rate in rates if rate[1]), []).append(column)
+    return [np.array(columns, np.int64) for columns in alike.values()]
+
+
+def lateness(
+    groups: Sequence[Group], periods: Periods, peers: Sequence[Ints], clocks: Mapping[int, int], *, has_stages: bool
+) -> Lateness:
+    """Return how late ranks came to the collectives of groups of peers.
+
+    Args:
+        groups: channels of one communicator each.
+        periods: the steps.
+        peers: columns of ranks that do the same.
+        clocks: rank -> number of its clock.
+        has_stages: ranks pass work on to each other: in a group of all ranks the first stage comes last by nature.
+    """
+    shape = len(periods), len(periods.ranks)
+    late, caused, is_known = np.zeros(shape), np.zeros(shape), np.zeros(shape[1], bool)
+    kind = {periods.ranks[column]: number for number, columns in enumerate(peers) for column in columns.tolist()}
+    for group in groups:
+        ranks = [member.rank for member in group]
+        if len({kind.get(rank, -1 - rank) for rank in ranks}) > 1 or (has_stages and set(ranks) == set(kind)):
+            continue
+        columns = np.array([periods.ranks.index(rank) for rank in ranks])
+        is_known[columns] = True
+        for numbers, at in _inside(group, periods):
+            when = arrivals(group, clocks, numbers)
+            later, waited = when.came - when.came.mean(0), when.shares * when.waits.sum(0)
+            for row, column in enumerate(columns.tolist()):
+                late[:, column] += np.bincount(at, later[row], shape[0])
+                caused[:, column] += np.bincount(at, waited[row], shape[0])
+    return Lateness(late, caused, is_known)
+
+
+def _inside(group: Group, periods: Periods) -> Iterator[tuple[Ints, Ints]]:
+    """Yield numbers of the collectives of a group that are in a period, and in which."""
+    step = max(1, _BLOCK // len(group))
+    at = periods.find(group[0].rank, group[0].start)
+    numbers = np.flatnonzero(at >= 0)
+    for low in range(0, len(numbers), step):
+        yield numbers[low : low + step], at[numbers[low : low + step]]
+
+
+def witness(values: Floats, peers: Sequence[Ints], is_known: Flags) -> Witness:
+    """Return who was the first of its peers how often.
+
+    Args:
+        values: by period and rank: the larger, the worse.
+        peers: columns of ranks that are compared.
+        is_known: columns that are.
+    """
+    count, width = values.shape
+    first, expected, chance = np.zeros(width), np.zeros(width), np.ones(width)
+    excess = np.zeros(width)
+    for every in peers:
+        columns = every[is_known[every]]
+        if len(columns) < 2:
+            continue
+        among = values[:, columns]
+        is_first = among == among.max(1, keepdims=True)
+        first[columns] = (is_first / is_first.sum(1, keepdims=True)).sum(0)
+        expected[columns] = count / len(columns)
+        for place, column in enumerate(columns.tolist()):
+            chance[column] = at_least(math.floor(first[column] + 1e-9), count, 1 / len(columns))
+            others = np.median(np.delete(among, place, axis=1), axis=1)
+            excess[column] = (among[:, place] - others).mean()
+    return Witness(first, expected, chance, excess)
+
+
+def at_least(times: int, trials: int, chance: float) -> float:
+    """Return how likely something is to happen so many times or more.
+
+    >>> at_least(0, 4, 0.5), at_least(4, 4, 0.5), at_least(3, 4, 0.5)
+    (1.0, 0.0625, 0.3125)
+    """
+    if times <= 0:
+        return 1.0
+    total = 0.0
+    for k in range(times, trials + 1):
+        ways = math.lgamma(trials + 1) - math.lgamma(k + 1) - math.lgamma(trials - k + 1)
+        term = math.exp(ways + k * math.log(chance) + (trials - k) * math.log1p(-chance))
+        total += term
+        if k > trials * chance and term <= total * 1e-15:
+            break
+    return min(1.0, round(total, 15))
+
+
+def judge(
+    groups: Sequence[Group],
+    periods: Periods | None,
+    works: Mapping[int, RankWork],
+    clocks: Mapping[int, int],
+    hosts: Mapping[int, str | None],
+    *,
+    has_stages: bool,
+) -> Judgement:
+    """Return the verdict on the ranks of a job.
+
+    Args:
+        groups: channels of one communicator each, those of collectives.
+        periods: the steps; None where nothing shows them.
+        works: rank -> what it computed.
+        clocks: rank -> number of its clock.
+        hosts: rank -> name of its host.
+        has_stages: as `lateness`.
+    """
+    if not groups:
+        return _unknown("stragglers: not recorded: no collectives")
+    if periods is None or not len(periods):
+        return _unknown("stragglers: not known: neither step markers nor enough collectives of all ranks")
+    peers = peers_of(works, periods)
+    if max(map(len, peers)) < 2:
+        return _unknown("stragglers: not known: no two ranks do the same work")
+    has_stages = has_stages or len(peers) > 1
+    late = lateness(groups, periods, peers, clocks, has_stages=has_stages)
+    everyone = np.ones(len(periods.ranks), bool)
+    by_compute, by_arrival = (
+        witness(periods.compute.astype(float), peers, everyone),
+        witness(late.late, peers, late.is_known),
+    )
+    return _Case(periods, peers, late, by_compute, by_arrival, hosts, has_stages).judgement()
+
+
+def _unknown(text: str) -> Judgement:
+    return Judgement((Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN),))
+
+
+@frozen
+class _Case:
+    """What is known when the verdict is to be found; columns are ranks."""
+
+    periods: Periods
+    peers: Sequence[Ints]
+    late: Lateness
+    by_compute: Witness
+    by_arrival: Witness
+    hosts: Mapping[int, str | None]
+    has_stages: bool
+
+    @property
+    def _step(self) -> float:
+        """How long a step takes [ns]."""
+        return float(np.median(self.periods.length))
+
+    def judgement(self) -> Judgement:
+        """Return the verdict, with what it rests on."""
+        ranks = self.periods.ranks
+        culprits, finding = self._guilty_host() or self._guilty_ranks()
+        compared = [column for columns in self.peers if len(columns) > 1 for column in columns.tolist()]
+        compute = {ranks[column]: 1 + self._longer(column) for column in compared}
+        last = {ranks[column]: float(self.by_arrival.first[column]) for column in np.flatnonzero(self.late.is_known)}
+        return Judgement((finding,), len(self.periods), culprits, last, compute)
+
+    def _longer(self, column: int) -> float:
+        """Return by which part a rank computes longer than its peers."""
+        mean = float(self.periods.compute[:, column].mean())
+        usual = mean - float(self.by_compute.excess[column])
+        return mean / usual - 1 if usual > 0 else 0.0
+
+    def _is_above_chance(self, witness: Witness) -> Flags:
+        trials = 2 * sum(len(columns) for columns in self.peers if len(columns) > 1)
+        above: Flags = witness.chance * trials <= _CHANCE
+        return above
+
+    def _costs(self) -> tuple[Floats, Floats]:
+        """Return which part of a step each rank computes longer, and others wait for it."""
+        others = max(1, len(self.periods.ranks) - 1)
+        return self.by_compute.excess / self._step, self.late.caused.mean(0) / others / self._step
+
+    def _guilty_ranks(self) -> tuple[tuple[int, ...], Finding]:
+        """Return the ranks that hold others up, the worst first, and the verdict."""
+        computes, waited_for = self._costs()
+        comes_late = ~self.late.is_known | (
+            (self.by_arrival.excess > 0) & (self.by_arrival.first >= self.by_arrival.expected)
+        )
+        slow = self._is_above_chance(self.by_compute) & (computes >= _LEAST_COST)
+        tardy = self._is_above_chance(self.by_arrival) & (waited_for >= _LEAST_COST) & (not self.has_stages)
+        guilty, cost = (slow & comes_late, computes) if (slow & comes_late).any() else (tardy, waited_for)
+        columns = sorted(np.flatnonzero(guilty).tolist(), key=lambda column: -cost[column])
+        culprits = tuple(self.periods.ranks[column] for column in columns)
+        if not columns:
+            return culprits, self._innocent()
+        sentences = [self._sentence(column) for column in columns]
+        worst = columns[0]
+        text = sentences[0] + (": a straggler" if len(columns) == 1 else f": stragglers, with {_named(culprits[1:])}")
+        return culprits, Finding(
+            text, RULE, Verdict.PROBLEM, self._confidence(worst), culprits[0], evidence=self._evidence(worst)
+        )
+
+    def _confidence(self, column: int) -> Confidence:
+        both = all(self._is_above_chance(witness)[column] for witness in (self.by_compute, self.by_arrival))
+        return Confidence.LIKELY if both and self.periods.unit == "steps" else Confidence.HINT
+
+    def _sentence(self, column: int) -> str:
+        count, unit = len(self.periods), self.periods.unit
+        rank, parts = self.periods.ranks[column], []
+        witness, did = (
+            (self.by_arrival, "was last") if self.late.is_known[column] else (self.by_compute, "took longest")
+        )
+        times, expected = witness.first[column], witness.expected[column]
+        parts.append(f"{did} in {times:.3g} of {count} {unit} ({expected:.3g} expected)")
+        longer = self._longer(column)
+        parts.append(f"computes {longer * 100:.2g} % longer" if longer >= _LEAST_COST else "computes no longer")
+        share = self._share(column)
+        if share:
+            parts.append(f"causes {share[0]:.0f} % ({share[1]:.0f}-{share[2]:.0f}) of the waiting")
+        return f"rank {rank} {', '.join(parts)}"
+
+    def _share(self, column: int) -> tuple[float, float, float] | None:
+        """Return the share of the waiting that a rank causes, and between which shares it is in 95 of 100 cases [%]."""
+        caused = self.late.caused
+        if not self.late.is_known[column] or not caused.sum():
+            return None
+        count = len(caused)
+        draws = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), size=_DRAWS)
+        drawn = draws @ caused
+        shares = drawn[:, column] / np.maximum(drawn.sum(1), 1) * 100
+        low, high = np.percentile(shares, [2.5, 97.5]).tolist()
+        return float(caused[:, column].sum() / caused.sum() * 100), low, high
+
+    def _evidence(self, column: int) -> dict[str, object]:
+        names = ("wait_percent", "wait_low_percent", "wait_high_percent")
+        return {
+            "steps": len(self.periods),
+            "times_last": float(self.by_arrival.first[column]),
+            "times_longest": float(self.by_compute.first[column]),
+            "expected": float(self.by_compute.expected[column]),
+            "chance": float(min(self.by_arrival.chance[column], self.by_compute.chance[column])),
+            "compute_longer_percent": self._longer(column) * 100,
+            **dict(zip(names, self._share(column) or (), strict=False)),
+        }
+
+    def _innocent(self) -> Finding:
+        """Return the verdict when no rank is to blame."""
+        count, unit = len(self.periods), self.periods.unit
+        most = max(map(len, self.peers))
+        trials = 2 * sum(len(columns) for columns in self.peers if len(columns) > 1)
+        wanted = math.ceil(math.log(trials / _CHANCE) / math.log(most))
+        if count < wanted:
+            text = f"stragglers: not known: {count} {unit} are too few to tell one from chance ({wanted} are enough)"
+            return Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
+        alone = [self.periods.ranks[int(columns[0])] for columns in self.peers if len(columns) == 1]
+        apart = f"; {_named(alone)} not compared: no other rank does the same work" if alone else ""
+        text = f"no straggler: nothing above chance in {count} {unit}{apart}"
+        return Finding(text, RULE, Verdict.NONE, Confidence.LIKELY, evidence={"steps": count})
+
+    def _guilty_host(self) -> tuple[tuple[int, ...], Finding] | None:
+        """Return the ranks of a host all of which compute longer than those of other hosts, and the verdict."""
+        for every in self.peers:
+            names = np.array([self.hosts.get(self.periods.ranks[column]) or "" for column in every.tolist()])
+            for host in dict.fromkeys(names.tolist()):
+                here = every[names == host]
+                if 1 < len(here) < len(every) - 1 and (longer := self._longer_here(here, every[names != host])):
+                    ranks = tuple(self.periods.ranks[column] for column in here.tolist())
+                    text = (
+                        f"{host} ({_named(ranks)}) has the rank that computes longest in "
+                        f"{self.by_compute.first[here].sum():.3g} of {len(self.periods)} {self.periods.unit} "
+                        f"({self.by_compute.expected[here].sum():.3g} expected), all of its ranks compute "
+                        f"{longer * 100:.2g} % longer or more: a slow host"
+                    )
+                    return ranks, Finding(text, RULE, evidence={"hostname": host, "steps": len(self.periods)})
+        return None
+
+    def _longer_here(self, here: Ints, elsewhere: Ints) -> float:
+        """Return by which part all ranks of a host compute longer than others at least; 0 when chance explains it."""
+        compute = self.periods.compute
+        usual = np.median(compute[:, elsewhere], axis=1, keepdims=True)
+        more = (compute[:, here] - usual).mean(0)
+        times = math.floor(self.by_compute.first[here].sum() + 1e-9)
+        size = len(here) + len(elsewhere)
+        chance = at_least(times, len(self.periods), len(here) / size) * 2 * size
+        is_slow = more.min() >= max(more.max() / 2, _LEAST_COST * self._step) and chance <= _CHANCE
+        return float(more.min() / usual.mean()) if is_slow else 0.0
+
+
+def _named(ranks: Sequence[int]) -> str:
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {listed(sorted(ranks))}"

@@ -1,0 +1,154 @@
+"""Who holds a job up: the planted rank, by name, or nobody. `plan()` knows the truth."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rocpd
+from rocpd.simulator import JobOptions, simulate
+from rocpd.simulator.job_plan import plan
+from rocpd.summary.findings import Finding
+from rocpd.summary.verdict import at_least, witness
+from tests.conftest import OpenJob
+from tests.members import Member
+from tests.summary.cells import cells
+
+SOAK = bool(os.environ.get("ROCPD_SOAK"))
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "data, a rank on each node": {"ranks": 4, "nodes": 4},
+    "data, two nodes": {"ranks": 8, "nodes": 2},
+    "tensor and data, one node": {"ranks": 8, "nodes": 1, "tp": 4},
+    "tensor and data, two nodes": {"ranks": 8, "nodes": 2, "tp": 4},
+    "tensor and data, four nodes": {"ranks": 16, "nodes": 4, "tp": 2},
+    "pipeline, one node": {"ranks": 8, "nodes": 1, "pp": 2},
+    "pipeline, four nodes": {"ranks": 8, "nodes": 4, "pp": 4},
+    "tensor, data and pipeline": {"ranks": 8, "nodes": 2, "tp": 2, "pp": 2},
+}
+QUICK = ("tensor and data, two nodes", "pipeline, one node")
+
+
+def verdict(folder: Path, seed: int, plant: str, **options: Any) -> tuple[Finding, list[Any], int | None]:
+    """Return the verdict on a simulated job, the ranks of the table of stragglers, and who is slow in truth."""
+    job = JobOptions(folder, seed=seed, plant=plant, **{"steps": 12, **options})
+    files = simulate(job)
+    with rocpd.connect(files) as session:
+        table = session.summary("stragglers")
+        ranks = [row[0] for row in table]
+    for file in files:
+        file.unlink()
+    return table.findings[0], ranks, plan(job).straggler_rank if "straggler" in plant else None
+
+
+@pytest.mark.parametrize("rccl", ["none", "sizes"])
+@pytest.mark.parametrize("layout", LAYOUTS if SOAK else QUICK)
+def test_the_planted_rank_is_named(layout: str, rccl: str, tmp_path: Path) -> None:
+    """Ten percent slower with a noise of one: in 100 of 100 jobs."""
+    for seed in range(100 if SOAK else 1):
+        finding, ranks, true = verdict(tmp_path, seed, "straggler=10", rccl=rccl, **LAYOUTS[layout])
+        assert (finding.verdict, finding.rank, ranks[0]) == ("problem", true, true), (seed, finding.text)
+        assert finding.text.startswith(f"rank {true} was last in ")
+        assert finding.text.endswith(": a straggler")
+
+
+@pytest.mark.parametrize("rccl", ["none", "sizes"])
+@pytest.mark.parametrize("layout", LAYOUTS if SOAK else QUICK)
+def test_nobody_is_named_without_cause(layout: str, rccl: str, tmp_path: Path) -> None:
+    """In at least 95 of 100 jobs."""
+    seeds = range(100 if SOAK else 1)
+    found = [verdict(tmp_path, seed, "none", rccl=rccl, **LAYOUTS[layout])[0] for seed in seeds]
+    assert sum(finding.verdict != "none" for finding in found) <= len(seeds) * 0.05, found
+
+
+def test_a_job_without_markers_is_judged_in_pieces(open_job: OpenJob) -> None:
+    """Rank 2 computes 20 % longer before each of 36 collectives; by chance it would be last in a third of them."""
+    ranks = []
+    for number in range(3):
+        member, free = Member(number), [10_000, 20_000, 15_000]
+        for at in range(36):
+            start, late = 1_000_000 * (at + 1), 20_000 * (number == 2) + free[(at * 7 + number) % 3]
+            member.kernel("gemm", start, start + 100_000 + late)
+            member.collective(start + 100_000 + late, start + 150_000)
+        ranks.append(member)
+    session = open_job(*ranks)
+    (finding, *_) = session.summary("stragglers").findings
+    assert (finding.verdict, finding.rank, finding.confidence) == ("problem", 2, "hint")
+    assert "in 6 of 6 pieces of the trace (2 expected)" in finding.text
+
+
+def test_few_steps_are_no_proof(tmp_path: Path) -> None:
+    finding, *_ = verdict(tmp_path, 1, "straggler=35", ranks=4, steps=2)
+    assert finding.verdict == "unknown"
+    assert finding.text == "stragglers: not known: 2 steps are too few to tell one from chance (5 are enough)"
+
+
+def test_without_collectives_nothing_is_known(open_job: OpenJob) -> None:
+    session = open_job(Member(0).kernel("gemm", 10, 20), Member(1).kernel("gemm", 10, 90))
+    assert [finding.text for finding in session.summary("ranks").findings] == [
+        "stragglers: not recorded: no collectives"
+    ]
+
+
+@pytest.mark.parametrize("seed", range(20 if SOAK else 1))
+def test_a_slow_host_is_named_and_none_of_its_ranks(seed: int, tmp_path: Path) -> None:
+    finding, *_ = verdict(tmp_path, seed, "slow-node=10", ranks=8, nodes=2)
+    assert (finding.verdict, finding.rank) == ("problem", None)
+    assert finding.text.endswith(": a slow host")
+
+
+@pytest.mark.parametrize("seed", range(20 if SOAK else 1))
+def test_a_rank_that_starts_late_is_named_though_it_computes_no_longer(seed: int, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"ranks": 4, "nodes": 2, "steps": 12}
+    finding, *_ = verdict(tmp_path, seed, "late-launch", **options)
+    fact = plan(JobOptions(tmp_path, seed=seed, plant="late-launch", **options)).facts[0]
+    assert (finding.rank, "computes no longer" in finding.text) == (fact.rank, True)
+
+
+def test_those_that_came_last_together_share_the_blame(open_job: OpenJob) -> None:
+    """Ranks 1 and 2 come 100 us after rank 0: each caused half, and none of both is the straggler."""
+    session = open_job(*(Member(n).collective(1000 + 100_000 * (n > 0), 201_000) for n in range(3)))
+    assert cells(session, "collectives", "straggler wait_ns") == [(None, 100_000)]
+    assert sorted(cells(session, "stragglers", "rank times_last caused_wait_ns own_wait_ns")) == [
+        (0, 0.0, 0, 100_000),
+        (1, 0.5, 50_000, 0),
+        (2, 0.5, 50_000, 0),
+    ]
+
+
+def test_on_one_clock_the_start_counts_not_the_duration(open_job: OpenJob) -> None:
+    """Rank 0 leaves early, as the root of a broadcast does: it came first all the same."""
+    session = open_job(Member(0).collective(1000, 95_000), Member(1).collective(91_000, 191_000))
+    assert cells(session, "collectives", "straggler wait_ns class") == [(1, 90_000, "inconclusive")]
+
+
+def test_time_of_communication_is_classed(open_job: OpenJob) -> None:
+    """One waits all the time, one not at all, one half, and a kernel of one rank alone."""
+    late = [0, 95_000, 0, 60_000]
+    first = Member(0).collective(1_000_000, 1_100_000).collective(2_000_000, 2_100_000)
+    second = Member(1).collective(1_095_000, 1_100_000).collective(2_000_000, 2_100_000)
+    first.collective(3_000_000, 3_100_000).collective(5_000_000, 5_010_000, stream=9)
+    second.collective(3_000_000 + late[3], 3_100_000)
+    rows = cells(open_job(first, second), "communication", "class collectives kernels time_ns wait_ns")
+    assert rows == [
+        ("transfer", 1, 2, 200_000, 0),
+        ("arrival skew", 1, 2, 105_000, 95_000),
+        ("mixed", 1, 2, 140_000, 60_000),
+        ("inconclusive", 0, 0, 0, 0),
+        ("unmatched", None, 1, 10_000, None),
+    ]
+
+
+@pytest.mark.parametrize(("times", "trials", "chance"), [(0, 5, 0.3), (1, 1, 0.25), (3, 12, 0.125), (12, 12, 0.5)])
+def test_the_binomial_tail(times: int, trials: int, chance: float) -> None:
+    exact = sum(math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(times, trials + 1))
+    assert at_least(times, trials, chance) == pytest.approx(exact)
+
+
+def test_ties_are_shared_among_witnesses() -> None:
+    heard = witness(np.array([[1.0, 1.0, 0.0], [2.0, 1.0, 0.0]]), [np.arange(3)], np.ones(3, bool))
+    assert heard.first.tolist() == [1.5, 0.5, 0.0]

@@ -23,6 +23,8 @@ MS = 1_000_000
 BASE = 5_000_000_000
 AWAY = 7_000_000_000
 """How far the clock of the second host is off."""
+SHIFTS = {1: 2 * MS}
+"""How much later a rank does everything."""
 
 GPU_KINDS = ("kernels", "memory_copies", "memory_allocations", "graph_launches")
 STREAMED = GPU_KINDS[:3]
@@ -57,7 +59,10 @@ class Event:
 
 @dataclass(frozen=True)
 class Spec:
-    """What a command line asks for; None: everything. `wanted` are domains and categories, other names as options."""
+    """What a command line asks for; None: everything. `wanted` are domains and categories, other names as options.
+
+    `marked` are the sides, `start` and `end`, that each rank has at a marker of its own: later where it is later.
+    """
 
     start: int | None = None
     end: int | None = None
@@ -69,19 +74,23 @@ class Spec:
     wanted: frozenset[str] | None = None
     kernel: str | None = None
     exclude: str | None = None
+    marked: frozenset[str] = frozenset()
 
-    def of(self, events: Iterable[Event]) -> list[Event]:
-        """Return the events that count, cut at the edges with `clip`."""
-        selected = [event for event in events if self._passes(event) and self._in_window(event)]
+    def of(self, events: Iterable[Event], *, as_amd: bool = False) -> list[Event]:
+        """Return the events that count, cut at the edges with `clip`; `as_amd`: as AMD's converters count."""
+        selected = [event for event in events if self._passes(event) and self._in_window(event, as_amd)]
         if not self.clip:
             return selected
-        low, high = self._edges
-        cut = [dataclasses.replace(e, start=max(e.start, int(low)), end=min(e.end, int(high))) for e in selected]
-        return [event if event.kind == "samples" else short for event, short in zip(selected, cut, strict=True)]
+        return [event if event.kind == "samples" else self._cut(event) for event in selected]
 
-    @property
-    def _edges(self) -> tuple[float, float]:
-        return -(10**18) if self.start is None else self.start, 10**18 if self.end is None else self.end
+    def _cut(self, event: Event) -> Event:
+        low, high = self._edges(event.rank)
+        return dataclasses.replace(event, start=max(event.start, int(low)), end=min(event.end, int(high)))
+
+    def _edges(self, rank: int) -> tuple[float, float]:
+        low, high = -(10**18) if self.start is None else self.start, 10**18 if self.end is None else self.end
+        later = SHIFTS.get(rank, 0)
+        return low + later * ("start" in self.marked), high + later * ("end" in self.marked)
 
     def _passes(self, event: Event) -> bool:
         named = event.name is not None
@@ -95,12 +104,12 @@ class Spec:
             and (self.exclude is None or not (kernel and named and re.search(self.exclude, str(event.name))))
         )
 
-    def _in_window(self, event: Event) -> bool:
-        low, high = self._edges
+    def _in_window(self, event: Event, as_amd: bool) -> bool:
+        low, high = self._edges(event.rank)
         starts, ends = low <= event.start < high, low < event.end <= high
         if event.start == event.end:
             return starts
-        if self.clip:
+        if self.clip or (self.inclusive and not as_amd):
             return event.end > low and event.start < high
         return starts or ends if self.inclusive else starts and ends
 
@@ -215,17 +224,21 @@ TIMES: tuple[tuple[Words, Spec], ...] = (
     (("--start", "0%", "--end", "100%"), ms()),
     (("--start", "400ms", "--end", "40.2%"), ms(400, 402)),
 )
+START, END, BOTH = some("start"), some("end"), some("start", "end")
 MARKERS: tuple[tuple[Words, Spec], ...] = (
-    (("--start-marker", "forward"), ms(10)),
-    (("--start-marker", "forward", "--end-marker", "forward"), ms(10, 102)),
-    (("--start-marker", "step#1", "--end-marker", "step#2"), ms(None, 622)),
-    (("--start-marker", "step#2", "--end-marker", "step#2"), ms(300, 622)),
-    (("--start-marker", "step #2"), ms(640)),
-    (("--start-marker", "/^step$/#2", "--end-marker", "/^step #/"), ms(300, 987)),
-    (("--start-marker", "/^f.*d$/", "--end", "20%"), ms(10, 200)),
-    (("--start-marker", "here"), ms(150)),
-    (("--start-marker", "forward", "--category", "KERNELS"), ms(10, wanted=some("KERNELS"))),
-    (("--end-marker", "step#2", "--category", "hip"), ms(None, 622, wanted=some("HIP"))),
+    (("--start-marker", "forward"), ms(10, marked=START)),
+    (("--start-marker", "forward", "--end-marker", "forward"), ms(10, 100, marked=BOTH)),
+    (("--start-marker", "step#1", "--end-marker", "step#2"), ms(None, 620, marked=END)),
+    (("--start-marker", "step#2", "--end-marker", "step#2"), ms(300, 620, marked=BOTH)),
+    (("--start-marker", "step #2"), ms(640, marked=START)),
+    (("--start-marker", "/^step$/#2", "--end-marker", "/^step #/", "--clip"), ms(300, 985, marked=BOTH, clip=True)),
+    (("--start-marker", "/^f.*d$/", "--end", "20%"), ms(10, 200, marked=START)),
+    (("--start-marker", "here"), ms(150, marked=START)),
+    (("--start-marker", "forward", "--category", "KERNELS"), ms(10, wanted=some("KERNELS"), marked=START)),
+    (("--end-marker", "step#2", "--category", "hip"), ms(None, 620, wanted=some("HIP"), marked=END)),
+    (("--step", "1"), ms(300, 620, marked=BOTH)),
+    (("--step", "step #2", "--clip"), ms(640, 985, marked=BOTH, clip=True)),
+    (("--step", "/^forward/"), ms(10, 100, marked=BOTH)),
 )
 KERNELS: tuple[tuple[Words, Spec], ...] = (
     (("--window-kernel", "^gemm"), ms(30, 752)),

@@ -62,14 +62,20 @@ class WindowOptions:
         str | None, Option("From: 30%, ns, 12.5ms or +5ms (from the start), -90ms (from the end).", "TIME")
     ] = None
     end: Annotated[str | None, Option("To, in the same forms.", "TIME")] = None
-    start_marker: Annotated[str | None, Option("From the start of this marker: text, /regex/, text#2.", "TEXT")] = None
-    end_marker: Annotated[str | None, Option("To the end of this marker.", "TEXT")] = None
+    start_marker: Annotated[
+        str | None, Option("On each rank from the start of this marker: text, /regex/, text#2.", "TEXT")
+    ] = None
+    end_marker: Annotated[str | None, Option("On each rank to the end of this marker.", "TEXT")] = None
+    step: Annotated[
+        str | None, Option("On each rank its own step of this number, or with this marker; --launched.", "N|TEXT")
+    ] = None
+    launched: Annotated[bool, Option("GPU work counts where it was launched, not where it ran.")] = False
     window_kernel: Annotated[str | None, Option("From the first to the last of these kernels.", "REGEX")] = None
     auto_roi: Annotated[bool, Option("From the first to the last dispatch of the hottest kernel.")] = False
     inclusive: Annotated[
-        str, Option("True: events count that start or end in the window; False: those that do both.", "BOOL")
+        str, Option("True: events count that overlap the window; False: those that lie in it.", "BOOL")
     ] = "True"
-    clip: Annotated[bool, Option("Count what overlaps the window, cut at its edges.")] = False
+    clip: Annotated[bool, Option("Cut what overlaps the window at its edges.")] = False
     align: Annotated[
         Align,
         Option("Where clocks are unrelated: by collectives, else first events (auto); first events of ranks; none."),
@@ -105,14 +111,18 @@ class SelectionOptions(WindowOptions, FilterOptions):
         """Return the window that was asked for, None when none was.
 
         Raises:
-            UsageError: `--clip` without a window, or an `--inclusive` that is no truth value.
+            UsageError: `--clip` or `--launched` without a window, or an `--inclusive` that is no truth value.
         """
         from rocpd.federate.select.window import Window
 
         sides = (self.start, self.end, self.start_marker, self.end_marker)
-        asked = Window(*sides, _truth(self.inclusive), self.window_kernel, self.auto_roi, self.clip)
-        if self.clip and not asked:
-            raise UsageError("--clip needs a window", "--start, --end, a marker, --window-kernel or --auto-roi")
+        kernels, steps = (self.window_kernel, self.auto_roi, self.clip), (self.step, self.launched)
+        asked = Window(*sides, _truth(self.inclusive), *kernels, *steps)
+        for flag, is_given in (("--clip", self.clip), ("--launched", self.launched)):
+            if is_given and not asked:
+                raise UsageError(
+                    f"{flag} needs a window", "--step, --start, --end, a marker, --window-kernel, --auto-roi"
+                )
         return asked or None
 
     def filters(self) -> Filters | None:

@@ -71,7 +71,7 @@ class Format:
         options = entries.with_defaults(options, self.options)
         if "gzip" in self.reads:
             options = options.without_gz(ending for entry in known_formats().values() for ending in entry.endings)
-        return write(session, options, progress)
+        return write(session.with_amds_windows(), options, progress)
 
     def values(self, asked: Mapping[str, object]) -> dict[str, object]:
         """Return what a Python caller asked of the options that it reads, each value of its option's type.

@@ -14,6 +14,7 @@ from typing import Self, TypeAlias, cast
 
 import apsw
 
+from rocpd.errors import RocpdError
 from rocpd.federate.engine import Engine
 from rocpd.federate.job import Job
 from rocpd.federate.open.identify import Rank
@@ -25,9 +26,11 @@ from rocpd.federate.run.pool import Share
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.align import Alignment, Domain
 from rocpd.federate.select.filters import Filters, row_conditions, select_ranks
+from rocpd.federate.select.part import Cut
 from rocpd.federate.select.selection import Selection
 from rocpd.federate.select.timeline import Span
-from rocpd.federate.select.window import Interval, Window, resolve
+from rocpd.federate.select.whole_trace import WholeTrace
+from rocpd.federate.select.window import Window, resolve
 from rocpd.schema.load import VIEWS
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables
@@ -78,8 +81,8 @@ class Federation:
         return self.job.ranks
 
     @property
-    def window(self) -> Interval | None:
-        """The part of the time line that counts, None for all of it."""
+    def window(self) -> Cut | None:
+        """The part of each rank's time that counts, None for all of it."""
         return self.selection.window
 
     @property
@@ -164,20 +167,24 @@ class Federation:
     def within(self, window: Window) -> Self:
         """Return a session in which only events in `window` count, in every table and view.
 
-        It shares files with this session and is closed with it. The window is relative to the entire time line and
-        replaces the window of this session; filters stay.
+        It shares files with this session and is closed with it. The window is relative to the entire time line, or
+        to markers of each rank, and replaces the window of this session; filters stay.
+        `session.within(rocpd.Window(step=16))` is the cost of a step: what each rank launched in it.
 
         Raises:
             UsageError: a side that is unreadable or given twice, an unknown or ambiguous marker, end before start.
             RocpdError: the window lies outside the trace, or no event lies in it.
         """
-        without_window = self.selection.with_window(None, {})
+        unwindowed = self._with(self.job, self.selection.with_window(None))
         if not window:
-            return self._with(self.job, without_window)
-        self._note_alignment()
-        map_ranks = self._with(self.job, without_window).map_ranks
-        interval = resolve(window, self.job.time_line, map_ranks, self.note)
-        selected = self._with(self.job, without_window.with_window(interval, self.job.alignment.shifts))
+            return unwindowed
+        line = self.job.time_line
+        if line is None:
+            raise RocpdError("no events, so there is no time line to take a window of")
+        if window.ways & {"times", "kernels"}:
+            self._note_alignment()
+        cut = resolve(window, WholeTrace(line, list(self.job.rank_of), unwindowed.map_ranks, self.note))
+        selected = self._with(self.job, self.selection.with_window(cut))
         selected.require_rows()
         return selected
 
@@ -194,6 +201,14 @@ class Federation:
         by_rank = self._with(job, Selection()).map_ranks(partial(row_conditions, filters))
         conditions = {rank.number: tables for rank, tables in by_rank if tables} if filters.on_rows else {}
         selected = self._with(job, self.selection.with_filters(conditions))
+        selected.require_rows()
+        return selected
+
+    def with_amds_windows(self) -> Self:
+        """Return a session in which an event counts when its start or end is in the window, as in AMD's converters."""
+        if self.window is None:
+            return self
+        selected = self._with(self.job, self.selection.with_window(self.window.as_amd_counts()))
         selected.require_rows()
         return selected
 

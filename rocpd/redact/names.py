@@ -1,7 +1,7 @@
 """Owns what kernels and markers are called in strict files: names that say what analyses go by, and nothing else.
 
-A kernel keeps its category, and kernels of one function stay together; a marker keeps its numbers, and the word by
-which it is a step. Kernels of collectives, whose names are those of public libraries, stay.
+A kernel keeps its category, and kernels of one function stay together; a marker keeps its numbers, and that of a step,
+whose words are few and known, stays. Kernels of collectives, whose names are those of public libraries, stay.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from rocpd.summary.options import STEP_MARKER
 from rocpd.trace.kernel_categories import is_communication, load
 from rocpd.trace.kernel_names import without_kd
+from rocpd.trace.steps import STEP_MARKER
 
 _DIGITS = re.compile(r"\d+")
 _STEP = re.compile(STEP_MARKER)
@@ -66,12 +66,14 @@ def marker_names(texts: Iterable[str]) -> dict[str, str]:
     """Return text of a marker -> text in its place.
 
     >>> marker_names(["step 1", "step 2", "load shard 7 of 9", "forward"])
-    {'forward': 'm_001', 'load shard 7 of 9': 'm_002 7 9', 'step 1': 'm_003 step 1', 'step 2': 'm_003 step 2'}
+    {'forward': 'm_001', 'load shard 7 of 9': 'm_002 7 9', 'step 1': 'step 1', 'step 2': 'step 2'}
     """
     forms: dict[str, str] = {}
     names = {}
     for text in sorted(set(texts)):
+        if _STEP.search(text):
+            names[text] = text
+            continue
         form = forms.setdefault(_DIGITS.sub("#", text), f"m_{len(forms) + 1:03}")
-        step = _STEP.search(text)
-        names[text] = " ".join([form, *([step[1]] if step else []), *_DIGITS.findall(text)])
+        names[text] = " ".join([form, *_DIGITS.findall(text)])
     return names

@@ -24,7 +24,7 @@ from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import Spread, total
-from rocpd.summary.steps import is_step, ranges
+from rocpd.summary.steps import is_step, read_ranges
 from rocpd.summary.sums import Total, merge
 from rocpd.types import NULL, Ints, Row
 
@@ -115,7 +115,7 @@ def _of_rank(reading: RankReading, step: re.Pattern[str]) -> tuple[_Delays, dict
     names = Names()
     ops = read_ops(reading, names, stacks=True)
     links = link(reading.reader, ops)
-    steps = sum(bool(step.search(text)) for text, _, _ in ranges(reading.reader))
+    steps = sum(1 for _ in read_ranges(reading.reader).steps(step))
     start = started(reading, ops)[links.linked]
     return _delays(reading, names, ops.take(links.linked), start, links), _sums(reading, ops, links, steps)
 

@@ -11,9 +11,7 @@ from typing import Annotated
 from rocpd.frozen import frozen
 from rocpd.option import Option
 from rocpd.trace.kernel_names import KernelNames
-
-STEP_MARKER = r"(?i)(?<![a-z])(step|iteration|iter|batch|epoch)(?![a-z])"
-"""Markers that name a step of the job, unless something else is asked for."""
+from rocpd.trace.steps import STEP_MARKER
 
 
 class By(enum.StrEnum):
@@ -47,7 +45,9 @@ class Options:
     by: By | None = None
     kernel_names: KernelNames = KernelNames.DISPLAY
     categories: Annotated[Path | None, Option("Kernel categories, JSON or TOML: name -> regexes.", "FILE")] = None
-    step_marker: Annotated[str, Option("Markers that are steps: step, iter, batch …", "REGEX")] = STEP_MARKER
+    step_marker: Annotated[str, Option("Markers that are steps; without it: step 5, iter 5, batch 5 …", "REGEX")] = (
+        STEP_MARKER
+    )
     sequence: Annotated[int, Option("Kernels after the same N operations make a row.", "N", least=0)] = 0
     bins: Annotated[int, Option("Points of a curve, columns of the heat map.", "N", least=1)] = 50
     top: Annotated[int, Option("How many of the largest gaps to list.", "N", least=0)] = 20

@@ -15,6 +15,7 @@ from rocpd.errors import RocpdError
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.select.part import Part
 from rocpd.federate.select.timeline import Shift
 from rocpd.frozen import frozen
 from rocpd.summary.options import By, Options
@@ -150,10 +151,16 @@ class Reading:
     def line(self) -> tuple[int, int]:
         """Return start and end of the part of the time line that counts, from its start [ns]: the window, else all."""
         origin = self.origin()
-        (first, last), window = self.session.time_range or (origin, origin), self.session.window
-        start = first if window is None or window.start is None else window.start
-        end = last if window is None or window.end is None else window.end
-        return start - origin, end - origin
+        first, last = self.session.time_range or (origin, origin)
+        parts = [self.part(rank.number) for rank in self.session.ranks if rank.number in self.session.spans]
+        starts = [first if part.start is None else part.start + origin for part in parts]
+        ends = [last if part.end is None else part.end + origin for part in parts]
+        return min(starts, default=first) - origin, max(ends, default=last) - origin
+
+    def part(self, rank: int) -> Part:
+        """Return the part of a rank that counts, from the start of the time line [ns]; None: open on that side."""
+        window = self.session.window
+        return window.part(rank).on_line(self.shift(rank)) if window else Part(None, None)
 
     def shift(self, rank: int) -> Shift:
         """Return what is added to the times of a rank so that they count from the start of the time line."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
@@ -23,10 +23,9 @@ from rocpd.summary.reading import Key, key_of, order_of, statistics
 from rocpd.summary.spread import Spread
 from rocpd.summary.statements import statement
 from rocpd.summary.sums import Total, merge
+from rocpd.trace.steps import MarkerRange, find_steps, folded
 from rocpd.trace.times import valid_times
 from rocpd.types import Row
-
-_DIGITS = re.compile(r"\d+")
 
 
 def is_step(pattern: str) -> re.Pattern[str]:
@@ -41,14 +40,47 @@ def is_step(pattern: str) -> re.Pattern[str]:
         raise UsageError(f"--step-marker {pattern}: not a regular expression: {error}") from error
 
 
-def ranges(reader: RankReader) -> list[tuple[str, int, int]]:
-    """Return text, start and end [ns] of the marker ranges of a rank by their starts; marks without length are none."""
-    markers = read_all(reader, Select(statement("markers"), ("start", "end"), texts=("name",)))
-    start, end = markers.numbers
-    has_length = (valid_times(start, end) & (end > start)).tolist()
-    rows = zip(map(as_text, markers.texts[0]), start.tolist(), end.tolist(), has_length, strict=True)
-    by_time = [(start, end, text) for text, start, end, is_range in rows if text and is_range]
-    return [(text, start, end) for start, end, text in sorted(by_time)]
+@frozen
+class Ranges:
+    """The marker ranges of a rank; marks without length are none.
+
+    Args:
+        every: all of the rank, in order of their ids.
+        counted: row in `every` -> start and end of those that count, as the window cuts them [ns].
+    """
+
+    every: list[MarkerRange]
+    counted: dict[int, tuple[int, int]]
+
+    def steps(self, pattern: re.Pattern[str]) -> Iterator[tuple[str, int, int, int]]:
+        """Yield text, which of this text (from 1, in the whole trace), start and end of the steps that count."""
+        seen: Counter[str] = Counter()
+        for row, _ in find_steps(self.every, pattern):
+            text = self.every[row].text
+            seen[text] += 1
+            if row in self.counted:
+                yield text, seen[text], *self.counted[row]
+
+
+def read_ranges(reader: RankReader) -> Ranges:
+    """Read the marker ranges of a rank."""
+    ids, every = _ranges(reader.whole())
+    if not reader.selects("rocpd_region"):
+        return Ranges(every, {row: (start, end) for row, (_, start, end, _) in enumerate(every)})
+    rows = {number: row for row, number in enumerate(ids)}
+    counted = zip(*_ranges(reader), strict=True)
+    return Ranges(every, {rows[number]: (start, end) for number, (_, start, end, _) in counted if number in rows})
+
+
+def _ranges(reader: RankReader) -> tuple[list[int], list[MarkerRange]]:
+    select = Select(statement("marker_ranges"), ("id", "thread", "start", "end"), texts=("name",), base="rocpd_region")
+    markers = read_all(reader, select)
+    number, thread, start, end = markers.numbers
+    rows = np.flatnonzero(valid_times(start, end) & (end > start)).tolist()
+    texts = {row: as_text(markers.texts[0][row]) for row in rows}
+    rows = [row for row in rows if texts[row]]
+    ranges = [MarkerRange(texts[row] or "", int(start[row]), int(end[row]), int(thread[row])) for row in rows]
+    return number[rows].tolist(), ranges
 
 
 @frozen
@@ -75,14 +107,11 @@ class RankSteps(NamedTuple):
 
 def steps_of(reader: RankReader, pattern: re.Pattern[str]) -> RankSteps:
     """Read steps and phases of a rank."""
-    seen: Counter[str] = Counter()
-    steps: dict[tuple[str, int], tuple[int, int]] = {}
+    ranges = read_ranges(reader)
     lengths: dict[str, list[int]] = {}
-    for text, start, end in ranges(reader):
-        lengths.setdefault(_DIGITS.sub("#", text), []).append(end - start)
-        if pattern.search(text):
-            seen[text] += 1
-            steps[text, seen[text]] = start, end - start
+    for row, (start, end) in ranges.counted.items():
+        lengths.setdefault(folded(ranges.every[row].text), []).append(end - start)
+    steps = {(text, number): (start, end - start) for text, number, start, end in ranges.steps(pattern)}
     return RankSteps(steps, {phase: Spread.of(np.array(ns, np.int64)) for phase, ns in lengths.items()})
 
 

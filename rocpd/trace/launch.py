@@ -10,8 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from rocpd.trace.times import valid_start, valid_times
+from rocpd.trace.categories import IS_CALL
+from rocpd.trace.times import VALID_START, valid_start, valid_times
 from rocpd.types import Flags, Ints
+
+LAUNCHING_STACKS = f"""SELECT E.stack_id FROM rocpd_region R JOIN rocpd_event E ON E.id = R.event_id
+WHERE E.stack_id > 0 AND R.{VALID_START} AND {IS_CALL} GROUP BY E.stack_id"""  # noqa: S608
+"""SELECT of the stack ids of a rank by which calls launch; `MAX(R.start)` is when, by the rule of the innermost."""
 
 
 def launching_regions(stack: Ints, start: Ints, end: Ints, operations: Ints) -> Ints:

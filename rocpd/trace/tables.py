@@ -13,6 +13,9 @@ SPANS = (*OPERATIONS, "rocpd_region", "rocpd_memory_allocate", "rocpd_graph_laun
 POINTS = ("rocpd_sample",)
 """Events with a single `timestamp`."""
 
+LAUNCHED = (*OPERATIONS, "rocpd_graph_launch")
+"""GPU work that a call launches to run later."""
+
 EVENTS = (*SPANS, *POINTS)
 """All events; each row may lead to one of `rocpd_event`."""
 

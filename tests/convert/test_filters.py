@@ -155,7 +155,7 @@ def expected(form: str, job: Job, spec: Spec) -> Items:
         if spec.ranks is None or event.rank in spec.ranks:
             recorded = event.start + event.offset
             clocks[event.offset] = min(recorded, clocks.get(event.offset, recorded))
-    for event in spec.of(job.events):
+    for event in spec.of(job.events, as_amd=True):
         if form == "arrow" and event.kind != "kernels":
             continue
         if form == "csv" and (event.domain in ("OTHER", "SMI") or event.kind == "graph_launches"):

@@ -10,6 +10,7 @@ import pytest
 import rocpd
 from rocpd.errors import Exit, RocpdError, UsageError
 from rocpd.federate.select.filters import event_categories
+from rocpd.federate.select.part import Part
 from tests.build import CPU, GPU, GPU2, TraceBuilder
 
 
@@ -177,4 +178,4 @@ def test_text_where_a_time_belongs_is_no_time(tmp_path: Path) -> None:
     with rocpd.connect([path], window=rocpd.Window(kernel="k|other")) as session:
         assert session.time_range == (90, 300)
         assert session.window
-        assert (session.window.start, session.window.end) == (100, 200)
+        assert session.window.part(0) == Part(100, 200)

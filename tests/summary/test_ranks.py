@@ -143,6 +143,19 @@ def test_heat_of_a_host_is_the_mean_of_its_ranks(open_job: OpenJob) -> None:
     assert cells(session, "heat", "hostname busy_percent", "host", bins=2) == [("node0", 50.0), ("node0", 50.0)]
 
 
+def test_a_window_does_not_shift_the_numbers_of_steps(open_job: OpenJob) -> None:
+    """The edge lies between the ends of the second step on the two ranks: the n-th stays the n-th of the trace."""
+    ranks = []
+    for number in range(2):
+        trace = TraceBuilder(number, pid=100 + number).kernel("k", 1, 5)
+        for step in range(4):
+            at = 10 + 100 * step + 10 * number
+            trace.region("roctxRangePushA", at, at + 90 + step, message="step")
+        ranks.append(trace)
+    session = open_job(*ranks).within(rocpd.Window(start=205, clip=True))
+    assert sorted(cells(session, "steps", "number ranks spread_ns")) == [(2, 1, 0), (3, 2, 0), (4, 2, 0)]
+
+
 def test_without_collectives_and_steps_it_says_so(open_job: OpenJob) -> None:
     session = open_job(TraceBuilder(0).kernel("a", 1, 5), TraceBuilder(1).kernel("a", 1, 9))
     for name in ("collectives", "steps", "phases"):

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
+from rocpd.federate.select.part import Part
 from rocpd.federate.select.timeline import UNSHIFTED, Shift
-from rocpd.federate.select.window import Interval
 from rocpd.frozen import frozen
 from rocpd.schema.render import RankTables
 
@@ -24,7 +24,7 @@ class Placement:
         position: 1 for the first rank of the session, and so on.
         pid: pid in the trace, distinct in the session.
         shift: what is added to its times to lay them on the common time line.
-        window: window on the common time line, None for all of it.
+        window: the part of the rank that counts, on the common time line; None for all of it.
         unwindowed: the rank's tables with what filters let count, whatever the window.
     """
 
@@ -32,7 +32,7 @@ class Placement:
     position: int
     pid: int
     shift: Shift
-    window: Interval | None
+    window: Part | None
     unwindowed: RankTables
 
 
@@ -45,14 +45,14 @@ def placements(session: Federation, *, aligned: bool = True) -> tuple[Placement,
     """
     shifts = session.alignment.shifts if aligned or session.window else {}
     pids = distinct_pids(session.ranks)
-    unwindowed = session.selection.with_window(None, {})
+    unwindowed = session.selection.with_window(None)
     return tuple(
         Placement(
             rank,
             position,
             pids[rank.number],
             shifts.get(rank.number, UNSHIFTED),
-            session.window,
+            session.window.part(rank.number).on_line(shifts.get(rank.number, UNSHIFTED)) if session.window else None,
             unwindowed.apply(rank.number, session.job.rank_tables[rank.number]),
         )
         for position, rank in enumerate(session.ranks, start=1)

@@ -16,7 +16,7 @@ from rocpd.convert.gather.lanes import spread
 from rocpd.convert.gather.rows import Columns, event_piece
 from rocpd.convert.model import Annotation, Counters, Slices, Track, optional
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.federate.select.window import Interval
+from rocpd.federate.select.part import Part
 from rocpd.read.ids import per_id
 from rocpd.trace.memory import ALLOCATING, SCRATCH, held_by
 from rocpd.types import NULL
@@ -72,11 +72,11 @@ def _read(context: Context, reader: RankReader, damage: Damage) -> Columns:
     return context.on_time_line(dict(columns), "memory allocations", damage)
 
 
-def _within(counters: Counters, interval: Interval | None) -> Counters:
-    if interval is None:
+def _within(counters: Counters, part: Part | None) -> Counters:
+    if part is None:
         return counters
-    low = NULL if interval.start is None else interval.start
-    keep = (counters.time >= low) & ((interval.end is None) | (counters.time < (interval.end or 0)))
+    low = NULL if part.start is None else part.start
+    keep = (counters.time >= low) & ((part.end is None) | (counters.time < (part.end or 0)))
     return Counters(counters.track[keep], counters.time[keep], counters.value[keep])
 
 

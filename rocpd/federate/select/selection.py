@@ -11,8 +11,7 @@ from dataclasses import field
 
 from rocpd.errors import RocpdError
 from rocpd.federate.select.filters import EVENTS
-from rocpd.federate.select.timeline import UNSHIFTED, Shift
-from rocpd.federate.select.window import Interval, clip_expressions, dependent_conditions, window_conditions
+from rocpd.federate.select.part import Cut, dependent_conditions
 from rocpd.frozen import frozen
 from rocpd.schema.render import RankTables
 
@@ -22,13 +21,11 @@ class Selection:
     """The rows of each rank that count; by default all.
 
     Args:
-        window: the part of the time line that counts, None for all of it.
-        shifts: rank number -> what alignment adds to its times; needed with a window only.
+        window: the part of each rank's time that counts, None for all of it.
         filtered: rank number -> base table -> condition of the filters on its rows.
     """
 
-    window: Interval | None = None
-    shifts: Mapping[int, Shift] = field(default_factory=dict)
+    window: Cut | None = None
     filtered: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
     def apply(self, rank: int, tables: RankTables) -> RankTables:
@@ -38,14 +35,13 @@ class Selection:
             return tables
         if self.window is None:
             return dataclasses.replace(tables, only={**filters, **dependent_conditions(tables, filters)})
-        on_clock = self.window.on_clock(self.shifts.get(rank, UNSHIFTED))
-        in_window = window_conditions(tables, on_clock)
+        in_window = self.window.conditions(rank, tables)
         only = dict(in_window)
         if filters:
             both = {base: f"({condition})" for base, condition in in_window.items() if base not in filters}
             both |= {base: f"({in_window.get(base, '1')}) AND ({condition})" for base, condition in filters.items()}
             only = both | dependent_conditions(tables, both)
-        return dataclasses.replace(tables, only=only, values=clip_expressions(tables, on_clock))
+        return dataclasses.replace(tables, only=only, values=self.window.clipped(rank, tables))
 
     def tables_to_check(self, rank: int, tables: RankTables) -> tuple[str, ...]:
         """Return the tables of which one must have rows: those that filters name, if any, else all with conditions."""
@@ -61,9 +57,9 @@ class Selection:
                 of_rank[base] = f"({of_rank[base]}) AND ({condition})" if base in of_rank else condition
         return dataclasses.replace(self, filtered=merged)
 
-    def with_window(self, window: Interval | None, shifts: Mapping[int, Shift]) -> Selection:
+    def with_window(self, window: Cut | None) -> Selection:
         """Return the selection with this window in place of its own."""
-        return dataclasses.replace(self, window=window, shifts=shifts)
+        return dataclasses.replace(self, window=window)
 
     def empty_error(self) -> RocpdError:
         """Return the error for a selection without rows."""

@@ -1,0 +1,145 @@
+"""Windows set by markers: each rank is cut at its own, found in its whole trace, whatever the filters.
+
+A marker marks a time here and is not the subject. A rank that has none is cut where the others are.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rocpd.errors import UsageError
+from rocpd.trace.steps import STEP_MARKER, MarkerRange, find_steps
+from rocpd.trace.times import VALID_TIMES
+
+if TYPE_CHECKING:
+    from rocpd.federate.run.rank_reader import RankReader
+    from rocpd.federate.select.timeline import Shift
+    from rocpd.federate.select.whole_trace import WholeTrace
+
+_MARKERS = f'SELECT name, start, "end", tid FROM markers WHERE {VALID_TIMES} ORDER BY start, id'
+_LIST = 'rocpd query "select name, start from markers" lists them'
+
+
+def of_marker(wanted: str, trace: WholeTrace, *, at_start: bool) -> dict[int, int]:
+    """Return when a marker starts, or ends, on each rank [ns by its clock].
+
+    Args:
+        wanted: its text, or `/regular expression/`; with `#2` the second that matches.
+        trace: what is searched.
+        at_start: its start, else its end.
+
+    Raises:
+        UsageError: none matches, or several do on one rank.
+    """
+    side = 0 if at_start else 1
+    times = {rank: marker[side] for rank, marker in _one_of_each(wanted, trace).items()}
+    return _completed(times, wanted, trace, min if at_start else max)
+
+
+def of_step(wanted: str, trace: WholeTrace) -> tuple[dict[int, int | None], dict[int, int | None]]:
+    """Return start and end of a step on each rank [ns by its clock].
+
+    Args:
+        wanted: its number, or its marker as for `of_marker`.
+        trace: what is searched.
+
+    Raises:
+        UsageError: no rank has it.
+    """
+    if re.fullmatch(r"\d+", wanted):
+        times = _steps(int(wanted), trace)
+        wanted = f"step {wanted}"
+    else:
+        times = _one_of_each(wanted, trace)
+    starts = _completed({rank: start for rank, (start, _) in times.items()}, wanted, trace, min)
+    ends = _completed({rank: end for rank, (_, end) in times.items()}, wanted, trace, max)
+    return dict(starts), dict(ends)
+
+
+def _steps(number: int, trace: WholeTrace) -> dict[int, tuple[int, int]]:
+    times = {}
+    known: set[int] = set()
+    for rank, steps in trace.map_ranks(_steps_of_rank):
+        known |= steps.keys()
+        if number in steps:
+            times[rank.number] = steps[number]
+    if not times:
+        have = f"steps run from {min(known)} to {max(known)}" if known else f"no marker names a step; {_LIST}"
+        raise UsageError(f"there is no step {number}", have)
+    return times
+
+
+def _steps_of_rank(reader: RankReader) -> dict[int, tuple[int, int]]:
+    """Return number -> start and end of the steps of a rank; threads that go through a step together are one."""
+    ranges = [marker for marker in _markers(reader) if marker.end > marker.start]
+    steps: dict[int, tuple[int, int]] = {}
+    for step in find_steps(ranges, re.compile(STEP_MARKER)):
+        if step.number is not None:
+            _, start, end, _ = ranges[step.row]
+            first, last = steps.get(step.number, (start, end))
+            steps[step.number] = min(first, start), max(last, end)
+    return steps
+
+
+def _one_of_each(wanted: str, trace: WholeTrace) -> dict[int, tuple[int, int]]:
+    """Return rank -> start and end of the marker that is wanted."""
+    name, _, ordinal = wanted.rpartition("#") if re.search(r"#\d+$", wanted) else (wanted, "", "")
+    _matcher(name)
+    by_rank = {rank.number: rows for rank, rows in trace.map_ranks(functools.partial(_matching, wanted, name))}
+    if ordinal and any(marker.text == wanted for rows in by_rank.values() for marker in rows):
+        # A marker's own text ends in #2.
+        name, ordinal = wanted, ""
+        by_rank = {number: [m for m in rows if m.text == wanted] for number, rows in by_rank.items()}
+    times = {}
+    for number, rows in by_rank.items():
+        if len(rows) > 1 and not ordinal:
+            listed = _listed(rows, trace.line.shift(number))
+            raise UsageError(f"{len(rows)} markers match {wanted}: {listed}", f"choose one: '{name}#2'")
+        index = int(ordinal) - 1 if ordinal else 0
+        if 0 <= index < len(rows):
+            times[number] = rows[index].start, rows[index].end
+    if not times:
+        raise UsageError(f"no marker matches {wanted}", _LIST)
+    return times
+
+
+def _completed(
+    times: Mapping[int, int], wanted: str, trace: WholeTrace, outermost: Callable[[Sequence[int]], int]
+) -> dict[int, int]:
+    """Return the times with those of ranks that have no such marker: where the window of all others starts or ends."""
+    lacking = [rank for rank in trace.ranks if rank not in times and rank in trace.line.spans]
+    if lacking:
+        few = ", ".join(map(str, lacking[:4])) + (" …" if len(lacking) > 4 else "")
+        what = "rank" if len(lacking) == 1 else f"{len(lacking)} ranks"
+        trace.note(f"window: {what} without {wanted} ({few}), cut where the others are on the common time line")
+    other = outermost([trace.line.shift(rank).to_line(time) for rank, time in times.items()])
+    return {rank: times.get(rank, trace.line.shift(rank).to_clock(other)) for rank in trace.ranks}
+
+
+def _matching(wanted: str, name: str, reader: RankReader) -> list[MarkerRange]:
+    matches = _matcher(name)
+    return [marker for marker in _markers(reader) if marker.text == wanted or matches(marker.text)]
+
+
+def _markers(reader: RankReader) -> list[MarkerRange]:
+    rows = reader.whole().rows(_MARKERS)
+    return [MarkerRange(*row) for row in rows if isinstance(row[0], str) and row[0]]
+
+
+def _matcher(name: str) -> Callable[[str], object]:
+    if not (len(name) > 2 and name.startswith("/") and name.endswith("/")):
+        return name.__eq__
+    try:
+        return re.compile(name[1:-1]).search
+    except re.error as error:
+        raise UsageError(f"{name}: not a regular expression: {error}") from error
+
+
+def _listed(markers: Sequence[MarkerRange], shift: Shift, most: int = 5) -> str:
+    listed = ", ".join(
+        f"#{i} {marker.text} at {shift.to_line(marker.start)} ns" for i, marker in enumerate(markers[:most], 1)
+    )
+    return listed + (f" and {len(markers) - most} more" if len(markers) > most else "")

@@ -68,13 +68,17 @@ _AMDS = {
 }
 """Names of AMD's package, for code that was written for it; not part of our own interface."""
 
+_AMDS_MODULES = frozenset({"importer", "output_config", "query"})
+
 
 def __getattr__(name: str) -> object:
+    import importlib
+
+    if name in _AMDS_MODULES:
+        return importlib.import_module(f"rocpd.{name}")
     home = _MODULES.get(name) or _AMDS.get(name)
     if home is None:
         raise AttributeError(f"module 'rocpd' has no attribute {name!r}")
-    import importlib
-
     return getattr(importlib.import_module(home), name)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -89,3 +91,12 @@ def test_names_of_amds_are_not_ours() -> None:
     assert not {"write_csv", "RocpdImportData", "version_info"} & set(rocpd.__all__)
     assert getattr(rocpd, "write_csv") is write_csv  # noqa: B009 (type checkers don't know the name)
     assert getattr(rocpd, "RocpdImportData") is RocpdImportData  # noqa: B009
+
+
+@pytest.mark.parametrize(
+    "names", ["importer.RocpdImportData", "output_config.output_config", "query.export_sqlite_query"]
+)
+def test_modules_of_amds_are_there_without_importing_them(names: str) -> None:
+    """As in its documents: `import rocpd`, then `rocpd.output_config.output_config(…)`."""
+    program = f"import rocpd; assert callable(rocpd.{names}); assert not hasattr(rocpd, 'nonsense')"
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[1])

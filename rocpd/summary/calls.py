@@ -13,20 +13,17 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.read.columns import columns
 from rocpd.read.groups import grouped
 from rocpd.read.ids import distinct
-from rocpd.read.names import Names, as_text
+from rocpd.read.names import Names
 from rocpd.summary.calltree import Flat, Node, flat, graft, grow, inclusive_gpu, launching
-from rocpd.summary.links import launching_rows
-from rocpd.summary.ops import read_ops, string_texts
+from rocpd.summary.ops import read_ops
 from rocpd.summary.options import LANES, By
 from rocpd.summary.reading import DIVISIONS, RANK, Key, RankReading, Reading, order_of
+from rocpd.summary.regions import Regions, read_regions
 from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.summary.spread import total
-from rocpd.summary.statements import statement
 from rocpd.trace.launch import launching_regions
-from rocpd.trace.times import valid_times
 from rocpd.types import NULL, Ints, Row
 
 THREAD = Field("thread", "", "OS thread id, NULL where unknown")
@@ -49,8 +46,6 @@ TABLES = {
         ),
     )
 }
-
-_COLUMNS = ("stack", "start", "end", "id", "thread", "name")
 
 
 def calls(reading: Reading) -> Iterator[Summary]:
@@ -104,27 +99,10 @@ class _Rank(NamedTuple):
     unlinked: int
 
 
-class _Regions(NamedTuple):
-    """The regions of one rank as columns, outer ones before those inside.
-
-    Args:
-        thread: id, `NULL` where unknown.
-        start, end: [ns].
-        name: number in `Names`.
-        stack: stack id by which it may launch operations, `NULL` where it launches none.
-    """
-
-    thread: Ints
-    start: Ints
-    end: Ints
-    name: Ints
-    stack: Ints
-
-
 def _of_rank(reading: RankReading) -> _Rank:
     """Return the trees of one rank: of all regions, and by agent or stream of those that launched something there."""
     names = Names()
-    regions = _regions(reading, names)
+    regions = read_regions(reading, names)
     ops = read_ops(reading, Names(), stacks=True)
     launcher = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
     lane = np.where(launcher >= 0, ops.lane(reading.options.by), NULL)
@@ -140,7 +118,7 @@ def _of_rank(reading: RankReading) -> _Rank:
     return _Rank(names.texts, trees, len(ops), int((launcher < 0).sum()))
 
 
-def _grown(reading: RankReading, regions: _Regions, gpu: Ints, lane: int) -> dict[Key, Node]:
+def _grown(reading: RankReading, regions: Regions, gpu: Ints, lane: int) -> dict[Key, Node]:
     """Return trees of all regions, each of which launched `gpu` ns."""
     trees: dict[Key, Node] = {}
     for (thread,), rows in grouped([regions.thread]):
@@ -149,23 +127,6 @@ def _grown(reading: RankReading, regions: _Regions, gpu: Ints, lane: int) -> dic
         lists = (column[rows].tolist() for column in (regions.start, regions.end, regions.name, gpu))
         grow(trees.setdefault(key, Node()), zip(*lists, strict=True))
     return trees
-
-
-def _regions(reading: RankReading, names: Names) -> _Regions:
-    stack, start, end, row, thread, name = columns(reading.reader, "rocpd_region", statement("regions"), _COLUMNS)
-    valid = valid_times(start, end)
-    reading.left_out["regions"] += int((~valid).sum())
-    if not valid.all() or reading.reader.selects("rocpd_region"):
-        # The launching region may be left out: then no other launches in its place.
-        stack = np.where(np.isin(row, launching_rows(reading.reader)), stack, NULL)
-    codes = names.codes(name, string_texts(reading.reader, name).get)
-    rows = reading.reader.rows(statement("marker_messages"))
-    messages = {number: names.code(as_text(text)) for number, text in rows}
-    if messages:
-        codes = np.array([messages.get(r, c) for r, c in zip(row.tolist(), codes.tolist(), strict=True)], np.int64)
-    order = np.lexsort((row, stack, -np.where(valid, end, 0), start))  # of equal ranges the lower id is outside
-    order = order[valid[order]]
-    return _Regions(*(column[order] for column in (thread, start, end, codes, stack)))
 
 
 def _rows(key: Key, tree: Node, names: Names, is_lane: bool) -> Iterator[Row]:

@@ -1,0 +1,200 @@
+"""Why an agent is idle: what the thread that launches its next operation does meanwhile.
+
+Pure arithmetic over columns of one rank; every gap is divided into pieces that add up to it exactly:
+
+- until the launching call of the next operation returns, what that thread does: inside a call of HIP, HSA or RCCL (the
+  outermost one) what the call does; outside, up to `PAUSE` between calls is launching too (an interpreter makes the next
+  one), more is work of the host, named by the innermost marker around it;
+- from then on the operation is launched and not started: it waits for another one, or to be dispatched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rocpd.frozen import frozen
+from rocpd.read.groups import grouped
+from rocpd.read.names import Names
+from rocpd.summary.ops import Ops
+from rocpd.summary.regions import Regions
+from rocpd.trace.host_calls import HostCall, host_call
+from rocpd.trace.launch import launching_regions
+from rocpd.types import NULL, Ints
+
+PAUSE = 100_000
+"""Time between two calls of a thread that still counts as launching [ns]."""
+
+START, DRAINED, QUEUED, HOST, UNKNOWN = "start-up", "drained", "launched, not started", "host work", "unknown"
+
+CAUSES = (
+    START,
+    HostCall.LAUNCH.value,
+    HostCall.SYNCHRONISE.value,
+    HostCall.ALLOCATE.value,
+    HostCall.COPY.value,
+    HostCall.MODULE.value,
+    HostCall.COMMUNICATION.value,
+    HostCall.OTHER.value,
+    HOST,
+    QUEUED,
+    DRAINED,
+    UNKNOWN,
+)
+"""What idle time is divided into."""
+
+
+class Idle(NamedTuple):
+    """Pieces of the idle time of one agent, in order of time.
+
+    Args:
+        start, end: [ns].
+        cause: number in `CAUSES`.
+        what: number in `Names`: the call, or the marker of the host's work; NULL where neither says anything.
+    """
+
+    start: Ints
+    end: Ints
+    cause: Ints
+    what: Ints
+
+    def within(self, start: int, end: int) -> Idle:
+        """Return the part between two times [ns]."""
+        low, high = np.maximum(self.start, start), np.minimum(self.end, end)
+        some = high > low
+        return Idle(low[some], high[some], self.cause[some], self.what[some])
+
+
+@frozen
+class Activity:
+    """What a thread does at any time: from each edge to the next one thing.
+
+    Args:
+        edges: [ns], ascending; the first one lies before all times.
+        cause: number in `CAUSES`.
+        what: as in `Idle`.
+    """
+
+    edges: Ints
+    cause: Ints
+    what: Ints
+
+    def pieces(self, start: Ints, end: Ints) -> tuple[Ints, Idle]:
+        """Divide intervals, none of them empty; return which interval each piece is of, and the pieces."""
+        first = np.searchsorted(self.edges, start, side="right") - 1
+        counts = np.searchsorted(self.edges, end, side="left") - first
+        of = np.repeat(np.arange(len(start)), counts)
+        at = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts) + first[of]
+        until = np.append(self.edges[1:], np.iinfo(np.int64).max)
+        cut = Idle(np.maximum(self.edges[at], start[of]), np.minimum(until[at], end[of]), self.cause[at], self.what[at])
+        return of, cut
+
+
+def activities(regions: Regions, names: Names) -> dict[int, Activity]:
+    """Return what each thread does; regions come outer ones first."""
+    calls = np.array([-1, *(_code(kind) for kind in HostCall)])
+    kinds = {kind: number for number, kind in enumerate((None, *HostCall))}
+    pairs: dict[tuple[int, int], int] = {
+        key: kinds[host_call(names.texts[key[0]], names.texts[key[1]])]
+        for key, _ in grouped([regions.name, regions.category])
+    }
+    kind = np.array([pairs[pair] for pair in zip(regions.name.tolist(), regions.category.tolist(), strict=True)], int)
+    return {
+        thread: _activity(regions.take(rows), calls[kind[rows]]) for (thread,), rows in grouped([regions.thread])
+    }
+
+
+def _code(cause: str) -> int:
+    return CAUSES.index(cause)
+
+
+def _activity(regions: Regions, cause: Ints) -> Activity:
+    """Return what one thread does; `cause` of its regions is -1 where they are no calls."""
+    calls = _outermost(regions.take(np.flatnonzero(cause >= 0)), cause[cause >= 0])
+    markers = regions.take(np.flatnonzero(cause < 0))
+    edges, innermost = _innermost(markers.start.tolist(), markers.end.tolist(), markers.name.tolist())
+    low = np.iinfo(np.int64).min
+    # Between calls: short stretches are launching, longer ones work of the host in the marker that is innermost there.
+    starts, ends = np.append(low, calls.end), np.append(calls.start, np.iinfo(np.int64).max)
+    is_long = (starts == low) | (ends == np.iinfo(np.int64).max) | (ends - np.maximum(starts, 0) > PAUSE)
+    some = ends > starts
+    between = Activity(edges, np.full(len(edges), _code(HOST)), innermost)
+    _, host = between.pieces(starts[some & is_long], ends[some & is_long])
+    short = some & ~is_long
+    nothing = np.full(int(short.sum()), NULL)
+    launching = Idle(starts[short], ends[short], np.full(len(nothing), _code(HostCall.LAUNCH)), nothing)
+    parts = [np.concatenate(column) for column in zip(calls, host, launching, strict=True)]
+    order = np.argsort(parts[0], kind="stable")
+    return Activity(*(column[order] for column in (parts[0], parts[2], parts[3])))
+
+
+def _outermost(calls: Regions, cause: Ints) -> Idle:
+    """Return the calls that lie in no other, cut where a damaged file lets them overlap."""
+    until = np.maximum.accumulate(calls.end) if len(calls.end) else calls.end
+    before = np.append(np.iinfo(np.int64).min, until[:-1])[: len(until)]
+    start = np.maximum(calls.start, before)
+    some = calls.end > start
+    return Idle(start[some], calls.end[some], cause[some], calls.name[some])
+
+
+def _innermost(starts: Sequence[int], ends: Sequence[int], names: Sequence[int]) -> tuple[Ints, Ints]:
+    """Return edges and, from each to the next, the name of the range that started last of those that are open."""
+    changes = sorted([(end, 0, number) for number, end in enumerate(ends)] + [(s, 1, n) for n, s in enumerate(starts)])
+    edges, innermost = [int(np.iinfo(np.int64).min)], [NULL]
+    opened: list[int] = []
+    closed: set[int] = set()
+    for time, starting, number in changes:
+        if starting and ends[number] > time:
+            opened.append(number)
+        elif not starting:
+            closed.add(number)
+        while opened and opened[-1] in closed:
+            opened.pop()
+        name = names[opened[-1]] if opened else NULL
+        if time == edges[-1]:
+            innermost[-1] = name
+        elif name != innermost[-1]:
+            edges.append(time)
+            innermost.append(name)
+    return np.array(edges, np.int64), np.array(innermost, np.int64)
+
+
+def idle_pieces(ops: Ops, regions: Regions, threads: dict[int, Activity], span: tuple[int, int]) -> Idle:
+    """Return why one agent is idle between two times [ns].
+
+    Args:
+        ops: all operations of the agent, with stack ids.
+        regions: all regions of the rank.
+        threads: what its threads do.
+        span: before its first operation the agent starts up, after its last it is drained.
+    """
+    gaps = ops.gaps()
+    parts = [_gap_pieces(gaps.start, gaps.start + gaps.length, ops.take(gaps.after), regions, threads)]
+    first, last = int(ops.start.min()), int(ops.end.max())
+    for start, end, cause in ((span[0], first, START), (last, span[1], DRAINED)):
+        if end > start:
+            parts.append(Idle(*(np.array([value]) for value in (start, end, _code(cause), NULL))))
+    pieces = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    order = np.lexsort((pieces[1], pieces[0]))
+    return Idle(*(column[order] for column in pieces))
+
+
+def _gap_pieces(start: Ints, end: Ints, after: Ops, regions: Regions, threads: dict[int, Activity]) -> Idle:
+    call = launching_regions(regions.stack, regions.start, regions.end, after.stack)
+    known = call >= 0
+    returned = np.where(known, np.clip(regions.end[call], start, end) if len(regions.end) else end, end)
+    thread = np.where(known, regions.thread[call] if len(regions.end) else NULL, NULL)
+    parts = [_all(start, end, UNKNOWN, ~known), _all(returned, end, QUEUED, known)]
+    for (number,), rows in grouped([thread]):
+        rows = rows[known[rows] & (returned[rows] > start[rows])]
+        if len(rows):
+            parts.append(threads[number].pieces(start[rows], returned[rows])[1])
+    return Idle(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _all(start: Ints, end: Ints, cause: str, rows: Ints) -> Idle:
+    some = rows.astype(bool) & (end > start)
+    count = int(some.sum())
+    return Idle(start[some], end[some], np.full(count, _code(cause)), np.full(count, NULL))

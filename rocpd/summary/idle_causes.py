@@ -3,8 +3,8 @@
 Pure arithmetic over columns of one rank; every gap is divided into pieces that add up to it exactly:
 
 - until the launching call of the next operation returns, what that thread does: inside a call of HIP, HSA or RCCL (the
-  outermost one) what the call does; outside, up to `PAUSE` between calls is launching too (an interpreter makes the next
-  one), more is work of the host, named by the innermost marker around it;
+  outermost one) what the call does; outside, up to `PAUSE` between calls is launching too (an interpreter makes the
+  next one), more is work of the host, named by the innermost marker around it;
 - from then on the operation is launched and not started: it waits for another one, or to be dispatched.
 """
 
@@ -22,7 +22,7 @@ from rocpd.summary.ops import Ops
 from rocpd.summary.regions import Regions
 from rocpd.trace.host_calls import HostCall, host_call
 from rocpd.trace.launch import launching_regions
-from rocpd.types import NULL, Ints
+from rocpd.types import NULL, Flags, Ints
 
 PAUSE = 100_000
 """Time between two calls of a thread that still counts as launching [ns]."""
@@ -96,14 +96,10 @@ def activities(regions: Regions, names: Names) -> dict[int, Activity]:
     """Return what each thread does; regions come outer ones first."""
     calls = np.array([-1, *(_code(kind) for kind in HostCall)])
     kinds = {kind: number for number, kind in enumerate((None, *HostCall))}
-    pairs: dict[tuple[int, int], int] = {
-        key: kinds[host_call(names.texts[key[0]], names.texts[key[1]])]
-        for key, _ in grouped([regions.name, regions.category])
-    }
-    kind = np.array([pairs[pair] for pair in zip(regions.name.tolist(), regions.category.tolist(), strict=True)], int)
-    return {
-        thread: _activity(regions.take(rows), calls[kind[rows]]) for (thread,), rows in grouped([regions.thread])
-    }
+    kind = np.zeros(len(regions.name), np.int64)
+    for (name, category), rows in grouped([regions.name, regions.category]):
+        kind[rows] = kinds[host_call(names.texts[name], names.texts[category])]
+    return {thread: _activity(regions.take(rows), calls[kind[rows]]) for (thread,), rows in grouped([regions.thread])}
 
 
 def _code(cause: str) -> int:
@@ -194,7 +190,7 @@ def _gap_pieces(start: Ints, end: Ints, after: Ops, regions: Regions, threads: d
     return Idle(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _all(start: Ints, end: Ints, cause: str, rows: Ints) -> Idle:
-    some = rows.astype(bool) & (end > start)
+def _all(start: Ints, end: Ints, cause: str, rows: Flags) -> Idle:
+    some = rows & (end > start)
     count = int(some.sum())
     return Idle(start[some], end[some], np.full(count, _code(cause)), np.full(count, NULL))

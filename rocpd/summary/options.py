@@ -39,6 +39,7 @@ class Options:
         sequence: how many preceding operations make the context of a kernel.
         bins: points of curves and columns of the heat map.
         top: how many of the largest gaps are listed.
+        everything: warm-up, start-up and shut-down count too.
         further: values of options that an analysis of another package declares, by name.
     """
 
@@ -51,4 +52,5 @@ class Options:
     sequence: Annotated[int, Option("Kernels after the same N operations make a row.", "N", least=0)] = 0
     bins: Annotated[int, Option("Points of a curve, columns of the heat map.", "N", least=1)] = 50
     top: Annotated[int, Option("How many of the largest gaps to list.", "N", least=0)] = 20
+    everything: Annotated[bool, Option("Count warm-up, start-up and shut-down too.", flags=("--all",))] = False
     further: Mapping[str, object] = field(default_factory=dict)

@@ -18,6 +18,7 @@ from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.part import Part
 from rocpd.federate.select.timeline import Shift
 from rocpd.frozen import frozen
+from rocpd.summary.findings import Finding
 from rocpd.summary.options import By, Options
 from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.summary.spread import Spread
@@ -137,9 +138,11 @@ class Reading:
         for what, count in left_out.items():
             self.session.note(f"{count} {what} left out: {INVALID}")
 
-    def summary(self, table: TableDefinition, rows: Iterable[Row], by: By | None = None) -> Summary:
+    def summary(
+        self, table: TableDefinition, rows: Iterable[Row], by: By | None = None, findings: Iterable[Finding] = ()
+    ) -> Summary:
         """Put the columns of the division, or else of `by`, in front of a table whose rows start with them."""
-        return Summary(table, (*DIVISIONS[self.by or by], *table.fields), rows)
+        return Summary(table, (*DIVISIONS[self.by or by], *table.fields), rows, findings=findings)
 
     def origin(self) -> int:
         """Return the start of the aligned time line [ns]; times in tables count from there."""

@@ -97,6 +97,12 @@ SUMMARIES: dict[str, Analysis] = {
             ("categories", "top"),
         ),
         Analysis(
+            "rocpd.summary.idle:idle",
+            ("idle", "idle-calls"),
+            "why GPUs have nothing to do, by what their host does",
+            ("step_marker", "everything"),
+        ),
+        Analysis(
             "rocpd.summary.ranks:ranks",
             ("ranks", "imbalance", "collectives", "stragglers", "waits", "communication", "steps", "phases", "heat"),
             "balance of ranks, who waits for whom in collectives, spread of steps, rank × time",

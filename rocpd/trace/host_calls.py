@@ -29,7 +29,10 @@ _HIP = (
     (HostCall.SYNCHRONISE, r"hip\w+Synchronize|hip(Event|Stream)Query|hipStreamWaitValue\w*"),
     (HostCall.COPY, r"hipMem(cpy|set)\w*"),
     (HostCall.ALLOCATE, r"hip(Ext|Host)?(Malloc|Free)\w*|hipHost(Alloc|Register|Unregister)|hipMem(Pool|Address)\w+"),
-    (HostCall.ALLOCATE, r"hipMem(Create|Release|Map|Unmap|SetAccess|AllocPitch|AllocHost)|hipArray(3D)?(Create|Destroy)"),
+    (
+        HostCall.ALLOCATE,
+        r"hipMem(Create|Release|Map|Unmap|SetAccess|AllocPitch|AllocHost)|hipArray(3D)?(Create|Destroy)",
+    ),
     (HostCall.MODULE, r"hipModule(Load|Unload)\w*|hiprtc\w+|hipLink\w+|hipLibrary\w+|__hip(Un)?Register\w+"),
 )
 _HSA = (

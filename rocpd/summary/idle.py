@@ -1,0 +1,229 @@
+"""Why agents are idle: every nanosecond without operation has one cause, by what the host does meanwhile.
+
+The causes of each agent add up to the time in which its rank recorded events, or to the window, less the time in which
+it is busy. `idle_causes` says how a gap is divided. Windows select a part of the idle time of the whole trace; filters
+of events don't apply: what is left out would seem idle.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from rocpd.errors import RocpdError, UsageError
+from rocpd.frozen import frozen
+from rocpd.read.groups import grouped
+from rocpd.read.names import Names
+from rocpd.summary.findings import Confidence, Finding, Verdict
+from rocpd.summary.idle_causes import CAUSES, DRAINED, HOST, QUEUED, START, UNKNOWN, Idle, activities, idle_pieces
+from rocpd.summary.ops import read_ops
+from rocpd.summary.options import By
+from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
+from rocpd.summary.regions import read_regions
+from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.summary.steady import SteadyPart, steady_part
+from rocpd.summary.steps import is_step, steps_of
+from rocpd.summary.sums import merge
+from rocpd.trace.host_calls import HostCall
+from rocpd.types import NULL, Row
+
+_WORTH_SAYING = 5.0  # percent of the time of all agents
+_DIGITS = re.compile(r"\d+")
+_MEANWHILE = {
+    HostCall.LAUNCH: "while the host launches",
+    HostCall.SYNCHRONISE: "in calls that synchronise",
+    HostCall.ALLOCATE: "in calls that allocate and free",
+    HostCall.COPY: "in calls that copy",
+    HostCall.MODULE: "in calls that load modules",
+    HostCall.COMMUNICATION: "in calls of RCCL",
+    HostCall.OTHER: "in other calls of HIP",
+    HOST: "while the host works for itself",
+    QUEUED: "with the next operation launched, waiting to start",
+}
+
+TABLES = by_name(
+    TableDefinition(
+        "idle",
+        "Why agents have nothing to do, by what their host does meanwhile; the most common cause first.",
+        (
+            Field("cause", "", "what the host does, or where the agent stands"),
+            Field("idle_ns", "ns", "time, of all agents together"),
+            Field("percent", "%", "share of the idle time"),
+            Field("span_percent", "%", "share of the time of the agents, idle or busy"),
+            Field("pieces", "", "how many stretches of time", True),
+            Field("longest_ns", "ns", "the longest one"),
+        ),
+    ),
+    TableDefinition(
+        "idle-calls",
+        "Which calls and which work of the host agents are idle for; # stands for numbers in texts of markers.",
+        (
+            Field("cause", "", "what the host does"),
+            Field("name", "", "function, or innermost marker around the host's own work"),
+            Field("idle_ns", "ns", "time, of all agents together"),
+            Field("percent", "%", "share of the idle time"),
+            Field("pieces", "", "how many stretches of time", True),
+            Field("longest_ns", "ns", "the longest one"),
+            Field("rank", "", "rank of the longest"),
+            Field("agent", "", "its agent", True),
+            Field("at_ns", "ns", "its start, from the start of the time line"),
+        ),
+    ),
+)
+
+
+@frozen
+class _Time:
+    """Idle time of one cause: sum [ns], pieces, and the longest one: length [ns], rank, agent, start as recorded."""
+
+    total: int
+    pieces: int
+    longest: tuple[int, int, int, int]
+
+    def __add__(self, other: _Time) -> _Time:
+        longest = max(self.longest, other.longest, key=lambda piece: (piece[0], -piece[1], -piece[3]))
+        return _Time(self.total + other.total, self.pieces + other.pieces, longest)
+
+
+_ByCause = dict[tuple[str, str | None], _Time]  # cause, function or marker
+
+
+class _Rank(NamedTuple):
+    """What one rank adds: division -> idle time by cause, and time of its agents, idle or busy [ns]; its steps."""
+
+    idle: dict[Key, _ByCause]
+    span: dict[Key, int]
+    steady: SteadyPart | None
+
+
+def idle(reading: Reading) -> Iterator[Summary]:
+    """Return idle time by cause, and by call and marker.
+
+    Raises:
+        UsageError: streams divide; time without work belongs to an agent.
+        RocpdError: there are no operations.
+    """
+    if reading.by is By.STREAM:
+        raise UsageError("idle time has no stream: it is that of an agent", "--by agent")
+    times: dict[Key, _ByCause] = {}
+    spans: dict[Key, int] = {}
+    steady: list[SteadyPart | None] = []
+    work = partial(_of_rank, windows=_windows(reading), step=is_step(reading.options.step_marker))
+    for _, answer in reading.each(work):
+        for key, of_rank in answer.idle.items():
+            merge(times.setdefault(key, {}), of_rank)
+        merge(spans, answer.span)
+        steady += [answer.steady] if answer.span else []
+    if not spans:
+        raise RocpdError("no kernels or copies in the selection")
+    _note_steady(reading, steady)
+    causes = (row for key in sorted(spans, key=order_of) for row in _cause_rows(key, times.get(key, {}), spans[key]))
+    yield reading.summary(TABLES["idle"], causes, findings=_findings(times, spans))
+    calls = (row for key in sorted(times, key=order_of) for row in _call_rows(reading, key, times[key]))
+    yield reading.summary(TABLES["idle-calls"], calls)
+
+
+def _windows(reading: Reading) -> dict[int, tuple[int, int]] | None:
+    """Return for each rank the window by its own clock [ns]; None without one."""
+    window, alignment, windows = reading.session.window, reading.session.alignment, {}
+    if window is None:
+        return None
+    for rank, span in reading.session.spans.items():
+        cut = window.on_clock(alignment.shift(rank))
+        windows[rank] = span.start if cut.start is None else cut.start, span.end if cut.end is None else cut.end
+    return windows
+
+
+def _note_steady(reading: Reading, parts: list[SteadyPart | None]) -> None:
+    """Say what is left out at both ends."""
+    steady = [part for part in parts if part]
+    if steady:
+        steps, warm_up = (sorted({getattr(part, name) for part in steady}) for name in ("steps", "warm_up"))
+        shown = [str(some[0]) if len(some) == 1 else f"{some[0]}-{some[-1]}" for some in (steps, warm_up)]
+        before = f", without {shown[1]} of warm-up" if warm_up[-1] else ""
+        reading.session.note(f"idle: in the {shown[0]} steps of each rank{before}; --all counts the whole trace")
+
+
+def _of_rank(reading: RankReading, windows: Mapping[int, tuple[int, int]] | None, step: re.Pattern[str]) -> _Rank:
+    names = Names()
+    whole = reading.whole()
+    ops = read_ops(whole, Names(), stacks=True)
+    if not len(ops):
+        return _Rank({}, {}, None)
+    regions = read_regions(whole, names)
+    reading.left_out.update(whole.left_out)
+    ends = [(int(some.start.min()), int(some.end.max())) for some in (ops, regions) if len(some.start)]
+    first, last = min(start for start, _ in ends), max(end for _, end in ends)
+    steady = None
+    if windows is None and not reading.options.everything:
+        steady = steady_part(steps_of(whole.reader, step).steps)
+    span = (steady.start, steady.end) if steady else (first, last)
+    span = windows[reading.rank.number] if windows else span
+    threads = activities(regions, names)
+    answer = _Rank({}, {}, steady)
+    for agent, ran in ops.lanes(By.AGENT):
+        key = key_of(reading.options.by, reading.rank, agent)
+        pieces = idle_pieces(ran, regions, threads, (min(first, span[0]), max(last, span[1]))).within(*span)
+        merge(answer.idle.setdefault(key, {}), _by_cause(pieces, names, reading.rank.number, agent))
+        merge(answer.span, {key: span[1] - span[0]})
+    return answer
+
+
+def _by_cause(idle: Idle, names: Names, rank: int, agent: int) -> _ByCause:
+    times: _ByCause = {}
+    length = idle.end - idle.start
+    for (cause, what), rows in grouped([idle.cause, idle.what]):
+        longest = rows[int(length[rows].argmax())]
+        name = None if what == NULL else _DIGITS.sub("#", names.texts[what] or "")
+        time = _Time(int(length[rows].sum()), len(rows), (int(length[longest]), rank, agent, int(idle.start[longest])))
+        merge(times, {(CAUSES[cause], name): time})
+    return times
+
+
+def _causes(times: _ByCause) -> dict[str, _Time]:
+    causes: dict[str, _Time] = {}
+    for (cause, _), time in times.items():
+        merge(causes, {cause: time})
+    return causes
+
+
+def _cause_rows(key: Key, times: _ByCause, span: int) -> Iterator[Row]:
+    causes = _causes(times)
+    total = sum(time.total for time in causes.values())
+    for cause, time in sorted(causes.items(), key=lambda item: (-item[1].total, CAUSES.index(item[0]))):
+        share = time.total * 100 / span if span else None
+        yield (*key, cause, time.total, time.total * 100 / total, share, time.pieces, time.longest[0])
+
+
+def _call_rows(reading: Reading, key: Key, times: _ByCause) -> Iterator[Row]:
+    total = sum(time.total for time in times.values())
+    named = [(cause, name, time) for (cause, name), time in times.items() if name is not None]
+    for cause, name, time in sorted(named, key=lambda item: (-item[2].total, item[0], item[1])):
+        length, rank, agent, start = time.longest
+        at = reading.shift(rank).to_line(start)
+        yield (*key, cause, name, time.total, time.total * 100 / total, time.pieces, length, rank, agent, at)
+
+
+def _findings(idle: Mapping[Key, _ByCause], spans: Mapping[Key, int]) -> Iterator[Finding]:
+    """Say how much of the time agents are idle once they have started, and what for most of all."""
+    causes: dict[str, _Time] = {}
+    for times in idle.values():
+        merge(causes, _causes(times))
+    edges = sum(causes.pop(cause).total for cause in (START, DRAINED) if cause in causes)
+    span, total = sum(spans.values()) - edges, sum(time.total for time in causes.values())
+    evidence = {"idle_ns": total, "span_ns": span}
+    share = total * 100 / span if span > 0 else 0.0
+    if share < _WORTH_SAYING:
+        text = f"GPUs are busy: idle {share:.1f} % of the time"
+        yield Finding(text, "gpu.idle", Verdict.NONE, Confidence.CERTAIN, evidence=evidence)
+        return
+    cause = max(causes, key=lambda name: causes[name].total)
+    part = causes[cause].total * 100 / total
+    if cause == UNKNOWN:
+        text = f"GPUs are idle {share:.0f} % of the time; no calls are recorded that would say why"
+        yield Finding(text, "gpu.idle", Verdict.UNKNOWN, Confidence.CERTAIN, evidence=evidence)
+        return
+    text = f"GPUs are idle {share:.0f} % of the time, {part:.0f} % of it {_MEANWHILE[cause]}"
+    yield Finding(text, "gpu.idle", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)

@@ -1,0 +1,140 @@
+"""Why agents are idle: worked out by hand, exact sums on simulated jobs, planted facts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from rocpd.errors import UsageError
+from rocpd.simulator import JobOptions, simulate
+from rocpd.simulator.plants import Plant
+from tests.build import GPU2, TraceBuilder
+from tests.conftest import OpenJob
+from tests.summary.cells import cells
+
+US = 1000
+
+
+def times(session: rocpd.Session, **options: object) -> dict[str, int]:
+    return dict(cells(session, "idle", "cause idle_ns", **options))
+
+
+def test_every_cause(open_job: OpenJob) -> None:
+    """Each operation ends 100 us before the next one starts; what the host does in between says why [us]."""
+    trace = TraceBuilder().region("hipInit", 1 * US, 50 * US).kernel("first", 100 * US, 200 * US)
+    trace.region("hipDeviceSynchronize", 150 * US, 260 * US).region("hipLaunchKernel", 270 * US, 280 * US, stack=1)
+    trace.kernel("synchronised", 300 * US, 400 * US, stack=1)
+    trace.region("hipMalloc", 410 * US, 450 * US).region("hsa_amd_memory_pool_allocate", 415 * US, 445 * US)
+    trace.region("hipLaunchKernel", 460 * US, 495 * US, stack=2).kernel("allocated", 500 * US, 600 * US, stack=2)
+    trace.region("hipMemcpy", 620 * US, 810 * US, stack=3).copy(700 * US, 800 * US, stack=3)
+    trace.region("ncclAllReduce", 850 * US, 870 * US, category="RCCL_API").region("hipModuleLoad", 880 * US, 890 * US)
+    trace.region("hipLaunchKernel", 895 * US, 900 * US, stack=4).kernel("loaded", 900 * US, 1000 * US, stack=4)
+    trace.region("roctxRangePushA", 1000 * US, 1300 * US, message="load batch 7")
+    trace.region("hipLaunchKernel", 1190 * US, 1200 * US, stack=5).kernel("late", 1200 * US, 1300 * US, stack=5)
+    trace.kernel("no call", 1400 * US, 1500 * US).region("hipFree", 1500 * US, 1550 * US)
+    session = open_job(trace)
+    assert times(session) == {
+        "start-up": 99 * US,
+        "synchronising call": 60 * US,
+        "launching": ((10 + 10) + (10 + 35) + (40 + 10 + 5 + 5) + 10) * US,
+        "launched, not started": (20 + 5) * US,
+        "allocation or free": 40 * US,
+        "blocking copy": (80 + 10) * US,
+        "communication call": 20 * US,
+        "module load": 10 * US,
+        "host work": (10 + 20 + 190) * US,
+        "unknown": 100 * US,
+        "drained": 50 * US,
+    }
+    assert ("host work", "load batch #", 190 * US, 999 * US) in cells(session, "idle-calls", "cause name idle_ns at_ns")
+    assert ("allocation or free", "hipMalloc", 40 * US, 409 * US) in cells(
+        session, "idle-calls", "cause name idle_ns at_ns"
+    )
+
+
+def test_threads_are_apart(open_job: OpenJob) -> None:
+    """What counts is what the thread does that launches next; the other one synchronises all the time."""
+    trace = TraceBuilder().kernel("a", 10, 20).kernel("b", 90, 100, stack=1)
+    trace.region("hipDeviceSynchronize", 1, 200, tid=8).region("hipLaunchKernel", 70, 80, stack=1, tid=9)
+    shown = times(open_job(trace))
+    assert shown == {"start-up": 9, "host work": 50, "launching": 10, "launched, not started": 10, "drained": 100}
+
+
+def test_agents_that_idle_throughout_a_window(open_job: OpenJob) -> None:
+    trace = TraceBuilder().kernel("a", 100, 200).kernel("b", 100, 900, agent=GPU2).kernel("c", 800, 900)
+    session = open_job(trace).within(rocpd.Window(300, 500, clip=True))
+    assert cells(session, "idle", "agent cause idle_ns span_percent", "agent") == [(1, "unknown", 200, 100.0)]
+
+
+def test_streams_are_refused(open_job: OpenJob) -> None:
+    with pytest.raises(UsageError, match="idle time has no stream"):
+        open_job(TraceBuilder().kernel("a", 1, 2)).summary("idle", by="stream")
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["sound", "damaged"])
+def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
+    folder = tmp_path_factory.mktemp("idle")
+    return simulate(JobOptions(folder, ranks=3, nodes=2, steps=5, seed=907, faults=request.param))
+
+
+def test_causes_add_up(job: tuple[Path, ...]) -> None:
+    """Idle and busy are the time between first and last event of a rank, for each agent and for any division."""
+    sound = 'start > 0 AND "end" >= start'
+    with rocpd.connect(job) as session:
+        ends = " UNION ALL ".join(
+            f'SELECT guid, start, "end" FROM {table} WHERE {sound}'
+            for table in ("rocpd_region", "rocpd_kernel_dispatch", "rocpd_memory_copy")
+        )
+        spans = dict(session.sql(f'SELECT guid, max("end") - min(start) FROM ({ends}) GROUP BY guid').fetchall())
+        rank = {number: spans[rank.guid] for number, rank in enumerate(session.ranks)}
+        idle = Counter[tuple[int, int]]()
+        for number, agent, time in cells(session, "idle", "rank agent idle_ns", "agent", everything=True):
+            idle[number, agent] += time
+        busy = cells(session, "gpu-time", "rank agent busy_ns")
+        assert {(number, agent): idle[number, agent] + time for number, agent, time in busy} == {
+            (number, agent): rank[number] for number, agent, _ in busy
+        }
+        for by in ("rank", "host", "agent"):
+            assert sum(cells(session, "idle", "idle_ns", by, everything=True)) == sum(idle.values())
+
+
+def test_adjoining_windows_add_up(job: tuple[Path, ...]) -> None:
+    with rocpd.connect(job) as session:
+        whole = Counter(times(session, everything=True))
+        parts: Counter[str] = Counter()
+        for low in range(0, 100, 20):
+            part = session.within(rocpd.Window(f"{low}%", f"{low + 20}%" if low < 80 else None, clip=True))
+            parts += Counter(times(part))
+    assert parts == whole
+
+
+@pytest.mark.parametrize(
+    ("plant", "cause", "name"),
+    [
+        (Plant.SLOW_INPUT, "host work", "load batch"),
+        (Plant.LAUNCH_BOUND, "launching", None),
+        (Plant.MODULE_LOADS, "module load", "hipModuleLoadData"),
+    ],
+)
+def test_planted_causes_come_first(plant: Plant, cause: str, name: str | None, tmp_path: Path) -> None:
+    options = JobOptions(tmp_path / "job", ranks=2, steps=6, seed=908, plant=plant.value)
+    with rocpd.connect(simulate(options)) as session:
+        assert cells(session, "idle", "cause")[0] == cause
+        (finding,) = session.summary("idle").findings
+        assert finding.verdict == "problem"
+        if name:
+            assert cells(session, "idle-calls", "cause name")[0] == (cause, name)
+
+
+def test_steady_steps_are_the_default(open_job: OpenJob) -> None:
+    """The first step takes 300, the others 100: it is warm-up; each step has a kernel of 30."""
+    trace = TraceBuilder().region("hipInit", 1, 50)
+    for step, (start, end) in enumerate([(100, 400), (400, 500), (500, 600), (600, 700), (700, 800)]):
+        trace.region("roctxRangePushA", start, end, message=f"step {step}").kernel("k", end - 50, end - 20)
+    session = open_job(trace.region("hipFree", 900, 1000))
+    assert times(session) == {"unknown": 4 * 100 - 4 * 30 - 20, "drained": 20}
+    assert session.notes == ["idle: in the 4 steps of each rank, without 1 of warm-up; --all counts the whole trace"]
+    assert sum(times(session, everything=True).values()) == 999 - 5 * 30

@@ -24,7 +24,7 @@ from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.regions import read_regions
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.steady import SteadyPart, steady_part
-from rocpd.summary.steps import is_step, steps_of
+from rocpd.summary.steps import is_step, read_ranges
 from rocpd.summary.sums import merge
 from rocpd.trace.host_calls import HostCall
 from rocpd.types import NULL, Row
@@ -127,12 +127,12 @@ def idle(reading: Reading) -> Iterator[Summary]:
 
 def _windows(reading: Reading) -> dict[int, tuple[int, int]] | None:
     """Return for each rank the window by its own clock [ns]; None without one."""
-    window, alignment, windows = reading.session.window, reading.session.alignment, {}
+    window, windows = reading.session.window, {}
     if window is None:
         return None
     for rank, span in reading.session.spans.items():
-        cut = window.on_clock(alignment.shift(rank))
-        windows[rank] = span.start if cut.start is None else cut.start, span.end if cut.end is None else cut.end
+        part = window.parts[rank]
+        windows[rank] = span.start if part.start is None else part.start, span.end if part.end is None else part.end
     return windows
 
 
@@ -158,7 +158,7 @@ def _of_rank(reading: RankReading, windows: Mapping[int, tuple[int, int]] | None
     first, last = min(start for start, _ in ends), max(end for _, end in ends)
     steady = None
     if windows is None and not reading.options.everything:
-        steady = steady_part(steps_of(whole.reader, step).steps)
+        steady = steady_part(read_ranges(whole.reader).every, step)
     span = (steady.start, steady.end) if steady else (first, last)
     span = windows[reading.rank.number] if windows else span
     threads = activities(regions, names)

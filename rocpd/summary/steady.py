@@ -6,12 +6,12 @@ Pure: it gets markers of steps, and never reads.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from statistics import median
 
 from rocpd.frozen import frozen
+from rocpd.trace.steps import MarkerRange, find_steps
 
-_DIGITS = re.compile(r"\d+")
 _FEWEST = 4  # steps: with fewer there is nothing steady to speak of
 _WARM = 1.5  # times the median: leading steps that take longer are warm-up
 
@@ -32,27 +32,22 @@ class SteadyPart:
     warm_up: int
 
 
-def steady_part(steps: Mapping[tuple[str, int], tuple[int, int]]) -> SteadyPart | None:
+def steady_part(ranges: Sequence[MarkerRange], pattern: re.Pattern[str]) -> SteadyPart | None:
     """Return the steady part; None where too few steps repeat.
 
     Args:
-        steps: text and number of a step -> its start and duration [ns].
+        ranges: all of the rank, in the whole trace.
+        pattern: what texts of steps look like.
 
-    >>> steady_part({(f"step {n}", 1): (100 * n, 300 if n == 0 else 90) for n in range(3, 9)})
-    SteadyPart(start=300, end=890, steps=6, warm_up=0)
+    >>> steps = [MarkerRange(f"step {n}", 100 * n, 100 * n + (300 if n == 0 else 90)) for n in range(6)]
+    >>> steady_part(steps[3:] + steps[:1], re.compile("step"))
+    >>> steady_part(steps[1:], re.compile("step"))
+    SteadyPart(start=100, end=590, steps=5, warm_up=0)
     """
-    kinds: dict[str, list[tuple[int, int]]] = {}
-    for (text, _), step in steps.items():
-        kinds.setdefault(_DIGITS.sub("#", text), []).append(step)
-    if not kinds:
+    main = [ranges[step.row] for step in find_steps(ranges, pattern) if step.number is not None]
+    typical = median([step.end - step.start for step in main] or [0])
+    warm_up = next((n for n, step in enumerate(main) if step.end - step.start <= _WARM * typical), 0)
+    steady = main[warm_up:]
+    if len(steady) < _FEWEST:
         return None
-    covered = {kind: sum(length for _, length in times) for kind, times in kinds.items()}
-    most = max(covered.values())
-    often = max((kind for kind in kinds if covered[kind] * 2 >= most), key=lambda kind: len(kinds[kind]))
-    times = sorted(kinds[often])
-    typical = median(length for _, length in times)
-    warm_up = next((n for n, (_, length) in enumerate(times) if length <= _WARM * typical), 0)
-    rest = times[warm_up:]
-    if len(rest) < _FEWEST:
-        return None
-    return SteadyPart(rest[0][0], max(start + length for start, length in rest), len(rest), warm_up)
+    return SteadyPart(steady[0].start, max(step.end for step in steady), len(steady), warm_up)

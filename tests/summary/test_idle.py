@@ -18,8 +18,8 @@ from tests.summary.cells import cells
 US = 1000
 
 
-def times(session: rocpd.Session, **options: object) -> dict[str, int]:
-    return dict(cells(session, "idle", "cause idle_ns", **options))
+def times(session: rocpd.Session, everything: bool = False) -> dict[str, int]:
+    return dict(cells(session, "idle", "cause idle_ns", everything=everything))
 
 
 def test_every_cause(open_job: OpenJob) -> None:
@@ -88,7 +88,8 @@ def test_causes_add_up(job: tuple[Path, ...]) -> None:
             f'SELECT guid, start, "end" FROM {table} WHERE {sound}'
             for table in ("rocpd_region", "rocpd_kernel_dispatch", "rocpd_memory_copy")
         )
-        spans = dict(session.sql(f'SELECT guid, max("end") - min(start) FROM ({ends}) GROUP BY guid').fetchall())
+        sql = f'SELECT guid, max("end") - min(start) FROM ({ends}) GROUP BY guid'
+        spans: dict[str, int] = dict(session.sql(sql).fetchall())
         rank = {number: spans[rank.guid] for number, rank in enumerate(session.ranks)}
         idle = Counter[tuple[int, int]]()
         for number, agent, time in cells(session, "idle", "rank agent idle_ns", "agent", everything=True):

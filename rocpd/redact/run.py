@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import apsw
@@ -50,21 +50,17 @@ def redact(
     """
     redactor, guids = _prepare(session, options)
     numbers = {**NUMBERS, **(shifts(session) if options.level is Level.STRICT else {})}
-    counts: Counts = Counter()
+    identities = [NewIdentity(rank, guids[rank.guid]) for rank in session.ranks]
     with contextlib.ExitStack() as stack:
         temporary = None if options.dry_run else stack.enter_context(folder_complete_or_nothing(folder, force))
-        width = len(str(max(rank.number for rank in session.ranks)))
-        for done, rank in enumerate(session.ranks, 1):
-            path = temporary / f"rank{rank.number:0{width}}.db" if temporary else None
-            counts += _copy(session, NewIdentity(rank, guids[rank.guid]), redactor, numbers, path)
-            if progress:
-                progress(done, len(session.ranks))
+        counts = _copies(session, identities, redactor, numbers, temporary, progress)
+        # A user whom only a path named, and others that are known now, are replaced wherever they stand.
+        learned = _left(temporary, identities, redactor.pseudonyms)
+        if any(text not in redactor.known and kind is not Clue.GUID for text, kind in learned.items()):
+            counts = _copies(session, identities, redactor.knowing(learned), numbers, temporary, progress)
         if temporary:
-            _check(
-                temporary,
-                redactor.pseudonyms,
-                [text for rank in session.ranks for text in (rank.plain_guid, rank.suffix.lstrip("_"))],
-            )
+            for text, kind in _left(temporary, identities, redactor.pseudonyms).items():
+                raise _still_there(temporary, text, kind)
     return counts
 
 
@@ -88,6 +84,27 @@ def _rules(path: Path | None) -> Mapping[str, str]:
         ) from error
 
 
+def _copies(
+    session: Federation,
+    identities: Sequence[NewIdentity],
+    redactor: Redactor,
+    numbers: Numbers,
+    folder: Path | None,
+    progress: Progress | None,
+) -> Counts:
+    """Write the file of each rank, in place of what was written before; or count alone."""
+    counts: Counts = Counter()
+    width = len(str(max(identity.old.number for identity in identities)))
+    for done, identity in enumerate(identities, 1):
+        path = folder / f"rank{identity.old.number:0{width}}.db" if folder else None
+        if path:
+            path.unlink(missing_ok=True)
+        counts += _copy(session, identity, redactor, numbers, path)
+        if progress:
+            progress(done, len(identities))
+    return counts
+
+
 def _copy(
     session: Federation, identity: NewIdentity, redactor: Redactor, numbers: Numbers, path: Path | None
 ) -> Counts:
@@ -108,11 +125,20 @@ def _copy(
         connection.close()
 
 
-def _check(folder: Path, pseudonyms: Pseudonyms, guids: list[str]) -> None:
-    texts = sought([*pseudonyms.replaced(), *((Clue.GUID, guid) for guid in guids)])
-    for path in sorted(folder.glob("*.db")):
-        for text in find_texts(path, texts):
-            raise OutputError(
-                f"{path.name}: {column_with(path, text)} would hold what is replaced elsewhere; nothing is written",
-                "name it in a file for --rules",
-            )
+def _left(folder: Path | None, identities: Sequence[NewIdentity], pseudonyms: Pseudonyms) -> dict[str, Clue]:
+    """Return what was replaced and still stands somewhere in the files; without files, what may."""
+    guids = [text for identity in identities for text in (identity.old.plain_guid, identity.old.suffix.lstrip("_"))]
+    kinds = sought([*pseudonyms.replaced(), *((Clue.GUID, guid) for guid in guids)])
+    if folder is None:
+        return kinds
+    found = {text for path in folder.glob("*.db") for text in find_texts(path, kinds)}
+    return {text: kind for text, kind in kinds.items() if text in found}
+
+
+def _still_there(folder: Path, text: str, kind: Clue) -> OutputError:
+    """Return the error about a text that stands where it cannot be replaced, such as in the name of a column."""
+    path = next(path for path in sorted(folder.glob("*.db")) if find_texts(path, [text]))
+    return OutputError(
+        f"{path.name}: {column_with(path, text)} would hold a {kind} that is replaced elsewhere; nothing is written",
+        f"name it in a file for --rules, or leave all of the kind as they are: --keep {kind}",
+    )

@@ -15,13 +15,13 @@ _SOUGHT = frozenset({Clue.HOST, Clue.MACHINE, Clue.USER, Clue.SECRET, Clue.MAIL,
 _LEAST = 4  # shorter texts stand in other words by chance
 
 
-def sought(replaced: Iterable[tuple[Clue, str]]) -> list[str]:
-    """Return the texts that no file may hold; of two of which one holds the other, the shorter."""
-    texts = sorted({text for kind, text in replaced if kind in _SOUGHT and len(text) >= _LEAST}, key=len)
-    shortest: list[str] = []
-    for text in texts:
+def sought(replaced: Iterable[tuple[Clue, str]]) -> dict[str, Clue]:
+    """Return the texts that no file may hold, and what they are; of two of which one holds the other, the shorter."""
+    kinds = {text: kind for kind, text in replaced if kind in _SOUGHT and len(text) >= _LEAST}
+    shortest: dict[str, Clue] = {}
+    for text in sorted(kinds, key=len):
         if not any(other in text for other in shortest):
-            shortest.append(text)
+            shortest[text] = kinds[text]
     return shortest
 
 

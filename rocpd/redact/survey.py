@@ -17,10 +17,9 @@ from rocpd.redact.columns import MOMENTS_AND_ADDRESSES
 from rocpd.redact.names import kernel_names, marker_names
 from rocpd.redact.options import Clue
 from rocpd.redact.pseudonyms import Pseudonyms
-from rocpd.redact.texts import SECRET_VARIABLES
+from rocpd.redact.texts import NOT_TELLING, SECRET_VARIABLES
 from rocpd.schema.quote import quote_name
 
-_NOT_TELLING = frozenset({"", "root", "localhost", "(none)", "none", "user", "unknown"})
 _USER_VARIABLES = ("USER", "LOGNAME", "USERNAME", "SUDO_USER")
 _HOST_VARIABLES = ("HOSTNAME", "HOST", "SLURMD_NODENAME", "SLURM_JOB_NODELIST", "SLURM_SUBMIT_HOST")
 _FORMS = ("formatted_kernel_name", "demangled_kernel_name", "truncated_kernel_name")
@@ -47,7 +46,7 @@ def survey(session: Federation, pseudonyms: Pseudonyms, keep: Collection[str]) -
     known: dict[str, Clue] = {}
     for rank in session.ranks:
         for text, kind in _of_rank(session.reader(rank.number).whole(), keep):
-            if text not in _NOT_TELLING and len(text) >= _LEAST:
+            if text not in NOT_TELLING and len(text) >= _LEAST:
                 known.setdefault(text, kind)
     for kind in (Clue.HOST, Clue.MACHINE):
         pseudonyms.in_order(kind, [text for text, of in known.items() if of is kind])

@@ -27,6 +27,12 @@ SECRET_VARIABLES = re.compile(
     r"(?i)TOKEN|PASS|SECRET|_PWD|_?PAT$|_KEY|APIKEY|CREDENTIAL|AUTH|JWT|BEARER|SESSION|DSN|COOKIE"
 )
 
+NOT_TELLING = frozenset({
+    "", "root", "localhost", "(none)", "none", "user", "unknown", "nobody", "admin", "amd", "rocm", "ubuntu", "docker",
+    "jenkins", "runner", "gpu",
+})  # fmt: skip
+"""Names of accounts and machines that come with software: they tell nothing, and stand in names of public software."""
+
 _SECRETS = (
     r"\bgh[oprsu]_\w{20,}", r"\bgithub_pat_\w{20,}", r"\bglpat-[\w-]{16,}", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
     r"\bsk-[\w-]{16,}", r"\bhf_\w{20,}", r"\bxox[abprs]-[\w-]{10,}", r"\bey[JK][\w-]+\.[\w-]+\.[\w-]*",
@@ -57,6 +63,9 @@ class Redactor:
         keep: kinds, and environment variables, that stay.
         rules: regular expression -> word, for what the user knows besides.
         whole: texts -> what stands in their place where they are a whole text; with it, pointers in texts go too.
+
+    Attributes:
+        known: those that are replaced.
     """
 
     def __init__(
@@ -69,24 +78,32 @@ class Redactor:
     ) -> None:
         self.pseudonyms = pseudonyms
         self.keep = keep
+        self._rules = rules
         self._whole = whole
-        self._known = {text: kind for text, kind in known.items() if kind not in keep}
+        self.known = {text: kind for text, kind in known.items() if kind not in keep}
         self._replacements: list[tuple[re.Pattern[str], Callable[[re.Match[str]], str]]] = []
-        if self._known:
-            self._add(_words(self._known), lambda text: self._name(self._known[text], text))
+        if self.known:
+            self._add(_words(self.known), lambda text: self._name(self.known[text], text))
         for pattern, word in rules.items():
             self._add(pattern, partial(pseudonyms.of, Clue.RULE, word=word))
         for kind, pattern in _PATTERNS:
             if kind not in keep:
-                self._add(pattern, self._path if kind is Clue.PATH else partial(self._name, kind))
+                self._add(pattern, self._path if kind is Clue.PATH else partial(self._new_name, kind))
         if whole:
             self._add(_POINTER, self._pointer)
+
+    def knowing(self, further: Mapping[str, Clue]) -> Redactor:
+        """Return one that replaces further texts wherever they stand; its names are those that were given."""
+        return Redactor(self.pseudonyms, {**self.known, **further}, self.keep, self._rules, self._whole)
 
     def _add(self, pattern: str, replace: Callable[[str], str]) -> None:
         self._replacements.append((re.compile(pattern), lambda match: replace(match[0])))
 
     def _name(self, kind: Clue, text: str) -> str:
         return self.pseudonyms.of(kind, text)
+
+    def _new_name(self, kind: Clue, text: str) -> str:
+        return text if text in self.pseudonyms.given else self._name(kind, text)
 
     def _pointer(self, text: str) -> str:
         return f"0x{self._name(Clue.POINTER, text).rpartition('-')[2]:0>12}"
@@ -162,7 +179,7 @@ class Redactor:
         if part in self.pseudonyms.given or (part in _KEPT_ROOTS and (i <= 1 or part in ("", ".", ".."))):
             return part
         if i and parts[i - 1] in ("home", "users"):
-            return self._name(Clue.USER, part)
+            return part if part in NOT_TELLING else self._name(Clue.USER, part)
         ending = _ENDING.search(part) if is_last else None
         if ending:
             return self.pseudonyms.of(Clue.PATH, part, "file") + ending[0]

@@ -17,7 +17,7 @@ from rocpd.redact.search import find_texts
 from rocpd.schema.quote import quote_name
 from rocpd.simulator import JobOptions, simulate
 from tests.build import TraceBuilder, guid_of
-from tests.conftest import Cli, state_of
+from tests.conftest import Cli, private, state_of
 
 SECRET = "hunter2-planted-secret"
 
@@ -41,14 +41,57 @@ def test_every_analysis_gives_the_same_numbers(name: str, pair: tuple[Path, Path
     assert raw
 
 
-def numbers_of(folder: Path, name: str) -> Counter[tuple[Any, ...]] | str:
+def numbers_of(job: Path | list[Path], name: str) -> Counter[tuple[Any, ...]] | str:
     """The rows of an analysis without texts, or the kind of its error."""
-    with rocpd.connect(folder) as session:
+    with rocpd.connect(job) as session:
         try:
             rows = session.summary(name).fetchall()
         except RocpdError as error:
             return type(error).__name__
     return Counter(tuple(cell for cell in row if not isinstance(cell, str)) for row in rows)
+
+
+@pytest.mark.parametrize("level", Level)
+def test_files_of_real_profilers(level: Level, tmp_path: Path) -> None:
+    """They hold one name in several forms, paths of users whom no variable names, and accounts of containers."""
+    raw = [
+        *private("rocprofiler-systems/*.db", 2),
+        *private("rocprofv3-other/*.db", 1),
+        *private("rocprofv3/*.db", 12)[:1],
+    ]
+    with rocpd.connect(raw) as session:
+        redact(session, tmp_path / "out", RedactOptions(level))
+    for name in ("kernels", "api", "domains", "gpu-time", "launch", "categories", "memory"):
+        assert numbers_of(raw, name) == numbers_of(tmp_path / "out", name), name
+
+
+@pytest.mark.parametrize("level", Level)
+def test_texts_that_differ_still_differ(level: Level, tmp_path: Path) -> None:
+    """Strings are unique in a file; a strict one has one name for all forms of a kernel's name."""
+    names = ("void gemm<float>(float*)", "void gemm<float>(float*) [clone .kd]", "gemm", "gemm.kd", "/home/a1/x", "x")
+    trace = TraceBuilder().kernel(names[0], 1, 2).kernel(names[1], 3, 4).kernel("gemm", 5, 6)
+    for number, name in enumerate(names):
+        trace.region(name, 10 * number + 10, 10 * number + 15)
+    path = trace.write(tmp_path / "job.db")
+    with rocpd.connect(path) as session:
+        redact(session, tmp_path / "out", RedactOptions(level))
+    with rocpd.connect(tmp_path / "out") as session:
+        (row,) = session.execute("SELECT COUNT(DISTINCT name), COUNT(*) FROM regions").fetchall()
+        assert row == (len(names), len(names))
+
+
+@pytest.mark.parametrize(("user", "stays"), [("alice17", False), ("rocm", True)])
+def test_users_whom_only_a_path_names(user: str, stays: bool, tmp_path: Path) -> None:
+    """They go from other texts too; those of containers, which stand in names of public software, stay."""
+    trace = TraceBuilder().region(f"{user}_call", 1, 2).region("load", 3, 4, message=f"/home/{user}/model.bin")
+    path = trace.write(tmp_path / "job.db")
+    with rocpd.connect(path) as session:
+        counted = redact(session, tmp_path / "out", RedactOptions(dry_run=True))
+        assert counted == redact(session, tmp_path / "out", RedactOptions())
+    assert bool(find_texts(tmp_path / "out" / "rank0.db", [user])) == stays
+    with rocpd.connect(tmp_path / "out") as session:
+        (name,) = session.execute("SELECT name FROM regions ORDER BY start LIMIT 1").fetchall()[0]
+        assert name == (f"{user}_call" if stays else "user-01_call")
 
 
 def test_rows_ids_and_ranks_stay(pair: tuple[Path, Path]) -> None:
@@ -125,7 +168,10 @@ def test_what_is_found_afterwards_is_refused(job: Path, tmp_path: Path) -> None:
     connection.execute(f'ALTER TABLE {quote_name(table)} ADD COLUMN "{SECRET}" TEXT')
     connection.commit()
     connection.close()
-    with rocpd.connect(job) as session, pytest.raises(OutputError, match=r"rank0\.db: a text of the schema would hold"):
+    with (
+        rocpd.connect(job) as session,
+        pytest.raises(OutputError, match=r"rank0\.db: a text of the schema would hold a secret"),
+    ):
         redact(session, tmp_path / "out", RedactOptions())
     assert not (tmp_path / "out").exists()
 

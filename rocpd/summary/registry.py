@@ -71,6 +71,7 @@ class Analysis:
 SUMMARIES: dict[str, Analysis] = {
     analysis.tables[0]: analysis
     for analysis in (
+        Analysis("rocpd.summary.trace:trace", ("trace",), "what the recording lacks, and so no analysis can see"),
         Analysis("rocpd.summary.totals:kernels", ("kernels",), "time by kernel, with median, p95 and p99"),
         Analysis("rocpd.summary.totals:copies", ("copies",), "copies by direction: time, bytes, bandwidth"),
         Analysis("rocpd.summary.totals:allocations", ("allocations",), "allocations and frees by operation and level"),

@@ -62,3 +62,21 @@ def host_call(function: str | None, category: str | None) -> HostCall | None:
     if domain not in ("HIP", "HSA"):
         return None
     return next((kind for kind, pattern in _RULES if pattern.fullmatch(function or "")), HostCall.OTHER)
+
+
+_KERNEL = re.compile(r"hip(Ext|Module|ExtModule)?Launch(Cooperative)?Kernel(ExC|_spt)?")
+_GRAPH = re.compile(r"hipGraphLaunch(_spt)?")
+
+
+def launches_kernel(function: str | None) -> bool:
+    """Whether a call launches exactly one kernel.
+
+    >>> launches_kernel("hipExtModuleLaunchKernel"), launches_kernel("hipGraphLaunch"), launches_kernel("hipMemcpy")
+    (True, False, False)
+    """
+    return bool(_KERNEL.fullmatch(function or ""))
+
+
+def launches_graph(function: str | None) -> bool:
+    """Whether a call launches all operations of a graph."""
+    return bool(_GRAPH.fullmatch(function or ""))

@@ -1,0 +1,207 @@
+"""What the recording lacks: what other analyses can't see, and so can't say.
+
+Each check has a verdict: a problem, none, or unknown where the data for the check itself is missing. Never guesses what
+the missing events were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+import numpy as np
+
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.frozen import frozen
+from rocpd.read.communicators import launches
+from rocpd.read.documents import json_object
+from rocpd.read.names import Names
+from rocpd.summary.findings import Confidence, Finding, Verdict
+from rocpd.summary.ops import KERNEL, Ops, read_ops, split
+from rocpd.summary.reading import RankReading, Reading
+from rocpd.summary.regions import Regions, read_regions
+from rocpd.summary.result import Field, Summary, TableDefinition
+from rocpd.trace.categories import domain_of
+from rocpd.trace.host_calls import launches_graph, launches_kernel
+from rocpd.trace.kernel_categories import Categories, load
+from rocpd.trace.launch import launches as launching
+from rocpd.trace.launch import launching_regions
+from rocpd.types import Ints, Row
+
+SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "PALS_SIZE", "FLUX_JOB_SIZE", "WORLD_SIZE")
+"""Environment variables that hold the number of ranks of a job, the first one that is set counts."""
+
+_LOST = "SELECT value FROM rocpd_metadata WHERE tag = 'recorder_lost_events'"
+_ENVIRONMENT = "SELECT environment FROM rocpd_info_process"
+
+
+@frozen
+class _Check:
+    """One thing that a recording may lack.
+
+    Args:
+        name: of the check.
+        problem: what it means, after "N of M ".
+        unknown: why it can't be looked for, where no rank has what it takes.
+        tolerated: share that may be missing [%]: last events of a process are often not written.
+    """
+
+    name: str
+    problem: str
+    unknown: str
+    tolerated: float = 0.0
+
+
+_CHECKS = (
+    _Check("ranks", "ranks of the job are not among the files", "no environment says how many ranks the job has"),
+    _Check(
+        "kernel trace",
+        "ranks with calls of HIP have no kernels: record with --kernel-trace",
+        "neither kernels nor calls of HIP are recorded",
+    ),
+    _Check(
+        "HIP trace",
+        "ranks have kernels and no calls of HIP: who launches, and why GPUs idle, is unknown; record with --hip-trace",
+        "no kernels are recorded",
+    ),
+    _Check("lost events", "events were lost by the recorder", "the recorder does not say how many events it lost"),
+    _Check("graphs", "launches of graphs have no operations: the time of their kernels is missing", "no graphs"),
+    _Check("dispatches", "calls that launch a kernel have none: kernels are missing", "no calls of HIP", 1.0),
+    _Check("launches", "kernels have no call that launched them: calls are missing", "no calls of HIP", 1.0),
+    _Check("order", "kernels start before the call that launches them: clocks of CPU and GPU disagree", "no calls"),
+    _Check(
+        "communicators",
+        "communication kernels have no known communicator: groups are inferred; record with --rccl-trace",
+        "no communication kernels",
+    ),
+    _Check("times", "operations and regions have invalid timestamps: they count as calls, not as time", "no events"),
+)
+
+TABLES = {
+    "trace": TableDefinition(
+        "trace",
+        "What the recording lacks, problems first.",
+        (
+            Field("check", "", "what was looked for"),
+            Field("verdict", "", "problem, none; unknown: there is nothing to look at"),
+            Field("missing", "", "events or ranks"),
+            Field("of", "", "of how many"),
+            Field("ranks", "", "how many ranks lack them", True),
+            Field("meaning", "", "what it means"),
+        ),
+    )
+}
+
+
+@frozen
+class _Count:
+    """How many are missing, of how many, on how many ranks."""
+
+    missing: int
+    of: int
+    ranks: int
+
+    def __add__(self, other: _Count) -> _Count:
+        return _Count(self.missing + other.missing, self.of + other.of, self.ranks + other.ranks)
+
+
+def trace(reading: Reading) -> Iterator[Summary]:
+    """Return a row for each check; what is missing is a finding."""
+    counts: dict[str, _Count] = {}
+    world = ranks = 0
+    for _, (world_of_rank, counts_of_rank) in reading.each(partial(_of_rank, categories=load(None))):
+        ranks += 1
+        world = max(world, world_of_rank)
+        for name, count in counts_of_rank.items():
+            counts[name] = counts[name] + count if name in counts else count
+    if world:
+        counts["ranks"] = _Count(max(0, world - ranks), max(world, ranks), 0)
+    checked = [(check, counts.get(check.name, _Count(0, 0, 0))) for check in _CHECKS]
+    found = [finding for check, count in checked if (finding := _finding(check, count)).verdict is Verdict.PROBLEM]
+    order = (Verdict.PROBLEM, Verdict.UNKNOWN, Verdict.NONE)
+    rows = sorted((_row(check, count) for check, count in checked), key=lambda row: order.index(Verdict(str(row[1]))))
+    nothing = Finding("nothing is missing that can be checked", "trace", Verdict.NONE, Confidence.CERTAIN)
+    yield Summary(TABLES["trace"], TABLES["trace"].fields, rows, findings=found or [nothing])
+
+
+def _finding(check: _Check, count: _Count) -> Finding:
+    rule = f"trace.{check.name.replace(' ', '-')}"
+    evidence = {"missing": count.missing, "of": count.of, "ranks": count.ranks}
+    if not count.of:
+        return Finding(check.unknown, rule, Verdict.UNKNOWN, Confidence.CERTAIN, evidence=evidence)
+    if count.missing * 100 > count.of * check.tolerated:
+        text = f"{count.missing:,} of {count.of:,} {check.problem}"
+        return Finding(text, rule, Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
+    return Finding("", rule, Verdict.NONE, Confidence.CERTAIN, evidence=evidence)
+
+
+def _row(check: _Check, count: _Count) -> Row:
+    finding = _finding(check, count)
+    return (check.name, finding.verdict.value, count.missing, count.of, count.ranks, finding.text or None)
+
+
+def _of_rank(reading: RankReading, categories: Categories) -> tuple[int, dict[str, _Count]]:
+    """Return how many ranks the job has by the environment of this one (0: it does not say), and its counts."""
+    names, kernels = Names(), Names()
+    whole = reading.whole()
+    ops = read_ops(whole, kernels, stacks=True)
+    regions = read_regions(whole, names)
+    dispatches = ops.take(np.flatnonzero(ops.kind == KERNEL))
+    has_hip = any(domain_of(names.texts[code]) == "HIP" for code in np.unique(regions.category).tolist())
+    invalid = sum(whole.left_out.values())
+    counts = {
+        "kernel trace": _some(not len(dispatches), has_hip),
+        "HIP trace": _some(not has_hip, bool(len(dispatches))),
+        "times": _some(invalid, invalid + len(ops) + len(regions.start)),
+        "communicators": _communicators(reading.reader.whole(), ops, split(ops, categories, kernels)["communication"]),
+        **_lost(reading.reader, len(ops) + len(regions.start)),
+    }
+    if has_hip and len(dispatches):
+        counts |= _links(ops, dispatches, regions, names)
+    return _world(reading.reader), counts
+
+
+def _some(missing: int, of: int) -> _Count:
+    return _Count(int(missing if of else 0), int(of), int(bool(missing and of)))
+
+
+def _links(ops: Ops, dispatches: Ops, regions: Regions, names: Names) -> dict[str, _Count]:
+    """Count what calls and operations that launch and are launched lack of each other."""
+    call = launching_regions(regions.stack, regions.start, regions.end, dispatches.stack)
+    known = call >= 0
+    early = dispatches.start[known] < regions.start[call[known]]
+    innermost = launching(regions.stack, regions.start, regions.end)
+    has_work = np.isin(regions.stack, ops.stack)
+
+    def calls(of: Callable[[str | None], bool]) -> Ints:
+        codes = [code for code, text in enumerate(names.texts) if of(text)]
+        return np.flatnonzero(innermost & np.isin(regions.name, codes))
+
+    singles, graphs = calls(launches_kernel), calls(launches_graph)
+    return {
+        "launches": _some(int((~known).sum()), len(known)),
+        "order": _some(int(early.sum()), int(known.sum())),
+        "dispatches": _some(int((~has_work[singles]).sum()), len(singles)),
+        "graphs": _some(int((~has_work[graphs]).sum()), len(graphs)),
+    }
+
+
+def _communicators(reader: RankReader, ops: Ops, rows: Ints) -> _Count:
+    if not len(rows):
+        return _some(0, 0)
+    known = launches(reader, ops.row[rows]).communicators
+    return _some(len(rows) - len(known), len(rows))
+
+
+def _lost(reader: RankReader, events: int) -> dict[str, _Count]:
+    words = [str(value) for (value,) in reader.rows(_LOST) if str(value).isdecimal()]
+    return {"lost events": _some(int(words[0]), int(words[0]) + events)} if words else {}
+
+
+def _world(reader: RankReader) -> int:
+    for (text,) in reader.rows(_ENVIRONMENT):
+        values: Mapping[str, object] = (json_object(text) if isinstance(text, str) else None) or {}
+        for name in SIZE_VARIABLES:
+            if str(values.get(name, "")).isdecimal():
+                return int(str(values[name])[:9])
+    return 0

@@ -1,0 +1,67 @@
+"""What recordings lack: planted losses, one at a time, and what can't be looked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from rocpd.simulator import JobOptions, simulate
+from tests.build import TraceBuilder
+from tests.conftest import OpenJob
+from tests.summary.cells import cells
+
+
+def problems(session: rocpd.Session) -> list[str]:
+    return [check for check, verdict in cells(session, "trace", "check verdict") if verdict == "problem"]
+
+
+@pytest.mark.parametrize(
+    ("plant", "expected"),
+    [
+        ("none", []),
+        ("straggler", []),
+        ("lost-rank", ["ranks"]),
+        ("lost-events", ["lost events"]),
+        ("lost-graph-kernels", ["graphs"]),
+        ("lost-dispatches", ["dispatches"]),
+        ("lost-launches", ["launches"]),
+        ("no-hip-trace", ["HIP trace", "communicators"]),
+    ],
+)
+def test_what_was_lost_is_reported_and_nothing_else(plant: str, expected: list[str], tmp_path: Path) -> None:
+    files = simulate(JobOptions(tmp_path / "job", ranks=3, steps=3, seed=611, plant=plant))
+    with rocpd.connect(files) as session:
+        assert problems(session) == expected
+        findings = session.summary("trace").findings
+        assert len(findings) == max(1, len(expected))
+        assert {finding.verdict for finding in findings} == ({"problem"} if expected else {"none"})
+
+
+def test_counts(open_job: OpenJob) -> None:
+    """Of three kernels one has no call, one starts before its call; of three calls one has no kernel."""
+    trace = TraceBuilder(environment={"WORLD_SIZE": "2"})
+    trace.region("hipLaunchKernel", 10, 20, stack=1).kernel("late", 30, 40, stack=1)
+    trace.region("hipLaunchKernel", 50, 60, stack=2).kernel("early", 45, 55, stack=2)
+    trace.region("hipLaunchKernel", 70, 80, stack=3).kernel("lonely", 90, 95, stack=9).kernel("never", 0, 9)
+    rows = cells(open_job(trace), "trace", "check verdict missing of ranks")
+    assert {row[0]: row[1:] for row in rows} == {
+        "ranks": ("problem", 1, 2, 0),
+        "kernel trace": ("none", 0, 1, 0),
+        "HIP trace": ("none", 0, 1, 0),
+        "lost events": ("unknown", 0, 0, 0),
+        "graphs": ("unknown", 0, 0, 0),
+        "dispatches": ("problem", 1, 3, 1),
+        "launches": ("problem", 1, 3, 1),
+        "order": ("problem", 1, 2, 1),
+        "communicators": ("unknown", 0, 0, 0),
+        "times": ("problem", 1, 7, 1),
+    }
+
+
+def test_nothing_to_look_at_is_no_all_clear(open_job: OpenJob) -> None:
+    session = open_job(TraceBuilder().region("roctxRangePushA", 1, 9, message="step 1"))
+    assert {check: verdict for check, verdict in cells(session, "trace", "check verdict") if verdict != "unknown"} == {
+        "times": "none"
+    }

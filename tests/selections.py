@@ -150,8 +150,10 @@ def build(number: int, shift: int, clock: int, host: str) -> tuple[TraceBuilder,
     for name, start, end in (("step", 0, 300), ("forward", 10, 100), ("step", 300, 620), ("step #2", 640, 985)):
         times = at("markers", name, start, end, "MARKERS", "MARKER_CORE_RANGE_API")
         trace.region("roctxRangePushA", *times, message=name)
+    # Of another name on the other host: no collective of both says how their clocks are aligned.
+    communication = "nccl_ar" if clock == 0 else "nccl_ag"
     work: tuple[tuple[str | None, int, int, int, int], ...] = (
-        ("gemm_a", 30, 60, GPU, 0), ("nccl_ar", 80, 200, GPU2, 5), ("gemm_b<1>", 190, 350, GPU, 0),
+        ("gemm_a", 30, 60, GPU, 0), (communication, 80, 200, GPU2, 5), ("gemm_b<1>", 190, 350, GPU, 0),
         ("relu", 400, 400, GPU, 5), (None, 500, 510, GPU, 0), ("gemm_a", 700, 750, GPU2, 5),
     )  # fmt: skip
     for kernel, start, end, agent, stream in work:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -14,7 +15,7 @@ from rocpd.errors import RocpdError
 from rocpd.frozen import frozen
 from rocpd.read.names import Names
 from rocpd.summary.intervals import length, unite
-from rocpd.summary.ops import Ops, read_ops, split
+from rocpd.summary.ops import Base, Ops, all_lanes, read_ops, split
 from rocpd.summary.options import By
 from rocpd.summary.reading import AGENT, RANK, Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
@@ -29,11 +30,11 @@ EDGES_US = (10, 20, 50, 100, 1000, 10000, 100000)
 TABLES = by_name(
     TableDefinition(
         "gpu-time",
-        "How long agents worked: one row per rank and agent unless --by says otherwise.",
+        "How long agents worked: one row per rank and agent unless --by says otherwise; in a window, of all its time.",
         (
             Field("operations", "", "kernels and copies", True),
-            Field("span_ns", "ns", "first start to last end"),
-            Field("busy_ns", "ns", "union of all operations"),
+            Field("span_ns", "ns", "first start to last end; in a window its length"),
+            Field("busy_ns", "ns", "union of all operations, within the window"),
             Field("idle_ns", "ns", "span without operation", True),
             Field("busy_percent", "%", "busy by span"),
             Field("sum_ns", "ns", "sum of durations; above busy_ns when operations overlap", True),
@@ -61,8 +62,8 @@ TABLES = by_name(
             AGENT,
             Field("at_ns", "ns", "start of the gap, from the start of the time line"),
             Field("gap_ns", "ns", "its length"),
-            Field("before", "", "operation that ended last"),
-            Field("after", "", "operation that came next"),
+            Field("before", "", "operation that ended last, NULL at the edge of a window"),
+            Field("after", "", "operation that came next, NULL at the edge of a window"),
         ),
     ),
     TableDefinition(
@@ -123,7 +124,8 @@ def gpu_time(reading: Reading) -> Iterator[Summary]:
     """
     sums: dict[Key, _Sum] = {}
     largest: list[_Gap] = []
-    for _, (sums_of_rank, gaps) in reading.each(partial(_of_rank, categories=load(reading.options.categories))):
+    work = partial(_of_rank, categories=load(reading.options.categories), bases=reading.bases())
+    for _, (sums_of_rank, gaps) in reading.each(work):
         merge(sums, sums_of_rank)
         largest = heapq.nlargest(reading.options.top, [*largest, *gaps], key=_Gap.order)
     if not sums:
@@ -143,30 +145,35 @@ def gpu_time(reading: Reading) -> Iterator[Summary]:
     yield reading.summary(TABLES["overlap"], (_overlap_row(*item) for item in ordered), By.AGENT)
 
 
-def _of_rank(reading: RankReading, categories: Categories) -> tuple[dict[Key, _Sum], list[_Gap]]:
+def _of_rank(
+    reading: RankReading, categories: Categories, bases: Mapping[int, Base]
+) -> tuple[dict[Key, _Sum], list[_Gap]]:
     """Return the sums of the agents (by stream: the streams) of one rank, and its largest gaps."""
     names = Names()
     sums: dict[Key, _Sum] = {}
     largest: list[_Gap] = []
-    for lane, ops in read_ops(reading, names).lanes(reading.options.by):
-        gaps = ops.gaps()
+    base = bases.get(reading.rank.number)
+    for lane, agent, ops in all_lanes(reading, read_ops(reading, names), base):
+        cut = ops.within(base)
+        gaps = cut.gaps(base)
         key = key_of(reading.options.by or By.AGENT, reading.rank, lane)
-        merge(sums, {key: _sum(ops, split(ops, categories, names), gaps.length)})
+        sums_of_lane = _sum(cut, split(ops, categories, names), gaps.length, ops.span(base))
+        merge(sums, {key: dataclasses.replace(sums_of_lane, total=total(ops.duration))})
         most = np.argsort(-gaps.length, kind="stable")[: reading.options.top]
         for time, start, *around in zip(*(column[most].tolist() for column in gaps), strict=True):
-            before, after = (names.texts[ops.name[row]] for row in around)
-            largest.append(_Gap(time, reading.rank.number, int(ops.agent[0]), start, before, after))
+            before, after = (names.texts[ops.name[row]] if row >= 0 else None for row in around)
+            largest.append(_Gap(time, reading.rank.number, agent, start, before, after))
     return sums, heapq.nlargest(reading.options.top, largest, key=_Gap.order)
 
 
-def _sum(ops: Ops, kinds: Mapping[str, Ints], gaps: Ints) -> _Sum:
+def _sum(ops: Ops, kinds: Mapping[str, Ints], gaps: Ints, span: int) -> _Sum:
     """Return the sum of one agent."""
     compute, communication, copy = (ops.union(kinds[kind]) for kind in ("compute", "communication", "copy"))
     working = unite(compute, communication)
     return _Sum(
         operations=len(ops),
         collectives=len(kinds["communication"]),
-        span=int(ops.end.max() - ops.start.min()),
+        span=span,
         busy=length(unite(working, copy)),
         total=total(ops.duration),
         compute=length(compute),

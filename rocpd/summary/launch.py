@@ -9,7 +9,7 @@ were launched before it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 import numpy as np
@@ -19,7 +19,7 @@ from rocpd.frozen import frozen
 from rocpd.read.groups import grouped
 from rocpd.read.names import Names
 from rocpd.summary.links import Links, link, started
-from rocpd.summary.ops import Ops, read_ops
+from rocpd.summary.ops import Base, Ops, all_lanes, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
@@ -55,7 +55,7 @@ TABLES = by_name(
             Field("launches_per_step", "", "launches by step markers of the rank, NULL without such markers"),
             Field("api_ns", "ns", "time in launching calls", True),
             Field("gpu_ns", "ns", "time of the operations", True),
-            Field("span_ns", "ns", "first start to last end"),
+            Field("span_ns", "ns", "first start to last end; in a window its length"),
             Field("idle_ns", "ns", "span without operation"),
             Field("cpu_bound_ns", "ns", "idle, the next operation not launched yet"),
             Field("unknown_ns", "ns", "idle before operations whose call is unknown", True),
@@ -97,27 +97,29 @@ def launch(reading: Reading) -> Iterator[Summary]:
     """
     delays: _Delays = {}
     sums: dict[Key, _Sum] = {}
-    for _, (delays_of_rank, sums_of_rank) in reading.each(partial(_of_rank, step=is_step(reading.options.step_marker))):
+    work = partial(_of_rank, step=is_step(reading.options.step_marker), bases=reading.bases())
+    for _, (delays_of_rank, sums_of_rank) in reading.each(work):
         for key, named in delays_of_rank.items():
             merge(delays.setdefault(key, {}), named)
         merge(sums, sums_of_rank)
     if not sums:
         raise RocpdError("no kernels or copies in the selection")
-    if not delays:
+    if not delays and any(of_division.operations for of_division in sums.values()):
         raise RocpdError("no operation has a call that launched it in the selection", "were API calls traced?")
     yield reading.summary(TABLES["launch"], _delay_rows(delays))
     rows = [(*key, *_sum_row(sums[key])) for key in sorted(sums, key=order_of)]
     yield reading.summary(TABLES["bottleneck"], rows, By.AGENT)
 
 
-def _of_rank(reading: RankReading, step: re.Pattern[str]) -> tuple[_Delays, dict[Key, _Sum]]:
+def _of_rank(reading: RankReading, step: re.Pattern[str], bases: Mapping[int, Base]) -> tuple[_Delays, dict[Key, _Sum]]:
     """Return the delays of one rank, and how long its agents wait."""
     names = Names()
     ops = read_ops(reading, names, stacks=True)
     links = link(reading.reader, ops)
     steps = sum(1 for _ in read_ranges(reading.reader).steps(step))
     start = started(reading, ops)[links.linked]
-    return _delays(reading, names, ops.take(links.linked), start, links), _sums(reading, ops, links, steps)
+    delays = _delays(reading, names, ops.take(links.linked), start, links)
+    return delays, _sums(reading, _Submitted.of(ops, links), steps, bases.get(reading.rank.number))
 
 
 def _delays(reading: RankReading, names: Names, ops: Ops, start: Ints, links: Links) -> _Delays:
@@ -130,36 +132,70 @@ def _delays(reading: RankReading, names: Names, ops: Ops, start: Ints, links: Li
     return delays
 
 
-def _sums(reading: RankReading, ops: Ops, links: Links, steps: int) -> dict[Key, _Sum]:
-    submitted = np.full(len(ops), NULL, np.int64)
-    submitted[links.linked] = links.end
-    api, calls = np.zeros((2, len(ops)), np.int64)
-    api[links.linked] = np.where(links.first, links.end - links.start, 0)
-    calls[links.linked] = links.first
+@frozen
+class _Submitted:
+    """Operations, when the call of each returned (NULL: unknown) [ns], time in calls and calls that each stands for."""
+
+    ops: Ops
+    at: Ints
+    api: Ints
+    calls: Ints
+
+    @classmethod
+    def of(cls, ops: Ops, links: Links) -> _Submitted:
+        submitted = np.full(len(ops), NULL, np.int64)
+        submitted[links.linked] = links.end
+        api, calls = np.zeros((2, len(ops)), np.int64)
+        api[links.linked] = np.where(links.first, links.end - links.start, 0)
+        calls[links.linked] = links.first
+        return cls(ops, submitted, api, calls)
+
+
+def _sums(reading: RankReading, submitted: _Submitted, steps: int, base: Base | None) -> dict[Key, _Sum]:
     sums: dict[Key, _Sum] = {}
-    for (lane,), rows in grouped([ops.lane(reading.options.by)]):
-        ran = ops.take(rows)
-        idle, bound, unknown = _waiting(ran, submitted[rows])
+    ops, by = submitted.ops, reading.options.by
+    following = _following(reading, base[1]) if base else {}
+    for lane, _, ran in all_lanes(reading, ops, base):
+        rows = np.flatnonzero(ops.lane(by) == lane)
+        at = submitted.at[rows]
+        idle, bound, unknown = _waiting(ran, at, base, following.get(lane, 0))
         added = _Sum(
             operations=len(ran),
-            launched=int((submitted[rows] != NULL).sum()),
-            launches=int(calls[rows].sum()),
+            launched=int((at != NULL).sum()),
+            launches=int(submitted.calls[rows].sum()),
             steps=steps,
-            api=total(api[rows]),
+            api=total(submitted.api[rows]),
             gpu=total(ran.duration),
-            span=int(ran.end.max() - ran.start.min()),
+            span=ran.span(base),
             idle=idle,
             bound=bound,
             unknown=unknown,
         )
-        merge(sums, {key_of(reading.options.by or By.AGENT, reading.rank, lane): added})
+        merge(sums, {key_of(by or By.AGENT, reading.rank, lane): added})
     return sums
 
 
-def _waiting(ops: Ops, submitted: Ints) -> tuple[int, int, int]:
-    """Return how long an agent was idle, how much of that before the next launch, and how much unknown [ns]."""
-    gaps = ops.gaps()
-    known = submitted[gaps.after]
+def _following(reading: RankReading, end: int) -> dict[int, int]:
+    """Return lane -> when the call of its first operation after the window returned, `NULL` where unknown [ns]."""
+    later = read_ops(reading.unwindowed(), Names(), stacks=True)
+    later = later.take(np.flatnonzero(later.start >= end))
+    firsts = [rows[np.argmin(later.start[rows])] for _, rows in grouped([later.lane(reading.options.by)]) if len(rows)]
+    first = later.take(np.array(firsts, np.int64))
+    submitted = _Submitted.of(first, link(reading.reader, first))
+    return dict(zip(first.lane(reading.options.by).tolist(), submitted.at.tolist(), strict=True))
+
+
+def _waiting(ops: Ops, submitted: Ints, base: Base | None, following: int) -> tuple[int, int, int]:
+    """Return how long an agent was idle, how much of that before the next launch, and how much unknown [ns].
+
+    Args:
+        ops: what it did.
+        submitted: when the call of each returned, `NULL` where unknown.
+        base: the window, if there is one.
+        following: when the call of what it did after the window returned; 0: it did nothing.
+    """
+    gaps = ops.within(base).gaps(base)
+    known = np.append(submitted, following)[gaps.after]
     bound = np.minimum(gaps.length, known - gaps.start)
     unknown = gaps.length[known == NULL]
     return int(gaps.length.sum()), int(bound[bound > 0].sum()), int(unknown.sum())

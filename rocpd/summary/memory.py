@@ -3,17 +3,21 @@
 An allocation counts from its start; a free ends the allocation of the same level and address (scratch memory: of the
 same agent and queue) in its rank, whatever size and stream the free itself names. REAL, VIRTUAL (reserved addresses)
 and SCRATCH memory are kept apart. What ranks, hosts or streams hold is what their allocations hold together at a time,
-on the time line of all ranks.
+on the time line of all ranks. In a window memory counts from what was held before it; allocations and frees count by
+their start.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from bisect import bisect_left
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from rocpd.errors import RocpdError
+from rocpd.federate.select.part import Part
 from rocpd.frozen import frozen
 from rocpd.read.columns import number
 from rocpd.read.names import as_text
@@ -23,7 +27,7 @@ from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import total
 from rocpd.summary.sums import merge
 from rocpd.trace.memory import ALLOCATING, held_by
-from rocpd.trace.times import VALID_TIMES
+from rocpd.trace.times import LAST, VALID_TIMES
 from rocpd.types import Ints, Row
 
 _LEVEL = Field("level", "", "REAL, VIRTUAL or SCRATCH")
@@ -38,13 +42,13 @@ TABLES = by_name(
             Field("frees", "", "frees that found their allocation", True),
             Field("peak_bytes", "bytes", "most held at a time"),
             Field("peak_at_ns", "ns", "when the peak was first reached, from the start of the time line"),
-            Field("held_bytes", "bytes", "still held at the end"),
+            Field("held_bytes", "bytes", "still held at the end, of the window if there is one"),
             Field("unmatched_frees", "", "frees of what was never seen allocated; without agent", True),
         ),
     ),
     TableDefinition(
         "memory-curve",
-        "Most memory held in each slice of the time from first to last allocation.",
+        "Most memory held in each slice of the time from first (in a window its start) to last allocation.",
         (
             _LEVEL,
             Field("at_ns", "ns", "start of the slice, from the start of the time line"),
@@ -55,7 +59,7 @@ TABLES = by_name(
 
 _SQL = """
 SELECT {lane}, level, type, agent_id, queue_id, address, size, start FROM rocpd_memory_allocate
-WHERE {valid} ORDER BY start, id"""
+WHERE {valid} AND start < {end} ORDER BY start, id"""
 
 
 @dataclass
@@ -68,9 +72,18 @@ class _Events:
     at: list[int] = field(default_factory=list)
     change: list[int] = field(default_factory=list)
 
+    def __bool__(self) -> bool:
+        return bool(self.allocations or self.frees or self.unmatched or self.at)
+
     def add(self, at: int, change: int) -> None:
         self.at.append(at)
         self.change.append(change)
+
+    def start_at(self, begin: int) -> None:
+        """Make one change, to what is held there, of all up to the start of the window."""
+        before = bisect_left(self.at, begin)
+        held = sum(self.change[:before])
+        self.at[:before], self.change[:before] = ([begin], [held]) if held else ([], [])
 
 
 @frozen
@@ -105,7 +118,7 @@ def memory(reading: Reading) -> Iterator[Summary]:
         RocpdError: no allocations.
     """
     levels: dict[_Level, _Held] = {}
-    for rank, levels_of_rank in reading.each(_of_rank):
+    for rank, levels_of_rank in reading.each(partial(_of_rank, parts=reading.parts())):
         for level, e in levels_of_rank.items():
             at = reading.shift(rank.number).to_line(np.array(e.at, np.int64))
             merge(levels, {level: _Held(e.allocations, e.frees, e.unmatched, at, np.array(e.change, np.int64))})
@@ -125,32 +138,50 @@ def memory(reading: Reading) -> Iterator[Summary]:
     yield reading.summary(TABLES["memory-curve"], curve, By.AGENT)
 
 
-def _of_rank(reading: RankReading) -> dict[_Level, _Events]:
-    """Follow the memory of one rank."""
+def _of_rank(reading: RankReading, parts: Mapping[int, Part]) -> dict[_Level, _Events]:
+    """Follow the memory of one rank, in a window from what was held before it."""
     by = reading.options.by or By.AGENT
-    levels: dict[_Level, _Events] = {}
-    live: dict[Hashable, tuple[_Events, int]] = {}
-    select = _SQL.format(valid=VALID_TIMES, lane="stream_id" if by is By.STREAM else "agent_id")
-    for rows in reading.reader.stream(select, size=1000):
+    part = parts.get(reading.rank.number, Part(None, None))
+    follower = _Follower(-1 if part.start is None else part.start)
+    select = _SQL.format(valid=VALID_TIMES, lane="stream_id" if by is By.STREAM else "agent_id", end=part.end or LAST)
+    for rows in reading.unwindowed().reader.stream(select, size=1000):
         for lane, level, kind, *numbers in rows:
-            level = as_text(level)
-            agent, queue, address, size, start = map(number, numbers)
-            memory = held_by(level, address, agent, queue)
-            held = live.pop(memory, None)
-            if held:  # freed, or its address was given out again
-                held[0].add(start, -held[1])
             key = key_of(by, reading.rank, number(lane))
-            if kind in ALLOCATING:
-                events = levels.setdefault((key, level), _Events())
-                events.allocations += 1
-                size = max(0, size)
-                events.add(start, size)
-                live[memory] = events, size
-            elif held:
-                held[0].frees += 1
-            else:
-                levels.setdefault((key, level), _Events()).unmatched += 1
-    return levels
+            follower.follow(key, as_text(level), kind in ALLOCATING, *map(number, numbers))
+    return follower.levels()
+
+
+@dataclass
+class _Follower:
+    """Follows the memory of one rank in order of time; `begin` is where the window starts [ns]."""
+
+    begin: int
+    events: dict[_Level, _Events] = field(default_factory=dict)
+    live: dict[Hashable, tuple[_Events, int]] = field(default_factory=dict)
+
+    def follow(self, key: Key, level: str | None, allocates: bool, *numbers: int) -> None:
+        """Follow an allocation or a free; numbers are its agent, queue, address, size and start."""
+        agent, queue, address, size, start = numbers
+        counts = start >= self.begin
+        memory = held_by(level, address, agent, queue)
+        held = self.live.pop(memory, None)
+        if held:  # freed, or its address was given out again
+            held[0].add(start, -held[1])
+        if allocates:
+            events = self.events.setdefault((key, level), _Events())
+            events.allocations += counts
+            events.add(start, max(0, size))
+            self.live[memory] = events, max(0, size)
+        elif held:
+            held[0].frees += counts
+        elif counts:
+            self.events.setdefault((key, level), _Events()).unmatched += 1
+
+    def levels(self) -> dict[_Level, _Events]:
+        """Return what happened in the window; what was held before it is there from its start."""
+        for events in self.events.values():
+            events.start_at(self.begin)
+        return {level: events for level, events in self.events.items() if events}
 
 
 def _slices(at: Ints, now: Ints, bins: int) -> Iterator[tuple[int, int]]:

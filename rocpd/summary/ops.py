@@ -5,14 +5,16 @@ Memory: one rank at a time, about 80 bytes per operation. Rows with invalid time
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.frozen import frozen
 from rocpd.read.columns import columns
+from rocpd.read.columns import number as whole
 from rocpd.read.ids import distinct
 from rocpd.read.names import Names, texts_by_id
 from rocpd.summary.intervals import Union, union
@@ -21,10 +23,13 @@ from rocpd.summary.reading import RankReading
 from rocpd.summary.statements import statement
 from rocpd.trace.kernel_categories import Categories, is_communication
 from rocpd.trace.kernel_names import KernelNames, names_of_kernels
-from rocpd.trace.times import valid_times
+from rocpd.trace.times import VALID_TIMES, valid_times
 from rocpd.types import NULL, Ints
 
 KERNEL, COPY = 0, 1
+
+Base: TypeAlias = tuple[int, int]
+"""Start and end of a window by the clock of a rank [ns]."""
 
 _LINKED = "SELECT O.*, E.stack_id AS stack FROM ({}) O LEFT JOIN rocpd_event E ON E.id = O.event_id"
 _COLUMNS = ("id", "start", "end", "agent", "stream", "name", "stack")
@@ -38,7 +43,7 @@ class Gaps(NamedTuple):
     Args:
         length: [ns].
         start: as recorded [ns].
-        before, after: numbers of the operations that ended last and came next.
+        before, after: numbers of the operations that ended last and came next; -1: an edge of the window.
     """
 
     length: Ints
@@ -95,18 +100,61 @@ class Ops:
         """Return the time that some of the operations, or all, cover."""
         return union(self.start[rows], self.end[rows])
 
-    def gaps(self) -> Gaps:
-        """Return the gaps between these operations, in order."""
-        order = np.lexsort((self.end, self.start))
-        start, end = self.start[order], self.end[order]
+    def within(self, base: Base | None) -> Ops:
+        """Return these operations, cut at the edges of a window."""
+        if base is None:
+            return self
+        cut = np.clip(np.array([self.start, self.end]), *base)
+        return dataclasses.replace(self, start=cut[0], end=cut[1])
+
+    def span(self, base: Base | None = None) -> int:
+        """Return the time from the first start to the last end, or the length of the window in which they lie [ns]."""
+        if base:
+            return base[1] - base[0]
+        return int(self.end.max() - self.start.min()) if len(self) else 0
+
+    def gaps(self, base: Base | None = None) -> Gaps:
+        """Return the gaps between these operations, in order; with a `base` also those to its edges.
+
+        Args:
+            base: start and end of the window in which they lie [ns].
+        """
+        edges = np.array([] if base is None else base, np.int64)
+        start, end = np.append(self.start, edges), np.append(self.end, edges)
+        order = np.lexsort((end, start))
+        start, end = start[order], end[order]
         latest = np.maximum.accumulate(end)
         after = np.flatnonzero(start[1:] > latest[:-1]) + 1
         last = np.maximum.accumulate(np.where(end == latest, np.arange(len(end)), 0))
         idle_from = latest[after - 1]
-        return Gaps(start[after] - idle_from, idle_from, order[last[after - 1]], order[after])
+        numbers = np.append(np.arange(len(self)), np.full(len(edges), -1))[order]
+        return Gaps(start[after] - idle_from, idle_from, numbers[last[after - 1]], numbers[after])
 
     def _all(self) -> tuple[Ints, ...]:
         return self.kind, self.row, self.start, self.end, self.agent, self.stream, self.name, self.stack
+
+
+_LANES = f"SELECT DISTINCT agent, stream FROM ({{}}) WHERE {VALID_TIMES}"  # noqa: S608
+
+
+def all_lanes(reading: RankReading, ops: Ops, base: Base | None) -> Iterator[tuple[int, int, Ops]]:
+    """Yield agent or stream, its agent and its operations; in a window also those that work outside of it only.
+
+    Args:
+        reading: reads the rank.
+        ops: the operations that count.
+        base: the window.
+    """
+    by = reading.options.by
+    agents = {lane: int(on_lane.agent[0]) for lane, on_lane in ops.lanes(by)}
+    if base:
+        for kind in ("kernels", "memory_copies"):
+            for row in reading.reader.unwindowed().rows(_LANES.format(statement(kind))):
+                agent, stream = map(whole, row)
+                agents.setdefault(stream if by is By.STREAM else agent, agent)
+    lanes = ops.lane(by)
+    for lane in sorted(agents):
+        yield lane, agents[lane], ops.take(np.flatnonzero(lanes == lane))
 
 
 def split(ops: Ops, categories: Categories, names: Names) -> dict[str, Ints]:

@@ -98,6 +98,10 @@ class RankReading:
         """Return what reads all rows of the rank, whatever window and filters."""
         return RankReading(self.reader.whole(), self.options)
 
+    def unwindowed(self) -> RankReading:
+        """Return what reads the rows of the rank that pass the filters, whatever the window."""
+        return RankReading(self.reader.unwindowed(), self.options)
+
     def key(self, lane: int | None = None) -> Key:
         """Return the values of the columns of the division that was asked for; as `key_of`."""
         return key_of(self.options.by, self.rank, lane)
@@ -159,6 +163,25 @@ class Reading:
         starts = [first if part.start is None else part.start + origin for part in parts]
         ends = [last if part.end is None else part.end + origin for part in parts]
         return min(starts, default=first) - origin, max(ends, default=last) - origin
+
+    def bases(self) -> dict[int, tuple[int, int]]:
+        """Return rank -> start and end of the window by its clock [ns]: what its agents could have worked.
+
+        There are none without a window, and none of a rank whose work counts where it was launched, not where it ran.
+        """
+        window, bases = self.session.window, {}
+        for rank in self.session.spans if window else ():
+            if window and not window.is_by_launch(rank):
+                part, shift = window.part(rank), self.session.alignment.shift(rank)
+                first, last = self.session.time_range or (0, 0)
+                low = shift.to_clock(first) if part.start is None else part.start
+                bases[rank] = low, shift.to_clock(last) if part.end is None else part.end
+        return bases
+
+    def parts(self) -> dict[int, Part]:
+        """Return rank -> the part of it that counts, by its clock; empty without a window."""
+        window = self.session.window
+        return {rank.number: window.part(rank.number) for rank in self.session.ranks} if window else {}
 
     def part(self, rank: int) -> Part:
         """Return the part of a rank that counts, from the start of the time line [ns]; None: open on that side."""

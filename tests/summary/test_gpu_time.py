@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
+import rocpd
 from rocpd.errors import RocpdError
 from rocpd.summary.options import By, Options
 from rocpd.summary.run import run
@@ -85,3 +88,49 @@ def test_no_overlap_by_stream(open_job: OpenJob) -> None:
     ]
     with pytest.raises(RocpdError, match="overlap"):
         session.summary("overlap", by="stream")
+
+
+def test_a_window_is_the_base_of_its_use(open_job: OpenJob) -> None:
+    """Idle before the first operation and after the last counts, and an agent that does nothing at all is 0 % busy."""
+    session = open_job(job().kernel("elsewhere", 2000, 2100, agent=GPU2).region("whole", 1, 5000))
+    columns = "agent operations span_ns busy_ns idle_ns busy_percent gaps max_gap_ns"
+    assert cells(session.within(rocpd.Window(50, 650)), "gpu-time", columns) == [
+        (1, 5, 600, 350, 250, pytest.approx(100 * 350 / 600), 3, 150),
+        (2, 0, 600, 0, 600, 0.0, 1, 600),
+    ]
+    assert cells(session.within(rocpd.Window(600, 700)), "gpu-time", columns) == [
+        (1, 0, 100, 0, 100, 0.0, 1, 100),
+        (2, 0, 100, 0, 100, 0.0, 1, 100),
+    ]
+    gaps = cells(session.within(rocpd.Window(50, 650)), "largest-gaps", "agent gap_ns before after")
+    assert gaps == [
+        (2, 600, None, None),
+        (1, 150, "ncclDevKernel_Generic_1", None),
+        (1, 50, None, "a"),
+        (1, 50, "b", "MEMORY_COPY_HOST_TO_DEVICE"),
+    ]
+
+
+def test_what_crosses_the_edge_is_busy_inside_only(open_job: OpenJob) -> None:
+    """The kernel from 350 to 500 counts whole in sums; of the window it takes 25 ns."""
+    session = open_job(job()).within(rocpd.Window(325, 375))
+    columns = "operations span_ns busy_ns idle_ns sum_ns"
+    assert cells(session, "gpu-time", columns) == [(2, 50, 50, 0, 250)]
+    assert cells(session, "overlap", "busy_ns communication_ns copy_ns") == [(50, 25, 50)]
+
+
+@pytest.mark.parametrize("clip", [False, True])
+def test_busy_and_idle_of_adjoining_windows_add_up(clip: bool, open_job: OpenJob) -> None:
+    session = open_job(job().region("whole", 1, 701))
+    edges = ["0%", "21%", "25%", "50%", "73%", "100%"]
+    windows = [session.within(rocpd.Window(a, b, clip=clip)) for a, b in pairwise(edges)]
+    sums = [cells(window, "gpu-time", "span_ns busy_ns idle_ns")[0] for window in windows]
+    assert [sum(column) for column in zip(*sums, strict=True)] == [700, 350, 350]
+
+
+def test_the_base_of_a_step_is_what_it_launched(open_job: OpenJob) -> None:
+    """Its work runs after it: first start to last end."""
+    trace = TraceBuilder().region("roctxRangePushA", 10, 50, message="step 0").region("launch", 20, 30, stack=5)
+    trace.kernel("a", 100, 150, stack=5).kernel("b", 170, 200, stack=5).region("end", 300, 310)
+    session = open_job(trace).within(rocpd.Window(step=0))
+    assert cells(session, "gpu-time", "operations span_ns busy_ns idle_ns") == [(2, 100, 80, 20)]

@@ -50,3 +50,17 @@ def test_calls_before_the_window_count(open_job: OpenJob) -> None:
     columns = "name launched delay_ns max_delay_ns api_ns gpu_ns"
     assert cells(session, "launch", columns) == [("a", 2, 75, 70, 18, 110), ("b", 1, 50, 50, 20, 30)]
     assert cells(session, "bottleneck", "operations launched idle_ns cpu_bound_ns unknown_ns") == [(3, 3, 250, 200, 0)]
+
+
+def test_a_window_without_work_waits_for_the_next_launch(open_job: OpenJob) -> None:
+    """The agent is idle from 100 to 900; the next kernel is launched at 800: until then it waits for the CPU."""
+    trace = TraceBuilder().region("launch", 5, 8, stack=1).kernel("a", 10, 100, stack=1)
+    trace.region("launch", 790, 800, stack=2).kernel("b", 900, 950, stack=2).region("whole", 1, 1500)
+    session = open_job(trace)
+    columns = "operations span_ns idle_ns cpu_bound_ns unknown_ns cpu_bound_percent"
+    assert cells(session.within(rocpd.Window(200, 600)), "bottleneck", columns) == [(0, 400, 400, 400, 0, 100.0)]
+    assert cells(session.within(rocpd.Window(700, 850)), "bottleneck", columns) == [
+        (0, 150, 150, 100, 0, pytest.approx(100 / 1.5))
+    ]
+    # After the last operation nothing is waited for.
+    assert cells(session.within(rocpd.Window(940, 1040)), "bottleneck", columns) == [(1, 100, 90, 0, 0, 0.0)]

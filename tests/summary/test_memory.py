@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+import rocpd
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells
@@ -90,3 +92,39 @@ def test_summary_and_traces_hold_the_same(
     (path,) = session.convert("json", tmp_path / "trace.json")
     counters = re.findall(r'"ph":"C".*?memory (\w+) held".*?"bytes":(\d+)', path.read_text())
     assert {level: int(value) for level, value in counters} == held
+
+
+def held_long_before() -> TraceBuilder:
+    """8 held from 10 to 900, 1 from 500 to 600, and 2 of scratch memory that ends before the windows begin."""
+    trace = TraceBuilder().region("whole", 1, 1000).alloc(10, 11, size=8, address=1).alloc(500, 501, size=1, address=2)
+    trace.alloc(20, 21, size=2, address=0, level="SCRATCH")
+    trace.alloc(30, 31, kind="FREE", size=0, address=0, level="SCRATCH")
+    trace.alloc(600, 601, kind="FREE", size=0, address=2, agent=None)
+    return trace.alloc(900, 901, kind="FREE", size=0, address=1, agent=None)
+
+
+@pytest.mark.parametrize("clip", [False, True])
+def test_memory_in_a_window_starts_from_what_was_held(clip: bool, open_job: OpenJob) -> None:
+    session = open_job(held_long_before())
+
+    def held(start: int, end: int) -> list[object]:
+        window = rocpd.Window(start, end, clip=clip)
+        return cells(session.within(window), "memory", "level allocations frees peak_bytes peak_at_ns held_bytes")
+
+    assert held(400, 550) == [("REAL", 1, 0, 9, 499, 9)]
+    assert held(550, 700) == [("REAL", 0, 1, 9, 549, 8)]
+    assert held(700, 800) == [("REAL", 0, 0, 8, 699, 8)]
+    assert held(800, 1000) == [("REAL", 0, 1, 8, 799, 0)]
+    curve = cells(session.within(rocpd.Window(400, 550, clip=clip)), "memory-curve", "at_ns peak_bytes", bins=2)
+    assert curve == [(399, 8), (450, 9)]
+
+
+def test_windows_of_memory_join_on(open_job: OpenJob) -> None:
+    """Adjoining windows count each allocation and free once, and one starts with what the other ended with."""
+    session = open_job(held_long_before())
+    edges = [2, 15, 25, 500, 600, 750, 999]
+    windows = [session.within(rocpd.Window(a, b)) for a, b in pairwise(edges)]
+    rows = [row for window in windows for row in cells(window, "memory", "allocations frees")]
+    assert [sum(column) for column in zip(*rows, strict=True)] == [3, 3]
+    ends = [dict(cells(window, "memory", "level held_bytes")).get("REAL", 0) for window in windows]
+    assert ends == [8, 8, 8, 9, 8, 0]

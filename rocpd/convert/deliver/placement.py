@@ -9,7 +9,6 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.select.part import Part
 from rocpd.federate.select.timeline import UNSHIFTED, Shift
 from rocpd.frozen import frozen
-from rocpd.schema.render import RankTables
 
 _STAND_IN_PIDS = 1 << 23
 """Above Linux's largest pid (2^22): where the pids lie that stand in for ones that clash."""
@@ -25,7 +24,6 @@ class Placement:
         pid: pid in the trace, distinct in the session.
         shift: what is added to its times to lay them on the common time line.
         window: the part of the rank that counts, on the common time line; None for all of it.
-        unwindowed: the rank's tables with what filters let count, whatever the window.
     """
 
     rank: Rank
@@ -33,7 +31,6 @@ class Placement:
     pid: int
     shift: Shift
     window: Part | None
-    unwindowed: RankTables
 
 
 def placements(session: Federation, *, aligned: bool = True) -> tuple[Placement, ...]:
@@ -45,7 +42,6 @@ def placements(session: Federation, *, aligned: bool = True) -> tuple[Placement,
     """
     shifts = session.alignment.shifts if aligned or session.window else {}
     pids = distinct_pids(session.ranks)
-    unwindowed = session.selection.with_window(None)
     return tuple(
         Placement(
             rank,
@@ -53,7 +49,6 @@ def placements(session: Federation, *, aligned: bool = True) -> tuple[Placement,
             pids[rank.number],
             shifts.get(rank.number, UNSHIFTED),
             session.window.part(rank.number).on_line(shifts.get(rank.number, UNSHIFTED)) if session.window else None,
-            unwindowed.apply(rank.number, session.job.rank_tables[rank.number]),
         )
         for position, rank in enumerate(session.ranks, start=1)
     )

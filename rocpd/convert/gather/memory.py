@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import replace
 
 import numpy as np
 
@@ -30,8 +29,7 @@ def allocations(context: Context) -> tuple[Slices, Counters]:
     window = context.placement.window
     rows = _read(context, context.reader, context.damage)
     # What is held within a window was partly allocated before it.
-    unwindowed = replace(context.reader, tables=context.placement.unwindowed)
-    all_rows = _read(context, unwindowed, Damage()) if window else rows
+    all_rows = _read(context, context.reader.unwindowed(), Damage()) if window else rows
     text = context.events.strings.texts
     tracks = context.events.tracks
     scratch = per_id(rows["level"], lambda i: text[i] == SCRATCH)

@@ -35,7 +35,12 @@ class RankReader:
 
     def whole(self) -> RankReader:
         """Return a reader of all rows of the rank, whatever the window and filters."""
-        return dataclasses.replace(self, tables=dataclasses.replace(self.tables, only={}, values={}))
+        return dataclasses.replace(self, tables=dataclasses.replace(self.tables, only={}, values={}, filtered={}))
+
+    def unwindowed(self) -> RankReader:
+        """Return a reader of the rows that pass the filters, whatever the window."""
+        tables = dataclasses.replace(self.tables, only=self.tables.filtered, values={}, filtered={})
+        return dataclasses.replace(self, tables=tables)
 
     def selects(self, base: str) -> bool:
         """Whether a window or filter leaves rows of a table out, or cuts them."""

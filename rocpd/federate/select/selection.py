@@ -33,15 +33,16 @@ class Selection:
         filters = self._filters_on(rank, tables)
         if self.window is None and not filters:
             return tables
+        alone = {**filters, **dependent_conditions(tables, filters)} if filters else {}
         if self.window is None:
-            return dataclasses.replace(tables, only={**filters, **dependent_conditions(tables, filters)})
+            return dataclasses.replace(tables, only=alone)
         in_window = self.window.conditions(rank, tables)
         only = dict(in_window)
         if filters:
             both = {base: f"({condition})" for base, condition in in_window.items() if base not in filters}
             both |= {base: f"({in_window.get(base, '1')}) AND ({condition})" for base, condition in filters.items()}
             only = both | dependent_conditions(tables, both)
-        return dataclasses.replace(tables, only=only, values=self.window.clipped(rank, tables))
+        return dataclasses.replace(tables, only=only, values=self.window.clipped(rank, tables), filtered=alone)
 
     def tables_to_check(self, rank: int, tables: RankTables) -> tuple[str, ...]:
         """Return the tables of which one must have rows: those that filters name, if any, else all with conditions."""

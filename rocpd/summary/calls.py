@@ -20,7 +20,7 @@ from rocpd.summary.calltree import Flat, Node, flat, graft, grow, inclusive_gpu,
 from rocpd.summary.ops import read_ops
 from rocpd.summary.options import LANES, By
 from rocpd.summary.reading import DIVISIONS, RANK, Key, RankReading, Reading, order_of
-from rocpd.summary.regions import Regions, read_regions
+from rocpd.summary.regions import RankRegions, read_regions
 from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.summary.spread import total
 from rocpd.trace.launch import launching_regions
@@ -31,7 +31,7 @@ THREAD = Field("thread", "", "OS thread id, NULL where unknown")
 TABLES = {
     "calls": TableDefinition(
         "calls",
-        "Regions by path, each below the one that it runs in; the longest first.",
+        "RankRegions by path, each below the one that it runs in; the longest first.",
         (
             Field("node", "", "number of the row's path, from 1", True),
             Field("parent", "", "node that it runs in, NULL at the top", True),
@@ -118,7 +118,7 @@ def _of_rank(reading: RankReading) -> _Rank:
     return _Rank(names.texts, trees, len(ops), int((launcher < 0).sum()))
 
 
-def _grown(reading: RankReading, regions: Regions, gpu: Ints, lane: int) -> dict[Key, Node]:
+def _grown(reading: RankReading, regions: RankRegions, gpu: Ints, lane: int) -> dict[Key, Node]:
     """Return trees of all regions, each of which launched `gpu` ns."""
     trees: dict[Key, Node] = {}
     for (thread,), rows in grouped([regions.thread]):

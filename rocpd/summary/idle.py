@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from rocpd.errors import RocpdError, UsageError
+from rocpd.errors import RocpdError
 from rocpd.frozen import frozen
 from rocpd.read.groups import grouped
 from rocpd.read.names import Names
@@ -102,11 +102,10 @@ def idle(reading: Reading) -> Iterator[Summary]:
     """Return idle time by cause, and by call and marker.
 
     Raises:
-        UsageError: streams divide; time without work belongs to an agent.
-        RocpdError: there are no operations.
+        RocpdError: there are no operations, or streams divide: time without work belongs to an agent.
     """
     if reading.by is By.STREAM:
-        raise UsageError("idle time has no stream: it is that of an agent", "--by agent")
+        raise RocpdError("no idle time by stream: it is that of an agent", "--by agent")
     times: dict[Key, _ByCause] = {}
     spans: dict[Key, int] = {}
     steady: list[SteadyPart | None] = []

@@ -19,7 +19,7 @@ from rocpd.frozen import frozen
 from rocpd.read.groups import grouped
 from rocpd.read.names import Names
 from rocpd.summary.ops import Ops
-from rocpd.summary.regions import Regions
+from rocpd.summary.regions import RankRegions
 from rocpd.trace.host_calls import HostCall, host_call
 from rocpd.trace.launch import launching_regions
 from rocpd.types import NULL, Flags, Ints
@@ -92,7 +92,7 @@ class Activity:
         return of, cut
 
 
-def activities(regions: Regions, names: Names) -> dict[int, Activity]:
+def activities(regions: RankRegions, names: Names) -> dict[int, Activity]:
     """Return what each thread does; regions come outer ones first."""
     calls = np.array([-1, *(_code(kind) for kind in HostCall)])
     kinds = {kind: number for number, kind in enumerate((None, *HostCall))}
@@ -106,7 +106,7 @@ def _code(cause: str) -> int:
     return CAUSES.index(cause)
 
 
-def _activity(regions: Regions, cause: Ints) -> Activity:
+def _activity(regions: RankRegions, cause: Ints) -> Activity:
     """Return what one thread does; `cause` of its regions is -1 where they are no calls."""
     calls = _outermost(regions.take(np.flatnonzero(cause >= 0)), cause[cause >= 0])
     markers = regions.take(np.flatnonzero(cause < 0))
@@ -126,7 +126,7 @@ def _activity(regions: Regions, cause: Ints) -> Activity:
     return Activity(*(column[order] for column in (parts[0], parts[2], parts[3])))
 
 
-def _outermost(calls: Regions, cause: Ints) -> Idle:
+def _outermost(calls: RankRegions, cause: Ints) -> Idle:
     """Return the calls that lie in no other, cut where a damaged file lets them overlap."""
     until = np.maximum.accumulate(calls.end) if len(calls.end) else calls.end
     before = np.append(np.iinfo(np.int64).min, until[:-1])[: len(until)]
@@ -157,7 +157,7 @@ def _innermost(starts: Sequence[int], ends: Sequence[int], names: Sequence[int])
     return np.array(edges, np.int64), np.array(innermost, np.int64)
 
 
-def idle_pieces(ops: Ops, regions: Regions, threads: dict[int, Activity], span: tuple[int, int]) -> Idle:
+def idle_pieces(ops: Ops, regions: RankRegions, threads: dict[int, Activity], span: tuple[int, int]) -> Idle:
     """Return why one agent is idle between two times [ns].
 
     Args:
@@ -177,7 +177,7 @@ def idle_pieces(ops: Ops, regions: Regions, threads: dict[int, Activity], span: 
     return Idle(*(column[order] for column in pieces))
 
 
-def _gap_pieces(start: Ints, end: Ints, after: Ops, regions: Regions, threads: dict[int, Activity]) -> Idle:
+def _gap_pieces(start: Ints, end: Ints, after: Ops, regions: RankRegions, threads: dict[int, Activity]) -> Idle:
     call = launching_regions(regions.stack, regions.start, regions.end, after.stack)
     known = call >= 0
     returned = np.where(known, np.clip(regions.end[call], start, end) if len(regions.end) else end, end)

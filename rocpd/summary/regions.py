@@ -21,7 +21,7 @@ from rocpd.types import NULL, Ints
 _COLUMNS = ("stack", "start", "end", "id", "thread", "name", "category")
 
 
-class Regions(NamedTuple):
+class RankRegions(NamedTuple):
     """The regions of one rank.
 
     Args:
@@ -39,12 +39,12 @@ class Regions(NamedTuple):
     category: Ints
     stack: Ints
 
-    def take(self, rows: Ints) -> Regions:
+    def take(self, rows: Ints) -> RankRegions:
         """Return some of the regions, in the order of their numbers in `rows`."""
-        return Regions(*(column[rows] for column in self))
+        return RankRegions(*(column[rows] for column in self))
 
 
-def read_regions(reading: RankReading, names: Names) -> Regions:
+def read_regions(reading: RankReading, names: Names) -> RankRegions:
     """Read the regions of a rank."""
     selected = columns(reading.reader, "rocpd_region", statement("regions"), _COLUMNS)
     stack, start, end, row, thread, name, category = selected
@@ -62,4 +62,4 @@ def read_regions(reading: RankReading, names: Names) -> Regions:
     order = np.lexsort((row, stack, -np.where(valid, end, 0), start))  # of equal ranges the lower id is outside
     order = order[valid[order]]
     every = (thread, start, end, codes, names.codes(category, texts.get), stack)
-    return Regions(*(column[order] for column in every))
+    return RankRegions(*(column[order] for column in every))

@@ -19,7 +19,7 @@ from rocpd.read.names import Names
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.ops import KERNEL, Ops, read_ops, split
 from rocpd.summary.reading import RankReading, Reading
-from rocpd.summary.regions import Regions, read_regions
+from rocpd.summary.regions import RankRegions, read_regions
 from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.trace.categories import domain_of
 from rocpd.trace.host_calls import launches_graph, launches_kernel
@@ -165,7 +165,7 @@ def _some(missing: int, of: int) -> _Count:
     return _Count(int(missing if of else 0), int(of), int(bool(missing and of)))
 
 
-def _links(ops: Ops, dispatches: Ops, regions: Regions, names: Names) -> dict[str, _Count]:
+def _links(ops: Ops, dispatches: Ops, regions: RankRegions, names: Names) -> dict[str, _Count]:
     """Count what calls and operations that launch and are launched lack of each other."""
     call = launching_regions(regions.stack, regions.start, regions.end, dispatches.stack)
     known = call >= 0

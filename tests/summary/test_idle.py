@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.errors import UsageError
+from rocpd.errors import RocpdError
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.plants import Plant
 from tests.build import GPU2, TraceBuilder
@@ -70,7 +70,7 @@ def test_agents_that_idle_throughout_a_window(open_job: OpenJob) -> None:
 
 
 def test_streams_are_refused(open_job: OpenJob) -> None:
-    with pytest.raises(UsageError, match="idle time has no stream"):
+    with pytest.raises(RocpdError, match="no idle time by stream"):
         open_job(TraceBuilder().kernel("a", 1, 2)).summary("idle", by="stream")
 
 

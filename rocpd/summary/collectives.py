@@ -29,7 +29,10 @@ _BLOCK = 1 << 22  # times in memory at once
 
 
 def channels_of(reading: RankReading, ops: Ops, names: Names, categories: Categories) -> list[Channel]:
-    """Return the communication kernels of a rank; `ops` are the operations that count."""
+    """Return the communication kernels of a rank; `ops` are the operations that count.
+
+    One that crosses the end of a window belongs to the next window, so that adjoining windows share no collective.
+    """
     counted = _communication(ops, names, categories)
     if not len(counted):
         return []
@@ -37,6 +40,11 @@ def channels_of(reading: RankReading, ops: Ops, names: Names, categories: Catego
     if reading.reader.tables.only:
         every = _communication(read_ops(reading.whole(), names), names, categories)
     every = every.take(np.lexsort((every.row, every.start)))
+    if reading.window.base:
+        in_window = every.row[every.end <= reading.window.base[1]]
+        counted = counted.take(np.flatnonzero(np.isin(counted.row, in_window)))
+        if not len(counted):
+            return []
     launched = launches(reading.reader.whole(), every.row)
     return channels(reading.rank.number, names, every, counted, launched)
 
@@ -49,8 +57,9 @@ def _communication(ops: Ops, names: Names, categories: Categories) -> Communicat
 class _Block(NamedTuple):
     """Some collectives of a group: a row for each member, a column for each collective that counts.
 
-    A collective counts when the kernel of a member that came last does, and then all its members do, each with its
-    time in the whole trace: a member that a window leaves out, or cuts, may be the one that all others waited for.
+    A collective counts when the kernel of the member that came last does (of several the first), and then all its
+    members do, each with its time in the whole trace: a member that a window leaves out, or cuts, may be the one that
+    all others waited for.
 
     Args:
         numbers: which collectives.
@@ -191,7 +200,7 @@ def _blocks(group: Group, who: Sequence[Ints], clocks: Mapping[int, int]) -> Ite
         counts = np.array([np.isin(numbers, member.numbers) for member in group])
         shares, is_latest = when.shares, when.waits == 0
         codes = np.array([codes_of_member[numbers] for codes_of_member in who])
-        yield _Block(numbers, when, codes, shares, counts).take((counts & is_latest).any(0))
+        yield _Block(numbers, when, codes, shares, counts).take(counts[is_latest.argmax(0), np.arange(len(numbers))])
 
 
 def _alike(who: Ints) -> Iterator[tuple[Ints, Ints]]:

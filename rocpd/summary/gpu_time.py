@@ -15,7 +15,7 @@ from rocpd.errors import RocpdError
 from rocpd.frozen import frozen
 from rocpd.read.names import Names
 from rocpd.summary.intervals import length, unite
-from rocpd.summary.ops import Base, Ops, all_lanes, read_ops, split
+from rocpd.summary.ops import Ops, all_lanes, read_ops, split
 from rocpd.summary.options import By
 from rocpd.summary.reading import AGENT, RANK, Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
@@ -124,8 +124,7 @@ def gpu_time(reading: Reading) -> Iterator[Summary]:
     """
     sums: dict[Key, _Sum] = {}
     largest: list[_Gap] = []
-    work = partial(_of_rank, categories=load(reading.options.categories), bases=reading.bases())
-    for _, (sums_of_rank, gaps) in reading.each(work):
+    for _, (sums_of_rank, gaps) in reading.each(partial(_of_rank, categories=load(reading.options.categories))):
         merge(sums, sums_of_rank)
         largest = heapq.nlargest(reading.options.top, [*largest, *gaps], key=_Gap.order)
     if not sums:
@@ -145,15 +144,13 @@ def gpu_time(reading: Reading) -> Iterator[Summary]:
     yield reading.summary(TABLES["overlap"], (_overlap_row(*item) for item in ordered), By.AGENT)
 
 
-def _of_rank(
-    reading: RankReading, categories: Categories, bases: Mapping[int, Base]
-) -> tuple[dict[Key, _Sum], list[_Gap]]:
+def _of_rank(reading: RankReading, categories: Categories) -> tuple[dict[Key, _Sum], list[_Gap]]:
     """Return the sums of the agents (by stream: the streams) of one rank, and its largest gaps."""
     names = Names()
     sums: dict[Key, _Sum] = {}
     largest: list[_Gap] = []
-    base = bases.get(reading.rank.number)
-    for lane, agent, ops in all_lanes(reading, read_ops(reading, names), base):
+    base = reading.window.base
+    for lane, agent, ops in all_lanes(reading, read_ops(reading, names)):
         cut = ops.within(base)
         gaps = cut.gaps(base)
         key = key_of(reading.options.by or By.AGENT, reading.rank, lane)

@@ -9,7 +9,7 @@ were launched before it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -19,9 +19,9 @@ from rocpd.frozen import frozen
 from rocpd.read.groups import grouped
 from rocpd.read.names import Names
 from rocpd.summary.links import Links, link, started
-from rocpd.summary.ops import Base, Ops, all_lanes, read_ops
+from rocpd.summary.ops import Ops, all_lanes, read_ops
 from rocpd.summary.options import By
-from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
+from rocpd.summary.reading import Base, Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import Spread, total
 from rocpd.summary.steps import is_step, read_ranges
@@ -97,8 +97,7 @@ def launch(reading: Reading) -> Iterator[Summary]:
     """
     delays: _Delays = {}
     sums: dict[Key, _Sum] = {}
-    work = partial(_of_rank, step=is_step(reading.options.step_marker), bases=reading.bases())
-    for _, (delays_of_rank, sums_of_rank) in reading.each(work):
+    for _, (delays_of_rank, sums_of_rank) in reading.each(partial(_of_rank, step=is_step(reading.options.step_marker))):
         for key, named in delays_of_rank.items():
             merge(delays.setdefault(key, {}), named)
         merge(sums, sums_of_rank)
@@ -111,7 +110,7 @@ def launch(reading: Reading) -> Iterator[Summary]:
     yield reading.summary(TABLES["bottleneck"], rows, By.AGENT)
 
 
-def _of_rank(reading: RankReading, step: re.Pattern[str], bases: Mapping[int, Base]) -> tuple[_Delays, dict[Key, _Sum]]:
+def _of_rank(reading: RankReading, step: re.Pattern[str]) -> tuple[_Delays, dict[Key, _Sum]]:
     """Return the delays of one rank, and how long its agents wait."""
     names = Names()
     ops = read_ops(reading, names, stacks=True)
@@ -119,7 +118,7 @@ def _of_rank(reading: RankReading, step: re.Pattern[str], bases: Mapping[int, Ba
     steps = sum(1 for _ in read_ranges(reading.reader).steps(step))
     start = started(reading, ops)[links.linked]
     delays = _delays(reading, names, ops.take(links.linked), start, links)
-    return delays, _sums(reading, _Submitted.of(ops, links), steps, bases.get(reading.rank.number))
+    return delays, _sums(reading, _Submitted.of(ops, links), steps)
 
 
 def _delays(reading: RankReading, names: Names, ops: Ops, start: Ints, links: Links) -> _Delays:
@@ -151,11 +150,11 @@ class _Submitted:
         return cls(ops, submitted, api, calls)
 
 
-def _sums(reading: RankReading, submitted: _Submitted, steps: int, base: Base | None) -> dict[Key, _Sum]:
+def _sums(reading: RankReading, submitted: _Submitted, steps: int) -> dict[Key, _Sum]:
     sums: dict[Key, _Sum] = {}
-    ops, by = submitted.ops, reading.options.by
+    ops, by, base = submitted.ops, reading.options.by, reading.window.base
     following = _following(reading, base[1]) if base else {}
-    for lane, _, ran in all_lanes(reading, ops, base):
+    for lane, _, ran in all_lanes(reading, ops):
         rows = np.flatnonzero(ops.lane(by) == lane)
         at = submitted.at[rows]
         idle, bound, unknown = _waiting(ran, at, base, following.get(lane, 0))

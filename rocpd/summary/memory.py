@@ -10,14 +10,12 @@ their start.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 
 from rocpd.errors import RocpdError
-from rocpd.federate.select.part import Part
 from rocpd.frozen import frozen
 from rocpd.read.columns import number
 from rocpd.read.names import as_text
@@ -118,7 +116,7 @@ def memory(reading: Reading) -> Iterator[Summary]:
         RocpdError: no allocations.
     """
     levels: dict[_Level, _Held] = {}
-    for rank, levels_of_rank in reading.each(partial(_of_rank, parts=reading.parts())):
+    for rank, levels_of_rank in reading.each(_of_rank):
         for level, e in levels_of_rank.items():
             at = reading.shift(rank.number).to_line(np.array(e.at, np.int64))
             merge(levels, {level: _Held(e.allocations, e.frees, e.unmatched, at, np.array(e.change, np.int64))})
@@ -138,10 +136,10 @@ def memory(reading: Reading) -> Iterator[Summary]:
     yield reading.summary(TABLES["memory-curve"], curve, By.AGENT)
 
 
-def _of_rank(reading: RankReading, parts: Mapping[int, Part]) -> dict[_Level, _Events]:
+def _of_rank(reading: RankReading) -> dict[_Level, _Events]:
     """Follow the memory of one rank, in a window from what was held before it."""
     by = reading.options.by or By.AGENT
-    part = parts.get(reading.rank.number, Part(None, None))
+    part = reading.window.part
     follower = _Follower(-1 if part.start is None else part.start)
     select = _SQL.format(valid=VALID_TIMES, lane="stream_id" if by is By.STREAM else "agent_id", end=part.end or LAST)
     for rows in reading.unwindowed().reader.stream(select, size=1000):

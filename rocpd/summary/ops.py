@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from rocpd.read.ids import distinct
 from rocpd.read.names import Names, texts_by_id
 from rocpd.summary.intervals import Union, union
 from rocpd.summary.options import By
-from rocpd.summary.reading import RankReading
+from rocpd.summary.reading import Base, RankReading
 from rocpd.summary.statements import statement
 from rocpd.trace.kernel_categories import Categories, is_communication
 from rocpd.trace.kernel_names import KernelNames, names_of_kernels
@@ -27,9 +27,6 @@ from rocpd.trace.times import VALID_TIMES, valid_times
 from rocpd.types import NULL, Ints
 
 KERNEL, COPY = 0, 1
-
-Base: TypeAlias = tuple[int, int]
-"""Start and end of a window by the clock of a rank [ns]."""
 
 _LINKED = "SELECT O.*, E.stack_id AS stack FROM ({}) O LEFT JOIN rocpd_event E ON E.id = O.event_id"
 _COLUMNS = ("id", "start", "end", "agent", "stream", "name", "stack")
@@ -137,17 +134,16 @@ class Ops:
 _LANES = f"SELECT DISTINCT agent, stream FROM ({{}}) WHERE {VALID_TIMES}"  # noqa: S608
 
 
-def all_lanes(reading: RankReading, ops: Ops, base: Base | None) -> Iterator[tuple[int, int, Ops]]:
+def all_lanes(reading: RankReading, ops: Ops) -> Iterator[tuple[int, int, Ops]]:
     """Yield agent or stream, its agent and its operations; in a window also those that work outside of it only.
 
     Args:
         reading: reads the rank.
         ops: the operations that count.
-        base: the window.
     """
     by = reading.options.by
     agents = {lane: int(on_lane.agent[0]) for lane, on_lane in ops.lanes(by)}
-    if base:
+    if reading.window.base:
         for kind in ("kernels", "memory_copies"):
             for row in reading.reader.unwindowed().rows(_LANES.format(statement(kind))):
                 agent, stream = map(whole, row)

@@ -6,7 +6,7 @@ Also the columns that divisions put in front of a table, and those of a distribu
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from typing import TypeAlias
@@ -26,6 +26,8 @@ from rocpd.trace.times import INVALID
 from rocpd.types import NULL, Answer, Progress, Row
 
 Key: TypeAlias = tuple[object, ...]
+Base: TypeAlias = tuple[int, int]
+"""Start and end of a window by the clock of a rank [ns]."""
 
 RANK = Field("rank", "", "rank number")
 AGENT = Field("agent", "", "agent id in the rank's file; NULL for what belongs to no agent")
@@ -76,17 +78,33 @@ def key_of(by: By | None, rank: Rank, lane: int | None = None) -> Key:
 
 
 @frozen
+class RankWindow:
+    """What a rank sees of a window, by its clock.
+
+    Args:
+        part: the part of it that counts; all of it without a window.
+        base: start and end of what its agents could have worked in it [ns]; None without a window, and where work
+            counts where it was launched, not where it ran.
+    """
+
+    part: Part = Part(None, None)
+    base: Base | None = None
+
+
+@frozen
 class RankReading:
     """What work on one rank receives, in whichever process it runs.
 
     Args:
         reader: reads the rank.
         options: what was asked.
+        window: what the rank sees of the window.
         left_out: kind of events of the rank -> how many of them are left out, for invalid timestamps.
     """
 
     reader: RankReader
     options: Options
+    window: RankWindow = RankWindow()
     left_out: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -133,7 +151,7 @@ class Reading:
             work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
         """
         left_out: Counter[str] = Counter()
-        answers = self.session.map_ranks(partial(_work, work=work, options=self.options))
+        answers = self.session.map_ranks(partial(_work, work=work, options=self.options, windows=self._windows()))
         for done, (rank, (answer, left_out_of_rank)) in enumerate(answers, 1):
             left_out += left_out_of_rank
             yield rank, answer
@@ -164,24 +182,18 @@ class Reading:
         ends = [last if part.end is None else part.end + origin for part in parts]
         return min(starts, default=first) - origin, max(ends, default=last) - origin
 
-    def bases(self) -> dict[int, tuple[int, int]]:
-        """Return rank -> start and end of the window by its clock [ns]: what its agents could have worked.
-
-        There are none without a window, and none of a rank whose work counts where it was launched, not where it ran.
-        """
-        window, bases = self.session.window, {}
+    def _windows(self) -> dict[int, RankWindow]:
+        """Return what each rank sees of the window; nothing without one."""
+        window, windows = self.session.window, {}
         for rank in self.session.spans if window else ():
-            if window and not window.is_by_launch(rank):
-                part, shift = window.part(rank), self.session.alignment.shift(rank)
-                first, last = self.session.time_range or (0, 0)
-                low = shift.to_clock(first) if part.start is None else part.start
-                bases[rank] = low, shift.to_clock(last) if part.end is None else part.end
-        return bases
-
-    def parts(self) -> dict[int, Part]:
-        """Return rank -> the part of it that counts, by its clock; empty without a window."""
-        window = self.session.window
-        return {rank.number: window.part(rank.number) for rank in self.session.ranks} if window else {}
+            if window:
+                part, shift, base = window.part(rank), self.session.alignment.shift(rank), None
+                if not window.is_by_launch(rank):
+                    first, last = self.session.time_range or (0, 0)
+                    low = shift.to_clock(first) if part.start is None else part.start
+                    base = low, shift.to_clock(last) if part.end is None else part.end
+                windows[rank] = RankWindow(part, base)
+        return windows
 
     def part(self, rank: int) -> Part:
         """Return the part of a rank that counts, from the start of the time line [ns]; None: open on that side."""
@@ -201,8 +213,10 @@ class Reading:
             )
 
 
-def _work(reader: RankReader, work: Callable[[RankReading], Answer], options: Options) -> tuple[Answer, Counter[str]]:
-    reading = RankReading(reader, options)
+def _work(
+    reader: RankReader, work: Callable[[RankReading], Answer], options: Options, windows: Mapping[int, RankWindow]
+) -> tuple[Answer, Counter[str]]:
+    reading = RankReading(reader, options, windows.get(reader.rank.number, RankWindow()))
     return work(reading), reading.left_out
 
 

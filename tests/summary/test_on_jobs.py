@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import rocpd
+from rocpd.errors import RocpdError
 from rocpd.federate.merge import merge
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
@@ -284,3 +285,24 @@ def test_planted_facts_are_found(planted: tuple[JobPlan, rocpd.Session]) -> None
     assert len(cells(session, "collectives", "number")) == len(facts.collective_ends())
     exposed = cells(session, "overlap", "rank exposed_communication_ns")
     assert min(exposed, key=lambda row: row[1])[0] == facts.straggler_rank
+
+
+def test_collectives_of_adjoining_windows_are_those_of_the_job(tmp_path: Path) -> None:
+    """Each is in exactly one of them, and is judged there as in the whole: edges hit ranks at different points."""
+    files = simulate(JobOptions(tmp_path / "job", ranks=4, nodes=2, steps=4, seed=14, start_spread=0.004))
+    columns = "name number group straggler wait_ns min_ns max_ns"
+    with rocpd.connect(files) as opened:
+        whole = cells(opened, "collectives", columns)
+        for clip in (False, True):
+            for edges in (["0%", "41.3%", "41.9%", "66%", "71%", "100%"], ["0%", "55%", "100%"]):
+                windows = [opened.within(rocpd.Window(a, b, clip=clip)) for a, b in pairwise(edges)]
+                parts = [row for window in windows for row in some(window, columns)]
+                assert sorted(parts) == sorted(whole)
+
+
+def some(session: rocpd.Session, columns: str) -> list[Any]:
+    """Return the collectives of a session; none where it has none."""
+    try:
+        return cells(session, "collectives", columns)
+    except RocpdError:
+        return []

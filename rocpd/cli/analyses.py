@@ -71,15 +71,19 @@ def _tables(session: Session, plan: Mapping[str, frozenset[str]], options: Optio
 
 
 def amds_tables(session: Session, options: SummaryOptions) -> tuple[list[Summary], list[str]]:
-    """Return AMD's tables and their names.
+    """Return AMD's tables and their names; of several ranks they carry the verdict on these.
 
     Raises:
         RocpdError: there are none.
     """
+    from rocpd.summary.reading import Reading
+    from rocpd.summary.stragglers import verdict
     from rocpd.summary.summarize import summarize
 
+    with progress("stragglers", "ranks") as report:
+        findings = verdict(Reading(session, progress=report))
     with progress("summary", "ranks") as report:
-        summaries = list(summarize(session, options, report))
+        summaries = list(summarize(session, options, report, findings))
     if not summaries:
         raise RocpdError("nothing to summarise: no kernels, copies, allocations or regions in the inputs")
     return summaries, [summary.name for summary in summaries]

@@ -7,7 +7,6 @@ of one step say the same thing once.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -17,9 +16,9 @@ from rocpd.read.names import Names
 from rocpd.summary.ops import Ops
 from rocpd.summary.steps import RankSteps
 from rocpd.trace.collectives import Channel, Group
+from rocpd.trace.steps import folded
 from rocpd.types import Floats, Ints
 
-_DIGITS = re.compile(r"\d+")
 _FEWEST = 4  # collectives to cut by
 
 
@@ -62,6 +61,7 @@ class Periods:
         start, end: of each [ns of the clock of the rank]; they do not overlap.
         compute: how long the kernels of it run, without communication [ns].
         unit: what one is called.
+        markers: text and number of the marker of each, where there are markers.
     """
 
     ranks: tuple[int, ...]
@@ -69,6 +69,7 @@ class Periods:
     end: Ints
     compute: Ints
     unit: str = "steps"
+    markers: tuple[tuple[str, int], ...] = ()
 
     def __len__(self) -> int:
         return len(self.start)
@@ -113,7 +114,7 @@ def _by_markers(ranks: Sequence[int], steps: Mapping[int, RankSteps], works: Map
     common = set(first).intersection(*(steps[rank].steps for rank in ranks[1:]))
     kinds: dict[str, list[tuple[str, int]]] = {}
     for key in sorted(common, key=lambda key: first[key]):
-        kinds.setdefault(_DIGITS.sub("#", key[0]), []).append(key)
+        kinds.setdefault(folded(key[0]), []).append(key)
     if not kinds:
         return None
     covered = {kind: sum(first[key][1] for key in keys) for kind, keys in kinds.items()}
@@ -123,7 +124,8 @@ def _by_markers(ranks: Sequence[int], steps: Mapping[int, RankSteps], works: Map
     start, end = spans[..., 0], spans.sum(-1)
     if (start[1:] < end[:-1]).any():
         return None
-    return Periods(tuple(ranks), start, end, np.array([[works[rank].steps[key] for rank in ranks] for key in keys]))
+    compute = np.array([[works[rank].steps[key] for rank in ranks] for key in keys])
+    return Periods(tuple(ranks), start, end, compute, markers=tuple(keys))
 
 
 def _by_collectives(ranks: Sequence[int], groups: Sequence[Group], before: Mapping[int, Ints]) -> Periods | None:

@@ -15,19 +15,18 @@ from rocpd.federate.select.timeline import UNSHIFTED, Shift
 from rocpd.frozen import frozen
 from rocpd.read.names import Names
 from rocpd.summary import stragglers
-from rocpd.summary.collectives import channels_of
 from rocpd.summary.findings import Finding
 from rocpd.summary.intervals import covered, length, unite
 from rocpd.summary.ops import Ops, read_ops, split
 from rocpd.summary.options import LANES, By
-from rocpd.summary.periods import RankWork, work_of
 from rocpd.summary.reading import DIVISIONS, STATISTICS, Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import total
-from rocpd.summary.steps import RankSteps, Steps, is_step, steps_of
-from rocpd.summary.stragglers import who
+from rocpd.summary.steps import Steps, is_step
+from rocpd.summary.stragglers import CommunicationTables, RankCommunication, communication_of, who
 from rocpd.summary.sums import Total, merge
-from rocpd.trace.collectives import Channel
+from rocpd.summary.verdict import Judgement
+from rocpd.trace.collectives import listed
 from rocpd.trace.kernel_categories import Categories, load
 from rocpd.types import NULL, Floats, Ints
 
@@ -56,7 +55,7 @@ TABLES = by_name(
             Field("measure", "", "column of the table of ranks"),
             Field("mean_ns", "ns", "mean"),
             Field("min_ns", "ns", "smallest", True),
-            Field("min_rank", "", "its rank (--by host: min_hostname; agent, stream: the id follows)"),
+            Field("min_rank", "", "its rank, NULL: several (--by host: min_hostname; agent, stream: the id follows)"),
             Field("max_ns", "ns", "largest"),
             Field("max_rank", "", "its rank, or as above"),
             Field("imbalance", "", "largest by mean"),
@@ -75,7 +74,9 @@ TABLES = by_name(
             Field("min_ns", "ns", "shortest", True),
             Field("max_ns", "ns", "longest"),
             Field("spread_ns", "ns", "longest - shortest"),
-            Field("slowest_rank", "", "rank of the longest (--by host: slowest_hostname)"),
+            Field(
+                "slowest_rank", "", "rank that was slow in it (--by host: slowest_hostname), as said below; NULL: none"
+            ),
             Field("over_median", "", "mean_ns by the median of all steps"),
         ),
     ),
@@ -86,7 +87,7 @@ TABLES = by_name(
             Field("phase", "", "text"),
             Field("ranks", "", "ranks (--by host: hosts) that have it", True),
             *STATISTICS,
-            Field("slowest_rank", "", "rank (--by host: slowest_hostname) with most time in it"),
+            Field("slowest_rank", "", "rank (--by host: slowest_hostname) with most time in it; NULL: several"),
             Field("imbalance", "", "its time by the mean of all"),
         ),
     ),
@@ -150,9 +151,7 @@ class _Rank(NamedTuple):
 
     loads: dict[Key, _Load]
     heat: dict[Key, Floats]
-    channels: list[Channel]
-    steps: RankSteps
-    work: RankWork
+    communication: RankCommunication
 
 
 def ranks(reading: Reading) -> Iterator[Summary]:
@@ -167,24 +166,20 @@ def ranks(reading: Reading) -> Iterator[Summary]:
     steps = Steps(By.HOST if by is By.HOST else By.RANK)
     loads: dict[Key, _Load] = {}
     heat: dict[Key, Floats] = {}
-    channels: list[Channel] = []
-    before: dict[int, Ints] = {}
-    works: dict[int, RankWork] = {}
-    markers: dict[int, RankSteps] = {}
+    communication: dict[int, RankCommunication] = {}
     for rank, answer in reading.each(partial(_of_rank, categories=categories, step=step, slices=slices)):
         merge(loads, answer.loads)
         merge(heat, answer.heat)
-        channels += answer.channels
-        before |= {id(channel): sums for channel, sums in zip(answer.channels, answer.work.before, strict=True)}
-        works[rank.number], markers[rank.number] = answer.work, answer.steps
-        steps.add(rank, answer.steps, slices.shifts.get(rank.number, UNSHIFTED))
+        communication[rank.number] = answer.communication
+        steps.add(rank, answer.communication.steps, slices.shifts.get(rank.number, UNSHIFTED))
     if not any(load.kernels or load.copies for load in loads.values()) and not steps.phases:
         raise RocpdError("no kernels, copies or markers in the selection")
-    found = stragglers.communication(reading, by, stragglers.JobCommunication(channels, before, works, markers))
-    yield _ranks(reading, by, loads, found.findings)
-    yield _imbalance(by, loads, found.findings)
+    found = stragglers.communication(reading, by, communication)
+    working = _working(reading, by, loads)
+    yield _ranks(reading, by, working, found)
+    yield _imbalance(by, working, found.findings)
     yield from found.tables
-    yield from _steps(reading, steps)
+    yield from _steps(reading, steps, found.judgement)
     if heat:
         yield _heat_table(reading, slices, heat)
 
@@ -209,9 +204,7 @@ def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str]
         loads[key] = _load(on_lane, rows_by_kind, slices.shifts.get(reading.rank.number, UNSHIFTED))
         if len(on_lane):
             heat[key] = _heat(on_lane, rows_by_kind, slices, reading.rank.number)
-    channels, steps = channels_of(reading, ops, names, categories), steps_of(reading.reader, step)
-    compute = split(ops, categories, names)["compute"]
-    return _Rank(loads, heat, channels, steps, work_of(ops, compute, names, steps, channels))
+    return _Rank(loads, heat, communication_of(reading, ops, names, categories, step))
 
 
 def _load(ops: Ops, rows_by_kind: Mapping[str, Ints], shift: Shift) -> _Load:
@@ -237,17 +230,31 @@ def _heat(ops: Ops, rows_by_kind: Mapping[str, Ints], slices: _Slices, rank: int
     return np.array(inside).T
 
 
-def _ranks(reading: Reading, by: By, loads: Mapping[Key, _Load], findings: Sequence[Finding]) -> Summary:
+def _working(reading: Reading, by: By, loads: Mapping[Key, _Load]) -> Mapping[Key, _Load]:
+    """Return the loads of those that have GPU work; report the others, such as launchers."""
+    working = {key: load for key, load in loads.items() if load.kernels or load.copies}
+    idle = sorted((key for key in loads if key not in working), key=order_of)
+    if not working or not idle:
+        return loads
+    if by is By.RANK:
+        which = listed([cast("int", rank) for (rank,) in idle])
+        reading.session.note(f"ranks without GPU work are left out of balance: {which}")
+    return working
+
+
+def _ranks(reading: Reading, by: By, loads: Mapping[Key, _Load], found: CommunicationTables) -> Summary:
     hosts = {rank.number: rank.hostname for rank in reading.session.ranks}
     mean = sum(load.compute for load in loads.values()) / len(loads) if loads else 0
     table = TABLES["ranks"]
     rows = []
-    for key in sorted(loads, key=order_of):
+    culprits = found.judgement.culprits if by is By.RANK else ()
+    worst: dict[Key, int] = {(rank,): number for number, rank in enumerate(culprits)}
+    for key in sorted(loads, key=lambda key: (worst.get(key, len(worst)), order_of(key))):
         load = loads[key]
         front = key if by is By.HOST else (*key, hosts[cast("int", key[0])])
         rows.append((*front, load.kernels, load.copies, *load.times(), load.compute / mean if mean else None))
     fields = table.fields[1:] if by is By.HOST else table.fields
-    return Summary(table, (*DIVISIONS[by], *fields), rows, findings=findings)
+    return Summary(table, (*DIVISIONS[by], *fields), rows, findings=found.findings)
 
 
 def _imbalance(by: By, loads: Mapping[Key, _Load], findings: Sequence[Finding]) -> Summary:
@@ -258,13 +265,21 @@ def _imbalance(by: By, loads: Mapping[Key, _Load], findings: Sequence[Finding]) 
         if time:
             least, most = (choose(values, key=values.__getitem__) for choose in (min, max))
             even = values[most] * len(values) / time
-            rows.append((measure, time / len(values), values[least], *least, values[most], *most, even))
+            nobody = (None,) * len(least)
+            ends = [
+                (values[key], *(key if list(values.values()).count(values[key]) == 1 else nobody))
+                for key in (least, most)
+            ]
+            rows.append((measure, time / len(values), *ends[0], *ends[1], even))
     return Summary(TABLES["imbalance"], who(TABLES["imbalance"], by), rows, findings=findings)
 
 
-def _steps(reading: Reading, steps: Steps) -> Iterator[Summary]:
+def _steps(reading: Reading, steps: Steps, judgement: Judgement) -> Iterator[Summary]:
     if steps.steps:
-        yield Summary(TABLES["steps"], who(TABLES["steps"], steps.by), steps.step_rows())
+        ranks = {rank.number: rank for rank in reading.session.ranks}
+        named = {step: rank for step, rank in judgement.slowest.items() if rank is not None}
+        slow = {step: key_of(steps.by, ranks[rank]) for step, rank in named.items()}
+        yield Summary(TABLES["steps"], who(TABLES["steps"], steps.by), steps.step_rows(slow))
     else:
         reading.session.note("no step markers found; --step-marker REGEX says which markers are steps")
     if steps.phases:

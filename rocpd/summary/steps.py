@@ -27,6 +27,8 @@ from rocpd.trace.steps import MarkerRange, find_steps, folded
 from rocpd.trace.times import valid_times
 from rocpd.types import Row
 
+_CLEARLY = 0.01  # longer
+
 
 def is_step(pattern: str) -> re.Pattern[str]:
     """Compile the expression for markers that are steps.
@@ -134,8 +136,12 @@ class Steps:
         for text, spread in added.phases.items():
             merge(self.phases, {text: Phase(spread, Counter({key: spread.moments.total}))})
 
-    def step_rows(self) -> list[Row]:
-        """One row per step, the longest first; `over_median` compares with the median of all steps."""
+    def step_rows(self, slow: Mapping[tuple[str, int], Key]) -> list[Row]:
+        """One row per step, the longest first; `over_median` compares with the median of all steps.
+
+        Args:
+            slow: who was slow in a step, where that shows; else the one whose marker is clearly longest.
+        """
         means = {step: sum(times.values()) / len(times) for step, times in self.steps.items()}
         typical = median(means.values()) if means else 0
         rows = []
@@ -143,19 +149,23 @@ class Steps:
             least, most = min(times.values()), max(times.values())
             over = means[step] / typical if typical else None
             spread = (means[step], least, most, most - least)
-            rows.append((*step, self.first[step], len(times), *spread, *_slowest(times), over))
+            rows.append(
+                (*step, self.first[step], len(times), *spread, *(slow.get(step) or _slowest(times, _CLEARLY)), over)
+            )
         return sorted(rows, key=lambda row: (-row[4], row[2], row[0], row[1]))
 
     def phase_rows(self) -> list[Row]:
         """One row per phase, most time first; imbalance is the largest rank total by the mean of rank totals."""
         rows = []
         for text, phase in self.phases.items():
-            totals, slowest = phase.totals, _slowest(phase.totals)
-            imbalance = totals[slowest] * len(totals) / totals.total()
-            rows.append((text, len(totals), *statistics(phase.spread), *slowest, imbalance))
+            totals = phase.totals
+            imbalance = max(totals.values()) * len(totals) / totals.total()
+            rows.append((text, len(totals), *statistics(phase.spread), *_slowest(totals), imbalance))
         return sorted(rows, key=lambda row: (-row[3], row[0]))
 
 
-def _slowest(times: Mapping[Key, int]) -> Key:
-    """Return whose time is longest; of equal ones the first."""
-    return max(sorted(times, key=order_of), key=times.__getitem__)
+def _slowest(times: Mapping[Key, int], margin: float = 0.0) -> Key:
+    """Return whose time is longest; NULL where the next is as long, or shorter by less than the margin."""
+    first, *others = sorted(times, key=lambda key: (-times[key], order_of(key)))
+    is_clear = not others or times[first] - times[others[0]] > margin * times[first]
+    return first if is_clear else (None,) * len(first)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
+from rocpd.federate.federation import Federation
 from rocpd.frozen import frozen
+from rocpd.read.names import Names
 from rocpd.summary.arrivals import CLASSES, arrivals
-from rocpd.summary.collectives import Waiting
+from rocpd.summary.collectives import Waiting, channels_of
 from rocpd.summary.findings import Confidence, Finding, Verdict
+from rocpd.summary.ops import Ops, read_ops, split
 from rocpd.summary.options import By
-from rocpd.summary.periods import Periods, RankWork, periods
-from rocpd.summary.reading import DIVISIONS, Reading
+from rocpd.summary.periods import Periods, RankWork, periods, work_of
+from rocpd.summary.reading import DIVISIONS, RankReading, Reading
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
-from rocpd.summary.steps import RankSteps
+from rocpd.summary.steps import RankSteps, is_step, steps_of
 from rocpd.summary.verdict import Judgement, judge
 from rocpd.trace.collectives import Channel, Group, listed, match
-from rocpd.types import Ints
+from rocpd.trace.kernel_categories import Categories, load
 
 _FEW = 4  # groups that are named
 _OUTLIER = 5.0  # times as long as the median: a collective that waits for start-up
@@ -80,54 +86,109 @@ TABLES = by_name(
 )
 
 
-@frozen
-class JobCommunication:
-    """What the ranks of a job say of its communication.
+class RankCommunication(NamedTuple):
+    """What a rank says of its communication: channels, markers, and what it computed between."""
+
+    channels: list[Channel]
+    steps: RankSteps
+    work: RankWork
+
+
+def communication_of(
+    reading: RankReading, ops: Ops, names: Names, categories: Categories, step: re.Pattern[str]
+) -> RankCommunication:
+    """Read what a rank says of its communication.
 
     Args:
-        channels: communication kernels of all ranks.
-        before: `id` of a channel -> `RankWork.before` of it.
-        works: rank -> what it computed.
-        steps: rank -> its markers.
+        reading: reads the rank.
+        ops: its operations that count.
+        names: names of these.
+        categories: say which are communication.
+        step: markers that are steps.
     """
-
-    channels: Sequence[Channel]
-    before: Mapping[int, Ints]
-    works: Mapping[int, RankWork]
-    steps: Mapping[int, RankSteps]
+    channels, steps = channels_of(reading, ops, names, categories), steps_of(reading.reader, step)
+    compute = split(ops, categories, names)["compute"]
+    return RankCommunication(channels, steps, work_of(ops, compute, names, steps, channels))
 
 
 @frozen
 class CommunicationTables:
     """Tables of communication, and what is concluded from them."""
 
+    judgement: Judgement
     findings: tuple[Finding, ...]
     tables: tuple[Summary, ...]
 
 
-def communication(reading: Reading, by: By, evidence: JobCommunication) -> CommunicationTables:
+@frozen
+class _Matched:
+    """The communication of a job, matched.
+
+    Args:
+        groups: channels of one communicator each.
+        lost: kernels that are in no group.
+        clocks: rank -> number of its clock.
+        pieces: steps; None where nothing shows them.
+        judgement: the verdict on ranks.
+    """
+
+    groups: Sequence[Group]
+    lost: int
+    clocks: Mapping[int, int]
+    pieces: Periods | None
+    judgement: Judgement
+
+    @classmethod
+    def of(cls, session: Federation, ranks: Mapping[int, RankCommunication]) -> _Matched:
+        channels = [channel for rank in ranks.values() for channel in rank.channels]
+        before = {
+            id(channel): sums
+            for rank in ranks.values()
+            for channel, sums in zip(rank.channels, rank.work.before, strict=True)
+        }
+        steps, works = ({number: getattr(rank, what) for number, rank in ranks.items()} for what in ("steps", "work"))
+        clocks = {rank: number for number, domain in enumerate(session.clock_domains) for rank in domain.ranks}
+        groups, lost = match(channels, clocks)
+        pieces = periods(steps, works, groups, before)
+        hosts = {rank.number: rank.hostname for rank in session.ranks}
+        has_stages = lost > sum(len(channel.numbers) for channel in channels) / 10
+        return cls(groups, lost, clocks, pieces, judge(groups, pieces, works, clocks, hosts, has_stages=has_stages))
+
+
+def verdict(reading: Reading) -> tuple[Finding, ...]:
+    """Return the verdict on ranks alone; nothing where there is none."""
+    if len(reading.session.ranks) < 2:
+        return ()
+    work = partial(_of_rank, categories=load(None), step=is_step(reading.options.step_marker))
+    matched = _Matched.of(reading.session, {rank.number: answer for rank, answer in reading.each(work)})
+    return tuple(each for each in matched.judgement.findings if each.verdict is not Verdict.UNKNOWN)
+
+
+def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str]) -> RankCommunication:
+    names = Names()
+    return communication_of(reading, read_ops(reading, names), names, categories, step)
+
+
+def communication(reading: Reading, by: By, ranks: Mapping[int, RankCommunication]) -> CommunicationTables:
     """Return the tables of communication and the verdict; what can't be told is noted."""
-    session, channels = reading.session, evidence.channels
-    clocks = {rank: number for number, domain in enumerate(session.clock_domains) for rank in domain.ranks}
-    groups, lost = match(channels, clocks)
-    every = sum(len(channel.numbers) for channel in channels)
-    _note_groups(reading, groups)
+    session = reading.session
+    channels = [channel for rank in ranks.values() for channel in rank.channels]
+    matched = _Matched.of(session, ranks)
+    _note_groups(reading, matched.groups)
     if not channels:
         session.note("no communication kernels found")
-    elif lost and len(session.ranks) > 1:
-        session.note(f"collectives: {lost} of {every} communication kernels could not be matched with those of others")
-    pieces = periods(evidence.steps, evidence.works, groups, evidence.before)
-    hosts = {rank.number: rank.hostname for rank in session.ranks}
-    has_stages = lost > every / 10
-    judgement = judge(groups, pieces, evidence.works, clocks, hosts, has_stages=has_stages)
-    waiting, startup = Waiting(by, {rank.number: rank for rank in session.ranks}, clocks), _Startup()
-    for group in groups:
-        first = startup.add(group, pieces, clocks)
-        waiting.add(group, first)
-    findings = (*judgement.findings, *startup.findings())
+    elif matched.lost and len(session.ranks) > 1:
+        of = f"{matched.lost} of {sum(len(channel.numbers) for channel in channels)}"
+        session.note(f"collectives: {of} communication kernels could not be matched with those of others")
+    waiting = Waiting(by, {rank.number: rank for rank in session.ranks}, matched.clocks)
+    startup = _Startup()
+    for group in matched.groups:
+        waiting.add(group, startup.add(group, matched.pieces, matched.clocks))
+    findings = (*matched.judgement.findings, *startup.findings())
     if channels and not waiting.rows:
         session.note("no collective that two ranks took part in")
-    return CommunicationTables(findings, tuple(_tables(by, channels, waiting, judgement, findings)))
+    tables = tuple(_tables(by, channels, waiting, matched.judgement, findings))
+    return CommunicationTables(matched.judgement, findings, tables)
 
 
 def _tables(

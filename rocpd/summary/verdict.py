@@ -19,13 +19,15 @@ from rocpd.frozen import frozen
 from rocpd.summary.arrivals import arrivals
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.periods import Periods, RankWork
+from rocpd.summary.slowest import slowest
 from rocpd.trace.collectives import Group, listed
 from rocpd.types import Flags, Floats, Ints
 
 RULE = "comm.straggler"
 
 _CHANCE = 0.02  # that a job without straggler is said to have one
-_LEAST_COST = 0.01  # of a step
+_LEAST_COST = 0.01  # of a step, that a rank computes longer or that each of the others waits for it
+_LEAST_WAIT = 0.002  # of a step, that each of the others waits for one that computes longer
 _BLOCK = 1 << 21  # collectives times members in memory at once
 _DRAWS = 500
 
@@ -72,6 +74,7 @@ class Judgement:
         culprits: ranks that hold others up, the worst first.
         last: rank -> in how many of the steps it came last.
         compute: rank -> its time of computing by the median of its peers.
+        slowest: text and number of a step marker -> the rank that was slow in that step; None: all were alike.
     """
 
     findings: tuple[Finding, ...]
@@ -79,6 +82,7 @@ class Judgement:
     culprits: tuple[int, ...] = ()
     last: Mapping[int, float] = field(default_factory=dict)
     compute: Mapping[int, float] = field(default_factory=dict)
+    slowest: Mapping[tuple[str, int], int | None] = field(default_factory=dict)
 
 
 def peers_of(works: Mapping[int, RankWork], periods: Periods) -> list[Ints]:
@@ -237,7 +241,12 @@ class _Case:
         compared = [column for columns in self.peers if len(columns) > 1 for column in columns.tolist()]
         compute = {ranks[column]: 1 + self._longer(column) for column in compared}
         last = {ranks[column]: float(self.by_arrival.first[column]) for column in np.flatnonzero(self.late.is_known)}
-        return Judgement((finding,), len(self.periods), culprits, last, compute)
+        return Judgement((finding,), len(self.periods), culprits, last, compute, self._slowest())
+
+    def _slowest(self) -> dict[tuple[str, int], int | None]:
+        columns = slowest(self.periods.compute.astype(float), self.late.late, self.late.is_known, self.peers)
+        ranks = [None if column is None else self.periods.ranks[column] for column in columns]
+        return dict(zip(self.periods.markers, ranks, strict=False))
 
     def _longer(self, column: int) -> float:
         """Return by which part a rank computes longer than its peers."""
@@ -258,9 +267,7 @@ class _Case:
     def _guilty_ranks(self) -> tuple[tuple[int, ...], Finding]:
         """Return the ranks that hold others up, the worst first, and the verdict."""
         computes, waited_for = self._costs()
-        comes_late = ~self.late.is_known | (
-            (self.by_arrival.excess > 0) & (self.by_arrival.first >= self.by_arrival.expected)
-        )
+        comes_late = ~self.late.is_known | ((self.late.late.mean(0) > 0) & (waited_for >= _LEAST_WAIT))
         slow = self._is_above_chance(self.by_compute) & (computes >= _LEAST_COST)
         tardy = self._is_above_chance(self.by_arrival) & (waited_for >= _LEAST_COST) & (not self.has_stages)
         guilty, cost = (slow & comes_late, computes) if (slow & comes_late).any() else (tardy, waited_for)

@@ -40,6 +40,24 @@ def test_totals_and_imbalance(open_job: OpenJob) -> None:
     assert ("compute_ns", 130.0, 0, 170, 1, pytest.approx(170 / 130)) in measures
 
 
+def test_ranks_without_gpu_work_are_left_out_of_balance(open_job: OpenJob) -> None:
+    """A launcher leaves a file, too: it has no kernel."""
+    launcher = TraceBuilder(3, host="n0", environment={"PMI_RANK": "3"}).region("main", 1, 90_000)
+    alone, session = open_job(*job()), open_job(*job(), launcher)
+    for table in ("ranks", "imbalance", "collectives", "stragglers"):
+        assert session.summary(table).fetchall() == alone.summary(table).fetchall()
+    assert "ranks without GPU work are left out of balance: 3" in session.notes
+
+
+def test_nobody_is_least_or_most_of_equals(open_job: OpenJob) -> None:
+    session = open_job(*(TraceBuilder(number).kernel("gemm", 100, 200) for number in range(2)))
+    assert cells(session, "imbalance", "measure min_rank max_rank imbalance") == [
+        ("span_ns", None, None, 1.0),
+        ("busy_ns", None, None, 1.0),
+        ("compute_ns", None, None, 1.0),
+    ]
+
+
 def test_who_waits_for_whom(open_job: OpenJob) -> None:
     session = open_job(*job())
     assert cells(session, "collectives", "name number ranks straggler wait_ns max_wait_ns min_ns max_ns") == [
@@ -63,7 +81,7 @@ def test_steps_and_phases(open_job: OpenJob) -> None:
     session = open_job(*job())
     assert cells(session, "steps", "step number ranks mean_ns min_ns max_ns spread_ns slowest_rank") == [
         ("step 2", 1, 3, 210.0, 200, 220, 20, 2),
-        ("step 1", 1, 3, 201.0, 200, 202, 2, 2),
+        ("step 1", 1, 3, 201.0, 200, 202, 2, None),
     ]
     assert cells(session, "phases", "phase ranks calls total_ns slowest_rank") == [("step #", 3, 6, 1233, 2)]
     assert cells(session, "steps", "step", step_marker="1$") == ["step 1"]
@@ -104,7 +122,7 @@ def test_hosts(open_job: OpenJob) -> None:
     ]
     assert cells(session, "steps", "step ranks mean_ns slowest_hostname", "host") == [
         ("step 2", 2, 215.0, "n2"),
-        ("step 1", 2, 201.5, "n2"),
+        ("step 1", 2, 201.5, None),
     ]
     assert cells(session, "phases", "total_ns slowest_hostname", "host") == [(1233, "n0")]
 

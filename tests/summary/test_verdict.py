@@ -109,6 +109,20 @@ def test_a_rank_that_starts_late_is_named_though_it_computes_no_longer(seed: int
     assert (finding.rank, "computes no longer" in finding.text) == (fact.rank, True)
 
 
+@pytest.mark.parametrize("seed", range(20 if SOAK else 1))
+def test_the_slow_rank_of_a_step_is_named_and_nobody_in_others(seed: int, tmp_path: Path) -> None:
+    """All ranks end a step together: the length of a step names nobody. One rank is slow in every fifth step."""
+    options = JobOptions(tmp_path, ranks=6, nodes=2, steps=20, seed=seed, plant="intermittent")
+    (fact,) = plan(options).facts
+    with rocpd.connect(simulate(options)) as session:
+        slowest = dict(cells(session, "steps", "step slowest_rank"))
+        (finding, *_) = session.summary("steps").findings or session.summary("stragglers").findings
+    assert {slowest[f"step {step}"] for step in fact.steps} == {fact.rank}
+    others = [rank for step, rank in slowest.items() if step not in {f"step {n}" for n in fact.steps}]
+    assert sum(rank is not None for rank in others) <= 2
+    assert finding.rank in (fact.rank, None)
+
+
 def test_those_that_came_last_together_share_the_blame(open_job: OpenJob) -> None:
     """Ranks 1 and 2 come 100 us after rank 0: each caused half, and none of both is the straggler."""
     session = open_job(*(Member(n).collective(1000 + 100_000 * (n > 0), 201_000) for n in range(3)))

@@ -76,12 +76,8 @@ def _clocks(session: Federation) -> Iterator[Row]:
         for host in {hosts[rank] for rank in clock.ranks}:
             by_host.setdefault(host, []).append(clock)
     for host, (clock, *others) in sorted(by_host.items(), key=lambda item: item[0] or ""):
-        offset = None if any(other.shift != clock.shift for other in others) else clock.shift.offset
-        yield host, clock.method, offset, clock.certain_ns, clock.likely_ns, _ppm(clock), clock.collectives
-
-
-def _ppm(clock: Clock) -> float | None:
-    return round(clock.drift * 1e6, 3) if clock.method in ("reference", "collectives") else None
+        differ = any(other.shift != clock.shift for other in others)
+        yield host, *(clock.facts | ({"offset_ns": None} if differ else {})).values()
 
 
 def _agents(session: Federation) -> Iterator[Row]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
+from rocpd.federate.select.align import Alignment, Clock
 from rocpd.federate.select.part import Part
 from rocpd.federate.select.timeline import UNSHIFTED, Shift
 from rocpd.frozen import frozen
@@ -23,14 +25,25 @@ class Placement:
         position: 1 for the first rank of the session, and so on.
         pid: pid in the trace, distinct in the session.
         shift: what is added to its times to lay them on the common time line.
-        window: the part of the rank that counts, on the common time line; None for all of it.
+        clock: how that is known, None where all ranks share a clock.
+        part: what of the rank's time counts, by its clock; None for all of it.
     """
 
     rank: Rank
     position: int
     pid: int
     shift: Shift
-    window: Part | None
+    clock: Clock | None
+    part: Part | None
+
+    @property
+    def window(self) -> Part | None:
+        """The part of the rank that counts, on the common time line; None for all of it."""
+        return self.part.on_line(self.shift) if self.part else None
+
+    def by_its_clock(self) -> Placement:
+        """Return where it stands when its times stay as recorded."""
+        return dataclasses.replace(self, shift=UNSHIFTED)
 
 
 def placements(session: Federation, *, aligned: bool = True) -> tuple[Placement, ...]:
@@ -40,15 +53,16 @@ def placements(session: Federation, *, aligned: bool = True) -> tuple[Placement,
         session: the ranks.
         aligned: lay ranks on one time line; else times stay as recorded, and nothing is noted about clocks.
     """
-    shifts = session.alignment.shifts if aligned or session.window else {}
+    alignment = session.alignment if aligned or session.window else Alignment({})
     pids = distinct_pids(session.ranks)
     return tuple(
         Placement(
             rank,
             position,
             pids[rank.number],
-            shifts.get(rank.number, UNSHIFTED),
-            session.window.part(rank.number).on_line(shifts.get(rank.number, UNSHIFTED)) if session.window else None,
+            alignment.shift(rank.number),
+            alignment.clock(rank.number),
+            session.window.part(rank.number) if session.window else None,
         )
         for position, rank in enumerate(session.ranks, start=1)
     )

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from rocpd.convert.deliver.parts import Frame, RankPart, concatenate, open_part
+from rocpd.convert.deliver.placement import Placement
 from rocpd.convert.gather.collect import collect
 from rocpd.convert.gather.context import Damage
 from rocpd.convert.model import Annotation, Counters, Instants, RankEvents, Slices
@@ -45,7 +46,7 @@ def _write_part(part: RankPart, reader: RankReader) -> Damage:
     events = collect(reader, part.placement, part.options, damage)
     with open_part(part) as file:
         between = b""
-        for lines in _Lines(events, part.placement.pid, part.placement.position).all():
+        for lines in _Lines(events, part.placement).all():
             if lines:
                 file.write(between + ",\n".join(lines).encode("utf-8", "replace"))
                 between = b",\n"
@@ -55,10 +56,11 @@ def _write_part(part: RankPart, reader: RankReader) -> Damage:
 class _Lines:
     """The events of one rank as JSON texts."""
 
-    def __init__(self, events: RankEvents, pid: int, position: int) -> None:
+    def __init__(self, events: RankEvents, placement: Placement) -> None:
         self._events = events
-        self._pid = pid
-        self._position = position
+        self._pid = placement.pid
+        self._position = placement.position
+        self._clock = placement.clock
         self._names = list(map(_quoted, events.names.texts))
         self._categories = [
             (_quoted(trace_category(text)), f'"category":{_quoted(text)}') for text in events.categories.texts
@@ -87,6 +89,9 @@ class _Lines:
         head = f'{{"ph":"M","pid":{self._pid}'
         yield f'{head},"name":"process_name","args":{{"name":{_quoted(self._events.label)}}}}}'
         yield f'{head},"name":"process_sort_index","args":{{"sort_index":{self._position}}}}}'
+        if self._clock:
+            yield f'{head},"name":"process_labels","args":{{"labels":{_quoted(str(self._clock))}}}}}'
+            yield f'{head},"name":"clock","args":{json.dumps(self._clock.facts)}}}'
         for index, track in enumerate(self._events.tracks.all):
             if track.unit is None:
                 thread = f'{head},"tid":{self._tids[index]}'

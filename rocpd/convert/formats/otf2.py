@@ -4,18 +4,20 @@ System tree: node > process (one per rank) and node > GPU; locations of a proces
 streams, and there is one per metric. Kernels, copies, calls and markers are regions that are entered and left, with
 their category as an attribute; counters and memory held are metrics. Where it is known which ranks run a collective of
 RCCL together, these are a communicator, and the collective begins and ends on the stream of its kernel on each of them.
-Times are nanoseconds of the common time line.
+Times are nanoseconds, as recorded where hosts have clocks of their own: records of these clocks' offsets, with their
+standard deviation, let readers lay them on the common time line, as the format has it.
 """
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from rocpd.convert.deliver.parts import split_outputs, write_parts
-from rocpd.convert.deliver.placement import placements
+from rocpd.convert.deliver.placement import Placement, placements
 from rocpd.convert.formats.otf2_collectives import collectives, within
-from rocpd.convert.formats.otf2_rank import trace
+from rocpd.convert.formats.otf2_rank import ClockOffset, trace
 from rocpd.convert.gather.context import Damage
 from rocpd.convert.options import ConvertOptions
 from rocpd.errors import UsageError
@@ -23,6 +25,8 @@ from rocpd.federate.federation import Federation
 from rocpd.frozen import frozen
 from rocpd.output import complete_or_nothing, folder_complete_or_nothing, workplace
 from rocpd.types import Progress
+
+_DEVIATIONS = 1.4826  # of the normal distribution in its median distance
 
 
 def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
@@ -35,7 +39,9 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
         from rocpd.convert.formats.otf2_archive import Archive
     except ImportError as error:
         raise UsageError("otf2: the otf2 package is not installed", "pip install 'rocpd[otf2]'") from error
-    outputs = split_outputs(placements(session), options.split)
+    on_line = placements(session)
+    clocks = _clocks(session, on_line)
+    outputs = split_outputs([each.by_its_clock() for each in on_line] if clocks else on_line, options.split)
     ending = options.ending_of("_results.otf2", ".otf2")
     anchors = [options.path(output.infix + ending) for output in outputs]
     damage: list[Damage] = []
@@ -48,7 +54,7 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
         stack.callback(traces.close)
         for output, anchor, temporary in zip(outputs, anchors, pieces, strict=True):
             inside = within(of_job, {placement.rank.number for placement in output.ranks})
-            archive = Archive(folder, anchor.stem, inside)
+            archive = Archive(folder, anchor.stem, inside, clocks)
             stack.callback(archive.abandon)
             for _ in output.ranks:
                 _, rank = next(traces)
@@ -59,6 +65,17 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
             temporary.take(folder / anchor.stem)
     Damage.report(damage, session.note)
     return tuple(anchors)
+
+
+def _clocks(session: Federation, ranks: Sequence[Placement]) -> dict[int, ClockOffset]:
+    """Return rank number -> how its times become those of the common line; nothing where they are written so."""
+    clocks = {}
+    for placement in ranks:
+        number, clock = placement.rank.number, placement.clock
+        if clock and number in session.spans:
+            clocks[number] = ClockOffset(session.spans[number], clock.shift, _DEVIATIONS * (clock.likely_ns or 0))
+    lasts = all(each.shift.to_line(each.span.start) > 0 for each in clocks.values())  # times have no sign
+    return clocks if lasts else {}
 
 
 @frozen

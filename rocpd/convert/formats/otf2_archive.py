@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,9 @@ import numpy as np
 
 from rocpd.convert.formats.otf2_collectives import JobCollectives, LineCollectives, Participation
 from rocpd.convert.formats.otf2_definitions import CATEGORY, Definitions
-from rocpd.convert.formats.otf2_rank import ENTER, Location, Metric, RankTrace
+from rocpd.convert.formats.otf2_rank import ENTER, ClockOffset, Location, Metric, RankTrace
 from rocpd.errors import OutputError
+from rocpd.types import Ints
 
 _CHUNK = 1 << 18
 """Bytes of events of a location that the library holds before it writes them; of definitions 4 MiB."""
@@ -45,10 +46,19 @@ def _as_output_error() -> Iterator[None]:
 
 
 class Archive:
-    """An archive in `folder`: `<name>.otf2`, `<name>.def` and `<name>/`, with the collectives of its lines."""
+    """An archive in `folder`: `<name>.otf2`, `<name>.def` and `<name>/`, with the collectives of its lines.
 
-    def __init__(self, folder: Path, name: str, collectives: JobCollectives) -> None:
+    Args:
+        folder, name: where.
+        collectives: those of all lines.
+        clocks: rank number -> how its times become those of the common line; other ranks have those.
+    """
+
+    def __init__(
+        self, folder: Path, name: str, collectives: JobCollectives, clocks: Mapping[int, ClockOffset] | None = None
+    ) -> None:
         self._collectives = collectives
+        self._clocks = clocks or {}
         self._handle = _otf2.Archive_Open(
             str(folder), name, _otf2.FILEMODE_WRITE, _CHUNK, 16 * _CHUNK, _otf2.SUBSTRATE_POSIX, _otf2.COMPRESSION_NONE
         )
@@ -78,7 +88,7 @@ class Archive:
     def add(self, trace: RankTrace) -> None:
         """Write the events of a rank, and keep its definitions."""
         definitions = self._definitions
-        process = definitions.process(trace)
+        process, clock = definitions.process(trace), self._clocks.get(trace.rank.number)
         title = f"rank {trace.rank.number} · "  # Vampir shows locations of all ranks in one list
         agents = dict.fromkeys([*(each.agent for each in trace.locations), *(each.agent for each in trace.metrics)])
         groups = {
@@ -92,14 +102,14 @@ class Archive:
             number = definitions.location(title + location.name, kind, events, groups[location.agent])
             if collectives and location.line:
                 definitions.line(location.line, number)
-            self._write(number, partial(self._write_location, location, regions, collectives))
-            self._extend_span(location.time)
+            self._write(number, partial(self._write_location, location, regions, collectives), clock)
+            self._extend_span(location.time, clock)
         for metric in trace.metrics:
             group = groups[metric.agent]
             number = definitions.location(title + metric.name, _otf2.LOCATION_TYPE_METRIC, len(metric.time), group)
             definition = definitions.metric(metric, number)
-            self._write(number, lambda writer: self._write_metric(writer, metric, definition))  # noqa: B023
-            self._extend_span(metric.time)
+            self._write(number, partial(self._write_metric, metric, definition), clock)
+            self._extend_span(metric.time, clock)
 
     @_as_output_error()
     def close(self) -> None:
@@ -122,15 +132,19 @@ class Archive:
             with contextlib.suppress(_otf2.ErrorCodes.Error):
                 _otf2.Archive_Close(handle)
 
-    def _extend_span(self, time: Any) -> None:
+    def _extend_span(self, time: Ints, clock: ClockOffset | None) -> None:
         if len(time):
-            first = int(time[0])
+            first, last = int(time[0]), int(time[-1])
+            if clock:
+                first, last = clock.shift.to_line(first), clock.shift.to_line(last)
             self._first = first if self._first is None else min(self._first, first)
-            self._last = max(self._last, int(time[-1]))
+            self._last = max(self._last, last)
 
-    def _write(self, location: int, fill: Callable[[ctypes.c_void_p], None]) -> None:
+    def _write(self, location: int, fill: Callable[[ctypes.c_void_p], None], clock: ClockOffset | None) -> None:
         # Readers look for a file of local definitions beside each file of events.
         local = _otf2.Archive_GetDefWriter(self._handle, location)
+        for time, offset, deviation in clock.records() if clock else ():
+            _otf2.DefWriter_WriteClockOffset(local, time, offset, deviation)
         writer = _otf2.Archive_GetEvtWriter(self._handle, location)
         fill(ctypes.cast(writer, ctypes.c_void_p))
         _otf2.Archive_CloseDefWriter(self._handle, local)
@@ -188,7 +202,7 @@ class Archive:
         root = _otf2.COLLECTIVE_ROOT_NONE.value if kind.root is None else kind.root
         return operation, self._definitions.communicator(kind.communicator), root, kind.sent, kind.received
 
-    def _write_metric(self, writer: ctypes.c_void_p, metric: Metric, definition: int) -> None:
+    def _write_metric(self, metric: Metric, definition: int, writer: ctypes.c_void_p) -> None:
         kind = (ctypes.c_uint8 * 1)(_otf2.TYPE_DOUBLE.value)
         value = (ctypes.c_double * 1)()
         write = self._metric

@@ -19,6 +19,7 @@ from rocpd.convert.gather.context import Damage
 from rocpd.convert.model import Counters, RankEvents
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.select.timeline import Shift, Span
 from rocpd.frozen import frozen
 from rocpd.trace.categories import domain_of, trace_category
 from rocpd.types import Floats, Ints
@@ -34,6 +35,26 @@ _PARADIGMS = {
 }  # fmt: skip
 """Domain of a category -> OTF2's paradigm."""
 _ROLES = {"ALLOC": "ALLOCATE", "FREE": "DEALLOCATE", "REALLOC": "REALLOCATE", "RECLAIM": "DEALLOCATE"}
+
+
+@frozen
+class ClockOffset:
+    """How the times of a rank become those of the common time line.
+
+    Args:
+        span: first and last of them.
+        shift: what is added.
+        deviation: standard deviation of that [ns].
+    """
+
+    span: Span
+    shift: Shift
+    deviation: float
+
+    def records(self) -> list[tuple[int, int, float]]:
+        """Return time, offset and deviation at both ends of the span, between which readers go straight."""
+        times = sorted({self.span.start, self.span.end})
+        return [(time, self.shift.to_line(time) - time, self.deviation) for time in times]
 
 
 @frozen

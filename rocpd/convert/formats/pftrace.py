@@ -21,6 +21,7 @@ from rocpd.convert.model import RankEvents, Track
 from rocpd.convert.options import ConvertOptions
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.select.align import Clock
 from rocpd.types import Ints, Progress
 
 _INTERNED, _DESCRIPTOR, _DEFAULTS = 12, 60, 59
@@ -48,25 +49,27 @@ def _write_part(part: RankPart, reader: RankReader) -> Damage:
     damage = Damage()
     events = collect(reader, part.placement, part.options, damage)
     with open_part(part) as file:
-        for data in packets(events, part.placement.position, part.placement.pid):
+        for data in packets(events, part.placement.position, part.placement.pid, part.placement.clock):
             file.write(data)
     return damage
 
 
-def packets(events: RankEvents, sequence: int, pid: int) -> Iterator[bytes | memoryview]:
+def packets(events: RankEvents, sequence: int, pid: int, clock: Clock | None = None) -> Iterator[bytes | memoryview]:
     """Yield the bytes of one rank: descriptors and texts, then its events in order of time.
 
     Args:
         events: the rank.
         sequence: number of the rank in the file, from 1.
         pid: pid of the process in the trace, distinct in the file.
+        clock: how its times came to the common time line, which labels the process; None where all share a clock.
     """
     uuids = (sequence << 32) + 1 + np.arange(len(events.tracks.all), dtype=np.int64)
     encoder = Encoder(events, sequence, uuids)
     defaults = pb.text(_DEFAULTS, pb.number(58, _BOOTTIME))
     yield _packet(sequence, _STATE_CLEARED, defaults)
     yield from (
-        _packet(sequence, NEEDS_STATE, pb.text(_DESCRIPTOR, d)) for d in _descriptors(events, sequence, pid, uuids)
+        _packet(sequence, NEEDS_STATE, pb.text(_DESCRIPTOR, d))
+        for d in _descriptors(events, sequence, pid, uuids, "" if clock is None else str(clock))
     )
     yield from _interned(sequence, _CATEGORIES, encoder.categories.texts)
     yield from _interned(sequence, _NAMES, events.names.texts)
@@ -89,9 +92,10 @@ def _interned(sequence: int, field: int, texts: Sequence[str]) -> Iterator[bytes
         yield _packet(sequence, NEEDS_STATE, pb.text(_INTERNED, b"".join(entries)))
 
 
-def _descriptors(events: RankEvents, sequence: int, pid: int, uuids: Ints) -> Iterator[bytes]:
+def _descriptors(events: RankEvents, sequence: int, pid: int, uuids: Ints, label: str) -> Iterator[bytes]:
     process = sequence << 32
-    yield pb.number(1, process) + pb.text(3, pb.number(1, pid) + pb.text(6, events.label)) + pb.number(11, _EXPLICIT)
+    known = pb.number(1, pid) + pb.text(6, events.label) + (pb.text(8, label) if label else b"")
+    yield pb.number(1, process) + pb.text(3, known) + pb.number(11, _EXPLICIT)
     tracks = events.tracks.all
     in_order = sorted(range(len(tracks)), key=lambda i: (tracks[i].base, tracks[i].lane))
     order = {index: rank for rank, index in enumerate(in_order)}

@@ -63,6 +63,25 @@ class Clock:
     drift: float = 0.0
     collectives: int = 0
 
+    @property
+    def facts(self) -> dict[str, str | int | float | None]:
+        """What is known of it, by the names of the columns of `rocpd info --only clocks`."""
+        return {
+            "method": self.method,
+            "offset_ns": self.shift.offset,
+            "certain_ns": self.certain_ns,
+            "likely_ns": self.likely_ns,
+            "drift_ppm": round(self.drift * 1e6, 3) if self.method in ("reference", "collectives") else None,
+            "collectives": self.collectives,
+        }
+
+    def __str__(self) -> str:
+        """Return a line for people: `clock: collectives -745196894208 ns, ±25 us certain, ±2.5 us likely`."""
+        known = ((self.certain_ns, "certain"), (self.likely_ns, "likely"))
+        words = [f"clock: {self.method} {self.shift.offset:+d} ns"]
+        words += [f"±{duration(ns)} {how}" for ns, how in known if ns is not None and self.method != "reference"]
+        return ", ".join([*words, *([f"drift {ppm(self)} ppm"] if self.drift else [])])
+
 
 @frozen
 class Alignment:
@@ -85,6 +104,10 @@ class Alignment:
     def shift(self, rank: int) -> Shift:
         """Return what is added to the times of a rank, by its number."""
         return self.shifts.get(rank, UNSHIFTED)
+
+    def clock(self, rank: int) -> Clock | None:
+        """Return the clock of a rank; None where it ran nothing, or all ranks share one."""
+        return next((clock for clock in self.clocks if rank in clock.ranks), None) if len(self.clocks) > 1 else None
 
 
 Aligner: TypeAlias = "Callable[[MapRanks, Mapping[int, int]], Sequence[ClockLine | None]]"
@@ -127,14 +150,14 @@ def clock_domains(ranks: Sequence[Rank], spans: Mapping[int, Span]) -> tuple[Dom
 
 
 def machines(domains: Sequence[Domain]) -> tuple[Domain, ...]:
-    """Join the domains of one machine: runs one after the other, by one clock. Their order is that of first events."""
+    """Join the domains of one machine: runs one after the other, by one clock. That of the lowest rank comes first."""
     joined: dict[str | int, Domain] = {}
     for number, domain in enumerate(domains):
         key = number if domain.machine_id is None else domain.machine_id
         before = joined.get(key, domain)
-        ranks = domain.ranks if before is domain else (*before.ranks, *domain.ranks)
+        ranks = tuple(sorted({*before.ranks, *domain.ranks}))
         joined[key] = Domain(domain.machine_id, ranks, before.start, max(before.end, domain.end))
-    return tuple(joined.values())
+    return tuple(sorted(joined.values(), key=lambda machine: machine.ranks))
 
 
 def align(
@@ -168,6 +191,8 @@ def align(
 
 
 _UNITS = (("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000))
+_HOUR_NS = 3_600_000_000_000
+_LEAST = 3  # collectives: fewer say nothing of how far apart their ends are
 _AT_START = "aligned at their first event"
 _AS_RECORDED = "--align none keeps times as recorded"
 
@@ -183,7 +208,11 @@ def _lines(by_machine: Sequence[Domain], measure: Measure | None) -> tuple[Seque
     except ContradictionError as error:
         first, second = (f"rank {by_machine[clock].ranks[0]}" for clock in error.clocks)
         return (), f"collectives of {first} and {second} contradict each other, as if a clock had been set"
-    return lines, "" if sum(line is not None for line in lines) > 1 else "they have no collectives in common"
+    enough = [line if line and (not line.collectives or line.collectives >= _LEAST) else None for line in lines]
+    if sum(line is not None for line in enough) > 1:
+        return enough, ""
+    few = "too few" if any(line and line.collectives for line in lines) else "no"
+    return (), f"they have {few} collectives in common"
 
 
 def _by_lines(by_machine: Sequence[Domain], lines: Sequence[ClockLine | None]) -> list[Clock]:
@@ -224,11 +253,17 @@ def trust(clocks: Sequence[Clock]) -> str:
         f"time: {len(measured) + 1} clock domains aligned by {count} collectives: {certain}±{duration(likely)} likely"
     )
     if drifting.drift:
-        ppm = abs(drifting.drift) * 1e6
+        per_hour = duration(round(abs(drifting.drift) * _HOUR_NS))
         left = "taken out" if drifting.shift.drift else "little here"
-        text += f"; drift {ppm:.2g} ppm, {ppm * 3.6:.2g} ms per hour, {left}"
+        text += f"; drift {ppm(drifting)} ppm, {per_hour} per hour, {left}"
     others = len(clocks) - len(measured) - 1
     return text + (f"; {others} without collectives {_AT_START}" if others else "")
+
+
+def ppm(clock: Clock) -> str:
+    """Write a drift in parts per million."""
+    drift = clock.drift * 1e6
+    return f"{drift:+.0f}" if abs(drift) >= 10 else f"{drift:+.1f}"
 
 
 def duration(ns: int) -> str:

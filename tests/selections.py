@@ -311,18 +311,22 @@ def real_job(files: Sequence[Path]) -> Job:
 
             strings = table("string")["string"]
             host, pid = table("info_node")["hostname"].iloc[0], table("info_process")["pid"].iloc[0]
+            machine = table("info_node")["machine_id"].iloc[0]
             dispatches, regions = table("kernel_dispatch"), table("region")
             kernels = dispatches.join(table("info_kernel_symbol")["display_name"].rename("name"), on="kernel_id")
             regions = regions.join(strings.rename("name"), on="name_id").join(
                 table("event")["category_id"], on="event_id"
             )
             regions["category"] = regions["category_id"].map(strings)
-            selected.append((host, int(pid), suffix, kernels, regions))
+            selected.append((host, int(pid), suffix, machine, kernels, regions))
     selected.sort(key=lambda one: one[:3])
-    starts = [min(kernels["start"].min(), regions["start"].min()) for *_, kernels, regions in selected]
+    starts: dict[str, int] = {}  # runs on one machine have one clock
+    for *_, machine, kernels, regions in selected:
+        first = int(min(kernels["start"].min(), regions["start"].min()))
+        starts[machine] = min(first, starts.get(machine, first))
     events: list[Event] = []
-    for number, (*_, kernels, regions) in enumerate(selected):
-        offset = int(starts[number] - min(starts))
+    for number, (*_, machine, kernels, regions) in enumerate(selected):
+        offset = starts[machine] - min(starts.values())
         for row in kernels.itertuples():
             place = (int(row.start) - offset, int(row.end) - offset, offset)
             ran = (frozenset({int(row.agent_id)}), int(row.stream_id))

@@ -10,7 +10,6 @@ Pure arithmetic over columns of one rank; every gap is divided into pieces that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from rocpd.frozen import frozen
 from rocpd.read.groups import grouped
 from rocpd.read.names import Names
+from rocpd.summary.marked import innermost
 from rocpd.summary.ops import Ops
 from rocpd.summary.regions import RankRegions
 from rocpd.trace.host_calls import HostCall, host_call
@@ -110,13 +110,13 @@ def _activity(regions: RankRegions, cause: Ints) -> Activity:
     """Return what one thread does; `cause` of its regions is -1 where they are no calls."""
     calls = _outermost(regions.take(np.flatnonzero(cause >= 0)), cause[cause >= 0])
     markers = regions.take(np.flatnonzero(cause < 0))
-    edges, innermost = _innermost(markers.start.tolist(), markers.end.tolist(), markers.name.tolist())
+    around = innermost(markers)
     low = np.iinfo(np.int64).min
     # Between calls: short stretches are launching, longer ones work of the host in the marker that is innermost there.
     starts, ends = np.append(low, calls.end), np.append(calls.start, np.iinfo(np.int64).max)
     is_long = (starts == low) | (ends == np.iinfo(np.int64).max) | (ends - np.maximum(starts, 0) > PAUSE)
     some = ends > starts
-    between = Activity(edges, np.full(len(edges), _code(HOST)), innermost)
+    between = Activity(around.edges, np.full(len(around.edges), _code(HOST)), around.name)
     _, host = between.pieces(starts[some & is_long], ends[some & is_long])
     short = some & ~is_long
     nothing = np.full(int(short.sum()), NULL)
@@ -133,28 +133,6 @@ def _outermost(calls: RankRegions, cause: Ints) -> Idle:
     start = np.maximum(calls.start, before)
     some = calls.end > start
     return Idle(start[some], calls.end[some], cause[some], calls.name[some])
-
-
-def _innermost(starts: Sequence[int], ends: Sequence[int], names: Sequence[int]) -> tuple[Ints, Ints]:
-    """Return edges and, from each to the next, the name of the range that started last of those that are open."""
-    changes = sorted([(end, 0, number) for number, end in enumerate(ends)] + [(s, 1, n) for n, s in enumerate(starts)])
-    edges, innermost = [int(np.iinfo(np.int64).min)], [NULL]
-    opened: list[int] = []
-    closed: set[int] = set()
-    for time, starting, number in changes:
-        if starting and ends[number] > time:
-            opened.append(number)
-        elif not starting:
-            closed.add(number)
-        while opened and opened[-1] in closed:
-            opened.pop()
-        name = names[opened[-1]] if opened else NULL
-        if time == edges[-1]:
-            innermost[-1] = name
-        elif name != innermost[-1]:
-            edges.append(time)
-            innermost.append(name)
-    return np.array(edges, np.int64), np.array(innermost, np.int64)
 
 
 def idle_pieces(ops: Ops, regions: RankRegions, threads: dict[int, Activity], span: tuple[int, int]) -> Idle:

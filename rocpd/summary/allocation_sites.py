@@ -1,0 +1,308 @@
+"""Who allocates memory, what each step leaves behind, and what looks like a leak.
+
+A site is a call and the innermost marker around it on its thread, # for numbers. An allocation is freed by the free of
+the same memory, by the rule of `rocpd.trace.memory`. Windows select allocations by their start; frees are looked for in
+the whole trace. Scratch memory, which the runtime takes by itself, is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from rocpd.errors import RocpdError
+from rocpd.frozen import frozen
+from rocpd.read.columns import Select, read_all
+from rocpd.read.names import Names, as_text
+from rocpd.summary.findings import Confidence, Finding, Verdict
+from rocpd.summary.marked import marked_threads
+from rocpd.summary.options import By
+from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
+from rocpd.summary.regions import RankRegions, read_regions
+from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.summary.statements import statement
+from rocpd.summary.steps import is_step, read_ranges
+from rocpd.summary.sums import Total, merge
+from rocpd.trace.launch import launching_regions
+from rocpd.trace.memory import ALLOCATING, SCRATCH, held_by
+from rocpd.trace.steps import MarkerRange, find_steps, folded
+from rocpd.trace.times import valid_times
+from rocpd.types import NULL, Ints, Row
+
+_NUMBERS = ("id", "start", "end", "agent", "queue", "address", "size", "stack")
+_TEXTS = ("type", "level")
+_FEWEST = 4  # steps, before a repeated allocation is a habit
+_MOST = 0.9  # of the steps
+
+TABLES = by_name(
+    TableDefinition(
+        "allocation-sites",
+        "Who allocates, by call and marker; most bytes first.",
+        (
+            Field("call", "", "function that allocates; NULL where its call is unknown"),
+            Field("marker", "", "innermost marker around the call"),
+            Field("level", "", "REAL or VIRTUAL"),
+            Field("allocations", "", "allocations"),
+            Field("bytes", "bytes", "their sum"),
+            Field("max_bytes", "bytes", "the largest", True),
+            Field("held_bytes", "bytes", "what nothing frees in the trace"),
+            Field("steps", "", "steps of the ranks in which it allocates"),
+            Field("churn", "", "allocations that are freed in the step that made them"),
+            Field("leaking_steps", "", "steps that leave an allocation which nothing frees"),
+        ),
+    ),
+    TableDefinition(
+        "memory-steps",
+        "What each step allocates, frees and leaves behind, in order; all ranks together unless --by says otherwise.",
+        (
+            Field("step", "", "number of the step"),
+            Field("ranks", "", "ranks that allocate or free in it", True),
+            Field("allocations", "", "allocations"),
+            Field("frees", "", "frees of known allocations"),
+            Field("allocated_bytes", "bytes", "sum of allocations"),
+            Field("freed_bytes", "bytes", "sum of what is freed"),
+            Field("growth_bytes", "bytes", "allocated - freed"),
+        ),
+    ),
+)
+
+
+class _Site(NamedTuple):
+    call: str | None
+    marker: str | None
+    level: str | None
+
+
+@frozen
+class _SiteSum(Total):
+    """What a site allocates: `held` is never freed [bytes], `churn` in its own step; `steps` by rank and step."""
+
+    allocations: int
+    size: int
+    held: int
+    steps: int
+    churn: int
+    leaking: int
+
+
+@frozen
+class _StepSum(Total):
+    ranks: int
+    allocations: int
+    frees: int
+    allocated: int
+    freed: int
+
+
+@dataclass
+class _Rank:
+    """What one rank adds, by division.
+
+    Args:
+        sites: what each site allocates.
+        largest: the largest allocation of each [bytes].
+        by_step: what each step allocates and frees.
+        steps: how many steps the rank has.
+        leaks: sites that leave memory behind in nearly every step -> how much in all [bytes].
+    """
+
+    sites: dict[Key, dict[_Site, _SiteSum]] = field(default_factory=dict)
+    largest: dict[tuple[Key, _Site], int] = field(default_factory=dict)
+    by_step: dict[Key, dict[int, _StepSum]] = field(default_factory=dict)
+    steps: int = 0
+    leaks: dict[_Site, int] = field(default_factory=dict)
+
+
+@dataclass
+class _Allocation:
+    key: Key
+    site: _Site
+    size: int
+    step: int | None
+    counts: bool
+    freed: bool = False
+    freed_in: int | None = None
+
+
+def allocation_sites(reading: Reading) -> Iterator[Summary]:
+    """Return who allocates, and what steps leave behind.
+
+    Raises:
+        RocpdError: no allocations, or streams divide.
+    """
+    if reading.by is By.STREAM:
+        raise RocpdError("no sites of allocations by stream", "--by agent")
+    job = _Rank()
+    leaks: dict[_Site, list[tuple[int, int]]] = {}
+    for rank, added in reading.each(partial(_of_rank, step=is_step(reading.options.step_marker))):
+        for key, sites in added.sites.items():
+            merge(job.sites.setdefault(key, {}), sites)
+        for key, steps in added.by_step.items():
+            merge(job.by_step.setdefault(key, {}), steps)
+        for site, size in added.largest.items():
+            job.largest[site] = max(size, job.largest.get(site, 0))
+        for leak, size in added.leaks.items():
+            leaks.setdefault(leak, []).append((rank.number, size))
+        job.steps = max(job.steps, added.steps)
+    if not job.sites:
+        raise RocpdError("no memory allocations in the selection")
+    yield reading.summary(TABLES["allocation-sites"], _site_rows(job), findings=_findings(job, leaks))
+    if job.by_step:
+        yield reading.summary(TABLES["memory-steps"], _step_rows(job))
+
+
+def _of_rank(reading: RankReading, step: re.Pattern[str]) -> _Rank:
+    whole, names = reading.whole(), Names()
+    piece = read_all(
+        whole.reader, Select(statement("allocation_calls"), _NUMBERS, texts=_TEXTS, base="rocpd_memory_allocate")
+    )
+    if not piece.count:
+        return _Rank()
+    counted = {row for (row,) in reading.reader.rows("SELECT id FROM rocpd_memory_allocate")}
+    calls = _calls(read_regions(whole, names), names, piece.numbers[7], piece.numbers[1])
+    reading.left_out.update(whole.left_out)
+    ranges = read_ranges(whole.reader).every
+    steps = _Steps.of(ranges, step)
+    row, start, end, agent, queue, address, size, _ = piece.numbers
+    order = np.lexsort((row, start))
+    live: dict[Hashable, _Allocation] = {}
+    done: list[_Allocation] = []
+    answer = _Rank(steps=len(steps.numbers))
+    for at in order[valid_times(start, end)[order]].tolist():
+        kind, level = (as_text(column[at]) for column in piece.texts)
+        if level == SCRATCH:
+            continue
+        memory = held_by(level, int(address[at]), int(agent[at]), int(queue[at]))
+        now = steps.at(int(start[at]))
+        held = live.pop(memory, None)
+        counts = int(row[at]) in counted
+        if held:
+            held.freed, held.freed_in = True, now
+            _add_step(answer, held.key, now, counts, 0, held.size)
+        if kind in ALLOCATING:
+            key = key_of(reading.options.by, reading.rank, int(agent[at]))
+            made = _Allocation(key, _Site(calls[at][0], calls[at][1], level), max(0, int(size[at])), now, counts)
+            live[memory] = made
+            done.append(made)
+            _add_step(answer, key, now, counts, 1, made.size)
+    _add_sites(answer, [made for made in done if made.counts])
+    for of_division in answer.by_step.values():
+        for number, total in of_division.items():
+            of_division[number] = total + _StepSum(1, 0, 0, 0, 0)
+    return answer
+
+
+class _Steps(NamedTuple):
+    """Steps of a rank in order of time: starts and ends [ns], numbers."""
+
+    starts: list[int]
+    ends: list[int]
+    numbers: list[int]
+
+    @classmethod
+    def of(cls, ranges: Sequence[MarkerRange], pattern: re.Pattern[str]) -> _Steps:
+        main = [(step.number, ranges[step.row]) for step in find_steps(ranges, pattern) if step.number is not None]
+        return cls([step.start for _, step in main], [step.end for _, step in main], [number for number, _ in main])
+
+    def at(self, time: int) -> int | None:
+        """Return the number of the step at a time [ns]."""
+        index = bisect_right(self.starts, time) - 1
+        return self.numbers[index] if index >= 0 and time < self.ends[index] else None
+
+
+def _calls(regions: RankRegions, names: Names, stack: Ints, start: Ints) -> list[tuple[str | None, str | None]]:
+    """Return function and marker of the call of each allocation or free."""
+    call = launching_regions(regions.stack, regions.start, regions.end, stack)
+    marked = marked_threads(regions, names)
+    markers = np.full(len(call), NULL)
+    for thread, around in marked.items():
+        rows = np.flatnonzero((call >= 0) & (regions.thread[call] == thread)) if len(regions.start) else call[:0]
+        markers[rows] = around.at(start[rows])
+    functions = [names.texts[regions.name[at]] if at >= 0 else None for at in call.tolist()]
+    texts = [None if code == NULL else folded(names.texts[code] or "") for code in markers.tolist()]
+    return list(zip(functions, texts, strict=True))
+
+
+def _add_step(answer: _Rank, key: Key, step: int | None, counts: bool, allocations: int, size: int) -> None:
+    if step is not None and counts:
+        frees = 1 - allocations
+        total = _StepSum(0, allocations, frees, size * allocations, size * frees)
+        merge(answer.by_step.setdefault(key, {}), {step: total})
+
+
+def _add_sites(answer: _Rank, allocations: Sequence[_Allocation]) -> None:
+    steps: dict[tuple[Key, _Site], set[int]] = {}
+    leaking: dict[tuple[Key, _Site], set[int]] = {}
+    for made in allocations:
+        site = made.key, made.site
+        churn = made.freed and made.step is not None and made.step == made.freed_in
+        added = _SiteSum(1, made.size, 0 if made.freed else made.size, 0, int(churn), 0)
+        merge(answer.sites.setdefault(made.key, {}), {made.site: added})
+        answer.largest[site] = max(made.size, answer.largest.get(site, 0))
+        if made.step is not None:
+            steps.setdefault(site, set()).add(made.step)
+            if not made.freed:
+                leaking.setdefault(site, set()).add(made.step)
+    for site, numbers in steps.items():
+        merge(answer.sites[site[0]], {site[1]: _SiteSum(0, 0, 0, len(numbers), 0, len(leaking.get(site, ())))})
+    held = Counter[_Site]()
+    left = dict[_Site, set[int]]()
+    for (key, where), numbers in leaking.items():
+        left.setdefault(where, set()).update(numbers)
+        held[where] += answer.sites[key][where].held
+    if answer.steps >= _FEWEST:
+        answer.leaks = {where: held[where] for where, numbers in left.items() if len(numbers) >= answer.steps * _MOST}
+
+
+def _site_rows(job: _Rank) -> Iterator[Row]:
+    for key in sorted(job.sites, key=order_of):
+        sites = job.sites[key]
+        for site in sorted(sites, key=lambda site: (-sites[site].size, order_of(site))):
+            s = sites[site]
+            yield (*key, *site, s.allocations, s.size, job.largest[key, site], s.held, s.steps, s.churn, s.leaking)
+
+
+def _step_rows(job: _Rank) -> Iterator[Row]:
+    for key in sorted(job.by_step, key=order_of):
+        for step, s in sorted(job.by_step[key].items()):
+            yield (*key, step, s.ranks, s.allocations, s.frees, s.allocated, s.freed, s.allocated - s.freed)
+
+
+def _findings(job: _Rank, leaks: Mapping[_Site, Sequence[tuple[int, int]]]) -> Iterator[Finding]:
+    """Name sites that leave memory in nearly every step, and those that allocate and free in each."""
+    from rocpd.table.human import readable
+
+    sites: dict[_Site, _SiteSum] = {}
+    for of_division in job.sites.values():
+        merge(sites, of_division)
+    for site, ranks in sorted(leaks.items(), key=lambda item: -sum(size for _, size in item[1])):
+        size = sum(size for _, size in ranks)
+        on = f"rank {ranks[0][0]}" if len(ranks) == 1 else f"{len(ranks)} ranks"
+        left = readable(size, "bytes")
+        text = f"leak candidate: {_place(site)} leaves {left} behind, some in nearly every step, on {on}"
+        evidence = {"held_bytes": size, "ranks": len(ranks), "steps": job.steps}
+        rank = ranks[0][0] if len(ranks) == 1 else None
+        yield Finding(text, "memory.leak", Verdict.PROBLEM, Confidence.HINT, rank, evidence=evidence)
+    churning = {site: s for site, s in sites.items() if s.steps >= _FEWEST and s.churn >= s.steps}
+    for site, s in sorted(churning.items(), key=lambda item: -item[1].churn):
+        each = s.churn / s.steps
+        text = (
+            f"{_place(site)} allocates {each:.0f} times in each step what the step frees again: a pool would save that"
+        )
+        evidence = {"churn": s.churn, "steps": s.steps}
+        yield Finding(text, "alloc.steady", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
+    if not leaks and not churning:
+        verdict = Verdict.NONE if job.steps >= _FEWEST else Verdict.UNKNOWN
+        text = "no memory is left behind step after step" if job.steps >= _FEWEST else "too few steps to see a leak"
+        yield Finding(text, "memory.leak", verdict, Confidence.LIKELY)
+
+
+def _place(site: _Site) -> str:
+    return f"{site.call or 'an unknown call'}{f' in {site.marker}' if site.marker else ''}"

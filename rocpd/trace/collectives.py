@@ -29,7 +29,7 @@ import numpy as np
 
 from rocpd.frozen import frozen
 from rocpd.trace.clocks import line_between
-from rocpd.types import Floats, Ints
+from rocpd.types import Flags, Floats, Ints
 
 _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]+|\(nil\)|\(null\)")
 _TOLERANCE_NS = 10_000  # by which clocks of the agents of one machine differ
@@ -38,6 +38,8 @@ _FARTHER = 2.0  # times as far apart as others end: not together
 _JITTER_NS = 15_000  # by which the ends of a collective differ on average, at most
 _SURE = 4.0  # standard errors between two mean distances, each about as large as its deviation
 _LEAST_TO_JOIN = 5  # collectives
+_MANY, _SAMPLE = 64, 64  # of more channels so many collectives, evenly spaced, are compared at first
+_UNCLEAR = 1.25  # times farther or nearer than that: then all collectives are compared
 
 
 @frozen
@@ -153,20 +155,31 @@ def _together(members: Sequence[Channel], size: int | None) -> list[Group]:
     Channels that do so with some of a part only are in none.
     """
     start, end = (np.array([getattr(member, side) for member in members]) for side in ("start", "end"))
-    count = len(members)
-    apart = np.zeros((count, count))
-    overlaps = np.eye(count, dtype=bool)
-    for a in range(count):
-        for b in range(a):
-            apart[a, b] = apart[b, a] = _distance(end[a] - end[b])
-            overlaps[a, b] = overlaps[b, a] = _overlap(np.maximum(start[a], start[b]), np.minimum(end[a], end[b]))
-    alone = np.where(np.eye(count, dtype=bool), np.inf, apart).min(1, initial=np.inf)
-    near = overlaps & (apart <= np.maximum(_FARTHER * np.maximum(alone[:, None], alone), _TOLERANCE_NS))
+    count, times = start.shape
+    apart, overlaps = np.zeros((count, count)), np.eye(count, dtype=bool)
+    some = slice(None, None, 1 if count <= _MANY else max(1, times // _SAMPLE))
+    for a in range(1, count):
+        apart[a, :a] = apart[:a, a] = _distances(end[:a, some] - end[a, some])
+        latest, earliest = np.maximum(start[:a, some], start[a, some]), np.minimum(end[:a, some], end[a, some])
+        overlaps[a, :a] = overlaps[:a, a] = _overlap(latest, earliest)
+    if some.step > 1:
+        unclear = overlaps & _near(apart, _FARTHER * _UNCLEAR) & ~_near(apart, _FARTHER / _UNCLEAR)
+        for a, row in enumerate(unclear):
+            others = np.flatnonzero(row[:a])
+            apart[a, others] = apart[others, a] = _distances(end[others] - end[a])
+    near = overlaps & _near(apart, _FARTHER)
     counted = Counter(tuple(np.flatnonzero(row).tolist()) for row in near)
     parts = [part for part, times in sorted(counted.items()) if times == len(part)]
     if size is not None:
-        parts = [split for part in parts for split in _split(part, apart, size, start.shape[1])]
+        parts = [split for part in parts for split in _split(part, apart, size, times)]
     return [tuple(members[row] for row in part) for part in parts]
+
+
+def _near(apart: Floats, farther: float) -> Flags:
+    """Whether channels end so many times as far apart as from the next one, at most."""
+    alone = np.where(np.eye(len(apart), dtype=bool), np.inf, apart).min(1, initial=np.inf)
+    near: Flags = apart <= np.maximum(farther * np.maximum(alone[:, None], alone), _TOLERANCE_NS)
+    return near
 
 
 def _split(part: tuple[int, ...], apart: Floats, size: int, times: int) -> list[tuple[int, ...]]:
@@ -247,12 +260,23 @@ def _distance_of(first: Group, second: Group) -> float:
 
 def _distance(apart: Ints | Floats) -> float:
     """Return the mean distance without the largest tenth."""
-    distances = np.sort(np.abs(apart))
-    return float(distances[: max(1, math.ceil(_ENOUGH * len(distances)))].mean())
+    return float(_distances(apart[None])[0])
 
 
-def _overlap(latest: Ints, earliest: Ints) -> bool:
-    return bool((latest - earliest <= _TOLERANCE_NS).mean() >= _ENOUGH)
+def _distances(apart: Ints | Floats) -> Floats:
+    """Return the same for each row."""
+    kept = max(1, math.ceil(_ENOUGH * apart.shape[1]))
+    distances = np.abs(apart)
+    if kept < apart.shape[1]:
+        distances = np.partition(distances, kept - 1, axis=1)[:, :kept]
+    mean: Floats = distances.mean(1)
+    return mean
+
+
+def _overlap(latest: Ints, earliest: Ints) -> Flags:
+    """Whether what each row has is at the same time, mostly."""
+    overlap: Flags = (latest - earliest <= _TOLERANCE_NS).mean(1) >= _ENOUGH
+    return overlap
 
 
 def listed(numbers: Sequence[int]) -> str:

@@ -82,7 +82,7 @@ class Format:
         return {option.name: typed(option, asked[option.name]) for option in self.options if option.name in asked}
 
 
-_SHOWN = ("group_by_queue", "agent_index_value", "kernel_rename", "annotate_args", "annotate_pmc")
+_SHOWN = ("group_by_queue", "agent_index_value", "kernel_rename", "annotate_args", "annotate_pmc", "queue_depth")
 _FILES = ("split", "gzip")
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
@@ -109,7 +109,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 "an OTF2 archive for Vampir, Cube and otf2-print",
                 "rocpd.convert.formats.otf2:write",
                 (".otf2",),
-                ("group_by_queue", "agent_index_value", "kernel_rename", "split"),
+                ("group_by_queue", "agent_index_value", "kernel_rename", "queue_depth", "split"),
                 hints=("vampir",),
                 is_archive=True,
             ),

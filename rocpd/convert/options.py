@@ -72,6 +72,7 @@ class ConvertOptions:
         kernel_rename: the text of the enclosing marker names a kernel.
         annotate_args: API calls carry their arguments.
         annotate_pmc: dispatches carry their counter values.
+        queue_depth: a counter of operations that are launched and have not started, per agent.
         split: one output per rank or node instead of one for all.
         gzip: compress outputs.
         stats: also write the statistics files of rocprofv3.
@@ -93,6 +94,7 @@ class ConvertOptions:
     kernel_rename: Annotated[bool, Option("Name kernels by their enclosing marker.", is_lenient=True)] = False
     annotate_args: Annotated[bool, Option("Show the arguments of API calls.", is_lenient=True)] = False
     annotate_pmc: Annotated[bool, Option("Show counter values with their kernel.", is_lenient=True)] = False
+    queue_depth: Annotated[bool, Option("Also count, per agent, launched operations that wait.")] = False
     split: Annotated[Split | None, Option("One output per rank or node.", heading=Heading.OUTPUT)] = None
     gzip: Annotated[bool, Option("Compress outputs, as a NAME that ends in .gz does.", heading=Heading.OUTPUT)] = False
     stats: Annotated[bool, Option("Also write rocprofv3's statistics files.")] = False

@@ -9,7 +9,7 @@ were launched before it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 import numpy as np
@@ -21,6 +21,9 @@ from rocpd.read.names import Names
 from rocpd.summary.links import Links, link, started
 from rocpd.summary.ops import Ops, all_lanes, read_ops
 from rocpd.summary.options import By
+from rocpd.summary.queue_depth import TABLE as QUEUE_DEPTH
+from rocpd.summary.queue_depth import Depths, depths, edges_of
+from rocpd.summary.queue_depth import rows as queue_rows
 from rocpd.summary.reading import Base, Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import Spread, total
@@ -62,6 +65,7 @@ TABLES = by_name(
             Field("cpu_bound_percent", "%", "cpu_bound_ns by span_ns: the CPU is the bottleneck"),
         ),
     ),
+    QUEUE_DEPTH,
 )
 
 
@@ -97,7 +101,11 @@ def launch(reading: Reading) -> Iterator[Summary]:
     """
     delays: _Delays = {}
     sums: dict[Key, _Sum] = {}
-    for _, (delays_of_rank, sums_of_rank) in reading.each(partial(_of_rank, step=is_step(reading.options.step_marker))):
+    queues: dict[tuple[int, int], Depths] = {}
+    edges, of_clocks = edges_of(reading)
+    work = partial(_of_rank, step=is_step(reading.options.step_marker), edges=of_clocks)
+    for _, (delays_of_rank, sums_of_rank, queues_of_rank) in reading.each(work):
+        queues |= queues_of_rank
         for key, named in delays_of_rank.items():
             merge(delays.setdefault(key, {}), named)
         merge(sums, sums_of_rank)
@@ -108,17 +116,26 @@ def launch(reading: Reading) -> Iterator[Summary]:
     yield reading.summary(TABLES["launch"], _delay_rows(delays))
     rows = [(*key, *_sum_row(sums[key])) for key in sorted(sums, key=order_of)]
     yield reading.summary(TABLES["bottleneck"], rows, By.AGENT)
+    yield Summary(QUEUE_DEPTH, QUEUE_DEPTH.fields, queue_rows(edges, queues))
 
 
-def _of_rank(reading: RankReading, step: re.Pattern[str]) -> tuple[_Delays, dict[Key, _Sum]]:
-    """Return the delays of one rank, and how long its agents wait."""
+def _of_rank(
+    reading: RankReading, step: re.Pattern[str], edges: Mapping[int, Ints]
+) -> tuple[_Delays, dict[Key, _Sum], dict[tuple[int, int], Depths]]:
+    """Return the delays of one rank, how long its agents wait, and how much waits on them."""
     names = Names()
     ops = read_ops(reading, names, stacks=True)
     links = link(reading.reader, ops)
     steps = sum(1 for _ in read_ranges(reading.reader).steps(step))
     start = started(reading, ops)[links.linked]
-    delays = _delays(reading, names, ops.take(links.linked), start, links)
-    return delays, _sums(reading, _Submitted.of(ops, links), steps)
+    linked = ops.take(links.linked)
+    delays = _delays(reading, names, linked, start, links)
+    number = reading.rank.number
+    queues = {
+        (number, agent): depths(links.end[rows], start[rows], edges[number])
+        for (agent,), rows in grouped([linked.agent])
+    }
+    return delays, _sums(reading, _Submitted.of(ops, links), steps), queues
 
 
 def _delays(reading: RankReading, names: Names, ops: Ops, start: Ints, links: Links) -> _Delays:

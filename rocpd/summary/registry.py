@@ -123,9 +123,9 @@ SUMMARIES: dict[str, Analysis] = {
         ),
         Analysis(
             "rocpd.summary.launch:launch",
-            ("launch", "bottleneck"),
-            "delay from launch to start; how long GPUs wait for the CPU",
-            ("step_marker",),
+            ("launch", "bottleneck", "queue-depth"),
+            "delay from launch to start; how long GPUs wait for the CPU; how much waits on them",
+            ("step_marker", "bins"),
         ),
         Analysis(
             "rocpd.summary.calls:calls",

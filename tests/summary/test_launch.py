@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 import rocpd
 from rocpd.errors import RocpdError
+from rocpd.simulator import JobOptions, simulate
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells
@@ -64,3 +68,32 @@ def test_a_window_without_work_waits_for_the_next_launch(open_job: OpenJob) -> N
     ]
     # After the last operation nothing is waited for.
     assert cells(session.within(rocpd.Window(940, 1040)), "bottleneck", columns) == [(1, 100, 90, 0, 0, 0.0)]
+
+
+def test_queue_depth(open_job: OpenJob) -> None:
+    """Calls return at 20, 30, 40; kernels start at 60, 50, 45, and one before its call returns."""
+    trace = TraceBuilder().region("hipInit", 1, 2).region("hipFree", 100, 101)
+    for number, (returned, start) in enumerate([(20, 60), (30, 50), (40, 45), (90, 80)], 1):
+        trace.region("hipLaunchKernel", returned - 5, returned, stack=number).kernel(
+            "k", start, start + 1, stack=number
+        )
+    columns = "at_ns mean_depth max_depth empty_percent"
+    assert cells(open_job(trace), "queue-depth", columns, bins=4) == [
+        (0, 0.24, 1, 76.0),
+        (25, (4 + 10 * 2 + 5 * 3 + 5 * 2 + 1) / 25, 3, 0.0),
+        (50, 9 / 25, 1, 64.0),
+        (75, 0.0, 0, 100.0),
+    ]
+
+
+def test_queue_depth_adds_up_to_the_delays(tmp_path: Path) -> None:
+    """What waits, over time, is the sum of all delays; a trace counts the same."""
+    with rocpd.connect(simulate(JobOptions(tmp_path / "job", ranks=2, nodes=2, steps=2, seed=811))) as session:
+        delay = sum(cells(session, "launch", "delay_ns"))
+        rows = cells(session, "queue-depth", "rank at_ns mean_depth max_depth", bins=7)
+        width = rows[1][1] - rows[0][1]
+        assert sum(mean for _, _, mean, _ in rows) * width == pytest.approx(delay, rel=1e-6)
+        (path,) = session.convert("json", tmp_path / "trace.json", queue_depth=True)
+        counted = re.findall(r'operations waiting","args":{"value":([0-9.]+)}', path.read_text())
+        assert max(map(float, counted)) == max(most for *_, most in rows)
+        assert counted[-1] == "0.0"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from rocpd.convert.deliver.placement import Placement
-from rocpd.convert.gather import cpu, gpu, memory, pmc
+from rocpd.convert.gather import cpu, gpu, memory, pmc, queue
 from rocpd.convert.gather.context import Context, Damage
 from rocpd.convert.gather.flows import connect
 from rocpd.convert.model import RankEvents
@@ -37,7 +37,9 @@ def _gather(context: Context) -> None:
     if context.options.annotate_pmc:
         annotations = (*kernels.annotations, *pmc.as_annotations(values, sums, len(kernels)))
         kernels = dataclasses.replace(kernels, annotations=annotations)
-    calls, (kernels, copies) = connect(events.rank, cpu.regions(context), (kernels, copies))
+    regions = cpu.regions(context)
+    waiting = [queue.depths(context, regions, (kernels, copies))] if context.options.queue_depth else []
+    calls, (kernels, copies) = connect(events.rank, regions, (kernels, copies))
     allocations, memory_held = memory.allocations(context)
     events.slices = [calls, kernels, copies, gpu.graph_launches(context), allocations]
     events.instants = [cpu.samples(context, values.events)]
@@ -45,4 +47,5 @@ def _gather(context: Context) -> None:
         *pmc.dispatch_counters(context, values, sums, dispatches),
         *pmc.sample_counters(context, values, dispatches),
         memory_held,
+        *waiting,
     ]

@@ -70,7 +70,7 @@ def _of_rank(reading: RankReading) -> dict[Key, dict[str | None, Spread]]:
     """Return the durations of the kernels of one rank, by division and name."""
     divisions: dict[Key, dict[str | None, Spread]] = {}
     for label, spread in totals_by_label(reading, "kernels", _spreads).items():
-        merge(divisions.setdefault(reading.key(label.lane), {}), {label.name: spread})
+        merge(divisions.setdefault(label.division, {}), {label.name: spread})
     return divisions
 
 

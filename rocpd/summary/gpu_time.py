@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import heapq
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -13,11 +12,13 @@ import numpy as np
 
 from rocpd.errors import RocpdError
 from rocpd.frozen import frozen
+from rocpd.read.groups import grouped
 from rocpd.read.names import Names
-from rocpd.summary.intervals import length, unite
+from rocpd.summary.intervals import Union, length, unite
 from rocpd.summary.ops import Ops, all_lanes, read_ops, split
-from rocpd.summary.options import By
-from rocpd.summary.reading import AGENT, RANK, Key, RankReading, Reading, key_of, order_of
+from rocpd.summary.options import LAUNCHES, By
+from rocpd.summary.origins import read_origins
+from rocpd.summary.reading import AGENT, RANK, Base, Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import Spread, total
 from rocpd.summary.sums import Total, merge
@@ -87,7 +88,10 @@ TABLES = by_name(
 
 @frozen
 class _Sum(Total):
-    """What is added up over agents: counts, times [ns], and each gap."""
+    """What is added up over agents: counts, times [ns], and each gap.
+
+    Communication is exposed while nothing computes on its agent, a copy while nothing computes or communicates there.
+    """
 
     operations: int
     collectives: int
@@ -97,7 +101,8 @@ class _Sum(Total):
     compute: int
     communication: int
     copy: int
-    working: int
+    exposed: int
+    exposed_copy: int
     gap: Spread
 
 
@@ -132,10 +137,12 @@ def gpu_time(reading: Reading) -> Iterator[Summary]:
     if not any(agent.collectives for agent in sums.values()):
         reading.session.note("no communication kernels found")
     ordered = [(key, sums[key]) for key in sorted(sums, key=order_of)]
-    yield reading.summary(TABLES["gpu-time"], (_busy_row(*item) for item in ordered), By.AGENT)
-    gap_rows = (row for key, gap in _gap_sums(reading, ordered) for row in _histogram(key, gap))
-    yield reading.summary(TABLES["gaps"], gap_rows)
-    yield Summary(TABLES["largest-gaps"], TABLES["largest-gaps"].fields, _largest_rows(reading, largest))
+    has_span = reading.by is not By.MARKER  # what markers launch lies between what others do
+    yield reading.summary(TABLES["gpu-time"], (_busy_row(*item, has_span) for item in ordered), By.AGENT)
+    if has_span:
+        gap_rows = (row for key, gap in _gap_sums(reading, ordered) for row in _histogram(key, gap))
+        yield reading.summary(TABLES["gaps"], gap_rows)
+        yield Summary(TABLES["largest-gaps"], TABLES["largest-gaps"].fields, _largest_rows(reading, largest))
     if reading.by is By.STREAM:
         reading.session.note(
             "no overlap by stream: compute and communication run on different streams of an agent: --by agent"
@@ -146,16 +153,13 @@ def gpu_time(reading: Reading) -> Iterator[Summary]:
 
 def _of_rank(reading: RankReading, categories: Categories) -> tuple[dict[Key, _Sum], list[_Gap]]:
     """Return the sums of the agents (by stream: the streams) of one rank, and its largest gaps."""
-    names = Names()
+    names, base = Names(), reading.window.base
     sums: dict[Key, _Sum] = {}
     largest: list[_Gap] = []
-    base = reading.window.base
-    for lane, agent, ops in all_lanes(reading, read_ops(reading, names)):
-        cut = ops.within(base)
-        gaps = cut.gaps(base)
-        key = key_of(reading.options.by or By.AGENT, reading.rank, lane)
-        sums_of_lane = _sum(cut, split(ops, categories, names), gaps.length, ops.span(base))
-        merge(sums, {key: dataclasses.replace(sums_of_lane, total=total(ops.duration))})
+    for key, agent, on_agent, ops in _divided(reading, read_ops(reading, names)):
+        agents_work = _working(on_agent.within(base), split(on_agent, categories, names))
+        gaps = ops.within(base).gaps(base)
+        merge(sums, {key: _sum(ops, base, split(ops, categories, names), agents_work, gaps.length)})
         most = np.argsort(-gaps.length, kind="stable")[: reading.options.top]
         for time, start, *around in zip(*(column[most].tolist() for column in gaps), strict=True):
             before, after = (names.texts[ops.name[row]] if row >= 0 else None for row in around)
@@ -163,36 +167,68 @@ def _of_rank(reading: RankReading, categories: Categories) -> tuple[dict[Key, _S
     return sums, heapq.nlargest(reading.options.top, largest, key=_Gap.order)
 
 
-def _sum(ops: Ops, kinds: Mapping[str, Ints], gaps: Ints, span: int) -> _Sum:
-    """Return the sum of one agent."""
-    compute, communication, copy = (ops.union(kinds[kind]) for kind in ("compute", "communication", "copy"))
-    working = unite(compute, communication)
+def _divided(reading: RankReading, ops: Ops) -> Iterator[tuple[Key, int, Ops, Ops]]:
+    """Yield division, agent, its operations and those of the division: an agent, a stream, or what was launched there.
+
+    A stream is compared with itself.
+    """
+    by = reading.options.by
+    if by not in LAUNCHES:
+        for lane, agent, on_lane in all_lanes(reading, ops):
+            yield key_of(by or By.AGENT, reading.rank, lane), agent, on_lane, on_lane
+        return
+    origins = read_origins(reading, by)
+    for agent, on_agent in ops.lanes(By.AGENT):
+        for (code,), rows in grouped([origins.of_ops(on_agent)]):
+            yield origins.key(code), agent, on_agent, on_agent.take(rows)
+
+
+def _working(ops: Ops, kinds: Mapping[str, Ints]) -> tuple[Union, Union]:
+    """Return the time in which something computes, and in which something computes or communicates."""
+    compute = ops.union(kinds["compute"])
+    return compute, unite(compute, ops.union(kinds["communication"]))
+
+
+def _sum(ops: Ops, base: Base | None, kinds: Mapping[str, Ints], around: tuple[Union, Union], gaps: Ints) -> _Sum:
+    """Return the sum of one division of an agent.
+
+    Args:
+        ops: what was done.
+        base: the window.
+        kinds: kind -> numbers of the operations of this kind.
+        around: what the agent did at these times, as `_working` returns it.
+        gaps: lengths of the times without operation [ns].
+    """
+    cut = ops.within(base)
+    compute, communication, copy = (cut.union(kinds[kind]) for kind in ("compute", "communication", "copy"))
     return _Sum(
         operations=len(ops),
         collectives=len(kinds["communication"]),
-        span=span,
-        busy=length(unite(working, copy)),
+        span=ops.span(base),
+        busy=length(cut.union()),
         total=total(ops.duration),
         compute=length(compute),
         communication=length(communication),
         copy=length(copy),
-        working=length(working),
+        exposed=length(unite(communication, around[0])) - length(around[0]),
+        exposed_copy=length(unite(copy, around[1])) - length(around[1]),
         gap=Spread.of(gaps),
     )
 
 
-def _busy_row(key: Key, s: _Sum) -> Row:
+def _busy_row(key: Key, s: _Sum, has_span: bool) -> Row:
     m = s.gap.moments
+    if not has_span:
+        return (*key, s.operations, None, s.busy, None, None, s.total, None, None, None)
     percent = s.busy * 100 / s.span if s.span else None
     idle = s.span - s.busy
     return (*key, s.operations, s.span, s.busy, idle, percent, s.total, m.timed, s.gap.quantile(0.5), m.longest)
 
 
 def _overlap_row(key: Key, s: _Sum) -> Row:
-    exposed = s.working - s.compute
-    hidden = s.communication - exposed
-    times = (s.busy, s.compute, s.communication, s.copy, hidden, exposed, s.busy - s.working)
-    shares = ((hidden, s.communication), (exposed, s.communication), (exposed, s.busy))
+    hidden = s.communication - s.exposed
+    times = (s.busy, s.compute, s.communication, s.copy, hidden, s.exposed, s.exposed_copy)
+    shares = ((hidden, s.communication), (s.exposed, s.communication), (s.exposed, s.busy))
     return (*key, *times, *(part * 100 / base if base else None for part, base in shares))
 
 

@@ -102,10 +102,8 @@ def idle(reading: Reading) -> Iterator[Summary]:
     """Return idle time by cause, and by call and marker.
 
     Raises:
-        RocpdError: there are no operations, or streams divide: time without work belongs to an agent.
+        RocpdError: there are no operations.
     """
-    if reading.by is By.STREAM:
-        raise RocpdError("no idle time by stream: it is that of an agent", "--by agent")
     times: dict[Key, _ByCause] = {}
     spans: dict[Key, int] = {}
     steady: list[SteadyPart | None] = []

@@ -6,7 +6,7 @@ Joins stay inside a rank; ranks are added up in Python. Reads batch by batch; ne
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,15 +14,18 @@ from rocpd.frozen import frozen
 from rocpd.read.columns import Select, batches
 from rocpd.read.groups import group_rows
 from rocpd.read.names import Names, as_text
-from rocpd.summary.ops import kernel_texts, string_texts
-from rocpd.summary.options import LANES
-from rocpd.summary.reading import RankReading
+from rocpd.summary.ops import COPY, KERNEL, kernel_texts, string_texts
+from rocpd.summary.options import LANES, LAUNCHES
+from rocpd.summary.reading import Key, RankReading
 from rocpd.summary.statements import statement
 from rocpd.summary.sums import Sum, merge
 from rocpd.trace.categories import domain_of
 from rocpd.trace.markers import is_marker
 from rocpd.trace.times import VALID_TIMES
 from rocpd.types import NULL, Ints
+
+if TYPE_CHECKING:
+    from rocpd.summary.origins import Origins
 
 _DURATION = f'CASE WHEN {VALID_TIMES} THEN "end" - start ELSE -1 END'
 
@@ -76,13 +79,13 @@ class Label(NamedTuple):
         category: event category, or the kind's own (`KERNELS`).
         name: kernel, direction, operation, function or message.
         detail: level of an allocation, else None.
-        lane: agent or stream id as `--by` asks, else `NULL`.
+        division: values of the columns of the division.
     """
 
     category: str | None
     name: str | None
     detail: str | None
-    lane: int
+    division: Key
 
     @property
     def domain(self) -> str:
@@ -114,23 +117,35 @@ def totals_by_label(
         kind: one of `ALL_KINDS`.
         add_up: returns the sum of each group of some events.
     """
-    names = Names()
+    names, origins = Names(), _origins(reading)
     sums: dict[tuple[int, ...], Sum] = {}
-    for keys, durations, sizes in _batches(reading, kind, names):
+    for keys, durations, sizes in _batches(reading, kind, names, origins):
         groups = group_rows(keys)
         events = EventsByGroup(durations[groups.order], None if sizes is None else sizes[groups.order], groups.first)
         merge(sums, dict(zip(groups.keys, add_up(events), strict=True)))
     totals: dict[Label, Sum] = {}
-    for label, total in zip(_labels(reading, kind, names, list(sums)), sums.values(), strict=True):
+    for label, total in zip(_labels(reading, kind, names, list(sums), origins), sums.values(), strict=True):
         if _LAYOUTS[kind].keys != _CATEGORISED or not is_marker(label.category):  # markers are a kind of their own
             merge(totals, {label: total})
     return totals
 
 
-def _batches(reading: RankReading, kind: str, names: Names) -> Iterator[tuple[list[Ints], Ints, Ints | None]]:
+def _origins(reading: RankReading) -> Origins | None:
+    """Return where operations were launched, if that divides."""
+    if reading.options.by not in LAUNCHES:
+        return None
+    from rocpd.summary.origins import read_origins
+
+    return read_origins(reading, reading.options.by)
+
+
+def _batches(
+    reading: RankReading, kind: str, names: Names, origins: Origins | None
+) -> Iterator[tuple[list[Ints], Ints, Ints | None]]:
     """Yield columns to count by, durations and sizes, some rows at a time; texts are numbered in `names`."""
     layout, by = _LAYOUTS[kind], reading.options.by
-    keys = [*layout.keys, *([by.value] if layout.has_lanes and by in LANES else [])]
+    lane = [by.value] if layout.has_lanes and by in LANES else ["id"] if origins else []
+    keys = [*layout.keys, *lane]
     sizes = ("size",) if layout.has_sizes else ()
     every = f"SELECT *, {_DURATION} AS duration FROM ({statement(kind)})"  # noqa: S608
     if layout.by_text:
@@ -140,10 +155,14 @@ def _batches(reading: RankReading, kind: str, names: Names) -> Iterator[tuple[li
     for batch in batches(reading.reader, select):
         codes = (np.fromiter(map(names.code, map(as_text, column)), np.int64, batch.count) for column in batch.texts)
         columns = [*codes, *batch.numbers]
+        if origins:
+            columns[len(layout.keys)] = origins.of(KERNEL if kind == "kernels" else COPY, columns[len(layout.keys)])
         yield columns[: len(keys)], columns[len(keys)], columns[-1] if sizes else None
 
 
-def _labels(reading: RankReading, kind: str, names: Names, keys: Sequence[tuple[int, ...]]) -> list[Label]:
+def _labels(
+    reading: RankReading, kind: str, names: Names, keys: Sequence[tuple[int, ...]], origins: Origins | None
+) -> list[Label]:
     """Return what each key stands for. Ids are looked up here: once per rank, not once per row."""
     layout = _LAYOUTS[kind]
     count = len(layout.keys)
@@ -158,5 +177,6 @@ def _labels(reading: RankReading, kind: str, names: Names, keys: Sequence[tuple[
     for key in keys:
         name, more = known.get(key[0]), known.get(key[1]) if count > 1 else None
         category, detail = (more, None) if layout.keys == _CATEGORISED else (kind.upper(), more)
-        labels.append(Label(category, name, detail, key[count] if len(key) > count else NULL))
+        lane = key[count] if len(key) > count else NULL
+        labels.append(Label(category, name, detail, origins.key(lane) if origins else reading.key(lane)))
     return labels

@@ -188,6 +188,18 @@ def read_ops(reading: RankReading, names: Names, stacks: bool = False) -> Ops:
     return ops.take(order[valid[order]])
 
 
+def read_stacks(reader: RankReader) -> dict[int, tuple[Ints, Ints, Ints]]:
+    """Return kind of operation -> row ids in order, starts and stack ids of all, those with invalid times too."""
+    stacks = {}
+    for kind, base, name in (
+        (KERNEL, "rocpd_kernel_dispatch", "kernels"),
+        (COPY, "rocpd_memory_copy", "memory_copies"),
+    ):
+        row, start, stack = columns(reader, base, _LINKED.format(statement(name)), ("id", "start", "stack"))
+        stacks[kind] = row, start, stack
+    return stacks
+
+
 def _read(reader: RankReader, base: str, name: str, stacks: bool) -> list[Ints]:
     if stacks:
         return columns(reader, base, _LINKED.format(statement(name)), _COLUMNS)

@@ -21,10 +21,18 @@ class By(enum.StrEnum):
     HOST = "host"
     AGENT = "agent"
     STREAM = "stream"
+    STEP = "step"
+    MARKER = "marker"
 
 
 LANES = (By.AGENT, By.STREAM)
 """Divisions of a rank by where its operations run."""
+
+LAUNCHES = (By.STEP, By.MARKER)
+"""Divisions of a rank by where its operations were launched."""
+
+WHERE_IT_RAN = tuple(by for by in By if by not in LAUNCHES)
+"""All other divisions."""
 
 
 @frozen

@@ -37,6 +37,8 @@ DIVISIONS: dict[By | None, tuple[Field, ...]] = {
     By.HOST: (Field("hostname", "", "host name"),),
     By.AGENT: (RANK, AGENT),
     By.STREAM: (RANK, Field("stream", "", "HIP stream id; NULL for what belongs to no stream")),
+    By.STEP: (Field("step", "", "step that launched it, as --step takes it; NULL outside of steps"),),
+    By.MARKER: (Field("marker", "", "path of the marker ranges around the launch, # for numbers; NULL outside"),),
 }
 """Columns that `--by` puts in front of a table."""
 
@@ -63,7 +65,7 @@ def key_of(by: By | None, rank: Rank, lane: int | None = None) -> Key:
         lane: id of the agent or stream, `NULL` where it is unknown; it may be left out where neither divides.
 
     Raises:
-        ValueError: agents or streams divide, and no lane is given.
+        ValueError: agents or streams divide, and no lane is given; or it goes by the launch, of which `Origins` knows.
     """
     match by:
         case By.RANK:
@@ -74,6 +76,8 @@ def key_of(by: By | None, rank: Rank, lane: int | None = None) -> Key:
             if lane is None:
                 raise ValueError(f"the key of a division by {by.value} needs the id of the {by.value}")
             return (rank.number, None if lane == NULL else lane)
+        case By.STEP | By.MARKER:
+            raise ValueError(f"a division by {by.value} goes by the launch of each operation")
     return ()
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from rocpd import entries
 from rocpd.frozen import frozen
 from rocpd.option import Option, options_of, typed
-from rocpd.summary.options import Options
+from rocpd.summary.options import WHERE_IT_RAN, By, Options
 
 ENTRY_POINTS = "rocpd.summaries"
 """Entry point group; each one names an `Analysis`, or a function that takes a `Reading` and returns Summaries."""
@@ -53,6 +53,7 @@ class Analysis:
         reads: options that it reads: names of fields of `Options`, or declarations of its own.
         texts: formats of its own.
         is_whole: whether all it returns is wanted, whatever its tables are called.
+        by: what it can be divided into.
     """
 
     home: str
@@ -61,6 +62,7 @@ class Analysis:
     reads: tuple[str | Option, ...] = ()
     texts: tuple[TextForm, ...] = ()
     is_whole: bool = False
+    by: tuple[By, ...] = WHERE_IT_RAN
 
     @property
     def options(self) -> tuple[Option, ...]:
@@ -72,8 +74,20 @@ SUMMARIES: dict[str, Analysis] = {
     analysis.tables[0]: analysis
     for analysis in (
         Analysis("rocpd.summary.trace:trace", ("trace",), "what the recording lacks, and so no analysis can see"),
-        Analysis("rocpd.summary.totals:kernels", ("kernels",), "time by kernel, with median, p95 and p99"),
-        Analysis("rocpd.summary.totals:copies", ("copies",), "copies by direction: time, bytes, bandwidth"),
+        Analysis(
+            "rocpd.summary.totals:kernels",
+            ("kernels",),
+            "time by kernel, with median, p95 and p99",
+            ("step_marker",),
+            by=tuple(By),
+        ),
+        Analysis(
+            "rocpd.summary.totals:copies",
+            ("copies",),
+            "copies by direction: time, bytes, bandwidth",
+            ("step_marker",),
+            by=tuple(By),
+        ),
         Analysis(
             "rocpd.summary.copy_rates:copy_rates",
             ("copy-sizes", "copy-pairs", "slowest-copies"),
@@ -101,19 +115,22 @@ SUMMARIES: dict[str, Analysis] = {
             "rocpd.summary.categories:categories",
             ("categories", "unmatched"),
             "kernels by what they do: GEMM, communication, attention …; names that no pattern knows",
-            ("categories",),
+            ("categories", "step_marker"),
+            by=tuple(By),
         ),
         Analysis(
             "rocpd.summary.gpu_time:gpu_time",
             ("gpu-time", "gaps", "largest-gaps", "overlap"),
             "busy and idle time of agents, gaps, overlap of compute, communication and copies",
-            ("categories", "top"),
+            ("categories", "top", "step_marker"),
+            by=tuple(By),
         ),
         Analysis(
             "rocpd.summary.idle:idle",
             ("idle", "idle-calls"),
             "why GPUs have nothing to do, by what their host does",
             ("step_marker", "everything"),
+            by=(By.RANK, By.HOST, By.AGENT),
         ),
         Analysis(
             "rocpd.summary.ranks:ranks",
@@ -195,7 +212,7 @@ def values_of(name: str, analysis: Analysis, asked: Mapping[str, object]) -> dic
 def _plain(name: str, home: str, package: str) -> Analysis:
     """Return the entry of a function alone: it may read whatever our own analyses read."""
     every = tuple(option.name for option in options_of(Options))
-    return Analysis(home, (name,), f"from {package}", every, is_whole=True)
+    return Analysis(home, (name,), f"from {package}", every, is_whole=True, by=tuple(By))
 
 
 def tables_of(analyses: Mapping[str, Analysis]) -> dict[str, str]:

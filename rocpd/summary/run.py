@@ -69,9 +69,13 @@ def run_analysis(reading: Reading, name: str, tables: frozenset[str]) -> Iterato
     """Run one analysis of a plan; yield those of its tables that are wanted.
 
     Raises:
-        RocpdError: the job lacks the data for all of them, or the analysis of another package can't be loaded.
+        RocpdError: the job lacks the data for all of them, they are not divided by what was asked, or the analysis of
+            another package can't be loaded.
     """
     analysis = _find(name)
+    if reading.by and reading.by not in analysis.by:
+        known = ", ".join(name for name, other in SUMMARIES.items() if reading.by in other.by)
+        raise RocpdError(f"{name} is not divided by {reading.by}", f"by {reading.by}: {known}")
     function = cast("Function", entries.load(analysis.home, name))
     is_empty = True
     for table in function(reading):

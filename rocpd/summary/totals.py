@@ -130,7 +130,7 @@ def _of_rank(reading: RankReading, kinds: Sequence[str], head: Sequence[str]) ->
         counts[kind] = _Counts(sum(spread.calls for spread in spreads), sum(spread.timed for spread in spreads))
         for label, of_label in totals.items():
             key = tuple(getattr(label, column) for column in head)
-            parts.setdefault(reading.key(label.lane), {}).setdefault(key, []).append(of_label)
+            parts.setdefault(label.division, {}).setdefault(key, []).append(of_label)
     sums = {division: {key: _added(some) for key, some in heads.items()} for division, heads in parts.items()}
     return sums, counts
 

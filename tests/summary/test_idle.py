@@ -70,7 +70,7 @@ def test_agents_that_idle_throughout_a_window(open_job: OpenJob) -> None:
 
 
 def test_streams_are_refused(open_job: OpenJob) -> None:
-    with pytest.raises(RocpdError, match="no idle time by stream"):
+    with pytest.raises(RocpdError, match="idle is not divided by stream"):
         open_job(TraceBuilder().kernel("a", 1, 2)).summary("idle", by="stream")
 
 

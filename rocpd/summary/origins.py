@@ -1,0 +1,122 @@
+"""Where GPU work was launched: the step, and the path of marker ranges around the call.
+
+A step holds what any thread of the rank launches during it. Other ranges hold what their own thread launches; their
+path begins with the step that the rank is in. Work whose call is not in the trace counts by its start, for steps alone.
+Calls and markers are those of the whole trace, whatever the selection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from rocpd.frozen import frozen
+from rocpd.read.columns import columns
+from rocpd.summary.ops import COPY, KERNEL, Ops, read_stacks
+from rocpd.summary.options import By
+from rocpd.summary.reading import Key, RankReading
+from rocpd.summary.statements import statement
+from rocpd.summary.steps import is_step, read_ranges
+from rocpd.trace.launch import launching_regions
+from rocpd.trace.nesting import Nesting, nest
+from rocpd.trace.steps import MarkedStep, MarkerRange, find_steps, folded
+from rocpd.types import Ints
+
+SEPARATOR = " / "
+"""Between the ranges of a path."""
+
+Path: TypeAlias = tuple[str, ...]
+"""Texts of ranges, # for numbers, the outermost first."""
+
+Place: TypeAlias = int | Path | None
+"""A step, None outside of steps; or a path."""
+
+_UNKNOWN = -2  # thread
+_CALL = ("stack", "start", "end", "thread")
+
+
+@frozen
+class Origins:
+    """Where the operations of a rank were launched.
+
+    Args:
+        codes: kind of operation -> ids of its rows in order, and for each the number of where it was launched.
+        places: number -> where that is.
+    """
+
+    codes: dict[int, tuple[Ints, Ints]]
+    places: Sequence[Place]
+
+    def of(self, kind: int, rows: Ints) -> Ints:
+        """Return the number of where each operation was launched, by its row id; -1 for one without valid times."""
+        ids, codes = self.codes[kind]
+        if not len(ids):
+            return np.full(len(rows), -1, np.int64)
+        at = np.minimum(np.searchsorted(ids, rows), len(ids) - 1)
+        return np.where(ids[at] == rows, codes[at], -1)
+
+    def of_ops(self, ops: Ops) -> Ints:
+        """Return the same for operations of both kinds."""
+        return np.where(ops.kind == COPY, self.of(COPY, ops.row), self.of(KERNEL, ops.row))
+
+    def key(self, code: int) -> Key:
+        """Return the value of the column of the division."""
+        place = self.places[code] if code >= 0 else None
+        return (SEPARATOR.join(place) or None if isinstance(place, tuple) else place,)
+
+
+def read_origins(reading: RankReading, by: By) -> Origins:
+    """Find the step, or the path of markers, in which each operation that counts was launched."""
+    # The edge of a window may have cut the start off.
+    source = reading.unwindowed() if reading.reader.tables.values else reading
+    of_kinds = read_stacks(source.reader)
+    at, stacks = (np.concatenate([of_kinds[kind][side] for kind in (KERNEL, COPY)]) for side in (1, 2))
+    stack, start, end, thread = columns(reading.reader.whole(), "rocpd_region", statement("regions"), _CALL)
+    call = launching_regions(stack, start, end, stacks)
+    threads = np.full(len(at), _UNKNOWN)
+    launched = np.flatnonzero(call >= 0)
+    at[launched], threads[launched] = start[call[launched]], thread[call[launched]]
+    ranges = read_ranges(reading.reader).every
+    steps = find_steps(ranges, is_step(reading.options.step_marker))
+    around = [_steps_at(ranges, steps, threads, at)]
+    if by is By.STEP:
+        places, codes = _numbered(around, {step.row: step.number for step in steps}.get)
+    else:
+        nesting = nest(ranges)
+        around.append(nesting.innermost(threads, at))
+        places, codes = _numbered(around, _Paths(ranges, nesting, frozenset(step.row for step in steps)).of)
+    kernels, copies = (of_kinds[kind][0] for kind in (KERNEL, COPY))
+    return Origins({KERNEL: (kernels, codes[: len(kernels)]), COPY: (copies, codes[len(kernels) :])}, places)
+
+
+def _steps_at(ranges: Sequence[MarkerRange], steps: Iterable[MarkedStep], threads: Ints, at: Ints) -> Ints:
+    """Return the row of the step around each launch: of its thread, else of any; -1 where there is none."""
+    rows = [step.row for step in steps]
+    own = nest(ranges, rows).innermost(threads, at)
+    return np.where(own >= 0, own, nest(ranges, rows, thread=0).innermost(np.zeros_like(threads), at))
+
+
+@frozen
+class _Paths:
+    """Names the paths of the ranges of a rank, of which some are steps."""
+
+    ranges: Sequence[MarkerRange]
+    nesting: Nesting
+    steps: frozenset[int]
+
+    def of(self, step: int, row: int) -> Path:
+        """Return the path of a range, within the step that the rank is in."""
+        rows = list(self.nesting.path(row))
+        if self.steps.isdisjoint(rows):
+            rows += self.nesting.path(step)
+        return tuple(folded(self.ranges[each].text) for each in reversed(rows))
+
+
+def _numbered(around: Sequence[Ints], place: Callable[..., Place]) -> tuple[list[Place], Ints]:
+    """Return places, and for each operation the number of its own: `place` names what rows of ranges stand for."""
+    known, inverse = np.unique(np.array(around), axis=1, return_inverse=True)
+    named = [place(*rows) for rows in known.T.tolist()]
+    numbers = {value: number for number, value in enumerate(dict.fromkeys(named))}
+    return list(numbers), np.array([numbers[value] for value in named], np.int64)[inverse.reshape(-1)]

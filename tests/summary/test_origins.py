@@ -1,0 +1,126 @@
+"""Work by step and by marker: against windows of steps, and against paths found by going through every marker."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rocpd
+from rocpd.errors import RocpdError
+from rocpd.simulator import JobOptions, simulate
+from tests.build import TraceBuilder
+from tests.conftest import OpenJob
+from tests.summary.cells import cells
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
+    out = tmp_path_factory.mktemp("job")
+    return simulate(JobOptions(out, ranks=2, nodes=2, steps=3, seed=21, plant="straggler,lost-launches=5"))
+
+
+@pytest.fixture(scope="module")
+def session(files: tuple[Path, ...]) -> Iterator[rocpd.Session]:
+    with rocpd.connect(files) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("name", ["kernels", "copies", "categories"])
+def test_by_step_is_what_windows_of_steps_say(name: str, session: rocpd.Session) -> None:
+    head = "category" if name == "categories" else "name"
+    columns = f"{head} calls total_ns median_ns"
+    by_step = cells(session, name, f"step {columns}", "step")
+    assert {row[0] for row in by_step} == {None, 0, 1, 2}
+    for step in range(3):
+        window = session.within(rocpd.Window(step=step))
+        assert [row[1:] for row in by_step if row[0] == step] == cells(window, name, columns)
+
+
+def test_gpu_time_by_step_is_that_of_windows_of_steps(session: rocpd.Session) -> None:
+    columns = "operations busy_ns sum_ns"
+    by_step = {row[0]: row[1:] for row in cells(session, "gpu-time", f"step {columns}", "step")}
+    for step in range(3):
+        rows = cells(session.within(rocpd.Window(step=step)), "gpu-time", columns)
+        assert by_step[step] == tuple(map(sum, zip(*rows, strict=True)))
+
+
+def paths_of(path: Path) -> Counter[tuple[str | None, int]]:
+    """Count kernels of one file by path and duration, with one loop over all markers for each kernel."""
+    with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as file:
+        tables = [row[0] for row in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        suffix = next(t for t in tables if t.startswith("rocpd_region")).removeprefix("rocpd_region")
+
+        def rows(columns: str, base: str) -> list[Any]:
+            return file.execute(f'SELECT {columns} FROM "{base}{suffix}"').fetchall()
+
+        stack: dict[int, int] = dict(rows("id, stack_id", "rocpd_event"))
+        extdata: dict[int, object] = dict(rows("id, extdata", "rocpd_event"))
+        calls: dict[int, tuple[int, int]] = {}
+        markers = []
+        for event, start, end, thread in rows('event_id, start, "end", tid', "rocpd_region"):
+            message = json.loads(str(extdata.get(event) or "{}")).get("message")
+            if message and end > start:
+                markers.append((start, -end, thread, message))
+            elif stack.get(event, 0) > 0:
+                calls[stack[event]] = max(calls.get(stack[event], (0, 0)), (start, thread))
+        counts: Counter[tuple[str | None, int]] = Counter()
+        for event, start, end in rows('event_id, start, "end"', "rocpd_kernel_dispatch"):
+            at, thread = calls.get(stack.get(event, 0), (start, -1))
+            around = sorted(m for m in markers if m[0] <= at < -m[1])
+            texts = [m[3] for m in around if m[2] == thread or re.fullmatch(r"step \d+", m[3])]
+            counts[" / ".join(re.sub(r"\d+", "#", text) for text in texts) or None, end - start] += 1
+    return counts
+
+
+def test_by_marker_is_the_path_of_ranges_around_each_launch(files: tuple[Path, ...], session: rocpd.Session) -> None:
+    counts = sum((paths_of(path) for path in files), Counter())
+    expected: dict[str | None, tuple[int, int]] = {}
+    for (path, duration), count in counts.items():
+        calls, total = expected.get(path, (0, 0))
+        expected[path] = calls + count, total + count * duration
+    by_path: dict[str | None, tuple[int, int]] = {}
+    for path, calls, total in cells(session, "kernels", "marker calls total_ns", "marker"):
+        before = by_path.get(path, (0, 0))
+        by_path[path] = before[0] + calls, before[1] + total
+    assert by_path == expected
+    assert {"step # / forward / layer #", "step # / backward / layer # backward", "step # / optimizer"} <= set(by_path)
+
+
+@pytest.mark.parametrize("by", ["step", "marker"])
+def test_adjoining_windows_add_up(by: str, session: rocpd.Session) -> None:
+    for clip in (True, False):
+        edges = ["0%", "38%", "61.7%", "100%"]
+        windows = [session.within(rocpd.Window(a, b, clip=clip, launched=not clip)) for a, b in pairwise(edges)]
+        for name, column in (("kernels", "total_ns"), ("gpu-time", "sum_ns")):
+            whole, parts = Counter[object](), Counter[object]()
+            for key, value in cells(session, name, f"{by} {column}", by):
+                whole[key] += value
+            for key, value in (row for window in windows for row in cells(window, name, f"{by} {column}", by)):
+                parts[key] += value
+            assert parts == whole, (clip, name)
+
+
+def test_communication_is_hidden_by_whatever_computes(open_job: OpenJob) -> None:
+    """The all-reduce is launched in backward, and hidden by what a range in it launched."""
+    trace = TraceBuilder().region("roctxRangePushA", 1, 100, message="backward").region("launch", 5, 6, stack=1)
+    trace.region("roctxRangePushA", 10, 50, message="layer 3").region("launch", 20, 21, stack=2)
+    trace.kernel("ncclDevKernel_Generic_1", 200, 300, stack=1).kernel("gemm", 220, 280, stack=2)
+    columns = "marker busy_ns hidden_communication_ns exposed_communication_ns"
+    assert cells(open_job(trace), "overlap", columns, "marker") == [
+        ("backward", 100, 60, 40),
+        ("backward / layer #", 60, 0, 0),
+    ]
+
+
+def test_what_has_no_launch_is_not_divided_by_it(session: rocpd.Session) -> None:
+    with pytest.raises(RocpdError, match="api is not divided by step"):
+        session.summary("api", "step")

@@ -110,11 +110,11 @@ def test_an_analysis_refuses_what_it_does_not_read(session: rocpd.Session) -> No
     assert error.value.hint == "it has step_marker"
     with pytest.raises(UsageError, match="gpu-time has no option bins") as error:
         session.summary("gaps", bins=3)
-    assert error.value.hint == "it has categories, top"
+    assert error.value.hint == "it has categories, top, step_marker"
 
 
 def test_help_lists_the_options_of_the_rows() -> None:
-    assert "\n    top: How many of the largest gaps to list. [gpu-time] (default: 20)\n" in inspect.getdoc(
+    assert "\n    top: How many of the largest gaps to list. [copy-sizes, gpu-time] (default: 20)\n" in inspect.getdoc(
         rocpd.Session.summary
     )  # type: ignore[operator]
     assert "\n    stats: Also write rocprofv3's statistics files. [csv]\n" in inspect.getdoc(rocpd.Session.convert)  # type: ignore[operator]

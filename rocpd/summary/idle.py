@@ -20,7 +20,7 @@ from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.idle_causes import CAUSES, DRAINED, HOST, QUEUED, START, UNKNOWN, Idle, activities, idle_pieces
 from rocpd.summary.ops import read_ops
 from rocpd.summary.options import By
-from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
+from rocpd.summary.reading import Key, RankReading, RankWindow, Reading, key_of, order_of
 from rocpd.summary.regions import read_regions
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.steady import SteadyPart, steady_part
@@ -107,7 +107,7 @@ def idle(reading: Reading) -> Iterator[Summary]:
     times: dict[Key, _ByCause] = {}
     spans: dict[Key, int] = {}
     steady: list[SteadyPart | None] = []
-    work = partial(_of_rank, windows=_windows(reading), step=is_step(reading.options.step_marker))
+    work = partial(_of_rank, step=is_step(reading.options.step_marker))
     for _, answer in reading.each(work):
         for key, of_rank in answer.idle.items():
             merge(times.setdefault(key, {}), of_rank)
@@ -122,17 +122,6 @@ def idle(reading: Reading) -> Iterator[Summary]:
     yield reading.summary(TABLES["idle-calls"], calls)
 
 
-def _windows(reading: Reading) -> dict[int, tuple[int, int]] | None:
-    """Return for each rank the window by its own clock [ns]; None without one."""
-    window, windows = reading.session.window, {}
-    if window is None:
-        return None
-    for rank, span in reading.session.spans.items():
-        part = window.parts[rank]
-        windows[rank] = span.start if part.start is None else part.start, span.end if part.end is None else part.end
-    return windows
-
-
 def _note_steady(reading: Reading, parts: list[SteadyPart | None]) -> None:
     """Say what is left out at both ends."""
     steady = [part for part in parts if part]
@@ -143,7 +132,7 @@ def _note_steady(reading: Reading, parts: list[SteadyPart | None]) -> None:
         reading.session.note(f"idle: in the {shown[0]} steps of each rank{before}; --all counts the whole trace")
 
 
-def _of_rank(reading: RankReading, windows: Mapping[int, tuple[int, int]] | None, step: re.Pattern[str]) -> _Rank:
+def _of_rank(reading: RankReading, step: re.Pattern[str]) -> _Rank:
     names = Names()
     whole = reading.whole()
     ops = read_ops(whole, Names(), stacks=True)
@@ -153,16 +142,16 @@ def _of_rank(reading: RankReading, windows: Mapping[int, tuple[int, int]] | None
     reading.left_out.update(whole.left_out)
     ends = [(int(some.start.min()), int(some.end.max())) for some in (ops, regions) if len(some.start)]
     first, last = min(start for start, _ in ends), max(end for _, end in ends)
-    steady = None
-    if windows is None and not reading.options.everything:
+    steady, part = None, reading.window.part
+    if reading.window == RankWindow() and not reading.options.everything:
         steady = steady_part(read_ranges(whole.reader).every, step)
-    span = (steady.start, steady.end) if steady else (first, last)
-    span = windows[reading.rank.number] if windows else span
+    cut = max(first, part.start or first), min(last, part.end or last)
+    span = (steady.start, steady.end) if steady else (cut[0], max(cut))
     threads = activities(regions, names)
     answer = _Rank({}, {}, steady)
     for agent, ran in ops.lanes(By.AGENT):
         key = key_of(reading.options.by, reading.rank, agent)
-        pieces = idle_pieces(ran, regions, threads, (min(first, span[0]), max(last, span[1]))).within(*span)
+        pieces = idle_pieces(ran, regions, threads, (first, last)).within(*span)
         merge(answer.idle.setdefault(key, {}), _by_cause(pieces, names, reading.rank.number, agent))
         merge(answer.span, {key: span[1] - span[0]})
     return answer

@@ -83,6 +83,10 @@ class Ops:
         """Return some of the operations, in the order of their numbers in `rows`."""
         return Ops(*(column[rows] for column in self._all()))
 
+    def cut(self, start: int, end: int) -> Ops:
+        """Return the operations, cut at two times [ns]."""
+        return dataclasses.replace(self, start=np.maximum(self.start, start), end=np.minimum(self.end, end))
+
     def lane(self, by: By | None) -> Ints:
         """Return where each operation ran: its agent, or its stream when that is what divides."""
         return self.stream if by is By.STREAM else self.agent

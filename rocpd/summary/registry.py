@@ -126,6 +126,12 @@ SUMMARIES: dict[str, Analysis] = {
             by=tuple(By),
         ),
         Analysis(
+            "rocpd.summary.budget:budget",
+            ("budget",),
+            "what a step consists of: compute, exposed communication and copies, idle",
+            ("categories", "step_marker", "everything"),
+        ),
+        Analysis(
             "rocpd.summary.idle:idle",
             ("idle", "idle-calls"),
             "why GPUs have nothing to do, by what their host does",

@@ -1,0 +1,54 @@
+"""What a step consists of: worked out by hand, and the sums of other tables on simulated jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from rocpd.errors import RocpdError
+from rocpd.simulator import JobOptions, simulate
+from tests.build import TraceBuilder
+from tests.conftest import OpenJob
+from tests.summary.cells import cells
+
+PARTS = ["compute", "exposed communication", "exposed copies", "idle"]
+
+
+def test_a_step(open_job: OpenJob) -> None:
+    """In each of four steps of 100: compute 10-40, communication 30-60, a copy 50-70; the rest is idle."""
+    trace = TraceBuilder().kernel("before", 1, 90)
+    for step in range(1, 5):
+        at = 100 * step
+        trace.region("roctxRangePushA", at, at + 100, message=f"step {step}")
+        trace.kernel("gemm", at + 10, at + 40).kernel("ncclDevKernel_Generic_1", at + 30, at + 60)
+        trace.copy(at + 50, at + 70)
+    session = open_job(trace)
+    assert cells(session, "budget", "part time_ns per_step_ns percent") == [
+        ("compute", 120, 30.0, 30.0),
+        ("exposed communication", 80, 20.0, 20.0),
+        ("exposed copies", 40, 10.0, 10.0),
+        ("idle", 160, 40.0, 40.0),
+    ]
+    window = session.within(rocpd.Window(200, 250, clip=True))
+    assert cells(window, "budget", "time_ns per_step_ns") == [(30, None), (10, None), (0, None), (10, None)]
+    assert dict(cells(session, "budget", "part time_ns", everything=True))["compute"] == 89 + 120
+
+
+def test_streams_are_refused(open_job: OpenJob) -> None:
+    with pytest.raises(RocpdError, match="no budget by stream"):
+        open_job(TraceBuilder().kernel("a", 1, 2)).summary("budget", by="stream")
+
+
+@pytest.mark.parametrize("faults", [False, True])
+def test_parts_are_those_of_other_tables(faults: bool, tmp_path: Path) -> None:
+    """Over the whole trace: compute, exposed parts and idle of `overlap` and `gpu-time`; divisions add up."""
+    files = simulate(JobOptions(tmp_path / "job", ranks=3, nodes=2, steps=5, seed=621, faults=faults))
+    with rocpd.connect(files) as session:
+        whole = dict(cells(session, "budget", "part time_ns", everything=True))
+        columns = "compute_ns exposed_communication_ns exposed_copy_ns"
+        sums = [sum(column) for column in zip(*cells(session, "overlap", columns), strict=True)]
+        assert [whole[part] for part in PARTS] == [*sums, sum(cells(session, "gpu-time", "idle_ns"))]
+        for by in ("rank", "host", "agent"):
+            assert sum(cells(session, "budget", "time_ns", by)) == sum(cells(session, "budget", "time_ns"))

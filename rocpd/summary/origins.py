@@ -14,9 +14,11 @@ import numpy as np
 
 from rocpd.frozen import frozen
 from rocpd.read.columns import columns
+from rocpd.read.groups import grouped
 from rocpd.summary.ops import COPY, KERNEL, Ops, read_stacks
 from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading
+from rocpd.summary.spread import total
 from rocpd.summary.statements import statement
 from rocpd.summary.steps import is_step, read_ranges
 from rocpd.trace.launch import launching_regions
@@ -89,6 +91,17 @@ def read_origins(reading: RankReading, by: By) -> Origins:
         places, codes = _numbered(around, _Paths(ranges, nesting, frozenset(step.row for step in steps)).of)
     kernels, copies = (of_kinds[kind][0] for kind in (KERNEL, COPY))
     return Origins({KERNEL: (kernels, codes[: len(kernels)]), COPY: (copies, codes[len(kernels) :])}, places)
+
+
+def launched_in(reading: RankReading, ops: Ops) -> dict[str, int]:
+    """Return folded text of marker ranges -> time of the operations that were launched in them [ns]."""
+    origins = read_origins(reading, By.MARKER)
+    times: dict[str, int] = {}
+    for (code,), rows in grouped([origins.of_ops(ops)]):
+        path = origins.places[code] if code >= 0 else None
+        for text in set(path if isinstance(path, tuple) else ()):
+            times[text] = times.get(text, 0) + total(ops.duration[rows])
+    return times
 
 
 def _steps_at(ranges: Sequence[MarkerRange], steps: Iterable[MarkedStep], threads: Ints, at: Ints) -> Ints:

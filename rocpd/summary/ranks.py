@@ -19,6 +19,7 @@ from rocpd.summary.findings import Finding
 from rocpd.summary.intervals import covered, length, unite
 from rocpd.summary.ops import Ops, read_ops, split
 from rocpd.summary.options import LANES, By
+from rocpd.summary.origins import launched_in
 from rocpd.summary.reading import DIVISIONS, STATISTICS, Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import total
@@ -89,6 +90,7 @@ TABLES = by_name(
             *STATISTICS,
             Field("slowest_rank", "", "rank (--by host: slowest_hostname) with most time in it; NULL: several"),
             Field("imbalance", "", "its time by the mean of all"),
+            Field("gpu_ns", "ns", "operations launched in it, by its thread, in steps by any: sum of durations"),
         ),
     ),
     TableDefinition(
@@ -152,6 +154,7 @@ class _Rank(NamedTuple):
     loads: dict[Key, _Load]
     heat: dict[Key, Floats]
     communication: RankCommunication
+    gpu: dict[str, int]
 
 
 def ranks(reading: Reading) -> Iterator[Summary]:
@@ -171,7 +174,7 @@ def ranks(reading: Reading) -> Iterator[Summary]:
         merge(loads, answer.loads)
         merge(heat, answer.heat)
         communication[rank.number] = answer.communication
-        steps.add(rank, answer.communication.steps, slices.shifts.get(rank.number, UNSHIFTED))
+        steps.add(rank, answer.communication.steps, answer.gpu, slices.shifts.get(rank.number, UNSHIFTED))
     if not any(load.kernels or load.copies for load in loads.values()) and not steps.phases:
         raise RocpdError("no kernels, copies or markers in the selection")
     found = stragglers.communication(reading, by, communication)
@@ -204,7 +207,8 @@ def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str]
         loads[key] = _load(on_lane, rows_by_kind, slices.shifts.get(reading.rank.number, UNSHIFTED))
         if len(on_lane):
             heat[key] = _heat(on_lane, rows_by_kind, slices, reading.rank.number)
-    return _Rank(loads, heat, communication_of(reading, ops, names, categories, step))
+    communication = communication_of(reading, ops, names, categories, step)
+    return _Rank(loads, heat, communication, launched_in(reading, ops) if communication.steps.phases else {})
 
 
 def _load(ops: Ops, rows_by_kind: Mapping[str, Ints], shift: Shift) -> _Load:

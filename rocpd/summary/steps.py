@@ -87,10 +87,17 @@ def _ranges(reader: RankReader) -> tuple[list[int], list[MarkerRange]]:
 
 @frozen
 class Phase(Total):
-    """Markers whose texts differ in numbers only: their durations, and the sum of these by division [ns]."""
+    """Markers whose texts differ in numbers only.
+
+    Args:
+        spread: their durations [ns].
+        totals: the sum of these by division.
+        gpu: time of the operations that were launched in them [ns].
+    """
 
     spread: Spread
     totals: Counter[Key]
+    gpu: int
 
 
 class RankSteps(NamedTuple):
@@ -126,15 +133,22 @@ class Steps:
     first: dict[tuple[str, int], int] = field(default_factory=dict)
     phases: dict[str, Phase] = field(default_factory=dict)
 
-    def add(self, rank: Rank, added: RankSteps, shift: Shift) -> None:
-        """Add those of a rank, whose times count from the start of the time line with `shift`."""
+    def add(self, rank: Rank, added: RankSteps, gpu: Mapping[str, int], shift: Shift) -> None:
+        """Add those of a rank.
+
+        Args:
+            rank: the rank.
+            added: its steps and phases.
+            gpu: phase -> time of the operations that were launched in it [ns].
+            shift: makes its times count from the start of the time line.
+        """
         key = key_of(self.by, rank)
         for step, (start, length) in added.steps.items():
             times = self.steps.setdefault(step, {})
             times[key] = max(length, times.get(key, 0))
             self.first.setdefault(step, shift.to_line(start))
         for text, spread in added.phases.items():
-            merge(self.phases, {text: Phase(spread, Counter({key: spread.moments.total}))})
+            merge(self.phases, {text: Phase(spread, Counter({key: spread.moments.total}), gpu.get(text, 0))})
 
     def step_rows(self, slow: Mapping[tuple[str, int], Key]) -> list[Row]:
         """One row per step, the longest first; `over_median` compares with the median of all steps.
@@ -160,7 +174,7 @@ class Steps:
         for text, phase in self.phases.items():
             totals = phase.totals
             imbalance = max(totals.values()) * len(totals) / totals.total()
-            rows.append((text, len(totals), *statistics(phase.spread), *_slowest(totals), imbalance))
+            rows.append((text, len(totals), *statistics(phase.spread), *_slowest(totals), imbalance, phase.gpu))
         return sorted(rows, key=lambda row: (-row[3], row[0]))
 
 

@@ -34,7 +34,7 @@ def test_names_that_are_blobs(open_job: OpenJob) -> None:
         except RocpdError as error:
             assert table in ("scratch", "collectives", "stragglers", "waits", "communication"), error  # noqa: PT017
         except ValueError:
-            assert table in ("imbalance", "steps", "phases"), table  # they have no column of that name
+            assert table in ("imbalance", "steps", "phases", "trace"), table  # they have no column of that name
     assert cells(session, "kernels", "name") == ["ff02"]
     for table in ("launch", "variability"):
         assert set(cells(session, table, "name")) == {"ff01", "ff02"}

@@ -124,3 +124,19 @@ def test_communication_is_hidden_by_whatever_computes(open_job: OpenJob) -> None
 def test_what_has_no_launch_is_not_divided_by_it(session: rocpd.Session) -> None:
     with pytest.raises(RocpdError, match="api is not divided by step"):
         session.summary("api", "step")
+
+
+def test_phases_have_the_time_of_all_that_was_launched_in_them(session: rocpd.Session) -> None:
+    """A phase holds what ranges in it launched: the sum over all paths that it is on."""
+    by_path: Counter[str] = Counter()
+    for name in ("kernels", "copies"):
+        for path, total in cells(session, name, "marker total_ns", "marker"):
+            by_path.update(dict.fromkeys(set(path.split(" / ")), total) if path else {})
+    phases = dict(cells(session, "phases", "phase gpu_ns"))
+    assert phases == {phase: by_path[phase] for phase in phases}
+    assert phases["step #"] == sum(
+        total
+        for name in ("kernels", "copies")
+        for n, total in cells(session, name, "step total_ns", "step")
+        if n is not None
+    )

@@ -23,7 +23,6 @@ from rocpd.read.columns import Select, read_all
 from rocpd.read.names import Names, as_text
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.marked import marked_threads
-from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.regions import RankRegions, read_regions
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
@@ -135,10 +134,8 @@ def allocation_sites(reading: Reading) -> Iterator[Summary]:
     """Return who allocates, and what steps leave behind.
 
     Raises:
-        RocpdError: no allocations, or streams divide.
+        RocpdError: no allocations.
     """
-    if reading.by is By.STREAM:
-        raise RocpdError("no sites of allocations by stream", "--by agent")
     job = _Rank()
     leaks: dict[_Site, list[tuple[int, int]]] = {}
     for rank, added in reading.each(partial(_of_rank, step=is_step(reading.options.step_marker))):

@@ -62,10 +62,8 @@ def budget(reading: Reading) -> Iterator[Summary]:
     """Return the parts of a step.
 
     Raises:
-        RocpdError: no operations, or streams divide: time without work belongs to an agent.
+        RocpdError: no operations.
     """
-    if reading.by is By.STREAM:
-        raise RocpdError("no budget by stream: idle time is that of an agent", "--by agent")
     sums: dict[Key, _Sum] = {}
     categories, step = load(reading.options.categories), is_step(reading.options.step_marker)
     for _, sums_of_rank in reading.each(partial(_of_rank, categories=categories, step=step)):

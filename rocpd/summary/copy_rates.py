@@ -17,7 +17,6 @@ from rocpd.read.columns import Select, read_all
 from rocpd.read.groups import grouped
 from rocpd.read.names import Names, as_text
 from rocpd.summary.ops import string_texts
-from rocpd.summary.options import LANES
 from rocpd.summary.reading import RANK, Key, RankReading, Reading, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import Spread, total
@@ -101,10 +100,8 @@ def copy_rates(reading: Reading) -> Iterator[Summary]:
     """Return rates by size and by pair of agents, and the slowest copies.
 
     Raises:
-        RocpdError: no copies with valid timestamps, or agents or streams divide.
+        RocpdError: no copies with valid timestamps.
     """
-    if reading.by in LANES:
-        raise RocpdError(f"no rates of copies by {reading.by}: a copy has two agents", "copy-pairs has both of them")
     sizes: dict[Key, dict[Key, _Rates]] = {}
     pairs: dict[Key, dict[Key, _Rates]] = {}
     slowest: list[_Copy] = []

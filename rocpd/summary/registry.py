@@ -73,7 +73,9 @@ class Analysis:
 SUMMARIES: dict[str, Analysis] = {
     analysis.tables[0]: analysis
     for analysis in (
-        Analysis("rocpd.summary.trace:trace", ("trace",), "what the recording lacks, and so no analysis can see"),
+        Analysis(
+            "rocpd.summary.trace:trace", ("trace",), "what the recording lacks, and so no analysis can see", by=()
+        ),
         Analysis(
             "rocpd.summary.totals:kernels",
             ("kernels",),
@@ -93,6 +95,7 @@ SUMMARIES: dict[str, Analysis] = {
             ("copy-sizes", "copy-pairs", "slowest-copies"),
             "how fast copies are by size and between agents; the slowest",
             ("top",),
+            by=(By.RANK, By.HOST),
         ),
         Analysis("rocpd.summary.totals:allocations", ("allocations",), "allocations and frees by operation and level"),
         Analysis(
@@ -106,6 +109,7 @@ SUMMARIES: dict[str, Analysis] = {
             ("allocation-sites", "memory-steps"),
             "who allocates, what steps leave behind, leak candidates",
             ("step_marker",),
+            by=(By.RANK, By.HOST, By.AGENT),
         ),
         Analysis("rocpd.summary.totals:scratch", ("scratch",), "scratch memory by operation"),
         Analysis("rocpd.summary.totals:api", ("api",), "API calls by domain and function"),
@@ -130,6 +134,7 @@ SUMMARIES: dict[str, Analysis] = {
             ("budget",),
             "what a step consists of: compute, exposed communication and copies, idle",
             ("categories", "step_marker", "everything"),
+            by=(By.RANK, By.HOST, By.AGENT),
         ),
         Analysis(
             "rocpd.summary.idle:idle",

@@ -37,7 +37,7 @@ def test_a_step(open_job: OpenJob) -> None:
 
 
 def test_streams_are_refused(open_job: OpenJob) -> None:
-    with pytest.raises(RocpdError, match="no budget by stream"):
+    with pytest.raises(RocpdError, match="budget is not divided by stream"):
         open_job(TraceBuilder().kernel("a", 1, 2)).summary("budget", by="stream")
 
 

@@ -49,7 +49,7 @@ def test_sizes_and_pairs(open_job: OpenJob) -> None:
 
 
 def test_agents_divide_nothing(open_job: OpenJob) -> None:
-    with pytest.raises(RocpdError, match="a copy has two agents"):
+    with pytest.raises(RocpdError, match="copy-sizes is not divided by agent"):
         open_job(TraceBuilder().copy(1, 2, src=CPU)).summary("copy-sizes", by="agent")
 
 

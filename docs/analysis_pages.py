@@ -27,14 +27,15 @@ analysis has one table or more: its own name selects all of them, the name of a 
 
 - Every number is exact over all ranks: sums are integers, medians and percentiles are those of all events.
 - Events with invalid timestamps (start 0, end before start) count as calls, not as time, and are reported.
-- `--by rank|host|agent|stream` divides a table. Agents and streams are those of a rank: ids repeat across ranks.
+- `--by rank|host|agent|stream|run|command` divides a table. Agents and streams are those of a rank: ids repeat across
+  ranks. [Runs](clocks.md#separate-runs) are the jobs that a folder holds.
 - A copy belongs to the GPU that it reaches, else to the GPU that it leaves, else to its destination.
 - The call that launched an operation is the innermost region with its stack id.
 - Windows (`--start`, `--window-kernel`, `--auto-roi` …) and filters (`--rank`, `--kernel` …) apply to all of them.
 - The console shows times in readable units; csv, json and parquet hold exact nanoseconds, with the unit in the column's
   name and, for parquet, in its metadata. `--format md` and `html` put all tables on one page.
 - Times called `at_ns` or `start_ns` count from the start of the time line that all ranks share; clocks of different
-  machines are aligned as [architecture.md](architecture.md) says.
+  machines are [aligned](clocks.md) by the collectives of the job.
 - An analysis that lacks its data says so and the exit code is 1; it never prints zeros.
 - Other packages add analyses through the entry point group `rocpd.summaries`: a function that takes a
   `rocpd.summary.reading.Reading` and returns `rocpd.summary.result.Summary` tables. `reading.each(work)` runs a

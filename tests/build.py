@@ -68,6 +68,7 @@ class TraceBuilder:
         command: command line.
         environment: environment variables of the process.
         extdata: extdata of the process.
+        life: when the process started and ended [ns].
     """
 
     tables = tables_of(LATEST)
@@ -82,6 +83,7 @@ class TraceBuilder:
         command: str = "./app --steps 3",
         environment: Mapping[str, str] | None = None,
         extdata: Mapping[str, object] | None = None,
+        life: tuple[int, int] = (1, 9_000_000),
     ) -> None:
         self.guid = guid_of(number)
         self.pid = pid
@@ -90,9 +92,9 @@ class TraceBuilder:
         self._kernels: dict[str, int] = {}
         self._event: int | None = None
         self._late: list[str] = []
-        life: dict[str, Any] = {"init": 1, "fini": 9_000_000, "start": 1, "end": 9_000_000}
-        life |= {"environment": json.dumps(environment or {}), "extdata": json.dumps(extdata or {})}
-        process = ProcessInfo(pid, ppid=1, command=command, **life)
+        known: dict[str, Any] = {"init": life[0], "fini": life[1], "start": life[0], "end": life[1]}
+        known |= {"environment": json.dumps(environment or {}), "extdata": json.dumps(extdata or {})}
+        process = ProcessInfo(pid, ppid=1, command=command, **known)
         self._trace = TraceWriter(self, _node(host, machine or f"machine-of-{host}"), process)
         for agent in _AGENTS:
             self._trace.register(agent)

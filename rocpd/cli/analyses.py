@@ -80,6 +80,7 @@ def amds_tables(session: Session, options: SummaryOptions) -> tuple[list[Summary
     from rocpd.summary.stragglers import verdict
     from rocpd.summary.summarize import summarize
 
+    session.note_runs()
     with progress("stragglers", "ranks") as report:
         findings = verdict(Reading(session, progress=report))
     with progress("summary", "ranks") as report:

@@ -19,6 +19,7 @@ from rocpd.federate.open.damage import check_file
 from rocpd.federate.open.duplicates import without_duplicates
 from rocpd.federate.open.identify import Rank, identify, numbered
 from rocpd.federate.open.opening import Opening, opening_of
+from rocpd.federate.open.runs import with_runs
 from rocpd.federate.run.executor import Executor
 from rocpd.federate.run.files import Files
 from rocpd.federate.select.align import Align, Aligner, GivenOffset
@@ -73,7 +74,7 @@ def open_job(inputs: Inputs, how: HowToOpen, notes: Notes) -> Job:
     _discard(opening for opening in openings if opening not in files.openings)
     for note in (*notes_on_files, *notes_on_duplicates):
         notes.add(note)
-    return Job(numbered(ranks), files, how.align, how.clock_offsets or {}, how.aligner)
+    return Job(with_runs(numbered(ranks)), files, how.align, how.clock_offsets or {}, how.aligner)
 
 
 def _discard(openings: Iterable[Opening]) -> None:

@@ -35,12 +35,13 @@ def describe(session: Federation, only: str | None = None) -> Description:
     """Return all sections, or only one: ranks, agents, tables, clocks, problems.
 
     `ranks`: one row per process; `mb` is the size of its file in megabytes, `span_s` first start to last end in
-    seconds, `clock_domain` a number that ranks with comparable clocks share. `clocks`: one row per host, how its clock
-    is laid on the time line that hosts share: `offset_ns` is added to its times (where a drift is taken out, at its
-    first collective), which is right to `certain_ns`, and probably to `likely_ns`; `drift_ppm` is against the reference
-    clock, `collectives` how many say so. `agents`: one row per kind of agent and host. `tables`: rows of all ranks
-    together. `problems`: what makes numbers doubtful, by rank.
+    seconds, `clock_domain` a number that ranks with comparable clocks share, `run` one that those of a job share.
+    `clocks`: one row per host, how its clock is laid on the time line that hosts share: `offset_ns` is added to its
+    times (where a drift is taken out, at its first collective), which is right to `certain_ns`, and probably to
+    `likely_ns`; `drift_ppm` is against the reference clock, `collectives` how many say so. `agents`: one row per kind
+    of agent and host. `tables`: rows of all ranks together. `problems`: what makes numbers doubtful, by rank.
     """
+    session.note_runs()
     return Description(
         {name: _result(columns, rows(session)) for name, (columns, rows) in _SECTIONS.items() if only in (None, name)}
     )
@@ -65,6 +66,7 @@ def _ranks(session: Federation) -> Iterator[Row]:
             rank.version,
             domain_of.get(rank.number),
             (span.end - span.start) / 1e9 if span else None,
+            rank.run,
         )
 
 
@@ -167,7 +169,7 @@ def _recorded_twice(session: Federation) -> Iterator[Row]:
 
 
 _SECTIONS: Mapping[str, tuple[str, Callable[[Federation], Iterable[Row]]]] = {
-    "ranks": ("rank file mb host pid command schema clock_domain span_s", _ranks),
+    "ranks": ("rank file mb host pid command schema clock_domain span_s run", _ranks),
     "agents": ("host type agent product count", _agents),
     "tables": ("table rows", _tables),
     "clocks": ("host method offset_ns certain_ns likely_ns drift_ppm collectives", _clocks),

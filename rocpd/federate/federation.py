@@ -81,6 +81,16 @@ class Federation:
         return self.job.ranks
 
     @property
+    def runs(self) -> int:
+        """How many separate runs the ranks are of; those of one job are of one."""
+        return len({rank.run for rank in self.ranks})
+
+    def note_runs(self) -> None:
+        """Note that there are several runs, where what is asked for takes them together."""
+        if self.runs > 1:
+            self.note(f"{self.runs} separate runs, not one job: --by run")
+
+    @property
     def window(self) -> Cut | None:
         """The part of each rank's time that counts, None for all of it."""
         return self.selection.window
@@ -285,6 +295,7 @@ class Federation:
         return self.job.alignment
 
     def _note_alignment(self) -> None:
+        self.note_runs()
         if self.job.alignment.note:
             self.note(self.job.alignment.note)
 

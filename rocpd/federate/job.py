@@ -111,8 +111,15 @@ class Job:
             return self.kept_alignment
         if self.clock_offsets:
             return given_offsets(self.clock_offsets, self.ranks)
-        measure = partial(self.aligner, self.map_ranks) if self.aligner else None
+        measure = partial(self.aligner, self._largest_run().map_ranks) if self.aligner else None
         return align(self.how, self.clock_domains, self.spans, measure)
+
+    def _largest_run(self) -> Job:
+        """Return the job of the run with most ranks: ranks of others had no collectives with these."""
+        runs: dict[int, list[Rank]] = {}
+        for rank in self.ranks:
+            runs.setdefault(rank.run, []).append(rank)
+        return self.of_ranks(max(map(tuple, runs.values()), key=len, default=()), keep_alignment=False)
 
     @cached_property
     def time_line(self) -> TimeLine | None:

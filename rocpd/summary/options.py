@@ -23,7 +23,12 @@ class By(enum.StrEnum):
     STREAM = "stream"
     STEP = "step"
     MARKER = "marker"
+    RUN = "run"
+    COMMAND = "command"
 
+
+GROUPS = (By.HOST, By.RUN, By.COMMAND)
+"""Divisions that take ranks together."""
 
 LANES = (By.AGENT, By.STREAM)
 """Divisions of a rank by where its operations run."""

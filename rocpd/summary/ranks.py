@@ -18,7 +18,7 @@ from rocpd.summary import stragglers
 from rocpd.summary.findings import Finding
 from rocpd.summary.intervals import covered, length, unite
 from rocpd.summary.ops import Ops, read_ops, split
-from rocpd.summary.options import LANES, By
+from rocpd.summary.options import GROUPS, LANES, By
 from rocpd.summary.origins import launched_in
 from rocpd.summary.reading import DIVISIONS, STATISTICS, Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
@@ -166,7 +166,7 @@ def ranks(reading: Reading) -> Iterator[Summary]:
     by = reading.by or By.RANK
     categories, step = load(reading.options.categories), is_step(reading.options.step_marker)
     slices = _slices(reading)
-    steps = Steps(By.HOST if by is By.HOST else By.RANK)
+    steps = Steps(by if by in GROUPS else By.RANK)
     loads: dict[Key, _Load] = {}
     heat: dict[Key, Floats] = {}
     communication: dict[int, RankCommunication] = {}
@@ -255,9 +255,9 @@ def _ranks(reading: Reading, by: By, loads: Mapping[Key, _Load], found: Communic
     worst: dict[Key, int] = {(rank,): number for number, rank in enumerate(culprits)}
     for key in sorted(loads, key=lambda key: (worst.get(key, len(worst)), order_of(key))):
         load = loads[key]
-        front = key if by is By.HOST else (*key, hosts[cast("int", key[0])])
+        front = key if by in GROUPS else (*key, hosts[cast("int", key[0])])
         rows.append((*front, load.kernels, load.copies, *load.times(), load.compute / mean if mean else None))
-    fields = table.fields[1:] if by is By.HOST else table.fields
+    fields = table.fields[1:] if by in GROUPS else table.fields
     return Summary(table, (*DIVISIONS[by], *fields), rows, findings=found.findings)
 
 
@@ -292,7 +292,7 @@ def _steps(reading: Reading, steps: Steps, judgement: Judgement) -> Iterator[Sum
 
 def _heat_table(reading: Reading, slices: _Slices, heat: Mapping[Key, Floats]) -> Summary:
     by = reading.by or By.RANK
-    members = Counter(key_of(by, rank) for rank in reading.session.ranks) if by is By.HOST else {}
+    members = Counter(key_of(by, rank) for rank in reading.session.ranks) if by in GROUPS else {}
     rows = [
         (*key, slices.start + index * slices.width, slices.width, *shares)
         for key in sorted(heat, key=order_of)

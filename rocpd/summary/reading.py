@@ -35,6 +35,8 @@ DIVISIONS: dict[By | None, tuple[Field, ...]] = {
     None: (),
     By.RANK: (RANK,),
     By.HOST: (Field("hostname", "", "host name"),),
+    By.RUN: (Field("run", "", "number of the run, as `rocpd info` has it"),),
+    By.COMMAND: (Field("command", "", "command line of the process"),),
     By.AGENT: (RANK, AGENT),
     By.STREAM: (RANK, Field("stream", "", "HIP stream id; NULL for what belongs to no stream")),
     By.STEP: (Field("step", "", "step that launched it, as --step takes it; NULL outside of steps"),),
@@ -72,6 +74,10 @@ def key_of(by: By | None, rank: Rank, lane: int | None = None) -> Key:
             return (rank.number,)
         case By.HOST:
             return (rank.hostname,)
+        case By.RUN:
+            return (rank.run,)
+        case By.COMMAND:
+            return (rank.command,)
         case By.AGENT | By.STREAM:
             if lane is None:
                 raise ValueError(f"the key of a division by {by.value} needs the id of the {by.value}")

@@ -11,7 +11,7 @@ from rocpd.federate.federation import Federation
 from rocpd.federate.result import Result, Rows
 from rocpd.summary.options import By, Options
 from rocpd.summary.reading import Reading
-from rocpd.summary.registry import SUMMARIES, TABLES, Analysis, known_analyses, tables_of, values_of
+from rocpd.summary.registry import OF_ONE_JOB, SUMMARIES, TABLES, Analysis, known_analyses, tables_of, values_of
 from rocpd.summary.result import Summary
 from rocpd.trace.kernel_names import KernelNames
 from rocpd.types import Progress
@@ -72,6 +72,7 @@ def run_analysis(reading: Reading, name: str, tables: frozenset[str]) -> Iterato
         RocpdError: the job lacks the data for all of them, they are not divided by what was asked, or the analysis of
             another package can't be loaded.
     """
+    tables = _without_comparison(reading, tables)
     analysis = _find(name)
     if reading.by and reading.by not in analysis.by:
         known = ", ".join(name for name, other in SUMMARIES.items() if reading.by in other.by)
@@ -84,6 +85,23 @@ def run_analysis(reading: Reading, name: str, tables: frozenset[str]) -> Iterato
             yield table
     if is_empty:
         raise RocpdError(f"{', '.join(sorted(tables))}: the selection holds nothing for it")
+
+
+def _without_comparison(reading: Reading, tables: frozenset[str]) -> frozenset[str]:
+    """Return the tables without those that separate runs can't have; note that they are not one job.
+
+    Raises:
+        RocpdError: there are no others.
+    """
+    runs = reading.session.runs
+    if runs < 2:
+        return tables
+    if tables <= OF_ONE_JOB:
+        which = ", ".join(sorted(tables))
+        raise RocpdError(f"{which}: {runs} separate runs, not one job: choose the ranks of one with --rank")
+    if reading.by in (None, By.HOST):
+        reading.session.note_runs()
+    return tables - OF_ONE_JOB
 
 
 def _find(name: str) -> Analysis:

@@ -157,7 +157,7 @@ class _Matched:
 
 def verdict(reading: Reading) -> tuple[Finding, ...]:
     """Return the verdict on ranks alone; nothing where there is none."""
-    if len(reading.session.ranks) < 2:
+    if len(reading.session.ranks) < 2 or reading.session.runs > 1:
         return ()
     work = partial(_of_rank, categories=load(None), step=is_step(reading.options.step_marker))
     matched = _Matched.of(reading.session, {rank.number: answer for rank, answer in reading.each(work)})
@@ -172,6 +172,8 @@ def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str]
 def communication(reading: Reading, by: By, ranks: Mapping[int, RankCommunication]) -> CommunicationTables:
     """Return the tables of communication and the verdict; what can't be told is noted."""
     session = reading.session
+    if session.runs > 1:
+        return CommunicationTables(Judgement(()), (), ())
     channels = [channel for rank in ranks.values() for channel in rank.channels]
     matched = _Matched.of(session, ranks)
     _note_groups(reading, matched.groups)

@@ -33,6 +33,7 @@ from rocpd.schema.versions import (
 MPI_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "PALS_RANKID", "FLUX_TASK_RANK")
 """Environment variables that hold a process's MPI rank, in order of preference."""
 
+_LIFE = ("start", "end", "init", "fini")
 _MPI_EXTDATA = ("mpi_rank", "MPI_RANK")
 _LARGEST_RANK = 2**31 - 1  # MPI's ranks are C's int
 _MOST_DIGITS = 20
@@ -65,6 +66,8 @@ class Rank:
         version: schema version that the file declares, as `3.0.1`.
         hostname, machine_id, pid, command: of the process; None where the file does not say.
         mpi_rank: MPI rank that the process knew, or None.
+        life: when the process started and ended [ns of its clock], None where the file does not say.
+        run: number of the run that it is of; of one job all are of run 0.
         notes: what of this is not usable in the file, and counts as not given.
         keyless: base names of tables whose `id` is no primary key: an id may occur twice.
     """
@@ -80,6 +83,8 @@ class Rank:
     pid: int | None = None
     command: str | None = None
     mpi_rank: int | None = None
+    life: tuple[int, int] | None = None
+    run: int = 0
     notes: tuple[str, ...] = ()
     keyless: frozenset[str] = frozenset()
 
@@ -274,7 +279,7 @@ def _rank(
     rows = metadata.get("rocpd_metadata" + suffix) or [row for rows in metadata.values() for row in rows]
     guids = (value for tag, value in rows if tag == "guid")
     process = _first_row(
-        connection, tables, "rocpd_info_process", suffix, ("nid", "pid", "command", "environment", "extdata")
+        connection, tables, "rocpd_info_process", suffix, ("nid", "pid", "command", "environment", "extdata", *_LIFE)
     )
     node = _first_row(connection, tables, "rocpd_info_node", suffix, ("hostname", "machine_id"), process["nid"])
     mpi_rank, note = _mpi_rank(process["environment"], process["extdata"])
@@ -290,6 +295,7 @@ def _rank(
         pid=process["pid"] if isinstance(process["pid"], int) else None,
         command=decoded(process["command"]),
         mpi_rank=mpi_rank,
+        life=_life(*(process[name] for name in _LIFE)),
         notes=(f"{opening.path}: {note}: counts as not given",) if note else (),
     )
 
@@ -314,6 +320,14 @@ def _first_row(
     sql = f"SELECT {items} FROM {quote_name(base + suffix)} ORDER BY id IS NOT ?, id LIMIT 1"
     row = connection.execute(sql, (row_id,)).fetchone()
     return empty | dict(zip(present, row, strict=True)) if row else empty
+
+
+def _life(start: object, end: object, init: object, fini: object) -> tuple[int, int] | None:
+    """Return start and end of a process, else when it set up and shut down the profiler."""
+    for first, last in ((start, end), (init, fini)):
+        if isinstance(first, int) and isinstance(last, int) and 0 < first <= last:
+            return first, last
+    return None
 
 
 def _mpi_rank(environment: object, extdata: object) -> tuple[int | None, str]:

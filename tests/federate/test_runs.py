@@ -1,0 +1,108 @@
+"""Separate runs in one folder: told from one job, divided by `--by run`, never compared as ranks of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rocpd
+from tests.build import TraceBuilder
+from tests.conftest import Cli, OpenJob
+
+EARLY, LATE = (100, 900), (1000, 1900)
+
+
+def rank(number: int, life: tuple[int, int] = EARLY, **what: Any) -> TraceBuilder:
+    """A process that runs one kernel while it lives; pids keep the order of numbers on a host."""
+    return TraceBuilder(number, pid=10 + number, life=life, **what).kernel("gemm", life[0] + 10, life[1] - 10)
+
+
+def mpi(number: int) -> dict[str, Any]:
+    return {"extdata": {"mpi_rank": number}}
+
+
+@pytest.mark.parametrize(
+    ("job", "runs"),
+    [
+        ([rank(0), rank(1)], [0, 0]),
+        ([rank(0), rank(1, LATE)], [0, 1]),
+        ([rank(0), rank(1, LATE), rank(2, (850, 1050))], [0, 0, 0]),  # its life joins the others
+        ([rank(0), rank(1, LATE), rank(2, LATE)], [0, 1, 1]),
+        ([rank(0), rank(1, command="./other")], [0, 0]),  # a launcher and what it launches
+        ([rank(0, host="a"), rank(1, LATE, host="b")], [0, 0]),  # clocks of machines don't compare
+        ([rank(0, host="a"), rank(1, host="b", command="./other")], [0, 1]),
+        ([rank(0, host="a", command="./app --port 7"), rank(1, host="b", command="./app --port 9")], [0, 0]),
+        ([rank(0, host="a"), rank(1, LATE, host="a"), rank(2, host="b"), rank(3, LATE, host="b")], [0, 1, 0, 1]),
+        ([rank(0, host="a"), rank(1, host="b"), rank(2, LATE, host="b")], [0, 0, 1]),
+        ([rank(0, EARLY, **mpi(0)), rank(1, LATE, **mpi(1))], [0, 0]),  # MPI knows them as one job
+        ([rank(0, EARLY, **mpi(0)), rank(1, LATE, **mpi(0))], [0, 1]),
+        ([rank(0, host="a", **mpi(0)), rank(1, host="b", **mpi(0))], [0, 1]),
+        ([rank(0), rank(1, (0, 0))], [0, 0]),  # nobody knows when it lived
+    ],
+)
+def test_runs(job: list[TraceBuilder], runs: list[int], open_job: OpenJob) -> None:
+    session = open_job(*job)
+    assert [each.run for each in session.ranks] == runs
+    assert session.info()["ranks"].columns[-1] == "run"
+    assert [row[-1] for row in session.info()["ranks"]] == runs
+
+
+def test_runs_do_not_depend_on_the_order_of_files(tmp_path: Path) -> None:
+    job = [rank(0, host="a"), rank(1, LATE, host="a"), rank(2, host="b"), rank(3, LATE, host="b"), rank(4, host="b")]
+    paths = [trace.write(tmp_path / f"{n}.db") for n, trace in enumerate(job)]
+    with rocpd.connect(paths) as session, rocpd.connect(paths[::-1]) as turned:
+        assert [each.run for each in session.ranks] == [each.run for each in turned.ranks] == [0, 1, 0, 1, 0]
+        session.merge(tmp_path / "merged.db")
+    with rocpd.connect(tmp_path / "merged.db") as merged:
+        assert [each.run for each in merged.ranks] == [0, 1, 0, 1, 0]
+
+
+def test_tables_are_divided_by_run_and_command(open_job: OpenJob) -> None:
+    session = open_job(rank(0), rank(1), rank(2, LATE, command="./other"))
+    by_run, by_command = (session.summary("kernels", by) for by in ("run", "command"))
+    assert [row[:3] for row in by_run] == [(0, "gemm", 2), (1, "gemm", 1)]
+    assert [row[:3] for row in by_command] == [("./app --steps 3", "gemm", 2), ("./other", "gemm", 1)]
+    assert session.notes == []
+
+
+def test_of_one_job_nothing_is_said(open_job: OpenJob) -> None:
+    session = open_job(rank(0), rank(1))
+    assert list(session.summary("imbalance", "run"))
+    assert "separate" not in " ".join(session.notes)
+
+
+@pytest.mark.parametrize("name", ["imbalance", "stragglers", "waits", "collectives", "communication", "steps"])
+@pytest.mark.parametrize("by", [[], ["--by", "run"]], ids=["", "by run"])
+def test_separate_runs_are_not_compared(name: str, by: list[str], cli: Cli, tmp_path: Path) -> None:
+    for number, life in enumerate((EARLY, LATE)):
+        rank(number, life).write(tmp_path / f"{number}.db")
+    refused = cli("summary", name, str(tmp_path), *by)
+    assert (refused.code, refused.out) == (1, "")
+    last = f"rocpd: error: {name}: 2 separate runs, not one job: choose the ranks of one with --rank"
+    assert refused.err.splitlines()[-1] == last
+    if name == "imbalance":
+        assert cli("summary", name, str(tmp_path), "--rank", "1").code == 0
+
+
+def test_what_takes_runs_together_says_so_once(cli: Cli, tmp_path: Path) -> None:
+    for number, life in enumerate((EARLY, LATE)):
+        rank(number, life).write(tmp_path / f"{number}.db")
+    told = "rocpd: 2 separate runs, not one job: --by run\n"
+    for words in (["summary"], ["summary", "kernels"], ["summary", "ranks"], ["info"]):
+        assert cli(*words, str(tmp_path)).err.count(told) == 1, words
+    assert cli("convert", "-f", "json", "-d", str(tmp_path / "o"), str(tmp_path)).err.count(told) == 1
+    assert told not in cli("summary", "kernels", "--by", "run", str(tmp_path)).err
+
+
+def test_real_files_are_separate_runs(real_files: tuple[Path, ...], cli: Cli) -> None:
+    folder = real_files[0].parent
+    said = cli("summary", "stragglers", folder)
+    assert (said.code, said.out) == (1, "")
+    assert said.err == "rocpd: error: stragglers: 12 separate runs, not one job: choose the ranks of one with --rank\n"
+    assert "rocpd: 12 separate runs, not one job: --by run\n" in cli("summary", "kernels", folder).err
+    by_run = cli("summary", "kernels", folder, "--by", "run", "--format", "csv")
+    assert {line.partition(",")[0] for line in by_run.out.splitlines()[1:]} == {str(number) for number in range(12)}
+    with rocpd.connect(real_files) as session:
+        assert session.runs == 12

@@ -62,7 +62,7 @@ class Session(Federation):
 
         Args:
             name: an analysis or one of its tables.
-            by: `rank`, `host`, `run`, `command`, `agent`, `stream`, or of what GPUs do `step` or `marker`; None: the whole.
+            by: `rank`, `host`, `run`, `command`, `agent`, `stream`, or of GPU work `step` or `marker`; None: the whole.
             kernel_names: `display` names, `mangled` ones, or bare function names (`truncated`).
             options: those that the analysis reads, see below; one of an installed package may have its own.
 

@@ -7,8 +7,9 @@ groups are inferred, says `rocpd.trace.collectives`; what is taken for a group i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -178,17 +179,33 @@ class Waiting:
         for (waiter, cause), (_, total, _) in self.pairs.items():
             caused[cause] += total
             waited[waiter] += total
+        times = zip(self.took_part.items(), whole(caused.values()), whole(waited.values()), strict=True)
         rows = [
-            (*key, count, self.last[key], self.last[key] * 100 / count, round(caused[key]), round(waited[key]))
-            for key, count in self.took_part.items()
+            (*key, count, self.last[key], self.last[key] * 100 / count, by_others, for_others)
+            for (key, count), by_others, for_others in times
         ]
         return sorted(rows, key=lambda row: (-row[-2], order_of(row[:-5])))
 
     def pair_rows(self) -> list[Row]:
         """Return who waits, for whom, in how many collectives, how long in all and at most; the longest comes first."""
-        rows = [(who, late, count, round(total), most) for (who, late), (count, total, most) in self.pairs.items()]
+        totals = whole([total for _, total, _ in self.pairs.values()])
+        rows = [
+            (*pair, count, total, most)
+            for (pair, (count, _, most)), total in zip(self.pairs.items(), totals, strict=True)
+        ]
         ordered = sorted(rows, key=lambda row: (-row[3], order_of(row[0]), order_of(row[1])))
         return [(*waiter, *late, *pair) for waiter, late, *pair in ordered]
+
+
+def whole(times: Collection[float]) -> list[int]:
+    """Round shares of times so that they add up to the whole, however that is divided.
+
+    >>> whole([0.5, 7.0, 0.25, 0.25]), whole([2 + 1 / 3] * 3)
+    ([0, 7, 1, 0], [2, 3, 2])
+    """
+    floors = [int(time) for time in times]
+    sums = [0, *map(round, accumulate(time - floor for time, floor in zip(times, floors, strict=True)))]
+    return [floor + after - before for floor, (before, after) in zip(floors, pairwise(sums), strict=True)]
 
 
 def _blocks(group: Group, who: Sequence[Ints], clocks: Mapping[int, int]) -> Iterator[_Block]:

@@ -27,8 +27,8 @@ analysis has one table or more: its own name selects all of them, the name of a 
 
 - Every number is exact over all ranks: sums are integers, medians and percentiles are those of all events.
 - Events with invalid timestamps (start 0, end before start) count as calls, not as time, and are reported.
-- `--by rank|host|run|command|agent|stream` divides a table, `step|marker` what GPUs do. Agents and streams are those of a rank: ids repeat across
-  ranks. [Runs](clocks.md#separate-runs) are the jobs that a folder holds.
+- `--by rank|host|run|command|agent|stream` divides a table, `step|marker` what GPUs do. Agents and streams are those of
+  a rank: ids repeat across ranks. [Runs](clocks.md#separate-runs) are the jobs that a folder holds.
 - A copy belongs to the GPU that it reaches, else to the GPU that it leaves, else to its destination.
 - The call that launched an operation is the innermost region with its stack id.
 - Windows (`--start`, `--window-kernel`, `--auto-roi` …) and filters (`--rank`, `--kernel` …) apply to all of them.

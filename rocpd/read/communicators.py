@@ -21,7 +21,7 @@ from rocpd.read.groups import grouped
 from rocpd.read.names import Names, as_text
 from rocpd.trace.collectives import Channel, CommunicationKernels, is_shared
 from rocpd.trace.launch import launching_regions
-from rocpd.trace.rccl import GROUP_END, GROUP_START, RcclCall, is_collective, whole_number
+from rocpd.trace.rccl import GROUP_END, GROUP_START, RcclCall, SendRole, is_collective, role_of, whole_number
 from rocpd.types import NULL, Ints
 
 _ARGS = """
@@ -39,7 +39,7 @@ _CALLS = """
 SELECT E.stack_id, R.start, R."end", R.tid FROM rocpd_region R JOIN rocpd_event E ON E.id = R.event_id
 WHERE E.stack_id IN (SELECT value FROM json_each(?)) ORDER BY R.id"""
 
-COMMUNICATOR_ARGUMENTS = ("comm", "newcomm", "nranks")
+COMMUNICATOR_ARGUMENTS = ("comm", "newcomm", "nranks", "myrank", "rank", "peer")
 """The arguments that say which communicator a call makes or works for."""
 
 
@@ -50,11 +50,13 @@ class RcclLaunches:
     Args:
         communicators: dispatch -> communicator.
         sizes: communicator -> number of its ranks.
+        own: communicator -> which of these the rank is.
         calls: dispatch -> the calls that it carries out.
     """
 
     communicators: Mapping[int, str] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
+    own: Mapping[str, int] = field(default_factory=dict)
     calls: Mapping[int, Sequence[RcclCall]] = field(default_factory=dict)
 
 
@@ -120,7 +122,8 @@ def launches(
         if len(words) == 1:
             communicators[kernel] = words.pop()
         calls[kernel] = _carried_out(running)
-    return RcclLaunches(communicators, _sizes(of_calls.values()), calls)
+    sizes, own = _made(of_calls.values(), ("nranks",)), _made(of_calls.values(), ("myrank", "rank"))
+    return RcclLaunches(communicators, sizes, own, calls)
 
 
 def _carried_out(running: Sequence[tuple[RcclCall, ...]]) -> tuple[RcclCall, ...]:
@@ -151,21 +154,21 @@ def _threads(
     return threads
 
 
-def _sizes(calls: Iterable[Mapping[str, str]]) -> dict[str, int]:
-    """Return communicator -> number of its ranks, from the arguments of the calls that made it."""
-    sizes = {}
+def _made(calls: Iterable[Mapping[str, str]], names: Sequence[str]) -> dict[str, int]:
+    """Return communicator -> a number that the calls that made it were given, under one of these names."""
+    numbers = {}
     for arguments in calls:
         communicator = arguments.get("newcomm") or arguments.get("comm")
-        size = whole_number(arguments.get("nranks", ""))
-        if communicator and size is not None:
-            sizes[communicator] = size
-    return sizes
+        number = next((whole_number(arguments[name]) for name in names if name in arguments), None)
+        if communicator and number is not None:
+            numbers[communicator] = number
+    return numbers
 
 
 def channels(
     rank: int, names: Names, every: CommunicationKernels, counted: CommunicationKernels, launched: RcclLaunches
 ) -> list[Channel]:
-    """Return the communication kernels of a rank by name, agent and communicator, or stream where none is named.
+    """Return the communication kernels of a rank by name, agent, communicator (or stream where none is named) and role.
 
     Args:
         rank: its number.
@@ -177,9 +180,10 @@ def channels(
     words = Names()
     codes = np.array([words.code(launched.communicators.get(row)) for row in every.row.tolist()], np.int64)
     streams = np.where(codes == words.code(None), every.stream, NULL)
+    roles, role_codes = _roles(names, every, launched)
     counted = counted.take(np.argsort(counted.row))
     result = []
-    for (name, agent, code, _), rows in grouped([every.name, every.agent, codes, streams]):
+    for (name, agent, code, _, role), rows in grouped([every.name, every.agent, codes, streams, role_codes]):
         kernels = every.take(rows)
         at = np.minimum(np.searchsorted(counted.row, kernels.row), len(counted) - 1)
         numbers = np.flatnonzero(counted.row[at] == kernels.row)
@@ -196,6 +200,20 @@ def channels(
                 kernels.stream,
                 numbers,
                 counted.take(at[numbers]),
+                roles[role],
+                launched.own.get(word) if word else None,
             )
         )
     return result
+
+
+def _roles(names: Names, every: CommunicationKernels, launched: RcclLaunches) -> tuple[list[SendRole | None], Ints]:
+    """Return what kernels that are no collectives do, and for each kernel the number of what it does in that list."""
+    by_name = [role_of(text, ()) for text in names.texts]
+    known: dict[SendRole | None, int] = {None: 0}
+    codes = np.zeros(len(every), np.int64)
+    for at, (row, name) in enumerate(zip(every.row.tolist(), every.name.tolist(), strict=True)):
+        calls = launched.calls.get(row)
+        role = role_of(names.texts[name], calls) if calls else by_name[name]
+        codes[at] = known.setdefault(role, len(known))
+    return list(known), codes

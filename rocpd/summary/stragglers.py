@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from rocpd.summary.steps import RankSteps, is_step, steps_of
 from rocpd.summary.verdict import Judgement, judge
 from rocpd.trace.collectives import Channel, Group, listed, match
 from rocpd.trace.kernel_categories import Categories, load
+from rocpd.trace.transfers import Partners, match_transfers
+from rocpd.types import Row
 
 _FEW = 4  # groups that are named
 _OUTLIER = 5.0  # times as long as the median: a collective that waits for start-up
@@ -75,12 +78,26 @@ TABLES = by_name(
         "communication",
         "What the time of communication kernels went into.",
         (
-            Field("class", "", "transfer, arrival skew, mixed, inconclusive; or unmatched: part of no collective"),
-            Field("collectives", "", "how many; NULL for what is unmatched"),
+            Field("class", "", "of collectives, as said below; point-to-point; or unmatched: part of neither"),
+            Field("collectives", "", "how many collectives or transfers; NULL for what is unmatched"),
             Field("kernels", "", "communication kernels in them"),
             Field("time_ns", "ns", "sum of their durations"),
             Field("percent", "%", "share of the time of all communication kernels"),
             Field("wait_ns", "ns", "waiting for the last member in it; NULL where that is unknown"),
+        ),
+    ),
+    TableDefinition(
+        "transfers",
+        "Sends and receives between two ranks, matched; most waiting first.",
+        (
+            Field("name", "", "kernel"),
+            Field("sender", "", "rank that sends"),
+            Field("receiver", "", "rank that receives"),
+            Field("is_directed", "", "0 where nothing says which of both sends", True),
+            Field("transfers", "", "how many"),
+            Field("mean_ns", "ns", "mean time of the one that came last: what a transfer itself takes"),
+            Field("sender_wait_ns", "ns", "how long the sender waited for the receiver, in all"),
+            Field("receiver_wait_ns", "ns", "how long the receiver waited for the sender, in all"),
         ),
     ),
 )
@@ -126,14 +143,16 @@ class _Matched:
 
     Args:
         groups: channels of one communicator each.
-        lost: kernels that are in no group.
+        pairs: channels of two ranks that send to each other.
+        lost: why how many kernels are in neither.
         clocks: rank -> number of its clock.
         pieces: steps; None where nothing shows them.
         judgement: the verdict on ranks.
     """
 
     groups: Sequence[Group]
-    lost: int
+    pairs: Sequence[Partners]
+    lost: Counter[str]
     clocks: Mapping[int, int]
     pieces: Periods | None
     judgement: Judgement
@@ -149,10 +168,16 @@ class _Matched:
         steps, works = ({number: getattr(rank, what) for number, rank in ranks.items()} for what in ("steps", "work"))
         clocks = {rank: number for number, domain in enumerate(session.clock_domains) for rank in domain.ranks}
         groups, lost = match(channels, clocks)
+        pairs, lost_transfers = match_transfers(channels, clocks)
         pieces = periods(steps, works, groups, before)
         hosts = {rank.number: rank.hostname for rank in session.ranks}
-        has_stages = lost > sum(len(channel.numbers) for channel in channels) / 10
-        return cls(groups, lost, clocks, pieces, judge(groups, pieces, works, clocks, hosts, has_stages=has_stages))
+        has_stages = any(channel.role for channel in channels) or lost.total() > _count(channels) / 10
+        judgement = judge(groups, pieces, works, clocks, hosts, has_stages=has_stages)
+        return cls(groups, pairs, lost + lost_transfers, clocks, pieces, judgement)
+
+
+def _count(channels: Iterable[Channel]) -> int:
+    return sum(len(channel.numbers) for channel in channels)
 
 
 def verdict(reading: Reading) -> tuple[Finding, ...]:
@@ -180,8 +205,9 @@ def communication(reading: Reading, by: By, ranks: Mapping[int, RankCommunicatio
     if not channels:
         session.note("no communication kernels found")
     elif matched.lost and len(session.ranks) > 1:
-        of = f"{matched.lost} of {sum(len(channel.numbers) for channel in channels)}"
-        session.note(f"collectives: {of} communication kernels could not be matched with those of others")
+        of = f"{matched.lost.total()} of {_count(channels)} communication kernels"
+        why = "; ".join(f"{count}: {reason}" for reason, count in matched.lost.most_common())
+        session.note(f"collectives: {of} could not be matched with those of others ({why})")
     waiting = Waiting(by, {rank.number: rank for rank in session.ranks}, matched.clocks)
     startup = _Startup()
     for group in matched.groups:
@@ -189,22 +215,26 @@ def communication(reading: Reading, by: By, ranks: Mapping[int, RankCommunicatio
     findings = (*matched.judgement.findings, *startup.findings())
     if channels and not waiting.rows:
         session.note("no collective that two ranks took part in")
-    tables = tuple(_tables(by, channels, waiting, matched.judgement, findings))
+    tables = tuple(_tables(by, channels, waiting, matched, findings))
     return CommunicationTables(matched.judgement, findings, tables)
 
 
 def _tables(
-    by: By, channels: Sequence[Channel], waiting: Waiting, judgement: Judgement, findings: Sequence[Finding]
+    by: By, channels: Sequence[Channel], waiting: Waiting, matched: _Matched, findings: Sequence[Finding]
 ) -> Iterator[Summary]:
     if waiting.rows:
         fields = who(TABLES["collectives"], by)
         yield Summary(TABLES["collectives"], fields, waiting.collective_rows(), findings=findings)
         fields = (*DIVISIONS[by], *TABLES["stragglers"].fields)
-        yield Summary(TABLES["stragglers"], fields, _straggler_rows(by, waiting, judgement), findings=findings)
+        yield Summary(TABLES["stragglers"], fields, _straggler_rows(by, waiting, matched.judgement), findings=findings)
         yield Summary(TABLES["waits"], who(TABLES["waits"], by), waiting.pair_rows(), findings=findings)
+    transfers = [_transfers(partners, matched.clocks) for partners in matched.pairs]
     if channels:
-        table = TABLES["communication"]
-        yield Summary(table, table.fields, _class_rows(channels, waiting), findings=findings)
+        rows = _class_rows(channels, waiting, transfers)
+        yield Summary(TABLES["communication"], TABLES["communication"].fields, rows, findings=findings)
+    if transfers:
+        ordered = sorted((each.row for each in transfers), key=lambda row: (-row[-2] - row[-1], row[1], row[2]))
+        yield Summary(TABLES["transfers"], TABLES["transfers"].fields, ordered)
 
 
 def who(table: TableDefinition, by: By) -> tuple[Field, ...]:
@@ -231,18 +261,39 @@ def _straggler_rows(by: By, waiting: Waiting, judgement: Judgement) -> list[tupl
     return [(*row, judgement.last.get(row[0]), judgement.compute.get(row[0])) for row in ordered]
 
 
-def _class_rows(channels: Sequence[Channel], waiting: Waiting) -> list[tuple[object, ...]]:
-    """Return what the time of communication went into; the last row is what belongs to no collective."""
-    kernels = sum(len(channel.numbers) for channel in channels)
+class _Transfers(NamedTuple):
+    """The transfers of two ranks: their row, kernels that count, and the time of these [ns]."""
+
+    row: tuple[Any, ...]
+    kernels: int
+    time: int
+
+
+def _transfers(partners: Partners, clocks: Mapping[int, int]) -> _Transfers:
+    sender, receiver, is_directed = partners
+    numbers = np.union1d(sender.numbers, receiver.numbers)
+    when = arrivals((sender, receiver), clocks, numbers)
+    mean = float(when.times.min(0).mean()) if len(numbers) else None
+    waits = when.waits.sum(1).tolist()
+    time = sum(int((channel.end - channel.start)[channel.numbers].sum()) for channel in (sender, receiver))
+    row = (sender.name, sender.rank, receiver.rank, int(is_directed), len(numbers), mean, *waits)
+    return _Transfers(row, _count((sender, receiver)), time)
+
+
+def _class_rows(channels: Sequence[Channel], waiting: Waiting, transfers: Sequence[_Transfers]) -> list[Row]:
+    """Return what the time of communication went into; the last row is what belongs to nothing."""
     every = sum(int((channel.end - channel.start)[channel.numbers].sum()) for channel in channels)
-    rows: list[tuple[object, ...]] = []
-    for name in CLASSES:
-        count, members, time, wait = waiting.classes[name].tolist() if name in waiting.classes else (0, 0, 0, 0)
-        rows.append((name, count, members, time, time * 100 / every if every else None, wait))
-        kernels -= members
-    rest = every - sum(int(values[2]) for values in waiting.classes.values())
-    rows.append(("unmatched", None, kernels, rest, rest * 100 / every if every else None, None))
-    return rows
+    sums: list[tuple[Any, ...]] = [
+        (name, *(waiting.classes[name].tolist() if name in waiting.classes else (0, 0, 0, 0))) for name in CLASSES
+    ]
+    waits = sum(wait for each in transfers for wait in each.row[-2:])
+    kernels, time = (
+        (sum(column) for column in zip(*(each[1:] for each in transfers), strict=True)) if transfers else (0, 0)
+    )
+    sums.append(("point-to-point", sum(each.row[4] for each in transfers), kernels, time, waits))
+    rest = _count(channels) - sum(row[2] for row in sums), every - sum(row[3] for row in sums)
+    sums.append(("unmatched", None, *rest, None))
+    return [(*row[:4], row[3] * 100 / every if every else None, row[4]) for row in sums]
 
 
 def _note_groups(reading: Reading, groups: Sequence[Group]) -> None:

@@ -29,6 +29,7 @@ import numpy as np
 
 from rocpd.frozen import frozen
 from rocpd.trace.clocks import line_between
+from rocpd.trace.rccl import SendRole
 from rocpd.types import Flags, Floats, Ints
 
 _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]+|\(nil\)|\(null\)")
@@ -36,6 +37,7 @@ _TOLERANCE_NS = 10_000  # by which clocks of the agents of one machine differ
 _ENOUGH = 0.9  # of the collectives; the root of a broadcast may leave before others come
 _FARTHER = 2.0  # times as far apart as others end: not together
 _JITTER_NS = 15_000  # by which the ends of a collective differ on average, at most
+_MOST_APART = 0.5  # of the time in a collective: what ends further apart is none
 _SURE = 4.0  # standard errors between two mean distances, each about as large as its deviation
 _LEAST_TO_JOIN = 5  # collectives
 _MANY, _SAMPLE = 64, 64  # of more channels so many collectives, evenly spaced, are compared at first
@@ -86,6 +88,8 @@ class Channel:
         start, end, stream: of all of them, whatever the window and filters [ns of the rank's clock].
         numbers: which of them count, being in the window and passing the filters.
         counted: these, with their times as the window cuts them.
+        role: what they do when they send or receive; None for collectives.
+        own: rank of the rank in the communicator, None where unknown.
     """
 
     name: str | None
@@ -98,6 +102,8 @@ class Channel:
     stream: Ints
     numbers: Ints
     counted: CommunicationKernels
+    role: SendRole | None = None
+    own: int | None = None
 
     def __len__(self) -> int:
         return len(self.start)
@@ -116,24 +122,33 @@ def is_shared(communicator: str) -> bool:
     return not _ADDRESS.fullmatch(communicator)
 
 
-def match(channels: Iterable[Channel], clocks: Mapping[int, int]) -> tuple[list[Group], int]:
-    """Put channels into groups; also return how many kernels that count are in none.
+def match(channels: Iterable[Channel], clocks: Mapping[int, int]) -> tuple[list[Group], Counter[str]]:
+    """Put channels of collectives into groups; also return why how many kernels that count are in none.
 
     Args:
-        channels: those of all ranks.
+        channels: those of all ranks; what sends and receives is left out (`rocpd.trace.transfers`).
         clocks: rank -> number of its clock.
     """
     alike: dict[tuple[object, ...], list[Channel]] = {}
     seen: Counter[tuple[object, ...]] = Counter()
-    every = sorted(channels, key=lambda c: (c.rank, c.agent, int(c.start[0])))
+    every = sorted((c for c in channels if c.role is None), key=lambda c: (c.rank, c.agent, int(c.start[0])))
     for channel in every:
         kind = (channel.name, len(channel), channel.communicator, channel.size)
         ordinal = seen[channel.rank, channel.agent, kind]
         seen[channel.rank, channel.agent, kind] += 1
         alike.setdefault((kind, ordinal), []).append(channel)
-    groups = [group for members in alike.values() for group in _groups(members, clocks)]
-    matched = sum(len(member.numbers) for group in groups for member in group)
-    return groups, sum(len(channel.numbers) for channel in every) - matched
+    groups: list[Group] = []
+    lost: Counter[str] = Counter()
+    for members in alike.values():
+        found = list(_groups(members, clocks))
+        groups += found
+        matched = sum(len(member.numbers) for group in found for member in group)
+        lost[ALONE if len(members) == 1 else UNCLEAR] += sum(len(member.numbers) for member in members) - matched
+    return groups, +lost
+
+
+ALONE = "no other rank runs as many"
+UNCLEAR = "which ranks end them together is not clear"
 
 
 def _groups(members: Sequence[Channel], clocks: Mapping[int, int]) -> Iterator[Group]:
@@ -167,7 +182,8 @@ def _together(members: Sequence[Channel], size: int | None) -> list[Group]:
         for a, row in enumerate(unclear):
             others = np.flatnonzero(row[:a])
             apart[a, others] = apart[others, a] = _distances(end[others] - end[a])
-    near = overlaps & _near(apart, _FARTHER)
+    longest = np.maximum(_MOST_APART * (end - start).mean(1), _FARTHER * _JITTER_NS)
+    near = overlaps & _near(apart, _FARTHER) & (apart <= np.minimum(longest[:, None], longest))
     counted = Counter(tuple(np.flatnonzero(row).tolist()) for row in near)
     parts = [part for part, times in sorted(counted.items()) if times == len(part)]
     if size is not None:
@@ -193,12 +209,12 @@ def _split(part: tuple[int, ...], apart: Floats, size: int, times: int) -> list[
         groups.append(tuple(sorted(group)))
         outside = [row for row in part if row not in group]
         within = apart[np.ix_(group, group)].max()
-        if len(group) < size or not _is_clear(within, float(apart[np.ix_(group, outside)].min()), times):
+        if len(group) < size or not is_clear(within, float(apart[np.ix_(group, outside)].min()), times):
             return [(row,) for row in part]
     return groups
 
 
-def _is_clear(near: float, far: float, times: int) -> bool:
+def is_clear(near: float, far: float, times: int) -> bool:
     """Whether of two mean distances over so many collectives one is smaller, and not by chance."""
     return far > near * (1 + _SURE / math.sqrt(times))
 
@@ -238,7 +254,7 @@ def _fitting(parts: Sequence[Group], groups: Sequence[Sequence[Group]], size: in
     for a, row in enumerate(distance):
         b = int(row.argmin())
         others = np.concatenate([np.delete(row, b), np.delete(distance[:, b], a)])
-        if np.isfinite(row[b]) and _is_clear(row[b], others.min(initial=np.inf), len(parts[a][0])):
+        if np.isfinite(row[b]) and is_clear(row[b], others.min(initial=np.inf), len(parts[a][0])):
             fitting[a] = b
     return fitting
 
@@ -256,6 +272,17 @@ def _distance_of(first: Group, second: Group) -> float:
     within = max(_distance(member.end - part[0].end) for part in (first, second) for member in part)
     agree = ends <= max(_FARTHER * within, _JITTER_NS) or _FARTHER * ends <= starts
     return ends if agree else math.inf
+
+
+def end_apart(first: Channel, second: Channel, *, is_one_clock: bool) -> float:
+    """Return how far apart two channels end [ns]; infinity when they are not at the same time, or end too far apart."""
+    if not is_one_clock:
+        return _distance_of((first,), (second,)) if len(first) >= _LEAST_TO_JOIN else math.inf
+    latest, earliest = np.maximum(first.start, second.start), np.minimum(first.end, second.end)
+    apart = _distance(first.end - second.end)
+    length = min(float((channel.end - channel.start).mean()) for channel in (first, second))
+    is_together = bool(_overlap(latest[None], earliest[None])[0])
+    return apart if is_together and apart <= max(_MOST_APART * length, _FARTHER * _JITTER_NS) else math.inf
 
 
 def _distance(apart: Ints | Floats) -> float:

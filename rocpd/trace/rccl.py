@@ -103,7 +103,19 @@ _CALLS = {
 }
 """Function -> operation, and the argument that holds the count of elements."""
 
-ARGUMENTS = ("comm", "newcomm", "nranks", "datatype", "root", "count", "sendcount", "recvcount")
+ARGUMENTS = (
+    "comm",
+    "newcomm",
+    "nranks",
+    "myrank",
+    "rank",
+    "peer",
+    "datatype",
+    "root",
+    "count",
+    "sendcount",
+    "recvcount",
+)
 """The arguments that say which communicator a call makes or works for, and what it moves."""
 
 _TYPES = (
@@ -151,6 +163,43 @@ def transfer_of(kernel: str | None, calls: Sequence[RcclCall]) -> Transfer | Non
         return Transfer(operation, sum(map(_size, collectives)), root)
     known = next((word for word, pattern in _KERNELS if re.search(f"(?i){pattern}", kernel or "")), BARRIER)
     return None if calls or known == SENDRECV else Transfer(known)
+
+
+@frozen
+class SendRole:
+    """What a kernel does when it is no collective.
+
+    Args:
+        direction: `send`, `receive`, `both`, or `unknown`.
+        peer: rank of the partner in the communicator, None where several or unknown.
+    """
+
+    direction: str
+    peer: int | None = None
+
+
+def role_of(kernel: str | None, calls: Sequence[RcclCall]) -> SendRole | None:
+    """Return what a communication kernel does that sends or receives; None for collectives and what is unknown.
+
+    Args:
+        kernel: its name.
+        calls: those that it carries out, as far as they were recorded.
+
+    >>> role_of("ncclDevKernel_Generic_1", [RcclCall("ncclSend", {"peer": "3"})])
+    SendRole(direction='send', peer=3)
+    >>> role_of("ncclDevKernel_SendRecv", []), role_of("ncclDevKernel_Generic_1", [])
+    (SendRole(direction='unknown', peer=None), None)
+    """
+    directions = {_DIRECTIONS.get(call.name, "") for call in calls}
+    if not calls:
+        return SendRole("unknown") if re.search("(?i)send_?recv", kernel or "") else None
+    if "" in directions:
+        return None
+    peers = {whole_number(call.arguments.get("peer", "")) for call in calls}
+    return SendRole(directions.pop() if len(directions) == 1 else "both", peers.pop() if len(peers) == 1 else None)
+
+
+_DIRECTIONS = {"ncclSend": "send", "ncclRecv": "receive"}
 
 
 def is_collective(call: RcclCall) -> bool:

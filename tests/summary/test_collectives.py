@@ -9,7 +9,9 @@ from tests.conftest import OpenJob
 from tests.members import NCCL, Member
 from tests.summary.cells import cells
 
-LOST = "collectives: {} of {} communication kernels could not be matched with those of others"
+LOST = "collectives: {} of {} communication kernels could not be matched with those of others ({})"
+UNCLEAR = "{}: which ranks end them together is not clear"
+ALONE = "{}: no other rank runs as many"
 
 
 def groups(session: rocpd.Session) -> list[tuple[object, ...]]:
@@ -84,7 +86,7 @@ def test_what_cannot_be_told_apart_is_not_mixed(open_job: OpenJob) -> None:
     session = open_job(*ranks)
     with pytest.raises(rocpd.RocpdError):
         cells(session, "collectives", "group")
-    assert LOST.format(4, 4) in session.notes
+    assert LOST.format(4, 4, UNCLEAR.format(4)) in session.notes
 
 
 def test_what_is_taken_for_a_group_is_told(open_job: OpenJob) -> None:
@@ -100,7 +102,7 @@ def test_a_group_that_not_all_belong_to_is_not_mixed(open_job: OpenJob) -> None:
     session = open_job(*(Member(n).collective(100 + 60_000 * n, 90_100 + 60_000 * n) for n in range(3)))
     with pytest.raises(rocpd.RocpdError):
         cells(session, "collectives", "group")
-    assert LOST.format(3, 3) in session.notes
+    assert LOST.format(3, 3, UNCLEAR.format(3)) in session.notes
 
 
 def test_a_rank_that_lost_some(open_job: OpenJob) -> None:
@@ -110,7 +112,7 @@ def test_a_rank_that_lost_some(open_job: OpenJob) -> None:
         Member(2).collective(310, 350),
     )
     assert groups(session) == [("0-1", 1, 1, 20), ("0-1", 2, None, 0)]
-    assert LOST.format(1, 5) in session.notes
+    assert LOST.format(1, 5, ALONE.format(1)) in session.notes
 
 
 def test_clocks_that_do_not_compare(open_job: OpenJob) -> None:
@@ -121,7 +123,7 @@ def test_clocks_that_do_not_compare(open_job: OpenJob) -> None:
     session = open_job(*twice)
     with pytest.raises(rocpd.RocpdError):
         cells(session, "collectives", "group")
-    assert LOST.format(4, 4) in session.notes
+    assert LOST.format(4, 4, UNCLEAR.format(4)) in session.notes
 
 
 def test_a_group_call_launches_at_its_end(open_job: OpenJob) -> None:

@@ -32,7 +32,7 @@ def test_names_that_are_blobs(open_job: OpenJob) -> None:
         try:
             cells(session, table, "rank", "rank")
         except RocpdError as error:
-            assert table in ("scratch", "collectives", "stragglers", "waits", "communication"), error  # noqa: PT017
+            assert table in ("scratch", "collectives", "stragglers", "waits", "communication", "transfers"), error  # noqa: PT017
         except ValueError:
             assert table in ("imbalance", "steps", "phases", "trace"), table  # they have no column of that name
     assert cells(session, "kernels", "name") == ["ff02"]

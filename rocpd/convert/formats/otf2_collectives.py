@@ -106,7 +106,9 @@ def collectives(session: Federation, placements: Iterable[Placement], by_queue: 
     groups, lost = match((member.channel for member in members.values()), clocks)
     if lost and len(session.ranks) > 1:
         every = sum(len(member.codes) for member in members.values())
-        session.note(f"collectives: {lost} of {every} communication kernels could not be matched with those of others")
+        session.note(
+            f"collectives: {lost.total()} of {every} communication kernels could not be matched with those of others"
+        )
     shifts = {placement.rank.number: placement.shift for placement in placements}
     blocks: dict[Line, list[_Block]] = {}
     for group in groups:

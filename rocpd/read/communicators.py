@@ -21,7 +21,17 @@ from rocpd.read.groups import grouped
 from rocpd.read.names import Names, as_text
 from rocpd.trace.collectives import Channel, CommunicationKernels, is_shared
 from rocpd.trace.launch import launching_regions
-from rocpd.trace.rccl import GROUP_END, GROUP_START, RcclCall, SendRole, is_collective, role_of, whole_number
+from rocpd.trace.rccl import (
+    GROUP_END,
+    GROUP_START,
+    RcclCall,
+    SendRole,
+    Transfer,
+    is_collective,
+    role_of,
+    transfer_of,
+    whole_number,
+)
 from rocpd.types import NULL, Ints
 
 _ARGS = """
@@ -202,9 +212,23 @@ def channels(
                 counted.take(at[numbers]),
                 roles[role],
                 launched.own.get(word) if word else None,
+                *_moves(names.texts[name], kernels.row, launched),
             )
         )
     return result
+
+
+def _moves(name: str | None, rows: Ints, launched: RcclLaunches) -> tuple[Ints, tuple[Transfer | None, ...]]:
+    """Return what dispatches of a name move, as numbers in a list of all different things."""
+    if not launched.calls:
+        return np.zeros(0, np.int64), ()
+    known: dict[Transfer | None, int] = {None: 0}
+    codes = np.zeros(len(rows), np.int64)
+    for at, row in enumerate(rows.tolist()):
+        calls = launched.calls.get(row)
+        if calls:
+            codes[at] = known.setdefault(transfer_of(name, calls), len(known))
+    return codes, tuple(known)
 
 
 def _roles(names: Names, every: CommunicationKernels, launched: RcclLaunches) -> tuple[list[SendRole | None], Ints]:

@@ -24,6 +24,7 @@ from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading, key_of, order_of
 from rocpd.trace.collectives import Channel, CommunicationKernels, Group, listed
 from rocpd.trace.kernel_categories import Categories
+from rocpd.trace.rccl import ARGUMENTS
 from rocpd.types import Flags, Floats, Ints, Row
 
 _BLOCK = 1 << 22  # times in memory at once
@@ -46,7 +47,7 @@ def channels_of(reading: RankReading, ops: Ops, names: Names, categories: Catego
         counted = counted.take(np.flatnonzero(np.isin(counted.row, in_window)))
         if not len(counted):
             return []
-    launched = launches(reading.reader.whole(), every.row)
+    launched = launches(reading.reader.whole(), every.row, ARGUMENTS)
     return channels(reading.rank.number, names, every, counted, launched)
 
 
@@ -139,9 +140,13 @@ class Waiting:
             self.classes[CLASSES[code]] = self.classes.get(CLASSES[code], np.zeros(4, np.int64)) + added
         sums = (waits.sum(0), waits.max(0), times.min(0), times.max(0))
         among, nobody = listed(ranks), (None,) * len(keys[0])
-        for number, code, kind, *values in zip(block.numbers, _only(block), classes, *sums, strict=True):
+        moved = _moved(group, block.numbers, times.min(0))
+        for number, code, kind, bandwidth, *values in zip(
+            block.numbers, _only(block), classes, moved, *sums, strict=True
+        ):
             who, measured = keys[code] if code >= 0 else nobody, (int(value) for value in values)
-            self.rows.append((group[0].name, int(number) + 1, among, len(ranks), *who, *measured, CLASSES[kind]))
+            front = (group[0].name, int(number) + 1, among, len(ranks), *who)
+            self.rows.append((*front, *measured, CLASSES[kind], *bandwidth))
 
     def _blame(self, codes: Ints, block: _Block, keys: Sequence[Key]) -> None:
         """Add who waits for whom, where each member counts for the same in all collectives."""
@@ -170,7 +175,7 @@ class Waiting:
 
     def collective_rows(self) -> list[Row]:
         """Return the rows of the table of collectives; those with most waiting come first."""
-        at = len(self.rows[0]) - 5 if self.rows else 0
+        at = len(self.rows[0]) - 8 if self.rows else 0
         return sorted(self.rows, key=lambda row: (-row[at], row[0] or "", row[1], row[2]))
 
     def straggler_rows(self) -> list[Row]:
@@ -238,3 +243,30 @@ def _only(block: _Block) -> Ints:
     lowest = np.where(is_last, block.who, np.iinfo(np.int64).max).min(0)
     highest = np.where(is_last, block.who, -1).max(0)
     return np.where(lowest == highest, highest, -1)
+
+
+def _moved(group: Group, numbers: Ints, times: Ints) -> list[tuple[int | None, float | None, float | None]]:
+    """Return the bytes of collectives, and their algorithm and bus bandwidth [GB/s]; None where unknown.
+
+    Args:
+        group: who takes part.
+        numbers: which collectives.
+        times: how long each took by itself [ns].
+    """
+    member = next((member for member in group if len(member.moves)), None)
+    ranks = group[0].size or len(group)
+    known: list[tuple[int, float | None] | None] = []
+    for transfer in member.transfers if member else ():
+        volume = transfer.volume(ranks) if transfer else 0
+        known.append((volume, transfer.bus_factor(ranks)) if transfer and volume else None)
+    moved: list[tuple[int | None, float | None, float | None]] = []
+    for code, time in zip(
+        member.moves[numbers].tolist() if member else [0] * len(numbers), times.tolist(), strict=True
+    ):
+        of_kind = known[code] if known else None
+        if of_kind is None or not time:
+            moved.append((of_kind[0] if of_kind else None, None, None))
+            continue
+        (volume, factor), rate = of_kind, of_kind[0] / time
+        moved.append((volume, rate, None if factor is None else rate * factor))
+    return moved

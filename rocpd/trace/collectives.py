@@ -24,12 +24,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 
 import numpy as np
 
 from rocpd.frozen import frozen
 from rocpd.trace.clocks import line_between
-from rocpd.trace.rccl import SendRole
+from rocpd.trace.rccl import SendRole, Transfer
 from rocpd.types import Flags, Floats, Ints
 
 _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]+|\(nil\)|\(null\)")
@@ -90,6 +91,8 @@ class Channel:
         counted: these, with their times as the window cuts them.
         role: what they do when they send or receive; None for collectives.
         own: rank of the rank in the communicator, None where unknown.
+        moves: what the kernels move: numbers in `transfers`, one for each; empty where no calls were recorded.
+        transfers: different ones of them, None for unknown.
     """
 
     name: str | None
@@ -104,6 +107,8 @@ class Channel:
     counted: CommunicationKernels
     role: SendRole | None = None
     own: int | None = None
+    moves: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    transfers: tuple[Transfer | None, ...] = ()
 
     def __len__(self) -> int:
         return len(self.start)

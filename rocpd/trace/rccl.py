@@ -69,6 +69,28 @@ class Transfer:
         counts = _SIZES.get(self.operation, "0000")[2 if is_root else 0 :]
         return factors[counts[0]] * self.size, factors[counts[1]] * self.size
 
+    def volume(self, ranks: int) -> int:
+        """Return the bytes by which bandwidths of collectives are compared: those of the whole result; 0 where unknown.
+
+        >>> Transfer("ALLGATHER", 8).volume(4), Transfer("ALLREDUCE", 8).volume(4)
+        (32, 8)
+        """
+        return max(self.sizes(ranks, is_root=False) + self.sizes(ranks, is_root=True))
+
+    def bus_factor(self, ranks: int) -> float | None:
+        """Return by what its bandwidth is multiplied to compare it with that of links; None where nothing is known.
+
+        As rccl-tests has it (`doc/PERFORMANCE.md` there): an optimal all-reduce moves each byte twice but for one rank.
+
+        >>> Transfer("ALLREDUCE", 8).bus_factor(4), Transfer("BCAST", 8).bus_factor(4)
+        (1.5, 1.0)
+        """
+        factor = _BUS_FACTORS.get(self.operation)
+        return None if factor is None else 1.0 if factor == 0 else factor * (ranks - 1) / ranks
+
+
+_BUS_FACTORS = {"ALLREDUCE": 2, "ALLGATHER": 1, "REDUCE_SCATTER_BLOCK": 1, "ALLTOALL": 1, "BCAST": 0, "REDUCE": 0}
+"""Operation -> how often an optimal algorithm moves each byte, but for one rank; 0: once, for each."""
 
 _SIZES = {
     "ALLREDUCE": "1111",

@@ -167,3 +167,17 @@ def test_the_binomial_tail(times: int, trials: int, chance: float) -> None:
 def test_ties_are_shared_among_witnesses() -> None:
     heard = witness(np.array([[1.0, 1.0, 0.0], [2.0, 1.0, 0.0]]), [np.arange(3)], np.ones(3, bool))
     assert heard.first.tolist() == [1.5, 0.5, 0.0]
+
+
+def test_bandwidths_are_those_of_rccl_tests(open_job: OpenJob) -> None:
+    """Of an all-reduce of 8 MB in 100 us, and an all-gather to which each of two ranks gives 1 MB."""
+    ranks = []
+    for number in range(2):
+        member = Member(number).init("0xa", 2)
+        reduced = {"count": "2000000", "datatype": "ncclFloat32"}
+        member.collective(1_000_000, 1_100_000 + number, "0xa", arguments=reduced)
+        gathered = {"sendcount": "1000000", "datatype": "ncclUint8"}
+        member.collective(2_000_000, 2_100_000, "0xa", call="ncclAllGather", arguments=gathered)
+        ranks.append(member.collective(3_000_000, 3_100_000, "0xa", arguments={}))
+    rows = cells(open_job(*ranks), "collectives", "number bytes algorithm_gb_per_s bus_gb_per_s")
+    assert sorted(rows) == [(1, 8_000_000, 80.0, 80.0), (2, 2_000_000, 20.0, 10.0), (3, None, None, None)]

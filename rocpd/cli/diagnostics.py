@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import resource
 import signal
 import sys
 import threading
@@ -37,6 +38,7 @@ class Ending:
 
     def __init__(self) -> None:
         self.code = 0
+        self._again: threading.Timer | None = None
         self._hook = sys.unraisablehook
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
@@ -54,6 +56,8 @@ class Ending:
             yield
         finally:
             sys.unraisablehook = self._hook
+            if self._again:
+                self._again.cancel()
 
     def unraisable(self, lost: sys.UnraisableHookArgs) -> None:
         """Handle an exception that Python cannot raise where it occurred, such as in the end of a generator.
@@ -62,9 +66,9 @@ class Ending:
         own error says what is wrong.
         """
         if self.code and issubclass(lost.exc_type, (KeyboardInterrupt, SystemExit)):
-            again = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), self.code - 128))  # when this hook is left
-            again.daemon = True
-            again.start()
+            self._again = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), self.code - 128))  # when this hook is left
+            self._again.daemon = True
+            self._again.start()
         elif self._hook is not sys.__unraisablehook__:  # of a test
             self._hook(lost)
 
@@ -172,6 +176,8 @@ def _lacks_memory(error: BaseException | None) -> bool:
         return False
     if isinstance(error, MemoryError) or type(error).__name__ == "NoMemError":  # apsw's
         return True
+    if isinstance(error, SystemError) and resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        return True  # C code that does not say what failed
     is_of_a_library = isinstance(error, (ImportError, RuntimeError, OSError))
     words = "failed to map segment", "annot allocate memory", "can't start new thread"
     return (is_of_a_library and any(word in str(error) for word in words)) or _lacks_memory(error.__cause__)

@@ -65,6 +65,22 @@ def test_memory_errors_are_no_bugs(job: Path) -> None:
         assert_one_error(Said(done.returncode, done.stdout, done.stderr), 1, "out of memory")
 
 
+def test_libraries_that_do_not_say_that_memory_is_lacking(job: Path) -> None:
+    program = (
+        "import resource, sys, rocpd.session as s\n"
+        "def connect(*a, **k): raise SystemError('error return without exception set')\n"
+        "s.connect = connect\n"
+        "if sys.argv[1] == 'limited': resource.setrlimit(resource.RLIMIT_AS, (1 << 40, resource.RLIM_INFINITY))\n"
+        "from rocpd.cli import run\n"
+        "sys.exit(run(['info', '.']))"
+    )
+    for state, said in (("limited", "out of memory"), ("free", "SystemError: error return without exception set")):
+        done = subprocess.run(
+            [sys.executable, "-c", program, state], capture_output=True, text=True, check=False, env=environment()
+        )
+        assert_one_error(Said(done.returncode, done.stdout, done.stderr), 1, said)
+
+
 def test_a_name_that_is_too_long(cli: Cli, job: Path) -> None:
     for name in ("x" * 300 + ".db", "x/" * 3000 + "y.db", "x" * 5000):
         assert cli("info", "-i", name).code == 3

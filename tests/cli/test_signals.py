@@ -70,6 +70,15 @@ def test_a_signal_where_python_cannot_raise(name: str, code: int, job: Path) -> 
     assert end_of(program) == (code, "", said)
 
 
+def test_a_signal_is_not_raised_again_after_the_end(job: Path) -> None:
+    """What Python could not raise may still end the command, such as by an object that was left half closed."""
+    program = UNRAISABLE.format(what="signal.raise_signal(signal.SIGINT)", then="raise OSError(5, 'half closed')")
+    program = program.replace("sys.exit(run(", "code = run(").replace(
+        "]))", "])\nimport time\ntime.sleep(0.1)\nsys.exit(code)"
+    )
+    assert end_of(program) == (130, "", "rocpd: interrupted; nothing partial is left\n")
+
+
 def test_what_python_cannot_raise_adds_no_traceback(job: Path) -> None:
     program = UNRAISABLE.format(what="1 / 0", then="raise OSError(28, 'No space left on device', 'x.csv')")
     assert end_of(program) == (1, "", "rocpd: error: x.csv: No space left on device\n")

@@ -112,7 +112,8 @@ class Job:
         if self.clock_offsets:
             return given_offsets(self.clock_offsets, self.ranks)
         measure = partial(self.aligner, self._largest_run().map_ranks) if self.aligner else None
-        return align(self.how, self.clock_domains, self.spans, measure)
+        hosts = {rank.number: rank.hostname for rank in self.ranks}
+        return align(self.how, self.clock_domains, self.spans, measure, hosts)
 
     def _largest_run(self) -> Job:
         """Return the job of the run with most ranks: ranks of others had no collectives with these."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from rocpd.federate.run.rank_reader import MapRanks
 from rocpd.read.communication import Communication, communication
-from rocpd.trace.clocks import ClockLine, Meetings, align_clocks
+from rocpd.trace.clocks import ClockLine, ContradictionError, Meetings, align_clocks
 from rocpd.trace.collectives import match
 from rocpd.trace.rccl import SENDRECV, Transfer, Waits
 from rocpd.types import NULL, Flags, Ints
@@ -28,8 +28,13 @@ def clock_lines(map_ranks: MapRanks, clocks: Mapping[int, int]) -> Sequence[Cloc
         ContradictionError: no clocks that run evenly agree with the collectives.
     """
     count = len(set(clocks.values()))
-    found = meetings((each for _, of_rank in map_ranks(communication) for each in of_rank), clocks, count)
-    return align_clocks(found) if len(found.ended) else (None,) * count
+    members = [each for _, of_rank in map_ranks(communication) for each in of_rank]
+    found = meetings(members, clocks, count)
+    if len(found.ended):
+        return align_clocks(found)
+    if len({clocks.get(each.channel.rank) for each in members} - {None}) > 1:
+        raise ContradictionError
+    return (None,) * count
 
 
 def meetings(members: Iterable[Communication], clocks: Mapping[int, int], count: int) -> Meetings:

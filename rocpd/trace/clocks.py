@@ -75,11 +75,15 @@ class ClockLine:
 
 
 class ContradictionError(Exception):
-    """No clocks that run evenly agree with the collectives: one was set, or what was compared is no collective."""
+    """No clocks that run evenly agree with the collectives: one was set, or what was compared is no collective.
 
-    def __init__(self, first: int, second: int) -> None:
-        super().__init__(f"clocks {first} and {second}")
-        self.clocks = (first, second)
+    Args:
+        clocks: two that contradict each other; none where the collectives of no two could be matched.
+    """
+
+    def __init__(self, *clocks: int) -> None:
+        super().__init__(f"clocks {', '.join(map(str, clocks))}")
+        self.clocks = clocks
 
 
 def align_clocks(meetings: Meetings) -> tuple[ClockLine | None, ...]:

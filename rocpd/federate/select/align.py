@@ -161,7 +161,11 @@ def machines(domains: Sequence[Domain]) -> tuple[Domain, ...]:
 
 
 def align(
-    how: Align, domains: Sequence[Domain], spans: Mapping[int, Span], measure: Measure | None = None
+    how: Align,
+    domains: Sequence[Domain],
+    spans: Mapping[int, Span],
+    measure: Measure | None = None,
+    hosts: Mapping[int, str | None] | None = None,
 ) -> Alignment:
     """Return how the clocks of machines are aligned.
 
@@ -174,6 +178,7 @@ def align(
         domains: the clock domains.
         spans: rank number -> when it ran.
         measure: finds lines from collectives; None: nothing is known of any.
+        hosts: rank number -> its host, for notes.
     """
     by_machine = machines(domains)
     if how is Align.NONE or len(spans) < 2 or (how is not Align.START and len(by_machine) < 2):
@@ -182,7 +187,8 @@ def align(
     if how is Align.START:
         ranks = [Clock((rank,), "start", Shift(base - span.start)) for rank, span in spans.items()]
         return Alignment.of(ranks, f"time: {len(spans)} ranks aligned at their first event (--align start)")
-    lines, why = _lines(by_machine, measure)
+    names = [(hosts or {}).get(machine.ranks[0]) or f"rank {machine.ranks[0]}" for machine in by_machine]
+    lines, why = _lines(by_machine, names, measure)
     if why:
         clocks = [Clock(machine.ranks, "start", Shift(base - machine.start)) for machine in by_machine]
         return Alignment.of(clocks, f"time: {len(clocks)} clock domains {_AT_START}: {why}; {_AS_RECORDED}")
@@ -197,7 +203,9 @@ _AT_START = "aligned at their first event"
 _AS_RECORDED = "--align none keeps times as recorded"
 
 
-def _lines(by_machine: Sequence[Domain], measure: Measure | None) -> tuple[Sequence[ClockLine | None], str]:
+def _lines(
+    by_machine: Sequence[Domain], names: Sequence[str], measure: Measure | None
+) -> tuple[Sequence[ClockLine | None], str]:
     """Return the lines of machines, or why there are none."""
     if measure is None:
         return (), "nothing says more"
@@ -206,8 +214,8 @@ def _lines(by_machine: Sequence[Domain], measure: Measure | None) -> tuple[Seque
     try:
         lines = measure({rank: number for number, machine in enumerate(by_machine) for rank in machine.ranks})
     except ContradictionError as error:
-        first, second = (f"rank {by_machine[clock].ranks[0]}" for clock in error.clocks)
-        return (), f"collectives of {first} and {second} contradict each other, as if a clock had been set"
+        which = f"collectives of {' and '.join(names[clock] for clock in error.clocks)}"
+        return (), f"{which if error.clocks else 'their collectives'} do not fit together, as if a clock had been set"
     enough = [line if line and (not line.collectives or line.collectives >= _LEAST) else None for line in lines]
     if sum(line is not None for line in enough) > 1:
         return enough, ""

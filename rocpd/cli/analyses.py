@@ -19,6 +19,7 @@ from rocpd.visible import for_reading, visible
 
 if TYPE_CHECKING:
     from rocpd.session import Session
+    from rocpd.summary.findings import Finding
     from rocpd.summary.options import Options
     from rocpd.summary.result import Summary
     from rocpd.summary.summarize import SummaryOptions
@@ -70,8 +71,10 @@ def _tables(session: Session, plan: Mapping[str, frozenset[str]], options: Optio
         raise missing[0] if len(plan) == 1 else RocpdError("no summary has the data that it needs")
 
 
-def amds_tables(session: Session, options: SummaryOptions) -> tuple[list[Summary], list[str]]:
-    """Return AMD's tables and their names; of several ranks they carry the verdict on these.
+def amds_tables(
+    session: Session, options: SummaryOptions, *, with_verdict: bool = False
+) -> tuple[list[Summary], list[str]]:
+    """Return AMD's tables and their names; on demand they carry the verdict on ranks, which takes as long again.
 
     Raises:
         RocpdError: there are none.
@@ -81,8 +84,10 @@ def amds_tables(session: Session, options: SummaryOptions) -> tuple[list[Summary
     from rocpd.summary.summarize import summarize
 
     session.note_runs()
-    with progress("stragglers", "ranks") as report:
-        findings = verdict(Reading(session, progress=report))
+    findings: tuple[Finding, ...] = ()
+    if with_verdict:
+        with progress("stragglers", "ranks") as report:
+            findings = verdict(Reading(session, progress=report))
     with progress("summary", "ranks") as report:
         summaries = list(summarize(session, options, report, findings))
     if not summaries:

@@ -172,7 +172,8 @@ def summary(
         elif names:
             delivery.write(*run_analyses(session, names, options))
         else:
-            delivery.write(*amds_tables(session, chosen.amds_options))
+            with_verdict = delivery.form is None and not chosen.amd
+            delivery.write(*amds_tables(session, chosen.amds_options, with_verdict=with_verdict))
 
 
 def _delivery(

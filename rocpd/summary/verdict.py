@@ -293,7 +293,7 @@ class _Case:
             (self.by_arrival, "was last") if self.late.is_known[column] else (self.by_compute, "took longest")
         )
         times, expected = witness.first[column], witness.expected[column]
-        parts.append(f"{did} in {times:.3g} of {count} {unit} ({expected:.3g} expected)")
+        parts.append(f"{did} in {_counted(times)} of {count} {unit} ({_counted(expected)} expected)")
         longer = self._longer(column)
         parts.append(f"computes {longer * 100:.2g} % longer" if longer >= _LEAST_COST else "computes no longer")
         share = self._share(column)
@@ -349,8 +349,8 @@ class _Case:
                     ranks = tuple(self.periods.ranks[column] for column in here.tolist())
                     text = (
                         f"{host} ({_named(ranks)}) has the rank that computes longest in "
-                        f"{self.by_compute.first[here].sum():.3g} of {len(self.periods)} {self.periods.unit} "
-                        f"({self.by_compute.expected[here].sum():.3g} expected), all of its ranks compute "
+                        f"{_counted(self.by_compute.first[here].sum())} of {len(self.periods)} {self.periods.unit} "
+                        f"({_counted(self.by_compute.expected[here].sum())} expected), all of its ranks compute "
                         f"{longer * 100:.2g} % longer or more: a slow host"
                     )
                     return ranks, Finding(text, RULE, evidence={"hostname": host, "steps": len(self.periods)})
@@ -370,3 +370,12 @@ class _Case:
 
 def _named(ranks: Sequence[int]) -> str:
     return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {listed(sorted(ranks))}"
+
+
+def _counted(times: float) -> str:
+    """Write how often something happened, which shares may make a fraction.
+
+    >>> _counted(1180.0), _counted(3.75), _counted(0.5)
+    ('1180', '3.75', '0.5')
+    """
+    return f"{times:.0f}" if times >= 100 else f"{times:.3g}"

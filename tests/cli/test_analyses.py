@@ -210,3 +210,16 @@ def test_the_table_of_contents_is_true() -> None:
                 assert field.doc, (table.name, field)
                 ending = {"ns": "_ns", "bytes": "bytes", "%": "percent"}.get(field.unit, "")
                 assert field.name.endswith((ending, "percent_last")), (table.name, field)
+
+
+def test_the_default_summary_starts_with_the_verdict(cli: Cli, tmp_path: Path) -> None:
+    """For people; AMD's tables, and data for programs, are as AMD has them."""
+    options = ("--ranks", "2", "--steps", "10", "--plant", "straggler", "--profile", "gemm")
+    cli("simulate", "-o", str(tmp_path / "job"), *options)
+    first = {
+        arguments: cli("summary", str(tmp_path / "job"), *arguments).out.splitlines()[0]
+        for arguments in ((), ("--amd",), ("stragglers",))
+    }
+    assert first[()].endswith(": a straggler")
+    assert first[()] == first["stragglers",]
+    assert first["--amd",] == "KERNELS SUMMARY"

@@ -41,7 +41,8 @@ class Pseudonyms:
             self.given.add(name)
 
     def replaced(self) -> Iterator[tuple[Clue, str]]:
-        """Yield the texts that have a name."""
+        """Yield the texts that have a name; not those that are names, as in files that were redacted before."""
         for kind, names in self._names.items():
             for text in names:
-                yield kind, text
+                if text not in self.given:
+                    yield kind, text

@@ -110,6 +110,13 @@ def test_rows_ids_and_ranks_stay(pair: tuple[Path, Path]) -> None:
             assert len(set(hosts)) == len({host for host, _ in hosts}) == 2
 
 
+def test_what_was_redacted_can_be_redacted_again(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    """The names in it, such as host-01, tell nothing, and no search for them stops it."""
+    with rocpd.connect(pair[1]) as session:
+        redact(session, tmp_path / "out", RedactOptions(Level.STRICT))
+    assert numbers_of(pair[0], "gpu-time") == numbers_of(tmp_path / "out", "gpu-time")
+
+
 def test_files_are_whole(pair: tuple[Path, Path]) -> None:
     for path in pair[1].glob("*.db"):
         connection = sqlite3.connect(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -47,6 +48,13 @@ def test_those_that_were_killed_are_started_again(workers: Workers) -> None:
 def test_a_process_that_is_killed_at_work_is_reported(workers: Workers) -> None:
     with pytest.raises(RocpdError, match="ended with code -9"):
         list(workers.each(_kill_itself, range(3)))
+
+
+def test_a_process_that_cannot_start_is_reported(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    monkeypatch.setattr(sys, "path", ["x" * 1_000_000])  # more than a pipe takes at once
+    with pytest.raises(RocpdError, match="ended with code 1"):
+        list(workers.each(_pid, range(3)))
 
 
 def _kill_itself(_: int) -> None:

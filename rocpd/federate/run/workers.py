@@ -87,7 +87,8 @@ class _Child:
             env={**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"},  # its own keeps 100 MB unused
             process_group=0,  # Ctrl-C is for the parent, which then ends its children
         )
-        self._send((os.getpid(), sys.path))
+        with contextlib.suppress(BrokenPipeError):  # it ended at once: `run` says how
+            self._send((os.getpid(), sys.path))
 
     def is_alive(self) -> bool:
         """Whether it can take tasks; it may have been killed from outside."""

@@ -59,7 +59,7 @@ def info(
         for number, (name, section) in enumerate(describe(session, only).items()):
             if only is None:
                 out.write(("\n" if number else "") + name.upper() + "\n")
-            if section.first(1) or only:
+            if form or section.first(1):
                 tables.write_rows(section.columns, iter(section), out, form)
             else:
                 out.write("none\n")

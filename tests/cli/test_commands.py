@@ -302,6 +302,8 @@ def test_info(cli: Cli, job: Path) -> None:
         (str(n), f"db{n}.db", "node0", str(100 + n)) for n in range(4)
     ]
     assert "RANKS" in cli("info", ".").out
+    assert cli("info", "db0.db", "--only", "problems").out == "none\n"
+    assert cli("info", "db0.db", "--only", "problems", "-f", "csv").out.splitlines() == ["rank,what"]
 
 
 def test_problems_were_called_odd(cli: Cli, job: Path) -> None:

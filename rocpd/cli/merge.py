@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from rocpd.cli.analyses import Delivery, amds_tables
+from rocpd.cli.analyses import Delivery, run_analyses
 from rocpd.cli.diagnostics import amount, report_written
 from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions
 from rocpd.cli.progress import progress
 from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
+from rocpd.summary.options import Options
+from rocpd.summary.registry import OVERVIEW
 
 _ENDINGS = (".db", ".db3", ".sqlite", ".sqlite3")
 _NAME = "merged"
@@ -38,7 +40,6 @@ def merge(
         rocpd merge job/ -o middle.db --start 40% --end 60% --rank 0-3
     """
     from rocpd.federate.merge import merge as write_merged
-    from rocpd.summary.summarize import SummaryOptions
 
     target = output.destination(_ENDINGS, _NAME).path(_ENDINGS[0])
     with selection.connect(inputs, execution) as session:
@@ -48,4 +49,4 @@ def merge(
     report_written(target, f"{amount(ranks, 'rank')} from {amount(files, 'file')}, ")
     if asked.summary:
         with SelectionOptions().connect(Inputs((str(target),)), execution) as session:
-            Delivery(None, None, limit=asked.limit).write(*amds_tables(session, SummaryOptions()))
+            Delivery(None, None, limit=asked.limit).write(*run_analyses(session, [OVERVIEW], Options()))

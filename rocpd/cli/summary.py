@@ -16,7 +16,16 @@ from rocpd.errors import UsageError
 from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
 from rocpd.summary.options import By, Options
-from rocpd.summary.registry import SUMMARIES, TOTALS, Analysis, check_options, known_analyses, tables_of, texts_of
+from rocpd.summary.registry import (
+    OVERVIEW,
+    SUMMARIES,
+    TOTALS,
+    Analysis,
+    check_options,
+    known_analyses,
+    tables_of,
+    texts_of,
+)
 from rocpd.table import find_format, format_names
 from rocpd.trace.kernel_names import KernelNames
 from rocpd.types import AmdVersion, Row
@@ -134,11 +143,12 @@ def summary(
 ) -> None:
     """Show where the time went, exact over all ranks.
 
-    Without names: the tables that AMD's users know. Durations are nanoseconds, percentages are of the table (by rank:
-    of the rank), STD_DEV is the sample deviation. On the console and without -o or -d they go to stdout; else one file
-    each, <NAME>_<table>.<format>.
+    Without names: what is wrong, what the time consists of, and what takes it. With names: those summaries, with
+    suitable units on the console and exact in files; `all` is every one.
 
-    With names: those summaries, with suitable units on the console and exact in files; `all` is every one.
+    With --amd, another option of AMD's tables, or --format and no names: the tables that AMD's users know. Durations are
+    nanoseconds, percentages are of the table (by rank: of the rank), STD_DEV is the sample deviation. On the console
+    and without -o or -d they go to stdout; else one file each, <NAME>_<table>.<format>.
 
     Examples:
         rocpd summary
@@ -152,9 +162,11 @@ def summary(
         _write(("name", "more tables", "what"), _listing(analyses))
         return
     names, paths = split_names(inputs.paths, [*tables_of(analyses), ALL])
-    names = list(SUMMARIES) if ALL in names else list(dict.fromkeys(names))
+    names = [name for name in SUMMARIES if name != OVERVIEW] if ALL in names else list(dict.fromkeys(names))
     if chosen.by and not names:
         names = list(TOTALS)
+    if not names and not chosen.is_amds and not chosen.format and not output.is_asked:
+        names = [OVERVIEW]
     if names and chosen.is_amds:
         raise UsageError(
             "--summary-by-rank, --domain-summary, --region-categories and --amd are for summaries without names",

@@ -38,7 +38,7 @@ from rocpd.types import NULL, Ints, Row
 _NUMBERS = ("id", "start", "end", "agent", "queue", "address", "size", "stack")
 _TEXTS = ("type", "level")
 _FEWEST = 4  # steps, before a repeated allocation is a habit
-_MOST = 0.9  # of the steps
+_MOST, _OFTEN = 0.9, 0.5  # of the steps
 
 TABLES = by_name(
     TableDefinition(
@@ -138,6 +138,7 @@ def allocation_sites(reading: Reading) -> Iterator[Summary]:
     """
     job = _Rank()
     leaks: dict[_Site, list[tuple[int, int]]] = {}
+    every = 0
     for rank, added in reading.each(partial(_of_rank, step=is_step(reading.options.step_marker))):
         for key, sites in added.sites.items():
             merge(job.sites.setdefault(key, {}), sites)
@@ -148,9 +149,10 @@ def allocation_sites(reading: Reading) -> Iterator[Summary]:
         for leak, size in added.leaks.items():
             leaks.setdefault(leak, []).append((rank.number, size))
         job.steps = max(job.steps, added.steps)
+        every += added.steps
     if not job.sites:
         raise RocpdError("no memory allocations in the selection")
-    yield reading.summary(TABLES["allocation-sites"], _site_rows(job), findings=_findings(job, leaks))
+    yield reading.summary(TABLES["allocation-sites"], _site_rows(job), findings=_findings(job, leaks, every))
     if job.by_step:
         yield reading.summary(TABLES["memory-steps"], _step_rows(job))
 
@@ -272,8 +274,14 @@ def _step_rows(job: _Rank) -> Iterator[Row]:
             yield (*key, step, s.ranks, s.allocations, s.frees, s.allocated, s.freed, s.allocated - s.freed)
 
 
-def _findings(job: _Rank, leaks: Mapping[_Site, Sequence[tuple[int, int]]]) -> Iterator[Finding]:
-    """Name sites that leave memory in nearly every step, and those that allocate and free in each."""
+def _findings(job: _Rank, leaks: Mapping[_Site, Sequence[tuple[int, int]]], every: int) -> Iterator[Finding]:
+    """Name sites that leave memory in nearly every step, and those that allocate and free in most.
+
+    Args:
+        job: all ranks together.
+        leaks: sites that leave memory -> rank, and how much [bytes].
+        every: steps of all ranks.
+    """
     from rocpd.table.human import readable
 
     sites: dict[_Site, _SiteSum] = {}
@@ -287,7 +295,7 @@ def _findings(job: _Rank, leaks: Mapping[_Site, Sequence[tuple[int, int]]]) -> I
         evidence = {"held_bytes": size, "ranks": len(ranks), "steps": job.steps}
         rank = ranks[0][0] if len(ranks) == 1 else None
         yield Finding(text, "memory.leak", Verdict.PROBLEM, Confidence.HINT, rank, evidence=evidence)
-    churning = {site: s for site, s in sites.items() if s.steps >= _FEWEST and s.churn >= s.steps}
+    churning = {site: s for site, s in sites.items() if job.steps >= _FEWEST and s.churn >= s.steps > every * _OFTEN}
     for site, s in sorted(churning.items(), key=lambda item: -item[1].churn):
         each = s.churn / s.steps
         text = (

@@ -149,6 +149,10 @@ class Reading:
         self.options = options or Options()
         self._progress = progress
 
+    def on(self, session: Federation) -> Reading:
+        """Return the same question to another session."""
+        return Reading(session, self.options, self._progress)
+
     @property
     def by(self) -> By | None:
         """What the job is divided into."""

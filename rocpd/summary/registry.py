@@ -12,6 +12,9 @@ from rocpd.frozen import frozen
 from rocpd.option import Option, options_of, typed
 from rocpd.summary.options import WHERE_IT_RAN, By, Options
 
+OVERVIEW = "overview"
+"""What is shown when no analysis is named; it puts others together."""
+
 ENTRY_POINTS = "rocpd.summaries"
 """Entry point group; each one names an `Analysis`, or a function that takes a `Reading` and returns Summaries."""
 
@@ -73,6 +76,13 @@ class Analysis:
 SUMMARIES: dict[str, Analysis] = {
     analysis.tables[0]: analysis
     for analysis in (
+        Analysis(
+            "rocpd.summary.overview:overview",
+            ("overview", "top-kernels", "top-steps"),
+            "what is wrong, what the time consists of, and what takes it",
+            ("categories", "step_marker"),
+            by=(),
+        ),
         Analysis(
             "rocpd.summary.trace:trace", ("trace",), "what the recording lacks, and so no analysis can see", by=()
         ),

@@ -1,0 +1,174 @@
+"""The first answer: what the job is, what is wrong with it, what its time consists of, which kernels and steps take it.
+
+Puts together what other analyses find, and calculates nothing by itself; what lacks its data is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from statistics import median
+from typing import TypeAlias
+
+from rocpd.errors import RocpdError, UsageError
+from rocpd.federate.federation import Federation, Notes
+from rocpd.summary import allocation_sites, budget, idle, ranks, totals, trace
+from rocpd.summary.findings import Confidence, Finding, Verdict
+from rocpd.summary.reading import Reading
+from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.table.human import readable
+from rocpd.types import Row
+
+_KERNELS, _STEPS, _LOSSES = 8, 3, 3
+_SLOW = 1.2  # times the median: a step that takes longer is slow
+_EXPOSED = 10.0  # percent of the time: communication that is worth saying
+_FEWEST = 3  # steps to compare
+
+_Analysis: TypeAlias = Callable[[Reading], Iterable[Summary]]
+_ANALYSES: tuple[_Analysis, ...] = (
+    trace.trace,
+    ranks.ranks,
+    budget.budget,
+    idle.idle,
+    allocation_sites.allocation_sites,
+    totals.kernels,
+)
+_PRODUCTS = "SELECT product, count(*) FROM agents WHERE type = 'GPU' GROUP BY product ORDER BY 2 DESC, 1"
+
+TABLES = by_name(
+    TableDefinition(
+        "overview",
+        "What the time of the GPUs consists of: the parts add up. In steps without warm-up, where they are marked.",
+        budget.TABLES["budget"].fields,
+    ),
+    TableDefinition(
+        "top-kernels",
+        "The kernels that take most time.",
+        (
+            Field("name", "", "kernel"),
+            Field("calls", "", "dispatches"),
+            Field("total_ns", "ns", "sum of durations"),
+            Field("median_ns", "ns", "median duration"),
+            Field("percent", "%", "share of the time of all kernels"),
+        ),
+    ),
+    TableDefinition(
+        "top-steps",
+        "The steps that take longest.",
+        (
+            Field("step", "", "text of the marker"),
+            Field("mean_ns", "ns", "mean of the ranks"),
+            Field("max_ns", "ns", "on the rank that took longest"),
+            Field("slowest_rank", "", "rank that was slow in it; NULL: none stands out"),
+            Field("over_median", "", "its time by the median of all steps"),
+        ),
+    ),
+)
+_ROWS = {"overview": ("budget", 0), "top-kernels": ("kernels", _KERNELS), "top-steps": ("steps", _STEPS)}
+
+
+def overview(reading: Reading) -> Iterator[Summary]:
+    """Return what was found, and the tables behind it.
+
+    Raises:
+        RocpdError: nothing has the data that it needs.
+    """
+    tables, missing = _run(reading)
+    if not tables:
+        raise missing[0]
+    findings = [_job(reading, tables), *_found(tables)]
+    for name, (source, limit) in _ROWS.items():
+        rows = _cells(tables.get(source), TABLES[name])
+        if rows or findings:
+            yield Summary(TABLES[name], TABLES[name].fields, rows[: limit or None], findings=findings)
+        findings = []
+
+
+def _run(reading: Reading) -> tuple[dict[str, Summary], list[RocpdError]]:
+    """Run the analyses; what they note beside their answers is for those who ask for them by name."""
+    session = Federation(reading.session.job, reading.session.selection, Notes(), owns_files=False)
+    quiet = reading.on(session)
+    tables: dict[str, Summary] = {}
+    missing: list[RocpdError] = []
+    for analysis in _ANALYSES:
+        try:
+            tables |= {table.name: table for table in analysis(quiet)}
+        except UsageError:
+            raise
+        except RocpdError as error:
+            missing.append(error)
+    return tables, missing
+
+
+def _cells(table: Summary | None, definition: TableDefinition) -> list[Row]:
+    if table is None:
+        return []
+    indices = [table.columns.index(field.name) for field in definition.fields]
+    return [tuple(row[index] for index in indices) for row in table]
+
+
+def _job(reading: Reading, tables: Mapping[str, Summary]) -> Finding:
+    """Say what the job is: ranks, nodes, GPUs, steps, command."""
+    job = reading.session.ranks
+    hosts = sorted({rank.hostname or "?" for rank in job})
+    products = reading.session.sql(_PRODUCTS).fetchall()
+    steps = [float(row[0]) for row in _columns(tables, "steps", "mean_ns")]
+    commands = sorted({rank.command or "" for rank in job} - {""})
+    parts = [
+        f"{_count(len(job), 'rank')} on {_count(len(hosts), 'node')}",
+        *[str(product or "GPU") for product, _ in products[:2]],
+        *([f"{_count(len(steps), 'step')} of {readable(median(steps), 'ns')}"] if steps else []),
+        *commands[:1],
+    ]
+    evidence = {"ranks": len(job), "hosts": hosts, "steps": len(steps)}
+    return Finding("; ".join(parts), "job", Verdict.NONE, Confidence.CERTAIN, evidence=evidence)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _columns(tables: Mapping[str, Summary], name: str, *columns: str) -> list[Row]:
+    table = tables.get(name)
+    if table is None:
+        return []
+    indices = [table.columns.index(column) for column in columns]
+    return [tuple(row[index] for index in indices) for row in table]
+
+
+def _found(tables: Mapping[str, Summary]) -> Iterator[Finding]:
+    """Yield what was found, what is not recorded first: it limits what the rest can say."""
+    lost = [finding for finding in _findings(tables, "trace") if finding.verdict is Verdict.PROBLEM]
+    yield from lost[:_LOSSES]
+    yield from _findings(tables, "ranks")
+    yield from _slow_steps(tables)
+    yield from _exposed(tables)
+    yield from _findings(tables, "idle")
+    yield from (f for f in _findings(tables, "allocation-sites") if f.verdict is Verdict.PROBLEM)
+
+
+def _findings(tables: Mapping[str, Summary], name: str) -> tuple[Finding, ...]:
+    return tables[name].findings if name in tables else ()
+
+
+def _slow_steps(tables: Mapping[str, Summary]) -> Iterator[Finding]:
+    rows = _columns(tables, "steps", "step", "over_median", "slowest_rank")
+    if len(rows) < _FEWEST:
+        return
+    slow = sorted((row for row in rows if row[1] >= _SLOW), key=lambda row: -row[1])
+    if not slow:
+        text = f"no slow step: none of {len(rows)} takes {_SLOW} times the median"
+        yield Finding(text, "step.outlier", Verdict.NONE, Confidence.CERTAIN)
+    for step, times, rank in slow[:_STEPS]:
+        on = "" if rank is None else f", slowest on rank {rank}"
+        text = f"{step} is slow: {times:.2f} times the median of {len(rows)} steps{on}"
+        evidence = {"over_median": times, "steps": len(rows)}
+        yield Finding(text, "step.outlier", Verdict.PROBLEM, Confidence.CERTAIN, rank, step, evidence=evidence)
+
+
+def _exposed(tables: Mapping[str, Summary]) -> Iterator[Finding]:
+    shares: dict[object, float | None] = {row[0]: row[1] for row in _columns(tables, "budget", "part", "percent")}
+    exposed = shares.get("exposed communication") or 0.0
+    if exposed >= _EXPOSED:
+        text = f"communication that nothing hides takes {exposed:.0f} % of the time"
+        evidence = {"exposed_percent": exposed}
+        yield Finding(text, "comm.exposed", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)

@@ -146,9 +146,9 @@ def summary(
     Without names: what is wrong, what the time consists of, and what takes it. With names: those summaries, with
     suitable units on the console and exact in files; `all` is every one.
 
-    With --amd, another option of AMD's tables, or --format and no names: the tables that AMD's users know. Durations are
-    nanoseconds, percentages are of the table (by rank: of the rank), STD_DEV is the sample deviation. On the console
-    and without -o or -d they go to stdout; else one file each, <NAME>_<table>.<format>.
+    With --amd, another option of AMD's tables, or --format and no names: the tables that AMD's users know. Durations
+    are nanoseconds, percentages are of the table (by rank: of the rank), STD_DEV is the sample deviation. On the
+    console and without -o or -d they go to stdout; else one file each, <NAME>_<table>.<format>.
 
     Examples:
         rocpd summary

@@ -63,6 +63,7 @@ TABLES = by_name(
         ),
     ),
 )
+_SHOWN = {"budget", "kernels", "steps"}
 _ROWS = {"overview": ("budget", 0), "top-kernels": ("kernels", _KERNELS), "top-steps": ("steps", _STEPS)}
 
 
@@ -72,31 +73,40 @@ def overview(reading: Reading) -> Iterator[Summary]:
     Raises:
         RocpdError: nothing has the data that it needs.
     """
-    tables, missing = _run(reading)
-    if not tables:
-        raise missing[0]
+    tables = _run(reading)
+    if not _SHOWN & tables.keys():
+        yield _domains(reading)
+        return
     findings = [_job(reading, tables), *_found(tables)]
     for name, (source, limit) in _ROWS.items():
         rows = _cells(tables.get(source), TABLES[name])
-        if rows or findings:
+        if rows or findings:  # the first one carries the findings, whether it has rows or not
             yield Summary(TABLES[name], TABLES[name].fields, rows[: limit or None], findings=findings)
         findings = []
 
 
-def _run(reading: Reading) -> tuple[dict[str, Summary], list[RocpdError]]:
+def _domains(reading: Reading) -> Summary:
+    """Return the time by domain, of a trace that has neither operations nor markers."""
+    try:
+        return next(iter(totals.domains(reading)))
+    except RocpdError as error:
+        message = "nothing to summarise: no kernels, copies, allocations or regions in the inputs"
+        raise RocpdError(message) from error
+
+
+def _run(reading: Reading) -> dict[str, Summary]:
     """Run the analyses; what they note beside their answers is for those who ask for them by name."""
     session = Federation(reading.session.job, reading.session.selection, Notes(), owns_files=False)
     quiet = reading.on(session)
     tables: dict[str, Summary] = {}
-    missing: list[RocpdError] = []
     for analysis in _ANALYSES:
         try:
             tables |= {table.name: table for table in analysis(quiet)}
         except UsageError:
             raise
-        except RocpdError as error:
-            missing.append(error)
-    return tables, missing
+        except RocpdError:  # it lacks the data that it needs
+            continue
+    return tables
 
 
 def _cells(table: Summary | None, definition: TableDefinition) -> list[Row]:
@@ -139,7 +149,9 @@ def _found(tables: Mapping[str, Summary]) -> Iterator[Finding]:
     """Yield what was found, what is not recorded first: it limits what the rest can say."""
     lost = [finding for finding in _findings(tables, "trace") if finding.verdict is Verdict.PROBLEM]
     yield from lost[:_LOSSES]
-    yield from _findings(tables, "ranks")
+    verdict, *more = _findings(tables, "ranks") or (None,)
+    yield from (finding for finding in (verdict,) if finding)
+    yield from (finding for finding in more if finding and finding.verdict is Verdict.PROBLEM)
     yield from _slow_steps(tables)
     yield from _exposed(tables)
     yield from _findings(tables, "idle")

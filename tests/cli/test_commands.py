@@ -242,9 +242,9 @@ def test_merge_with_summary(cli: Cli, job: Path) -> None:
     said = cli("merge", ".", "-d", "out", "--summary")
     assert said.code == 0
     assert [line for line in said.out.splitlines() if line.isupper()] == [
-        "KERNELS SUMMARY",
-        "MARKERS SUMMARY",
-        "HIP SUMMARY",
+        "OVERVIEW",
+        "TOP-KERNELS",
+        "TOP-STEPS",
     ]
     assert said.out == cli("summary", "out/merged.db").out == cli("summary", "-i", *[f"db{i}.db" for i in range(4)]).out
 

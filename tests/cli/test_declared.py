@@ -169,7 +169,7 @@ def test_options_of_another_package_from_python(installed: Callable[..., Said], 
     assert said.out.splitlines() == [
         "[(1, 'low')] [(1, 'high')]",
         "ours has no option deep [it has bins, level]",
-        "kernels has no option level [it has none of its own]",
+        "kernels has no option level [it has step_marker]",
         "level 7: not of type str [None]",
         "asked.count 1 3 False",
         "asked.count 1 7 True",

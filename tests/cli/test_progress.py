@@ -130,7 +130,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 BY_NAME = "select name, count(*) from kernels group by 1"
 COMMANDS: dict[str, tuple[tuple[str, ...], bool]] = {
     "query": (("query", BY_NAME, "-f", "csv"), True),
-    "summary": (("summary",), True),
+    "overview": (("summary",), True),
     "markers": (("summary", "markers", "-f", "csv"), True),
     "ranks": (("summary", "ranks", "-f", "html"), True),
     "calls": (("summary", "calls", "-f", "folded"), True),
@@ -173,7 +173,7 @@ def test_a_bar_on_the_terminal_of_stderr(label: str, files: Path) -> None:
     assert not {"\r", "━", "\x1b"} & set(seen.out)
 
 
-@pytest.mark.parametrize("label", ["query", "summary", "convert json"])
+@pytest.mark.parametrize("label", ["query", "overview", "convert json"])
 def test_no_bar_where_stderr_is_no_terminal(label: str, files: Path) -> None:
     """Whatever stdout is."""
     seen = Terminal(words_of(label, files), on="out").end()

@@ -124,7 +124,7 @@ TABLES: dict[str, Callable[[Event], Words | None]] = {
     "scratch": lambda e: (str(e.name).split()[0],) if e.domain == "SCRATCH_MEMORY" else None,
     "api": lambda e: (e.domain, str(e.name)) if e.kind == "regions" else None,
     "markers": lambda e: (str(e.name),) if e.kind == "markers" else None,
-    "domains": lambda e: None if e.kind in ("samples", "graph_launches") else (e.domain,),
+    "domains": lambda e: (e.domain,),
 }
 """Tables of `rocpd summary`, and under which name an event counts in them."""
 

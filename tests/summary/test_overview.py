@@ -1,0 +1,67 @@
+"""The first answer names what was planted, fits a screen, and is the same however a job is stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from rocpd.federate.merge import merge
+from rocpd.simulator import JobOptions, plan, simulate
+from tests.conftest import Cli
+
+
+def findings(files: tuple[Path, ...]) -> list[str]:
+    with rocpd.connect(files) as session:
+        return [finding.text for finding in session.summary("overview").findings]
+
+
+@pytest.fixture(scope="module")
+def options(tmp_path_factory: pytest.TempPathFactory) -> JobOptions:
+    return JobOptions(tmp_path_factory.mktemp("job"), ranks=6, nodes=2, steps=8, seed=47)
+
+
+@pytest.fixture(scope="module")
+def files(options: JobOptions) -> tuple[Path, ...]:
+    return simulate(options)
+
+
+def test_the_first_lines_name_the_straggler_and_the_slow_step(options: JobOptions, files: tuple[Path, ...]) -> None:
+    truth = plan(options)
+    job, straggler, *others = findings(files)
+    assert job.startswith("6 ranks on 2 nodes; AMD Instinct MI300X; 8 steps of ")
+    assert straggler.startswith(f"rank {truth.straggler_rank} was last in ")
+    (slow,) = (text for text in others if "is slow" in text)
+    assert slow.startswith(f"step {truth.slow_step} is slow: ")
+    assert slow.endswith(f"slowest on rank {truth.straggler_rank}")
+
+
+@pytest.mark.parametrize(
+    ("plant", "expected"),
+    [
+        ("none", "no straggler"),
+        ("none", "no slow step"),
+        ("lost-overlap", "communication that nothing hides takes"),
+        ("launch-bound", "while the host launches"),
+        ("lost-rank", "1 of 4 ranks of the job are not among the files"),
+        ("leak", "leak candidate: hipMalloc"),
+    ],
+)
+def test_planted_facts_stand_in_the_first_ten_lines(plant: str, expected: str, tmp_path: Path) -> None:
+    shown = findings(simulate(JobOptions(tmp_path / "job", ranks=4, nodes=2, steps=6, seed=48, plant=plant)))
+    assert len(shown) <= 10
+    assert [text for text in shown if expected in text]
+
+
+def test_it_fits_a_screen(files: tuple[Path, ...], cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = cli("summary", *files).out.splitlines()
+    tables = lines[lines.index("OVERVIEW") :]
+    assert len(tables) <= 40
+
+
+def test_a_merged_file_gives_the_same(files: tuple[Path, ...], tmp_path: Path) -> None:
+    with rocpd.connect(files) as session:
+        merge(session, tmp_path / "job.db")
+    assert findings((tmp_path / "job.db",)) == findings(files)

@@ -29,7 +29,9 @@ MOST_DRIFT = 200e-6
 
 _MOST_CLOCKS = 64  # of which all pairs are compared; of more, each with the reference
 _BLOCKS = 64  # of collectives in order of time, of which the tightest bound is kept
-_STEPS = 60  # of a search for a slope
+_FEWER_BLOCKS = 16  # where many pairs of clocks tighten each other's bounds
+_MANY_PAIRS = 300
+_STEPS = 36  # of a search for a slope: to a ns in a day
 _WINDOWS = 16  # of collectives, to whose medians the drift is fitted
 _LEAST = 3  # collectives of a window
 _MOST_OUTLIERS = 0.01  # of the collectives of two clocks: they may have been matched wrongly
@@ -100,7 +102,8 @@ def align_clocks(meetings: Meetings) -> tuple[ClockLine | None, ...]:
     every = combinations(range(count), 2) if count <= _MOST_CLOCKS else ((reference, clock) for clock in range(count))
     lines = _along_paths(view, seen, reference)
     pairs = [(a, b) for a, b in every if a in lines and a != b and (seen[:, a] & seen[:, b]).any()]
-    bounds = [_bounds(view, lines[a].reverse().then(lines[b]), a, b) for a, b in pairs]
+    blocks = _BLOCKS if len(pairs) < _MANY_PAIRS else _FEWER_BLOCKS
+    bounds = [_bounds(view, lines[a].reverse().then(lines[b]), (a, b), blocks) for a, b in pairs]
     corridors = _Corridors.of(pairs, bounds) if pairs else None
     edges = [float(pick(view.ended[:, reference])) for pick in (np.nanmin, np.nanmax)] if corridors else []
     most = [corridors.tightened(at, lines, count) for at in edges] if corridors else []
@@ -196,11 +199,12 @@ def _spread(values: Floats) -> float:
 _Bounds = tuple[Floats, Floats, Floats]  # times, lower and upper bounds of an offset
 
 
-def _bounds(view: _View, likely: OffsetLine, a: int, b: int) -> _Bounds:
+def _bounds(view: _View, likely: OffsetLine, pair: tuple[int, int], count: int) -> _Bounds:
     """Return the tightest bounds of b's offset against a in order of a's times; a few that can't be true are left out.
 
     Dropping a bound only widens the corridor: what is certain stays so.
     """
+    a, b = pair
     time = view.ended[:, a]
     lower = np.nan_to_num(view.entered[:, a] - view.left[:, b], nan=-np.inf)
     upper = np.nan_to_num(view.left[:, a] - view.entered[:, b], nan=np.inf)
@@ -208,13 +212,11 @@ def _bounds(view: _View, likely: OffsetLine, a: int, b: int) -> _Bounds:
     expected = likely.at(time)
     wrong = both[np.maximum(lower - expected, expected - upper)[both] > 0]
     if len(wrong) <= _MOST_OUTLIERS * len(both):
-        both = np.setdiff1d(both, wrong)
+        both = both[~np.isin(both, wrong)] if len(wrong) else both
     both = both[np.argsort(time[both], kind="stable")]
-    blocks = (
-        np.pad(both, (0, -len(both) % _BLOCKS), mode="edge").reshape(_BLOCKS, -1)
-        if len(both) > _BLOCKS
-        else both[:, None]
-    )
+    blocks = both[:, None]
+    if len(both) > count:
+        blocks = np.pad(both, (0, -len(both) % count), mode="edge").reshape(count, -1)
     row = np.arange(len(blocks))
     low, high = blocks[row, lower[blocks].argmax(1)], blocks[row, upper[blocks].argmin(1)]
     nothing = np.full(len(blocks), np.inf)
@@ -255,33 +257,43 @@ class _Corridors:
             for i in range(3)
         )
 
-        def room(slope: Floats) -> Floats:
-            shift = slope[:, None] * time
-            return np.asarray((upper - shift).min(1) - (lower - shift).max(1))
+        row = np.arange(len(pairs))
 
-        edge = np.full(len(pairs), MOST_DRIFT)
-        best = _highest(room, -edge, edge)
-        narrow = np.flatnonzero(room(best) < 0)
-        if len(narrow):
-            raise ContradictionError(*pairs[narrow[0]])
+        def closest(slope: Floats) -> tuple[Ints, Ints, Floats]:
+            """Return the lowest of the upper bounds, the highest of the lower ones, and the room between them."""
+            shift = slope[:, None] * time
+            above, below = upper - shift, lower - shift
+            low, high = above.argmin(1), below.argmax(1)
+            return low, high, above[row, low] - below[row, high]
+
+        def widens(slope: Floats) -> Flags:
+            low, high, _ = closest(slope)
+            return np.asarray(time[row, high] > time[row, low])
 
         def fits(slope: Floats) -> Flags:
-            return np.asarray(room(slope) >= 0)
+            return np.asarray(closest(slope)[2] >= 0)
+
+        edge = np.full(len(pairs), MOST_DRIFT)
+        best = _highest(widens, -edge, edge)
+        narrow = np.flatnonzero(~fits(best))
+        if len(narrow):
+            raise ContradictionError(*pairs[narrow[0]])
 
         return cls(pairs, time, lower, upper, _border(fits, best, -edge), _border(fits, best, edge))
 
     def around(self, at: Floats) -> tuple[Floats, Floats]:
         """Return between which values the offset of each pair lies at a time of its first clock."""
-        since = self.time - at[:, None]
+        since, row = self.time - at[:, None], np.arange(len(self.pairs))
+        values = []
+        for sign, bound in ((-1, -self.lower), (1, self.upper)):
 
-        def high(slope: Floats) -> Floats:
-            return np.asarray((self.upper - slope[:, None] * since).min(1))
+            def rises(slope: Floats, sign: int = sign, bound: Floats = bound) -> Flags:
+                tightest = (bound - sign * slope[:, None] * since).argmin(1)
+                return np.asarray(sign * since[row, tightest] < 0)
 
-        def below(slope: Floats) -> Floats:
-            return np.asarray(-(self.lower - slope[:, None] * since).max(1))
-
-        lowest, highest = (_highest(side, self.least, self.most) for side in (below, high))
-        return -below(lowest), high(highest)
+            highest = _highest(rises, self.least, self.most)
+            values.append(sign * (bound - sign * highest[:, None] * since).min(1))
+        return values[0], values[1]
 
     def tightened(self, at: float, lines: Mapping[int, OffsetLine], count: int) -> Floats:
         """Return how much the offset of each clock (column) exceeds that of each other (row), at most.
@@ -307,12 +319,12 @@ class _Corridors:
         return most
 
 
-def _highest(value: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
+def _highest(is_rising: Callable[[Floats], Flags], low: Floats, high: Floats) -> Floats:
     """Return where a concave function is highest in each of many ranges."""
     for _ in range(_STEPS):
-        third = (high - low) / 3
-        is_rising = value(low + third) < value(high - third)
-        low, high = np.where(is_rising, low + third, low), np.where(is_rising, high, high - third)
+        middle = (low + high) / 2
+        rising = is_rising(middle)
+        low, high = np.where(rising, middle, low), np.where(rising, high, middle)
     return (low + high) / 2
 
 

@@ -20,6 +20,7 @@ from rocpd.trace.clocks import ContradictionError, align_clocks
 from rocpd.trace.collectives import Channel, CommunicationKernels
 from rocpd.trace.rccl import Transfer
 from rocpd.types import NULL, Ints
+from tests.build import TraceBuilder
 
 SEEDS = range(200 if os.environ.get("ROCPD_SOAK") else 20)
 LAYOUTS = [{"ranks": 4}, {"ranks": 8, "tp": 4}, {"ranks": 8, "tp": 2, "pp": 2}]
@@ -199,3 +200,18 @@ def test_a_clock_that_was_set_is_told_of_files(rccl: str, tmp_path: Path) -> Non
     assert note.startswith("time: 2 clock domains aligned at their first event: ")
     assert "collectives" in note
     assert " do not fit together, as if a clock had been set; " in note
+
+
+def test_clocks_do_not_depend_on_how_ranks_lie_in_files(tmp_path: Path) -> None:
+    """Split, merged, in another order, beside a rank without events: the same rows."""
+    files = list(simulate(JobOptions(tmp_path / "job", ranks=4, nodes=2, steps=3, seed=9)))
+    with rocpd.connect(files) as session:
+        rows = session.info()["clocks"].fetchall()
+        session.merge(tmp_path / "all.db")
+    with rocpd.connect(files[1:3]) as some:
+        some.merge(tmp_path / "some.db")
+    empty = TraceBuilder(7, host="gpu-node-00", machine="elsewhere").write(tmp_path / "empty.db")
+    for inputs in (files[::-1], [tmp_path / "all.db"], [files[0], tmp_path / "some.db", files[3]], [*files, empty]):
+        with rocpd.connect(inputs) as session:
+            assert session.info()["clocks"].fetchall() == rows
+    assert [row[1] for row in rows] == ["reference", "collectives"]

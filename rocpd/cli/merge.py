@@ -32,7 +32,9 @@ def merge(
 
     Any SQLite tool shows it as one job. Every row of every rank is kept under its own table names; the joined views are
     stored too. The file is verified before it gets its name; inputs are never changed. Merged files can be merged
-    again. With a window or filters only the events that count are copied, with their arguments and counters.
+    again. With a window or filters only the events that count are copied, with their arguments and counters. A merged
+    window answers as the window did: its metadata names it, and what analyses need of the trace around it (numbers of
+    steps and collectives, launches, what was allocated before) is kept in tables rocpd_outside_...
 
     Examples:
         rocpd merge rank*.db --summary

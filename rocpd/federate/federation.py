@@ -92,8 +92,8 @@ class Federation:
 
     @property
     def window(self) -> Cut | None:
-        """The part of each rank's time that counts, None for all of it."""
-        return self.selection.window
+        """The part of each rank's time that counts, None for all of it; of a merged window that one."""
+        return self.selection.window or self.job.window
 
     @property
     def executor(self) -> Executor:
@@ -164,7 +164,7 @@ class Federation:
         Raises:
             RocpdError: no row is left.
         """
-        if self.window is None and not self.selection.filtered:
+        if self.selection.window is None and not self.selection.filtered:
             return
         for share in self.shares:
             for number, tables in zip(share.ranks, share.tables, strict=True):
@@ -216,9 +216,9 @@ class Federation:
 
     def with_amds_windows(self) -> Self:
         """Return a session in which an event counts when its start or end is in the window, as in AMD's converters."""
-        if self.window is None:
+        if self.selection.window is None:
             return self
-        selected = self._with(self.job, self.selection.with_window(self.window.as_amd_counts()))
+        selected = self._with(self.job, self.selection.with_window(self.selection.window.as_amd_counts()))
         selected.require_rows()
         return selected
 

@@ -30,6 +30,7 @@ from rocpd.federate.select.align import (
     clock_domains,
     given_offsets,
 )
+from rocpd.federate.select.part import Cut, stored_cut
 from rocpd.federate.select.timeline import Span, TimeLine
 from rocpd.frozen import frozen
 from rocpd.schema.load import TABLES, table
@@ -126,6 +127,11 @@ class Job:
     def time_line(self) -> TimeLine | None:
         """All ranks on one time line; None without events."""
         return TimeLine.of(self.spans, self.alignment.shifts)
+
+    @cached_property
+    def window(self) -> Cut | None:
+        """The window of which the files hold the rows; None where none was merged from one."""
+        return stored_cut({rank.number: rank.window for rank in self.ranks if rank.window})
 
     def map_ranks(self, work: Callable[[RankReader], Answer]) -> Iterator[tuple[Rank, Answer]]:
         """Do `work` for each rank, as `work_on`, on all rows."""

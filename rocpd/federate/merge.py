@@ -18,10 +18,13 @@ from rocpd.federate.federation import Federation
 from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.identify import Rank, by_file
 from rocpd.federate.open.opening import Opening, as_input_error
+from rocpd.federate.open.stored_window import TAG, StoredWindow
+from rocpd.federate.select.outside import outside_conditions
+from rocpd.federate.select.part import Cut
 from rocpd.frozen import frozen
 from rocpd.output import complete_or_nothing
 from rocpd.schema.quote import quote_name, quote_text
-from rocpd.schema.render import RankTables, relations, select_text
+from rocpd.schema.render import RankTables, outside_of, relations, select_text
 from rocpd.schema.versions import guid_of, split_suffix, suffix_of
 from rocpd.schema.write import create_view_text
 from rocpd.types import Progress
@@ -183,6 +186,7 @@ class _Copy:
             tables = self._session.rank_tables(rank.number, "source")
             for base in rank.tables:
                 self._copy_table(base, tables, texts[base + rank.suffix][1:])
+            self._store_window(rank, tables)
         self._note_left_out(opening, {rank.suffix for rank in ranks}, texts)
         self._connection.execute("COMMIT")
         self._connection.execute("DETACH source")
@@ -200,6 +204,33 @@ class _Copy:
             name = index.removesuffix(tables.suffix) + suffix
             self._connection.execute(_renamed(_with_suffix(text, tables.suffix, suffix), name))
         self._counts[base + suffix] = count
+
+    def _store_window(self, rank: Rank, tables: RankTables) -> None:
+        """Keep the window in the metadata, and in tables of their own what analyses need of the trace around it."""
+        window = self._session.selection.window
+        metadata = "rocpd_metadata" + _output_suffix(rank)
+        if window is None or rank.number not in self._session.spans or metadata not in self._counts:
+            return
+        conditions = outside_conditions(self._session.reader(rank.number), tables, window.part(rank.number))
+        for base, condition in conditions.items():
+            target = quote_name(outside_of(base) + _output_suffix(rank))
+            select = f"SELECT * FROM {tables.name(base)} WHERE {condition}"
+            is_there = outside_of(base) in rank.tables
+            self._connection.execute(
+                f"INSERT INTO {target} {select}" if is_there else f"CREATE TABLE {target} AS {select}"
+            )
+            self._counts.pop(outside_of(base) + _output_suffix(rank), None)
+        stored = StoredWindow(*self._edges(rank.number, window), window.is_by_launch(rank.number))
+        self._connection.execute(f"DELETE FROM {quote_name(metadata)} WHERE tag = ?", (TAG,))
+        self._connection.execute(f"INSERT INTO {quote_name(metadata)} (tag, value) VALUES (?, ?)", (TAG, stored.text()))
+        self._counts[metadata] = self._connection.execute(f"SELECT COUNT(*) FROM {quote_name(metadata)}").get
+
+    def _edges(self, rank: int, window: Cut) -> tuple[int, int]:
+        """Return start and end of a window by the clock of a rank [ns]; an open side is the edge of the trace."""
+        part, shift = window.part(rank), self._session.alignment.shift(rank)
+        first, last = self._session.time_range or (0, 0)
+        low = shift.to_clock(first) if part.start is None else part.start
+        return low, shift.to_clock(last) if part.end is None else part.end
 
     def _note_left_out(self, opening: Opening, suffixes: set[str], texts: _Texts) -> None:
         names = sorted(name for name in texts if not name.startswith("sqlite_") and not split_suffix(name, suffixes))

@@ -43,7 +43,7 @@ def communication(reader: RankReader) -> list[Communication]:
     counted, queues = _kernels(reader, wanted, names)
     if not len(counted):
         return []
-    every = _kernels(reader.whole(), wanted, names)[0] if reader.tables.only else counted
+    every = _kernels(reader.whole(), wanted, names)[0] if reader.selects("rocpd_kernel_dispatch") else counted
     every = every.take(np.lexsort((every.row, every.start)))
     launched = launches(reader.whole(), every.row, ARGUMENTS, unnamed=True)
     result = []

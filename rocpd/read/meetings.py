@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from rocpd.federate.run.rank_reader import MapRanks
+from rocpd.federate.run.rank_reader import MapRanks, RankReader
 from rocpd.read.communication import Communication, communication
 from rocpd.trace.clocks import ClockLine, ContradictionError, Meetings, align_clocks
 from rocpd.trace.collectives import match
@@ -28,13 +28,18 @@ def clock_lines(map_ranks: MapRanks, clocks: Mapping[int, int]) -> Sequence[Cloc
         ContradictionError: no clocks that run evenly agree with the collectives.
     """
     count = len(set(clocks.values()))
-    members = [each for _, of_rank in map_ranks(communication) for each in of_rank]
+    members = [each for _, of_rank in map_ranks(_communication) for each in of_rank]
     found = meetings(members, clocks, count)
     if len(found.ended):
         return align_clocks(found)
     if len({clocks.get(each.channel.rank) for each in members} - {None}) > 1:
         raise ContradictionError
     return (None,) * count
+
+
+def _communication(reader: RankReader) -> list[Communication]:
+    """Read the channels of a rank; of a merged window also what it keeps from outside."""
+    return communication(reader.whole())
 
 
 def meetings(members: Iterable[Communication], clocks: Mapping[int, int], count: int) -> Meetings:

@@ -10,6 +10,7 @@ import contextlib
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
@@ -17,6 +18,7 @@ import apsw
 from rocpd.errors import OutputError, UsageError
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.opening import as_input_error
+from rocpd.federate.open.stored_window import TAG
 from rocpd.output import folder_complete_or_nothing
 from rocpd.redact.columns import NUMBERS
 from rocpd.redact.copying import Counts, NewIdentity, Numbers, RankCopy
@@ -25,6 +27,8 @@ from rocpd.redact.pseudonyms import Pseudonyms
 from rocpd.redact.search import column_with, find_texts, sought
 from rocpd.redact.survey import kernels_and_markers, shifts, survey
 from rocpd.redact.texts import Redactor
+from rocpd.schema.render import OUTSIDE, RankTables
+from rocpd.trace.tables import SPANS
 from rocpd.types import Progress
 
 
@@ -105,6 +109,15 @@ def _copies(
     return counts
 
 
+def _copied(tables: RankTables, numbers: Numbers) -> RankTables:
+    """Return the tables that are copied: where times count anew, a merged window forgets what lies outside of it."""
+    if not any(base in SPANS for base, _ in numbers):
+        return tables
+    columns = {base: names for base, names in tables.columns.items() if not base.startswith(OUTSIDE)}
+    only = {**tables.only, "rocpd_metadata": f"tag IS NOT '{TAG}'"}
+    return replace(tables, columns=columns, only=only)
+
+
 def _copy(
     session: Federation, identity: NewIdentity, redactor: Redactor, numbers: Numbers, path: Path | None
 ) -> Counts:
@@ -115,7 +128,8 @@ def _copy(
         with as_input_error(rank.opening.path):
             connection.pragma("synchronous", 0)
             connection.execute("ATTACH ? AS source", (rank.opening.uri,))
-            copy = RankCopy(connection, session.rank_tables(rank.number, "source"), identity, redactor, numbers)
+            tables = _copied(session.rank_tables(rank.number, "source"), numbers)
+            copy = RankCopy(connection, tables, identity, redactor, numbers)
             if path:
                 copy.write()
             else:

@@ -18,6 +18,9 @@ from rocpd.schema.text import replace_relations
 COMPOUND_LIMIT = 500
 """SQLite's limit of SELECTs in one compound (SQLITE_MAX_COMPOUND_SELECT, default build)."""
 
+OUTSIDE = "rocpd_outside_"
+"""What base names start with of tables that hold rows outside of the window of which a file holds the rows."""
+
 _UNION_ALL = "\nUNION ALL\n"
 
 
@@ -37,6 +40,7 @@ class RankTables:
         filtered: base name -> condition of the filters alone, where there is a window too.
         guid: identity of the rank, which stands in every `guid` column; None: what the file has there.
         keyless: base names of tables whose `id` is no primary key: an id may occur twice.
+        is_whole: rows that a merged window keeps from outside of it count too.
     """
 
     suffix: str
@@ -50,6 +54,7 @@ class RankTables:
     filtered: Mapping[str, str] = field(default_factory=dict)
     guid: str | None = None
     keyless: frozenset[str] = frozenset()
+    is_whole: bool = False
 
     @property
     def guid_text(self) -> str:
@@ -63,8 +68,19 @@ class RankTables:
     def rows(self, base: str) -> str:
         """What to select from for the rows of `base` that pass window and filters."""
         if base not in self.only and base not in self.values:
-            return self.name(base)
+            return self.every_row(base) if self.is_whole else self.name(base)
         return self._rows_where(base, self.only.get(base, "1"))
+
+    def every_row(self, base: str) -> str:
+        """What to select from for all rows of `base`, those that a merged window keeps from outside of it included."""
+        outside = outside_of(base)
+        if outside not in self.columns:
+            return self.name(base)
+        kept = self.name(outside)
+        # What the window cut is outside as it was.
+        return (
+            f"(SELECT * FROM {self.name(base)} WHERE id NOT IN (SELECT id FROM {kept}) UNION ALL SELECT * FROM {kept})"
+        )
 
     def rows_by_id(self, base: str) -> str:
         """What to select from to look rows up by their id: as `rows`, with the first row of each id."""
@@ -76,7 +92,17 @@ class RankTables:
     def _rows_where(self, base: str, condition: str) -> str:
         # Of columns with equal names SQLite takes the first.
         cut = "".join(f"{text} AS {quote_name(column)}, " for column, text in self.values.get(base, {}).items())
-        return f"(SELECT {cut}* FROM {self.name(base)} WHERE {condition})"
+        rows = self.every_row(base) if self.is_whole else self.name(base)
+        return f"(SELECT {cut}* FROM {rows} WHERE {condition})"
+
+
+def outside_of(base: str) -> str:
+    """Return the base name of the table with rows of `base` outside of the window of which a file holds the rows.
+
+    >>> outside_of("rocpd_region")
+    'rocpd_outside_region'
+    """
+    return OUTSIDE + base.removeprefix("rocpd_")
 
 
 def relations(ranks: Sequence[RankTables]) -> tuple[str, ...]:

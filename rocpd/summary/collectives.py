@@ -39,7 +39,7 @@ def channels_of(reading: RankReading, ops: Ops, names: Names, categories: Catego
     if not len(counted):
         return []
     every = counted
-    if reading.reader.tables.only:
+    if reading.reader.selects("rocpd_kernel_dispatch"):
         every = _communication(read_ops(reading.whole(), names), names, categories)
     every = every.take(np.lexsort((every.row, every.start)))
     if reading.window.base:

@@ -56,7 +56,7 @@ def launching_rows(reader: RankReader) -> Ints:
 
 def started(reading: RankReading, ops: Ops) -> Ints:
     """Return the start of each operation [ns], also where the edge of a window cut it off."""
-    if not reading.reader.tables.values:
+    if not reading.reader.cuts:
         return ops.start
     uncut = read_ops(reading.whole(), Names())
     codes = uncut.row * 2 + uncut.kind

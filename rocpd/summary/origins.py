@@ -72,7 +72,7 @@ class Origins:
 def read_origins(reading: RankReading, by: By) -> Origins:
     """Find the step, or the path of markers, in which each operation that counts was launched."""
     # The edge of a window may have cut the start off.
-    source = reading.unwindowed() if reading.reader.tables.values else reading
+    source = reading.unwindowed() if reading.reader.cuts else reading
     of_kinds = read_stacks(source.reader)
     at, stacks = (np.concatenate([of_kinds[kind][side] for kind in (KERNEL, COPY)]) for side in (1, 2))
     stack, start, end, thread = columns(reading.reader.whole(), "rocpd_region", statement("regions"), _CALL)

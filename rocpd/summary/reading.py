@@ -200,7 +200,7 @@ class Reading:
         """Return what each rank sees of the window; nothing without one."""
         window, windows = self.session.window, {}
         for rank in self.session.spans if window else ():
-            if window:
+            if window and rank in window.parts:
                 part, shift, base = window.part(rank), self.session.alignment.shift(rank), None
                 if not window.is_by_launch(rank):
                     first, last = self.session.time_range or (0, 0)

@@ -430,6 +430,8 @@ def test_what_counts_is_what_is_merged(
             for name in session.tables:
                 columns = [c for c in session.execute(f'SELECT * FROM "{name}" LIMIT 0').columns if c != "rank"]
                 sql = f"SELECT {', '.join(map(quote_name, columns))} FROM {name}"
+                if name == "rocpd_metadata":  # holds the window too
+                    sql += " WHERE tag <> 'rocpd_window'"
                 wanted, actual = (Counter(map(repr, s.execute(sql))) for s in (session, merged))
                 assert actual == wanted, name
     with contextlib.closing(sqlite3.connect(tmp_path / "merged.db")) as plain:

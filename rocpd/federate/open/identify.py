@@ -16,6 +16,7 @@ import apsw
 
 from rocpd.errors import InputError
 from rocpd.federate.open.opening import Opening, as_input_error
+from rocpd.federate.open.stored_window import StoredWindow
 from rocpd.federate.result import decoded
 from rocpd.frozen import frozen
 from rocpd.schema.load import TABLES
@@ -70,6 +71,7 @@ class Rank:
         run: number of the run that it is of; of one job all are of run 0.
         notes: what of this is not usable in the file, and counts as not given.
         keyless: base names of tables whose `id` is no primary key: an id may occur twice.
+        window: that of which the file holds the rows, where it was merged from one.
     """
 
     number: int
@@ -87,6 +89,7 @@ class Rank:
     run: int = 0
     notes: tuple[str, ...] = ()
     keyless: frozenset[str] = frozenset()
+    window: StoredWindow | None = None
 
     @property
     def plain_guid(self) -> str:
@@ -297,6 +300,7 @@ def _rank(
         mpi_rank=mpi_rank,
         life=_life(*(process[name] for name in _LIFE)),
         notes=(f"{opening.path}: {note}: counts as not given",) if note else (),
+        window=StoredWindow.read(metadata.get("rocpd_metadata" + suffix, ())),
     )
 
 

@@ -15,7 +15,7 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.connection_cache import borrow
 from rocpd.federate.run.pool import ShareDatabase
 from rocpd.frozen import frozen
-from rocpd.schema.render import RankTables
+from rocpd.schema.render import RankTables, outside_of
 from rocpd.types import Answer, Parameters, Row
 
 
@@ -35,16 +35,23 @@ class RankReader:
 
     def whole(self) -> RankReader:
         """Return a reader of all rows of the rank, whatever the window and filters."""
-        return dataclasses.replace(self, tables=dataclasses.replace(self.tables, only={}, values={}, filtered={}))
+        return dataclasses.replace(
+            self, tables=dataclasses.replace(self.tables, only={}, values={}, filtered={}, is_whole=True)
+        )
 
     def unwindowed(self) -> RankReader:
         """Return a reader of the rows that pass the filters, whatever the window."""
-        tables = dataclasses.replace(self.tables, only=self.tables.filtered, values={}, filtered={})
+        tables = dataclasses.replace(self.tables, only=self.tables.filtered, values={}, filtered={}, is_whole=True)
         return dataclasses.replace(self, tables=tables)
 
     def selects(self, base: str) -> bool:
-        """Whether a window or filter leaves rows of a table out, or cuts them."""
-        return base in self.tables.only or base in self.tables.values
+        """Whether a window or filter leaves rows of a table out, or cuts them; that of a merged window did."""
+        return base in self.tables.only or base in self.tables.values or outside_of(base) in self.tables.columns
+
+    @property
+    def cuts(self) -> bool:
+        """Whether a window may have cut events; that of a merged window may."""
+        return bool(self.tables.values) or outside_of("rocpd_kernel_dispatch") in self.tables.columns
 
     def rows(self, select: str, parameters: Parameters = None) -> list[Row]:
         """Run a SELECT and return all rows; errors as for `Session.execute`."""

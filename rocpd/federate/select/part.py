@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import field
 
+from rocpd.federate.open.stored_window import StoredWindow
 from rocpd.federate.select.timeline import Shift
 from rocpd.frozen import frozen
 from rocpd.schema.render import RankTables
@@ -113,6 +114,13 @@ class Cut:
         return {base: clipped for base in _with_times(tables) if base not in stay}
 
 
+def stored_cut(windows: Mapping[int, StoredWindow]) -> Cut | None:
+    """Return windows of merged files, by rank, as one that is resolved; None where no file was cut."""
+    parts = {rank: Part(window.start, window.end) for rank, window in windows.items()}
+    by_launch = {rank: Launches.ALL for rank, window in windows.items() if window.by_launch}
+    return Cut(parts, launches=by_launch) if parts else None
+
+
 def dependent_conditions(tables: RankTables, conditions: Mapping[str, str]) -> dict[str, str]:
     """Return the conditions on arguments and counter values, which go with their event, from those on events."""
     owners = [
@@ -130,7 +138,7 @@ def of_launching_stacks(tables: RankTables, having: str = "") -> str:
     """Return the condition on GPU work of a rank whose launching call is in the trace, or meets a further condition."""
     from rocpd.trace.launch import LAUNCHING_STACKS  # imports numpy
 
-    stacks = re.sub(r"\brocpd_\w+", lambda match: tables.name(match[0]), LAUNCHING_STACKS)
+    stacks = re.sub(r"\brocpd_\w+", lambda match: tables.every_row(match[0]), LAUNCHING_STACKS)
     among = f"{stacks} HAVING {having}" if having else stacks
     return f"event_id IN (SELECT id FROM {tables.name('rocpd_event')} WHERE stack_id IN ({among}))"
 

@@ -1,0 +1,98 @@
+"""A merged window answers as the window did: what it needs of the trace around it is kept."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from rocpd.errors import RocpdError
+from rocpd.simulator import JobOptions, simulate
+from rocpd.summary.registry import SUMMARIES
+from rocpd.summary.run import run
+from tests.build import TraceBuilder
+from tests.conftest import OpenJob
+from tests.summary.cells import cells
+
+ABOUT_THE_FILE = "trace"
+"""What the recording lacks is judged by what the file holds."""
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rocpd.Session]:
+    out = tmp_path_factory.mktemp("job")
+    with rocpd.connect(
+        simulate(JobOptions(out, ranks=3, nodes=2, steps=4, seed=31, start_spread=0.004)), jobs=1
+    ) as opened:
+        yield opened
+
+
+def answers(session: rocpd.Session) -> dict[str, object]:
+    """Return every table; times that count from the start of the time line are left out: that is the file's own."""
+    found: dict[str, object] = {}
+    for name in SUMMARIES.keys() - {ABOUT_THE_FILE}:
+        try:
+            for table in run(session, name):
+                kept = [n for n, word in enumerate(table.columns) if not word.endswith("at_ns") and word != "start_ns"]
+                found[table.name] = [tuple(row[n] for n in kept) for row in table]
+        except RocpdError as error:
+            found[name] = error.message
+    return found
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        rocpd.Window("40%", "71.3%"),
+        rocpd.Window("55%", clip=True),
+        rocpd.Window("30%", "60%", inclusive=False),
+        rocpd.Window(step=2),
+    ],
+    ids=["inclusive", "clipped", "exclusive", "step"],
+)
+def test_every_analysis_answers_as_in_the_window(window: rocpd.Window, session: rocpd.Session, tmp_path: Path) -> None:
+    windowed = session.within(window)
+    expected = answers(windowed)
+    once, twice = tmp_path / "once.db", tmp_path / "twice.db"
+    windowed.merge(once)
+    with rocpd.connect(once, jobs=1) as merged:
+        assert answers(merged) == expected
+        if window.clip:
+            merged.merge(twice)
+    if window.clip:
+        with rocpd.connect(twice, jobs=1) as merged:
+            assert answers(merged) == expected
+
+
+def test_a_window_of_a_merged_window(session: rocpd.Session, tmp_path: Path) -> None:
+    outer, inner = rocpd.Window("30%", "90%"), rocpd.Window(step=2)
+    session.within(outer).merge(tmp_path / "outer.db")
+    expected = answers(session.within(inner))
+    with rocpd.connect(tmp_path / "outer.db", jobs=1) as merged:
+        assert answers(merged.within(inner)) == expected
+        merged.within(inner).merge(tmp_path / "inner.db")
+    with rocpd.connect(tmp_path / "inner.db", jobs=1) as merged:
+        assert answers(merged) == expected
+
+
+def test_other_tools_see_the_window_alone(open_job: OpenJob, tmp_path: Path) -> None:
+    """Steps without numbers keep theirs; what was allocated and launched before is known, and in no view."""
+    trace = TraceBuilder().alloc(10, 11, size=8, address=1).region("launch", 20, 30, stack=5)
+    for step in range(3):
+        trace.region("roctxRangePushA", 100 * step + 40, 100 * step + 130, message="step")
+    trace.kernel("late", 260, 270, stack=5).alloc(280, 281, size=1, address=2)
+    open_job(trace).within(rocpd.Window(250, 400)).merge(tmp_path / "window.db")
+    with rocpd.connect(tmp_path / "window.db") as merged:
+        assert cells(merged, "memory", "allocations peak_bytes held_bytes") == [(1, 9, 9)]
+        assert cells(merged, "launch", "name delay_ns") == [("late", 230)]
+        assert cells(merged, "steps", "number") == [3]
+        assert cells(merged, "gpu-time", "span_ns busy_ns") == [(80, 10)]
+        assert merged.sql("SELECT name FROM regions").fetchall() == [("roctxRangePushA",)]
+        assert merged.within(rocpd.Window(step=2)).sql("SELECT COUNT(*) FROM markers").fetchall() == [(1,)]
+    with closing(sqlite3.connect(tmp_path / "window.db")) as plain:
+        assert plain.execute("SELECT COUNT(*) FROM regions").fetchone() == (1,)
+        assert plain.execute("SELECT COUNT(*) FROM memory_allocations").fetchone() == (1,)

@@ -53,7 +53,8 @@ def _result(columns: str, rows: Iterable[Row]) -> Result:
 
 
 def _ranks(session: Federation) -> Iterator[Row]:
-    domain_of = {rank: index for index, domain in enumerate(session.clock_domains) for rank in domain.ranks}
+    domains = sorted(session.clock_domains, key=lambda domain: min(domain.ranks))
+    domain_of = {rank: index for index, domain in enumerate(domains) for rank in domain.ranks}
     for rank in session.ranks:
         span = session.spans.get(rank.number)
         yield (

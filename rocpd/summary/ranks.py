@@ -248,7 +248,8 @@ def _working(reading: Reading, by: By, loads: Mapping[Key, _Load]) -> Mapping[Ke
 
 def _ranks(reading: Reading, by: By, loads: Mapping[Key, _Load], found: CommunicationTables) -> Summary:
     hosts = {rank.number: rank.hostname for rank in reading.session.ranks}
-    mean = sum(load.compute for load in loads.values()) / len(loads) if loads else 0
+    is_one_job = loads and reading.session.runs == 1
+    mean = sum(load.compute for load in loads.values()) / len(loads) if is_one_job else 0
     table = TABLES["ranks"]
     rows = []
     culprits = found.judgement.culprits if by is By.RANK else ()

@@ -140,6 +140,12 @@ def test_info_has_a_row_for_the_clock_of_each_host(tmp_path: Path) -> None:
         assert [row[:3] for row in session.info()["clocks"]] == [("n0", "start", None), ("n1", "start", -4900)]
 
 
+def test_info_numbers_clock_domains_by_their_lowest_rank(open_job: OpenJob) -> None:
+    ranks = open_job(at(0, 900, 990, host="a"), at(1, 10, 20, "m2", "b"), at(2, 950, 990, host="c")).info()["ranks"]
+    domain = ranks.columns.index("clock_domain")
+    assert [row[domain] for row in ranks] == [0, 1, 0]
+
+
 def test_runs_one_after_another_on_one_machine_stay_so(open_job: OpenJob) -> None:
     """By one clock: they were not at the same time, and another machine is laid on the first of them."""
     session = open_job(at(0, 100, 200), at(1, 900, 990), at(2, 70_000, 70_050, "n"))

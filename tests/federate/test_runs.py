@@ -67,6 +67,12 @@ def test_tables_are_divided_by_run_and_command(open_job: OpenJob) -> None:
     assert session.notes == []
 
 
+def test_ranks_of_separate_runs_are_listed_but_not_measured_by_each_other(open_job: OpenJob) -> None:
+    separate, one_job = open_job(rank(0), rank(1, LATE)), open_job(rank(0), rank(1))
+    assert [row[-1] for row in separate.summary("ranks")] == [None, None]
+    assert [row[-1] for row in one_job.summary("ranks")] == [1, 1]
+
+
 def test_of_one_job_nothing_is_said(open_job: OpenJob) -> None:
     session = open_job(rank(0), rank(1))
     assert list(session.summary("imbalance", "run"))

@@ -15,10 +15,11 @@ from rocpd.federate.select.timeline import UNSHIFTED, Shift
 from rocpd.frozen import frozen
 from rocpd.read.names import Names
 from rocpd.summary import stragglers
+from rocpd.summary.collectives_by_launch import collectives_by_launch
 from rocpd.summary.findings import Finding
 from rocpd.summary.intervals import covered, length, unite
 from rocpd.summary.ops import Ops, read_ops, split
-from rocpd.summary.options import GROUPS, LANES, By
+from rocpd.summary.options import GROUPS, LANES, LAUNCHES, By
 from rocpd.summary.origins import launched_in
 from rocpd.summary.reading import DIVISIONS, STATISTICS, Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
@@ -164,6 +165,9 @@ def ranks(reading: Reading) -> Iterator[Summary]:
         RocpdError: no operation and no marker.
     """
     by = reading.by or By.RANK
+    if by in LAUNCHES:
+        yield from collectives_by_launch(reading, by)
+        return
     categories, step = load(reading.options.categories), is_step(reading.options.step_marker)
     slices = _slices(reading)
     steps = Steps(by if by in GROUPS else By.RANK)

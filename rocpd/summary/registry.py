@@ -169,6 +169,7 @@ SUMMARIES: dict[str, Analysis] = {
             ),
             "balance of ranks, who waits for whom in collectives, spread of steps, rank × time",
             ("categories", "step_marker", "bins"),
+            by=tuple(By),
         ),
         Analysis(
             "rocpd.summary.launch:launch",

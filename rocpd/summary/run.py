@@ -9,7 +9,7 @@ from rocpd import entries
 from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.federation import Federation
 from rocpd.federate.result import Result, Rows
-from rocpd.summary.options import By, Options
+from rocpd.summary.options import LAUNCHES, By, Options
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import OF_ONE_JOB, SUMMARIES, TABLES, Analysis, known_analyses, tables_of, values_of
 from rocpd.summary.result import Summary
@@ -84,7 +84,8 @@ def run_analysis(reading: Reading, name: str, tables: frozenset[str]) -> Iterato
             is_empty = False
             yield table
     if is_empty:
-        raise RocpdError(f"{', '.join(sorted(tables))}: the selection holds nothing for it")
+        why = f", divided by {reading.by}" if reading.by in LAUNCHES else ""
+        raise RocpdError(f"{', '.join(sorted(tables))}: the selection holds nothing for it{why}")
 
 
 def _without_comparison(reading: Reading, tables: frozenset[str]) -> frozenset[str]:

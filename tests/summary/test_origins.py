@@ -140,3 +140,19 @@ def test_phases_have_the_time_of_all_that_was_launched_in_them(session: rocpd.Se
         for n, total in cells(session, name, "step total_ns", "step")
         if n is not None
     )
+
+
+def test_collectives_by_step_are_those_of_windows_of_steps(session: rocpd.Session) -> None:
+    columns = "name number group straggler wait_ns min_ns max_ns class"
+    by_step = cells(session, "collectives", f"step {columns}", "step")
+    assert sorted(row[1:] for row in by_step) == sorted(cells(session, "collectives", columns))
+    for step in range(3):
+        window = session.within(rocpd.Window(step=step))
+        assert [row[1:] for row in by_step if row[0] == step] == cells(window, "collectives", columns)
+        waits = "rank collectives caused_wait_ns own_wait_ns"
+        rows = [row[1:] for row in cells(session, "stragglers", f"step {waits}", "step") if row[0] == step]
+        assert sorted(rows) == sorted(cells(window, "stragglers", waits))
+    by_marker = {row[0] for row in cells(session, "waits", "marker wait_ns", "marker")}
+    assert {"step # / backward", "step # / optimizer"} <= by_marker
+    with pytest.raises(RocpdError, match="heat: the selection holds nothing for it, divided by step"):
+        session.summary("heat", "step")

@@ -24,6 +24,7 @@ from rocpd.summary.reading import DIVISIONS, RankReading, Reading
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.steps import RankSteps, is_step, steps_of
 from rocpd.summary.verdict import Judgement, judge
+from rocpd.summary.why_late import cause_of
 from rocpd.trace.collectives import Channel, Group, listed, match
 from rocpd.trace.kernel_categories import Categories, load
 from rocpd.trace.transfers import Partners, match_transfers
@@ -176,7 +177,20 @@ class _Matched:
         hosts = {rank.number: rank.hostname for rank in session.ranks}
         has_stages = any(channel.role for channel in channels) or lost.total() > _count(channels) / 10
         judgement = judge(groups, pieces, works, clocks, hosts, has_stages=has_stages)
+        if judgement.usual is not None and pieces:
+            judgement = _explained(session, judgement, judgement.usual, pieces)
         return cls(groups, pairs, lost + lost_transfers, clocks, pieces, judgement)
+
+
+def _explained(session: Federation, judgement: Judgement, usual: int, pieces: Periods) -> Judgement:
+    """Return the verdict with the cause, as far as two files show it."""
+    finding, *others = judgement.findings
+    cause = cause_of(session.reader(judgement.culprits[0]), session.reader(usual), pieces, load(None))
+    if not cause.text:
+        return judgement
+    text = f"{finding.text}; {cause.text}"
+    explained = replace(finding, text=text, evidence={**finding.evidence, **cause.evidence})
+    return replace(judgement, findings=(explained, *others))
 
 
 def _count(channels: Iterable[Channel]) -> int:

@@ -10,16 +10,16 @@ straggler; one that computes longer, but for which nobody waits, is none.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 import numpy as np
 
 from rocpd.frozen import frozen
-from rocpd.summary.arrivals import arrivals
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.periods import Periods, RankWork
 from rocpd.summary.slowest import slowest
+from rocpd.summary.witnesses import Lateness, Witness, at_least, lateness, peers_of, witness
 from rocpd.trace.collectives import Group, listed
 from rocpd.types import Flags, Floats, Ints
 
@@ -28,40 +28,7 @@ RULE = "comm.straggler"
 _CHANCE = 0.02  # that a job without straggler is said to have one
 _LEAST_COST = 0.01  # of a step, that a rank computes longer or that each of the others waits for it
 _LEAST_WAIT = 0.002  # of a step, that each of the others waits for one that computes longer
-_BLOCK = 1 << 21  # collectives times members in memory at once
 _DRAWS = 500
-
-
-@frozen
-class Lateness:
-    """How late ranks came to collectives with their peers, by period (row) and rank (column).
-
-    Args:
-        late: the sum of how much later than the mean of the members it came [ns].
-        caused: how long others waited for it [ns].
-        is_known: which ranks took part in any.
-    """
-
-    late: Floats
-    caused: Floats
-    is_known: Flags
-
-
-@frozen
-class Witness:
-    """In how many periods each rank was the first of its peers in something; ties are shared.
-
-    Args:
-        first: in how many periods.
-        expected: in how many by chance.
-        chance: how likely that many are by chance alone, had one rank been looked at.
-        excess: by how much it exceeds the median of its peers, the mean of all periods [ns].
-    """
-
-    first: Floats
-    expected: Floats
-    chance: Floats
-    excess: Floats
 
 
 @frozen
@@ -75,6 +42,7 @@ class Judgement:
         last: rank -> in how many of the steps it came last.
         compute: rank -> its time of computing by the median of its peers.
         slowest: text and number of a step marker -> the rank that was slow in that step; None: all were alike.
+        usual: a peer of the worst rank whose time is usual; None without culprits.
     """
 
     findings: tuple[Finding, ...]
@@ -83,98 +51,7 @@ class Judgement:
     last: Mapping[int, float] = field(default_factory=dict)
     compute: Mapping[int, float] = field(default_factory=dict)
     slowest: Mapping[tuple[str, int], int | None] = field(default_factory=dict)
-
-
-def peers_of(works: Mapping[int, RankWork], periods: Periods) -> list[Ints]:
-    """Return the columns of ranks that run the same kernels equally often in a step; one alone has no peer."""
-    alike: dict[frozenset[tuple[str | None, int]], list[int]] = {}
-    for column, rank in enumerate(periods.ranks):
-        rates = {(name, round(count / len(periods))) for name, count in works[rank].kernels.items()}
-        alike.setdefault(frozenset(rate for rate in rates if rate[1]), []).append(column)
-    return [np.array(columns, np.int64) for columns in alike.values()]
-
-
-def lateness(
-    groups: Sequence[Group], periods: Periods, peers: Sequence[Ints], clocks: Mapping[int, int], *, has_stages: bool
-) -> Lateness:
-    """Return how late ranks came to the collectives of groups of peers.
-
-    Args:
-        groups: channels of one communicator each.
-        periods: the steps.
-        peers: columns of ranks that do the same.
-        clocks: rank -> number of its clock.
-        has_stages: ranks pass work on to each other: in a group of all ranks the first stage comes last by nature.
-    """
-    shape = len(periods), len(periods.ranks)
-    late, caused, is_known = np.zeros(shape), np.zeros(shape), np.zeros(shape[1], bool)
-    kind = {periods.ranks[column]: number for number, columns in enumerate(peers) for column in columns.tolist()}
-    for group in groups:
-        ranks = [member.rank for member in group]
-        if len({kind.get(rank, -1 - rank) for rank in ranks}) > 1 or (has_stages and set(ranks) == set(kind)):
-            continue
-        columns = np.array([periods.ranks.index(rank) for rank in ranks])
-        is_known[columns] = True
-        for numbers, at in _inside(group, periods):
-            when = arrivals(group, clocks, numbers)
-            later, waited = when.came - when.came.mean(0), when.shares * when.waits.sum(0)
-            for row, column in enumerate(columns.tolist()):
-                late[:, column] += np.bincount(at, later[row], shape[0])
-                caused[:, column] += np.bincount(at, waited[row], shape[0])
-    return Lateness(late, caused, is_known)
-
-
-def _inside(group: Group, periods: Periods) -> Iterator[tuple[Ints, Ints]]:
-    """Yield numbers of the collectives of a group that are in a period, and in which."""
-    step = max(1, _BLOCK // len(group))
-    at = periods.find(group[0].rank, group[0].start)
-    numbers = np.flatnonzero(at >= 0)
-    for low in range(0, len(numbers), step):
-        yield numbers[low : low + step], at[numbers[low : low + step]]
-
-
-def witness(values: Floats, peers: Sequence[Ints], is_known: Flags) -> Witness:
-    """Return who was the first of its peers how often.
-
-    Args:
-        values: by period and rank: the larger, the worse.
-        peers: columns of ranks that are compared.
-        is_known: columns that are.
-    """
-    count, width = values.shape
-    first, expected, chance = np.zeros(width), np.zeros(width), np.ones(width)
-    excess = np.zeros(width)
-    for every in peers:
-        columns = every[is_known[every]]
-        if len(columns) < 2:
-            continue
-        among = values[:, columns]
-        is_first = among == among.max(1, keepdims=True)
-        first[columns] = (is_first / is_first.sum(1, keepdims=True)).sum(0)
-        expected[columns] = count / len(columns)
-        for place, column in enumerate(columns.tolist()):
-            chance[column] = at_least(math.floor(first[column] + 1e-9), count, 1 / len(columns))
-            others = np.median(np.delete(among, place, axis=1), axis=1)
-            excess[column] = (among[:, place] - others).mean()
-    return Witness(first, expected, chance, excess)
-
-
-def at_least(times: int, trials: int, chance: float) -> float:
-    """Return how likely something is to happen so many times or more.
-
-    >>> at_least(0, 4, 0.5), at_least(4, 4, 0.5), at_least(3, 4, 0.5)
-    (1.0, 0.0625, 0.3125)
-    """
-    if times <= 0:
-        return 1.0
-    total = 0.0
-    for k in range(times, trials + 1):
-        ways = math.lgamma(trials + 1) - math.lgamma(k + 1) - math.lgamma(trials - k + 1)
-        term = math.exp(ways + k * math.log(chance) + (trials - k) * math.log1p(-chance))
-        total += term
-        if k > trials * chance and term <= total * 1e-15:
-            break
-    return min(1.0, round(total, 15))
+    usual: int | None = None
 
 
 def judge(
@@ -210,7 +87,8 @@ def judge(
         witness(periods.compute.astype(float), peers, everyone),
         witness(late.late, peers, late.is_known),
     )
-    return _Case(periods, peers, late, by_compute, by_arrival, hosts, has_stages).judgement()
+    slow = slowest(periods.compute.astype(float), late.late, late.is_known, peers)
+    return _Case(periods, peers, late, by_compute, by_arrival, slow, hosts, has_stages).judgement()
 
 
 def _unknown(text: str) -> Judgement:
@@ -226,6 +104,7 @@ class _Case:
     late: Lateness
     by_compute: Witness
     by_arrival: Witness
+    slow: Sequence[int | None]
     hosts: Mapping[int, str | None]
     has_stages: bool
 
@@ -241,12 +120,37 @@ class _Case:
         compared = [column for columns in self.peers if len(columns) > 1 for column in columns.tolist()]
         compute = {ranks[column]: 1 + self._longer(column) for column in compared}
         last = {ranks[column]: float(self.by_arrival.first[column]) for column in np.flatnonzero(self.late.is_known)}
-        return Judgement((finding,), len(self.periods), culprits, last, compute, self._slowest())
+        usual = self._usual(culprits) if finding.rank is not None else None
+        return Judgement((finding,), len(self.periods), culprits, last, compute, self._slowest(), usual)
+
+    def _usual(self, culprits: Sequence[int]) -> int | None:
+        """Return a peer of the worst rank that is to blame for nothing and computes as long as most."""
+        ranks = self.periods.ranks
+        (peers,) = (columns for columns in self.peers if ranks.index(culprits[0]) in columns)
+        innocent = [column for column in peers.tolist() if ranks[column] not in culprits]
+        by_time = sorted(innocent, key=lambda column: float(self.periods.compute[:, column].sum()))
+        return ranks[by_time[len(by_time) // 2]] if by_time else None
 
     def _slowest(self) -> dict[tuple[str, int], int | None]:
-        columns = slowest(self.periods.compute.astype(float), self.late.late, self.late.is_known, self.peers)
-        ranks = [None if column is None else self.periods.ranks[column] for column in columns]
+        ranks = [None if column is None else self.periods.ranks[column] for column in self.slow]
         return dict(zip(self.periods.markers, ranks, strict=False))
+
+    def _stands_out(self) -> Flags:
+        """Return which ranks were slow in more of the steps in which one was than chance explains."""
+        named = [column for column in self.slow if column is not None]
+        times = np.bincount(np.array(named, np.int64), minlength=len(self.periods.ranks))
+        chance = np.array([at_least(int(count), len(named), 1 / self._compared) for count in times])
+        return chance * self._trials <= _CHANCE
+
+    @property
+    def _compared(self) -> int:
+        """How many ranks have peers."""
+        return sum(len(columns) for columns in self.peers if len(columns) > 1)
+
+    @property
+    def _trials(self) -> int:
+        """How often chance may strike: three questions for each of them."""
+        return 3 * self._compared
 
     def _longer(self, column: int) -> float:
         """Return by which part a rank computes longer than its peers."""
@@ -255,8 +159,7 @@ class _Case:
         return mean / usual - 1 if usual > 0 else 0.0
 
     def _is_above_chance(self, witness: Witness) -> Flags:
-        trials = 2 * sum(len(columns) for columns in self.peers if len(columns) > 1)
-        above: Flags = witness.chance * trials <= _CHANCE
+        above: Flags = witness.chance * self._trials <= _CHANCE
         return above
 
     def _costs(self) -> tuple[Floats, Floats]:
@@ -268,7 +171,7 @@ class _Case:
         """Return the ranks that hold others up, the worst first, and the verdict."""
         computes, waited_for = self._costs()
         comes_late = ~self.late.is_known | ((self.late.late.mean(0) > 0) & (waited_for >= _LEAST_WAIT))
-        slow = self._is_above_chance(self.by_compute) & (computes >= _LEAST_COST)
+        slow = (self._is_above_chance(self.by_compute) | self._stands_out()) & (computes >= _LEAST_COST)
         tardy = self._is_above_chance(self.by_arrival) & (waited_for >= _LEAST_COST) & (not self.has_stages)
         guilty, cost = (slow & comes_late, computes) if (slow & comes_late).any() else (tardy, waited_for)
         columns = sorted(np.flatnonzero(guilty).tolist(), key=lambda column: -cost[column])
@@ -293,6 +196,11 @@ class _Case:
             (self.by_arrival, "was last") if self.late.is_known[column] else (self.by_compute, "took longest")
         )
         times, expected = witness.first[column], witness.expected[column]
+        if not self._is_above_chance(self.by_compute)[column] and not self._is_above_chance(self.by_arrival)[column]:
+            slow = sum(each is not None for each in self.slow)
+            parts.append(
+                f"stands out in {sum(each == column for each in self.slow)} of {slow} {unit} in which a rank does"
+            )
         parts.append(f"{did} in {_counted(times)} of {count} {unit} ({_counted(expected)} expected)")
         longer = self._longer(column)
         parts.append(f"computes {longer * 100:.2g} % longer" if longer >= _LEAST_COST else "computes no longer")
@@ -329,8 +237,7 @@ class _Case:
         """Return the verdict when no rank is to blame."""
         count, unit = len(self.periods), self.periods.unit
         most = max(map(len, self.peers))
-        trials = 2 * sum(len(columns) for columns in self.peers if len(columns) > 1)
-        wanted = math.ceil(math.log(trials / _CHANCE) / math.log(most))
+        wanted = math.ceil(math.log(self._trials / _CHANCE) / math.log(most))
         if count < wanted:
             text = f"stragglers: not known: {count} {unit} are too few to tell one from chance ({wanted} are enough)"
             return Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN)

@@ -220,6 +220,6 @@ def test_the_default_summary_starts_with_the_verdict(cli: Cli, tmp_path: Path) -
         arguments: cli("summary", str(tmp_path / "job"), *arguments).out.splitlines()[0]
         for arguments in ((), ("--amd",), ("stragglers",))
     }
-    assert first[()].endswith(": a straggler")
+    assert ": a straggler; " in first[()]
     assert first[()] == first["stragglers",]
     assert first["--amd",] == "KERNELS SUMMARY"

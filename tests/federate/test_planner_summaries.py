@@ -120,12 +120,15 @@ def test_tables_and_aggregates_of_them(session: rocpd.Session) -> None:
 
 
 def read_by_summaries() -> dict[str, str]:
-    """Return the `.sql` files of summaries, and the statements in their modules that need no values."""
+    """Return the `.sql` files of summaries, and the statements in their modules that need no values.
+
+    Those on metadata, which has no column that tells ranks apart, cannot be asked of the entire job.
+    """
     statements = {path.name: statement(path.stem) for path in SUMMARY.glob("sql/*.sql")}
     for path in sorted(SUMMARY.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
-            if re.match(r"\s*SELECT\s", text) and "FROM" in text and not re.search(r"[?{}]", text):
+            if re.match(r"\s*SELECT\s", text) and "FROM" in text and not re.search(r"[?{}]|\brocpd_metadata\b", text):
                 statements[f"{path.name}: {text.strip()[:60]}"] = text
     return statements
 
@@ -147,4 +150,5 @@ def test_what_summaries_read_of_a_rank(name: str, session: rocpd.Session) -> Non
         assert bags_differ(expected, actual) is None
         assert len(actual) == len(expected)
         rows += len(actual)
-    assert rows > 0 or not name.endswith(".sql"), "nothing to compare"
+    is_in_no_file = name == "graph_launches.sql" and session.window is None  # as above
+    assert rows > 0 or not name.endswith(".sql") or is_in_no_file, "nothing to compare"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from rocpd.federate.run.rank_reader import MapRanks, RankReader
 from rocpd.read.communication import Communication, communication
 from rocpd.trace.clocks import ClockLine, ContradictionError, Meetings, align_clocks
-from rocpd.trace.collectives import match
+from rocpd.trace.collectives import CommunicationKernels, match
 from rocpd.trace.rccl import SENDRECV, Transfer, Waits
 from rocpd.types import NULL, Flags, Ints
 
@@ -28,7 +29,7 @@ def clock_lines(map_ranks: MapRanks, clocks: Mapping[int, int]) -> Sequence[Cloc
         ContradictionError: no clocks that run evenly agree with the collectives.
     """
     count = len(set(clocks.values()))
-    members = [each for _, of_rank in map_ranks(_communication) for each in of_rank]
+    members = [each for _, of_rank in map_ranks(_times) for each in of_rank]
     found = meetings(members, clocks, count)
     if len(found.ended):
         return align_clocks(found)
@@ -37,9 +38,14 @@ def clock_lines(map_ranks: MapRanks, clocks: Mapping[int, int]) -> Sequence[Cloc
     return (None,) * count
 
 
-def _communication(reader: RankReader) -> list[Communication]:
-    """Read the channels of a rank; of a merged window also what it keeps from outside."""
-    return communication(reader.whole())
+def _times(reader: RankReader) -> list[Communication]:
+    """Read of the channels of a rank what alignment needs; of a merged window also what it keeps from outside."""
+    nothing = np.empty(0, np.int64)
+    none = CommunicationKernels(*(nothing,) * 6)
+    return [
+        each._replace(channel=replace(each.channel, stream=nothing, numbers=nothing, counted=none), queues=nothing)
+        for each in communication(reader.whole())
+    ]
 
 
 def meetings(members: Iterable[Communication], clocks: Mapping[int, int], count: int) -> Meetings:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import time
 from dataclasses import dataclass
 
@@ -10,6 +12,7 @@ import pytest
 
 from rocpd.trace.clocks import ClockLine, ContradictionError, Meetings, align_clocks
 from rocpd.types import NULL, Floats, Ints
+from tests.conftest import private
 
 
 @dataclass(frozen=True)
@@ -161,3 +164,20 @@ def test_many_clocks_are_quick() -> None:
     start = time.process_time()
     align_clocks(found)
     print(f"64 clocks, 1000 collectives: {time.process_time() - start:.2f} s")
+
+
+def test_real_kernels_of_two_processes_on_one_clock() -> None:
+    """Sends and receives of two GPUs, which an NVIDIA profiler recorded by one clock: the true offset is 0."""
+    for path in private("nsys/mfu_2gpu_*.sqlite", 2):
+        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+            rows = connection.execute(
+                "SELECT deviceId, start, end FROM CUPTI_ACTIVITY_KIND_KERNEL K JOIN StringIds S ON S.id = K.shortName"
+                " WHERE S.value LIKE 'nccl%' ORDER BY start"
+            ).fetchall()
+        start, end = (np.array([[row[at] for row in rows if row[0] == gpu] for gpu in (0, 1)]).T for at in (1, 2))
+        first, second = align_clocks(Meetings(start, end, end))
+        assert first is not None
+        assert second is not None
+        assert second.certain_ns is not None
+        assert abs(second.offset_ns) <= min(second.certain_ns, 30_000)
+        assert second.certain_ns < 150_000

@@ -37,7 +37,7 @@ class RankTables:
         further: base name -> columns beyond the contract that any rank has, so that all ranks have the same columns.
         only: base name -> condition on its rows, for a window or filter; tables that are not named are whole.
         values: base name -> column -> expression in its place, for events that are cut at a window.
-        filtered: base name -> condition of the filters alone, where there is a window too.
+        filtered: base name -> condition of the filters alone, whatever the window.
         guid: identity of the rank, which stands in every `guid` column; None: what the file has there.
         keyless: base names of tables whose `id` is no primary key: an id may occur twice.
         is_whole: rows that a merged window keeps from outside of it count too.

@@ -158,3 +158,19 @@ def test_an_event_around_the_window_counts_but_not_for_converters(open_job: Open
     assert [row[1] for row in window.summary("api")] == ["training", "inside"]
     (trace,) = window.convert("json", tmp_path / "out.json")
     assert "training" not in trace.read_text()
+
+
+def test_order_shift_and_an_empty_rank_change_nothing(open_job: OpenJob) -> None:
+    """Laws of everything that goes by steps: windows of them and divisions by step and marker."""
+
+    def told(*ranks: TraceBuilder) -> list[object]:
+        session = open_job(*ranks)
+        step = session.within(rocpd.Window(step=1))
+        tables = [(session, "step"), (session, "marker"), (step, None), (step, "marker")]
+        rows: list[object] = [part.summary("kernels", by).fetchall() for part, by in tables]
+        return [*rows, step.sql("SELECT rank, name FROM kernels ORDER BY 1, 2").fetchall(), session.notes]
+
+    expected = told(rank_of_two_threads(0, 0), rank_of_two_threads(1, 7_000_500))
+    assert told(rank_of_two_threads(1, 7_000_500), rank_of_two_threads(0, 0)) == expected
+    assert told(rank_of_two_threads(0, 123_456), rank_of_two_threads(1, 7_123_956)) == expected
+    assert told(rank_of_two_threads(0, 0), rank_of_two_threads(1, 7_000_500), TraceBuilder(2, pid=102)) == expected

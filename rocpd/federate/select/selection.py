@@ -35,7 +35,7 @@ class Selection:
             return tables
         alone = {**filters, **dependent_conditions(tables, filters)} if filters else {}
         if self.window is None:
-            return dataclasses.replace(tables, only=alone)
+            return dataclasses.replace(tables, only=alone, filtered=alone)
         in_window = self.window.conditions(rank, tables)
         only = dict(in_window)
         if filters:

@@ -13,6 +13,7 @@ from rocpd.federate.result import Result, Rows
 from rocpd.federate.select.align import Clock
 from rocpd.schema.load import TABLES, table
 from rocpd.schema.quote import quote_name
+from rocpd.schema.render import outside_of
 from rocpd.schema.versions import LATER_TABLES
 from rocpd.trace.tables import SPANS
 from rocpd.trace.times import VALID_START, VALID_TIMES
@@ -121,7 +122,10 @@ def _problems(session: Federation) -> Iterator[Row]:
         later = [f"{base} ({LATER_TABLES[base]})" for base in LATER_TABLES if base in rank.tables]
         if later:
             yield rank.number, f"tables of later schemas, in SQL only: {', '.join(later)}"
-        unknown = sorted(set(rank.tables) - {*TABLES, *LATER_TABLES})
+        if rank.window:
+            work = ", GPU work by its launch" if rank.window.by_launch else ""
+            yield rank.number, f"a window of its trace: {rank.window.start} to {rank.window.end} ns{work}"
+        unknown = sorted(set(rank.tables) - {*TABLES, *LATER_TABLES, *map(outside_of, TABLES)})
         if unknown:
             yield rank.number, f"tables beyond the schema: {', '.join(unknown)}"
     yield from _recorded_twice(session)

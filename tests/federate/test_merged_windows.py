@@ -93,6 +93,7 @@ def test_other_tools_see_the_window_alone(open_job: OpenJob, tmp_path: Path) -> 
         assert cells(merged, "gpu-time", "span_ns busy_ns") == [(80, 10)]
         assert merged.sql("SELECT name FROM regions").fetchall() == [("roctxRangePushA",)]
         assert merged.within(rocpd.Window(step=2)).sql("SELECT COUNT(*) FROM markers").fetchall() == [(1,)]
+        assert merged.info()["problems"].fetchall() == [(0, "a window of its trace: 250 to 330 ns")]
     with closing(sqlite3.connect(tmp_path / "window.db")) as plain:
         assert plain.execute("SELECT COUNT(*) FROM regions").fetchone() == (1,)
         assert plain.execute("SELECT COUNT(*) FROM memory_allocations").fetchone() == (1,)

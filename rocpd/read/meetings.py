@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from rocpd.federate.run.rank_reader import MapRanks, RankReader
 from rocpd.read.communication import Communication, communication
-from rocpd.trace.clocks import ClockLine, ContradictionError, Meetings, align_clocks
+from rocpd.trace.clocks import ClockLine, ContradictionError, Meetings, align_clocks, line_between
 from rocpd.trace.collectives import CommunicationKernels, match
 from rocpd.trace.rccl import SENDRECV, Transfer, Waits
 from rocpd.types import NULL, Flags, Ints
@@ -30,12 +30,56 @@ def clock_lines(map_ranks: MapRanks, clocks: Mapping[int, int]) -> Sequence[Cloc
     """
     count = len(set(clocks.values()))
     members = [each for _, of_rank in map_ranks(_times) for each in of_rank]
-    found = meetings(members, clocks, count)
-    if len(found.ended):
-        return align_clocks(found)
+    kinds = meetings_by_kind(members, clocks, count)
+    if kinds:
+        return _agreeing(kinds)
     if len({clocks.get(each.channel.rank) for each in members} - {None}) > 1:
         raise ContradictionError
     return (None,) * count
+
+
+def _agreeing(kinds: Sequence[Meetings]) -> Sequence[ClockLine | None]:
+    """Return lines that all kinds of collectives agree with, or else most: ranks may have been taken for a group.
+
+    Raises:
+        ContradictionError: those that agree with each other are of less than half of the time.
+    """
+    try:
+        return align_clocks(_joined(kinds))
+    except ContradictionError as error:
+        contradiction = error
+    lines: Sequence[ClockLine | None] = ()
+    taken: list[Meetings] = []
+    for kind in sorted(kinds, key=_spread):
+        try:
+            lines = align_clocks(_joined([*taken, kind]))
+        except ContradictionError:
+            continue
+        taken.append(kind)
+    if not taken or (_length(_joined(taken)) < _length(_joined(kinds)) / 2).any():
+        raise contradiction
+    return lines
+
+
+def _joined(kinds: Sequence[Meetings]) -> Meetings:
+    return Meetings(*(np.concatenate([getattr(kind, side) for kind in kinds]) for side in ("entered", "left", "ended")))
+
+
+def _length(found: Meetings) -> Ints:
+    """Return for each clock how long it met others [ns]."""
+    first = np.where(found.ended == NULL, _LATEST, found.ended).min(0)
+    lengths: Ints = np.maximum(found.ended.max(0) - first, 0)
+    return lengths
+
+
+def _spread(found: Meetings) -> float:
+    """Return how far from a line the ends of collectives lie on two clocks."""
+    seen = found.ended != NULL
+    first = int(seen.sum(0).argmax())
+    second = int((seen & seen[:, first, None]).sum(0)[np.arange(seen.shape[1]) != first].argmax())
+    times = found.ended[seen[:, first] & seen[:, second + (second >= first)]]
+    one, other = (times[:, clock] - times[0, clock] for clock in (first, second + (second >= first)))
+    return line_between(one.astype(np.float64), other.astype(np.float64)).spread
 
 
 def _times(reader: RankReader) -> list[Communication]:
@@ -48,8 +92,8 @@ def _times(reader: RankReader) -> list[Communication]:
     ]
 
 
-def meetings(members: Iterable[Communication], clocks: Mapping[int, int], count: int) -> Meetings:
-    """Return the collectives that ranks of two clocks or more took part in.
+def meetings_by_kind(members: Iterable[Communication], clocks: Mapping[int, int], count: int) -> list[Meetings]:
+    """Return the collectives that ranks of two clocks or more took part in, by what their groups have in common.
 
     Args:
         members: communication kernels of all ranks; those of ranks without a clock are left out.
@@ -58,19 +102,18 @@ def meetings(members: Iterable[Communication], clocks: Mapping[int, int], count:
     """
     of_channel = {id(each.channel): each for each in members if each.channel.rank in clocks}
     groups, _ = match((each.channel for each in of_channel.values()), clocks)
-    found = [
-        columns
-        for group in groups
-        for columns in _of_group([of_channel[id(channel)] for channel in group], clocks, count)
-    ]
-    return Meetings(*(np.concatenate([np.empty((0, count), np.int64), *(each[i] for each in found)]) for i in range(3)))
+    kinds: dict[object, list[Meetings]] = {}
+    for group in groups:
+        found = _of_group([of_channel[id(channel)] for channel in group], clocks, count)
+        if len(found.ended):
+            first = group[0]
+            kinds.setdefault((first.name, len(first), first.size, first.communicator is None), []).append(found)
+    return [_joined(kind) for kind in kinds.values()]
 
 
-def _of_group(members: Sequence[Communication], clocks: Mapping[int, int], count: int) -> Iterator[list[Ints]]:
-    """Yield entered, left and ended of the collectives of a group: a row each, a column for each clock."""
+def _of_group(members: Sequence[Communication], clocks: Mapping[int, int], count: int) -> Meetings:
+    """Return the collectives of a group."""
     on = np.array([clocks[member.channel.rank] for member in members])
-    if len(set(on.tolist())) < 2:
-        return
     start, end = (np.array([getattr(member.channel, side) for member in members]) for side in ("start", "end"))
     waited_for, waits = _parts(members)
     shape = (start.shape[1], count)
@@ -85,7 +128,7 @@ def _of_group(members: Sequence[Communication], clocks: Mapping[int, int], count
         mean = base + np.where(waits[rows], end[rows] - base, 0).sum(0) // np.maximum(known, 1)
         ended[:, clock] = np.where(known, mean, NULL)
     together = (ended != NULL).sum(1) > 1
-    yield [entered[together], left[together], ended[together]]
+    return Meetings(entered[together], left[together], ended[together])
 
 
 def _parts(members: Sequence[Communication]) -> tuple[Flags, Flags]:

@@ -103,7 +103,13 @@ def columns(reader: RankReader, base: str, sql: str, names: Sequence[str]) -> li
 
 
 def read_all(reader: RankReader, select: Select, damaged: Counter[str] | None = None) -> Piece:
-    """Read all rows at once; arguments as for `pieces`."""
+    """Read all rows at once; arguments as for `pieces`. Who changes what comes back takes a copy."""
+    if damaged is None:
+        return reader.once(select, lambda: _joined_pieces(reader, select, None))
+    return _joined_pieces(reader, select, damaged)
+
+
+def _joined_pieces(reader: RankReader, select: Select, damaged: Counter[str] | None) -> Piece:
     nothing = Piece(0, [_NO_INTS] * len(select.numbers), [_NO_REALS] * len(select.reals), [[]] * len(select.texts))
     return joined([nothing, *pieces(reader, select, damaged)])
 

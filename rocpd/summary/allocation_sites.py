@@ -158,14 +158,14 @@ def allocation_sites(reading: Reading) -> Iterator[Summary]:
 
 
 def _of_rank(reading: RankReading, step: re.Pattern[str]) -> _Rank:
-    whole, names = reading.whole(), Names()
+    whole = reading.whole()
     piece = read_all(
         whole.reader, Select(statement("allocation_calls"), _NUMBERS, texts=_TEXTS, base="rocpd_memory_allocate")
     )
     if not piece.count:
         return _Rank()
     counted = {row for (row,) in reading.reader.rows("SELECT id FROM rocpd_memory_allocate")}
-    calls = _calls(read_regions(whole, names), names, piece.numbers[7], piece.numbers[1])
+    calls = _calls(*read_regions(whole), piece.numbers[7], piece.numbers[1])
     reading.left_out.update(whole.left_out)
     ranges = read_ranges(whole.reader).every
     steps = _Steps.of(ranges, step)

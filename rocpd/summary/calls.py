@@ -101,8 +101,7 @@ class _Rank(NamedTuple):
 
 def _of_rank(reading: RankReading) -> _Rank:
     """Return the trees of one rank: of all regions, and by agent or stream of those that launched something there."""
-    names = Names()
-    regions = read_regions(reading, names)
+    regions, names = read_regions(reading)
     ops = read_ops(reading, Names(), stacks=True)
     launcher = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
     lane = np.where(launcher >= 0, ops.lane(reading.options.by), NULL)

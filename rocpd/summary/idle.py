@@ -133,12 +133,11 @@ def _note_steady(reading: Reading, parts: list[SteadyPart | None]) -> None:
 
 
 def _of_rank(reading: RankReading, step: re.Pattern[str]) -> _Rank:
-    names = Names()
     whole = reading.whole()
     ops = read_ops(whole, Names(), stacks=True)
     if not len(ops):
         return _Rank({}, {}, None)
-    regions = read_regions(whole, names)
+    regions, names = read_regions(whole)
     reading.left_out.update(whole.left_out)
     ends = [(int(some.start.min()), int(some.end.max())) for some in (ops, regions) if len(some.start)]
     first, last = min(start for start, _ in ends), max(end for _, end in ends)

@@ -5,9 +5,8 @@ Puts together what other analyses find, and calculates nothing by itself; what l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from statistics import median
-from typing import TypeAlias
 
 from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.federation import Federation, Notes
@@ -15,6 +14,7 @@ from rocpd.summary import allocation_sites, budget, idle, ranks, totals, trace
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.reading import Reading
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.summary.together import Analysis, together
 from rocpd.table.human import readable
 from rocpd.types import Row
 
@@ -23,15 +23,14 @@ _SLOW = 1.2  # times the median: a step that takes longer is slow
 _EXPOSED = 10.0  # percent of the time: communication that is worth saying
 _FEWEST = 3  # steps to compare
 
-_Analysis: TypeAlias = Callable[[Reading], Iterable[Summary]]
-_ANALYSES: tuple[_Analysis, ...] = (
-    trace.trace,
-    ranks.ranks,
-    budget.budget,
-    idle.idle,
-    allocation_sites.allocation_sites,
-    totals.kernels,
-)
+_ANALYSES: dict[str, Analysis] = {
+    "trace": trace.trace,
+    "ranks": ranks.ranks,
+    "budget": budget.budget,
+    "idle": idle.idle,
+    "allocation-sites": allocation_sites.allocation_sites,
+    "kernels": totals.kernels,
+}
 _PRODUCTS = "SELECT product, count(*) FROM agents WHERE type = 'GPU' GROUP BY product ORDER BY 2 DESC, 1"
 
 TABLES = by_name(
@@ -99,9 +98,9 @@ def _run(reading: Reading) -> dict[str, Summary]:
     session = Federation(reading.session.job, reading.session.selection, Notes(), owns_files=False)
     quiet = reading.on(session)
     tables: dict[str, Summary] = {}
-    for analysis in _ANALYSES:
+    for _, answered in together(quiet, _ANALYSES):
         try:
-            tables |= {table.name: table for table in analysis(quiet)}
+            tables |= {table.name: table for table in answered}
         except UsageError:
             raise
         except RocpdError:  # it lacks the data that it needs

@@ -165,12 +165,20 @@ class Reading:
             work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
         """
         left_out: Counter[str] = Counter()
-        answers = self.session.map_ranks(partial(_work, work=work, options=self.options, windows=self._windows()))
+        answers = self.session.map_ranks(partial(work_on_rank, work=work, options=self.options, windows=self.windows()))
         for done, (rank, (answer, left_out_of_rank)) in enumerate(answers, 1):
             left_out += left_out_of_rank
             yield rank, answer
-            if self._progress:
-                self._progress(done, len(self.session.ranks))
+            self.report(done)
+        self.note_left_out(left_out)
+
+    def report(self, done: int) -> None:
+        """Report how many ranks were read."""
+        if self._progress:
+            self._progress(done, len(self.session.ranks))
+
+    def note_left_out(self, left_out: Mapping[str, int]) -> None:
+        """Note how many events have invalid timestamps, by kind."""
         for what, count in left_out.items():
             self.session.note(f"{count} {what} left out: {INVALID}")
 
@@ -196,7 +204,7 @@ class Reading:
         ends = [last if part.end is None else part.end + origin for part in parts]
         return min(starts, default=first) - origin, max(ends, default=last) - origin
 
-    def _windows(self) -> dict[int, RankWindow]:
+    def windows(self) -> dict[int, RankWindow]:
         """Return what each rank sees of the window; nothing without one."""
         window, windows = self.session.window, {}
         for rank in self.session.spans if window else ():
@@ -227,9 +235,10 @@ class Reading:
             )
 
 
-def _work(
+def work_on_rank(
     reader: RankReader, work: Callable[[RankReading], Answer], options: Options, windows: Mapping[int, RankWindow]
 ) -> tuple[Answer, Counter[str]]:
+    """Do the work of an analysis on one rank; return its answer, and what it left out."""
     reading = RankReading(reader, options, windows.get(reader.rank.number, RankWindow()))
     return work(reading), reading.left_out
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.read.columns import columns
+from rocpd.read.columns import columns, number
 from rocpd.read.names import Names, as_text
 from rocpd.summary.links import launching_rows
 from rocpd.summary.ops import string_texts
@@ -44,22 +44,32 @@ class RankRegions(NamedTuple):
         return RankRegions(*(column[rows] for column in self))
 
 
-def read_regions(reading: RankReading, names: Names) -> RankRegions:
-    """Read the regions of a rank."""
+def read_regions(reading: RankReading) -> tuple[RankRegions, Names]:
+    """Read the regions of a rank, and the names that their numbers stand for; neither is to be changed."""
+    regions, names, invalid = reading.reader.once("regions", lambda: _read(reading))
+    reading.left_out["regions"] += invalid
+    return regions, names
+
+
+def _read(reading: RankReading) -> tuple[RankRegions, Names, int]:
+    """Return regions, names, and how many regions have invalid timestamps."""
+    names = Names()
     selected = columns(reading.reader, "rocpd_region", statement("regions"), _COLUMNS)
     stack, start, end, row, thread, name, category = selected
     valid = valid_times(start, end)
-    reading.left_out["regions"] += int((~valid).sum())
     if not valid.all() or reading.reader.selects("rocpd_region"):
         # The launching region may be left out: then no other launches in its place.
         stack = np.where(np.isin(row, launching_rows(reading.reader)), stack, NULL)
     texts = string_texts(reading.reader, np.concatenate([name, category]))
     codes = names.codes(name, texts.get)
     rows = reading.reader.rows(statement("marker_messages"))
-    messages = {number: names.code(as_text(text)) for number, text in rows}
-    if messages:
-        codes = np.array([messages.get(r, c) for r, c in zip(row.tolist(), codes.tolist(), strict=True)], np.int64)
+    if rows:
+        numbers = np.array([number(key) for key, _ in rows], np.int64)
+        messages = np.array([names.code(as_text(text)) for _, text in rows], np.int64)
+        order = np.argsort(numbers, kind="stable")
+        at = np.minimum(np.searchsorted(numbers[order], row, side="right") - 1, len(rows) - 1)
+        codes = np.where(numbers[order][at] == row, messages[order][at], codes)
     order = np.lexsort((row, stack, -np.where(valid, end, 0), start))  # of equal ranges the lower id is outside
     order = order[valid[order]]
     every = (thread, start, end, codes, names.codes(category, texts.get), stack)
-    return RankRegions(*(column[order] for column in every))
+    return RankRegions(*(column[order] for column in every)), names, int((~valid).sum())

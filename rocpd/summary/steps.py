@@ -65,7 +65,11 @@ class Ranges:
 
 
 def read_ranges(reader: RankReader) -> Ranges:
-    """Read the marker ranges of a rank."""
+    """Read the marker ranges of a rank; what comes back is not to be changed."""
+    return reader.once("marker ranges", lambda: _read_ranges(reader))
+
+
+def _read_ranges(reader: RankReader) -> Ranges:
     ids, every = _ranges(reader.whole())
     if not reader.selects("rocpd_region"):
         return Ranges(every, {row: (start, end) for row, (_, start, end, _) in enumerate(every)})

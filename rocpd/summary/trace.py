@@ -142,10 +142,10 @@ def _row(check: _Check, count: _Count) -> Row:
 
 def _of_rank(reading: RankReading, categories: Categories) -> tuple[int, dict[str, _Count]]:
     """Return how many ranks the job has by the environment of this one (0: it does not say), and its counts."""
-    names, kernels = Names(), Names()
+    kernels = Names()
     whole = reading.whole()
     ops = read_ops(whole, kernels, stacks=True)
-    regions = read_regions(whole, names)
+    regions, names = read_regions(whole)
     dispatches = ops.take(np.flatnonzero(ops.kind == KERNEL))
     has_hip = any(domain_of(names.texts[code]) == "HIP" for code in np.unique(regions.category).tolist())
     invalid = sum(whole.left_out.values())

@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Generic, Protocol
+from typing import Any, Generic, Protocol
 
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.connection_cache import borrow
@@ -27,11 +27,14 @@ class RankReader:
         rank: the rank.
         tables: its tables as a connection to its own file names them.
         lend: lends a connection to that file.
+        known: what was read before, by what it was read with, where several works on the rank share what they read;
+            None: nothing is kept.
     """
 
     rank: Rank
     tables: RankTables
     lend: Callable[[], AbstractContextManager[ShareDatabase]]
+    known: dict[object, Any] | None = None
 
     def whole(self) -> RankReader:
         """Return a reader of all rows of the rank, whatever the window and filters."""
@@ -43,6 +46,21 @@ class RankReader:
         """Return a reader of the rows that pass the filters, whatever the window."""
         tables = dataclasses.replace(self.tables, only=self.tables.filtered, values={}, filtered={}, is_whole=True)
         return dataclasses.replace(self, tables=tables)
+
+    def keeping(self) -> RankReader:
+        """Return a reader that keeps what it reads, for works that read the same."""
+        return dataclasses.replace(self, known={})
+
+    def once(self, what: object, read: Callable[[], Answer]) -> Answer:
+        """Return what `read` gives; the same as before where `what` was read from these rows and kept."""
+        if self.known is None:
+            return read()
+        only, values = (tuple(sorted(conditions.items())) for conditions in (self.tables.only, self.tables.values))
+        key = what, only, values
+        if key not in self.known:
+            self.known[key] = read()
+        answer: Answer = self.known[key]
+        return answer
 
     def selects(self, base: str) -> bool:
         """Whether a window or filter leaves rows of a table out, or cuts them; that of a merged window did."""

@@ -122,11 +122,13 @@ def _job(reading: Reading, tables: Mapping[str, Summary]) -> Finding:
     products = reading.session.sql(_PRODUCTS).fetchall()
     steps = [float(row[0]) for row in _columns(tables, "steps", "mean_ns")]
     commands = sorted({rank.command or "" for rank in job} - {""})
+    is_one = reading.session.runs == 1
+    what = _count(len(job), "rank") if is_one else f"{reading.session.runs} separate runs, not one job,"
     parts = [
-        f"{_count(len(job), 'rank')} on {_count(len(hosts), 'node')}",
+        f"{what} on {_count(len(hosts), 'node')}",
         *[str(product or "GPU") for product, _ in products[:2]],
         *([f"{_count(len(steps), 'step')} of {readable(median(steps), 'ns')}"] if steps else []),
-        *commands[:1],
+        *(commands if is_one else [_count(len(commands), "command")])[:1],
     ]
     evidence = {"ranks": len(job), "hosts": hosts, "steps": len(steps)}
     return Finding("; ".join(parts), "job", Verdict.NONE, Confidence.CERTAIN, evidence=evidence)

@@ -213,7 +213,7 @@ SUMMARIES: dict[str, Analysis] = {
 TABLES: dict[str, str] = {table: name for name, analysis in SUMMARIES.items() for table in analysis.tables}
 """Table -> the analysis that it belongs to."""
 
-OF_ONE_JOB = frozenset({"imbalance", "collectives", "stragglers", "waits", "communication", "steps"})
+OF_ONE_JOB = frozenset({"imbalance", "collectives", "stragglers", "waits", "communication", "steps", "heat"})
 """Tables that compare the ranks of one job: of separate runs there are none."""
 
 TOTALS = ("kernels", "copies", "allocations", "scratch", "api", "markers", "domains")

@@ -100,3 +100,12 @@ def test_busy_together_is_that_of_each(together: rocpd.Session, real_files: tupl
             expected += multiset(raw.execute(select("busy")))
     assert expected.total() == 12
     assert multiset(together.sql(select("busy"))) == expected
+
+
+def test_the_first_answer_about_runs_of_different_days(real_files: tuple[Path, ...]) -> None:
+    """No straggler is named among processes that never met."""
+    with rocpd.connect(real_files) as session:
+        job, *others = [finding.text for finding in session.summary("overview").findings]
+    assert job == f"{len(real_files)} separate runs, not one job, on 7 nodes; AMD Instinct MI300X; 4 commands"
+    assert not [text for text in others if "straggler" in text]
+    assert others[0].endswith("% of it in calls that copy")

@@ -63,7 +63,8 @@ class Session(Federation):
         Args:
             name: an analysis or one of its tables.
             by: `rank`, `host`, `run`, `command`, `agent`, `stream`, or of GPU work `step` or `marker`; None: the whole.
-            kernel_names: `display` names, `mangled` ones, or bare function names (`truncated`).
+            kernel_names: `display` names, which people see short, `full` ones, `mangled` ones, or bare function names
+                (`truncated`).
             options: those that the analysis reads, see below; one of an installed package may have its own.
 
         Raises:

@@ -15,6 +15,7 @@ from rocpd.frozen import frozen
 from rocpd.output import Destination, check_free, complete_or_nothing
 from rocpd.summary.registry import TextForm
 from rocpd.table import Sheet, TableFormat
+from rocpd.types import Row
 from rocpd.visible import for_reading, visible
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ class Delivery:
             return
         with tables.open_output(path, self.force) as out:
             if self.form:
-                self.form.write(summary.columns, iter(summary), out)
+                self.form.write(summary.columns, _rows(summary, is_page=self.form.is_page), out)
             else:
                 out.writelines(f"{line}\n" for line in ([*lines, ""] if lines else []))
                 summary.write_readable(out)
@@ -205,7 +206,14 @@ def _sheets(summaries: Iterable[Summary], *, is_page: bool) -> Iterator[Sheet]:
     for summary, lines in _with_new_lines(summaries):
         if not is_page:
             _note_all(lines)
-        yield Sheet(summary.name, summary.doc, summary.columns, iter(summary), lines if is_page else ())
+        yield Sheet(
+            summary.name, summary.doc, summary.columns, _rows(summary, is_page=is_page), lines if is_page else ()
+        )
+
+
+def _rows(summary: Summary, *, is_page: bool) -> Iterator[Row]:
+    """Return the rows of a table; on a page, which people read, names of kernels are short."""
+    return summary.for_people() if is_page else iter(summary)
 
 
 def _with_new_lines(summaries: Iterable[Summary]) -> Iterator[tuple[Summary, list[str]]]:

@@ -87,6 +87,7 @@ class SummaryChoice:
     amd_version: Annotated[AmdVersion, Option("Heads and categories of AMD's tool of this year.")] = AmdVersion.V2025
     mangled_kernels: Annotated[bool, Option("Mangled kernel names.")] = False
     truncate_kernels: Annotated[bool, Option("Kernel names without signature and template.")] = False
+    full_names: Annotated[bool, Option("Kernel names in full, which the console and pages show short.")] = False
     format: Annotated[
         str, tables.format_option("Format of the tables, else by the ending of -o:", _formats, _format_listing)
     ] = ""
@@ -99,11 +100,19 @@ class SummaryChoice:
         Raises:
             UsageError: two of them.
         """
-        if self.mangled_kernels and self.truncate_kernels:
-            raise UsageError("--mangled-kernels and --truncate-kernels contradict each other")
-        if self.mangled_kernels:
-            return KernelNames.MANGLED
-        return KernelNames.TRUNCATED if self.truncate_kernels else KernelNames.DISPLAY
+        asked = [name for name, is_given in self._forms.items() if is_given]
+        if len(asked) > 1:
+            options = " and ".join(option for _, option in asked)
+            raise UsageError(f"{options} contradict each other")
+        return asked[0][0] if asked else KernelNames.DISPLAY
+
+    @property
+    def _forms(self) -> dict[tuple[KernelNames, str], bool]:
+        return {
+            (KernelNames.MANGLED, "--mangled-kernels"): self.mangled_kernels,
+            (KernelNames.TRUNCATED, "--truncate-kernels"): self.truncate_kernels,
+            (KernelNames.FULL, "--full-names"): self.full_names,
+        }
 
     @property
     def is_amds(self) -> bool:

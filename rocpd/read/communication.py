@@ -47,7 +47,7 @@ def communication(reader: RankReader) -> list[Communication]:
     every = every.take(np.lexsort((every.row, every.start)))
     launched = launches(reader.whole(), every.row, ARGUMENTS, unnamed=True)
     result = []
-    for channel in channels(reader.rank.number, names, every, counted, launched):
+    for channel in channels(reader.rank.number, names.texts, every, counted, launched):
         rows = channel.counted.row
         known: dict[Transfer | None, int] = {}
         transfers = (transfer_of(channel.name, launched.calls.get(row, ())) for row in rows.tolist())

@@ -176,13 +176,17 @@ def _made(calls: Iterable[Mapping[str, str]], names: Sequence[str]) -> dict[str,
 
 
 def channels(
-    rank: int, names: Names, every: CommunicationKernels, counted: CommunicationKernels, launched: RcclLaunches
+    rank: int,
+    names: Sequence[str | None],
+    every: CommunicationKernels,
+    counted: CommunicationKernels,
+    launched: RcclLaunches,
 ) -> list[Channel]:
     """Return the communication kernels of a rank by name, agent, communicator (or stream where none is named) and role.
 
     Args:
         rank: its number.
-        names: names of kernels.
+        names: full names of kernels.
         every: all of the rank, in order of start and id.
         counted: those that count.
         launched: what calls say of them.
@@ -200,7 +204,7 @@ def channels(
         word = words.texts[code]
         result.append(
             Channel(
-                names.texts[name],
+                names[name],
                 rank,
                 agent,
                 word if word and is_shared(word) else None,
@@ -212,7 +216,7 @@ def channels(
                 counted.take(at[numbers]),
                 roles[role],
                 launched.own.get(word) if word else None,
-                *_moves(names.texts[name], kernels.row, launched),
+                *_moves(names[name], kernels.row, launched),
             )
         )
     return result
@@ -231,13 +235,15 @@ def _moves(name: str | None, rows: Ints, launched: RcclLaunches) -> tuple[Ints, 
     return codes, tuple(known)
 
 
-def _roles(names: Names, every: CommunicationKernels, launched: RcclLaunches) -> tuple[list[SendRole | None], Ints]:
+def _roles(
+    names: Sequence[str | None], every: CommunicationKernels, launched: RcclLaunches
+) -> tuple[list[SendRole | None], Ints]:
     """Return what kernels that are no collectives do, and for each kernel the number of what it does in that list."""
-    by_name = [role_of(text, ()) for text in names.texts]
+    by_name = [role_of(text, ()) for text in names]
     known: dict[SendRole | None, int] = {None: 0}
     codes = np.zeros(len(every), np.int64)
     for at, (row, name) in enumerate(zip(every.row.tolist(), every.name.tolist(), strict=True)):
         calls = launched.calls.get(row)
-        role = role_of(names.texts[name], calls) if calls else by_name[name]
+        role = role_of(names[name], calls) if calls else by_name[name]
         codes[at] = known.setdefault(role, len(known))
     return list(known), codes

@@ -14,9 +14,8 @@ import numpy as np
 
 from rocpd.errors import RocpdError
 from rocpd.frozen import frozen
-from rocpd.read.names import Names
 from rocpd.summary.intervals import length, unite
-from rocpd.summary.ops import Ops, read_ops, split
+from rocpd.summary.ops import OperationNames, Ops, read_ops, split
 from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading, RankWindow, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition
@@ -75,7 +74,7 @@ def budget(reading: Reading) -> Iterator[Summary]:
 
 
 def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str]) -> dict[Key, _Sum]:
-    names = Names()
+    names = OperationNames()
     ops = read_ops(reading, names)
     steady = None
     if reading.window == RankWindow() and not reading.options.everything:
@@ -88,7 +87,7 @@ def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str]
     return sums
 
 
-def _sum(ops: Ops, categories: Categories, names: Names, base: tuple[int, int] | None, steps: int) -> _Sum:
+def _sum(ops: Ops, categories: Categories, names: OperationNames, base: tuple[int, int] | None, steps: int) -> _Sum:
     """Return the budget of one agent between two times [ns], None: from its first to its last operation."""
     low, high = base or (int(ops.start.min()), int(ops.end.max()))
     inside = np.flatnonzero((ops.end > low) & (ops.start < high))

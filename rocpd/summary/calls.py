@@ -17,7 +17,7 @@ from rocpd.read.groups import grouped
 from rocpd.read.ids import distinct
 from rocpd.read.names import Names
 from rocpd.summary.calltree import Flat, Node, flat, graft, grow, inclusive_gpu, launching
-from rocpd.summary.ops import read_ops
+from rocpd.summary.ops import OperationNames, read_ops
 from rocpd.summary.options import LANES, By
 from rocpd.summary.reading import DIVISIONS, RANK, Key, RankReading, Reading, order_of
 from rocpd.summary.regions import RankRegions, read_regions
@@ -102,7 +102,7 @@ class _Rank(NamedTuple):
 def _of_rank(reading: RankReading) -> _Rank:
     """Return the trees of one rank: of all regions, and by agent or stream of those that launched something there."""
     regions, names = read_regions(reading)
-    ops = read_ops(reading, Names(), stacks=True)
+    ops = read_ops(reading, OperationNames(), stacks=True)
     launcher = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
     lane = np.where(launcher >= 0, ops.lane(reading.options.by), NULL)
     lanes = [lane for lane in distinct(lane).tolist() if lane != NULL] if reading.options.by in LANES else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from rocpd.errors import RocpdError
 from rocpd.summary.labels import EventsByGroup, totals_by_label
@@ -28,13 +29,18 @@ TABLES = by_name(
         "unmatched",
         "Kernels that no expression matches.",
         (
-            Field("name", "", "kernel"),
+            Field("name", "", "kernel", is_kernel=True),
             Field("calls", "", "dispatches"),
             Field("total_ns", "ns", "sum of durations"),
             Field("percent", "%", "share of the time of all kernels"),
         ),
     ),
 )
+
+
+class _Name(NamedTuple):
+    shown: str | None
+    full: str | None
 
 
 def categories(reading: Reading) -> Iterator[Summary]:
@@ -45,20 +51,20 @@ def categories(reading: Reading) -> Iterator[Summary]:
         UsageError: the file of categories cannot be used.
     """
     known = load(reading.options.categories)
-    names: dict[Key, dict[str | None, Spread]] = {}
+    names: dict[Key, dict[_Name, Spread]] = {}
     for _, names_of_rank in reading.each(_of_rank):
         for key, spreads in names_of_rank.items():
             merge(names.setdefault(key, {}), spreads)
     if not names:
         raise RocpdError("no kernels in the selection")
-    if not any(is_communication(known.of(name)) for spreads in names.values() for name in spreads):
+    if not any(is_communication(known.of(name.full)) for spreads in names.values() for name in spreads):
         reading.session.note("no communication kernels found")
     rows: list[Row] = []
     missing: list[Row] = []
     for key in sorted(names, key=order_of):
-        groups: dict[str, dict[str | None, Spread]] = {}
+        groups: dict[str, dict[_Name, Spread]] = {}
         for name, spread in names[key].items():
-            groups.setdefault(known.of(name), {})[name] = spread
+            groups.setdefault(known.of(name.full), {})[name] = spread
         total = sum(spread.moments.total for spread in names[key].values())
         rows += _rows(key, groups, total)
         missing += _unmatched(key, groups.get(known.other, {}), total)
@@ -66,11 +72,11 @@ def categories(reading: Reading) -> Iterator[Summary]:
     yield reading.summary(TABLES["unmatched"], missing)
 
 
-def _of_rank(reading: RankReading) -> dict[Key, dict[str | None, Spread]]:
+def _of_rank(reading: RankReading) -> dict[Key, dict[_Name, Spread]]:
     """Return the durations of the kernels of one rank, by division and name."""
-    divisions: dict[Key, dict[str | None, Spread]] = {}
+    divisions: dict[Key, dict[_Name, Spread]] = {}
     for label, spread in totals_by_label(reading, "kernels", _spreads).items():
-        merge(divisions.setdefault(label.division, {}), {label.name: spread})
+        merge(divisions.setdefault(label.division, {}), {_Name(label.name, label.full): spread})
     return divisions
 
 
@@ -78,16 +84,20 @@ def _spreads(events: EventsByGroup) -> list[Spread]:
     return spreads_by_group(events.durations, events.first)
 
 
-def _rows(key: Key, groups: dict[str, dict[str | None, Spread]], total: int) -> list[Row]:
-    merged = {category: sum(kernels.values(), Spread()) for category, kernels in groups.items()}
+def _rows(key: Key, groups: dict[str, dict[_Name, Spread]], total: int) -> list[Row]:
+    merged = {category: sum(spreads.values(), Spread()) for category, spreads in groups.items()}
+    kernels = {category: len({name.full for name in of_category}) for category, of_category in groups.items()}
     by_time = sorted((-spread.moments.total, category) for category, spread in merged.items())
     return [
-        (*key, category, len(groups[category]), *statistics(merged[category]), -time * 100 / total if total else None)
+        (*key, category, kernels[category], *statistics(merged[category]), -time * 100 / total if total else None)
         for time, category in by_time
     ]
 
 
-def _unmatched(key: Key, kernels: dict[str | None, Spread], total: int) -> list[Row]:
-    sums = [(name, spread.moments) for name, spread in kernels.items()]
+def _unmatched(key: Key, kernels: dict[_Name, Spread], total: int) -> list[Row]:
+    spreads: dict[str | None, Spread] = {}
+    for name, spread in kernels.items():
+        merge(spreads, {name.shown: spread})
+    sums = [(shown, spread.moments) for shown, spread in spreads.items()]
     sums.sort(key=lambda item: (-item[1].total, item[0] or ""))
     return [(*key, name, m.calls, m.total, m.total * 100 / total if total else None) for name, m in sums]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -17,9 +17,8 @@ import numpy as np
 from rocpd.federate.open.identify import Rank
 from rocpd.read.communicators import channels, launches
 from rocpd.read.ids import per_id
-from rocpd.read.names import Names
 from rocpd.summary.arrivals import CLASSES, Arrivals, arrivals
-from rocpd.summary.ops import Ops, read_ops, split
+from rocpd.summary.ops import OperationNames, Ops, read_ops, split
 from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading, key_of, order_of
 from rocpd.trace.collectives import Channel, CommunicationKernels, Group, listed
@@ -30,7 +29,7 @@ from rocpd.types import Flags, Floats, Ints, Row
 _BLOCK = 1 << 22  # times in memory at once
 
 
-def channels_of(reading: RankReading, ops: Ops, names: Names, categories: Categories) -> list[Channel]:
+def channels_of(reading: RankReading, ops: Ops, names: OperationNames, categories: Categories) -> list[Channel]:
     """Return the communication kernels of a rank; `ops` are the operations that count.
 
     One that crosses the end of a window belongs to the next window, so that adjoining windows share no collective.
@@ -48,12 +47,15 @@ def channels_of(reading: RankReading, ops: Ops, names: Names, categories: Catego
         if not len(counted):
             return []
     launched = launches(reading.reader.whole(), every.row, ARGUMENTS)
-    return channels(reading.rank.number, names, every, counted, launched)
+    shown = dict(zip(reversed(names.full), reversed(names.texts), strict=True))
+    known = channels(reading.rank.number, names.full, every, counted, launched)
+    return [replace(channel, shown=shown[channel.name]) for channel in known]
 
 
-def _communication(ops: Ops, names: Names, categories: Categories) -> CommunicationKernels:
+def _communication(ops: Ops, names: OperationNames, categories: Categories) -> CommunicationKernels:
     kernels = ops.take(split(ops, categories, names)["communication"])
-    return CommunicationKernels(kernels.row, kernels.name, kernels.agent, kernels.stream, kernels.start, kernels.end)
+    name = names.first_alike()[kernels.name]
+    return CommunicationKernels(kernels.row, name, kernels.agent, kernels.stream, kernels.start, kernels.end)
 
 
 class _Block(NamedTuple):
@@ -145,7 +147,7 @@ class Waiting:
             block.numbers, _only(block), classes, moved, *sums, strict=True
         ):
             who, measured = keys[code] if code >= 0 else nobody, (int(value) for value in values)
-            front = (group[0].name, int(number) + 1, among, len(ranks), *who)
+            front = (group[0].shown, int(number) + 1, among, len(ranks), *who)
             self.rows.append((*front, *measured, CLASSES[kind], *bandwidth))
 
     def _blame(self, codes: Ints, block: _Block, keys: Sequence[Key]) -> None:

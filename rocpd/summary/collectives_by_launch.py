@@ -12,9 +12,8 @@ from functools import partial
 import numpy as np
 
 from rocpd.read.ids import distinct
-from rocpd.read.names import Names
 from rocpd.summary.collectives import Waiting, channels_of
-from rocpd.summary.ops import KERNEL, read_ops
+from rocpd.summary.ops import KERNEL, OperationNames, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.origins import read_origins
 from rocpd.summary.reading import DIVISIONS, Key, RankReading, Reading, order_of
@@ -50,7 +49,7 @@ def collectives_by_launch(reading: Reading, by: By) -> Iterator[Summary]:
 
 
 def _of_rank(reading: RankReading, by: By, categories: Categories) -> list[Launched]:
-    names = Names()
+    names = OperationNames()
     channels = channels_of(reading, read_ops(reading, names), names, categories)
     origins = read_origins(reading, by) if channels else None
     return [

@@ -19,7 +19,7 @@ from rocpd.summary.statements import statement
 from rocpd.summary.sums import merge
 from rocpd.types import Row
 
-_KERNEL = Field("kernel", "", "kernel")
+_KERNEL = Field("kernel", "", "kernel", is_kernel=True)
 
 TABLES = by_name(
     TableDefinition(

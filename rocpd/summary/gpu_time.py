@@ -13,9 +13,8 @@ import numpy as np
 from rocpd.errors import RocpdError
 from rocpd.frozen import frozen
 from rocpd.read.groups import grouped
-from rocpd.read.names import Names
 from rocpd.summary.intervals import Union, length, unite
-from rocpd.summary.ops import Ops, all_lanes, read_ops, split
+from rocpd.summary.ops import OperationNames, Ops, all_lanes, read_ops, split
 from rocpd.summary.options import LAUNCHES, By
 from rocpd.summary.origins import read_origins
 from rocpd.summary.reading import AGENT, RANK, Base, Key, RankReading, Reading, key_of, order_of
@@ -63,8 +62,8 @@ TABLES = by_name(
             AGENT,
             Field("at_ns", "ns", "start of the gap, from the start of the time line"),
             Field("gap_ns", "ns", "its length"),
-            Field("before", "", "operation that ended last, NULL at the edge of a window"),
-            Field("after", "", "operation that came next, NULL at the edge of a window"),
+            Field("before", "", "operation that ended last, NULL at the edge of a window", is_kernel=True),
+            Field("after", "", "operation that came next, NULL at the edge of a window", is_kernel=True),
         ),
     ),
     TableDefinition(
@@ -153,7 +152,7 @@ def gpu_time(reading: Reading) -> Iterator[Summary]:
 
 def _of_rank(reading: RankReading, categories: Categories) -> tuple[dict[Key, _Sum], list[_Gap]]:
     """Return the sums of the agents (by stream: the streams) of one rank, and its largest gaps."""
-    names, base = Names(), reading.window.base
+    names, base = OperationNames(), reading.window.base
     sums: dict[Key, _Sum] = {}
     largest: list[_Gap] = []
     for key, agent, on_agent, ops in _divided(reading, read_ops(reading, names)):

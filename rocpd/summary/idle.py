@@ -18,7 +18,7 @@ from rocpd.read.groups import grouped
 from rocpd.read.names import Names
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.idle_causes import CAUSES, DRAINED, HOST, QUEUED, START, UNKNOWN, Idle, activities, idle_pieces
-from rocpd.summary.ops import read_ops
+from rocpd.summary.ops import OperationNames, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading, RankWindow, Reading, key_of, order_of
 from rocpd.summary.regions import read_regions
@@ -134,7 +134,7 @@ def _note_steady(reading: Reading, parts: list[SteadyPart | None]) -> None:
 
 def _of_rank(reading: RankReading, step: re.Pattern[str]) -> _Rank:
     whole = reading.whole()
-    ops = read_ops(whole, Names(), stacks=True)
+    ops = read_ops(whole, OperationNames(), stacks=True)
     if not len(ops):
         return _Rank({}, {}, None)
     regions, names = read_regions(whole)

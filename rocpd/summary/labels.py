@@ -14,7 +14,7 @@ from rocpd.frozen import frozen
 from rocpd.read.columns import Select, batches
 from rocpd.read.groups import group_rows
 from rocpd.read.names import Names, as_text
-from rocpd.summary.ops import COPY, KERNEL, kernel_texts, string_texts
+from rocpd.summary.ops import COPY, KERNEL, kernel_forms, string_texts
 from rocpd.summary.options import LANES, LAUNCHES
 from rocpd.summary.reading import Key, RankReading
 from rocpd.summary.statements import statement
@@ -80,12 +80,14 @@ class Label(NamedTuple):
         name: kernel, direction, operation, function or message.
         detail: level of an allocation, else None.
         division: values of the columns of the division.
+        full: of a kernel the name by which it is known, in whatever form `name` is; else None.
     """
 
     category: str | None
     name: str | None
     detail: str | None
     division: Key
+    full: str | None = None
 
     @property
     def domain(self) -> str:
@@ -167,10 +169,11 @@ def _labels(
     layout = _LAYOUTS[kind]
     count = len(layout.keys)
     ids = np.array([number for key in keys for number in key[:count]], np.int64)
+    full: dict[int, str | None] = {}
     if layout.by_text:
         known = dict(enumerate(names.texts))
     elif kind == "kernels":
-        known = kernel_texts(reading.reader, reading.options.kernel_names, ids)
+        known, full = kernel_forms(reading, ids)
     else:
         known = string_texts(reading.reader, ids)
     labels = []
@@ -178,5 +181,6 @@ def _labels(
         name, more = known.get(key[0]), known.get(key[1]) if count > 1 else None
         category, detail = (more, None) if layout.keys == _CATEGORISED else (kind.upper(), more)
         lane = key[count] if len(key) > count else NULL
-        labels.append(Label(category, name, detail, origins.key(lane) if origins else reading.key(lane)))
+        division = origins.key(lane) if origins else reading.key(lane)
+        labels.append(Label(category, name, detail, division, full.get(key[0])))
     return labels

@@ -17,9 +17,8 @@ import numpy as np
 from rocpd.errors import RocpdError
 from rocpd.frozen import frozen
 from rocpd.read.groups import grouped
-from rocpd.read.names import Names
 from rocpd.summary.links import Links, link, started
-from rocpd.summary.ops import Ops, all_lanes, read_ops
+from rocpd.summary.ops import OperationNames, Ops, all_lanes, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.queue_depth import TABLE as QUEUE_DEPTH
 from rocpd.summary.queue_depth import Depths, depths, edges_of
@@ -36,7 +35,7 @@ TABLES = by_name(
         "launch",
         "Delay from launch to start, by what was launched; the largest sum of delays first.",
         (
-            Field("name", "", "kernel or direction of a copy"),
+            Field("name", "", "kernel or direction of a copy", is_kernel=True),
             Field("launched", "", "operations whose call is known", True),
             Field("delay_ns", "ns", "sum of delays"),
             Field("mean_delay_ns", "ns", "mean delay", True),
@@ -123,7 +122,7 @@ def _of_rank(
     reading: RankReading, step: re.Pattern[str], edges: Mapping[int, Ints]
 ) -> tuple[_Delays, dict[Key, _Sum], dict[tuple[int, int], Depths]]:
     """Return the delays of one rank, how long its agents wait, and how much waits on them."""
-    names = Names()
+    names = OperationNames()
     ops = read_ops(reading, names, stacks=True)
     links = link(reading.reader, ops)
     steps = sum(1 for _ in read_ranges(reading.reader).steps(step))
@@ -138,7 +137,7 @@ def _of_rank(
     return delays, _sums(reading, _Submitted.of(ops, links), steps), queues
 
 
-def _delays(reading: RankReading, names: Names, ops: Ops, start: Ints, links: Links) -> _Delays:
+def _delays(reading: RankReading, names: OperationNames, ops: Ops, start: Ints, links: Links) -> _Delays:
     delays: _Delays = {}
     delay = np.maximum(start - links.end, 0)
     api = np.where(links.first, links.end - links.start, 0)
@@ -193,7 +192,7 @@ def _sums(reading: RankReading, submitted: _Submitted, steps: int) -> dict[Key, 
 
 def _following(reading: RankReading, end: int) -> dict[int, int]:
     """Return lane -> when the call of its first operation after the window returned, `NULL` where unknown [ns]."""
-    later = read_ops(reading.unwindowed(), Names(), stacks=True)
+    later = read_ops(reading.unwindowed(), OperationNames(), stacks=True)
     later = later.take(np.flatnonzero(later.start >= end))
     firsts = [rows[np.argmin(later.start[rows])] for _, rows in grouped([later.lane(reading.options.by)]) if len(rows)]
     first = later.take(np.array(firsts, np.int64))

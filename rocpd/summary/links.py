@@ -7,8 +7,7 @@ import numpy as np
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.frozen import frozen
 from rocpd.read.columns import columns
-from rocpd.read.names import Names
-from rocpd.summary.ops import Ops, read_ops
+from rocpd.summary.ops import OperationNames, Ops, read_ops
 from rocpd.summary.reading import RankReading
 from rocpd.summary.statements import statement
 from rocpd.trace.launch import launches, launching_regions
@@ -58,7 +57,7 @@ def started(reading: RankReading, ops: Ops) -> Ints:
     """Return the start of each operation [ns], also where the edge of a window cut it off."""
     if not reading.reader.cuts:
         return ops.start
-    uncut = read_ops(reading.whole(), Names())
+    uncut = read_ops(reading.whole(), OperationNames())
     codes = uncut.row * 2 + uncut.kind
     order = np.argsort(codes)
     start: Ints = uncut.start[order][np.searchsorted(codes[order], ops.row * 2 + ops.kind)]

@@ -12,8 +12,7 @@ import numpy as np
 
 from rocpd.errors import RocpdError
 from rocpd.federate.open.identify import Rank
-from rocpd.read.names import Names
-from rocpd.summary.ops import Ops, read_ops
+from rocpd.summary.ops import OperationNames, Ops, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.reading import AGENT, RANK, RankReading, Reading
 from rocpd.summary.result import Field, Summary, TableDefinition
@@ -35,7 +34,7 @@ TABLES = {
             Field("start_ns", "ns", "start, from the start of the time line"),
             Field("duration_ns", "ns", "end - start"),
             Field("kind", "", "kernel or copy", True),
-            Field("name", "", "kernel, or direction of the copy"),
+            Field("name", "", "kernel, or direction of the copy", is_kernel=True),
         ),
     )
 }
@@ -121,7 +120,7 @@ def _batches(reading: Reading) -> pa.RecordBatchReader:
 
 def _of_rank(reading: RankReading) -> Trace:
     """Return the operations of one rank in order."""
-    names = Names()
+    names = OperationNames()
     ops = read_ops(reading, names)
     lanes = [_lane(ran) for _, ran in ops.lanes(reading.options.by)] or [(np.empty(0, np.int64),) * 8]
     return Trace(names.texts, *map(np.concatenate, zip(*lanes, strict=True)))

@@ -15,14 +15,14 @@ from rocpd.federate.run.rank_reader import RankReader
 from rocpd.frozen import frozen
 from rocpd.read.columns import columns
 from rocpd.read.columns import number as whole
-from rocpd.read.ids import distinct
-from rocpd.read.names import Names, texts_by_id
+from rocpd.read.ids import distinct, per_id
+from rocpd.read.names import texts_by_id
 from rocpd.summary.intervals import Union, union
 from rocpd.summary.options import By
 from rocpd.summary.reading import Base, RankReading
 from rocpd.summary.statements import statement
 from rocpd.trace.kernel_categories import Categories, is_communication
-from rocpd.trace.kernel_names import KernelNames, names_of_kernels
+from rocpd.trace.kernel_names import UNCUT, KernelNames, names_of_kernels
 from rocpd.trace.times import VALID_TIMES, valid_times
 from rocpd.types import NULL, Ints
 
@@ -58,7 +58,7 @@ class Ops:
         row: id of the dispatch or copy.
         start, end: as recorded [ns].
         agent, stream: ids, `NULL` where unknown.
-        name: number in `Names`.
+        name: number in `OperationNames`.
         stack: stack id, by which its call is found; `NULL` where unknown or not asked for.
     """
 
@@ -157,10 +157,37 @@ def all_lanes(reading: RankReading, ops: Ops) -> Iterator[tuple[int, int, Ops]]:
         yield lane, agents[lane], ops.take(np.flatnonzero(lanes == lane))
 
 
-def split(ops: Ops, categories: Categories, names: Names) -> dict[str, Ints]:
+class OperationNames:
+    """Numbers for names of kernels and directions of copies, each for what is shown and what it is in full.
+
+    Attributes:
+        texts: what is shown under each number; in a form that leaves something out, several show the same.
+        full: by which a kernel is known: what it does, and with which of other ranks it belongs.
+    """
+
+    def __init__(self) -> None:
+        self.texts: list[str | None] = []
+        self.full: list[str | None] = []
+        self._codes: dict[tuple[str | None, str | None], int] = {}
+
+    def code(self, shown: str | None, full: str | None) -> int:
+        """Return the number of a name; a new one gets the next."""
+        code = self._codes.setdefault((shown, full), len(self.texts))
+        if code == len(self.texts):
+            self.texts.append(shown)
+            self.full.append(full)
+        return code
+
+    def first_alike(self) -> Ints:
+        """Return of each number the first one of the same name in full."""
+        first: dict[str | None, int] = {}
+        return np.array([first.setdefault(full, code) for code, full in enumerate(self.full)], np.int64)
+
+
+def split(ops: Ops, categories: Categories, names: OperationNames) -> dict[str, Ints]:
     """Return the numbers of compute kernels, communication kernels and copies among operations."""
     copies = ops.kind == COPY
-    communicates = np.array([is_communication(categories.of(text)) for text in names.texts], bool)
+    communicates = np.array([is_communication(categories.of(text)) for text in names.full], bool)
     talks = communicates[ops.name] & ~copies if len(ops) else copies
     wanted = {"compute": ~copies & ~talks, "communication": talks, "copy": copies}
     return {kind: np.flatnonzero(mask) for kind, mask in wanted.items()}
@@ -176,13 +203,22 @@ def string_texts(reader: RankReader, ids: Ints) -> dict[int, str | None]:
     return texts_by_id(reader, _STRINGS + _AMONG, ids)
 
 
-def read_ops(reading: RankReading, names: Names, stacks: bool = False) -> Ops:
+def kernel_forms(reading: RankReading, ids: Ints) -> tuple[dict[int, str | None], dict[int, str | None]]:
+    """Return kernel id -> name in the form that was asked for, and in full."""
+    full = kernel_texts(reading.reader, KernelNames.FULL, ids)
+    form = reading.options.kernel_names
+    return (full if form in UNCUT else kernel_texts(reading.reader, form, ids)), full
+
+
+def read_ops(reading: RankReading, names: OperationNames, stacks: bool = False) -> Ops:
     """Read the operations of a rank; `stacks` also reads their stack ids."""
     reader = reading.reader
     kernels = _read(reader, "rocpd_kernel_dispatch", "kernels", stacks)
     copies = _read(reader, "rocpd_memory_copy", "memory_copies", stacks)
-    kernels[5] = names.codes(kernels[5], kernel_texts(reader, reading.options.kernel_names, kernels[5]).get)
-    copies[5] = names.codes(copies[5], string_texts(reader, copies[5]).get)
+    shown, full = kernel_forms(reading, kernels[5])
+    kernels[5] = per_id(kernels[5], lambda number: names.code(shown.get(number), full.get(number)))
+    texts = string_texts(reader, copies[5])
+    copies[5] = per_id(copies[5], lambda number: names.code(texts.get(number), texts.get(number)))
     kind = np.repeat(np.array([KERNEL, COPY], np.int64), [len(kernels[0]), len(copies[0])])
     row, start, end, agent, stream, name, stack = (np.concatenate(pair) for pair in zip(kernels, copies, strict=True))
     ops = Ops(kind, row, start, end, agent, stream, name, stack)

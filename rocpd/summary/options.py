@@ -46,7 +46,7 @@ class Options:
 
     Args:
         by: divide the job; None: one row for the whole job.
-        kernel_names: display names, mangled ones, or bare function names.
+        kernel_names: display names, short or in full to people, mangled ones, or bare function names.
         categories: JSON or TOML file of kernel categories; None: the built-in one.
         step_marker: regular expression for the text of markers that are steps.
         sequence: how many preceding operations make the context of a kernel.

@@ -43,7 +43,7 @@ TABLES = by_name(
         "top-kernels",
         "The kernels that take most time.",
         (
-            Field("name", "", "kernel"),
+            Field("name", "", "kernel", is_kernel=True),
             Field("calls", "", "dispatches"),
             Field("total_ns", "ns", "sum of durations"),
             Field("median_ns", "ns", "median duration"),

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from rocpd.frozen import frozen
-from rocpd.read.names import Names
-from rocpd.summary.ops import Ops
+from rocpd.summary.ops import OperationNames, Ops
 from rocpd.summary.steps import RankSteps
 from rocpd.trace.collectives import Channel, Group
 from rocpd.trace.steps import folded
@@ -37,16 +36,16 @@ class RankWork:
     before: Sequence[Ints]
 
 
-def work_of(ops: Ops, compute: Ints, names: Names, steps: RankSteps, channels: Iterable[Channel]) -> RankWork:
+def work_of(ops: Ops, compute: Ints, names: OperationNames, steps: RankSteps, channels: Iterable[Channel]) -> RankWork:
     """Return what a rank computed; `compute` are the numbers of its kernels among its operations."""
     order = compute[np.argsort(ops.start[compute], kind="stable")]
     starts = ops.start[order]
     summed = np.concatenate([[0], np.cumsum(ops.duration[order])])
     edges = np.array([(start, start + length) for start, length in steps.steps.values()], np.int64).reshape(-1, 2)
     inside = np.diff(summed[np.searchsorted(starts, edges)], axis=1)[:, 0]
-    counts = np.bincount(ops.name[compute], minlength=len(names.texts))
+    counts = np.bincount(names.first_alike()[ops.name[compute]], minlength=len(names.full))
     return RankWork(
-        {names.texts[name]: int(counts[name]) for name in np.flatnonzero(counts).tolist()},
+        {names.full[name]: int(counts[name]) for name in np.flatnonzero(counts).tolist()},
         dict(zip(steps.steps, inside.tolist(), strict=True)),
         tuple(summed[np.searchsorted(starts, channel.start)] for channel in channels),
     )

@@ -13,12 +13,11 @@ import numpy as np
 from rocpd.errors import RocpdError
 from rocpd.federate.select.timeline import UNSHIFTED, Shift
 from rocpd.frozen import frozen
-from rocpd.read.names import Names
 from rocpd.summary import stragglers
 from rocpd.summary.collectives_by_launch import collectives_by_launch
 from rocpd.summary.findings import Finding
 from rocpd.summary.intervals import covered, length, unite
-from rocpd.summary.ops import Ops, read_ops, split
+from rocpd.summary.ops import OperationNames, Ops, read_ops, split
 from rocpd.summary.options import GROUPS, LANES, LAUNCHES, By
 from rocpd.summary.origins import launched_in
 from rocpd.summary.reading import DIVISIONS, STATISTICS, Key, RankReading, Reading, key_of, order_of
@@ -202,7 +201,7 @@ def _slices(reading: Reading) -> _Slices:
 
 def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str], slices: _Slices) -> _Rank:
     """Read what is compared of one rank."""
-    names, by = Names(), reading.options.by or By.RANK
+    names, by = OperationNames(), reading.options.by or By.RANK
     ops = read_ops(reading, names)
     lanes = ops.lanes(by) if by in LANES else [(NULL, ops)]
     loads, heat = {}, {}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import TYPE_CHECKING, TextIO
 
 from rocpd.federate.result import Result, Rows
@@ -23,13 +24,16 @@ _SHOWN_BY_INDENTING = ("node", "parent", "depth")  # columns of a tree
 class Field:
     """One column: its name, its unit (`ns`, `bytes`, `%`, `GiB/s` or nothing) and its meaning.
 
-    A `minor` column is left out where a terminal is too narrow for all.
+    A `minor` column is left out where a terminal is too narrow for all. One that `is_kernel` holds names of kernels, or
+    directions of copies, which are short to people and full to programs; `joined_by` stands between several in a cell.
     """
 
     name: str
     unit: str = ""
     doc: str = ""
     minor: bool = False
+    is_kernel: bool = False
+    joined_by: str = ""
 
 
 @frozen
@@ -78,6 +82,7 @@ class Summary(Result):
         self.findings = tuple(findings)
         self.is_exact = table.is_exact
         self._batches = batches
+        self._columns_of_kernels = {index: field.joined_by for index, field in enumerate(fields) if field.is_kernel}
         names = tuple(field.name for field in fields)
         if callable(rows):
             read = rows
@@ -114,6 +119,20 @@ class Summary(Result):
             schema = schema.set(index, described)
         return schema.with_metadata({"name": self.name, "doc": self.doc})
 
+    def keep_names(self) -> None:
+        """Let people see the names of kernels as they are, too."""
+        self._columns_of_kernels = {}
+
+    def for_people(self) -> Iterator[Row]:
+        """Yield all rows with short names of kernels, no two of them alike; they are read twice, not held."""
+        columns = self._columns_of_kernels
+        return _shortened(self, _short_names(self, columns), columns) if columns else iter(self)
+
+    def _short(self, rows: Sequence[Row]) -> Iterator[Row]:
+        """Yield some rows with names that are short, together."""
+        columns = self._columns_of_kernels
+        return _shortened(rows, _short_names(rows, columns), columns) if columns else iter(rows)
+
     def write_text(self, out: TextIO, limit: int = 0) -> bool:
         """Write up to `limit` rows (0: all) with suitable units; return whether there were more."""
         return self.write_readable(out, limit).rows
@@ -124,11 +143,9 @@ class Summary(Result):
         from rocpd.table.human import Head, heading, readable
 
         heads = [Head(field.name, field.unit) for field in self.fields]
-        rows = (
-            tuple(readable(value, head.unit) for value, head in zip(row, heads, strict=True))
-            for row in self.first(limit)
-        )
-        right = [all(not isinstance(value, str) for value in values) for values in zip(*self.first(limit), strict=True)]
+        first = list(self._short(self.first(limit)))
+        rows = (tuple(readable(value, head.unit) for value, head in zip(row, heads, strict=True)) for row in first)
+        right = [all(not isinstance(value, str) for value in values) for values in zip(*first, strict=True)]
         write_html_lines([finding.text for finding in self.findings], out)
         write_html_table([heading(head) for head in heads], rows, out, right)
 
@@ -139,11 +156,13 @@ class Summary(Result):
 
         if self.is_exact:
             return LeftOut(write_console(self.columns, iter(self), out, limit, width), ())
-        heads = [Head(field.name, field.unit, field.minor) for field in self.fields]
-        if not self.tree:
-            return write_readable(heads, iter(self), out, limit, width)
-        shown = [head for head in heads if head.name not in _SHOWN_BY_INDENTING]
-        return write_readable(shown, self._indented(), out, limit, width)
+        heads = [Head(field.name, field.unit, field.minor, field.is_kernel) for field in self.fields]
+        if self.tree:
+            heads = [head for head in heads if head.name not in _SHOWN_BY_INDENTING]
+            return write_readable(heads, self._indented(), out, limit, width)
+        rows = iter(self)
+        first = list(islice(rows, limit)) if limit else list(rows)
+        return write_readable(heads, chain(self._short(first), rows), out, limit, width)
 
     def _indented(self) -> Iterator[Row]:
         depth, name = self.columns.index("depth"), self.columns.index("name")
@@ -151,3 +170,23 @@ class Summary(Result):
         for row in self:
             text = "· " * row[depth] + ("NULL" if row[name] is None else row[name])
             yield tuple(text if index == name else row[index] for index in shown)
+
+
+def _short_names(rows: Iterable[Row], columns: Mapping[int, str]) -> dict[str, str]:
+    from rocpd.trace.short_names import short_names
+
+    return short_names(name for row in rows for index, joined in columns.items() for name in _names(row[index], joined))
+
+
+def _names(cell: str | None, joined: str) -> list[str]:
+    """Return the names in a cell, which a text joins; one name where that is empty."""
+    return [] if cell is None else cell.split(joined) if joined else [cell]
+
+
+def _shortened(rows: Iterable[Row], short: Mapping[str, str], columns: Mapping[int, str]) -> Iterator[Row]:
+    for row in rows:
+        cells = list(row)
+        for index, joined in columns.items():
+            if row[index] is not None:
+                cells[index] = joined.join(short[name] for name in _names(row[index], joined))
+        yield tuple(cells)

@@ -82,6 +82,8 @@ def run_analysis(reading: Reading, name: str, tables: frozenset[str]) -> Iterato
     for table in function(reading):
         if analysis.is_whole or table.name in tables:
             is_empty = False
+            if reading.options.kernel_names is not KernelNames.DISPLAY:
+                table.keep_names()
             yield table
     if is_empty:
         why = f", divided by {reading.by}" if reading.by in LAUNCHES else ""

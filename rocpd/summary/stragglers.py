@@ -13,11 +13,10 @@ import numpy as np
 
 from rocpd.federate.federation import Federation
 from rocpd.frozen import frozen
-from rocpd.read.names import Names
 from rocpd.summary.arrivals import CLASSES, arrivals
 from rocpd.summary.collectives import Waiting, channels_of
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.ops import Ops, read_ops, split
+from rocpd.summary.ops import OperationNames, Ops, read_ops, split
 from rocpd.summary.options import By
 from rocpd.summary.periods import Periods, RankWork, periods, work_of
 from rocpd.summary.reading import DIVISIONS, RankReading, Reading
@@ -39,7 +38,7 @@ TABLES = by_name(
         "collectives",
         "Communication kernels matched across ranks, as said below; the costliest first.",
         (
-            Field("name", "", "kernel"),
+            Field("name", "", "kernel", is_kernel=True),
             Field("number", "", "which of this name in its group, from 1", True),
             Field("group", "", "ranks that belong together", True),
             Field("ranks", "", "how many took part", True),
@@ -94,7 +93,7 @@ TABLES = by_name(
         "transfers",
         "Sends and receives between two ranks, matched; most waiting first.",
         (
-            Field("name", "", "kernel"),
+            Field("name", "", "kernel", is_kernel=True),
             Field("sender", "", "rank that sends"),
             Field("receiver", "", "rank that receives"),
             Field("is_directed", "", "0 where nothing says which of both sends", True),
@@ -116,7 +115,7 @@ class RankCommunication(NamedTuple):
 
 
 def communication_of(
-    reading: RankReading, ops: Ops, names: Names, categories: Categories, step: re.Pattern[str]
+    reading: RankReading, ops: Ops, names: OperationNames, categories: Categories, step: re.Pattern[str]
 ) -> RankCommunication:
     """Read what a rank says of its communication.
 
@@ -207,7 +206,7 @@ def verdict(reading: Reading) -> tuple[Finding, ...]:
 
 
 def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str]) -> RankCommunication:
-    names = Names()
+    names = OperationNames()
     return communication_of(reading, read_ops(reading, names), names, categories, step)
 
 
@@ -293,7 +292,7 @@ def _transfers(partners: Partners, clocks: Mapping[int, int]) -> _Transfers:
     mean = float(when.times.min(0).mean()) if len(numbers) else None
     waits = when.waits.sum(1).tolist()
     time = sum(int((channel.end - channel.start)[channel.numbers].sum()) for channel in (sender, receiver))
-    row = (sender.name, sender.rank, receiver.rank, int(is_directed), len(numbers), mean, *waits)
+    row = (sender.shown, sender.rank, receiver.rank, int(is_directed), len(numbers), mean, *waits)
     return _Transfers(row, _count((sender, receiver)), time)
 
 

@@ -28,7 +28,7 @@ def _table(name: str, doc: str, *first: Field, last: tuple[Field, ...] = ()) -> 
 
 
 TABLES = by_name(
-    _table("kernels", "Kernel dispatches by kernel.", Field("name", "", "kernel")),
+    _table("kernels", "Kernel dispatches by kernel.", Field("name", "", "kernel", is_kernel=True)),
     _table("copies", "Memory copies by direction.", Field("name", "", "direction"), last=(_BYTES, _RATE)),
     _table(
         "allocations",

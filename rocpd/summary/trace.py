@@ -17,7 +17,7 @@ from rocpd.read.communicators import launches
 from rocpd.read.documents import json_object
 from rocpd.read.names import Names
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.ops import KERNEL, Ops, read_ops, split
+from rocpd.summary.ops import KERNEL, OperationNames, Ops, read_ops, split
 from rocpd.summary.reading import RankReading, Reading
 from rocpd.summary.regions import RankRegions, read_regions
 from rocpd.summary.result import Field, Summary, TableDefinition
@@ -142,7 +142,7 @@ def _row(check: _Check, count: _Count) -> Row:
 
 def _of_rank(reading: RankReading, categories: Categories) -> tuple[int, dict[str, _Count]]:
     """Return how many ranks the job has by the environment of this one (0: it does not say), and its counts."""
-    kernels = Names()
+    kernels = OperationNames()
     whole = reading.whole()
     ops = read_ops(whole, kernels, stacks=True)
     regions, names = read_regions(whole)

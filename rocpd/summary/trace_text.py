@@ -8,10 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from rocpd.errors import RocpdError, UsageError
-from rocpd.read.names import Names
 from rocpd.summary.links import link
 from rocpd.summary.op_trace import Trace, traces
-from rocpd.summary.ops import KERNEL, read_ops
+from rocpd.summary.ops import KERNEL, OperationNames, read_ops
 from rocpd.summary.reading import RankReading, Reading
 from rocpd.types import NULL, Ints
 
@@ -88,7 +87,7 @@ def logduration(reading: Reading) -> Iterator[str]:
 
 def _kernels(reading: RankReading) -> tuple[list[str | None], tuple[Ints, ...]]:
     """Return the names of one rank, and name, dispatch, start and end of its kernels."""
-    names = Names()
+    names = OperationNames()
     ops = read_ops(reading, names, stacks=True)
     ops = ops.take(np.flatnonzero(ops.kind == KERNEL))
     links = link(reading.reader, ops)

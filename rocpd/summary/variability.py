@@ -8,28 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from rocpd.errors import RocpdError
 from rocpd.read.groups import grouped
 from rocpd.read.names import Names
-from rocpd.summary.ops import COPY, read_ops
+from rocpd.summary.ops import COPY, KERNEL, OperationNames, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.reading import STATISTICS, Key, RankReading, Reading, order_of, statistics
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import Spread
 from rocpd.summary.sums import merge
-from rocpd.trace.kernel_categories import is_communication, load
+from rocpd.trace.kernel_categories import Categories, is_communication, load
 from rocpd.types import Ints, Row
+
+_THEN = " < "  # between operations in a cell
 
 TABLES = by_name(
     TableDefinition(
         "variability",
         "Spread of each operation; with --sequence N, of each operation after the same N others.",
         (
-            Field("name", "", "kernel, or direction of a copy"),
-            Field("after", "", "operations before it, the nearest first; NULL with --sequence 0", True),
+            Field("name", "", "kernel, or direction of a copy", is_kernel=True),
+            Field(
+                "after",
+                "",
+                "operations before it, the nearest first; NULL with --sequence 0",
+                minor=True,
+                is_kernel=True,
+                joined_by=_THEN,
+            ),
             *STATISTICS,
             Field("excess_ns", "ns", "time above the fastest instance"),
             Field("excess_percent", "%", "excess_ns by the time of all operations"),
@@ -49,7 +59,8 @@ TABLES = by_name(
 
 _Context = tuple[int, ...]  # kind, name, names before it from the nearest on; -1 where an agent has none
 _Spreads = dict[Key, dict[_Context, Spread]]
-_KINDS = ("communication", "other kernels", "copies")
+_COMMUNICATION = 2  # of kinds beside KERNEL and COPY
+_KINDS = {_COMMUNICATION: "communication", KERNEL: "other kernels", COPY: "copies"}
 
 
 def variability(reading: Reading) -> Iterator[Summary]:
@@ -60,15 +71,13 @@ def variability(reading: Reading) -> Iterator[Summary]:
     """
     names = Names()
     divisions: _Spreads = {}
-    for _, (texts, divisions_of_rank) in reading.each(_of_rank):
+    for _, (texts, divisions_of_rank) in reading.each(partial(_of_rank, categories=load(reading.options.categories))):
         codes = [*names.adopt(texts), -1]  # -1 stays what it is
         for key, spreads in divisions_of_rank.items():
             translated = {(kind, *(codes[code] for code in some)): spread for (kind, *some), spread in spreads.items()}
             merge(divisions.setdefault(key, {}), translated)
     if not divisions:
         raise RocpdError("no kernels or copies in the selection")
-    categories = load(reading.options.categories)
-    talks = {code: is_communication(categories.of(text)) for code, text in enumerate(names.texts)}
     rows: list[Row] = []
     totals: list[Row] = []
     for key in sorted(divisions, key=order_of):
@@ -80,12 +89,12 @@ def variability(reading: Reading) -> Iterator[Summary]:
         for context in ordered:
             share = excess[context] * 100 / total if total else None
             rows.append((*key, *_texts(context, names), *statistics(spreads[context]), excess[context], share))
-        for kind in _KINDS:
-            of_kind = [context for context in sums if _kind(context, talks) == kind]
+        for kind, what in _KINDS.items():
+            of_kind = [context for context in sums if context[0] == kind]
             if of_kind:
                 over = sum(excess[context] for context in of_kind)
                 time = sum(sums[context].total for context in of_kind)
-                totals.append((*key, kind, time, over, over * 100 / total if total else None))
+                totals.append((*key, what, time, over, over * 100 / total if total else None))
     table = TABLES["variability"]
     if reading.options.sequence:  # then rows differ by it alone
         table = replace(table, fields=tuple(replace(f, minor=f.minor and f.name != "after") for f in table.fields))
@@ -93,12 +102,16 @@ def variability(reading: Reading) -> Iterator[Summary]:
     yield reading.summary(TABLES["variability-total"], totals)
 
 
-def _of_rank(reading: RankReading) -> tuple[list[str | None], _Spreads]:
+def _of_rank(reading: RankReading, categories: Categories) -> tuple[list[str | None], _Spreads]:
     """Return the names of one rank, and the durations of its operations by division and context."""
-    names = Names()
+    operations, names = OperationNames(), Names()
     divisions: _Spreads = {}
-    for _, ops in read_ops(reading, names).lanes(By.AGENT):
-        columns = [ops.lane(reading.options.by), ops.kind, ops.name, *_before(ops.name, reading.options.sequence)]
+    all_ops = read_ops(reading, operations)
+    talks = np.array([is_communication(categories.of(text)) for text in operations.full], bool)
+    shown = np.array(names.adopt(operations.texts), np.int64)
+    for _, ops in all_ops.lanes(By.AGENT):
+        kind, name = np.where(talks[ops.name] & (ops.kind == KERNEL), _COMMUNICATION, ops.kind), shown[ops.name]
+        columns = [ops.lane(reading.options.by), kind, name, *_before(name, reading.options.sequence)]
         for (lane, *context), rows in grouped(columns):
             spread = Spread.of(ops.duration[rows])
             merge(divisions.setdefault(reading.key(lane), {}), {tuple(context): spread})
@@ -112,10 +125,4 @@ def _before(names: Ints, count: int) -> list[Ints]:
 
 def _texts(context: _Context, names: Names) -> tuple[str | None, str | None]:
     before = [str(names.texts[code]) for code in context[2:] if code >= 0]
-    return names.texts[context[1]], " < ".join(before) if len(context) > 2 else None
-
-
-def _kind(context: _Context, talks: dict[int, bool]) -> str:
-    if context[0] == COPY:
-        return "copies"
-    return "communication" if talks[context[1]] else "other kernels"
+    return names.texts[context[1]], _THEN.join(before) if len(context) > 2 else None

@@ -5,12 +5,14 @@ Never rounds: integers to the last digit, reals as the shortest text that reads 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any
 
 from rocpd.visible import visible
 
 NULL = "NULL"
+_DIGESTS = (2, 4, 32)  # bytes
 
 
 def plain(value: Any) -> Any:
@@ -48,22 +50,38 @@ def shorten(text: str, width: int) -> str:
 def shorten_apart(texts: Sequence[str], width: int) -> list[str]:
     """Shorten texts so that different ones stay different: where both ends are alike, what differs is kept.
 
+    Where that is too long for `width`, what is calculated from the text ends it; only widths that are smaller than that
+    are exceeded.
+
     >>> shorten_apart(["void gemm<float, 128, true>(int)", "void gemm<float, 256, true>(int)"], 16)
     ['void…128, true>…', 'void…256, true>…']
     """
     short = {text: shorten(text, width) for text in texts}
     _part(sorted(short), width, short)
+    for size in _DIGESTS:
+        for group in _alike(sorted(short), short):
+            cut = [text for text in group if len(text) > width] if size < _DIGESTS[-1] else group
+            short.update({text: _digested(text, width, size) for text in cut})
     return [short[text] for text in texts]
+
+
+def _alike(texts: Iterable[str], short: Mapping[str, str]) -> list[list[str]]:
+    """Return the texts that are different and look the same, together."""
+    alike: dict[str, list[str]] = {}
+    for text in texts:
+        alike.setdefault(short[text], []).append(text)
+    return [group for group in alike.values() if len(group) > 1]
+
+
+def _digested(text: str, width: int, size: int) -> str:
+    """Return the start of a text, and what is calculated from all of it."""
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=size).hexdigest()
+    return f"{text[: max(0, width - len(digest) - 1)]}~{digest}"
 
 
 def _part(texts: Sequence[str], width: int, short: dict[str, str]) -> None:
     """Shorten texts that became alike around the first place where they differ."""
-    alike: dict[str, list[str]] = {}
-    for text in texts:
-        alike.setdefault(short[text], []).append(text)
-    for group in alike.values():
-        if len(group) < 2 or width < 8:
-            continue
+    for group in _alike(texts, short) if width >= 8 else ():
         # Sorted, so the first and the last differ first.
         pairs = enumerate(zip(group[0], group[-1], strict=False))
         differ = next((position for position, (a, b) in pairs if a != b), len(group[0]))

@@ -20,15 +20,20 @@ _SCALES = {
 _LONGEST = 60  # characters of a text in a pipe: names of kernels reach thousands
 _GAP = 2  # between columns
 _SHORTEST = 16  # texts are not cut below this
+_WHOLE = 36  # texts that matter stay as long as this while other columns can go
 _SUFFIXES = {"ns": "_ns", "bytes": "_bytes"}
 
 
 class Head(NamedTuple):
-    """The head of a column: name, unit (`ns`, `bytes`, `%` … or nothing), and whether it can be left out."""
+    """The head of a column: name, unit (`ns`, `bytes`, `%` … or nothing), whether it can be left out, or matters most.
+
+    A column that matters is cut only where leaving out all others that can be is not enough.
+    """
 
     name: str
     unit: str = ""
     minor: bool = False
+    matters: bool = False
 
 
 class LeftOut(NamedTuple):
@@ -133,7 +138,8 @@ def _fitting(columns: Sequence[Head], names: Sequence[str], texts: Sequence[Sequ
     least = []
     for column, name, cells in zip(columns, names, texts, strict=True):
         widest = max(map(len, (name, *cells)))
-        least.append(widest if column.unit else min(widest, max(_SHORTEST, len(name))))
+        shortest = _WHOLE if column.matters else _SHORTEST
+        least.append(widest if column.unit else min(widest, max(shortest, len(name))))
     chosen = list(range(len(columns)))
     for index in reversed(range(len(columns))):
         if sum(least[i] for i in chosen) + _GAP * (len(chosen) - 1) <= width:

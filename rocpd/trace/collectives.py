@@ -93,6 +93,7 @@ class Channel:
         own: rank of the rank in the communicator, None where unknown.
         moves: what the kernels move: numbers in `transfers`, one for each; empty where no calls were recorded.
         transfers: different ones of them, None for unknown.
+        shown: what people are told its name is.
     """
 
     name: str | None
@@ -109,6 +110,7 @@ class Channel:
     own: int | None = None
     moves: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     transfers: tuple[Transfer | None, ...] = ()
+    shown: str | None = None
 
     def __len__(self) -> int:
         return len(self.start)

@@ -7,12 +7,19 @@ import re
 
 
 class KernelNames(enum.StrEnum):
-    """Which name of a kernel counts: the one for people, the linker's, or the bare function name."""
+    """Which name of a kernel counts: the one for people, the linker's, or the bare function name.
+
+    The one for people is shortened where people read it, and only there; `FULL` is the same in full.
+    """
 
     DISPLAY = "display"
+    FULL = "full"
     MANGLED = "mangled"
     TRUNCATED = "truncated"
 
+
+UNCUT = frozenset((KernelNames.DISPLAY, KernelNames.FULL))
+"""The forms that are the name for people in full."""
 
 _ENDINGS = (" [clone .kd]", ".kd")
 
@@ -47,6 +54,7 @@ def _short(name: str) -> str:
 
 _SELECTS = {
     KernelNames.DISPLAY: "SELECT id, display_name AS name FROM rocpd_info_kernel_symbol",
+    KernelNames.FULL: "SELECT id, display_name AS name FROM rocpd_info_kernel_symbol",
     KernelNames.MANGLED: "SELECT id, COALESCE(kernel_name, display_name) AS name FROM rocpd_info_kernel_symbol",
     KernelNames.TRUNCATED: (
         f"SELECT id, {_short('name')} AS name FROM "  # noqa: S608

@@ -195,6 +195,7 @@ def test_sql_errors(sql: str, code: int, words: str, cli: Cli, job: Path) -> Non
         (("query", "select 1", ".", "--format", "pdf2"), "--format"),
         (("query", "select 1", "-i"), "-i"),
         (("summary", ".", "--mangled-kernels", "--truncate-kernels"), "contradict"),
+        (("summary", ".", "--full-names", "--truncate-kernels"), "contradict"),
         (("summary", ".", "--start", "soon"), "soon: not a time"),
         (("summary", ".", "--inclusive", "perhaps"), "--inclusive perhaps"),
         (("convert", "."), "no output format given"),

@@ -311,3 +311,33 @@ def some(session: rocpd.Session, columns: str) -> list[Any]:
         return cells(session, "collectives", columns)
     except RocpdError:
         return []
+
+
+@pytest.mark.parametrize("form", ["full", "mangled", "truncated"])
+def test_what_kernels_do_does_not_depend_on_how_they_are_shown(session: rocpd.Session, form: str) -> None:
+    """Forward and backward attention have one launcher, whose name alone says nothing."""
+    for name in ("categories", "overlap", "ranks", "imbalance", "stragglers", "waits", "communication"):
+        assert session.summary(name, kernel_names=form).fetchall() == session.summary(name).fetchall(), name
+    totals = [cells(session, "variability-total", "what total_ns", kernel_names=names) for names in (form, "display")]
+    assert totals[0] == totals[1]
+    one, other = (session.summary("collectives", kernel_names=names).fetchall() for names in (form, "display"))
+    assert [row[1:] for row in one] == [row[1:] for row in other]
+    assert {row[0] for row in session.summary("kernels", kernel_names="truncated")} >= {"kentry"}
+
+
+def test_people_see_short_names_and_programs_full_ones(session: rocpd.Session, tmp_path: Path) -> None:
+    for name in ("kernels", "largest-gaps", "launch", "op-trace", "collectives", "variability", "counters-wide"):
+        table = session.summary(name)
+        columns = [index for index, field in enumerate(table.fields) if field.is_kernel]
+        people, rows = list(table.for_people()), table.fetchall()
+        assert columns
+        assert len(people) == len(rows)
+        for row, shown in zip(rows, people, strict=True):
+            assert [cell for i, cell in enumerate(row) if i not in columns] == [
+                cell for i, cell in enumerate(shown) if i not in columns
+            ]
+        for index in columns:
+            assert len({row[index] for row in people}) == len({row[index] for row in rows})
+            assert not {row[index] for row in people} & {row[index] for row in rows if "(" in (row[index] or "")}
+        full = session.summary(name, kernel_names="full")
+        assert list(full.for_people()) == full.fetchall() == rows

@@ -32,6 +32,8 @@ analysis has one table or more: its own name selects all of them, the name of a 
 - A copy belongs to the GPU that it reaches, else to the GPU that it leaves, else to its destination.
 - The call that launched an operation is the innermost region with its stack id.
 - Windows (`--start`, `--window-kernel`, `--auto-roi` …) and filters (`--rank`, `--kernel` …) apply to all of them.
+- The console, Markdown, HTML and notebooks show short names of kernels, no two of them alike in a table; `--full-names`
+  (in Python `kernel_names="full"`) keeps them as they are. Filters, categories, csv, json and parquet have full names.
 - The console shows times in readable units; csv, json and parquet hold exact nanoseconds, with the unit in the column's
   name and, for parquet, in its metadata. `--format md` and `html` put all tables on one page.
 - Times called `at_ns` or `start_ns` count from the start of the time line that all ranks share; clocks of different

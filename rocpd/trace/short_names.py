@@ -13,7 +13,6 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from hashlib import blake2b
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -150,6 +149,8 @@ def _keyed(tokens: Iterable[str]) -> Iterator[tuple[tuple[str, int], str]]:
 
 def _digests(names: Sequence[str], size: int) -> list[str]:
     """Add what is calculated from the full name: the last resort."""
+    from hashlib import blake2b
+
     digests = [blake2b(name.encode("utf-8", "surrogatepass"), digest_size=size).hexdigest() for name in names]
     return [f"{kernel_name(name).short} ~{digest}" for name, digest in zip(names, digests, strict=True)]
 

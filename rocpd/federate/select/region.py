@@ -34,7 +34,7 @@ def of_kernels(text: str, line: TimeLine, map_ranks: MapRanks) -> tuple[int, int
     pattern = regular_expression(text, "--window-kernel")
     regions = [times for name, _, *times in _kernels(line, map_ranks, filtered=False) if matches(pattern, name)]
     if not regions:
-        raise RocpdError(f"no kernel that ran matches {text}", "`rocpd summary kernels` lists them")
+        raise RocpdError(f"no kernel that ran matches {text}", "`rocpd summary kernels --full-names` lists them")
     return min(start for start, _ in regions), max(end for _, end in regions)
 
 

@@ -141,7 +141,7 @@ class CommunicationTables:
 
 
 @frozen
-class _Matched:
+class MatchedCommunication:
     """The communication of a job, matched.
 
     Args:
@@ -161,7 +161,7 @@ class _Matched:
     judgement: Judgement
 
     @classmethod
-    def of(cls, session: Federation, ranks: Mapping[int, RankCommunication]) -> _Matched:
+    def of(cls, session: Federation, ranks: Mapping[int, RankCommunication]) -> MatchedCommunication:
         channels = [channel for rank in ranks.values() for channel in rank.channels]
         before = {
             id(channel): sums
@@ -201,7 +201,7 @@ def verdict(reading: Reading) -> tuple[Finding, ...]:
     if len(reading.session.ranks) < 2 or reading.session.runs > 1:
         return ()
     work = partial(_of_rank, categories=load(None), step=is_step(reading.options.step_marker))
-    matched = _Matched.of(reading.session, {rank.number: answer for rank, answer in reading.each(work)})
+    matched = MatchedCommunication.of(reading.session, {rank.number: answer for rank, answer in reading.each(work)})
     return tuple(each for each in matched.judgement.findings if each.verdict is not Verdict.UNKNOWN)
 
 
@@ -216,7 +216,7 @@ def communication(reading: Reading, by: By, ranks: Mapping[int, RankCommunicatio
     if session.runs > 1:
         return CommunicationTables(Judgement(()), (), ())
     channels = [channel for rank in ranks.values() for channel in rank.channels]
-    matched = _Matched.of(session, ranks)
+    matched = MatchedCommunication.of(session, ranks)
     _note_groups(reading, matched.groups)
     if not channels:
         session.note("no communication kernels found")
@@ -236,7 +236,7 @@ def communication(reading: Reading, by: By, ranks: Mapping[int, RankCommunicatio
 
 
 def _tables(
-    by: By, channels: Sequence[Channel], waiting: Waiting, matched: _Matched, findings: Sequence[Finding]
+    by: By, channels: Sequence[Channel], waiting: Waiting, matched: MatchedCommunication, findings: Sequence[Finding]
 ) -> Iterator[Summary]:
     if waiting.rows:
         fields = who(TABLES["collectives"], by)
@@ -331,7 +331,7 @@ class _Startup:
 
     def add(self, group: Group, pieces: Periods | None, clocks: Mapping[int, int]) -> int:
         """Add those of a group; return how many they are."""
-        first = _first_of(group, pieces)
+        first = first_judged(group, pieces)
         if first:
             when = arrivals(group, clocks, np.arange(first))
             caused = (when.shares * when.waits.sum(0)).sum(1)
@@ -352,7 +352,7 @@ class _Startup:
         return (Finding(text, "comm.startup", Verdict.NONE, Confidence.CERTAIN, worst, evidence=evidence),)
 
 
-def _first_of(group: Group, pieces: Periods | None) -> int:
+def first_judged(group: Group, pieces: Periods | None) -> int:
     """Return how many collectives of a group belong to start-up: before the first step, or the first and far longer."""
     if pieces and pieces.unit == "steps":
         ranks = [member for member in group if member.rank in pieces.ranks]

@@ -111,7 +111,7 @@ class _Case:
     @property
     def _step(self) -> float:
         """How long a step takes [ns]."""
-        return float(np.median(self.periods.length))
+        return max(1.0, float(np.median(self.periods.length)))
 
     def judgement(self) -> Judgement:
         """Return the verdict, with what it rests on."""
@@ -243,8 +243,16 @@ class _Case:
             return Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
         alone = [self.periods.ranks[int(columns[0])] for columns in self.peers if len(columns) == 1]
         apart = f"; {_named(alone)} not compared: no other rank does the same work" if alone else ""
-        text = f"no straggler: nothing above chance in {count} {unit}{apart}"
+        text = f"no straggler: nothing above chance in {count} {unit}{self._apart()}{apart}"
         return Finding(text, RULE, Verdict.NONE, Confidence.LIKELY, evidence={"steps": count})
+
+    def _apart(self) -> str:
+        """Return what is to be said of a rank that comes last but is no slower, where others may hold it up."""
+        column = int(self.by_arrival.chance.argmin())
+        if not self.has_stages or not self._is_above_chance(self.by_arrival)[column]:
+            return ""
+        times = f"{_counted(self.by_arrival.first[column])} of {len(self.periods)}"
+        return f" but that rank {self.periods.ranks[column]} came last in {times}, which other stages may cause"
 
     def _guilty_host(self) -> tuple[tuple[int, ...], Finding] | None:
         """Return the ranks of a host all of which compute longer than those of other hosts, and the verdict."""

@@ -16,6 +16,7 @@ from rocpd.summary.periods import Periods, RankWork
 from rocpd.trace.collectives import Group
 from rocpd.types import Flags, Floats, Ints
 
+_MANY = 32  # ranks, whose median hardly depends on one of them
 _BLOCK = 1 << 21  # collectives times members in memory at once
 
 
@@ -118,9 +119,10 @@ def witness(values: Floats, peers: Sequence[Ints], is_known: Flags) -> Witness:
         is_first = among == among.max(1, keepdims=True)
         first[columns] = (is_first / is_first.sum(1, keepdims=True)).sum(0)
         expected[columns] = count / len(columns)
+        usual = np.median(among, axis=1)
         for place, column in enumerate(columns.tolist()):
             chance[column] = at_least(math.floor(first[column] + 1e-9), count, 1 / len(columns))
-            others = np.median(np.delete(among, place, axis=1), axis=1)
+            others = np.median(np.delete(among, place, axis=1), axis=1) if len(columns) <= _MANY else usual
             excess[column] = (among[:, place] - others).mean()
     return Witness(first, expected, chance, excess)
 

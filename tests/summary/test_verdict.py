@@ -15,7 +15,10 @@ import rocpd
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.job_plan import plan
 from rocpd.summary.findings import Finding
+from rocpd.summary.periods import Periods, RankWork
+from rocpd.summary.verdict import Judgement, judge
 from rocpd.summary.witnesses import at_least, witness
+from rocpd.trace.collectives import Channel, CommunicationKernels
 from tests.conftest import OpenJob
 from tests.members import Member
 from tests.summary.cells import cells
@@ -194,3 +197,48 @@ def test_bandwidths_are_those_of_rccl_tests(open_job: OpenJob) -> None:
         ranks.append(member.collective(3_000_000, 3_100_000, "0xa", arguments={}))
     rows = cells(open_job(*ranks), "collectives", "number bytes algorithm_gb_per_s bus_gb_per_s")
     assert sorted(rows) == [(1, 8_000_000, 80.0, 80.0), (2, 2_000_000, 20.0, 10.0), (3, None, None, None)]
+
+
+def judged(random: np.random.Generator, noise: float, longer: float) -> Judgement:
+    """Return the verdict on 30 steps of 8 ranks on one clock, of which rank 3 computes longer."""
+    compute = 1e6 * (1 + noise * random.standard_normal((30, 8)))
+    compute[:, 3] *= 1 + longer
+    begin = 2_000_000 * np.arange(30)[:, None] + np.zeros((1, 8), np.int64)
+    arrive = (begin + compute).astype(np.int64)
+    leave = arrive.max(1) + 50_000
+    steps = Periods(
+        tuple(range(8)), begin.astype(np.int64), begin.astype(np.int64) + 1_999_999, compute.astype(np.int64)
+    )
+    nothing = np.zeros(0, np.int64)
+    kernels = CommunicationKernels(*[nothing] * 6)
+    group = tuple(
+        Channel("nccl", rank, 0, "world", 8, arrive[:, rank], leave, nothing, nothing, kernels) for rank in range(8)
+    )
+    works = {rank: RankWork({"gemm": 30}, {}, ()) for rank in range(8)}
+    hosts = {rank: f"n{rank // 4}" for rank in range(8)}
+    return judge([group], steps, works, dict.fromkeys(range(8), 0), hosts, has_stages=False)
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.03, 0.1])
+def test_chance_names_nobody_and_what_exceeds_it_is_named(noise: float) -> None:
+    """Of jobs without straggler one is named in at most 2 %; a wrong one never, where noise is no larger."""
+    random, jobs = np.random.default_rng(round(noise * 100)), 1000 if SOAK else 60
+    without = [judged(random, noise, 0.0).culprits for _ in range(jobs)]
+    assert sum(map(bool, without)) <= math.ceil(0.02 * jobs)
+    named = [judged(random, noise, 0.1).culprits for _ in range(jobs // 4)]
+    assert all(culprits in ((), (3,)) for culprits in named)
+    if noise < 0.1:
+        assert all(culprits == (3,) for culprits in named)
+
+
+def test_pairs_that_overlap_on_one_clock_are_told_apart_by_their_ends(open_job: OpenJob) -> None:
+    """Pairs 0, 2 and 1, 3: rank 3 is late, for which rank 1 waits, and nobody else."""
+    ranks = [Member(number) for number in range(4)]
+    for step in range(12):
+        at = 500_000 * (step + 1)
+        for number, member in enumerate(ranks):
+            member.collective(at + 40_000 * (number == 3), at + 100_000 + 40_000 * (number % 2))
+    session = open_job(*ranks)
+    assert set(cells(session, "collectives", "group straggler")) == {("0,2", None), ("1,3", 3)}
+    assert cells(session, "waits", "waiter late wait_ns") == [(1, 3, 480_000)]
+    assert cells(session, "stragglers", "rank times_last")[0] == (3, 12.0)

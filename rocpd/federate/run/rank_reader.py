@@ -55,8 +55,8 @@ class RankReader:
         """Return what `read` gives; the same as before where `what` was read from these rows and kept."""
         if self.known is None:
             return read()
-        only, values = (tuple(sorted(conditions.items())) for conditions in (self.tables.only, self.tables.values))
-        key = what, only, values
+        cut = tuple((base, *sorted(columns.items())) for base, columns in sorted(self.tables.values.items()))
+        key = what, tuple(sorted(self.tables.only.items())), cut, self.tables.is_whole
         if key not in self.known:
             self.known[key] = read()
         answer: Answer = self.known[key]

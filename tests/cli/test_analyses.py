@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib
 import json
+from html import unescape
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -223,3 +224,18 @@ def test_the_default_summary_starts_with_the_verdict(cli: Cli, tmp_path: Path) -
     assert ": a straggler; " in first[()]
     assert first[()] == first["stragglers",]
     assert first["--amd",] == "KERNELS SUMMARY"
+
+
+def test_names_of_kernels_are_short_for_people_and_full_for_programs(cli: Cli, tmp_path: Path) -> None:
+    full = "void app::update<float, 64>(float*, int)"
+    file = TraceBuilder().kernel(full, 1, 31).kernel(full.replace("64", "128"), 1, 21).write(tmp_path / "0.db")
+    for form in ("console", "md", "html"):
+        said = unescape(cli("summary", "kernels", file, "-f", form).out)
+        assert said.count("update<float, 64>") == said.count("update<float, 128>") == 1
+        assert "app::" not in said
+        assert cli("summary", "kernels", file, "-f", form, "--full-names").out.count("app::update") == 2
+    for form in ("csv", "json"):
+        assert cli("summary", "kernels", file, "-f", form).out.count(full) == 1
+    assert full in cli("summary", "--amd", file).out
+    cli("summary", "kernels", file, "-o", tmp_path / "kernels.txt")
+    assert "app::update" not in (tmp_path / "kernels.txt").read_text()

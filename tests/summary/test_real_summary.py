@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pandas as pd
@@ -10,6 +11,8 @@ import pytest
 import rocpd
 from rocpd.summary.result import Summary
 from rocpd.summary.summarize import FIELDS, SummaryOptions, summarize
+
+SHORT = [f"batched_matmul_128x128x16{end}" for end in ("", "_IGLP", "_transe")]
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +76,16 @@ def test_the_view_says_the_same(real_files: tuple[Path, ...], summaries: dict[st
     for (*_, std, percent), theirs in zip(rows, summaries["kernels_summary"], strict=True):
         assert std == (None if theirs[7] is None else pytest.approx(theirs[7], rel=1e-9))
         assert percent == pytest.approx(theirs[4], rel=1e-12)
+
+
+def test_kernels_that_differ_in_the_middle_are_told_apart_on_80_columns(real_files: tuple[Path, ...]) -> None:
+    with rocpd.connect(real_files) as session:
+        out = io.StringIO()
+        session.summary("kernels").write_readable(out, 20, 80)
+        kernels = session.summary("kernels")
+        assert all(name in kernels._repr_html_() for name in SHORT)
+        assert not set(SHORT) & {row[0] for row in kernels}
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sorted(line.split()[0] for line in lines[2:] if "matmul" in line) == SHORT
+    assert {"calls", "total", "percent"} <= set(lines[0].split())

@@ -227,7 +227,8 @@ def communication(reading: Reading, by: By, ranks: Mapping[int, RankCommunicatio
     waiting = Waiting(by, {rank.number: rank for rank in session.ranks}, matched.clocks)
     startup = _Startup()
     for group in matched.groups:
-        waiting.add(group, startup.add(group, matched.pieces, matched.clocks))
+        is_whole = session.window is None  # the first step in a window is not the first of the job
+        waiting.add(group, startup.add(group, matched.pieces, matched.clocks) if is_whole else 0)
     findings = (*matched.judgement.findings, *startup.findings())
     if channels and not waiting.rows:
         session.note("no collective that two ranks took part in")

@@ -139,6 +139,20 @@ def test_the_slow_rank_of_a_step_is_named_and_nobody_in_others(seed: int, tmp_pa
     assert "stands out in 4 of " in finding.text
 
 
+def test_start_up_is_left_out_of_judgement_and_of_windows(tmp_path: Path) -> None:
+    """The first collective waits for the last rank to start; in a window nothing is start-up."""
+    options = JobOptions(tmp_path, ranks=4, nodes=2, steps=6, plant="none", start_spread=0.1)
+    with rocpd.connect(simulate(options)) as session:
+        table, every = session.summary("stragglers"), cells(session, "collectives", "wait_ns")
+        inside = session.within(rocpd.Window("60%", "90%")).summary("stragglers")
+    (startup,) = (finding for finding in table.findings if finding.rule == "comm.startup")
+    last = max(plan(options).ranks, key=lambda rank: rank.start_ns).number
+    assert (startup.rank, startup.evidence["collectives"]) == (last, 1)
+    assert startup.evidence["wait_ns"] == max(every)
+    assert sum(row[table.columns.index("caused_wait_ns")] for row in table) <= sum(every) - max(every)
+    assert [finding.rule for finding in inside.findings] == ["comm.straggler"]
+
+
 def test_those_that_came_last_together_share_the_blame(open_job: OpenJob) -> None:
     """Ranks 1 and 2 come 100 us after rank 0: each caused half, and none of both is the straggler."""
     session = open_job(*(Member(n).collective(1000 + 100_000 * (n > 0), 201_000) for n in range(3)))

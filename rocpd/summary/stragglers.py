@@ -13,6 +13,7 @@ import numpy as np
 
 from rocpd.federate.federation import Federation
 from rocpd.frozen import frozen
+from rocpd.read.matching import match_channels
 from rocpd.summary.arrivals import CLASSES, arrivals
 from rocpd.summary.collectives import Waiting, channels_of
 from rocpd.summary.findings import Confidence, Finding, Verdict
@@ -24,7 +25,7 @@ from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.steps import RankSteps, is_step, steps_of
 from rocpd.summary.verdict import Judgement, judge
 from rocpd.summary.why_late import cause_of
-from rocpd.trace.collectives import Channel, Group, listed, match
+from rocpd.trace.collectives import Channel, Group, listed
 from rocpd.trace.kernel_categories import Categories, load
 from rocpd.trace.transfers import Partners, match_transfers
 from rocpd.types import Row
@@ -170,7 +171,7 @@ class MatchedCommunication:
         }
         steps, works = ({number: getattr(rank, what) for number, rank in ranks.items()} for what in ("steps", "work"))
         clocks = {rank: number for number, domain in enumerate(session.clock_domains) for rank in domain.ranks}
-        groups, lost = match(channels, clocks)
+        groups, lost = match_channels(session, channels)
         pairs, lost_transfers = match_transfers(channels, clocks)
         pieces = periods(steps, works, groups, before)
         hosts = {rank.number: rank.hostname for rank in session.ranks}

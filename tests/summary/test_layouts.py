@@ -26,3 +26,13 @@ def test_groups_of_tensor_parallelism_are_not_mixed(nodes: int, rccl: str, seed:
     assert found["0-3"] == true[0, 1, 2, 3] > 100
     assert found["4-7"] == true[4, 5, 6, 7] > 100
     assert max(last, key=last.__getitem__) == plan(options).straggler_rank
+
+
+def test_groups_of_two_hosts_are_told_apart_by_one_clock(tmp_path: Path) -> None:
+    """Nobody is slow, so that groups on both hosts end alike but for microseconds: only aligned clocks show these."""
+    options = JobOptions(tmp_path, ranks=8, nodes=2, tp=4, rccl="none", seed=12, steps=6, plant="none")
+    with rocpd.connect(simulate(options)) as session:
+        found = Counter(cells(session, "collectives", "group"))
+    true = Counter(each.group.members for each in plan(options).collectives())
+    assert found["0-3"] == true[0, 1, 2, 3]
+    assert found["4-7"] == true[4, 5, 6, 7]

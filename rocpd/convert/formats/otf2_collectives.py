@@ -19,7 +19,8 @@ from rocpd.federate.select.timeline import Shift
 from rocpd.frozen import frozen
 from rocpd.read.communication import Communication, communication
 from rocpd.read.groups import grouped
-from rocpd.trace.collectives import Group, listed, match
+from rocpd.read.matching import match_channels
+from rocpd.trace.collectives import Group, listed
 from rocpd.trace.rccl import BARRIER
 from rocpd.types import Flags, Ints
 
@@ -102,8 +103,7 @@ def collectives(session: Federation, placements: Iterable[Placement], by_queue: 
     members = {id(each.channel): each for _, of_rank in session.map_ranks(communication) for each in of_rank}
     if not members:
         return {}
-    clocks = {rank: number for number, domain in enumerate(session.clock_domains) for rank in domain.ranks}
-    groups, lost = match((member.channel for member in members.values()), clocks)
+    groups, lost = match_channels(session, [member.channel for member in members.values()])
     if lost and len(session.ranks) > 1:
         every = sum(len(member.codes) for member in members.values())
         session.note(

@@ -96,7 +96,7 @@ def _domains(reading: Reading) -> Summary:
 def _run(reading: Reading) -> dict[str, Summary]:
     """Run the analyses; what they note beside their answers is for those who ask for them by name."""
     session = Federation(reading.session.job, reading.session.selection, Notes(), owns_files=False)
-    quiet = reading.on(session)
+    quiet = reading.on(session).of_tables(_SHOWN)
     tables: dict[str, Summary] = {}
     for _, answered in together(quiet, _ANALYSES):
         try:

@@ -173,7 +173,9 @@ def ranks(reading: Reading) -> Iterator[Summary]:
     loads: dict[Key, _Load] = {}
     heat: dict[Key, Floats] = {}
     communication: dict[int, RankCommunication] = {}
-    for rank, answer in reading.each(partial(_of_rank, categories=categories, step=step, slices=slices)):
+    for rank, answer in reading.each(
+        partial(_of_rank, categories=categories, step=step, slices=slices, has_gpu=reading.wants("phases"))
+    ):
         merge(loads, answer.loads)
         merge(heat, answer.heat)
         communication[rank.number] = answer.communication
@@ -199,8 +201,10 @@ def _slices(reading: Reading) -> _Slices:
     return _Slices(start, width, reading.options.bins, shifts)
 
 
-def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str], slices: _Slices) -> _Rank:
-    """Read what is compared of one rank."""
+def _of_rank(
+    reading: RankReading, categories: Categories, step: re.Pattern[str], slices: _Slices, has_gpu: bool
+) -> _Rank:
+    """Read what is compared of one rank; `has_gpu`: with the GPU time of phases."""
     names, by = OperationNames(), reading.options.by or By.RANK
     ops = read_ops(reading, names)
     lanes = ops.lanes(by) if by in LANES else [(NULL, ops)]
@@ -211,7 +215,8 @@ def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str]
         if len(on_lane):
             heat[key] = _heat(on_lane, rows_by_kind, slices, reading.rank.number)
     communication = communication_of(reading, ops, names, categories, step)
-    return _Rank(loads, heat, communication, launched_in(reading, ops) if communication.steps.phases else {})
+    has_gpu = has_gpu and bool(communication.steps.phases)
+    return _Rank(loads, heat, communication, launched_in(reading, ops) if has_gpu else {})
 
 
 def _load(ops: Ops, rows_by_kind: Mapping[str, Ints], shift: Shift) -> _Load:

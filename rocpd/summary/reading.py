@@ -142,16 +142,32 @@ class Reading:
         session: what to read.
         options: what was asked.
         progress: called with (ranks read, ranks in all).
+        wanted: tables that will be looked at; None: all.
     """
 
-    def __init__(self, session: Federation, options: Options | None = None, progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        session: Federation,
+        options: Options | None = None,
+        progress: Progress | None = None,
+        wanted: frozenset[str] | None = None,
+    ) -> None:
         self.session = session
         self.options = options or Options()
+        self.wanted = wanted
         self._progress = progress
 
     def on(self, session: Federation) -> Reading:
         """Return the same question to another session."""
-        return Reading(session, self.options, self._progress)
+        return Reading(session, self.options, self._progress, self.wanted)
+
+    def of_tables(self, wanted: Iterable[str]) -> Reading:
+        """Return the same question, of which only some tables will be looked at."""
+        return Reading(self.session, self.options, self._progress, frozenset(wanted))
+
+    def wants(self, table: str) -> bool:
+        """Whether a table will be looked at: what is read for it alone may be left out otherwise."""
+        return self.wanted is None or table in self.wanted
 
     @property
     def by(self) -> By | None:

@@ -79,7 +79,7 @@ def run_analysis(reading: Reading, name: str, tables: frozenset[str]) -> Iterato
         raise RocpdError(f"{name} is not divided by {reading.by}", f"by {reading.by}: {known}")
     function = cast("Function", entries.load(analysis.home, name))
     is_empty = True
-    for table in function(reading):
+    for table in function(reading if analysis.is_whole else reading.of_tables(tables)):
         if analysis.is_whole or table.name in tables:
             is_empty = False
             if reading.options.kernel_names is not KernelNames.DISPLAY:

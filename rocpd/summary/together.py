@@ -82,7 +82,7 @@ def together(reading: Reading, analyses: Mapping[str, Analysis]) -> Iterator[tup
 def _work_of(reading: Reading, analysis: Analysis) -> _Work | None:
     """Return what an analysis does on each rank; None where it does nothing, or raises an error before."""
     try:
-        for _ in analysis(_Asking(reading.session, reading.options)):
+        for _ in analysis(_Asking(reading.session, reading.options, wanted=reading.wanted)):
             return None
     except _Asked as asked:
         return asked.work

@@ -27,7 +27,10 @@ _TAIL = re.compile(r"_(?:[nt]{2,3}|[NT]{2,3}|half|float|double|b?fp?\d+|i\d+)$")
 _NUMBERS = re.compile(r"(?:\b[A-Za-z][\w:]*=)?-?\b\d+\b(?:, )?")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _LAUNCHERS = {"kernel", "Kernel", "Kernel2", "device_kernel", "kentry", "operator", "invoke", "run", "entry"}
-_NOISE = frozenset(("", "at", "native", "c10", "void", "int", "const", "std", "unsigned", "instance", "char", "detail"))
+_NOISE = frozenset(
+    ("at", "gpu", "native", "c10", "void", "int", "const", "std", "unsigned", "instance", "char", "detail")
+)
+_FLAGS = frozenset(("true", "false"))
 _DIGESTS = (2, 8, 32)  # bytes
 _MOST_DIFFERENCES = 6
 _LONGEST_ARGUMENTS = 24
@@ -91,20 +94,20 @@ def _alike(short: Mapping[str, str]) -> list[list[str]]:
 def _arguments(names: Sequence[str]) -> list[str]:
     """Add the arguments of templates where they are few; names that a rule made stay."""
     functions = [take_apart(readable(name)) for name in names]
-    short = kernel_name(names[0]).short
-    if any(_titled(known) != short or len(known.template) > _LONGEST_ARGUMENTS for known in functions):
-        return [short] * len(names)
+    short = [kernel_name(name).short for name in names]
+    if any(len(known.template) > _LONGEST_ARGUMENTS for known in functions) or short != [*map(_titled, functions)]:
+        return short
     return [f"{_named(known)}<{known.template}>{_library(known)}" for known in functions]
 
 
 def _differences(names: Sequence[str]) -> list[str]:
     """Add the few words that tell names apart: of the function and its template, else of all."""
-    short = kernel_name(names[0]).short
+    short = [kernel_name(name).short for name in names]
     words = _words([_without_parameters(name) for name in names])
     added = _chosen([column for column in words if _NOISE.isdisjoint(column)], len(names))
     if len(set(added)) < len(names):
         added = _chosen(_words(names), len(names))
-    return [f"{short} [{text}]" if text else short for text in added]
+    return [f"{said} [{text}]" if text else said for said, text in zip(short, added, strict=True)]
 
 
 def _without_parameters(name: str) -> str:
@@ -113,11 +116,12 @@ def _without_parameters(name: str) -> str:
 
 
 def _chosen(words: Sequence[tuple[str, ...]], count: int) -> list[str]:
-    """Return of the words of `count` names those that tell these apart, the ones that do so best first."""
+    """Return of the words of `count` names the few that tell these apart; what is spelt says more than a number."""
+    is_spelt = [any(word.isalpha() and word not in _FLAGS for word in column) for column in words]
     apart, chosen = [0] * count, set[int]()
     while len(chosen) < _MOST_DIFFERENCES and len(set(apart)) < count:
         gains = [len(set(zip(apart, column, strict=True))) for column in words]
-        best = max(range(len(words)), key=gains.__getitem__, default=None)
+        best = max(range(len(words)), key=lambda index: (gains[index], is_spelt[index]), default=None)
         if best is None or gains[best] == len(set(apart)):
             break
         chosen.add(best)

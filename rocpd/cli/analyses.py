@@ -20,7 +20,6 @@ from rocpd.visible import for_reading, visible
 
 if TYPE_CHECKING:
     from rocpd.session import Session
-    from rocpd.summary.findings import Finding
     from rocpd.summary.options import Options
     from rocpd.summary.result import Summary
     from rocpd.summary.summarize import SummaryOptions
@@ -72,25 +71,17 @@ def _tables(session: Session, plan: Mapping[str, frozenset[str]], options: Optio
         raise missing[0] if len(plan) == 1 else RocpdError("no summary has the data that it needs")
 
 
-def amds_tables(
-    session: Session, options: SummaryOptions, *, with_verdict: bool = False
-) -> tuple[list[Summary], list[str]]:
-    """Return AMD's tables and their names; on demand they carry the verdict on ranks, which takes as long again.
+def amds_tables(session: Session, options: SummaryOptions) -> tuple[list[Summary], list[str]]:
+    """Return AMD's tables and their names.
 
     Raises:
         RocpdError: there are none.
     """
-    from rocpd.summary.reading import Reading
-    from rocpd.summary.stragglers import verdict
     from rocpd.summary.summarize import summarize
 
     session.note_runs()
-    findings: tuple[Finding, ...] = ()
-    if with_verdict:
-        with progress("stragglers", "ranks") as report:
-            findings = verdict(Reading(session, progress=report))
     with progress("summary", "ranks") as report:
-        summaries = list(summarize(session, options, report, findings))
+        summaries = list(summarize(session, options, report))
     if not summaries:
         raise RocpdError("nothing to summarise: no kernels, copies, allocations or regions in the inputs")
     return summaries, [summary.name for summary in summaries]

@@ -193,8 +193,7 @@ def summary(
         elif names:
             delivery.write(*run_analyses(session, names, options))
         else:
-            with_verdict = delivery.form is None and not chosen.amd
-            delivery.write(*amds_tables(session, chosen.amds_options, with_verdict=with_verdict))
+            delivery.write(*amds_tables(session, chosen.amds_options))
 
 
 def _delivery(

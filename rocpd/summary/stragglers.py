@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,12 +16,12 @@ from rocpd.read.matching import match_channels
 from rocpd.summary.arrivals import CLASSES, arrivals
 from rocpd.summary.collectives import Waiting, channels_of
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.ops import OperationNames, Ops, read_ops, split
+from rocpd.summary.ops import OperationNames, Ops, split
 from rocpd.summary.options import By
 from rocpd.summary.periods import Periods, RankWork, periods, work_of
 from rocpd.summary.reading import DIVISIONS, RankReading, Reading
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
-from rocpd.summary.steps import RankSteps, is_step, steps_of
+from rocpd.summary.steps import RankSteps, steps_of
 from rocpd.summary.verdict import Judgement, judge
 from rocpd.summary.why_late import cause_of
 from rocpd.trace.collectives import Channel, Group, listed
@@ -195,20 +194,6 @@ def _explained(session: Federation, judgement: Judgement, usual: int, pieces: Pe
 
 def _count(channels: Iterable[Channel]) -> int:
     return sum(len(channel.numbers) for channel in channels)
-
-
-def verdict(reading: Reading) -> tuple[Finding, ...]:
-    """Return the verdict on ranks alone; nothing where there is none."""
-    if len(reading.session.ranks) < 2 or reading.session.runs > 1:
-        return ()
-    work = partial(_of_rank, categories=load(None), step=is_step(reading.options.step_marker))
-    matched = MatchedCommunication.of(reading.session, {rank.number: answer for rank, answer in reading.each(work)})
-    return tuple(each for each in matched.judgement.findings if each.verdict is not Verdict.UNKNOWN)
-
-
-def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str]) -> RankCommunication:
-    names = OperationNames()
-    return communication_of(reading, read_ops(reading, names), names, categories, step)
 
 
 def communication(reading: Reading, by: By, ranks: Mapping[int, RankCommunication]) -> CommunicationTables:

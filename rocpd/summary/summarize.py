@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from rocpd.federate.federation import Federation
 from rocpd.frozen import frozen
-from rocpd.summary.findings import Finding
 from rocpd.summary.labels import KINDS, EventsByGroup, totals_by_label
 from rocpd.summary.options import Options
 from rocpd.summary.reading import RankReading, Reading
@@ -75,14 +74,11 @@ class Group(NamedTuple):
 
 
 def summarize(
-    session: Federation,
-    options: SummaryOptions | None = None,
-    progress: Progress | None = None,
-    findings: Iterable[Finding] = (),
+    session: Federation, options: SummaryOptions | None = None, progress: Progress | None = None
 ) -> Iterator[Summary]:
     """Yield the summary tables of a session: kernels first, then copies, allocations, scratch, API domains, markers.
 
-    Only domains that have events have a table. Rows are sorted by time, longest first. The tables carry `findings`.
+    Only domains that have events have a table. Rows are sorted by time, longest first.
     """
     options = options or SummaryOptions()
     domains = _groups_by_domain(Reading(session, Options(kernel_names=options.kernel_names), progress))
@@ -103,7 +99,7 @@ def summarize(
         ]
     fields = fields_of(options.amd_version)
     for name, groups in tables.items():
-        yield _table(name, groups, fields, findings)
+        yield _table(name, groups, fields)
         if options.by_rank:
             yield _table_by_rank(name, groups, session, fields)
 
@@ -157,10 +153,10 @@ def _moments(events: EventsByGroup) -> list[Moments]:
     return moments_by_group(events.durations, events.first)
 
 
-def _table(name: str, groups: Iterable[Group], fields: Sequence[Field], findings: Iterable[Finding]) -> Summary:
+def _table(name: str, groups: Iterable[Group], fields: Sequence[Field]) -> Summary:
     """Add groups of all ranks up by name."""
     table = TableDefinition(name, "Time of all ranks, by name.", tuple(fields), is_exact=True)
-    return Summary(table, fields, _rows(groups), findings=findings)
+    return Summary(table, fields, _rows(groups))
 
 
 def _table_by_rank(name: str, groups: Iterable[Group], session: Federation, fields: Sequence[Field]) -> Summary:

@@ -124,7 +124,11 @@ def read_by_summaries() -> dict[str, str]:
 
     Those on metadata, which has no column that tells ranks apart, cannot be asked of the entire job.
     """
-    statements = {path.name: statement(path.stem) for path in SUMMARY.glob("sql/*.sql")}
+    always = {"?1": "0", "?2": str(1 << 62)}  # two times
+    statements = {
+        path.name: re.sub(r"\?[12]", lambda value: always[value[0]], statement(path.stem))
+        for path in SUMMARY.glob("sql/*.sql")
+    }
     for path in sorted(SUMMARY.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from rocpd.trace.markers import is_marker
 
-_RENAMED = {"MARKER": "MARKERS"}
+_RENAMED = {"MARKER": "MARKERS", "AMD": "SMI"}  # amd_smi, as rocm_smi
 _FIXED = {"KERNELS", "MEMORY_COPIES", "MEMORY_ALLOCATIONS", "SCRATCH_MEMORY", "MARKERS"}
 _SINGULAR = {"KERNEL_DISPATCH": "KERNELS", "MEMORY_COPY": "MEMORY_COPIES", "MEMORY_ALLOCATION": "MEMORY_ALLOCATIONS"}
 

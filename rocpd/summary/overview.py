@@ -5,7 +5,7 @@ Puts together what other analyses find, and calculates nothing by itself; what l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
 
 from rocpd.errors import RocpdError, UsageError
@@ -73,10 +73,10 @@ def overview(reading: Reading) -> Iterator[Summary]:
         RocpdError: nothing has the data that it needs.
     """
     tables = _run(reading)
-    if not _SHOWN & tables.keys():
-        yield _domains(reading)
-        return
     findings = [_job(reading, tables), *_found(tables)]
+    if not _SHOWN & tables.keys():
+        yield _domains(reading, findings)
+        return
     for name, (source, limit) in _ROWS.items():
         rows = _cells(tables.get(source), TABLES[name])
         if rows or findings:  # the first one carries the findings, whether it has rows or not
@@ -84,13 +84,15 @@ def overview(reading: Reading) -> Iterator[Summary]:
         findings = []
 
 
-def _domains(reading: Reading) -> Summary:
-    """Return the time by domain, of a trace that has neither operations nor markers."""
+def _domains(reading: Reading, findings: Iterable[Finding]) -> Summary:
+    """Return the time by domain, of a trace that has neither operations nor steps."""
     try:
-        return next(iter(totals.domains(reading)))
+        domains = next(iter(totals.domains(reading)))
     except RocpdError as error:
         message = "nothing to summarise: no kernels, copies, allocations or regions in the inputs"
         raise RocpdError(message) from error
+    definition = TableDefinition("overview", domains.doc, domains.fields)
+    return Summary(definition, definition.fields, domains.fetchall(), findings=findings)
 
 
 def _run(reading: Reading) -> dict[str, Summary]:

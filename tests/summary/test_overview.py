@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 import rocpd
+from rocpd.errors import RocpdError
 from rocpd.federate.merge import merge
 from rocpd.simulator import JobOptions, plan, simulate
-from tests.conftest import Cli
+from tests.build import TraceBuilder
+from tests.conftest import Cli, OpenJob
+from tests.summary.cells import cells
 
 
 def findings(files: tuple[Path, ...]) -> list[str]:
@@ -65,3 +68,12 @@ def test_a_merged_file_gives_the_same(files: tuple[Path, ...], tmp_path: Path) -
     with rocpd.connect(files) as session:
         merge(session, tmp_path / "job.db")
     assert findings((tmp_path / "job.db",)) == findings(files)
+
+
+def test_a_trace_without_gpu_work(open_job: OpenJob) -> None:
+    """What there is: calls by domain."""
+    session = open_job(TraceBuilder().region("hipInit", 1, 9).region("hipFree", 10, 14))
+    assert cells(session, "overview", "domain calls total_ns") == [("HIP", 2, 12)]
+    assert session.summary("overview").findings[0].text.startswith("1 rank on 1 node")
+    with pytest.raises(RocpdError, match="nothing to summarise"):
+        open_job(TraceBuilder(1)).summary("overview")

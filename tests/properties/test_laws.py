@@ -24,7 +24,7 @@ from rocpd.summary.summarize import SummaryOptions, summarize
 from tests.conftest import state_of
 from tests.real.rows import multiset
 
-EXAMPLES = 200 if os.environ.get("ROCPD_SOAK") else 8
+EXAMPLES = 200 if os.environ.get("ROCPD_SOAK") else 6
 LAWS = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 ONE_TO_ONE = {
     "kernels": "rocpd_kernel_dispatch",

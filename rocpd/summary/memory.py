@@ -142,9 +142,12 @@ def _of_rank(reading: RankReading) -> dict[_Level, _Events]:
     part = reading.window.part
     follower = _Follower(-1 if part.start is None else part.start)
     select = _SQL.format(valid=VALID_TIMES, lane="stream_id" if by is By.STREAM else "agent_id", end=part.end or LAST)
+    keys: dict[object, Key] = {}
     for rows in reading.unwindowed().reader.stream(select, size=1000):
         for lane, level, kind, *numbers in rows:
-            key = key_of(by, reading.rank, number(lane))
+            key = keys.get(lane)
+            if key is None:
+                key = keys[lane] = key_of(by, reading.rank, number(lane))
             follower.follow(key, as_text(level), kind in ALLOCATING, *map(number, numbers))
     return follower.levels()
 
@@ -166,7 +169,9 @@ class _Follower:
         if held:  # freed, or its address was given out again
             held[0].add(start, -held[1])
         if allocates:
-            events = self.events.setdefault((key, level), _Events())
+            events = self.events.get((key, level))
+            if events is None:
+                events = self.events[key, level] = _Events()
             events.allocations += counts
             events.add(start, max(0, size))
             self.live[memory] = events, max(0, size)

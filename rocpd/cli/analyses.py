@@ -209,10 +209,10 @@ def _rows(summary: Summary, *, is_page: bool) -> Iterator[Row]:
 
 def _with_new_lines(summaries: Iterable[Summary]) -> Iterator[tuple[Summary, list[str]]]:
     """Yield each table with what it concludes, as far as no table before it said the same."""
-    told: set[str] = set()
+    shown_before: set[str] = set()
     for summary in summaries:
-        lines = [finding.text for finding in summary.findings if finding.text not in told]
-        told.update(lines)
+        lines = [finding.text for finding in summary.findings if finding.text not in shown_before]
+        shown_before.update(lines)
         yield summary, lines
 
 

@@ -65,19 +65,19 @@ def _joined(kinds: Sequence[Meetings]) -> Meetings:
     return Meetings(*(np.concatenate([getattr(kind, side) for kind in kinds]) for side in ("entered", "left", "ended")))
 
 
-def _length(found: Meetings) -> Ints:
+def _length(meetings: Meetings) -> Ints:
     """Return for each clock how long it met others [ns]."""
-    first = np.where(found.ended == NULL, _LATEST, found.ended).min(0)
-    lengths: Ints = np.maximum(found.ended.max(0) - first, 0)
+    first = np.where(meetings.ended == NULL, _LATEST, meetings.ended).min(0)
+    lengths: Ints = np.maximum(meetings.ended.max(0) - first, 0)
     return lengths
 
 
-def _spread(found: Meetings) -> float:
+def _spread(meetings: Meetings) -> float:
     """Return how far from a line the ends of collectives lie on two clocks."""
-    seen = found.ended != NULL
+    seen = meetings.ended != NULL
     first = int(seen.sum(0).argmax())
     second = int((seen & seen[:, first, None]).sum(0)[np.arange(seen.shape[1]) != first].argmax())
-    times = found.ended[seen[:, first] & seen[:, second + (second >= first)]]
+    times = meetings.ended[seen[:, first] & seen[:, second + (second >= first)]]
     one, other = (times[:, clock] - times[0, clock] for clock in (first, second + (second >= first)))
     return line_between(one.astype(np.float64), other.astype(np.float64)).spread
 
@@ -104,10 +104,10 @@ def meetings_by_kind(members: Iterable[Communication], clocks: Mapping[int, int]
     groups, _ = match((each.channel for each in of_channel.values()), clocks)
     kinds: dict[object, list[Meetings]] = {}
     for group in groups:
-        found = _of_group([of_channel[id(channel)] for channel in group], clocks, count)
-        if len(found.ended):
+        meetings = _of_group([of_channel[id(channel)] for channel in group], clocks, count)
+        if len(meetings.ended):
             first = group[0]
-            kinds.setdefault((first.name, len(first), first.size, first.communicator is None), []).append(found)
+            kinds.setdefault((first.name, len(first), first.size, first.communicator is None), []).append(meetings)
     return [_joined(kind) for kind in kinds.values()]
 
 

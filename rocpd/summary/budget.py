@@ -17,10 +17,10 @@ from rocpd.frozen import frozen
 from rocpd.summary.intervals import length, unite
 from rocpd.summary.ops import OperationNames, Ops, read_ops, split
 from rocpd.summary.options import By
-from rocpd.summary.reading import Key, RankReading, RankWindow, Reading, key_of, order_of
+from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition
-from rocpd.summary.steady import steady_part
-from rocpd.summary.steps import is_step, read_ranges
+from rocpd.summary.steady import steady_default
+from rocpd.summary.steps import is_step
 from rocpd.summary.sums import Total, merge
 from rocpd.trace.kernel_categories import Categories, load
 from rocpd.types import Row
@@ -76,9 +76,7 @@ def budget(reading: Reading) -> Iterator[Summary]:
 def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str]) -> dict[Key, _Sum]:
     names = OperationNames()
     ops = read_ops(reading, names)
-    steady = None
-    if reading.window == RankWindow() and not reading.options.everything:
-        steady = steady_part(read_ranges(reading.reader).every, step)
+    steady = steady_default(reading, step)
     base = (steady.start, steady.end) if steady else reading.window.base
     sums: dict[Key, _Sum] = {}
     for agent, ran in ops.lanes(By.AGENT):

@@ -22,6 +22,7 @@ from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import Spread, total
 from rocpd.summary.statements import statement
 from rocpd.summary.sums import Total, merge
+from rocpd.summary.totals import gib_per_s
 from rocpd.trace.times import valid_times
 from rocpd.types import NULL, Ints, Row
 
@@ -123,8 +124,7 @@ def _order(copy: _Copy) -> tuple[int, int, int]:
 
 
 def _slow(copy: _Copy) -> Row:
-    rate = copy.size / copy.duration / 1.073741824 if copy.duration else None
-    return copy.duration, copy.size, rate, copy.source, copy.destination
+    return copy.duration, copy.size, gib_per_s(copy.size, copy.duration), copy.source, copy.destination
 
 
 def _of_rank(reading: RankReading) -> _Rank:
@@ -181,9 +181,8 @@ def _pair_rows(sums: Mapping[Key, Mapping[Key, _Rates]]) -> Iterator[Row]:
 
 
 def _cells(r: _Rates) -> Row:
-    rate = r.size / r.time / 1.073741824 if r.time else None
     of_each = (r.rates.quantile(0.5), r.rates.moments.longest, r.rates.quantile(0.05))
-    return r.rates.moments.calls, r.size, r.time, rate, *map(_gib, of_each)
+    return r.rates.moments.calls, r.size, r.time, gib_per_s(r.size, r.time), *map(_gib, of_each)
 
 
 def _gib(per_second: float | None) -> float | None:

@@ -20,17 +20,17 @@ from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.idle_causes import CAUSES, DRAINED, HOST, QUEUED, START, UNKNOWN, Idle, activities, idle_pieces
 from rocpd.summary.ops import OperationNames, read_ops
 from rocpd.summary.options import By
-from rocpd.summary.reading import Key, RankReading, RankWindow, Reading, key_of, order_of
+from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.regions import read_regions
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
-from rocpd.summary.steady import SteadyPart, steady_part
-from rocpd.summary.steps import is_step, read_ranges
+from rocpd.summary.steady import SteadyPart, steady_default
+from rocpd.summary.steps import is_step
 from rocpd.summary.sums import merge
 from rocpd.trace.host_calls import HostCall
+from rocpd.trace.steps import folded
 from rocpd.types import NULL, Row
 
 _WORTH_SAYING = 5.0  # percent of the time of all agents
-_DIGITS = re.compile(r"\d+")
 _MEANWHILE = {
     HostCall.LAUNCH: "while the host launches",
     HostCall.SYNCHRONISE: "in calls that synchronise",
@@ -141,9 +141,7 @@ def _of_rank(reading: RankReading, step: re.Pattern[str]) -> _Rank:
     reading.left_out.update(whole.left_out)
     ends = [(int(some.start.min()), int(some.end.max())) for some in (ops, regions) if len(some.start)]
     first, last = min(start for start, _ in ends), max(end for _, end in ends)
-    steady, part = None, reading.window.part
-    if reading.window == RankWindow() and not reading.options.everything:
-        steady = steady_part(read_ranges(whole.reader).every, step)
+    steady, part = steady_default(reading, step), reading.window.part
     cut = max(first, part.start or first), min(last, part.end or last)
     span = (steady.start, steady.end) if steady else (cut[0], max(cut))
     threads = activities(regions, names)
@@ -161,7 +159,7 @@ def _by_cause(idle: Idle, names: Names, rank: int, agent: int) -> _ByCause:
     length = idle.end - idle.start
     for (cause, what), rows in grouped([idle.cause, idle.what]):
         longest = rows[int(length[rows].argmax())]
-        name = None if what == NULL else _DIGITS.sub("#", names.texts[what] or "")
+        name = None if what == NULL else folded(names.texts[what] or "")
         time = _Time(int(length[rows].sum()), len(rows), (int(length[longest]), rank, agent, int(idle.start[longest])))
         merge(times, {(CAUSES[cause], name): time})
     return times

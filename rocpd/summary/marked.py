@@ -9,7 +9,11 @@ from rocpd.read.groups import grouped
 from rocpd.read.names import Names
 from rocpd.summary.regions import RankRegions
 from rocpd.trace.markers import is_marker
+from rocpd.trace.nesting import nest
+from rocpd.trace.steps import MarkerRange
 from rocpd.types import NULL, Ints
+
+_NO_TIMES = np.array([], np.int64)
 
 
 @frozen
@@ -39,24 +43,11 @@ def marked_threads(regions: RankRegions, names: Names) -> dict[int, Marked]:
 
 def innermost(ranges: RankRegions) -> Marked:
     """Return, for the ranges of one thread, which one is open that started last."""
-    starts, ends, names = ranges.start.tolist(), ranges.end.tolist(), ranges.name.tolist()
-    changes = sorted(
-        [(end, 0, row) for row, end in enumerate(ends)] + [(start, 1, row) for row, start in enumerate(starts)]
-    )
-    edges, inside = [int(np.iinfo(np.int64).min)], [NULL]
-    opened: list[int] = []
-    closed: set[int] = set()
-    for time, starting, row in changes:
-        if starting and ends[row] > time:
-            opened.append(row)
-        elif not starting:
-            closed.add(row)
-        while opened and opened[-1] in closed:
-            opened.pop()
-        name = names[opened[-1]] if opened else NULL
-        if time == edges[-1]:
-            inside[-1] = name
-        elif name != inside[-1]:
-            edges.append(time)
-            inside.append(name)
-    return Marked(np.array(edges, np.int64), np.array(inside, np.int64))
+    every = [MarkerRange("", *times) for times in zip(ranges.start.tolist(), ranges.end.tolist(), strict=True)]
+    since, rows = nest(every).segments.get(None, (_NO_TIMES, _NO_TIMES))
+    edges = np.append(np.iinfo(np.int64).min, since)
+    name = np.append(NULL, np.where(rows >= 0, ranges.name[rows], NULL))
+    last = np.append(edges[1:] != edges[:-1], True)  # of changes at one time
+    edges, name = edges[last], name[last]
+    changed = np.append(True, name[1:] != name[:-1])
+    return Marked(edges[changed], name[changed])

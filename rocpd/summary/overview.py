@@ -78,7 +78,7 @@ def overview(reading: Reading) -> Iterator[Summary]:
         yield _domains(reading, findings)
         return
     for name, (source, limit) in _ROWS.items():
-        rows = _cells(tables.get(source), TABLES[name])
+        rows = _columns(tables, source, *(field.name for field in TABLES[name].fields))
         if rows or findings:  # the first one carries the findings, whether it has rows or not
             yield Summary(TABLES[name], TABLES[name].fields, rows[: limit or None], findings=findings)
         findings = []
@@ -108,13 +108,6 @@ def _run(reading: Reading) -> dict[str, Summary]:
         except RocpdError:  # it lacks the data that it needs
             continue
     return tables
-
-
-def _cells(table: Summary | None, definition: TableDefinition) -> list[Row]:
-    if table is None:
-        return []
-    indices = [table.columns.index(field.name) for field in definition.fields]
-    return [tuple(row[index] for index in indices) for row in table]
 
 
 def _job(reading: Reading, tables: Mapping[str, Summary]) -> Finding:

@@ -182,12 +182,12 @@ def ranks(reading: Reading) -> Iterator[Summary]:
         steps.add(rank, answer.communication.steps, answer.gpu, slices.shifts.get(rank.number, UNSHIFTED))
     if not any(load.kernels or load.copies for load in loads.values()) and not steps.phases:
         raise RocpdError("no kernels, copies or markers in the selection")
-    found = stragglers.communication(reading, by, communication)
+    communicating = stragglers.communication(reading, by, communication)
     working = _working(reading, by, loads)
-    yield _ranks(reading, by, working, found)
-    yield _imbalance(by, working, found.findings)
-    yield from found.tables
-    yield from _steps(reading, steps, found.judgement)
+    yield _ranks(reading, by, working, communicating)
+    yield _imbalance(by, working, communicating.findings)
+    yield from communicating.tables
+    yield from _steps(reading, steps, communicating.judgement)
     if heat:
         yield _heat_table(reading, slices, heat)
 
@@ -254,20 +254,20 @@ def _working(reading: Reading, by: By, loads: Mapping[Key, _Load]) -> Mapping[Ke
     return working
 
 
-def _ranks(reading: Reading, by: By, loads: Mapping[Key, _Load], found: CommunicationTables) -> Summary:
+def _ranks(reading: Reading, by: By, loads: Mapping[Key, _Load], communicating: CommunicationTables) -> Summary:
     hosts = {rank.number: rank.hostname for rank in reading.session.ranks}
     is_one_job = loads and reading.session.runs == 1
     mean = sum(load.compute for load in loads.values()) / len(loads) if is_one_job else 0
     table = TABLES["ranks"]
     rows = []
-    culprits = found.judgement.culprits if by is By.RANK else ()
+    culprits = communicating.judgement.culprits if by is By.RANK else ()
     worst: dict[Key, int] = {(rank,): number for number, rank in enumerate(culprits)}
     for key in sorted(loads, key=lambda key: (worst.get(key, len(worst)), order_of(key))):
         load = loads[key]
         front = key if by in GROUPS else (*key, hosts[cast("int", key[0])])
         rows.append((*front, load.kernels, load.copies, *load.times(), load.compute / mean if mean else None))
     fields = table.fields[1:] if by in GROUPS else table.fields
-    return Summary(table, (*DIVISIONS[by], *fields), rows, findings=found.findings)
+    return Summary(table, (*DIVISIONS[by], *fields), rows, findings=communicating.findings)
 
 
 def _imbalance(by: By, loads: Mapping[Key, _Load], findings: Sequence[Finding]) -> Summary:

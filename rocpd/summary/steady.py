@@ -1,6 +1,6 @@
 """Finds the steady part of a rank: its steps without warm-up, start-up and shut-down.
 
-Pure: it gets markers of steps, and never reads.
+`steady_part` is pure; `steady_default` says when an analysis takes it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from statistics import median
 
 from rocpd.frozen import frozen
+from rocpd.summary.reading import RankReading, RankWindow
+from rocpd.summary.steps import read_ranges
 from rocpd.trace.steps import MarkerRange, find_steps
 
 _FEWEST = 4  # steps: with fewer there is nothing steady to speak of
@@ -51,3 +53,10 @@ def steady_part(ranges: Sequence[MarkerRange], pattern: re.Pattern[str]) -> Stea
     if len(steady) < _FEWEST:
         return None
     return SteadyPart(steady[0].start, max(step.end for step in steady), len(steady), warm_up)
+
+
+def steady_default(reading: RankReading, pattern: re.Pattern[str]) -> SteadyPart | None:
+    """Return the steady part where it is what counts: without a window, unless everything is asked for."""
+    if reading.window != RankWindow() or reading.options.everything:
+        return None
+    return steady_part(read_ranges(reading.reader).every, pattern)

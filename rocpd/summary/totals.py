@@ -160,6 +160,11 @@ def _rows(division: Key, sums: dict[Key, _Sum], extra: int) -> Iterator[Row]:
     all_time = sum(totals.values())
     for head in sorted(sums, key=lambda head: (-totals[head], order_of(head))):
         time, size = totals[head], sums[head].size
-        rate = size / time * 1e9 / 2**30 if time else None
+        rate = gib_per_s(size, time)
         percent = time * 100 / all_time if all_time else None
         yield (*division, *head, *statistics(sums[head].spread), percent, *(size, rate)[:extra])
+
+
+def gib_per_s(size: int, time: int) -> float | None:
+    """Return the bandwidth of so many bytes in so many ns [GiB/s]; None where they take no time."""
+    return size / time * 1e9 / 2**30 if time else None

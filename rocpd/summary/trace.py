@@ -21,6 +21,7 @@ from rocpd.summary.ops import KERNEL, OperationNames, Ops, read_ops, split
 from rocpd.summary.reading import RankReading, Reading
 from rocpd.summary.regions import RankRegions, read_regions
 from rocpd.summary.result import Field, Summary, TableDefinition
+from rocpd.summary.sums import Total, merge
 from rocpd.trace.categories import domain_of
 from rocpd.trace.host_calls import launches_graph, launches_kernel
 from rocpd.trace.kernel_categories import Categories, load
@@ -94,15 +95,12 @@ TABLES = {
 
 
 @frozen
-class _Count:
+class _Count(Total):
     """How many are missing, of how many, on how many ranks."""
 
     missing: int
     of: int
     ranks: int
-
-    def __add__(self, other: _Count) -> _Count:
-        return _Count(self.missing + other.missing, self.of + other.of, self.ranks + other.ranks)
 
 
 def trace(reading: Reading) -> Iterator[Summary]:
@@ -112,16 +110,15 @@ def trace(reading: Reading) -> Iterator[Summary]:
     for _, (world_of_rank, counts_of_rank) in reading.each(partial(_of_rank, categories=load(None))):
         ranks += 1
         world = max(world, world_of_rank)
-        for name, count in counts_of_rank.items():
-            counts[name] = counts[name] + count if name in counts else count
+        merge(counts, counts_of_rank)
     if world:
         counts["ranks"] = _Count(max(0, world - ranks), max(world, ranks), 0)
     checked = [(check, counts.get(check.name, _Count(0, 0, 0))) for check in _CHECKS]
-    found = [finding for check, count in checked if (finding := _finding(check, count)).verdict is Verdict.PROBLEM]
+    problems = [finding for check, count in checked if (finding := _finding(check, count)).verdict is Verdict.PROBLEM]
     order = (Verdict.PROBLEM, Verdict.UNKNOWN, Verdict.NONE)
     rows = sorted((_row(check, count) for check, count in checked), key=lambda row: order.index(Verdict(str(row[1]))))
     nothing = Finding("nothing is missing that can be checked", "trace", Verdict.NONE, Confidence.CERTAIN)
-    yield Summary(TABLES["trace"], TABLES["trace"].fields, rows, findings=found or [nothing])
+    yield Summary(TABLES["trace"], TABLES["trace"].fields, rows, findings=problems or [nothing])
 
 
 def _finding(check: _Check, count: _Count) -> Finding:

@@ -67,12 +67,12 @@ def cause_of(late: RankReader, peer: RankReader, pieces: Periods, categories: Ca
         categories: say which kernels are communication.
     """
     first, second = (_read(reader, *_span(reader, pieces), categories) for reader in (late, peer))
-    found = [cause for cause in (_computing(first, second), _clock(first, second)) if cause]
-    if not found:
+    causes = [cause for cause in (_computing(first, second), _clock(first, second)) if cause]
+    if not causes:
         idles = (_idle(first, pieces, late.rank.number), _idle(second, pieces, peer.rank.number))
-        found = [cause for cause in (_idling(*idles, float(np.median(pieces.length))),) if cause]
-    evidence = {name: value for cause in found for name, value in cause.evidence.items()}
-    return Cause(", ".join(cause.text for cause in found), evidence)
+        causes = [cause for cause in (_idling(*idles, float(np.median(pieces.length))),) if cause]
+    evidence = {name: value for cause in causes for name, value in cause.evidence.items()}
+    return Cause(", ".join(cause.text for cause in causes), evidence)
 
 
 def _span(reader: RankReader, pieces: Periods) -> tuple[int, int]:

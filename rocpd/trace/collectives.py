@@ -147,9 +147,9 @@ def match(channels: Iterable[Channel], clocks: Mapping[int, int]) -> tuple[list[
     groups: list[Group] = []
     lost: Counter[str] = Counter()
     for members in alike.values():
-        found = list(_groups(members, clocks))
-        groups += found
-        matched = sum(len(member.numbers) for group in found for member in group)
+        of_name = list(_groups(members, clocks))
+        groups += of_name
+        matched = sum(len(member.numbers) for group in of_name for member in group)
         lost[ALONE if len(members) == 1 else UNCLEAR] += sum(len(member.numbers) for member in members) - matched
     return groups, +lost
 

@@ -29,12 +29,12 @@ class Nesting:
 
     def innermost(self, threads: Ints, times: Ints) -> Ints:
         """Return the row of the range around each time of a thread [ns], -1 where there is none."""
-        found = np.full(len(times), -1, np.int64)
+        around_each = np.full(len(times), -1, np.int64)
         for thread, (since, rows) in self.segments.items():
             here = np.flatnonzero(threads == thread)
             at = np.searchsorted(since, times[here], side="right") - 1
-            found[here] = np.where(at >= 0, rows[at], -1)
-        return found
+            around_each[here] = np.where(at >= 0, rows[at], -1)
+        return around_each
 
     def path(self, row: int) -> Iterator[int]:
         """Yield a range and those around it, from the inside out; nothing for -1."""

@@ -176,9 +176,9 @@ class _Rule:
             return None
         fields: dict[str, str] = {str(number): group or "" for number, group in enumerate(match.groups(), 1)}
         for field, patterns in self.find.items():
-            found = next(filter(None, (pattern.search(text) for pattern in patterns)), None)
-            if found:
-                fields[field] = self._said(field, "x".join(filter(None, found.groups())))
+            fitting = next(filter(None, (pattern.search(text) for pattern in patterns)), None)
+            if fitting:
+                fields[field] = self._said(field, "x".join(filter(None, fitting.groups())))
         return _filled(self.short, fields), _filled(self.family, fields)
 
     def _said(self, field: str, text: str) -> str:

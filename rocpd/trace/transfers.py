@@ -51,8 +51,8 @@ def match_transfers(channels: Iterable[Channel], clocks: Mapping[int, int]) -> t
             alike.setdefault(kind, {}).setdefault(direction, []).append(channel)
     pairs: list[Partners] = []
     for by_direction in alike.values():
-        found = list(_paired(by_direction, clocks, lost))
-        pairs += found
+        of_name = list(_paired(by_direction, clocks, lost))
+        pairs += of_name
     return pairs, +lost
 
 

@@ -1,0 +1,96 @@
+"""Owns colours: one for each category and part of time, the same in traces, reports and on the console.
+
+The colours are those of Okabe and Ito (https://jfly.uni-koeln.de/color/), which people who see red and green alike
+tell apart. No colour says anything alone: a name, a sign or a length stands beside it. Never writes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from types import MappingProxyType
+from typing import NamedTuple
+from zlib import crc32
+
+
+class Colour(NamedTuple):
+    """A colour, 0 to 255 each."""
+
+    red: int
+    green: int
+    blue: int
+
+    @property
+    def hex(self) -> str:
+        """The colour as pages have it.
+
+        >>> BLUE.hex
+        '#0072b2'
+        """
+        return f"#{self.red:02x}{self.green:02x}{self.blue:02x}"
+
+
+BLUE = Colour(0, 114, 178)
+SKY = Colour(86, 180, 233)
+GREEN = Colour(0, 158, 115)
+YELLOW = Colour(240, 228, 66)
+ORANGE = Colour(230, 159, 0)
+RED = Colour(213, 94, 0)
+PURPLE = Colour(204, 121, 167)
+GREY = Colour(110, 110, 110)
+
+COLOURS: Mapping[str, Colour] = MappingProxyType(
+    {
+        # categories of kernels, as trace/data/categories.toml has them
+        "GEMM": BLUE,
+        "attention": GREEN,
+        "communication": RED,
+        "elementwise": SKY,
+        "reduction": PURPLE,
+        "copy": ORANGE,
+        "other": GREY,
+        # parts of the time of a GPU, and of a step
+        "compute": BLUE,
+        "exposed communication": RED,
+        "hidden communication": PURPLE,
+        "exposed copies": ORANGE,
+        "copies": ORANGE,
+        "idle": GREY,
+        # domains of events
+        "KERNELS": BLUE,
+        "MEMORY_COPIES": ORANGE,
+        "MEMORY_ALLOCATIONS": YELLOW,
+        "SCRATCH_MEMORY": PURPLE,
+        "HIP": SKY,
+        "HSA": GREY,
+        "RCCL": RED,
+        "MARKERS": GREEN,
+    }
+)
+"""Name of a category of kernels, a part of time or a domain -> its colour."""
+
+_OTHERS = (YELLOW, SKY, PURPLE, ORANGE, GREEN)
+_VIRIDIS = (Colour(68, 1, 84), Colour(59, 82, 139), Colour(33, 145, 140), Colour(94, 201, 98), Colour(253, 231, 37))
+
+
+def colour_of(name: str | None) -> Colour:
+    """Return the colour of a category, a part of time or a domain; a name that is none of ours always has the same one.
+
+    >>> colour_of("GEMM").hex, colour_of("GEMM") == colour_of("compute"), colour_of(None) == GREY
+    ('#0072b2', True, True)
+    """
+    if not name:
+        return GREY
+    return COLOURS.get(name) or _OTHERS[crc32(name.encode("utf-8", "surrogatepass")) % len(_OTHERS)]
+
+
+def on_scale(share: float) -> Colour:
+    """Return the colour of a cell of a heat map, of viridis: 0 is dark violet, 1 is yellow.
+
+    >>> on_scale(0).hex, on_scale(0.5).hex, on_scale(7).hex
+    ('#440154', '#21918c', '#fde725')
+    """
+    position = min(max(share, 0.0), 1.0) * (len(_VIRIDIS) - 1)
+    below = min(int(position), len(_VIRIDIS) - 2)
+    (low, high), part = list(pairwise(_VIRIDIS))[below], position - below
+    return Colour(*(round(a + (b - a) * part) for a, b in zip(low, high, strict=True)))

@@ -33,7 +33,7 @@ TABLES = by_name(
         "How long agents worked: one row per rank and agent unless --by says otherwise; in a window, of all its time.",
         (
             Field("operations", "", "kernels and copies", True),
-            Field("span_ns", "ns", "first start to last end; in a window its length"),
+            Field("span_ns", "ns", "first start to last end of each agent, all together; in a window its length"),
             Field("busy_ns", "ns", "union of all operations, within the window"),
             Field("idle_ns", "ns", "span without operation", True),
             Field("busy_percent", "%", "busy by span"),

@@ -57,7 +57,7 @@ TABLES = by_name(
             Field("launches_per_step", "", "launches by step markers of the rank, NULL without such markers"),
             Field("api_ns", "ns", "time in launching calls", True),
             Field("gpu_ns", "ns", "time of the operations", True),
-            Field("span_ns", "ns", "first start to last end; in a window its length"),
+            Field("span_ns", "ns", "first start to last end of each agent, all together; in a window its length"),
             Field("idle_ns", "ns", "span without operation"),
             Field("cpu_bound_ns", "ns", "idle, the next operation not launched yet"),
             Field("unknown_ns", "ns", "idle before operations whose call is unknown", True),

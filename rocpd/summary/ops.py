@@ -101,6 +101,12 @@ class Ops:
         """Return the time that some of the operations, or all, cover."""
         return union(self.start[rows], self.end[rows])
 
+    def added(self) -> Ints:
+        """Return by how much each operation, of one agent, lengthens the time that those before it cover [ns]."""
+        latest = np.maximum.accumulate(np.append(self.start[:1], self.end[:-1]))
+        longer: Ints = np.maximum(self.end - np.maximum(self.start, latest), 0)
+        return longer
+
     def within(self, base: Base | None) -> Ops:
         """Return these operations, cut at the edges of a window."""
         if base is None:

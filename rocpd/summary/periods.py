@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from rocpd.frozen import frozen
+from rocpd.read.groups import grouped
 from rocpd.summary.ops import OperationNames, Ops
 from rocpd.summary.steps import RankSteps
 from rocpd.trace.collectives import Channel, Group
@@ -27,8 +28,8 @@ class RankWork:
 
     Args:
         kernels: name of a kernel -> how often it ran; communication is left out.
-        steps: text and number of a step marker -> how long the kernels that start in it run, all together [ns].
-        before: for each channel of the rank, how long the kernels before each of its kernels run [ns].
+        steps: text and number of a step marker -> how long its GPUs run kernels that start in it [ns].
+        before: for each channel of the rank, how long kernels before each of its kernels run [ns].
     """
 
     kernels: Mapping[str | None, int]
@@ -38,9 +39,12 @@ class RankWork:
 
 def work_of(ops: Ops, compute: Ints, names: OperationNames, steps: RankSteps, channels: Iterable[Channel]) -> RankWork:
     """Return what a rank computed; `compute` are the numbers of its kernels among its operations."""
+    added = np.zeros(len(ops), np.int64)
+    for (_,), rows in grouped([ops.agent[compute]]):
+        added[compute[rows]] = ops.take(compute[rows]).added()
     order = compute[np.argsort(ops.start[compute], kind="stable")]
     starts = ops.start[order]
-    summed = np.concatenate([[0], np.cumsum(ops.duration[order])])
+    summed = np.concatenate([[0], np.cumsum(added[order])])
     edges = np.array([(start, start + length) for start, length in steps.steps.values()], np.int64).reshape(-1, 2)
     inside = np.diff(summed[np.searchsorted(starts, edges)], axis=1)[:, 0]
     counts = np.bincount(names.first_alike()[ops.name[compute]], minlength=len(names.full))
@@ -58,7 +62,7 @@ class Periods:
     Args:
         ranks: their numbers.
         start, end: of each [ns of the clock of the rank]; they do not overlap.
-        compute: how long the kernels of it run, without communication [ns].
+        compute: how long kernels of it run, without communication [ns].
         unit: what one is called.
         markers: text and number of the marker of each, where there are markers.
     """

@@ -17,7 +17,7 @@ from rocpd.summary import stragglers
 from rocpd.summary.collectives_by_launch import collectives_by_launch
 from rocpd.summary.findings import Finding
 from rocpd.summary.intervals import covered, length, unite
-from rocpd.summary.ops import OperationNames, Ops, read_ops, split
+from rocpd.summary.ops import KERNEL, OperationNames, Ops, read_ops, split
 from rocpd.summary.options import GROUPS, LANES, LAUNCHES, By
 from rocpd.summary.origins import launched_in
 from rocpd.summary.reading import DIVISIONS, STATISTICS, Key, RankReading, Reading, key_of, order_of
@@ -31,21 +31,22 @@ from rocpd.trace.collectives import listed
 from rocpd.trace.kernel_categories import Categories, load
 from rocpd.types import NULL, Floats, Ints
 
-_MEASURES = ("span_ns", "busy_ns", "compute_ns", "communication_ns", "copy_ns")
+_MEASURES = ("elapsed_ns", "busy_ns", "compute_ns", "communication_ns", "copy_ns")
 
 TABLES = by_name(
     TableDefinition(
         "ranks",
-        "Totals of each rank (host, agent, stream). Sums of durations; busy is the union over each agent.",
+        "Totals of each rank (host, agent, stream). Times are unions over each agent: what runs at once counts once.",
         (
             Field("hostname", "", "host name"),
             Field("kernels", "", "dispatches"),
             Field("copies", "", "copies", True),
-            Field("span_ns", "ns", "first start to last end of its operations", True),
+            Field("elapsed_ns", "ns", "first start to last end of its operations", True),
             Field("busy_ns", "ns", "time with any operation"),
-            Field("compute_ns", "ns", "sum of kernels other than communication"),
-            Field("communication_ns", "ns", "sum of communication kernels, waiting included"),
-            Field("copy_ns", "ns", "sum of copies", True),
+            Field("compute_ns", "ns", "time with kernels other than communication"),
+            Field("communication_ns", "ns", "time with communication kernels, waiting included"),
+            Field("copy_ns", "ns", "time with copies", True),
+            Field("kernel_sum_ns", "ns", "sum of durations of all kernels; above busy_ns when they overlap", True),
             Field("compute_by_mean", "", "compute_ns by the mean of all"),
         ),
     ),
@@ -133,6 +134,7 @@ class _Load(Total):
     compute: int
     communication: int
     copy: int
+    kernel_sum: int
 
     def times(self) -> tuple[int, ...]:
         """Return the values of `_MEASURES`."""
@@ -220,17 +222,21 @@ def _of_rank(
 
 
 def _load(ops: Ops, rows_by_kind: Mapping[str, Ints], shift: Shift) -> _Load:
-    sums = {kind: total(ops.duration[rows]) for kind, rows in rows_by_kind.items()}
+    times = {kind: _time(ops.take(rows)) for kind, rows in rows_by_kind.items()}
     copies = len(rows_by_kind["copy"])
     return _Load(
         kernels=len(ops) - copies,
         copies=copies,
         span=_Span(shift.to_line(int(ops.start.min())), shift.to_line(int(ops.end.max()))) if len(ops) else _Span(),
-        busy=sum(length(on_agent.union()) for _, on_agent in ops.lanes(By.AGENT)),
-        compute=sums["compute"],
-        communication=sums["communication"],
-        copy=sums["copy"],
+        busy=_time(ops),
+        **times,
+        kernel_sum=total(ops.duration[ops.kind == KERNEL]),
     )
+
+
+def _time(ops: Ops) -> int:
+    """Return the time in which agents run any of the operations, each for itself [ns]."""
+    return sum(length(on_agent.union()) for _, on_agent in ops.lanes(By.AGENT))
 
 
 def _heat(ops: Ops, rows_by_kind: Mapping[str, Ints], slices: _Slices, rank: int) -> Floats:
@@ -265,7 +271,8 @@ def _ranks(reading: Reading, by: By, loads: Mapping[Key, _Load], communicating: 
     for key in sorted(loads, key=lambda key: (worst.get(key, len(worst)), order_of(key))):
         load = loads[key]
         front = key if by in GROUPS else (*key, hosts[cast("int", key[0])])
-        rows.append((*front, load.kernels, load.copies, *load.times(), load.compute / mean if mean else None))
+        share = load.compute / mean if mean else None
+        rows.append((*front, load.kernels, load.copies, *load.times(), load.kernel_sum, share))
     fields = table.fields[1:] if by in GROUPS else table.fields
     return Summary(table, (*DIVISIONS[by], *fields), rows, findings=communicating.findings)
 

@@ -83,7 +83,7 @@ def test_times_beyond_64_bits(open_job: OpenJob) -> None:
     all_time = 3 * NEVER - 60
     assert cells(session, "kernels", "total_ns") == [all_time]
     assert cells(session, "gpu-time", "sum_ns busy_ns") == [(all_time, NEVER - 10)]
-    assert cells(session, "ranks", "compute_ns") == [all_time]
+    assert cells(session, "ranks", "compute_ns kernel_sum_ns") == [(NEVER - 10, all_time)]
     assert cells(session, "launch", "gpu_ns api_ns") == [(all_time, NEVER - 1)]
     assert cells(session, "bottleneck", "gpu_ns") == [all_time]
     assert cells(session, "calls", "gpu_ns") == [all_time]

@@ -52,7 +52,7 @@ def test_ranks_without_gpu_work_are_left_out_of_balance(open_job: OpenJob) -> No
 def test_nobody_is_least_or_most_of_equals(open_job: OpenJob) -> None:
     session = open_job(*(TraceBuilder(number).kernel("gemm", 100, 200) for number in range(2)))
     assert cells(session, "imbalance", "measure min_rank max_rank imbalance") == [
-        ("span_ns", None, None, 1.0),
+        ("elapsed_ns", None, None, 1.0),
         ("busy_ns", None, None, 1.0),
         ("compute_ns", None, None, 1.0),
     ]
@@ -132,7 +132,7 @@ def test_agents_and_streams(open_job: OpenJob) -> None:
     trace = TraceBuilder().kernel("a", 100, 200).kernel("a", 150, 180, agent=GPU2, stream=1)
     trace.kernel(NCCL, 300, 400, stream=2).kernel(NCCL, 360, 400, agent=GPU2, stream=1)
     session = open_job(trace)
-    assert cells(session, "ranks", "rank agent hostname span_ns busy_ns compute_ns", "agent") == [
+    assert cells(session, "ranks", "rank agent hostname elapsed_ns busy_ns compute_ns", "agent") == [
         (0, 1, "node0", 300, 200, 100),
         (0, 2, "node0", 250, 70, 30),
     ]
@@ -188,3 +188,20 @@ def test_the_heat_map_of_a_window(open_job: OpenJob) -> None:
     session = open_job(TraceBuilder().kernel("a", 100, 200).kernel("b", 250, 300))
     session = session.within(rocpd.Window(150, 250, clip=True))
     assert cells(session, "heat", "at_ns slice_ns busy_percent", bins=2) == [(50, 50, 100.0), (100, 50, 0.0)]
+
+
+def test_what_computes_at_once_counts_once(open_job: OpenJob) -> None:
+    """On two streams, and on two agents, each for itself; the same in tables of steps."""
+    session = open_job(
+        *(
+            TraceBuilder(number, environment={"PMI_RANK": str(number)})
+            .region("roctxRangePushA", 100, 500, message="step 1")
+            .kernel("a", 100, 200)
+            .kernel("b", 150, 150 + 50 * (number + 1), stream=1)
+            .kernel("a", 150, 180, agent=GPU2, stream=1)
+            .kernel(NCCL, 300, 400, stream=2)
+            for number in range(2)
+        )
+    )
+    assert cells(session, "ranks", "rank busy_ns compute_ns kernel_sum_ns") == [(0, 230, 130, 280), (1, 280, 180, 330)]
+    assert cells(session, "stragglers", "rank compute_by_peers") == [(0, 130 / 180), (1, 180 / 130)]

@@ -1,7 +1,7 @@
 """Owns colours: one for each category and part of time, the same in traces, reports and on the console.
 
 The colours are those of Okabe and Ito (https://jfly.uni-koeln.de/color/), which people who see red and green alike
-tell apart. No colour says anything alone: a name, a sign or a length stands beside it. Never writes anything.
+tell apart; grey is added. No colour says anything alone: a name, a sign or a length stands beside it. Never writes anything.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ YELLOW = Colour(240, 228, 66)
 ORANGE = Colour(230, 159, 0)
 RED = Colour(213, 94, 0)
 PURPLE = Colour(204, 121, 167)
-GREY = Colour(110, 110, 110)
+GREY = Colour(190, 190, 190)
 
 COLOURS: Mapping[str, Colour] = MappingProxyType(
     {

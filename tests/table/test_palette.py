@@ -6,7 +6,7 @@ from itertools import combinations
 
 from rocpd.table.palette import COLOURS, Colour, colour_of, on_scale
 
-_LEAST = 30  # distance of two colours in the space of Machado's matrix, of 441
+_LEAST = 50  # distance of two colours in the space of Machado's matrix, of 441
 
 # Machado, Oliveira, Fernandes 2009, severity 1.0.
 _SEEN_BY = {

@@ -1,7 +1,7 @@
 """Owns colours: one for each category and part of time, the same in traces, reports and on the console.
 
 The colours are those of Okabe and Ito (https://jfly.uni-koeln.de/color/), which people who see red and green alike
-tell apart; grey is added. No colour says anything alone: a name, a sign or a length stands beside it. Never writes anything.
+tell apart, and a grey. No colour says anything alone: a name, a sign or a length stands beside it. Never writes.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rocpd.federate.result import Result
     from rocpd.federate.select.filters import Filters
     from rocpd.federate.select.window import Window
+    from rocpd.importers.run import import_traces
     from rocpd.session import Session, connect
     from rocpd.simulator.interface import simulate
     from rocpd.summary.run import analyses
@@ -39,12 +40,14 @@ __all__ = [
     "__version__",
     "analyses",
     "connect",
+    "import_traces",
     "simulate",
 ]
 
 _MODULES = {
     "analyses": "rocpd.summary.run",
     "connect": "rocpd.session",
+    "import_traces": "rocpd.importers.run",
     "simulate": "rocpd.simulator.interface",
     "Session": "rocpd.session",
     "Result": "rocpd.federate.result",

@@ -41,6 +41,10 @@ class InputError(RocpdError):
     exit_code = Exit.INPUT
 
 
+class ForeignError(InputError):
+    """An input file of another kind, such as the trace of another profiler: an importer may know it."""
+
+
 class UsageError(RocpdError):
     """A request that makes no sense: an unknown value of an option, an unknown view, a window that can't be read."""
 

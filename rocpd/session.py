@@ -31,7 +31,9 @@ from rocpd.trace.kernel_names import KernelNames
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rocpd.errors import InputError
     from rocpd.federate.describe import Description
+    from rocpd.federate.open.foreign import Foreign
     from rocpd.federate.run.rank_reader import MapRanks
     from rocpd.redact.options import RedactOptions
     from rocpd.summary.result import Summary
@@ -177,8 +179,9 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
     jobs: int | None = None,
     limits: Limits | None = None,
     on_note: OnNote | None = None,
+    on_progress: Progress | None = None,
 ) -> Session:
-    """Open rocpd files as one database.
+    """Open rocpd files as one database; traces of other profilers are imported first, once, into a cache.
 
     Args:
         inputs: file, glob, folder, package or a list of them; None: `$ROCPD_INPUT`, else the files of the working
@@ -194,6 +197,7 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
         jobs: threads and processes that work on ranks on this machine; None: one per core where that is faster.
         limits: sizes and times at which the way of working changes.
         on_note: called with each line that the user should know.
+        on_progress: called with (bytes read, bytes in all) while traces of other profilers are imported.
 
     Raises:
         InputError: no file matches, or one cannot be used.
@@ -201,23 +205,48 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
         RocpdError: no event lies in the window and passes the filters.
     """
     notes = Notes(on_note)
-    how = HowToOpen(skip_bad, Align(align), clock_offsets, client, jobs, limits or standard.DEFAULT, _clock_lines)
+    chosen, imports = limits or standard.DEFAULT, _Imports(on_progress)
+    how = HowToOpen(skip_bad, Align(align), clock_offsets, client, jobs, chosen, _clock_lines, imports)
     job = open_job(inputs, how, notes)
     unselected = Session(job, Selection(), notes)
     try:
-        for note in unmatched(unselected.ranks, filters) if filters else ():
-            unselected.note(note)
-        selected = unselected.where(filters) if filters else unselected
-        if clock_offsets:
-            _ = selected.alignment  # an offset for an unknown host is refused now, not when times first matter
-        selected = selected.within(window) if window else selected
+        selected = _selected(unselected, window, filters, bool(clock_offsets))
     except BaseException:
         unselected.close()
         raise
     return Session(selected.job, selected.selection, notes)
 
 
+def _selected(whole: Session, window: Window | None, filters: Filters | None, has_offsets: bool) -> Session:
+    for note in unmatched(whole.ranks, filters) if filters else ():
+        whole.note(note)
+    selected = whole.where(filters) if filters else whole
+    if has_offsets:
+        _ = selected.alignment  # an offset for an unknown host is refused now, not when times first matter
+    return selected.within(window) if window else selected
+
+
 def _clock_lines(map_ranks: MapRanks, clocks: Mapping[int, int]) -> Sequence[ClockLine | None]:
     from rocpd.read.meetings import clock_lines
 
     return clock_lines(map_ranks, clocks)
+
+
+class _Imports:
+    """`CachedImports`, whose modules are imported when an input is of another profiler."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+
+    def inside(self, folder: Path) -> Sequence[Path]:
+        return self._imports().inside(folder)
+
+    def imported(
+        self, paths: Sequence[Path], jobs: int | None, on_note: OnNote
+    ) -> Mapping[Path, Sequence[Path] | InputError]:
+        return self._imports().imported(paths, jobs, on_note)
+
+    def _imports(self) -> Foreign:
+        from rocpd.importers.cache import CachedImports
+
+        return CachedImports(self._progress)

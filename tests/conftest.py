@@ -61,6 +61,12 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     return report
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Imported traces go to a cache of this test run."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture(scope="session")
 def real_files() -> tuple[Path, ...]:
     """The twelve databases that rocprofv3 wrote on an MI300X; the test is skipped where they are absent."""

@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = (
     "tests/real/test_rocprofiler_systems.py",
-    "tests/federate/test_identify.py::test_real_rpd_files_are_refused",
+    "tests/importers/test_rpd_real.py",
     "tests/schema/test_hardware_views.py::test_agents_of_the_real_files",
 )
 

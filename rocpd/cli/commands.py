@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -22,6 +23,8 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "merge": "Write all ranks into one SQLite file",
         "package": "Put the files of a job under one name",
         "redact": "Write files of a job that can be given away",
+        "import": "Write traces of other profilers as rocpd files",
+        "cache": "List or remove what was imported to answer commands",
         "info": "Show ranks, agents, rows per table, and problems",
         "schema": "List tables and views, or the columns of one",
         "shell": "Open SQLite's shell on all ranks, read-only",
@@ -72,7 +75,8 @@ class Commands(click.Group):
         """Return one command, None when there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        return command_of(entries.load(f"rocpd.cli.{cmd_name}:{cmd_name}", cmd_name), cmd_name)
+        word = cmd_name + "_" * keyword.iskeyword(cmd_name)
+        return command_of(entries.load(f"rocpd.cli.{word}:{word}", cmd_name), cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

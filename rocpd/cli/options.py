@@ -152,20 +152,23 @@ class SelectionOptions(WindowOptions, FilterOptions):
     def connect(self, inputs: Inputs, execution: Execution) -> Session:
         """Open inputs with what the command line says of them. Errors as `rocpd.connect`, `window` and `filters`."""
         from rocpd.cli.diagnostics import note
+        from rocpd.cli.progress import progress
         from rocpd.session import connect
 
         window, filters, offsets = self.window(), self.filters(), self.clock_offsets()
-        return connect(
-            inputs.paths,
-            skip_bad=inputs.skip_bad,
-            align=self.align,
-            clock_offsets=offsets,
-            window=window,
-            filters=filters,
-            client=execution.cluster(),
-            jobs=execution.jobs or None,
-            on_note=note,
-        )
+        with progress("import", "bytes") as report:
+            return connect(
+                inputs.paths,
+                skip_bad=inputs.skip_bad,
+                align=self.align,
+                clock_offsets=offsets,
+                window=window,
+                filters=filters,
+                client=execution.cluster(),
+                jobs=execution.jobs or None,
+                on_note=note,
+                on_progress=report,
+            )
 
 
 @frozen

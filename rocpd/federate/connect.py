@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from rocpd.errors import InputError
+from rocpd.errors import ForeignError, InputError
 from rocpd.evidence import Evidence
 from rocpd.federate.federation import Notes
 from rocpd.federate.job import Job
@@ -17,6 +18,7 @@ from rocpd.federate.limits import DEFAULT, Limits
 from rocpd.federate.open import source
 from rocpd.federate.open.damage import check_file
 from rocpd.federate.open.duplicates import without_duplicates
+from rocpd.federate.open.foreign import Foreign
 from rocpd.federate.open.identify import Rank, identify, numbered
 from rocpd.federate.open.opening import Opening, opening_of
 from rocpd.federate.open.runs import with_runs
@@ -32,6 +34,7 @@ _LEFT_OUT = "left out: "
 
 Inputs: TypeAlias = source.Input | Iterable[source.Input] | None
 Workers: TypeAlias = "Client | Executor | str | None"
+_Identified: TypeAlias = "tuple[Sequence[Rank], Sequence[str]] | InputError"
 
 
 @frozen
@@ -45,6 +48,7 @@ class HowToOpen:
     jobs: int | None = None
     limits: Limits = DEFAULT
     aligner: Aligner | None = None
+    foreign: Foreign | None = None
 
 
 def open_job(inputs: Inputs, how: HowToOpen, notes: Notes) -> Job:
@@ -60,13 +64,14 @@ def open_job(inputs: Inputs, how: HowToOpen, notes: Notes) -> Job:
         InputError: no file matches, or one cannot be used.
         UsageError: the cluster cannot be used.
     """
-    sources = source.find_sources(inputs, skip_bad=how.skip_bad)
+    find_foreign = how.foreign.inside if how.foreign else lambda _: ()
+    sources = source.find_sources(inputs, skip_bad=how.skip_bad, find_foreign=find_foreign)
     openings: list[Opening] = []
     with contextlib.ExitStack() as undo:
         evidence = Evidence((*sources.paths, *sources.indexes))
         undo.callback(evidence.release)
         undo.callback(_discard, openings)
-        all_ranks, notes_on_files = _identify_all(sources, how, openings)
+        all_ranks, notes_on_files = _identify_all(sources, how, openings, notes)
         ranks, notes_on_duplicates = without_duplicates(all_ranks)
         executor = _executor(how, notes)
         files = Files((rank.opening for rank in ranks), evidence, executor, how.jobs, how.limits)
@@ -91,28 +96,52 @@ def _executor(how: HowToOpen, notes: Notes) -> Executor | None:
 
 
 def _identify_all(
-    sources: source.Sources, how: HowToOpen, openings: list[Opening]
+    sources: source.Sources, how: HowToOpen, openings: list[Opening], told: Notes
 ) -> tuple[Sequence[Rank], Sequence[str]]:
     """Return the ranks of all files and notes on the files; `openings` grows by each file that is opened."""
     ranks: list[Rank] = []
     notes = list(sources.notes)
     left_out = [note.removeprefix(_LEFT_OUT) for note in notes if note.startswith(_LEFT_OUT)]
-    for path in sources.paths:
-        try:
-            opening = opening_of(path, how.limits.busy_ms)
-            openings.append(opening)
-            ranks_of_file = identify(opening)
-            if how.skip_bad:
-                check_file(opening)
-            ranks += ranks_of_file
-        except InputError as error:
-            if not how.skip_bad:
-                raise
-            left_out.append(error.message)
-            notes.append(f"{_LEFT_OUT}{error.message}")
+    identified = {path: _identified(path, how, openings) for path in sources.paths}
+    foreign = [path for path, answer in identified.items() if isinstance(answer, ForeignError)]
+    if foreign and how.foreign:
+        for path, files in how.foreign.imported(foreign, how.jobs, told.add).items():
+            identified[path] = files if isinstance(files, InputError) else _together(files, how, openings)
+    for answer in identified.values():
+        if not isinstance(answer, InputError):
+            ranks += answer[0]
+            notes += answer[1]
+        elif how.skip_bad:
+            left_out.append(answer.message)
+            notes.append(f"{_LEFT_OUT}{answer.message}")
         else:
-            notes += [opening.note] if opening.note else []
-            notes += [note for rank in ranks_of_file for note in rank.notes]
+            raise answer
     if not ranks:
         raise InputError("every input was left out: " + "; ".join(left_out))
     return ranks, notes
+
+
+def _identified(path: Path, how: HowToOpen, openings: list[Opening]) -> _Identified:
+    """Return the ranks of a file and notes on it, or why there are none if that is not the end."""
+    try:
+        opening = opening_of(path, how.limits.busy_ms)
+        openings.append(opening)
+        ranks = identify(opening)
+        if how.skip_bad:
+            check_file(opening)
+    except InputError as error:
+        if how.skip_bad or isinstance(error, ForeignError):
+            return error
+        raise
+    return ranks, [*([opening.note] if opening.note else []), *(note for rank in ranks for note in rank.notes)]
+
+
+def _together(files: Sequence[Path], how: HowToOpen, openings: list[Opening]) -> _Identified:
+    """Return the ranks of the files that one input was imported to."""
+    ranks: list[Rank] = []
+    for file in files:
+        answer = _identified(file, how, openings)
+        if isinstance(answer, InputError):
+            return answer
+        ranks += answer[0]
+    return ranks, ()

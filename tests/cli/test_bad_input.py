@@ -122,7 +122,7 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     "no rocpd": (lambda path: sqlite(path, "CREATE TABLE t (a)"), "not a rocpd database"),
     "no suffix": (without_suffix, "table rocpd_region has no UUID suffix"),
     "lost table": (lost_table, f"names a missing table, rocpd_arg{SUFFIX}"),
-    "RPD": (rpd, "is an RPD trace"),
+    "RPD": (rpd, "cannot be imported"),
     "schema 4": (schema_4, "rocpd schema 4.0.3 is not supported"),
 }
 

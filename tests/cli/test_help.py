@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import keyword
 
 import pytest
 
@@ -55,7 +56,8 @@ def test_commands_are_described_in_whole_lines(cli: Cli) -> None:
 @pytest.mark.parametrize(("command", "line"), COMMANDS.items())
 def test_a_command_is_described_by_its_docstring(command: str, line: str) -> None:
     """`rocpd --help` shows the line without importing the command."""
-    function = getattr(importlib.import_module(f"rocpd.cli.{command}"), command)
+    word = command + "_" * keyword.iskeyword(command)
+    function = getattr(importlib.import_module(f"rocpd.cli.{word}"), word)
     assert inspect.getdoc(function).splitlines()[0] == f"{line}."  # type: ignore[union-attr]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import itertools
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ import apsw
 import pytest
 
 import rocpd
-from rocpd.errors import InputError
+from rocpd.errors import ForeignError, InputError
 from rocpd.federate.open.duplicates import without_duplicates
 from rocpd.federate.open.identify import MPI_VARIABLES, identify, numbered
 from rocpd.federate.open.opening import opening_of
@@ -19,7 +18,7 @@ from rocpd.schema.load import VIEWS
 from rocpd.schema.versions import VERSIONS, suffix_of
 from rocpd.schema.write import Writer
 from tests.build import TraceBuilder, guid_of
-from tests.conftest import OpenJob, private
+from tests.conftest import OpenJob
 
 UUID = suffix_of(guid_of(0))
 OTHER = suffix_of(guid_of(9))
@@ -235,9 +234,6 @@ def fact(tag: str, value: str) -> str:
 @pytest.mark.parametrize(
     ("statements", "message"),
     [
-        (RPD, "is an RPD trace (rocmProfileData schema 1), not a rocpd database"),
-        ((*RPD, "CREATE TABLE rocpd_kernelapi (id)"), "is an RPD trace (rocmProfileData schema 2), not"),
-        ((*RPD, "CREATE TABLE rocpd_ustring (id)"), "is an RPD trace (rocmProfileData schema 3), not"),
         ((f"CREATE TABLE rocpd_timestamp{UUID} (id)", META, REGION), "is a rocpd database of schema 4"),
         ((META, REGION, fact("schema_version", "4.0.0"), fact("uuid", UUID)), "rocpd schema 4.0.0 is not supported"),
         ((META, REGION, fact("schema_version_major", "5")), "rocpd schema 5.0.0 is not supported"),
@@ -281,13 +277,18 @@ def test_foreign_and_damaged_files_are_refused(statements: tuple[str, ...], mess
         rocpd.connect(path, skip_bad=True)
 
 
-@pytest.mark.parametrize("name", ["mytrace.rpd.gz", "matmul_result.rpd"])
-def test_real_rpd_files_are_refused(name: str, tmp_path: Path) -> None:
-    (source,) = private(f"rpd/{name}", 1)
-    content = source.read_bytes()
-    (tmp_path / "x.rpd").write_bytes(gzip.decompress(content) if name.endswith("gz") else content)
-    with pytest.raises(InputError, match=r"x\.rpd: is an RPD trace \(rocmProfileData schema"):
-        rocpd.connect(tmp_path / "x.rpd")
+@pytest.mark.parametrize(
+    ("statements", "schema"),
+    [
+        (RPD, 1),
+        ((*RPD, "CREATE TABLE rocpd_kernelapi (id)"), 2),
+        ((*RPD, "CREATE TABLE rocpd_ustring (id)"), 3),
+    ],
+)
+def test_rpd_files_are_known_as_such(statements: tuple[str, ...], schema: int, tmp_path: Path) -> None:
+    path = sqlite_file(tmp_path / "x.db", *statements)
+    with pytest.raises(ForeignError, match=rf"x\.db: is an RPD trace \(rocmProfileData schema {schema}\), not"):
+        identify(opening_of(path))
 
 
 def test_a_process_without_facts_is_a_rank_all_the_same(open_job: OpenJob) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import apsw
 
-from rocpd.errors import InputError
+from rocpd.errors import ForeignError, InputError
 from rocpd.federate.open.opening import Opening, as_input_error
 from rocpd.federate.open.stored_window import StoredWindow
 from rocpd.federate.result import decoded
@@ -215,9 +215,9 @@ def _suffixes(
     path = opening.path
     kind = foreign_kind(tables)
     if kind:
-        raise InputError(f"{path}: is {kind}, not a rocpd database of schema 3", _SKIP_HINT)
+        raise ForeignError(f"{path}: is {kind}, not a rocpd database of schema 3", _SKIP_HINT)
     if not any(name.startswith("rocpd_") for name in tables):
-        raise InputError(f"{path}: a SQLite file, but not a rocpd database (no rocpd_ tables)", _SKIP_HINT)
+        raise ForeignError(f"{path}: a SQLite file, but not a rocpd database (no rocpd_ tables)", _SKIP_HINT)
     for rows in metadata.values():
         version = declared_version(rows)
         if as_tuple(version)[0] != 3:

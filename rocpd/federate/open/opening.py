@@ -19,7 +19,7 @@ from urllib.parse import quote
 import apsw
 
 from rocpd import leftovers
-from rocpd.errors import InputError, OutputError
+from rocpd.errors import ForeignError, InputError, OutputError
 from rocpd.evidence import JOURNALS
 from rocpd.federate.limits import Limits
 from rocpd.frozen import frozen
@@ -93,7 +93,7 @@ def opening_of(path: Path, busy_ms: int = Limits.busy_ms) -> Opening:
     (https://sqlite.org/fileformat2.html#file_format_version_numbers). SQLite goes by it alone.
 
     Raises:
-        InputError: missing, a folder, unreadable, empty, or not a SQLite database.
+        InputError: missing, unreadable or empty; a `ForeignError`: a folder, or not a SQLite database.
     """
     header = _header(path)
     journal, wal, shm = (_beside(path, ending) for ending in JOURNALS)
@@ -161,18 +161,19 @@ def _header(path: Path) -> bytes:
         if not path.exists():
             raise InputError(f"{path}: no such file")
         if not path.is_file():
-            raise InputError(f"{path}: not a regular file")
+            kind = ForeignError if path.is_dir() else InputError
+            raise kind(f"{path}: not a regular file")
         if not os.access(path, os.R_OK):
             raise InputError(f"{path}: no permission to read it", "check with ls -l")
         size = path.stat().st_size
         if size == 0:
             raise InputError(f"{path}: empty", "the profiler did not finish writing it; --skip-bad leaves it out")
         if size < 512:
-            raise InputError(f"{path}: not a SQLite database", "--skip-bad leaves it out")
+            raise ForeignError(f"{path}: not a SQLite database", "--skip-bad leaves it out")
         with _raw(path) as file:
             header = file.xRead(100, 0)
     if not header.startswith(_MAGIC):
-        raise InputError(f"{path}: not a SQLite database", "--skip-bad leaves it out")
+        raise ForeignError(f"{path}: not a SQLite database", "--skip-bad leaves it out")
     return header
 
 

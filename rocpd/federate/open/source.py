@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,6 +16,8 @@ from rocpd.errors import InputError
 from rocpd.frozen import frozen
 
 Input: TypeAlias = str | os.PathLike[str]
+FindForeign: TypeAlias = Callable[[Path], Sequence[Path]]
+"""Returns what importers know in a folder without databases: the folder itself, or files in it."""
 
 _INDEX, _INDEX_ENDINGS = "index.yaml", (".yaml", ".yml")
 _NOTHING = "give files, folders or globs, set ROCPD_INPUT, or change to a folder that holds *.db files"
@@ -31,7 +33,10 @@ class Sources:
 
 
 def find_sources(
-    inputs: Input | Iterable[Input] | None = None, environ: Mapping[str, str] | None = None, skip_bad: bool = False
+    inputs: Input | Iterable[Input] | None = None,
+    environ: Mapping[str, str] | None = None,
+    skip_bad: bool = False,
+    find_foreign: FindForeign = lambda _: (),
 ) -> Sources:
     """Return the files that the inputs stand for.
 
@@ -41,6 +46,7 @@ def find_sources(
             directory.
         environ: replaces `os.environ`.
         skip_bad: leave out, with a note, what does not exist or holds no database.
+        find_foreign: asked about folders that hold no database.
 
     Raises:
         InputError: a path does not exist, a glob or folder matches no database, or there is no input at all.
@@ -52,13 +58,13 @@ def find_sources(
     else:
         items = [os.fspath(item) for item in inputs]
     if not items:
-        return _default(os.environ if environ is None else environ)
+        return _default(os.environ if environ is None else environ, find_foreign)
     paths: list[Path] = []
     notes: list[str] = []
     for item in items:
         try:
             with _as_input_error(item):
-                paths += _expand(item)
+                paths += _expand(item, find_foreign)
         except InputError as error:
             if not skip_bad:
                 raise
@@ -67,16 +73,16 @@ def find_sources(
         return Sources(_distinct(paths), tuple(notes), _indexes(map(Path, items)))
 
 
-def _default(environ: Mapping[str, str]) -> Sources:
+def _default(environ: Mapping[str, str], find_foreign: FindForeign) -> Sources:
     variable = [item for item in environ.get("ROCPD_INPUT", "").split(os.pathsep) if item]
     if variable:
         with _as_input_error("$ROCPD_INPUT"):
-            paths = _distinct(path for item in variable for path in _expand(item))
+            paths = _distinct(path for item in variable for path in _expand(item, find_foreign))
         return Sources(paths, (f"input: {_count(paths)} from $ROCPD_INPUT",), _indexes(map(Path, variable)))
     here = Path()
     packages = sorted(here.glob("*.rpdb"))
     if len(packages) == 1:
-        paths = _expand_folder(packages[0])
+        paths = _expand_folder(packages[0], find_foreign)
         return Sources(paths, (f"input: package {packages[0].name} ({_count(paths)})",), _indexes([packages[0]]))
     if (here / _INDEX).is_file():
         paths = _expand_index(here / _INDEX)
@@ -114,10 +120,10 @@ def _indexes(items: Iterable[Path]) -> tuple[Path, ...]:
     )
 
 
-def _expand(item: str) -> tuple[Path, ...]:
+def _expand(item: str, find_foreign: FindForeign) -> tuple[Path, ...]:
     path = Path(item)
     if path.is_dir():
-        return _expand_folder(path)
+        return _expand_folder(path, find_foreign)
     if os.path.lexists(path):
         return _expand_index(path) if path.name.endswith(_INDEX_ENDINGS) else (path,)
     if any(letter in item for letter in "*?["):
@@ -125,12 +131,12 @@ def _expand(item: str) -> tuple[Path, ...]:
 
         matches = sorted(glob.glob(item, recursive=True))  # noqa: PTH207 (Path.glob refuses absolute patterns)
         if matches:
-            return tuple(path for match in matches for path in _expand(match))
+            return tuple(path for match in matches for path in _expand(match, find_foreign))
         raise InputError(f"{item}: matches no file", "check the pattern with ls")
     raise InputError(f"{item}: no such file", "check the spelling; folders and globs work too")
 
 
-def _expand_folder(folder: Path) -> tuple[Path, ...]:
+def _expand_folder(folder: Path, find_foreign: FindForeign) -> tuple[Path, ...]:
     index = folder / _INDEX
     if index.is_file():
         return _expand_index(index)
@@ -138,7 +144,7 @@ def _expand_folder(folder: Path) -> tuple[Path, ...]:
         paths = [*sorted(folder.glob("*.db")), *sorted(folder.glob("*/*.db"))]
     except OSError as error:
         raise InputError(f"{folder}: cannot be listed: {error.strerror}") from error
-    files = tuple(path for path in paths if path.is_file())
+    files = tuple(path for path in paths if path.is_file()) or tuple(find_foreign(folder))
     if not files:
         raise InputError(f"{folder}: a folder without *.db files", "rocprofv3 writes HOST/PID_results.db below its -d")
     return files

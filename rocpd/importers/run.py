@@ -1,0 +1,233 @@
+"""Imports inputs: a few in this process, many on all cores. Says what was lost, one line for each kind."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import apsw
+
+from rocpd.errors import InputError, RocpdError, UsageError
+from rocpd.evidence import Evidence
+from rocpd.federate.open.opening import as_input_error
+from rocpd.federate.open.source import Input, find_sources
+from rocpd.federate.run.cores import usable_cores
+from rocpd.frozen import frozen
+from rocpd.importers import Importer, known_importers
+from rocpd.importers.find import importer_of, inputs_in
+from rocpd.importers.source import TraceSource
+from rocpd.importers.target import TraceTarget, name_of
+from rocpd.output import folder_complete_or_nothing
+from rocpd.types import Progress
+
+_PROCESS_BYTES = 8 << 20  # below that, starting processes takes longer than they save
+_ODD_CONTENT = (apsw.Error, ArithmeticError, AttributeError, LookupError, TypeError, UsageError, ValueError)
+
+
+@frozen
+class ImportTask:
+    """One input that an importer knows, and where its files go.
+
+    Args:
+        path: file or folder.
+        importer: who knows it.
+        folder: where the files go; it exists.
+        name: what their names start with.
+    """
+
+    path: Path
+    importer: Importer
+    folder: Path
+    name: str
+
+
+@frozen
+class Imported:
+    """What became of one input.
+
+    Args:
+        files: names of the files in the folder, one per process, in the importer's order.
+        losses: what of the input has no place in them -> how often.
+    """
+
+    files: tuple[str, ...]
+    losses: Mapping[str, int]
+
+
+def import_traces(  # noqa: PLR0913 (keywords)
+    inputs: Input | Iterable[Input],
+    folder: str | Path,
+    *,
+    force: bool = False,
+    skip_bad: bool = False,
+    jobs: int | None = None,
+    on_note: Callable[[str], None] | None = None,
+    on_progress: Progress | None = None,
+) -> tuple[Path, ...]:
+    """Write the traces of other profilers as rocpd files, one per process; return their paths.
+
+    Args:
+        inputs: files, globs and folders; of a folder what importers know in it and in its folders.
+        folder: new folder for the files, relative to the working directory; it appears when all are complete.
+        force: replace a folder that an earlier run wrote.
+        skip_bad: leave out inputs that are damaged or unknown, with a note, instead of raising.
+        jobs: processes; None: one per core where that is faster.
+        on_note: called with each line that the user should know, such as what was lost.
+        on_progress: called with (bytes read, bytes in all).
+
+    Raises:
+        InputError: an input is missing, damaged, or of no known kind.
+        OutputError: the folder exists or cannot be written.
+    """
+    note = on_note or (lambda _: None)
+    paths = _expanded(inputs)
+    evidence = Evidence(paths)
+    try:
+        with folder_complete_or_nothing(Path(folder), force) as temporary:
+            tasks = list(_tasks(paths, temporary, skip_bad, note))
+            if not tasks:
+                raise InputError("nothing to import", _kinds())
+            answers = list(import_all(tasks, jobs, on_progress))
+            good = good_ones(zip((task.path for task in tasks), answers, strict=True), skip_bad, note)
+            for line in loss_lines(good):
+                note(line)
+        return tuple(Path(folder) / name for imported in good.values() for name in imported.files)
+    finally:
+        evidence.release()
+
+
+def _expanded(inputs: Input | Iterable[Input]) -> tuple[Path, ...]:
+    items = [inputs] if isinstance(inputs, str | Path) or not isinstance(inputs, Iterable) else list(inputs)
+    paths: list[Path] = []
+    for item in items:
+        path = Path(item)
+        with as_input_error(path):
+            known = inputs_in(path) if path.is_dir() else find_sources(item).paths
+        if not known:
+            raise InputError(f"{path}: a folder without traces that can be imported", _kinds())
+        paths += known
+    return tuple(dict.fromkeys(paths))
+
+
+def _kinds() -> str:
+    return "known are " + "; ".join(importer.doc for importer in known_importers().values())
+
+
+def _tasks(paths: Sequence[Path], folder: Path, skip_bad: bool, note: Callable[[str], None]) -> Iterator[ImportTask]:
+    names: Counter[str] = Counter()
+    for path in paths:
+        with as_input_error(path):
+            importer = importer_of(path)
+        if importer is None:
+            error = InputError(f"{path}: no trace that can be imported", _kinds())
+            if not skip_bad:
+                raise error
+            note(f"left out: {error.message}")
+            continue
+        name = name_of(path)
+        names[name] += 1
+        yield ImportTask(path, importer, folder, name if names[name] == 1 else f"{name}-{names[name]}")
+
+
+def import_all(
+    tasks: Sequence[ImportTask], jobs: int | None, progress: Progress | None = None
+) -> Iterator[Imported | InputError]:
+    """Do tasks, in their order; yield what came of each: an error where the input is damaged.
+
+    Args:
+        tasks: what to import.
+        jobs: processes; None: one per core where that is faster.
+        progress: called with (bytes read, bytes in all).
+
+    Raises:
+        OutputError: a file cannot be written.
+    """
+    sizes = [_size(task.path) for task in tasks]
+    count = min(len(tasks), jobs or (usable_cores() if sum(sizes) > _PROCESS_BYTES else 1))
+    if count == 1:
+        for number, task in enumerate(tasks):
+            yield import_one(task, _of_all(progress, sum(sizes[:number]), sizes[number], sum(sizes)))
+        return
+    from rocpd.federate.run.workers import Workers
+
+    workers = Workers(count)
+    try:
+        with contextlib.closing(workers.each(import_one, tasks)) as answers:
+            for number, answer in enumerate(answers, 1):
+                if progress:
+                    progress(sum(sizes[:number]), sum(sizes))
+                yield answer
+    finally:
+        workers.close()
+
+
+def _size(path: Path) -> int:
+    """Return the size of an input [bytes], at least 1."""
+    files = path.rglob("*") if path.is_dir() else (path,)
+    return max(1, sum(file.stat().st_size for file in files if file.is_file()))
+
+
+def _of_all(progress: Progress | None, before: int, size: int, total: int) -> Progress | None:
+    """Return the progress of one input as a part of that of all."""
+    return progress and partial(_scaled, progress, before, size, total)
+
+
+def _scaled(progress: Progress, before: int, size: int, total: int, done: int, of: int) -> None:
+    progress(before + size * done // max(of, 1), total)
+
+
+def import_one(task: ImportTask, progress: Progress | None = None) -> Imported | InputError:
+    """Import one input; return the error where it is damaged.
+
+    Raises:
+        OutputError: a file cannot be written.
+    """
+    with TraceSource(task.path, progress) as source:
+        target = TraceTarget(task.folder, task.name, source, (task.importer.name, task.importer.version))
+        try:
+            with as_input_error(task.path):
+                task.importer.read(source, target)
+        except InputError as error:
+            return error
+        except _ODD_CONTENT as error:
+            what = error.message if isinstance(error, RocpdError) else f"{type(error).__name__}: {error}"
+            return InputError(
+                f"{task.path}: cannot be imported: {what}", f"read as {task.importer.doc}; --skip-bad leaves it out"
+            )
+    if not target.files:
+        return InputError(f"{task.path}: no events in it", f"read as {task.importer.doc}")
+    return Imported(tuple(file.name for file in target.files), dict(target.losses))
+
+
+def good_ones(
+    answers: Iterable[tuple[Path, Imported | InputError]], skip_bad: bool, note: Callable[[str], None]
+) -> dict[Path, Imported]:
+    """Return what was imported, by input.
+
+    Raises:
+        InputError: the first damaged input, or with `skip_bad` that all are.
+    """
+    good: dict[Path, Imported] = {}
+    for path, answer in answers:
+        if not isinstance(answer, InputError):
+            good[path] = answer
+        elif not skip_bad:
+            raise answer
+        else:
+            note(f"left out: {answer.message}")
+    if not good:
+        raise InputError("every input was left out")
+    return good
+
+
+def loss_lines(imported: Mapping[Path, Imported]) -> Iterator[str]:
+    """Yield one line for each kind of loss; it names the input, or how many inputs."""
+    kinds = dict.fromkeys(kind for one in imported.values() for kind in one.losses)
+    for kind in kinds:
+        losing = [path for path, one in imported.items() if one.losses.get(kind)]
+        count = sum(imported[path].losses[kind] for path in losing)
+        where = str(losing[0].name) if len(losing) == 1 else f"{len(losing)} files"
+        yield f"{where}: not imported: {count:,} {kind}"

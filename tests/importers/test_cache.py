@@ -1,0 +1,133 @@
+"""Commands on traces of other profilers: imported once, complete or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import pytest
+
+import rocpd
+from rocpd.errors import InputError
+from rocpd.importers.cache import clear, entries
+from tests.conftest import Cli
+
+TABLES = """
+CREATE TABLE rocpd_string (id INTEGER PRIMARY KEY, string);
+CREATE TABLE rocpd_metadata (id INTEGER PRIMARY KEY, tag, value);
+CREATE TABLE rocpd_api (id INTEGER PRIMARY KEY, pid, tid, start, end, apiName_id, args_id);
+CREATE TABLE rocpd_op (id INTEGER PRIMARY KEY, gpuId, queueId, sequenceId, start, end, description_id, opType_id);
+CREATE TABLE rocpd_api_ops (id INTEGER PRIMARY KEY, api_id, op_id);
+INSERT INTO rocpd_string VALUES (1, ''), (2, 'hipMalloc');
+"""
+
+
+def trace(path: Path, pid: int = 7) -> Path:
+    connection = apsw.Connection(str(path))
+    connection.execute(TABLES)
+    connection.execute("INSERT INTO rocpd_api VALUES (1, ?, 8, 100, 200, 2, 1)", (pid,))
+    connection.close()
+    return path
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "rocpd" / "import"
+
+
+def test_a_trace_is_imported_once(tmp_path: Path, cli: Cli, cache: Path) -> None:
+    path = trace(tmp_path / "any.name")
+    before = path.read_bytes()
+    words = ("query", "select rank, name, pid, tid, duration from regions", "-f", "csv", path)
+    first, second = cli(*words), cli(*words)
+    assert first.out.splitlines() == ["rank,name,pid,tid,duration", "0,hipMalloc,7,8,100"]
+    assert (second.out, second.err) == (first.out, "")
+    assert first.err.startswith(f"rocpd: any.name: imported into {cache} (1 rank, ")
+    assert path.read_bytes() == before
+    (entry,) = entries()
+    assert (entry.source, entry.importer, len(entry.files)) == (str(path), "rpd", 1)
+    assert cli("cache", "list", "-f", "csv").out.splitlines()[1].startswith(f"{path},rpd,1,")
+    assert cli("cache", "clear").code == 0
+    assert list(cache.iterdir()) == []
+
+
+def test_a_changed_trace_is_imported_again(tmp_path: Path) -> None:
+    path = trace(tmp_path / "a.rpd")
+    with rocpd.connect(path) as session:
+        assert session.ranks[0].pid == 7
+    path.unlink()
+    trace(path, pid=9)
+    with rocpd.connect(path) as session:
+        assert session.ranks[0].pid == 9
+    assert len(list(entries())) == 2
+
+
+def test_the_same_trace_compressed_is_the_same_rank(tmp_path: Path) -> None:
+    path = trace(tmp_path / "a.rpd")
+    packed = tmp_path / "b"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    with rocpd.connect([path]) as one, rocpd.connect([packed]) as other:
+        assert one.ranks[0].guid == other.ranks[0].guid
+
+
+def test_importing_twice_gives_the_same_bytes(tmp_path: Path) -> None:
+    path = trace(tmp_path / "a.rpd")
+    (first,) = rocpd.import_traces(path, tmp_path / "one")
+    (second,) = rocpd.import_traces(path, tmp_path / "two")
+    assert first.read_bytes() == second.read_bytes()
+    assert (first.name, second.name) == ("a-7.db", "a-7.db")
+
+
+def test_two_imports_at_once_leave_one_entry(tmp_path: Path, cache: Path) -> None:
+    path = trace(tmp_path / "a.rpd")
+    command = [sys.executable, "-m", "rocpd", "query", "select count(*) from regions", str(path)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
+    assert {process.communicate()[0].split()[-1] for process in running} == {b"1"}
+    assert len(list(cache.iterdir())) == 1
+
+
+def test_a_folder_stands_for_the_traces_in_it(tmp_path: Path) -> None:
+    folder = tmp_path / "old"
+    folder.mkdir()
+    trace(folder / "a", 1)
+    trace(folder / "b", 2)
+    (folder / "notes.txt").write_text("x" * 600)
+    with rocpd.connect(folder) as session:
+        assert [rank.pid for rank in session.ranks] == [1, 2]
+    assert [path.name for path in rocpd.import_traces(folder, tmp_path / "job")] == ["a-1.db", "b-2.db"]
+
+
+def test_without_a_cache_a_command_imports_for_itself(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    said = cli("query", "select count(*) from regions", trace(tmp_path / "a.rpd"))
+    assert said.out.split()[-1] == "1"
+    assert said.err.startswith("rocpd: cache not used, imported for this command alone: ")
+
+
+def test_what_was_used_long_ago_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCPD_CACHE_SIZE", "1K")
+    for number in range(2):
+        with rocpd.connect(trace(tmp_path / f"{number}.rpd", number + 1)):
+            pass
+        for entry in entries():
+            os.utime(entry.folder / "import.json", (1_000_000, 1_000_000))
+    assert [Path(entry.source).name for entry in entries()] == ["1.rpd"]
+
+
+def test_damage_is_an_error_of_the_input(tmp_path: Path, cache: Path) -> None:
+    path = trace(tmp_path / "a.rpd")
+    connection = apsw.Connection(str(path))
+    connection.execute("DROP TABLE rocpd_string")
+    connection.close()
+    with pytest.raises(InputError, match=r"a\.rpd: cannot be imported: SQLError: no such table: rocpd_string"):
+        rocpd.connect(path)
+    assert list(cache.iterdir()) == []
+    clear()

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, TextIO
 from rocpd import entries
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import note, report_written
+from rocpd.cli.options import TableOptions
 from rocpd.cli.progress import clear_bars, progress
+from rocpd.cli.sentences import sentences
+from rocpd.cli.terminal import screen_of
 from rocpd.errors import RocpdError, UsageError
 from rocpd.frozen import frozen
 from rocpd.output import Destination, check_free, complete_or_nothing
@@ -20,6 +23,7 @@ from rocpd.visible import for_reading, visible
 
 if TYPE_CHECKING:
     from rocpd.session import Session
+    from rocpd.summary.findings import Finding
     from rocpd.summary.options import Options
     from rocpd.summary.result import Summary
     from rocpd.summary.summarize import SummaryOptions
@@ -95,13 +99,13 @@ class TextDelivery:
         analysis: its name.
         text: the format.
         target: file; None: stdout.
-        force: replace an existing file.
+        output: how stdout shows it, and whether an existing file is replaced.
     """
 
     analysis: str
     text: TextForm
     target: Destination | None
-    force: bool = False
+    output: TableOptions
 
     def write(self, session: Session, options: Options) -> None:
         """Write the text as it comes."""
@@ -109,7 +113,7 @@ class TextDelivery:
 
         path = self.target.path(f"_{self.analysis}{self.text.ending}") if self.target else None
         texts = entries.load(self.text.home, f"format {self.text.name}")
-        with tables.open_output(path, self.force) as out, progress(self.analysis, "ranks") as report:
+        with tables.open_output(path, self.output) as out, progress(self.analysis, "ranks") as report:
             shown = for_reading(out)
             for text in texts(Reading(session, options, report)):
                 shown.write(text)
@@ -122,14 +126,14 @@ class Delivery:
     Args:
         form: format; None: as people read it.
         target: files; None: stdout.
-        force: replace existing files.
+        output: how stdout shows them, and whether existing files are replaced.
         limit: most rows of a table on stdout.
         is_split: a file for each table, even where the format puts several on one page.
     """
 
     form: TableFormat | None
     target: Destination | None
-    force: bool = False
+    output: TableOptions = TableOptions()
     limit: int = 0
     is_split: bool = False
 
@@ -141,16 +145,16 @@ class Delivery:
             names: what they are called, as far as that is known: no file is written when one of theirs exists.
         """
         if self.target is None:
-            with tables.open_output(None) as out:
+            with tables.open_output(None, self.output) as out:
                 self._write_together(summaries, out)
         elif self.form and self.form.is_page and not self.is_split:
-            with tables.open_output(self.target.path(self.form.ending), self.force) as out:
+            with tables.open_output(self.target.path(self.form.ending), self.output) as out:
                 self.form.write_page(_sheets(summaries, is_page=True), out)
         else:
             for name in names:
-                check_free(self._path(self.target, name, len(names) == 1), self.force)
-            for summary, lines in _with_new_lines(summaries):
-                self._write_file(summary, lines, self._path(self.target, summary.name, len(names) == 1))
+                check_free(self._path(self.target, name, len(names) == 1), self.output.force)
+            for summary, findings in _with_new_findings(summaries):
+                self._write_file(summary, _texts(findings), self._path(self.target, summary.name, len(names) == 1))
 
     def _path(self, target: Destination, name: str, is_only: bool) -> Path:
         usual = target.folder / f"{target.name}_{name}{tables.ending_of(self.form)}"
@@ -160,11 +164,11 @@ class Delivery:
         if self.form:
             _note_all(lines)
         if self.form and self.form.is_columnar:
-            with complete_or_nothing(path, self.force) as temporary:
+            with complete_or_nothing(path, self.output.force) as temporary:
                 self.form.write_batches(summary.arrow_batches(), temporary)
             report_written(path)
             return
-        with tables.open_output(path, self.force) as out:
+        with tables.open_output(path, self.output) as out:
             if self.form:
                 self.form.write(summary.columns, _rows(summary, is_page=self.form.is_page), out)
             else:
@@ -176,11 +180,14 @@ class Delivery:
             self.form.write_page(_sheets(summaries, is_page=self.form.is_page), for_reading(out))
             return
         cut, narrow = [], []
-        for number, (summary, lines) in enumerate(_with_new_lines(summaries)):
-            above = [*map(visible, lines), ""] if lines else []
+        screen = screen_of(out)
+        for number, (summary, findings) in enumerate(_with_new_findings(summaries)):
+            lines = sentences(findings, screen) if screen else [visible(text) for text in _texts(findings)]
+            above = [*lines, ""] if lines else []
             heading = visible(summary.name.replace("_", " ").upper())
+            heading = screen.bold(heading) if screen else heading
             out.writelines(f"{line}\n" for line in [*([""] if number else []), *above, heading])
-            shown = summary.write_readable(out, self.limit, tables.width_of(out))
+            shown = summary.write_readable(out, self.limit, screen)
             cut += [summary.name] if shown.rows else []
             narrow += [f"{summary.name}: {', '.join(shown.columns)}"] if shown.columns else []
         out.flush()
@@ -194,7 +201,8 @@ class Delivery:
 
 def _sheets(summaries: Iterable[Summary], *, is_page: bool) -> Iterator[Sheet]:
     """Yield tables; what they conclude stands above them on a page, and goes to stderr otherwise."""
-    for summary, lines in _with_new_lines(summaries):
+    for summary, findings in _with_new_findings(summaries):
+        lines = _texts(findings)
         if not is_page:
             _note_all(lines)
         yield Sheet(
@@ -207,13 +215,17 @@ def _rows(summary: Summary, *, is_page: bool) -> Iterator[Row]:
     return summary.for_people() if is_page else iter(summary)
 
 
-def _with_new_lines(summaries: Iterable[Summary]) -> Iterator[tuple[Summary, list[str]]]:
+def _with_new_findings(summaries: Iterable[Summary]) -> Iterator[tuple[Summary, list[Finding]]]:
     """Yield each table with what it concludes, as far as no table before it said the same."""
     shown_before: set[str] = set()
     for summary in summaries:
-        lines = [finding.text for finding in summary.findings if finding.text not in shown_before]
-        shown_before.update(lines)
-        yield summary, lines
+        findings = [finding for finding in summary.findings if finding.text not in shown_before]
+        shown_before.update(_texts(findings))
+        yield summary, findings
+
+
+def _texts(findings: Iterable[Finding]) -> list[str]:
+    return [finding.text for finding in findings]
 
 
 def _note_all(lines: Iterable[str]) -> None:

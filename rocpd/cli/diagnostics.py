@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import click
 
@@ -89,11 +90,30 @@ def is_verbose(words: Sequence[str]) -> bool:
     return "--verbose" in options or "-v" in options
 
 
+class _Writes(Protocol):
+    def write(self, text: str, /) -> int: ...
+    def flush(self) -> None: ...
+
+
+_pages: list[_Writes] = []
+
+
+@contextlib.contextmanager
+def notes_on(page: _Writes) -> Iterator[None]:
+    """Write notes to a page on stdout for the duration of a block, where stderr is a terminal too."""
+    _pages.append(page)
+    try:
+        yield
+    finally:
+        _pages.remove(page)
+
+
 def note(message: str) -> None:
-    """Write one line to stderr."""
+    """Write one line to stderr, or to the page that is being written on the same terminal."""
     clear_bars()
-    sys.stderr.write(f"rocpd: {visible(message)}\n")
-    sys.stderr.flush()
+    out: _Writes = _pages[-1] if _pages and sys.stderr.isatty() else sys.stderr
+    out.write(f"rocpd: {visible(message)}\n")
+    out.flush()
 
 
 def amount(number: int, noun: str) -> str:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from rocpd.cli import tables
-from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions
+from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.frozen import frozen
 from rocpd.option import Option
 
@@ -36,7 +36,7 @@ class InfoOptions:
 
 
 def info(
-    inputs: Inputs, asked: InfoOptions, selection: SelectionOptions, output: OutputOptions, execution: Execution
+    inputs: Inputs, asked: InfoOptions, selection: SelectionOptions, output: TableOptions, execution: Execution
 ) -> None:
     """Show ranks, agents, rows per table, and problems.
 
@@ -54,7 +54,7 @@ def info(
     only = asked.only or (InfoSection.RANKS if form else None)
     with (
         selection.connect(inputs, execution) as session,
-        tables.open_output(path, output.force) as out,
+        tables.open_output(path, output) as out,
     ):
         for number, (name, section) in enumerate(describe(session, only).items()):
             if only is None:

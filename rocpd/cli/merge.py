@@ -6,7 +6,7 @@ from typing import Annotated
 
 from rocpd.cli.analyses import Delivery, run_analyses
 from rocpd.cli.diagnostics import amount, report_written
-from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions
+from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.cli.progress import progress
 from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
@@ -26,7 +26,7 @@ class MergeOptions:
 
 
 def merge(
-    inputs: Inputs, asked: MergeOptions, selection: SelectionOptions, output: OutputOptions, execution: Execution
+    inputs: Inputs, asked: MergeOptions, selection: SelectionOptions, output: TableOptions, execution: Execution
 ) -> None:
     """Write all ranks into one SQLite file.
 
@@ -51,4 +51,4 @@ def merge(
     report_written(target, f"{amount(ranks, 'rank')} from {amount(files, 'file')}, ")
     if asked.summary:
         with SelectionOptions().connect(Inputs((str(target),)), execution) as session:
-            Delivery(None, None, limit=asked.limit).write(*run_analyses(session, [OVERVIEW], Options()))
+            Delivery(None, None, output, asked.limit).write(*run_analyses(session, [OVERVIEW], Options()))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from rocpd import output
+from rocpd.cli.terminal import When
 from rocpd.errors import UsageError
 from rocpd.federate.plan.steps import Strategy
 from rocpd.federate.select.align import Align, GivenOffset
@@ -254,6 +255,14 @@ class OutputOptions:
     def destination(self, endings: Iterable[str], default: str = "out") -> output.Destination:
         """Return where outputs go, as `rocpd.output.destination`."""
         return output.destination(self.name, self.folder, endings, default)
+
+
+@frozen
+class TableOptions(OutputOptions):
+    """Where tables go, and how a terminal shows them."""
+
+    color: Annotated[When, Option("Colours: on a terminal, unless $NO_COLOR is set, always or never.")] = When.AUTO
+    no_pager: Annotated[bool, Option("No $PAGER for what is longer than the terminal.")] = False
 
 
 def _truth(inclusive: str) -> bool:

@@ -30,7 +30,7 @@ def progress(label: str, unit: str = "rows", size: Callable[[], int] | None = No
         unit: what is counted.
         size: returns the bytes that `total` stands for; the bar then also shows MB/s.
     """
-    if not sys.stderr.isatty():
+    if _is_quiet or not sys.stderr.isatty():
         yield None
         return
     bar = _Bar(label, unit, size() if size else 0)
@@ -46,6 +46,13 @@ def clear_bars() -> None:
     """Remove all bars from their line, before something else is written there; the next step draws them again."""
     for bar in _bars:
         bar.clear()
+
+
+def without_bars() -> None:
+    """Draw no bar from now on: something else has the terminal."""
+    global _is_quiet
+    clear_bars()
+    _is_quiet = True
 
 
 class _Bar:
@@ -79,6 +86,8 @@ class _Bar:
                     self._draw()
 
     def _draw(self) -> None:
+        if _is_quiet:
+            return
         self._next = time.monotonic() + _REDRAW_S
         self._drawn = True
         share = min(self._done / self._total, 1.0) if self._total > 0 else 0.0
@@ -112,6 +121,7 @@ class _Bar:
 
 
 _bars: list[_Bar] = []
+_is_quiet = False
 
 
 def _width() -> int:

@@ -9,7 +9,7 @@ from typing import Annotated, TextIO
 
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import note
-from rocpd.cli.options import Inputs, OutputOptions, SelectionOptions, SqlExecution
+from rocpd.cli.options import Inputs, SelectionOptions, SqlExecution, TableOptions
 from rocpd.cli.progress import clear_bars, progress
 from rocpd.cli.words import check_sql, split_sql
 from rocpd.errors import UsageError
@@ -43,7 +43,7 @@ def query(
     inputs: SqlAndInputs,
     asked: QueryOptions,
     selection: SelectionOptions,
-    output: OutputOptions,
+    output: TableOptions,
     execution: SqlExecution,
 ) -> None:
     """Ask SQL of all ranks at once.
@@ -61,7 +61,7 @@ def query(
     form, path = tables.format_and_path(asked.format, output)
     with (
         selection.connect(inputs.only(paths), execution) as session,
-        tables.open_output(path, output.force) as out,
+        tables.open_output(path, output) as out,
     ):
         results = 0
         for statement in [*_statements(script), *_statements(text)]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 from rocpd.cli import tables
-from rocpd.cli.options import OutputOptions
+from rocpd.cli.options import TableOptions
 from rocpd.errors import UsageError
 from rocpd.frozen import frozen
 from rocpd.option import Option
@@ -26,7 +26,7 @@ class SchemaOptions:
     format: Annotated[str, tables.FORMAT] = ""
 
 
-def schema(asked: SchemaOptions, output: OutputOptions) -> None:
+def schema(asked: SchemaOptions, output: TableOptions) -> None:
     """List tables and views, or the columns of one.
 
     SQL can name all of them; columns have their unit and meaning.
@@ -36,7 +36,7 @@ def schema(asked: SchemaOptions, output: OutputOptions) -> None:
         rocpd schema kernels
     """
     form, path = tables.format_and_path(asked.format, output)
-    with tables.open_output(path, output.force) as out:
+    with tables.open_output(path, output) as out:
         if asked.relation is None:
             tables.write_rows(("name", "kind", "about"), _relations(), out, form)
         else:

@@ -10,7 +10,7 @@ from rocpd import entries
 from rocpd.cli import tables
 from rocpd.cli.analyses import Delivery, TextDelivery, amds_tables, run_analyses
 from rocpd.cli.build import Asked, also_takes
-from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions
+from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.cli.words import split_names
 from rocpd.errors import UsageError
 from rocpd.frozen import frozen
@@ -146,7 +146,7 @@ def summary(
     inputs: NamesAndInputs,
     chosen: SummaryChoice,
     selection: SelectionOptions,
-    output: OutputOptions,
+    output: TableOptions,
     execution: Execution,
     asked: Asked,
 ) -> None:
@@ -168,7 +168,7 @@ def summary(
     """
     analyses = known_analyses()
     if chosen.list:
-        _write(("name", "more tables", "what"), _listing(analyses))
+        _write(("name", "more tables", "what"), _listing(analyses), output)
         return
     names, paths = split_names(inputs.paths, [*tables_of(analyses), ALL])
     names = [name for name in SUMMARIES if name != OVERVIEW] if ALL in names else list(dict.fromkeys(names))
@@ -187,7 +187,7 @@ def summary(
     delivery = _delivery(chosen, output, names, analyses)
     with selection.connect(inputs.only(paths), execution) as session:
         if chosen.list_categories:
-            _list_categories(session)
+            _list_categories(session, output)
         elif isinstance(delivery, TextDelivery):
             delivery.write(session, options)
         elif names:
@@ -197,7 +197,7 @@ def summary(
 
 
 def _delivery(
-    chosen: SummaryChoice, output: OutputOptions, names: Sequence[str], analyses: Mapping[str, Analysis]
+    chosen: SummaryChoice, output: TableOptions, names: Sequence[str], analyses: Mapping[str, Analysis]
 ) -> Delivery | TextDelivery:
     """Return how the tables of analyses, or AMD's if none is named, are delivered.
 
@@ -212,15 +212,15 @@ def _delivery(
         if list(names) != [analysis]:
             raise UsageError(f"--format {name} is a format of {analysis}", f"rocpd summary {analysis} --format {name}")
         target = output.destination([text.ending]) if output.is_asked else None
-        return TextDelivery(analysis, text, target, output.force)
+        return TextDelivery(analysis, text, target, output)
     form = find_format(name, of_analyses=True, further=texts)
     to_files = output.is_asked or (form is not None and (form.is_columnar or not names))
     target = output.destination([tables.ending_of(form)]) if to_files else None
-    return Delivery(form, target, output.force, chosen.limit, is_split=not names)
+    return Delivery(form, target, output, chosen.limit, is_split=not names)
 
 
-def _write(columns: Sequence[str], rows: Iterator[Row]) -> None:
-    with tables.open_output(None) as out:
+def _write(columns: Sequence[str], rows: Iterator[Row], output: TableOptions) -> None:
+    with tables.open_output(None, output) as out:
         tables.write_rows(columns, rows, out)
 
 
@@ -229,7 +229,7 @@ def _listing(analyses: Mapping[str, Analysis]) -> Iterator[Row]:
     return ((name, " ".join(analysis.tables[1:]), analysis.help) for name, analysis in analyses.items())
 
 
-def _list_categories(session: Session) -> None:
+def _list_categories(session: Session, output: TableOptions) -> None:
     from rocpd.federate.select.filters import event_categories
 
-    _write(("domain", "category", "events"), iter(event_categories(session.map_ranks)))
+    _write(("domain", "category", "events"), iter(event_categories(session.map_ranks)), output)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TextIO
 
 from rocpd.cli.diagnostics import ReaderGoneError, report_written
-from rocpd.cli.options import OutputOptions
+from rocpd.cli.options import OutputOptions, TableOptions
+from rocpd.cli.terminal import page, screen_of
 from rocpd.option import Heading, Option
 from rocpd.output import complete_or_nothing
 from rocpd.table import CONSOLE, TableFormat, find_format, format_names, known_table_formats
@@ -67,17 +68,18 @@ def format_and_path(name: str, output: OutputOptions) -> tuple[TableFormat | Non
 
 
 @contextlib.contextmanager
-def open_output(path: Path | None, force: bool = False) -> Iterator[TextIO]:
+def open_output(path: Path | None, output: TableOptions) -> Iterator[TextIO]:
     """Yield stdout, or a file that appears under `path` when the block ends without an error."""
     if path is None:
         try:
-            yield sys.stdout
+            with page(output.color, is_paged=not output.no_pager) as out:
+                yield out
             sys.stdout.flush()
         except BrokenPipeError as error:
             raise ReaderGoneError from error
         return
     with (
-        complete_or_nothing(path, force) as temporary,
+        complete_or_nothing(path, output.force) as temporary,
         temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as out,
     ):
         yield out
@@ -93,13 +95,4 @@ def write_rows(
     if form:
         form.write(columns, rows, for_reading(out))
         return False
-    return write_console(columns, rows, out, limit, width_of(out))
-
-
-def width_of(out: TextIO) -> int | None:
-    """Return the columns of a terminal, None for a pipe or file."""
-    if not out.isatty():
-        return None
-    import shutil
-
-    return shutil.get_terminal_size().columns
+    return write_console(columns, rows, out, limit, screen_of(out))

@@ -32,10 +32,10 @@ TABLES = {
         "budget",
         "What the time of agents consists of: the parts add up. Per step where steps are marked.",
         (
-            Field("part", "", "compute; communication, and copies, while nothing else runs; idle"),
+            Field("part", "", "compute; communication, and copies, while nothing else runs; idle", has_colour=True),
             Field("time_ns", "ns", "of all agents together"),
             Field("per_step_ns", "ns", "of one agent in one step; NULL without steps"),
-            Field("percent", "%", "share of the time of the agents"),
+            Field("percent", "%", "share of the time of the agents", is_share=True),
         ),
     )
 }

@@ -9,7 +9,7 @@ from rocpd.errors import RocpdError
 from rocpd.summary.labels import EventsByGroup, totals_by_label
 from rocpd.summary.reading import PERCENT, STATISTICS, Key, RankReading, Reading, order_of, statistics
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
-from rocpd.summary.spread import Spread, spreads_by_group
+from rocpd.summary.spread import Spread, counts_of, spreads_by_group
 from rocpd.summary.sums import merge
 from rocpd.trace.kernel_categories import is_communication, load
 from rocpd.types import Row
@@ -19,7 +19,7 @@ TABLES = by_name(
         "categories",
         "Kernels by what they do, as a file of regular expressions says.",
         (
-            Field("category", "", "category"),
+            Field("category", "", "category", has_colour=True),
             Field("kernels", "", "different kernels"),
             *STATISTICS,
             PERCENT,
@@ -32,7 +32,7 @@ TABLES = by_name(
             Field("name", "", "kernel", is_kernel=True),
             Field("calls", "", "dispatches"),
             Field("total_ns", "ns", "sum of durations"),
-            Field("percent", "%", "share of the time of all kernels"),
+            Field("percent", "%", "share of the time of all kernels", is_share=True),
         ),
     ),
 )
@@ -60,15 +60,24 @@ def categories(reading: Reading) -> Iterator[Summary]:
     if not any(is_communication(known.of(name.full)) for spreads in names.values() for name in spreads):
         reading.session.note("no communication kernels found")
     rows: list[Row] = []
+    shown: list[Spread] = []
     missing: list[Row] = []
     for key in sorted(names, key=order_of):
         groups: dict[str, dict[_Name, Spread]] = {}
         for name, spread in names[key].items():
             groups.setdefault(known.of(name.full), {})[name] = spread
         total = sum(spread.moments.total for spread in names[key].values())
-        rows += _rows(key, groups, total)
+        merged = _most_first({category: sum(of_names.values(), Spread()) for category, of_names in groups.items()})
+        shown += merged.values()
+        kernels = {category: len({name.full for name in of_names}) for category, of_names in groups.items()}
+        rows += [
+            (*key, category, kernels[category], *statistics(spread), _percent(spread.moments.total, total))
+            for category, spread in merged.items()
+        ]
         missing += _unmatched(key, groups.get(known.other, {}), total)
-    yield reading.summary(TABLES["categories"], rows)
+    table = reading.summary(TABLES["categories"], rows)
+    table.counts = counts_of(shown)
+    yield table
     yield reading.summary(TABLES["unmatched"], missing)
 
 
@@ -84,14 +93,12 @@ def _spreads(events: EventsByGroup) -> list[Spread]:
     return spreads_by_group(events.durations, events.first)
 
 
-def _rows(key: Key, groups: dict[str, dict[_Name, Spread]], total: int) -> list[Row]:
-    merged = {category: sum(spreads.values(), Spread()) for category, spreads in groups.items()}
-    kernels = {category: len({name.full for name in of_category}) for category, of_category in groups.items()}
-    by_time = sorted((-spread.moments.total, category) for category, spread in merged.items())
-    return [
-        (*key, category, kernels[category], *statistics(merged[category]), -time * 100 / total if total else None)
-        for time, category in by_time
-    ]
+def _most_first(merged: dict[str, Spread]) -> dict[str, Spread]:
+    return {name: merged[name] for name in sorted(merged, key=lambda name: (-merged[name].moments.total, name))}
+
+
+def _percent(time: int, total: int) -> float | None:
+    return time * 100 / total if total else None
 
 
 def _unmatched(key: Key, kernels: dict[_Name, Spread], total: int) -> list[Row]:
@@ -100,4 +107,4 @@ def _unmatched(key: Key, kernels: dict[_Name, Spread], total: int) -> list[Row]:
         merge(spreads, {name.shown: spread})
     sums = [(shown, spread.moments) for shown, spread in spreads.items()]
     sums.sort(key=lambda item: (-item[1].total, item[0] or ""))
-    return [(*key, name, m.calls, m.total, m.total * 100 / total if total else None) for name, m in sums]
+    return [(*key, name, m.calls, m.total, _percent(m.total, total)) for name, m in sums]

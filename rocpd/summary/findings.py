@@ -8,6 +8,9 @@ from dataclasses import field
 
 from rocpd.frozen import frozen
 
+JOB = "job"
+"""The rule of the finding that says what the job is."""
+
 
 class Verdict(enum.StrEnum):
     """What became of a question. That nothing was found is one thing, that it could not be looked for another."""

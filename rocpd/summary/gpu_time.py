@@ -51,7 +51,7 @@ TABLES = by_name(
             Field("gaps", "", "how many"),
             Field("total_ns", "ns", "their sum"),
             Field("max_ns", "ns", "the longest"),
-            Field("percent", "%", "share of the idle time"),
+            Field("percent", "%", "share of the idle time", is_share=True),
         ),
     ),
     TableDefinition(

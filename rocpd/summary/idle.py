@@ -50,7 +50,7 @@ TABLES = by_name(
         (
             Field("cause", "", "what the host does, or where the agent stands"),
             Field("idle_ns", "ns", "time, of all agents together"),
-            Field("percent", "%", "share of the idle time"),
+            Field("percent", "%", "share of the idle time", is_share=True),
             Field("span_percent", "%", "share of the time of the agents, idle or busy"),
             Field("pieces", "", "how many stretches of time", True),
             Field("longest_ns", "ns", "the longest one"),
@@ -63,7 +63,7 @@ TABLES = by_name(
             Field("cause", "", "what the host does"),
             Field("name", "", "function, or innermost marker around the host's own work"),
             Field("idle_ns", "ns", "time, of all agents together"),
-            Field("percent", "%", "share of the idle time"),
+            Field("percent", "%", "share of the idle time", is_share=True),
             Field("pieces", "", "how many stretches of time", True),
             Field("longest_ns", "ns", "the longest one"),
             Field("rank", "", "rank of the longest"),

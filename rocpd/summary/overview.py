@@ -11,7 +11,7 @@ from statistics import median
 from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.federation import Federation, Notes
 from rocpd.summary import allocation_sites, budget, idle, ranks, totals, trace
-from rocpd.summary.findings import Confidence, Finding, Verdict
+from rocpd.summary.findings import JOB, Confidence, Finding, Verdict
 from rocpd.summary.reading import Reading
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.together import Analysis, together
@@ -47,7 +47,7 @@ TABLES = by_name(
             Field("calls", "", "dispatches"),
             Field("total_ns", "ns", "sum of durations"),
             Field("median_ns", "ns", "median duration"),
-            Field("percent", "%", "share of the time of all kernels"),
+            Field("percent", "%", "share of the time of all kernels", is_share=True),
         ),
     ),
     TableDefinition(
@@ -126,7 +126,7 @@ def _job(reading: Reading, tables: Mapping[str, Summary]) -> Finding:
         *(commands if is_one else [_count(len(commands), "command")])[:1],
     ]
     evidence = {"ranks": len(job), "hosts": hosts, "steps": len(steps)}
-    return Finding("; ".join(parts), "job", Verdict.NONE, Confidence.CERTAIN, evidence=evidence)
+    return Finding("; ".join(parts), JOB, Verdict.NONE, Confidence.CERTAIN, evidence=evidence)
 
 
 def _count(number: int, what: str) -> str:

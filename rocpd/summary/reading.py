@@ -55,7 +55,7 @@ STATISTICS = (
     Field("max_ns", "ns", "longest"),
     Field("std_ns", "ns", "sample deviation (n - 1), NULL for one call", True),
 )
-PERCENT = Field("percent", "%", "share of the total time of the table, with --by of its division")
+PERCENT = Field("percent", "%", "share of the total time of the table, with --by of its division", is_share=True)
 
 
 def key_of(by: By | None, rank: Rank, lane: int | None = None) -> Key:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from rocpd.federate.result import Result, Rows
 from rocpd.frozen import frozen
+from rocpd.table.palette import Colour, colour_of
 from rocpd.types import Row
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from rocpd.summary.findings import Finding
     from rocpd.table.human import LeftOut
+    from rocpd.table.screen import Screen
 
 
 _SHOWN_BY_INDENTING = ("node", "parent", "depth")  # columns of a tree
@@ -26,6 +28,8 @@ class Field:
 
     A `minor` column is left out where a terminal is too narrow for all. One that `is_kernel` holds names of kernels, or
     directions of copies, which are short to people and full to programs; `joined_by` stands between several in a cell.
+    One that `is_share` has parts of a whole, which are drawn as bars; one that `has_colour` has names of the palette,
+    which colour them.
     """
 
     name: str
@@ -34,6 +38,8 @@ class Field:
     minor: bool = False
     is_kernel: bool = False
     joined_by: str = ""
+    is_share: bool = False
+    has_colour: bool = False
 
 
 @frozen
@@ -64,7 +70,12 @@ class Summary(Result):
         tree: whether column `depth` says how far a row's name is indented for people.
         batches: returns all rows as record batches of one schema, for tables that may not fit into memory.
         findings: what the analysis concludes; people see it above the table.
+
+    Attributes:
+        counts: of each of the first rows, how many of its events have which duration (`Spread.counts`), where known.
     """
+
+    counts: Sequence[Sequence[int]] = ()
 
     def __init__(
         self,
@@ -149,20 +160,33 @@ class Summary(Result):
         write_html_lines([finding.text for finding in self.findings], out)
         write_html_table([heading(head) for head in heads], rows, out, right)
 
-    def write_readable(self, out: TextIO, limit: int = 0, width: int | None = None) -> LeftOut:
+    def write_readable(self, out: TextIO, limit: int = 0, screen: Screen | None = None) -> LeftOut:
         """Write the table for people, as `rocpd.table.human.write_readable`; names of a tree are indented."""
         from rocpd.table.console import write_console
-        from rocpd.table.human import Head, LeftOut, write_readable
+        from rocpd.table.human import Head, LeftOut, Pictures, write_readable
 
         if self.is_exact:
-            return LeftOut(write_console(self.columns, iter(self), out, limit, width), ())
-        heads = [Head(field.name, field.unit, field.minor, field.is_kernel) for field in self.fields]
+            return LeftOut(write_console(self.columns, iter(self), out, limit, screen), ())
+        heads = [Head(field.name, field.unit, field.minor, field.is_kernel, field.is_share) for field in self.fields]
         if self.tree:
             heads = [head for head in heads if head.name not in _SHOWN_BY_INDENTING]
-            return write_readable(heads, self._indented(), out, limit, width)
+            return write_readable(heads, self._indented(), out, limit, screen)
         rows = iter(self)
         first = list(islice(rows, limit)) if limit else list(rows)
-        return write_readable(heads, chain(self._short(first), rows), out, limit, width)
+        drawn = Pictures(self._colours(first), self.counts) if screen else None
+        return write_readable(heads, chain(self._short(first), rows), out, limit, screen, drawn)
+
+    def _colours(self, rows: Sequence[Row]) -> list[Colour]:
+        """Return the colours of the bars of some rows, where a column has names that say them."""
+        for index, field in enumerate(self.fields):
+            if field.has_colour:
+                return [colour_of(row[index]) for row in rows]
+            if field.is_kernel and not field.joined_by:
+                from rocpd.trace.kernel_categories import load
+
+                categories = load(None)
+                return [colour_of(categories.of(row[index])) for row in rows]
+        return []
 
     def _indented(self) -> Iterator[Row]:
         depth, name = self.columns.index("depth"), self.columns.index("name")

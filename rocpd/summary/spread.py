@@ -6,6 +6,7 @@ Medians and percentiles can't be merged from those of parts, so a distribution h
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from rocpd.trace.moments import Moments
 from rocpd.types import Ints
 
 _PENDING = 1 << 17  # values that wait, as they come, until equal ones are counted together
+_BINS = 12  # of a distribution in a cell
+_SHOWN = 100  # rows of a table that have one
 _HALF = 1 << 31
 _LOW = _HALF - 1
 _MOST = np.iinfo(np.int64).max
@@ -101,6 +104,21 @@ class Spread:
         total, squares = _sums(values, counts)
         return Moments(self.calls, timed, total, int(values[0]), int(values[-1]), squares)
 
+    def counts(self, bins: int) -> tuple[int, ...]:
+        """Return how many durations lie in each of so many bins from the shortest to the longest, of equal ratios.
+
+        One bin that holds all, if they are equal.
+        """
+        values, counts = self.distribution()
+        if not len(values):
+            return ()
+        logs = np.log(np.maximum(values, 1))
+        span = float(logs[-1] - logs[0])
+        if not span:
+            return (int(counts.sum()),)
+        at = np.minimum((logs - logs[0]) / span * bins, bins - 1).astype(np.int64)
+        return tuple(np.bincount(at, counts, bins).astype(np.int64).tolist())
+
     def quantile(self, share: float) -> float | None:
         """Return the value below which `share` of the durations lie, between two of them by linear interpolation [ns].
 
@@ -115,6 +133,11 @@ class Spread:
         part = position - below
         low, high = (int(values[np.searchsorted(last, at, side="right")]) for at in (below, below + bool(part)))
         return low + (high - low) * part
+
+
+def counts_of(spreads: Iterable[Spread]) -> list[tuple[int, ...]]:
+    """Return the counts of the first distributions of a table: as many as a screen shows."""
+    return [spread.counts(_BINS) for spread in islice(spreads, _SHOWN)]
 
 
 def spreads_by_group(durations: Ints, first: Ints) -> list[Spread]:

@@ -85,7 +85,7 @@ TABLES = by_name(
             Field("collectives", "", "how many collectives or transfers; NULL for what is unmatched"),
             Field("kernels", "", "communication kernels in them"),
             Field("time_ns", "ns", "sum of their durations"),
-            Field("percent", "%", "share of the time of all communication kernels"),
+            Field("percent", "%", "share of the time of all communication kernels", is_share=True),
             Field("wait_ns", "ns", "waiting for the last member in it; NULL where that is unknown"),
         ),
     ),

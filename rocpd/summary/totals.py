@@ -15,7 +15,7 @@ from rocpd.frozen import frozen
 from rocpd.summary.labels import ALL_KINDS, EventsByGroup, totals_by_label
 from rocpd.summary.reading import PERCENT, STATISTICS, Key, RankReading, Reading, order_of, statistics
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
-from rocpd.summary.spread import Spread, spreads_by_group, total
+from rocpd.summary.spread import Spread, counts_of, spreads_by_group, total
 from rocpd.summary.sums import Total, merge
 from rocpd.types import Row
 
@@ -41,11 +41,15 @@ TABLES = by_name(
     _table(
         "api",
         "API calls of every domain by function; percent is of all API time.",
-        Field("domain", "", "HIP, HSA, RCCL …"),
+        Field("domain", "", "HIP, HSA, RCCL …", has_colour=True),
         Field("name", "", "function"),
     ),
     _table("markers", "Marker ranges and marks by message.", Field("name", "", "message")),
-    _table("domains", "All events by domain; CPU and GPU time side by side.", Field("domain", "", "domain")),
+    _table(
+        "domains",
+        "Events by domain; CPU and GPU time side by side.",
+        Field("domain", "", "domain", has_colour=True),
+    ),
 )
 
 
@@ -110,8 +114,10 @@ def _by(reading: Reading, name: str, kinds: Sequence[str], head: Sequence[str], 
     for kind, count in counts.items():
         reading.note_invalid(kind, count.calls - count.timed, count.calls)
     extra = len(TABLES[name].fields) - len(STATISTICS) - len(head) - 1
-    rows = (row for key in sorted(sums, key=order_of) for row in _rows(key, sums[key], extra))
-    return reading.summary(TABLES[name], rows)
+    ordered = [(key, _most_first(sums[key])) for key in sorted(sums, key=order_of)]
+    table = reading.summary(TABLES[name], (row for key, heads in ordered for row in _rows(key, heads, extra)))
+    table.counts = counts_of(of_head.spread for _, heads in ordered for of_head in heads.values())
+    return table
 
 
 @frozen
@@ -154,15 +160,20 @@ def _sums(events: EventsByGroup) -> list[_Sum]:
     return [_Sum(*pair) for pair in zip(spreads, sizes, strict=True)]
 
 
+def _most_first(sums: dict[Key, _Sum]) -> dict[Key, _Sum]:
+    totals = {head: of_head.spread.moments.total for head, of_head in sums.items()}
+    return {head: sums[head] for head in sorted(sums, key=lambda head: (-totals[head], order_of(head)))}
+
+
 def _rows(division: Key, sums: dict[Key, _Sum], extra: int) -> Iterator[Row]:
-    """Yield the rows of a division, most time first, with `extra` columns at the end: bytes, then bandwidth."""
+    """Yield the rows of a division, with `extra` columns at the end: bytes, then bandwidth."""
     totals = {head: of_head.spread.moments.total for head, of_head in sums.items()}
     all_time = sum(totals.values())
-    for head in sorted(sums, key=lambda head: (-totals[head], order_of(head))):
-        time, size = totals[head], sums[head].size
+    for head, of_head in sums.items():
+        time, size = totals[head], of_head.size
         rate = gib_per_s(size, time)
         percent = time * 100 / all_time if all_time else None
-        yield (*division, *head, *statistics(sums[head].spread), percent, *(size, rate)[:extra])
+        yield (*division, *head, *statistics(of_head.spread), percent, *(size, rate)[:extra])
 
 
 def gib_per_s(size: int, time: int) -> float | None:

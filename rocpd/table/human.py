@@ -9,8 +9,11 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TextIO
 
+from rocpd.table.blocks import bar, spark
 from rocpd.table.cell import one_line, shorten_apart
-from rocpd.table.console import all_numbers, draw, fit, write_plain
+from rocpd.table.console import Paint, all_numbers, draw, fit, write_plain
+from rocpd.table.palette import BLUE, Colour
+from rocpd.table.screen import Screen
 from rocpd.types import Row
 
 _SCALES = {
@@ -19,7 +22,9 @@ _SCALES = {
 }
 _LONGEST = 60  # characters of a text in a pipe: names of kernels reach thousands
 _GAP = 2  # between columns
+_NAMES = -2  # the row of the names of columns
 _SHORTEST = 16  # texts are not cut below this
+_BAR = 20  # characters of a bar, which is 100 %
 _WHOLE = 36  # texts that matter stay as long as this while other columns can go
 _SUFFIXES = {"ns": "_ns", "bytes": "_bytes"}
 
@@ -27,13 +32,26 @@ _SUFFIXES = {"ns": "_ns", "bytes": "_bytes"}
 class Head(NamedTuple):
     """The head of a column: name, unit (`ns`, `bytes`, `%` … or nothing), whether it can be left out, or matters most.
 
-    A column that matters is cut only where leaving out all others that can be is not enough.
+    A column that matters is cut only where leaving out all others that can be is not enough. One that `is_share` has
+    percents of a whole, beside which a screen shows bars.
     """
 
     name: str
     unit: str = ""
     minor: bool = False
     matters: bool = False
+    is_share: bool = False
+
+
+class Pictures(NamedTuple):
+    """What a screen shows of the rows beside their values, row by row; nothing where there are fewer.
+
+    `colours` are those of the bars; `counts` are how many of the events behind a row have which duration, from the
+    shortest to the longest.
+    """
+
+    colours: Sequence[Colour] = ()
+    counts: Sequence[Sequence[int]] = ()
 
 
 class LeftOut(NamedTuple):
@@ -48,7 +66,8 @@ def write_readable(
     rows: Iterator[Row],
     out: TextIO,
     limit: int = 0,
-    width: int | None = None,
+    screen: Screen | None = None,
+    pictures: Pictures | None = None,
 ) -> LeftOut:
     """Write up to `limit` rows (0: all).
 
@@ -57,35 +76,104 @@ def write_readable(
         rows: values as they are; times in ns.
         out: text file.
         limit: most rows to show; 0 shows all.
-        width: columns of the terminal, None for a pipe: then no column is left out.
+        screen: the terminal, None for a pipe: then no column is left out.
+        pictures: what a screen shows beside the values.
 
     Returns:
         what is not shown.
     """
     shown = list(itertools.islice(rows, limit)) if limit else list(rows)
     more = bool(limit) and next(rows, None) is not None
-    most = _LONGEST if width is None else width
     by_column = list(zip(columns, zip(*shown, strict=True) if shown else [()] * len(columns), strict=True))
-    texts = [shorten_apart([readable(value, column.unit) for value in values], most) for column, values in by_column]
-    right = [bool(column.unit) or all_numbers(values) for column, values in by_column]
-    names = [heading(column) for column in columns]
-    chosen = list(range(len(columns))) if width is None else _fitting(columns, names, texts, width)
-    cells = [list(row) for row in zip(*(texts[i] for i in chosen), strict=True)]
-    _draw([names[i] for i in chosen], cells, [right[i] for i in chosen], out, width)
-    return LeftOut(more, tuple(column.name for i, column in enumerate(columns) if i not in chosen))
+    most = screen.width if screen else _LONGEST
+    every = [_column(head, values, most) for head, values in by_column]
+    if screen is None:
+        _draw(every, out, None, ())
+        return LeftOut(more, ())
+    drawn = pictures or Pictures()
+    with_bars = (_with_bar(column, values) for column, (_, values) in zip(every, by_column, strict=True))
+    chosen = _fitting([*itertools.chain.from_iterable(with_bars), *_spark(drawn.counts, len(shown))], screen.width)
+    _draw(chosen, out, screen, drawn.colours)
+    return LeftOut(more, tuple(column.head.name for column in every if column not in chosen))
 
 
-def _draw(names: list[str], cells: list[list[str]], right: list[bool], out: TextIO, width: int | None) -> None:
+class _Column(NamedTuple):
+    """A column as text; a picture goes where there is no room for it, but after what is minor."""
+
+    head: Head
+    name: str
+    cells: Sequence[str]
+    is_right: bool
+    is_picture: bool = False
+
+    @property
+    def widest(self) -> int:
+        return max(map(len, (self.name, *self.cells)))
+
+    @property
+    def least(self) -> int:
+        """The width to which it can be cut."""
+        if self.head.unit or self.is_picture:
+            return self.widest
+        return min(self.widest, max(_WHOLE if self.head.matters else _SHORTEST, len(self.name)))
+
+
+def _column(head: Head, values: Sequence[Any], most: int) -> _Column:
+    texts = shorten_apart([readable(value, head.unit) for value in values], most)
+    return _Column(head, heading(head), texts, bool(head.unit) or all_numbers(values))
+
+
+def _with_bar(column: _Column, values: Sequence[Any]) -> Iterator[_Column]:
+    """Yield a column, and one with the bars of its shares."""
+    yield column
+    if column.head.is_share:
+        yield _Column(Head(""), "", [bar((value or 0) / 100, _BAR) for value in values], False, is_picture=True)
+
+
+def _spark(counts: Sequence[Sequence[int]], rows: int) -> Iterator[_Column]:
+    """Yield the column of distributions, if there are any."""
+    if any(counts):
+        cells = [spark(of_row) for of_row in counts[:rows]] + [""] * (rows - len(counts))
+        yield _Column(Head(""), "distribution", cells, False, is_picture=True)
+
+
+def _fitting(columns: Sequence[_Column], width: int) -> list[_Column]:
+    """Return the columns that fit: minor ones go, the last first, then pictures, until texts can be cut to the rest."""
+    chosen = list(columns)
+    minor = [column for column in reversed(columns) if column.head.minor]
+    for column in (*minor, *(column for column in reversed(columns) if column.is_picture)):
+        if sum(column.least for column in chosen) + _GAP * (len(chosen) - 1) <= width:
+            break
+        chosen.remove(column)
+    return chosen
+
+
+def _draw(columns: Sequence[_Column], out: TextIO, screen: Screen | None, colours: Sequence[Colour]) -> None:
     """Write the table with its texts shortened to fit; one that is still too wide is drawn in blocks."""
-    natural = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
-    room = sum(natural) if width is None else width - _GAP * (len(names) - 1)
+    names, right = [column.name for column in columns], [column.is_right for column in columns]
+    natural = [column.widest for column in columns]
+    room = screen.width - _GAP * (len(names) - 1) if screen else sum(natural)
     widths = fit(natural, [len(name) for name in names], room, _SHORTEST)
     if widths is None:
-        draw(names, cells, right, out, width)
+        draw(names, [list(row) for row in zip(*(column.cells for column in columns), strict=True)], right, out, screen)
         return
-    columns = zip(zip(*cells, strict=True), widths, strict=bool(cells))
-    fitted = [list(row) for row in zip(*(shorten_apart(texts, most) for texts, most in columns), strict=True)]
-    write_plain(names, fitted, right, out)
+    texts = (
+        column.cells if column.is_picture else shorten_apart(column.cells, most)
+        for column, most in zip(columns, widths, strict=True)
+    )
+    rows = [list(row) for row in zip(*texts, strict=True)]
+    write_plain(names, rows, right, out, _painter(columns, screen, colours) if screen else None)
+
+
+def _painter(columns: Sequence[_Column], screen: Screen, colours: Sequence[Colour]) -> Paint:
+    """Return what makes the names of columns stand out, and colours pictures."""
+
+    def paint(text: str, row: int, column: int) -> str:
+        if row < 0:
+            return (screen.bold if row == _NAMES else screen.faint)(text if columns[column].name else "")
+        return screen.paint(text, colours[row] if row < len(colours) else BLUE) if columns[column].is_picture else text
+
+    return paint
 
 
 def heading(column: Head) -> str:
@@ -131,19 +219,3 @@ def _three(value: float) -> str:
         return f"{value:.3g}"
     digits = 0 if size >= 99.95 else 1 if size >= 9.995 else 2
     return f"{value:.{3 if size < 0.1 and size else digits}f}"
-
-
-def _fitting(columns: Sequence[Head], names: Sequence[str], texts: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Return the indices of columns: minor ones go, the last first, until the others fit with shortened texts."""
-    least = []
-    for column, name, cells in zip(columns, names, texts, strict=True):
-        widest = max(map(len, (name, *cells)))
-        shortest = _WHOLE if column.matters else _SHORTEST
-        least.append(widest if column.unit else min(widest, max(shortest, len(name))))
-    chosen = list(range(len(columns)))
-    for index in reversed(range(len(columns))):
-        if sum(least[i] for i in chosen) + _GAP * (len(chosen) - 1) <= width:
-            break
-        if columns[index].minor:
-            chosen.remove(index)
-    return chosen

@@ -13,6 +13,7 @@ from rocpd.summary.calltree import Node, grow
 from rocpd.summary.flame import folded, speedscope
 from rocpd.summary.options import By, Options
 from rocpd.summary.reading import Reading
+from rocpd.table.screen import Screen
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells
@@ -121,7 +122,7 @@ def test_folded_and_speedscope(open_job: OpenJob) -> None:
 def test_a_tree_on_a_terminal(open_job: OpenJob) -> None:
     """Indenting says what node, parent and depth say: the name has their room."""
     out = io.StringIO()
-    open_job(job()).summary("calls").write_readable(out, width=60)
+    open_job(job()).summary("calls").write_readable(out, screen=Screen(60))
     head, _, *rows = out.getvalue().splitlines()
     assert head.split() == ["name", "calls", "cpu", "cpu_self", "gpu", "gpu_self", "percent"]
     assert [row[:7].rstrip() for row in rows] == ["main", "· g", "· · h", "· f"]

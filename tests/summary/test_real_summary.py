@@ -11,6 +11,7 @@ import pytest
 import rocpd
 from rocpd.summary.result import Summary
 from rocpd.summary.summarize import FIELDS, SummaryOptions, summarize
+from rocpd.table.screen import Screen
 
 SHORT = [f"batched_matmul_128x128x16{end}" for end in ("", "_IGLP", "_transe")]
 
@@ -81,7 +82,7 @@ def test_the_view_says_the_same(real_files: tuple[Path, ...], summaries: dict[st
 def test_kernels_that_differ_in_the_middle_are_told_apart_on_80_columns(real_files: tuple[Path, ...]) -> None:
     with rocpd.connect(real_files) as session:
         out = io.StringIO()
-        session.summary("kernels").write_readable(out, 20, 80)
+        session.summary("kernels").write_readable(out, 20, Screen(80))
         kernels = session.summary("kernels")
         assert all(name in kernels._repr_html_() for name in SHORT)
         assert not set(SHORT) & {row[0] for row in kernels}

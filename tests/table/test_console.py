@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rocpd.table.cell import shorten
 from rocpd.table.console import write_console
+from rocpd.table.screen import Screen
 from rocpd.types import Row
 
 LONG = "void ck::kernel_gemm_xdl_cshuffle_v1<ck::GridwiseGemm<float, 256, 128>>(Argument)"
@@ -18,7 +19,7 @@ LONG = "void ck::kernel_gemm_xdl_cshuffle_v1<ck::GridwiseGemm<float, 256, 128>>(
 
 def shown(columns: Sequence[str], rows: Sequence[Row], width: int) -> list[str]:
     out = io.StringIO()
-    write_console(columns, iter(rows), out, width=width)
+    write_console(columns, iter(rows), out, screen=Screen(width))
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 

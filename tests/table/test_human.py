@@ -7,6 +7,7 @@ import io
 import pytest
 
 from rocpd.table.human import Head, readable, write_readable
+from rocpd.table.screen import Screen
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ ROWS = [("void gemm<float, 128>(int) and more of it", 12_000_000, 5, 60.0), ("re
 
 def text_of(width: int | None, limit: int = 0) -> tuple[str, object]:
     out = io.StringIO()
-    cut = write_readable(COLUMNS, iter(ROWS), out, limit, width)
+    cut = write_readable(COLUMNS, iter(ROWS), out, limit, Screen(width) if width else None)
     return out.getvalue(), cut
 
 
@@ -78,7 +79,12 @@ def test_names_that_differ_in_the_middle_stay_apart() -> None:
     names = [f"{start}{middle}{end}" for middle in ("128, 64, 1", "128, 64, 2", "256, 64, 1", "256, 64, 1")]
     for width in (40, 60, 80, None):
         out = io.StringIO()
-        write_readable([Head("name"), Head("total_ns", "ns")], iter((name, 5) for name in names), out, width=width)
+        write_readable(
+            [Head("name"), Head("total_ns", "ns")],
+            iter((name, 5) for name in names),
+            out,
+            screen=Screen(width) if width else None,
+        )
         lines = out.getvalue().splitlines()[2:]
         assert len(set(lines)) == 3
         assert lines[2] == lines[3]
@@ -87,5 +93,5 @@ def test_names_that_differ_in_the_middle_stay_apart() -> None:
 
 def test_a_table_without_rows_has_its_head() -> None:
     out = io.StringIO()
-    write_readable([Head("name"), Head("total_ns", "ns")], iter(()), out, width=40)
+    write_readable([Head("name"), Head("total_ns", "ns")], iter(()), out, screen=Screen(40))
     assert out.getvalue().split() == ["name", "total", "----", "-----"]

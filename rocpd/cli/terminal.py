@@ -1,0 +1,184 @@
+"""Owns the terminal of stdout: how wide it is, whether it has colours, and the pager of what is longer than it.
+
+What is written waits until it fills the terminal, and then goes to the pager; else it is written when the page ends.
+Notes are part of the page: they stand where they were said.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from enum import StrEnum
+from typing import TYPE_CHECKING, TextIO
+
+from rocpd.cli.diagnostics import ReaderGoneError, notes_on
+from rocpd.cli.progress import without_bars
+from rocpd.table.screen import FEW, MANY, Screen
+
+if TYPE_CHECKING:
+    import subprocess
+
+_OF_LESS = {"LESS": "FRX", "LESSCHARSET": "utf-8"}  # ends on one screen, shows colours, leaves the text where it is
+_DUMB = ("dumb", "unknown")
+
+
+class When(StrEnum):
+    """When there are colours."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+@contextmanager
+def page(when: When, *, is_paged: bool) -> Iterator[TextIO]:
+    """Yield stdout: a `Page` where it is a terminal, or is to look like one.
+
+    Args:
+        when: when there are colours.
+        is_paged: whether the pager takes what is longer than the terminal.
+
+    Raises:
+        ReaderGoneError: the reader has left the pager, or interrupted what it shows.
+    """
+    if not sys.stdout.isatty() and when is not When.ALWAYS:
+        yield sys.stdout
+        return
+    import shutil
+
+    width, height = shutil.get_terminal_size()
+    out = Page(sys.stdout, Screen(width, _colours(when)), height, _pager() if is_paged else [])
+    with notes_on(out):
+        try:
+            yield out  # type: ignore[misc] # as a TextIO, as far as anything here writes
+        except KeyboardInterrupt:
+            if out.is_paging:
+                raise ReaderGoneError from None
+            raise
+        except SystemExit:
+            out.stop()
+            raise
+        finally:
+            out.close()
+
+
+def screen_of(out: TextIO) -> Screen | None:
+    """Return what a person looks at, None for a pipe or file."""
+    return out.screen if isinstance(out, Page) else None
+
+
+def _colours(when: When) -> int:
+    """Return how many colours there are; `$NO_COLOR` is https://no-color.org."""
+    is_dumb = os.environ.get("TERM", "") in _DUMB
+    if when is When.NEVER or (when is When.AUTO and (os.environ.get("NO_COLOR") or is_dumb)):
+        return 0
+    return MANY if os.environ.get("COLORTERM") in ("truecolor", "24bit") else FEW
+
+
+def _pager() -> list[str]:
+    """Return the command of the pager; none, where nobody could use one."""
+    import shlex
+    import shutil
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM", "") in _DUMB:
+        return []
+    command = os.environ.get("PAGER", "less")
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return []
+    return words if words and words != ["cat"] and shutil.which(words[0]) else []
+
+
+class Page:
+    """A page on a terminal.
+
+    Args:
+        stream: stdout.
+        screen: its width and colours.
+        height: lines of the terminal.
+        pager: the command of the pager; none: everything is written at once.
+    """
+
+    def __init__(self, stream: TextIO, screen: Screen, height: int, pager: list[str]) -> None:
+        self.screen = screen
+        self._stream = stream
+        self._room = height - 2  # the prompt of the shell comes after it
+        self._command = pager
+        self._held: list[str] = []
+        self._pager: subprocess.Popen[str] | None = None
+
+    @property
+    def is_paging(self) -> bool:
+        """Whether the pager has it."""
+        return self._pager is not None
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return self._stream.isatty()
+
+    def write(self, text: str) -> int:
+        """Write to the page.
+
+        Raises:
+            ReaderGoneError: the reader has left the pager.
+        """
+        if self._command:
+            self._held.append(text)
+            self._room -= text.count("\n")
+            if self._pager or self._room < 0:
+                self._pass_on()
+        else:
+            self._stream.write(text)
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write several texts to the page."""
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Write what does not wait for the page to fill."""
+        if not self._command:
+            self._stream.flush()
+
+    def close(self) -> None:
+        """End the page; return when the reader has left the pager."""
+        if self._pager is None:
+            self._stream.write("".join(self._held))
+            self._stream.flush()
+            return
+        with suppress(KeyboardInterrupt):  # which the pager hears too
+            self._pager.communicate()
+        while self._pager.poll() is None:
+            with suppress(KeyboardInterrupt):
+                self._pager.wait()
+
+    def stop(self) -> None:
+        """End the pager."""
+        if self._pager:
+            self._pager.terminate()
+
+    def _pass_on(self) -> None:
+        """Write what is held to the pager, which is started now if it was not; without it, to the terminal."""
+        text = "".join(self._held)
+        self._held = []
+        self._pager = self._pager or self._start()
+        try:
+            ((self._pager and self._pager.stdin) or self._stream).write(text)
+        except BrokenPipeError as error:
+            raise ReaderGoneError from error
+
+    def _start(self) -> subprocess.Popen[str] | None:
+        import subprocess
+
+        without_bars()
+        self._stream.flush()
+        environment = {**_OF_LESS, **os.environ}
+        try:
+            return subprocess.Popen(self._command, stdin=subprocess.PIPE, text=True, encoding="utf-8", env=environment)
+        except OSError:
+            self._command = []
+            return None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rocpd.federate.select.filters import Filters
     from rocpd.federate.select.window import Window
     from rocpd.importers.run import import_traces
-    from rocpd.session import Session, connect
+    from rocpd.session import Session, advise, connect
     from rocpd.simulator.interface import simulate
     from rocpd.summary.run import analyses
 
@@ -38,6 +38,7 @@ __all__ = [
     "UsageError",
     "Window",
     "__version__",
+    "advise",
     "analyses",
     "connect",
     "import_traces",
@@ -45,6 +46,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "advise": "rocpd.session",
     "analyses": "rocpd.summary.run",
     "connect": "rocpd.session",
     "import_traces": "rocpd.importers.run",

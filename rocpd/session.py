@@ -31,6 +31,7 @@ from rocpd.trace.kernel_names import KernelNames
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rocpd.advice.advice import Advice
     from rocpd.errors import InputError
     from rocpd.federate.describe import Description
     from rocpd.federate.open.foreign import Foreign
@@ -148,6 +149,33 @@ class Session(Federation):
 
         return dict(redact(self, Path(folder), options or RedactOptions(), force))
 
+    def advise(
+        self,
+        *,
+        thresholds: str | Path | None = None,
+        categories: str | Path | None = None,
+        step_marker: str | None = None,
+        on_progress: Progress | None = None,
+    ) -> Advice:
+        """Return what costs time, and what to do about it: `findings`, and which rules looked or could not.
+
+        Args:
+            thresholds: TOML with other thresholds: `[rule]`, `name = number`.
+            categories: JSON or TOML file of kernel categories; None: the built-in one.
+            step_marker: regular expression for the text of markers that are steps.
+            on_progress: called with (ranks read, ranks in all).
+
+        Raises:
+            InputError: a file can't be read.
+            UsageError: what stands in it makes no sense.
+        """
+        from rocpd.advice.run import advise
+        from rocpd.summary.options import Options
+
+        given = {"categories": Path(categories) if categories else None, "step_marker": step_marker}
+        options = Options(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+        return advise(self, options, Path(thresholds) if thresholds else None, on_progress)
+
     def info(self) -> Description:
         """Return what the job holds: `ranks`, `agents`, `tables`, `clocks` and `problems`, each a Result by name."""
         from rocpd.federate.describe import describe
@@ -224,6 +252,21 @@ def _selected(whole: Session, window: Window | None, filters: Filters | None, ha
     if has_offsets:
         _ = selected.alignment  # an offset for an unknown host is refused now, not when times first matter
     return selected.within(window) if window else selected
+
+
+def advise(inputs: Inputs = None, *, thresholds: str | Path | None = None) -> Advice:
+    """Open rocpd files, and return what costs time and what to do about it; as `connect` and `Session.advise`.
+
+    Args:
+        inputs: as `connect` takes them.
+        thresholds: TOML with other thresholds: `[rule]`, `name = number`.
+
+    Raises:
+        InputError: no file matches, or one cannot be used.
+        UsageError: what stands in the file of thresholds makes no sense.
+    """
+    with connect(inputs) as session:
+        return session.advise(thresholds=thresholds)
 
 
 def _clock_lines(map_ranks: MapRanks, clocks: Mapping[int, int]) -> Sequence[ClockLine | None]:

@@ -25,7 +25,8 @@ from rocpd.summary.sums import Total, merge
 from rocpd.trace.kernel_categories import Categories, load
 from rocpd.types import Row
 
-PARTS = ("compute", "exposed communication", "exposed copies", "idle")
+EXPOSED_COMMUNICATION = "exposed communication"
+PARTS = ("compute", EXPOSED_COMMUNICATION, "exposed copies", "idle")
 
 TABLES = {
     "budget": TableDefinition(

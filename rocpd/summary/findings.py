@@ -48,6 +48,12 @@ class Finding:
         step: text of the marker of the step that it concerns.
         window: part of the time line that it concerns, from its start [ns].
         evidence: what it rests on: name, ending in its unit as columns do, -> value.
+        agent: id of the agent that it concerns, in the file of the rank.
+        shown_by: command that shows it.
+        gain_percent: at most so much of a step of the critical rank goes when the problem does; None: it costs no time,
+            or nobody can say how much.
+        action: what to do, in a sentence or two.
+        reference: page that explains the action.
     """
 
     text: str
@@ -58,3 +64,8 @@ class Finding:
     step: str | None = None
     window: tuple[int, int] | None = None
     evidence: Mapping[str, object] = field(default_factory=dict)
+    agent: int | None = None
+    shown_by: str | None = None
+    gain_percent: float | None = None
+    action: str | None = None
+    reference: str | None = None

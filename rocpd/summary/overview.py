@@ -73,7 +73,7 @@ def overview(reading: Reading) -> Iterator[Summary]:
         RocpdError: nothing has the data that it needs.
     """
     tables = _run(reading)
-    findings = [_job(reading, tables), *_found(tables)]
+    findings = [job_finding(reading.session, tables), *_found(tables)]
     if not _SHOWN & tables.keys():
         yield _domains(reading, findings)
         return
@@ -110,15 +110,20 @@ def _run(reading: Reading) -> dict[str, Summary]:
     return tables
 
 
-def _job(reading: Reading, tables: Mapping[str, Summary]) -> Finding:
-    """Say what the job is: ranks, nodes, GPUs, steps, command."""
-    job = reading.session.ranks
+def job_finding(session: Federation, tables: Mapping[str, Summary]) -> Finding:
+    """Say what the job is: ranks, nodes, GPUs, steps, command.
+
+    Args:
+        session: the job.
+        tables: by name; of `steps` it says how many there are.
+    """
+    job = session.ranks
     hosts = sorted({rank.hostname or "?" for rank in job})
-    products = reading.session.sql(_PRODUCTS).fetchall()
+    products = session.sql(_PRODUCTS).fetchall()
     steps = [float(row[0]) for row in _columns(tables, "steps", "mean_ns")]
     commands = sorted({rank.command or "" for rank in job} - {""})
-    is_one = reading.session.runs == 1
-    what = _count(len(job), "rank") if is_one else f"{reading.session.runs} separate runs, not one job,"
+    is_one = session.runs == 1
+    what = _count(len(job), "rank") if is_one else f"{session.runs} separate runs, not one job,"
     parts = [
         f"{what} on {_count(len(hosts), 'node')}",
         *[str(product or "GPU") for product, _ in products[:2]],

@@ -34,6 +34,11 @@ def write_markdown_page(sheets: Iterable[Sheet], out: TextIO) -> None:
         write_markdown(sheet.columns, sheet.rows, out)
 
 
+def inline(text: str) -> str:
+    """Return a text on one line in which no character is Markdown's but backticks."""
+    return _cell(text)
+
+
 def _line(values: Sequence[object], out: TextIO) -> None:
     out.write(f"| {' | '.join(map(_cell, values))} |\n")
 

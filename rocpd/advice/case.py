@@ -1,0 +1,99 @@
+"""Owns what rules look at: the tables of analyses and the facts of the job that gains are measured by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from rocpd.frozen import frozen
+from rocpd.summary.findings import Finding, Verdict
+from rocpd.summary.result import Summary
+
+Row = Mapping[str, Any]
+"""A row of a table by the names of its columns."""
+
+
+class CannotLookError(Exception):
+    """What a rule needs is not recorded; the text says what, and how it is recorded."""
+
+
+class Example(NamedTuple):
+    """A step to look at: text of its marker, start and end on the time line [ns]."""
+
+    step: str
+    window: tuple[int, int]
+
+
+@frozen
+class JobFacts:
+    """Facts of a job.
+
+    Args:
+        text: one line for people.
+        ranks: numbers of the ranks that have GPU work.
+        runs: how many jobs the inputs are; more than one: ranks are not compared.
+        critical: the rank that the others wait for, or whose own work takes longest; None without GPU work.
+        step_ns: how long a step of it takes; without steps: its whole time.
+        has_steps: whether there are steps.
+        shares: rank -> part of its budget -> share of its time [%].
+    """
+
+    text: str
+    ranks: tuple[int, ...]
+    runs: int
+    critical: int | None
+    step_ns: float
+    has_steps: bool
+    shares: Mapping[int, Mapping[str, float]]
+
+    @property
+    def unit(self) -> str:
+        """What gains are a share of."""
+        return "step" if self.has_steps else "time"
+
+
+@frozen
+class Case:
+    """What a rule looks at.
+
+    Args:
+        job: facts of the job.
+        tables: by name, divided by rank where they can be.
+        missing: table -> why there is none.
+        limits: thresholds of the rule.
+    """
+
+    job: JobFacts
+    tables: Mapping[str, Summary]
+    missing: Mapping[str, str]
+    limits: Mapping[str, float]
+
+    def rows(self, table: str) -> list[Row]:
+        """Return the rows of a table; none where it is missing."""
+        known = self.tables.get(table)
+        return [dict(zip(known.columns, row, strict=True)) for row in known] if known else []
+
+    def problems(self, table: str, rule: str) -> list[Finding]:
+        """Return what an analysis found wrong.
+
+        Raises:
+            CannotLookError: it could not tell.
+        """
+        known = self.tables.get(table)
+        findings = [finding for finding in (known.findings if known else ()) if finding.rule == rule]
+        unknown = [finding for finding in findings if finding.verdict is Verdict.UNKNOWN]
+        if unknown:
+            raise CannotLookError(unknown[0].text)
+        return [finding for finding in findings if finding.verdict is Verdict.PROBLEM]
+
+    def of_critical(self, table: str) -> list[Row]:
+        """Return the rows of a table that belong to the critical rank."""
+        return [row for row in self.rows(table) if row["rank"] == self.job.critical]
+
+    def example(self) -> Example | None:
+        """Return a step that takes as long as most: a place to look at."""
+        steps = sorted(self.rows("steps"), key=lambda row: float(row["mean_ns"]))
+        if not steps:
+            return None
+        usual = steps[len(steps) // 2]
+        return Example(str(usual["step"]), (int(usual["at_ns"]), int(usual["at_ns"] + usual["max_ns"])))

@@ -1,0 +1,51 @@
+"""Finds the facts of a job that gains are measured by. Never judges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rocpd.advice.case import JobFacts
+from rocpd.federate.federation import Federation
+from rocpd.summary.findings import Finding, Verdict
+from rocpd.summary.overview import job_finding
+from rocpd.summary.result import Summary
+from rocpd.summary.verdict import RULE as STRAGGLER
+
+
+def job_of(session: Federation, tables: Mapping[str, Summary]) -> JobFacts:
+    """Return the facts of a job.
+
+    Args:
+        session: what was read.
+        tables: `budget` by rank, `ranks` and `steps`, as far as they are known.
+    """
+    shares: dict[int, dict[str, float]] = {}
+    times: dict[int, tuple[float, bool]] = {}
+    for rank, part, time, per_step, percent in tables.get("budget", ()):
+        shares.setdefault(rank, {})[part] = percent or 0.0
+        before = times.get(rank, (0.0, False))[0]
+        times[rank] = before + (time if per_step is None else per_step), per_step is not None
+    critical = _critical(session, tables, shares)
+    step, has_steps = times.get(critical, (0.0, False)) if critical is not None else (0.0, False)
+    return JobFacts(
+        job_finding(session, tables).text, tuple(sorted(shares)), session.runs, critical, step, has_steps, shares
+    )
+
+
+def _critical(
+    session: Federation, tables: Mapping[str, Summary], shares: Mapping[int, Mapping[str, float]]
+) -> int | None:
+    """Return the rank that holds the others up, or else the one that spends least time in exposed communication."""
+    blamed = _blamed(tables["ranks"].findings if "ranks" in tables and session.runs == 1 else ())
+    if blamed:
+        host = blamed.evidence.get("hostname")
+        suspects = [
+            rank.number for rank in session.ranks if blamed.rank == rank.number or (host and rank.hostname == host)
+        ]
+        shares = {rank: share for rank, share in shares.items() if rank in suspects} or shares
+    return min(shares, key=lambda rank: (shares[rank].get("exposed communication", 0.0), rank), default=None)
+
+
+def _blamed(findings: tuple[Finding, ...]) -> Finding | None:
+    guilty = (each for each in findings if each.rule == STRAGGLER and each.verdict is Verdict.PROBLEM)
+    return next(guilty, None)

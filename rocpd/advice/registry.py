@@ -1,0 +1,44 @@
+"""Owns which rules there are, in the order in which they look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rocpd import entries
+from rocpd.advice.rule import ENTRY_POINTS, Rule
+from rocpd.advice.rules import (
+    comm_exposed,
+    comm_straggler,
+    gpu_starved,
+    rank_imbalance,
+    step_outlier,
+    trace_incomplete,
+)
+from rocpd.errors import RocpdError
+
+RULES: tuple[Rule, ...] = (
+    trace_incomplete.RULE,
+    comm_straggler.RULE,
+    rank_imbalance.RULE,
+    step_outlier.RULE,
+    gpu_starved.RULE,
+    comm_exposed.RULE,
+)
+"""The rules that are built in; `trace.incomplete` is the first: what is not recorded limits all others."""
+
+
+def known_rules() -> dict[str, Rule]:
+    """Return RULES and those of installed packages by id; one of ours can't be replaced.
+
+    Raises:
+        RocpdError: an entry point that names no `Rule`.
+    """
+    return {**{rule.id: rule for _, rule in entries.added(ENTRY_POINTS, Rule, _no_rule)}, **_ours()}
+
+
+def _ours() -> Mapping[str, Rule]:
+    return {rule.id: rule for rule in RULES}
+
+
+def _no_rule(name: str, home: str, package: str) -> Rule:
+    raise RocpdError(f"entry point {name} of {package}: {home} is no rocpd.advice.rule.Rule", "uninstall the package")

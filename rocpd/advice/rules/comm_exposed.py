@@ -1,0 +1,51 @@
+"""Communication that no computation hides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocpd.advice import recording
+from rocpd.advice.case import CannotLookError, Case
+from rocpd.advice.rule import Need, Rule, Threshold
+from rocpd.summary.budget import EXPOSED_COMMUNICATION
+from rocpd.summary.findings import Confidence, Finding
+
+
+def _look(case: Case) -> Iterator[Finding]:
+    if not case.rows("communication"):
+        raise CannotLookError(recording.COMMUNICATION)
+    exposed = {rank: parts.get(EXPOSED_COMMUNICATION, 0.0) for rank, parts in case.job.shares.items()}
+    # The rank with least exposed communication waits for nobody: what it has is transfer.
+    rank = min(exposed, key=lambda each: (exposed[each], each))
+    share = exposed[rank]
+    if share < case.limits["least_percent"]:
+        return
+    waiting = sum(exposed.values()) / len(exposed) - share
+    example = case.example()
+    text = f"transfers between ranks that nothing hides take {share:.0f} % of the {case.job.unit} on every rank"
+    yield Finding(
+        text,
+        RULE.id,
+        confidence=Confidence.CERTAIN,
+        rank=rank,
+        step=example.step if example else None,
+        window=example.window if example else None,
+        evidence={"exposed_percent": share, "waiting_percent": waiting},
+        shown_by="rocpd summary budget overlap communication JOB --by rank",
+        gain_percent=share,
+        action="Start exchanges earlier and hide them behind computation: PyTorch DDP with another bucket_cap_mb, FSDP "
+        "with backward_prefetch, exchanges on a stream of their own and no synchronisation after each. Or send less: "
+        "reduce in bf16, accumulate gradients.",
+        reference="https://rocm.docs.amd.com/projects/rccl/en/latest/how-to/rccl-usage-tips.html",
+    )
+
+
+RULE = Rule(
+    id="comm.exposed",
+    asks="does computation hide communication?",
+    fires="on each rank transfers that nothing hides take {least_percent} % of the step or more (that of the rank that "
+    "has least: the others wait besides). Gains that time",
+    look=_look,
+    needs=(Need("budget", recording.KERNELS), Need("communication", recording.COMMUNICATION)),
+    thresholds=(Threshold("least_percent", 10.0, "share of the step on the rank that has least"),),
+)

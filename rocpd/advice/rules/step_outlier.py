@@ -1,0 +1,79 @@
+"""Steps that take much longer than most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import dropwhile
+from statistics import median
+
+from rocpd.advice import recording
+from rocpd.advice.case import CannotLookError, Case, Row
+from rocpd.advice.rule import Need, Rule, Threshold
+from rocpd.summary.findings import Confidence, Finding
+from rocpd.table.human import readable
+
+
+def _look(case: Case) -> Iterator[Finding]:
+    rows = sorted(case.rows("steps"), key=lambda row: int(row["at_ns"]))
+    limits = case.limits
+    if len(rows) < limits["least_steps"]:
+        raise CannotLookError(
+            f"{len(rows)} steps are too few to say which are slow: {limits['least_steps']:.0f} are enough"
+        )
+    times = [float(row["mean_ns"]) for row in rows]
+    typical = median(times)
+    spread = median(abs(time - typical) for time in times)
+    bound = max(limits["times_median"] * typical, typical + limits["deviations"] * spread)
+    # The first steps are warm-up.
+    later = dropwhile(lambda row: float(row["mean_ns"]) > bound, rows)
+    slow = sorted((row for row in later if float(row["mean_ns"]) > bound), key=lambda row: -float(row["mean_ns"]))
+    if slow:
+        yield _finding(slow, typical, sum(times), len(rows))
+
+
+def _finding(slow: Sequence[Row], typical: float, total: float, count: int) -> Finding:
+    worst = slow[0]
+    ranks = {row["slowest_rank"] for row in slow}
+    rank = worst["slowest_rank"] if len(ranks) == 1 else None
+    what = f"step {worst['step']!r}" if not str(worst["step"]).startswith("step") else str(worst["step"])
+    others = f" and {len(slow) - 1} more" if len(slow) > 1 else ""
+    verb = "are" if others else "is"
+    on = "" if rank is None else f", slowest on rank {rank}"
+    times = float(worst["mean_ns"]) / typical
+    text = f"{what}{others} {verb} slow: {times:.2f} times the median of {count} steps ({readable(typical, 'ns')}){on}"
+    lost = sum(float(row["mean_ns"]) - typical for row in slow)
+    return Finding(
+        text,
+        RULE.id,
+        confidence=Confidence.CERTAIN,
+        rank=rank,
+        step=str(worst["step"]),
+        window=(int(worst["at_ns"]), int(worst["at_ns"] + worst["max_ns"])),
+        evidence={"steps": [row["step"] for row in slow], "over_median": times, "median_ns": typical, "of": count},
+        shown_by="rocpd summary steps JOB",
+        gain_percent=lost * 100 / total,
+        action="Compare it with a usual one: `rocpd summary kernels JOB --step N` and `rocpd summary idle-calls JOB "
+        "--step N` show which kernels take longer there, and what the host does: input, checkpoint, allocation, "
+        "garbage collection.",
+        reference="https://rocm.docs.amd.com/en/latest/how-to/rocm-for-ai/inference-optimization/workload.html",
+    )
+
+
+def _explains(cause: Finding, other: Finding) -> bool:
+    return other.rule == "rank.imbalance" and cause.rank is not None and other.rank == cause.rank
+
+
+RULE = Rule(
+    id="step.outlier",
+    asks="are some steps much slower than most?",
+    fires="a step, warm-up aside, takes more than {times_median} times the median and more than {deviations} median "
+    "deviations above it. Gains what such steps take above the median",
+    look=_look,
+    needs=(Need("steps", recording.STEPS),),
+    thresholds=(
+        Threshold("times_median", 1.2, "time of a step by the median"),
+        Threshold("deviations", 5.0, "time of a step above the median, by the median absolute deviation"),
+        Threshold("least_steps", 4.0, "steps with which it looks"),
+    ),
+    explains=_explains,
+)

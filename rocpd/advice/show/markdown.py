@@ -1,0 +1,49 @@
+"""Owns advice as Markdown, such as for an issue or a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocpd.advice.answers import Answers
+from rocpd.advice.show.text import gain, looked, where
+from rocpd.summary.findings import Finding
+from rocpd.table.markdown import inline
+
+
+def as_markdown(advice: Answers, width: int | None = None) -> str:
+    """Return the page; `width` is not looked at."""
+    return "".join(f"{line}\n" for line in _lines(advice))
+
+
+def _lines(advice: Answers) -> Iterator[str]:
+    yield f"**{inline(advice.job.text)}**"
+    yield ""
+    yield f"{inline(looked(advice))}."
+    if advice.findings:
+        yield ""
+        yield "| | rule | gain | finding |"
+        yield "|---:|---|---:|---|"
+        for number, finding in enumerate(advice.findings, 1):
+            yield f"| {number} | {finding.rule} | {gain(finding)} | {inline(finding.text)} |"
+    for number, finding in enumerate(advice.findings, 1):
+        yield from ("", f"### {number}. {finding.rule}", "")
+        yield from _finding(advice, finding)
+    if advice.silent:
+        yield from ("", f"Found nothing: {', '.join(advice.silent)}.")
+    if advice.unable:
+        yield from ("", "Could not look:", "")
+        yield from (f"- {finding.rule}: {inline(finding.text)}" for finding in advice.unable)
+
+
+def _finding(advice: Answers, finding: Finding) -> Iterator[str]:
+    yield f"{inline(finding.text)} ({finding.confidence})."
+    if finding.action:
+        yield from ("", inline(finding.action))
+    yield ""
+    if finding.shown_by:
+        yield f"- see: `{finding.shown_by}`"
+    if where(finding):
+        yield f"- where: {inline(where(finding))}"
+    yield from (f"- hence: {other.rule}: {inline(other.text)}" for other in advice.effects(finding))
+    if finding.reference:
+        yield f"- read: <{finding.reference}>"

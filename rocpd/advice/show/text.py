@@ -1,0 +1,34 @@
+"""Owns the words that all forms of advice share."""
+
+from __future__ import annotations
+
+from rocpd.advice.answers import Answers
+from rocpd.summary.findings import Finding
+
+
+def gain(finding: Finding) -> str:
+    """Return how much a finding may gain: `up to 26 %`; a dash where it costs no time."""
+    return "-" if finding.gain_percent is None else f"up to {finding.gain_percent:.0f} %"
+
+
+def where(finding: Finding) -> str:
+    """Return where a finding is to be seen: rank, agent, step and window, as far as they are known."""
+    words = [
+        f"{name} {value}" for name, value in (("rank", finding.rank), ("agent", finding.agent)) if value is not None
+    ]
+    words += [str(finding.step)] if finding.step else []
+    if finding.window:
+        start, end = finding.window
+        words.append(f"--start {start / 1e6:.3f}ms --end {end / 1e6:.3f}ms")
+    return ", ".join(words)
+
+
+def looked(advice: Answers) -> str:
+    """Return what was and was not looked at, in a sentence."""
+    told = {finding.rule for finding in advice.findings} | {each.finding.rule for each in advice.explained}
+    count = len(told) + len(advice.silent)
+    text = f"{count} rules looked, {len(told)} of them found something"
+    if not told:
+        text = f"{count} rules looked and found nothing: that is not to say that nothing is wrong"
+    could_not = len(advice.unable)
+    return f"{text}; {could_not} could not look" if could_not else text

@@ -1,0 +1,63 @@
+"""Owns thresholds: those of the rules, and what a file of the user puts in their place."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rocpd import entries
+from rocpd.advice.rule import Rule, Threshold
+from rocpd.errors import InputError, UsageError
+
+COMMON = (Threshold("least_percent", 2.0, "findings that may gain less of a step are not told"),)
+"""Thresholds of all rules together."""
+
+ALL = "all"
+"""What `COMMON` is called in files."""
+
+
+def thresholds(rules: Mapping[str, Rule], path: Path | None = None) -> dict[str, dict[str, float]]:
+    """Return rule -> threshold -> value.
+
+    Args:
+        rules: by id.
+        path: TOML: a table for each rule, as `[gpu.starved]`, with `name = number`; `[all]` for those of all rules.
+
+    Raises:
+        InputError: the file can't be read, or is no TOML.
+        UsageError: it names no rule or threshold, or gives it no number.
+    """
+    values = {rule.id: {each.name: each.value for each in rule.thresholds} for rule in rules.values()}
+    values[ALL] = {each.name: each.value for each in COMMON}
+    for rule, name, value in _given(path) if path else ():
+        if rule not in values:
+            raise UsageError(f"{path}: no rule is called {rule}", entries.near(rule, values, "rocpd advise --list"))
+        if name not in values[rule]:
+            known = ", ".join(values[rule]) or "it has none"
+            raise UsageError(f"{path}: {rule} has no threshold {name}", f"thresholds of {rule}: {known}")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise UsageError(f"{path}: {rule} {name} = {value!r}: not a number", f"as {name} = {values[rule][name]:g}")
+        values[rule][name] = float(value)
+    return values
+
+
+def _given(path: Path) -> Iterator[tuple[str, str, object]]:
+    """Yield rule, name and value of what stands in a file."""
+    try:
+        document = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path}: not TOML: {error}") from error
+    yield from _leaves(document, ())
+
+
+def _leaves(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, str, object]]:
+    """Yield the values of nested tables: `[gpu.starved]` is a table in a table."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, (*path, name))
+        else:
+            yield ".".join(path), name, value

@@ -1,0 +1,84 @@
+"""Owns `rocpd advise`: what to do about what costs time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+from rocpd import entries
+from rocpd.cli import tables
+from rocpd.cli.build import Asked, also_takes
+from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions
+from rocpd.cli.progress import clear_bars, progress
+from rocpd.frozen import frozen
+from rocpd.option import Option
+from rocpd.summary.options import Options
+
+
+def _forms() -> tuple[str, ...]:
+    from rocpd.advice.show import FORMS
+
+    return tuple(FORMS)
+
+
+def _listing() -> str:
+    return ", ".join(_forms())
+
+
+@frozen
+class AdviceChoice:
+    """What is asked of the rules."""
+
+    thresholds: Annotated[Path | None, Option("Other thresholds, TOML: [rule] name = number.", "FILE")] = None
+    explain: Annotated[str | None, Option("Only explain a rule: what it needs and when it fires.", "RULE")] = None
+    list: Annotated[bool, Option("List the rules.")] = False
+    format: Annotated[str, tables.format_option("Format:", _forms, _listing)] = ""
+
+
+def _options() -> Iterable[Option]:
+    return entries.declared(("categories", "step_marker"), Options)
+
+
+@also_takes(_options)
+def advise(
+    inputs: Inputs,
+    chosen: AdviceChoice,
+    selection: SelectionOptions,
+    output: OutputOptions,
+    execution: Execution,
+    asked: Asked,
+) -> None:
+    """Say what costs time, and what to do about it.
+
+    Rules look at the job one after the other. What they find comes in the order of what it may gain at most, as a share
+    of a step of the rank that the others wait for; gains do not add up. A rule without its data says what to record.
+    The exit code is 0 whether anything is found or not.
+
+    Examples:
+        rocpd advise job/
+        rocpd advise job/ --format json -o advice.json
+        rocpd advise --explain gpu.starved
+    """
+    from rocpd.advice import show
+    from rocpd.advice.run import advise as ask
+
+    if chosen.list or chosen.explain:
+        _write_rules(chosen.explain)
+        return
+    form = show.form_of(chosen.format.lower() or tables.format_by_ending(output.name, show.endings()))
+    path = output.destination([form.ending]).path(form.ending) if output.is_asked else None
+    with selection.connect(inputs, execution) as session, progress("advise", "ranks") as report:
+        advice = ask(session, Options(**asked.fields(Options)), chosen.thresholds, report)
+    clear_bars()
+    with tables.open_output(path, output.force) as out:
+        out.write(form.write(advice, tables.width_of(out)))
+
+
+def _write_rules(name: str | None) -> None:
+    """Write what one rule is, None: the list of all."""
+    from rocpd.advice.show.explain import explained, listed
+
+    lines = list(explained(name) if name else listed())
+    with tables.open_output(None) as out:
+        out.writelines(f"{line}\n" for line in lines)

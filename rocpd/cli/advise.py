@@ -9,11 +9,13 @@ from typing import Annotated
 from rocpd import entries
 from rocpd.cli import tables
 from rocpd.cli.build import Asked, also_takes
-from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions
+from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.cli.progress import clear_bars, progress
+from rocpd.cli.terminal import screen_of
 from rocpd.frozen import frozen
 from rocpd.option import Option
 from rocpd.summary.options import Options
+from rocpd.visible import for_reading
 
 
 def _forms() -> tuple[str, ...]:
@@ -45,7 +47,7 @@ def advise(
     inputs: Inputs,
     chosen: AdviceChoice,
     selection: SelectionOptions,
-    output: OutputOptions,
+    output: TableOptions,
     execution: Execution,
     asked: Asked,
 ) -> None:
@@ -64,21 +66,22 @@ def advise(
     from rocpd.advice.run import advise as ask
 
     if chosen.list or chosen.explain:
-        _write_rules(chosen.explain)
+        _write_rules(chosen.explain, output)
         return
     form = show.form_of(chosen.format.lower() or tables.format_by_ending(output.name, show.endings()))
     path = output.destination([form.ending]).path(form.ending) if output.is_asked else None
     with selection.connect(inputs, execution) as session, progress("advise", "ranks") as report:
         advice = ask(session, Options(**asked.fields(Options)), chosen.thresholds, report)
     clear_bars()
-    with tables.open_output(path, output.force) as out:
-        out.write(form.write(advice, tables.width_of(out)))
+    with tables.open_output(path, output) as out:
+        screen = screen_of(out)
+        for_reading(out).write(form.write(advice, screen.width if screen else None))
 
 
-def _write_rules(name: str | None) -> None:
+def _write_rules(name: str | None, output: TableOptions) -> None:
     """Write what one rule is, None: the list of all."""
     from rocpd.advice.show.explain import explained, listed
 
     lines = list(explained(name) if name else listed())
-    with tables.open_output(None) as out:
+    with tables.open_output(None, output) as out:
         out.writelines(f"{line}\n" for line in lines)

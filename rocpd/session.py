@@ -29,7 +29,7 @@ from rocpd.summary.registry import SUMMARIES
 from rocpd.trace.kernel_names import KernelNames
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from rocpd.advice.advice import Advice
     from rocpd.errors import InputError
@@ -128,6 +128,35 @@ class Session(Federation):
         from rocpd.federate.merge import merge
 
         merge(self, Path(path), force, on_progress)
+        return Path(path)
+
+    def report(
+        self,
+        path: str | Path = "report.html",
+        sections: Iterable[str] = (),
+        *,
+        force: bool = False,
+        on_progress: Progress | None = None,
+        **options: object,
+    ) -> Path:
+        """Write what there is to say about the job as one file; return its path.
+
+        Args:
+            path: the file, relative to the working directory; its ending says which format, as `rocpd report --help`.
+            sections: names of sections; none: all.
+            force: replace an existing file.
+            on_progress: called with (ranks read, ranks in all).
+            options: what analyses are asked: `categories`, `step_marker`, `everything`, `bins`.
+
+        Raises:
+            UsageError: an unknown ending, section or option, or a package that the format needs is not installed.
+            OutputError: the file exists (without `force`) or cannot be written.
+            InputError: an input is damaged.
+        """
+        from rocpd.report.build import ReportOptions, asked_of_analyses
+        from rocpd.report.write import write
+
+        write(self, Path(path), ReportOptions(tuple(sections), asked_of_analyses(options)), force, on_progress)
         return Path(path)
 
     def redact(

@@ -11,6 +11,7 @@ _SHOWN: dict[int, str] = {code: f"\\x{code:02x}" for code in (*range(32), *range
 _SHOWN |= {ord(char): text for char, text in zip("\n\r\t\0\x1b", ("\\n", "\\r", "\\t", "\\0", "\\e"), strict=True)}
 _SHOWN |= {code: f"\\u{code:04x}" for code in (0x2028, 0x2029)}  # line ends to some readers
 _SHOWN |= {code: f"\\u{code:04x}" for code in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+_SHOWN |= {code: f"\\u{code:04x}" for code in (*range(0xFDD0, 0xFDF0), 0xFFFE, 0xFFFF)}  # no characters: HTML, XML
 _IN_LINES = {code: text for code, text in _SHOWN.items() if chr(code) not in "\n\t"}
 
 

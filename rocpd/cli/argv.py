@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 _INPUT = ("-i", "--input")
 _FORMAT = ("-f", "--format", "--output-format")
+_NAMES = ("--region-categories", "--sections")
 
 NO_EFFECT = {
     "--automerge-limit": 1,
@@ -51,7 +52,8 @@ def drop_no_effect(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 def rewrite(arguments: Sequence[str]) -> list[str]:
     """Repeat an option for each of its values: `-i a b` becomes `-i a -i b`.
 
-    `-i` takes values up to the next option, `--region-categories` and `-f` of `convert` bare words but files.
+    `-i` takes values up to the next option; `--region-categories`, `--sections` and `-f` of `convert` bare words but
+    files.
 
     >>> rewrite(["convert", "-f", "csv", "pftrace", "a.db"])
     ['convert', '-f', 'csv', '-f', 'pftrace', 'a.db']
@@ -65,7 +67,7 @@ def rewrite(arguments: Sequence[str]) -> list[str]:
             return [*result, word, *words]
         if word in _INPUT:
             result += _repeated(word, words, lambda _: True)
-        elif word == "--region-categories" or (word in _FORMAT and command == "convert"):
+        elif word in _NAMES or (word in _FORMAT and command == "convert"):
             result += _repeated(word, words, _is_name)
         else:
             result.append(word)

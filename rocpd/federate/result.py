@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
+    from rocpd.chart.plot import Plot
+
 
 _ROWS_AT_A_PROMPT, _ROWS_IN_A_NOTEBOOK = 10, 50
 
@@ -250,6 +252,17 @@ class Result:
         except ImportError as error:
             raise UsageError("polars is not installed", "pip install polars") from error
         return cast("polars.DataFrame", polars.from_arrow(self.arrow()))
+
+    def plot(self) -> Plot:
+        """Return a chart: a line where a column is a time, else bars of the first rows.
+
+        Raises:
+            UsageError: no column holds numbers.
+        """
+        from rocpd.chart.guess import chart_of, unit_of
+        from rocpd.chart.plot import Plot
+
+        return Plot(chart_of("", self.columns, [unit_of(name) for name in self.columns], self.fetchall()))
 
     def show(self, limit: int = 50) -> None:
         """Write up to `limit` rows (0: all) as a text table to standard output."""

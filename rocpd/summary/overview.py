@@ -23,7 +23,7 @@ _SLOW = 1.2  # times the median: a step that takes longer is slow
 _EXPOSED = 10.0  # percent of the time: communication that is worth saying
 _FEWEST = 3  # steps to compare
 
-_ANALYSES: dict[str, Analysis] = {
+ANALYSES: dict[str, Analysis] = {
     "trace": trace.trace,
     "ranks": ranks.ranks,
     "budget": budget.budget,
@@ -31,6 +31,8 @@ _ANALYSES: dict[str, Analysis] = {
     "allocation-sites": allocation_sites.allocation_sites,
     "kernels": totals.kernels,
 }
+"""What is put together."""
+
 _PRODUCTS = "SELECT product, count(*) FROM agents WHERE type = 'GPU' GROUP BY product ORDER BY 2 DESC, 1"
 
 TABLES = by_name(
@@ -73,7 +75,7 @@ def overview(reading: Reading) -> Iterator[Summary]:
         RocpdError: nothing has the data that it needs.
     """
     tables = _run(reading)
-    findings = [job_finding(reading.session, tables), *_found(tables)]
+    findings = conclude(reading.session, tables)
     if not _SHOWN & tables.keys():
         yield _domains(reading, findings)
         return
@@ -82,6 +84,11 @@ def overview(reading: Reading) -> Iterator[Summary]:
         if rows or findings:  # the first one carries the findings, whether it has rows or not
             yield Summary(TABLES[name], TABLES[name].fields, rows[: limit or None], findings=findings)
         findings = []
+
+
+def conclude(session: Federation, tables: Mapping[str, Summary]) -> list[Finding]:
+    """Return what the job is, and what the tables of `ANALYSES`, by name, say of it."""
+    return [job_finding(session, tables), *_found(tables)]
 
 
 def _domains(reading: Reading, findings: Iterable[Finding]) -> Summary:
@@ -100,7 +107,7 @@ def _run(reading: Reading) -> dict[str, Summary]:
     session = Federation(reading.session.job, reading.session.selection, Notes(), owns_files=False)
     quiet = reading.on(session).of_tables(_SHOWN)
     tables: dict[str, Summary] = {}
-    for _, answered in together(quiet, _ANALYSES):
+    for _, answered in together(quiet, ANALYSES):
         try:
             tables |= {table.name: table for table in answered}
         except UsageError:

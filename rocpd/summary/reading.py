@@ -161,6 +161,10 @@ class Reading:
         """Return the same question to another session."""
         return Reading(session, self.options, self._progress, self.wanted)
 
+    def asking(self, options: Options) -> Reading:
+        """Return another question to the same session."""
+        return Reading(self.session, options, self._progress, self.wanted)
+
     def of_tables(self, wanted: Iterable[str]) -> Reading:
         """Return the same question, of which only some tables will be looked at."""
         return Reading(self.session, self.options, self._progress, frozenset(wanted))

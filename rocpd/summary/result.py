@@ -14,6 +14,7 @@ from rocpd.types import Row
 if TYPE_CHECKING:
     import pyarrow
 
+    from rocpd.chart.plot import Plot
     from rocpd.summary.findings import Finding
     from rocpd.table.human import LeftOut
     from rocpd.table.screen import Screen
@@ -130,6 +131,17 @@ class Summary(Result):
             schema = schema.set(index, described)
         return schema.with_metadata({"name": self.name, "doc": self.doc})
 
+    def plot(self) -> Plot:
+        """Return the chart that shows the table best.
+
+        Raises:
+            UsageError: it holds no numbers.
+        """
+        from rocpd.chart.plot import Plot
+        from rocpd.summary.plots import plot
+
+        return Plot(plot(self))
+
     def keep_names(self) -> None:
         """Let people see the names of kernels as they are, too."""
         self._columns_of_kernels = {}
@@ -139,7 +151,7 @@ class Summary(Result):
         columns = self._columns_of_kernels
         return _shortened(self, _short_names(self, columns), columns) if columns else iter(self)
 
-    def _short(self, rows: Sequence[Row]) -> Iterator[Row]:
+    def shortened(self, rows: Sequence[Row]) -> Iterator[Row]:
         """Yield some rows with names that are short, together."""
         columns = self._columns_of_kernels
         return _shortened(rows, _short_names(rows, columns), columns) if columns else iter(rows)
@@ -154,7 +166,7 @@ class Summary(Result):
         from rocpd.table.human import Head, heading, readable
 
         heads = [Head(field.name, field.unit) for field in self.fields]
-        first = list(self._short(self.first(limit)))
+        first = list(self.shortened(self.first(limit)))
         rows = (tuple(readable(value, head.unit) for value, head in zip(row, heads, strict=True)) for row in first)
         right = [all(not isinstance(value, str) for value in values) for values in zip(*first, strict=True)]
         write_html_lines([finding.text for finding in self.findings], out)
@@ -174,7 +186,7 @@ class Summary(Result):
         rows = iter(self)
         first = list(islice(rows, limit)) if limit else list(rows)
         drawn = Pictures(self._colours(first), self.counts) if screen else None
-        return write_readable(heads, chain(self._short(first), rows), out, limit, screen, drawn)
+        return write_readable(heads, chain(self.shortened(first), rows), out, limit, screen, drawn)
 
     def _colours(self, rows: Sequence[Row]) -> list[Colour]:
         """Return the colours of the bars of some rows, where a column has names that say them."""

@@ -42,8 +42,8 @@ class _Asking(Reading):
 class _Answering(Reading):
     """Gives answers that are known already."""
 
-    def __init__(self, reading: Reading, answers: Sequence[tuple[Rank, _Answer]]) -> None:
-        super().__init__(reading.session, reading.options)
+    def __init__(self, reading: Reading, options: Options, answers: Sequence[tuple[Rank, _Answer]]) -> None:
+        super().__init__(reading.session, options)
         self._answers: Sequence[tuple[Rank, _Answer]] | None = answers
 
     def each(self, work: Callable[[RankReading], Answer]) -> Iterator[tuple[Rank, Answer]]:
@@ -60,29 +60,33 @@ class _Answering(Reading):
         self.note_left_out(left_out)
 
 
-def together(reading: Reading, analyses: Mapping[str, Analysis]) -> Iterator[tuple[str, Iterator[Summary]]]:
+def together(
+    reading: Reading, analyses: Mapping[str, Analysis], options: Mapping[str, Options] | None = None
+) -> Iterator[tuple[str, Iterator[Summary]]]:
     """Yield the name and the tables of each analysis, in order; iterating the tables raises what the analysis raises.
 
     Args:
         reading: what to read; its progress is that of the one pass.
         analyses: by name.
+        options: of analyses that are asked something else than `reading` says, by name.
     """
-    works = {name: work for name, analysis in analyses.items() if (work := _work_of(reading, analysis))}
+    asked = {name: (options or {}).get(name, reading.options) for name in analyses}
+    works = {name: work for name, analysis in analyses.items() if (work := _work_of(reading, analysis, asked[name]))}
     answers: dict[str, list[tuple[Rank, _Answer]]] = {name: [] for name in works}
-    task = partial(_all, works=tuple(works.values()), options=reading.options, windows=reading.windows())
+    task = partial(_all, works=tuple((work, asked[name]) for name, work in works.items()), windows=reading.windows())
     for done, (rank, answers_of_rank) in enumerate(reading.session.map_ranks(task) if works else (), 1):
         for name, answer in zip(works, answers_of_rank, strict=True):
             answers[name].append((rank, answer))
         reading.report(done)
     for name, analysis in analyses.items():
-        answering = _Answering(reading, answers[name]) if name in works else reading
-        yield name, iter(analysis(answering))
+        given = _Answering(reading, asked[name], answers.pop(name)) if name in works else reading.asking(asked[name])
+        yield name, iter(analysis(given))
 
 
-def _work_of(reading: Reading, analysis: Analysis) -> _Work | None:
+def _work_of(reading: Reading, analysis: Analysis, options: Options) -> _Work | None:
     """Return what an analysis does on each rank; None where it does nothing, or raises an error before."""
     try:
-        for _ in analysis(_Asking(reading.session, reading.options, wanted=reading.wanted)):
+        for _ in analysis(_Asking(reading.session, options, wanted=reading.wanted)):
             return None
     except _Asked as asked:
         return asked.work
@@ -92,11 +96,11 @@ def _work_of(reading: Reading, analysis: Analysis) -> _Work | None:
 
 
 def _all(
-    reader: RankReader, works: Sequence[_Work], options: Options, windows: Mapping[int, RankWindow]
+    reader: RankReader, works: Sequence[tuple[_Work, Options]], windows: Mapping[int, RankWindow]
 ) -> list[_Answer]:
     keeping = reader.keeping()
     answers: list[_Answer] = []
-    for work in works:
+    for work, options in works:
         try:
             answers.append(work_on_rank(keeping, work, options, windows))
         except RocpdError as error:

@@ -1,0 +1,200 @@
+"""Owns what each chart looks like: a chart becomes a drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from rocpd.chart.drawing import WIDTH, Dot, Drawing, Picture, Rect, Rects, Shape, Stroke, Word, width_of
+from rocpd.chart.model import MOST, Bars, Chart, Lines, Matrix, Series, Timeline
+from rocpd.chart.png import Rgba, png
+from rocpd.chart.scale import Scale
+from rocpd.table.cell import shorten
+from rocpd.table.human import readable
+from rocpd.table.palette import GREY, RED, Colour, colour_of
+
+_HEIGHT = 220.0  # of lines
+_ROW, _GAP = 16.0, 4.0  # height of a bar, space between two
+_LONGEST = 32  # characters of a label
+_SINGLE = 64  # more bars than these are drawn as thin lines without labels of their own
+_TICK = 16.0  # height of the numbers below an axis
+_CELL = 26.0  # height of a row of a matrix
+_GRID = GREY
+_LEVELS = 8  # of busy, and of the mix, in the picture of a time line
+
+
+def draw(chart: Chart) -> Drawing:
+    """Return the drawing of a chart."""
+    match chart:
+        case Bars():
+            return _bars(chart)
+        case Lines():
+            return _lines(chart)
+        case Matrix():
+            return _matrix(chart)
+        case Timeline():
+            return _timeline(chart)
+
+
+def _legend(names: Iterable[tuple[str, Colour]], x: float) -> Iterator[Shape]:
+    """Yield the names of colours, on one line from `x` on."""
+    for name, colour in names:
+        yield Rect(x, 3, 10, 10, colour)
+        yield Word(x + 14, 12, name)
+        x += 14 + width_of(name) + 16
+
+
+def _room(labels: Iterable[str]) -> float:
+    """Return the width that labels on the left take."""
+    return max((width_of(label) for label in labels), default=0.0) + 8
+
+
+def _bars(chart: Bars) -> Drawing:
+    labels = [shorten(label, _LONGEST) for label in chart.labels]
+    is_many = len(labels) > _SINGLE
+    row, gap = (max(1.0, 512.0 / len(labels)), 0.0) if is_many else (_ROW, _GAP)
+    left, top = _room(labels), 22.0 if len(chart.parts) > 1 else 2.0
+    totals = [sum(values) for values in zip(*(part.values for part in chart.parts), strict=True)]
+    across = Scale(0.0, max(totals, default=0.0) or 1.0, left, WIDTH - 70)
+    bottom = top + len(labels) * (row + gap)
+    shapes = list(_legend(((part.name, part.colour) for part in chart.parts), left)) if len(chart.parts) > 1 else []
+    shapes += _ticks_below(across, chart.unit, top, bottom)
+    shapes += _thin_bars(chart, across, top, row) if is_many else _wide_bars(chart, labels, across, top)
+    every = max(1, len(labels) // 32) if is_many else 1
+    for number, label in enumerate(labels):
+        y = top + number * (row + gap) + row / 2 + 4
+        shapes += [Word(left - 6, y, label, "end")] if number % every == 0 else []
+        shapes += [] if is_many or len(chart.parts) > 1 else [_value_beside(across, totals[number], chart.unit, y)]
+    return Drawing(WIDTH, bottom + _TICK + 4, tuple(shapes))
+
+
+def _value_beside(across: Scale, value: float, unit: str, y: float) -> Word:
+    return Word(across(value) + 5, y, readable(value, unit), is_faint=True)
+
+
+def _wide_bars(chart: Bars, labels: Sequence[str], across: Scale, top: float) -> Iterator[Shape]:
+    for number, label in enumerate(labels):
+        done = 0.0
+        for part in chart.parts:
+            value = part.values[number]
+            x, width = across(done), across(done + value) - across(done)
+            name = f"{label}: {part.name}" if len(chart.parts) > 1 else label
+            if width > 0:
+                y = top + number * (_ROW + _GAP)
+                yield Rect(x, y, width, _ROW, part.colour, f"{name} {readable(value, chart.unit)}")
+            done += value
+
+
+def _thin_bars(chart: Bars, across: Scale, top: float, row: float) -> Iterator[Shape]:
+    done = [0.0] * len(chart.labels)
+    for part in chart.parts:
+        places = []
+        for number, value in enumerate(part.values):
+            x = across(done[number])
+            done[number] += value
+            if across(done[number]) > x:
+                places.append((x, top + number * row, across(done[number]) - x, row))
+        yield Rects(tuple(places), part.colour)
+
+
+def _ticks_below(across: Scale, unit: str, top: float, bottom: float) -> Iterator[Shape]:
+    for value in across.ticks(unit, 8):
+        x = across(value)
+        yield Stroke(((x, top), (x, bottom)), _GRID)
+        yield Word(x, bottom + 13, readable(value, unit), "middle", is_faint=True)
+
+
+def _lines(chart: Lines) -> Drawing:
+    points = [point for series in chart.series for point in series.points]
+    xs, ys = [x for x, _ in points] or [0.0], [y for _, y in points] or [0.0]
+    up = Scale(min(0.0, *ys), max(ys) or 1.0, 22.0 + _HEIGHT, 26.0)
+    levels = [(value, readable(value, chart.y_unit)) for value in up.ticks(chart.y_unit, 5)]
+    left = _room(text for _, text in levels)
+    across = Scale(min(xs), max(xs), left, WIDTH - 20)
+    shapes: list[Shape] = []
+    for value, text in levels:
+        shapes += [Stroke(((left, up(value)), (WIDTH - 20, up(value))), _GRID)]
+        shapes += [Word(left - 6, up(value) + 4, text, "end", is_faint=True)]
+    for value in across.ticks(chart.x_unit, 8):
+        shapes.append(Word(across(value), 22 + _HEIGHT + 14, readable(value, chart.x_unit), "middle", is_faint=True))
+    shapes += _legend(((series.name, series.colour) for series in chart.series), left)
+    for series in chart.series:
+        shapes += _line(series, chart, across, up)
+    return Drawing(WIDTH, 22 + _HEIGHT + _TICK + 4, tuple(shapes))
+
+
+def _line(series: Series, chart: Lines, across: Scale, up: Scale) -> Iterator[Shape]:
+    places = [(across(x), up(y)) for x, y in series.points]
+    if chart.is_stepped:
+        places = [place for a, b in pairwise(places) for place in (a, (b[0], a[1]))] + places[-1:]
+    yield Stroke(tuple(places), series.colour, 1.5, series.name)
+    if len(series.points) == 1:
+        yield Dot(*places[0], 3.0, series.colour, series.name)
+    for x, y, text in series.marked:
+        yield Dot(across(x), up(y), 4.0, RED, f"{text}: {readable(y, chart.y_unit)}")
+        is_late = across(x) > WIDTH * 0.8
+        yield Word(across(x) + (-7 if is_late else 7), up(y) + 4, text, "end" if is_late else "start")
+
+
+def _matrix(chart: Matrix) -> Drawing:
+    rows, columns = ([shorten(name, _LONGEST) for name in names] for names in (chart.rows, chart.columns))
+    left, top = max(_room(rows), _room([chart.axes[0]])), 36.0
+    most = max((value for row in chart.values for value in row if value), default=0.0) or 1.0
+    width = min(72.0, (WIDTH - left - 20) / max(1, len(columns)))
+    has_texts = width >= 48
+    shapes: list[Shape] = [
+        Word(left, 12, f"{chart.axes[1]} →", is_faint=True),
+        Word(left - 6, top - 6, f"{chart.axes[0]} ↓", "end", is_faint=True),
+    ]
+    every = -(-int(max(map(width_of, columns), default=0) + 4) // max(1, int(width)))
+    for number, name in enumerate(columns):
+        if number % max(1, every) == 0:
+            shapes.append(Word(left + (number + 0.5) * width, top - 6, name, "middle"))
+    for row, (name, values) in enumerate(zip(rows, chart.values, strict=True)):
+        y = top + row * _CELL
+        shapes.append(Word(left - 6, y + _CELL / 2 + 4, name, "end"))
+        for column, value in enumerate(values):
+            x = left + column * width
+            if value:
+                text = readable(value, chart.unit)
+                tip = f"{chart.axes[0]} {name}, {chart.axes[1]} {columns[column]}: {text}"
+                shade = 0.12 + 0.6 * value / most
+                shapes.append(Rect(x + 1, y + 1, width - 2, _CELL - 2, RED, tip, round(shade, 2)))
+                shapes += [Word(x + width / 2, y + _CELL / 2 + 4, text, "middle")] if has_texts else []
+            else:
+                shapes.append(Rect(x + 1, y + 1, width - 2, _CELL - 2, _GRID, opacity=0.3))
+    return Drawing(WIDTH, top + len(rows) * _CELL + 6, tuple(shapes))
+
+
+def _timeline(chart: Timeline) -> Drawing:
+    labels = [shorten(row, _LONGEST) for row in chart.rows]
+    row = min(20.0, max(1.0, 512.0 / max(1, len(labels))))
+    left, top = _room(labels), 22.0
+    bottom = top + row * len(labels)
+    across = Scale(chart.start, chart.end, left, WIDTH - 20)
+    shapes: list[Shape] = list(_legend(((name, colour_of(name)) for name in ("compute", "communication")), left))
+    size = chart.slices, len(chart.rows)
+    shapes.append(Picture(left, top, WIDTH - 20 - left, bottom - top, picture(chart), *size))
+    every = max(1, -(-14 // int(row)))
+    for number in range(0, len(labels), every):
+        shapes.append(Word(left - 6, top + (number + 0.5) * row + 4, labels[number], "end"))
+    for value in across.ticks("ns", 8):
+        shapes.append(Word(across(value), bottom + 13, readable(value, "ns"), "middle", is_faint=True, is_tick=True))
+    return Drawing(WIDTH, bottom + _TICK + 4, tuple(shapes))
+
+
+def picture(chart: Timeline) -> bytes:
+    """Return a time line as PNG, one pixel a slice and row: the more work the less transparent."""
+    compute, communication = colour_of("compute"), colour_of("communication")
+    palette: list[Rgba] = []
+    for level in range(_LEVELS):
+        for mix in range(_LEVELS):
+            share = mix / (_LEVELS - 1)
+            red, green, blue = (round(a + (b - a) * share) for a, b in zip(compute, communication, strict=True))
+            palette.append((red, green, blue, round(255 * level / (_LEVELS - 1))))
+    fold = (MOST + 1) // _LEVELS
+    rows = [
+        bytes(busy // fold * _LEVELS + mix // fold for busy, mix in zip(*pair, strict=True))
+        for pair in zip(chart.busy, chart.mixed, strict=True)
+    ]
+    return png(chart.slices, rows, palette)

@@ -1,0 +1,123 @@
+"""Charts as data: what they show, before anybody draws it. Values are exact, and have a unit."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from rocpd.frozen import frozen
+from rocpd.table.palette import Colour
+
+Point: TypeAlias = tuple[float, float]
+
+
+@frozen
+class BarPart:
+    """One part of each bar: its name, its colour, and its value in each bar."""
+
+    name: str
+    colour: Colour
+    values: tuple[float, ...]
+
+
+@frozen
+class Bars:
+    """Horizontal bars, each made of parts that add up.
+
+    Args:
+        title: what the chart shows.
+        labels: of the bars, from the top.
+        parts: from the left.
+        unit: of the values.
+    """
+
+    title: str
+    labels: tuple[str, ...]
+    parts: tuple[BarPart, ...]
+    unit: str = ""
+
+
+@frozen
+class Series:
+    """One line: its name, colour and points, in order. What is `marked` gets a dot and its text."""
+
+    name: str
+    colour: Colour
+    points: tuple[Point, ...]
+    marked: tuple[tuple[float, float, str], ...] = ()
+
+
+@frozen
+class Lines:
+    """Values over time, or over whatever `x_unit` says.
+
+    Args:
+        title: what the chart shows.
+        series: the lines.
+        x_unit: unit of the first coordinate.
+        y_unit: unit of the second.
+        is_stepped: whether a value holds until the next point, so that no slope is drawn.
+    """
+
+    title: str
+    series: tuple[Series, ...]
+    x_unit: str = "ns"
+    y_unit: str = ""
+    is_stepped: bool = False
+
+
+@frozen
+class Matrix:
+    """A value for each pair.
+
+    Args:
+        title: what the chart shows.
+        rows: names of the rows, from the top.
+        columns: names of the columns, from the left.
+        values: of each row; None: there is none.
+        unit: of the values.
+        axes: what rows and columns are.
+    """
+
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[float | None, ...], ...]
+    unit: str = ""
+    axes: tuple[str, str] = ("", "")
+
+
+@frozen
+class Timeline:
+    """What each row does in each slice of time.
+
+    Args:
+        title: what the chart shows.
+        rows: names of the rows, from the top.
+        start: of the first slice [ns].
+        slice: length of a slice [ns].
+        busy: of each row, the share of each slice with any work, 0 to 63.
+        mixed: of each row, the share of communication in it, 0 (all compute) to 63.
+    """
+
+    title: str
+    rows: tuple[str, ...]
+    start: int
+    slice: int
+    busy: tuple[bytes, ...]
+    mixed: tuple[bytes, ...]
+
+    @property
+    def slices(self) -> int:
+        """How many slices there are."""
+        return len(self.busy[0]) if self.busy else 0
+
+    @property
+    def end(self) -> int:
+        """The end of the last slice [ns]."""
+        return self.start + self.slice * self.slices
+
+
+MOST = 63
+"""The largest share in a `Timeline`."""
+
+Chart: TypeAlias = Bars | Lines | Matrix | Timeline

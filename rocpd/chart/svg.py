@@ -1,0 +1,79 @@
+"""Owns drawings as SVG: with a name and a description for those who can't see them, and a tip for those who point."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from html import escape
+
+from rocpd.chart.drawing import SIZE, Dot, Drawing, Picture, Rect, Rects, Shape, Stroke, Word
+from rocpd.visible import visible
+
+_FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
+
+
+def svg(drawing: Drawing, title: str, description: str = "", *, is_alone: bool = True) -> str:
+    """Return a drawing as an SVG element.
+
+    Args:
+        drawing: the chart.
+        title: its name.
+        description: what it says.
+        is_alone: whether it is a file of its own: on white, with a font of its own; else it has the font and the colour
+            of the text around it.
+    """
+    width, height = _n(drawing.width), _n(drawing.height)
+    alone = (
+        f' xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" color="#222"'
+        f' font-family="{_FONT}" font-size="{_n(SIZE)}"'
+        if is_alone
+        else ""
+    )
+    parts = [f'<svg role="img" viewBox="0 0 {width} {height}" fill="currentColor"{alone} aria-label="{_text(title)}">']
+    parts.append(f"<title>{_text(title)}</title>")
+    parts += [f"<desc>{_text(description)}</desc>"] if description else []
+    parts += ['<rect width="100%" height="100%" fill="#fff"/>'] if is_alone else []
+    parts += map(_shape, drawing.shapes)
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def _shape(shape: Shape) -> str:
+    match shape:
+        case Rect():
+            opacity = f' opacity="{shape.opacity}"' if shape.opacity < 1 else ""
+            place = f'x="{_n(shape.x)}" y="{_n(shape.y)}" width="{_n(shape.width)}" height="{_n(shape.height)}"'
+            return _with_tip(f'<rect {place} fill="{shape.colour.hex}"{opacity}', "rect", shape.tip)
+        case Rects():
+            data = "".join(f"M{_n(x)} {_n(y)}h{_n(w)}v{_n(h)}h{_n(-w)}z" for x, y, w, h in shape.places)
+            return f'<path d="{data}" fill="{shape.colour.hex}"/>'
+        case Stroke():
+            points = " ".join(f"{_n(x)},{_n(y)}" for x, y in shape.points)
+            look = f'fill="none" stroke="{shape.colour.hex}" stroke-width="{_n(shape.width)}"'
+            return _with_tip(f'<polyline points="{points}" {look}', "polyline", shape.tip)
+        case Dot():
+            place = f'cx="{_n(shape.x)}" cy="{_n(shape.y)}" r="{_n(shape.radius)}"'
+            return _with_tip(f'<circle {place} fill="{shape.colour.hex}"', "circle", shape.tip)
+        case Word():
+            anchor = f' text-anchor="{shape.anchor}"' if shape.anchor != "start" else ""
+            faint = ' opacity="0.8"' if shape.is_faint else ""
+            tick = ' data-tick=""' if shape.is_tick else ""
+            return f'<text x="{_n(shape.x)}" y="{_n(shape.y)}"{anchor}{faint}{tick}>{_text(shape.text)}</text>'
+        case Picture():
+            place = f'x="{_n(shape.x)}" y="{_n(shape.y)}" width="{_n(shape.width)}" height="{_n(shape.height)}"'
+            size = f'width="{shape.columns}" height="{shape.rows}" preserveAspectRatio="none"'
+            data = b64encode(shape.png).decode()
+            image = f'<image {size} image-rendering="pixelated" href="data:image/png;base64,{data}"/>'
+            box = f'viewBox="0 0 {shape.columns} {shape.rows}" preserveAspectRatio="none"'
+            return f"<svg {place} {box}>{image}</svg>"
+
+
+def _with_tip(start: str, element: str, tip: str) -> str:
+    return f"{start}><title>{_text(tip)}</title></{element}>" if tip else f"{start}/>"
+
+
+def _text(text: str) -> str:
+    return escape(visible(text))
+
+
+def _n(value: float) -> str:
+    """Return a number with one digit after the point, none where it is 0."""
+    return f"{value:.1f}".removesuffix(".0")

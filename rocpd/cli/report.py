@@ -1,0 +1,105 @@
+"""Owns `rocpd report`: what analyses say of a job as one file, for people who did not run it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from rocpd import entries
+from rocpd.cli.build import Asked, also_takes
+from rocpd.cli.diagnostics import report_written
+from rocpd.cli.options import Execution, Inputs, SelectionOptions
+from rocpd.cli.progress import progress
+from rocpd.frozen import frozen
+from rocpd.option import Heading, Option, options_of
+from rocpd.report.contents import READ, chosen_sections, known_sections
+from rocpd.report.writers import REPORT_FORMATS
+from rocpd.summary.options import Options
+
+
+def _sections() -> Iterable[str]:
+    return known_sections()
+
+
+def _section_listing() -> str:
+    return ", ".join(_sections())
+
+
+def _endings() -> str:
+    return ", ".join(REPORT_FORMATS)
+
+
+@frozen
+class ReportChoice:
+    """What is in the report, and where it goes."""
+
+    HEADING: ClassVar = Heading.OUTPUT
+
+    path: Annotated[
+        Path,
+        Option(
+            "File to write; its ending says which format:",
+            "FILE",
+            ("-o", "--output-file"),
+            listing=_endings,
+        ),
+    ] = Path("report.html")
+    sections: Annotated[
+        tuple[str, ...],
+        Option("Only these sections:", "NAME...", complete=_sections, listing=_section_listing),
+    ] = ()
+    force: Annotated[bool, Option("Replace existing output.")] = False
+
+
+def _options() -> Iterable[Option]:
+    return entries.declared(READ, Options)
+
+
+@also_takes(_options)
+def report(
+    inputs: Inputs, chosen: ReportChoice, selection: SelectionOptions, execution: Execution, asked: Asked
+) -> None:
+    """Write what there is to say about a job as one file.
+
+    The verdict first, then the job, ranks over time, where the time goes, steps, kernels, collectives and who waits for
+    whom, idle time, launches, copies, memory and counters; at the end the commands that make each table again. Each
+    rank is read once. A page (.html) needs no network and no script, and can be sent as it is.
+
+    Examples:
+        rocpd report job/ -o report.html
+        rocpd report job/ -o middle.html --start 40% --end 60%
+        rocpd report job/ -o kernels.html --sections verdict kernels --rank 0-3
+    """
+    from rocpd.report.build import ReportOptions, inputs_of
+    from rocpd.report.write import ready, write
+
+    ready(chosen.path)
+    chosen_sections(chosen.sections)
+    with selection.connect(inputs, execution) as session, progress("report", "ranks") as bar:
+        words = " ".join([inputs_of(session), *_words(selection), *_asked_words(asked)])
+        options = ReportOptions(chosen.sections, Options(**asked.fields(Options)), words)
+        write(session, chosen.path, options, chosen.force, bar)
+    report_written(chosen.path)
+
+
+def _words(selection: SelectionOptions) -> Iterable[str]:
+    """Yield the options that select the same once more."""
+    for option in options_of(SelectionOptions):
+        yield from _spelt(option, getattr(selection, option.name))
+
+
+def _asked_words(asked: Asked) -> Iterable[str]:
+    for option in _options():
+        yield from _spelt(option, asked.values[option.name])
+
+
+def _spelt(option: Option, value: object) -> Iterable[str]:
+    """Yield an option as it stands on a command line; nothing where it has its default."""
+    if value == option.default or value is None or value == ():
+        return
+    for each in value if isinstance(value, tuple) else (value,):
+        yield option.flag
+        if option.kind is not bool:
+            yield shlex.quote(str(each))

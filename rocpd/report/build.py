@@ -1,0 +1,112 @@
+"""Owns making a report: sections are chosen, all ranks are read once, each section arranges what it needs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rocpd import entries
+from rocpd.errors import UsageError
+from rocpd.federate.federation import Federation
+from rocpd.frozen import frozen
+from rocpd.option import options_of, typed
+from rocpd.report.contents import READ, Entry, chosen_sections
+from rocpd.report.material import Material, gather
+from rocpd.report.model import Report, Section, Text
+from rocpd.summary.options import Options
+from rocpd.types import Progress
+from rocpd.version import __version__
+
+_FEW = 4  # files that are named one by one
+
+
+@frozen
+class ReportOptions:
+    """What is asked of a report.
+
+    Args:
+        sections: names of sections; none: all.
+        options: what is asked of analyses.
+        inputs: what was read, as words of a command line; empty: found by the files.
+    """
+
+    sections: tuple[str, ...] = ()
+    options: Options = Options()
+    inputs: str = ""
+
+
+def build(session: Federation, asked: ReportOptions | None = None, progress: Progress | None = None) -> Report:
+    """Return the report of what a session selects.
+
+    Args:
+        session: what to read.
+        asked: which sections, and what of analyses.
+        progress: called with (ranks read, ranks in all).
+
+    Raises:
+        UsageError: an unknown section, or an option of an analysis that makes no sense.
+        InputError: a file is damaged.
+    """
+    asked = asked or ReportOptions()
+    sections = chosen_sections(asked.sections)
+    material = gather(session, sections, asked.options, asked.inputs or inputs_of(session), progress)
+    made: list[Section] = []
+    for entry in sections:
+        made.append(_section(entry, material, made))
+    paths = [str(path) for path in _paths(session)]
+    return Report(_title(session), tuple(made), f"rocpd {__version__}", material.inputs, f"rocpd.connect({paths!r})")
+
+
+def asked_of_analyses(values: Mapping[str, object]) -> Options:
+    """Return what a Python caller asks of analyses: names of `READ` and their values.
+
+    Raises:
+        UsageError: an unknown option, or a value of another type.
+    """
+    known = {option.name: option for option in options_of(Options)}
+    for name in values:
+        if name not in READ:
+            raise UsageError(f"a report has no option {name}", f"it has {', '.join(READ)}")
+    return Options(**{name: typed(known[name], value) for name, value in values.items()})
+
+
+def _section(entry: Entry, material: Material, before: Sequence[Section]) -> Section:
+    """Make a section; without any data it is one line, which says what would record it."""
+    function = entries.load(entry.home, f"section {entry.name}")
+    blocks = tuple(function(material, before) if entry.name == "appendix" else function(material))
+    return Section(entry.name, entry.title, blocks or (Text(_missing(entry, material)),))
+
+
+def _missing(entry: Entry, material: Material) -> str:
+    session = material.session
+    if session.runs > 1 and any(material.answers.get(question) is not None for question in entry.needs):
+        return f"Of {session.runs} separate runs there is none: it compares the ranks of one job."
+    reason = next((material.missing[question] for question in entry.needs if question in material.missing), "")
+    selected = " in what was selected" if session.selection != type(session.selection)() else ""
+    why = f" ({reason})" if reason else ""
+    return f"Not recorded{selected}{why}: {entry.recorded_by} records it."
+
+
+def _title(session: Federation) -> str:
+    commands = {rank.command for rank in session.ranks if rank.command}
+    name = next(iter(commands)) if len(commands) == 1 and session.runs == 1 else ""
+    number = len(session.ranks)
+    what = f"{session.runs} separate runs" if session.runs > 1 else f"{number} rank{'' if number == 1 else 's'}"
+    return f"{name} · {what}" if name else what
+
+
+def inputs_of(session: Federation) -> str:
+    """Return the files of a session as words of a command line: their folder where they are all that is in it."""
+    paths = _paths(session)
+    folders = {path.parent for path in paths}
+    if len(folders) == 1:
+        (folder,) = folders
+        if sorted(folder.glob("*.db")) == sorted(paths):
+            return shlex.quote(str(folder))
+    words = [shlex.quote(str(path)) for path in paths[:_FEW]]
+    return " ".join([*words, "…"] if len(paths) > _FEW else words)
+
+
+def _paths(session: Federation) -> list[Path]:
+    return list(dict.fromkeys(rank.opening.path for rank in session.ranks))

@@ -1,0 +1,180 @@
+"""Owns which sections a report has, in order. `SECTIONS` is the table of contents; imports nothing heavy.
+
+Adding a section touches its file, its row here and its test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rocpd import entries
+from rocpd.errors import UsageError
+from rocpd.frozen import frozen
+from rocpd.summary.options import By
+
+ENTRY_POINTS = "rocpd.report_sections"
+"""Entry point group; each one names an `Entry`, or a function that takes a `Material` and yields blocks."""
+
+READ = ("categories", "step_marker", "everything", "bins")
+"""Options of analyses that a report reads."""
+
+
+@frozen
+class Question:
+    """What a section needs to know: an analysis, and what it is divided by."""
+
+    analysis: str
+    by: By | None = None
+
+
+@frozen
+class Entry:
+    """One row of the table of contents.
+
+    Args:
+        name: what `--sections` takes.
+        title: of the section.
+        home: `module:function` that takes a `Material` and yields blocks.
+        needs: analyses that it arranges; all sections share one pass over the ranks.
+        recorded_by: what records the data, where there is none.
+    """
+
+    name: str
+    title: str
+    home: str
+    needs: tuple[Question, ...] = ()
+    recorded_by: str = ""
+
+
+_KERNELS = Question("kernels")
+_RANKS = Question("ranks")
+_BUDGET = Question("budget")
+_IDLE = Question("idle")
+_SITES = Question("allocation-sites")
+
+SECTIONS: dict[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        Entry(
+            "verdict",
+            "Verdict",
+            "rocpd.report.sections.verdict:verdict",
+            (Question("trace"), _RANKS, _BUDGET, _IDLE, _SITES, _KERNELS),
+        ),
+        Entry("job", "The job", "rocpd.report.sections.job:job", (Question("trace"),)),
+        Entry(
+            "overview",
+            "Ranks over time",
+            "rocpd.report.sections.overview:overview",
+            (_RANKS,),
+            "rocprofv3 --kernel-trace",
+        ),
+        Entry(
+            "budget",
+            "Where the time goes",
+            "rocpd.report.sections.budget:budget",
+            (_BUDGET, Question("budget", By.RANK)),
+            "rocprofv3 --kernel-trace --memory-copy-trace",
+        ),
+        Entry(
+            "steps",
+            "Steps",
+            "rocpd.report.sections.steps:steps",
+            (_RANKS,),
+            "rocprofv3 --marker-trace, with roctx ranges named step 0, step 1 …",
+        ),
+        Entry("kernels", "Kernels", "rocpd.report.sections.kernels:kernels", (_KERNELS,), "rocprofv3 --kernel-trace"),
+        Entry(
+            "collectives",
+            "Collectives, and who waits for whom",
+            "rocpd.report.sections.collectives:collectives",
+            (_RANKS,),
+            "rocprofv3 --kernel-trace --rccl-trace",
+        ),
+        Entry(
+            "idle",
+            "Why GPUs are idle",
+            "rocpd.report.sections.idle:idle",
+            (_IDLE,),
+            "rocprofv3 --kernel-trace --hip-trace",
+        ),
+        Entry(
+            "launch",
+            "Launches and queues",
+            "rocpd.report.sections.launch:launch",
+            (Question("launch"),),
+            "rocprofv3 --kernel-trace --hip-trace",
+        ),
+        Entry(
+            "copies",
+            "Copies",
+            "rocpd.report.sections.copies:copies",
+            (Question("copies"), Question("copy-sizes")),
+            "rocprofv3 --memory-copy-trace",
+        ),
+        Entry(
+            "memory",
+            "Memory",
+            "rocpd.report.sections.memory:memory",
+            (Question("memory"), _SITES),
+            "rocprofv3 --memory-allocation-trace",
+        ),
+        Entry(
+            "counters",
+            "Hardware counters",
+            "rocpd.report.sections.counters:counters",
+            (Question("counters"),),
+            "rocprofv3 --pmc SQ_WAVES GRBM_GUI_ACTIVE …",
+        ),
+        Entry("appendix", "How to make each table again", "rocpd.report.sections.appendix:appendix"),
+    )
+}
+"""The sections of this package, in order; those of others come before the appendix."""
+
+
+def known_sections() -> dict[str, Entry]:
+    """Return SECTIONS and those of installed packages, in order; a name of ours cannot be replaced."""
+    others = {name: entry for name, entry in entries.added(ENTRY_POINTS, Entry, _plain) if name not in SECTIONS}
+    return {
+        **{name: entry for name, entry in SECTIONS.items() if name != "appendix"},
+        **others,
+        "appendix": SECTIONS["appendix"],
+    }
+
+
+def chosen_sections(names: Iterable[str]) -> list[Entry]:
+    """Return the sections that were named, in the order of a report; all where none was.
+
+    Raises:
+        UsageError: an unknown name.
+    """
+    known, asked = known_sections(), list(names)
+    for name in asked:
+        if name not in known:
+            raise UsageError(f"no section is called {name}", entries.near(name, known, f"one of {', '.join(known)}"))
+    return [entry for name, entry in known.items() if not asked or name in asked]
+
+
+def _plain(name: str, home: str, package: str) -> Entry:
+    """Return the entry of a function alone: it takes what other sections need."""
+    return Entry(name, f"{name.capitalize()} (from {package})", home)
+
+
+_WHERE = {
+    "comm.exposed": "budget",
+    "comm": "collectives",
+    "step": "steps",
+    "gpu": "idle",
+    "alloc": "memory",
+    "memory": "memory",
+    "trace": "job",
+}  # rule of a finding, or its first word -> the section that shows what it rests on
+
+
+def section_of(rule: str) -> str:
+    """Return the section where to look for what a finding rests on; nothing where none shows it.
+
+    >>> section_of("comm.straggler"), section_of("comm.exposed"), section_of("job")
+    ('collectives', 'budget', '')
+    """
+    return _WHERE.get(rule) or _WHERE.get(rule.partition(".")[0], "")

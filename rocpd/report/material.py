@@ -1,0 +1,142 @@
+"""What sections are made of: the tables of all analyses that they need, from one pass over the ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+from rocpd import entries
+from rocpd.errors import RocpdError, UsageError
+from rocpd.federate.federation import Federation, Notes
+from rocpd.frozen import frozen
+from rocpd.report.contents import Entry, Question
+from rocpd.report.model import Column, Name, Table
+from rocpd.summary.options import By, Options
+from rocpd.summary.reading import Reading
+from rocpd.summary.registry import OF_ONE_JOB, SUMMARIES, TABLES, known_analyses
+from rocpd.summary.result import Field, Summary
+from rocpd.summary.together import Analysis, together
+from rocpd.table.human import Head, heading
+from rocpd.types import Progress, Row
+
+MOST_ROWS = 2000
+"""Rows of a table that a report holds; files for programs have all."""
+
+_CELLS = 128_000  # of the time line of ranks: it gets fewer slices the more ranks there are
+_LEAST_SLICES, _MOST_SLICES = 120, 1000
+_WANTED = frozenset(TABLES) - {"phases"}  # which would match calls and operations once more
+
+
+@frozen
+class Material:
+    """What sections arrange.
+
+    Args:
+        reading: the session, and what was asked.
+        answers: tables of each question by name; None: all tables of the job.
+        missing: why a question has no answer.
+        inputs: what was read, as words of a command line.
+    """
+
+    reading: Reading
+    answers: Mapping[Question, Mapping[str, Summary]]
+    missing: Mapping[Question, str]
+    inputs: str
+
+    @property
+    def session(self) -> Federation:
+        """What was read."""
+        return self.reading.session
+
+    def tables(self, analysis: str, by: By | None = None) -> Mapping[str, Summary]:
+        """Return the tables of an analysis, by name; none where it lacks its data."""
+        return self.answers.get(Question(analysis, by), {})
+
+    def table(
+        self,
+        summary: Summary,
+        title: str,
+        columns: Sequence[str] = (),
+        rows: Sequence[Row] | None = None,
+        by: By | None = None,
+    ) -> Table:
+        """Return a table of an analysis as a report shows it.
+
+        Args:
+            summary: the table.
+            title: for people.
+            columns: those that are shown; none: all.
+            rows: those that are shown; None: the first ones.
+            by: what the analysis was divided by.
+        """
+        every = summary.fetchall()
+        chosen = (every if rows is None else rows)[:MOST_ROWS]
+        places = [summary.columns.index(name) for name in columns or summary.columns]
+        cells = tuple(
+            tuple(_cell(row[place], short[place]) for place in places)
+            for row, short in zip(chosen, summary.shortened(chosen), strict=True)
+        )
+        heads = tuple(
+            _head(summary.fields[place], [row[number] for row in cells]) for number, place in enumerate(places)
+        )
+        return Table(summary.name, title, summary.doc, heads, cells, len(every), self.command(summary.name, by))
+
+    def command(self, name: str, by: By | None = None) -> str:
+        """Return the command that makes a table again."""
+        return " ".join(filter(None, ["rocpd summary", name, self.inputs, f"--by {by}" if by else ""]))
+
+
+def _cell(value: object, short: object) -> object:
+    return value if short == value else Name(str(short), str(value))
+
+
+def _head(field: Field, values: Iterable[object]) -> Column:
+    known = [value for value in values if value is not None]
+    is_number = bool(field.unit) or (bool(known) and all(isinstance(value, (int, float)) for value in known))
+    return Column(heading(Head(field.name, field.unit)).replace("_", " "), field.unit, field.doc, is_number)
+
+
+def gather(
+    session: Federation, sections: Iterable[Entry], options: Options, inputs: str, progress: Progress | None = None
+) -> Material:
+    """Read all that sections need, each rank once.
+
+    Raises:
+        InputError: a file is damaged.
+    """
+    questions = list(dict.fromkeys(question for section in sections for question in section.needs))
+    quiet = Federation(session.job, session.selection, Notes(), owns_files=False)
+    reading = Reading(quiet, options, progress, _WANTED)
+    analyses = {_key(question): _function(question) for question in questions}
+    asked = {_key(question): _options(session, options, question) for question in questions}
+    answers: dict[Question, dict[str, Summary]] = {}
+    missing: dict[Question, str] = {}
+    for question, (_, tables) in zip(questions, together(reading, analyses, asked), strict=True):
+        try:
+            answers[question] = {table.name: table for table in tables if session.runs == 1 or _is_of_any(table)}
+        except UsageError:
+            raise
+        except RocpdError as error:  # it lacks the data that it needs
+            missing[question] = error.message
+    return Material(reading, answers, missing, inputs)
+
+
+def _is_of_any(table: Summary) -> bool:
+    return table.name not in OF_ONE_JOB
+
+
+def _key(question: Question) -> str:
+    return f"{question.analysis} by {question.by}" if question.by else question.analysis
+
+
+def _function(question: Question) -> Analysis:
+    analysis = SUMMARIES.get(question.analysis) or known_analyses()[question.analysis]
+    return cast("Callable[[Reading], Iterable[Summary]]", entries.load(analysis.home, question.analysis))
+
+
+def _options(session: Federation, options: Options, question: Question) -> Options:
+    """Return what a question asks; the time line of ranks is as fine as its size allows."""
+    slices = max(_LEAST_SLICES, min(_MOST_SLICES, _CELLS // max(1, len(session.ranks))))
+    bins = slices if question.analysis == "ranks" else options.bins
+    return replace(options, by=question.by, bins=bins)

@@ -1,0 +1,139 @@
+"""What a report consists of, before anybody writes it: sections of text, findings, tables and charts as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from rocpd.chart.model import Chart
+from rocpd.frozen import frozen
+from rocpd.summary.findings import Finding
+from rocpd.types import Row
+
+
+@frozen
+class Name:
+    """A name that is long in full, and what people call it; no two of a table look alike."""
+
+    short: str
+    full: str
+
+    def __str__(self) -> str:
+        return self.short
+
+
+@frozen
+class Counts:
+    """How often values of each of equal steps occur; `title` says from where to where they go."""
+
+    counts: tuple[int, ...]
+    title: str
+
+
+@frozen
+class Column:
+    """The head of a column.
+
+    Args:
+        name: what it is called, without the unit.
+        unit: `ns`, `bytes`, `%`, `GiB/s` or nothing.
+        doc: what it means.
+        is_number: whether it holds numbers.
+    """
+
+    name: str
+    unit: str
+    doc: str
+    is_number: bool
+
+
+@frozen
+class Table:
+    """Rows for people, and the command that makes all of them again.
+
+    Args:
+        name: of the analysis' table.
+        title: for people.
+        doc: what it says.
+        columns: the heads.
+        rows: exact values, `Name`, `Counts` or None.
+        total: how many rows there are in all.
+        command: makes the table again; empty where none does.
+    """
+
+    name: str
+    title: str
+    doc: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    total: int
+    command: str = ""
+
+
+@frozen
+class Text:
+    """A paragraph."""
+
+    text: str
+
+
+@frozen
+class Findings:
+    """What was concluded, most important first."""
+
+    findings: tuple[Finding, ...]
+
+
+@frozen
+class Figure:
+    """A chart, what it says in words, and the table behind it."""
+
+    name: str
+    chart: Chart
+    description: str
+    table: Table
+
+
+Block: TypeAlias = Text | Findings | Table | Figure
+
+
+@frozen
+class Section:
+    """One section: the name under which it is asked for, its title, and what is in it."""
+
+    name: str
+    title: str
+    blocks: tuple[Block, ...]
+
+
+@frozen
+class Report:
+    """All that is written.
+
+    Args:
+        title: what job it is.
+        sections: in order.
+        made_by: product and version.
+        inputs: what was read, as words of a command line.
+        connect: Python that opens the same job.
+    """
+
+    title: str
+    sections: tuple[Section, ...]
+    made_by: str
+    inputs: str = ""
+    connect: str = ""
+
+    def tables(self) -> Iterator[Table]:
+        """Yield all tables, those behind charts too."""
+        for section in self.sections:
+            for block in section.blocks:
+                if isinstance(block, Table):
+                    yield block
+                elif isinstance(block, Figure):
+                    yield block.table
+
+    def figures(self) -> Iterator[Figure]:
+        """Yield all charts."""
+        for section in self.sections:
+            yield from (block for block in section.blocks if isinstance(block, Figure))

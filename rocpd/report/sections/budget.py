@@ -1,0 +1,21 @@
+"""What the time of GPUs consists of, over all and by rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocpd.report.material import Material
+from rocpd.report.model import Block, Figure
+from rocpd.summary.options import By
+from rocpd.summary.plots import plot
+
+
+def budget(material: Material) -> Iterator[Block]:
+    """Yield the budget of the job, then that of each rank as bars."""
+    whole = material.tables("budget").get("budget")
+    by_rank = material.tables("budget", By.RANK).get("budget")
+    if whole:
+        yield material.table(whole, "All ranks")
+    if by_rank:
+        table = material.table(by_rank, "Budget of each rank", by=By.RANK)
+        yield Figure("budget", plot(by_rank), "The parts of a rank's time add up to all of it.", table)

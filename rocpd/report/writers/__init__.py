@@ -1,0 +1,47 @@
+"""One format, one file: a function (Report, path) that writes it. `REPORT_FORMATS` is the table of contents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from rocpd.errors import UsageError
+from rocpd.frozen import frozen
+
+
+@frozen
+class ReportFormat:
+    """One format.
+
+    Args:
+        ending: of its files.
+        doc: one line for people.
+        home: `module:function` that takes a `Report` and a path.
+        needs: what has to be installed, as pip names it.
+    """
+
+    ending: str
+    doc: str
+    home: str
+    needs: tuple[str, ...] = ()
+
+
+REPORT_FORMATS: Mapping[str, ReportFormat] = MappingProxyType(
+    {
+        form.ending: form
+        for form in (ReportFormat(".html", "a page that stands alone", "rocpd.report.writers.html:write_html"),)
+    }
+)
+"""Ending -> format."""
+
+
+def format_of(name: str) -> ReportFormat:
+    """Return the format that the name of a file asks for.
+
+    Raises:
+        UsageError: none.
+    """
+    fitting = [form for ending, form in REPORT_FORMATS.items() if name.lower().endswith(ending)]
+    if not fitting:
+        raise UsageError(f"-o {name}: its ending says no format", f"one of {', '.join(REPORT_FORMATS)}")
+    return fitting[0]

@@ -1,0 +1,44 @@
+"""Owns how cells of a report look as text, the same in all formats that people read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rocpd.report.model import Column, Counts, Name, Table
+from rocpd.table.blocks import spark
+from rocpd.table.cell import one_line
+from rocpd.table.human import readable
+
+MOST_ROWS = 60
+"""Rows of a table on a page; workbooks have more."""
+
+SEEN = {"problem": "Problem", "none": "Fine", "unknown": "Unknown"}
+"""What a verdict is called."""
+
+
+def shown(value: object, column: Column) -> str:
+    """Return a cell as text on one line, numbers in a suitable unit."""
+    if isinstance(value, Counts):
+        return spark(value.counts)
+    if isinstance(value, Name):
+        return one_line(value.short)
+    return readable(value, column.unit)
+
+
+def lines(table: Table, most: int = MOST_ROWS) -> list[list[str]]:
+    """Return the first rows as texts."""
+    return [
+        [shown(value, column) for value, column in zip(row, table.columns, strict=True)] for row in table.rows[:most]
+    ]
+
+
+def rest(table: Table, shown_rows: int) -> str:
+    """Say how many rows are not shown; nothing where all are."""
+    if table.total <= shown_rows:
+        return ""
+    return f"{shown_rows} of {table.total} rows; all of them: {table.command}"
+
+
+def heads(columns: Sequence[Column]) -> list[str]:
+    """Return the heads of columns."""
+    return [one_line(column.name) for column in columns]

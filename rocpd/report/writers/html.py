@@ -1,0 +1,189 @@
+"""Writes a report as one page that needs no network and no script; its script sorts, filters, copies and zooms.
+
+Names and markers of a trace are hostile input: they come in as text only, and the page's policy runs no script but the
+one whose hash it names.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+
+from rocpd.chart.draw import draw
+from rocpd.chart.model import Timeline
+from rocpd.chart.spark import spark_svg
+from rocpd.chart.svg import svg
+from rocpd.frozen import frozen
+from rocpd.report.contents import section_of
+from rocpd.report.model import Block, Column, Counts, Figure, Findings, Name, Report, Section, Table, Text
+from rocpd.report.writers.cells import MOST_ROWS, SEEN, heads, rest, shown
+from rocpd.table.cell import one_line, shorten
+
+_LONGEST = 300  # characters of a full name: some have thousands
+_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"  # of shares, as the script reads them
+_UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+@frozen
+class Extra:
+    """What a page has besides the report, for those who serve it.
+
+    Args:
+        script: JavaScript, after the page's own.
+        style: CSS, after the page's own.
+        policy: directives of its security policy, such as `connect-src 'self'`.
+    """
+
+    script: str = ""
+    style: str = ""
+    policy: str = ""
+
+
+def write_html(report: Report, path: Path) -> None:
+    """Write the page."""
+    path.write_text(html(report), encoding="utf-8", errors="backslashreplace")
+
+
+def html(report: Report, extra: Extra | None = None) -> str:
+    """Return the page."""
+    extra = extra or Extra()
+    script, style = _asset("report.js") + extra.script, _asset("report.css") + extra.style
+    rules = ["default-src 'none'", "img-src data:", "base-uri 'none'", "form-action 'none'"]
+    rules += [f"script-src '{_hash(script)}'", f"style-src '{_hash(style)}'", extra.policy]
+    title = _text(report.title)
+    return "".join(
+        [
+            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
+            f'<meta http-equiv="Content-Security-Policy" content="{escape("; ".join(filter(None, rules)))}">\n',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
+            f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n",
+            f'<header>\n<h1>{title}</h1>\n<p class="dim">{_text(report.inputs)}</p>\n',
+            f'{_contents(report.sections)}</header>\n<main id="report">\n',
+            *(part for section in report.sections for part in _section(section)),
+            f"</main>\n<footer><p>Made by {_text(report.made_by)}.</p></footer>\n",
+            *_data(report),
+            f"<script>{script}</script>\n</body>\n</html>\n",
+        ]
+    )
+
+
+def body(sections: Iterable[Section]) -> str:
+    """Return sections alone, without page and script."""
+    return "".join(part for section in sections for part in _section(section))
+
+
+def _asset(name: str) -> str:
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+def _text(value: object) -> str:
+    return escape(one_line(value))
+
+
+def _contents(sections: Iterable[Section]) -> str:
+    links = "".join(f'<a href="#{_text(section.name)}">{_text(section.title)}</a>\n' for section in sections)
+    return f'<nav aria-label="Sections">\n{links}</nav>\n'
+
+
+def _section(section: Section) -> Iterator[str]:
+    name = _text(section.name)
+    yield f'<section id="{name}" aria-labelledby="{name}-title">\n<h2 id="{name}-title">{_text(section.title)}</h2>\n'
+    for block in section.blocks:
+        yield from _block(block)
+    yield "</section>\n"
+
+
+def _block(block: Block) -> Iterator[str]:
+    match block:
+        case Text():
+            yield f"<p>{_text(block.text)}</p>\n"
+        case Findings():
+            yield from _findings(block)
+        case Table():
+            yield f'<h3>{_text(block.title)}</h3>\n<p class="dim">{_text(block.doc)}</p>\n'
+            yield from _table(block)
+        case Figure():
+            yield from _figure(block)
+
+
+def _findings(block: Findings) -> Iterator[str]:
+    yield '<ol class="findings">\n'
+    for number, finding in enumerate(block.findings):
+        section = section_of(finding.rule)
+        where = f' <a href="#{section}">{section}</a>' if section else ""
+        word = f"<b>{SEEN[finding.verdict]}:</b>" if number else ""
+        kind = finding.verdict if number else "job"
+        yield f'<li class="{kind}">{word}{_text(finding.text)}{where}</li>\n'
+    yield "</ol>\n"
+
+
+def _figure(figure: Figure) -> Iterator[str]:
+    name = _text(figure.name)
+    zoom = f' data-zoom="{name}-data"' if isinstance(figure.chart, Timeline) else ""
+    yield f'<figure id="{name}-figure"{zoom}>\n<figcaption><b>{_text(figure.chart.title)}</b><br>'
+    yield f"{_text(figure.description)}</figcaption>\n"
+    yield svg(draw(figure.chart), figure.chart.title, figure.description, is_alone=False)
+    is_open = " open" if any(isinstance(value, Counts) for row in figure.table.rows[:1] for value in row) else ""
+    yield f"<details{is_open}><summary>{_text(figure.table.title)}</summary>\n"
+    yield from _table(figure.table)
+    yield "</details>\n</figure>\n"
+
+
+def _table(table: Table) -> Iterator[str]:
+    label = _text(table.title)
+    yield f'<div class="table {_text(table.name)}" tabindex="0" role="region" aria-label="{label}">'
+    yield f'<table aria-label="{label}">\n<thead><tr>'
+    for column, head in zip(table.columns, heads(table.columns), strict=True):
+        kind = ' class="n"' if column.is_number else ""
+        yield f'<th scope="col"{kind} title="{_text(column.doc)}">{escape(head)}</th>'
+    yield "</tr></thead>\n<tbody>\n"
+    rows = table.rows[:MOST_ROWS]
+    for row in rows:
+        yield f"<tr>{''.join(map(_cell, row, table.columns))}</tr>\n"
+    yield "</tbody></table></div>\n"
+    more = rest(table, len(rows))
+    yield f'<p class="more">{_text(more)}</p>\n' if more else ""
+
+
+def _cell(value: object, column: Column) -> str:
+    if isinstance(value, Counts):
+        return f"<td>{spark_svg(value.counts, _text(value.title))}</td>"
+    if isinstance(value, Name):
+        return f'<td title="{_text(shorten(value.full, _LONGEST))}">{_text(value.short)}</td>'
+    text = escape(shown(value, column))
+    if isinstance(value, (int, float)) and column.is_number:
+        exact = "" if text == str(value) else f' data-v="{_exact(value)}"'
+        return f'<td class="n"{exact or " data-v=" + chr(34) + text + chr(34)}>{text}</td>'
+    return f'<td class="n">{text}</td>' if column.is_number else f"<td>{text}</td>"
+
+
+def _exact(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.6g}"
+
+
+def _data(report: Report) -> Iterator[str]:
+    """Yield what the script zooms into, as JSON in which nothing ends the element that holds it."""
+    for figure in report.figures():
+        chart = figure.chart
+        if isinstance(chart, Timeline):
+            rows = {
+                name: [_digits(row) for row in values]
+                for name, values in (("busy", chart.busy), ("mixed", chart.mixed))
+            }
+            data = json.dumps(
+                {"start": chart.start, "slice": chart.slice, "rows": chart.rows, **rows}, ensure_ascii=False
+            )
+            safe = "".join(_UNSAFE.get(character, character) for character in data)
+            yield f'<script type="application/json" id="{_text(figure.name)}-data">{safe}</script>\n'
+
+
+def _digits(shares: bytes) -> str:
+    return "".join(_DIGITS[share] for share in shares)

@@ -1,0 +1,171 @@
+"""Owns which chart shows a table of an analysis best. Arranges values; draws nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from rocpd.chart.guess import chart_of
+from rocpd.chart.model import MOST, BarPart, Bars, Chart, Lines, Matrix, Series, Timeline
+from rocpd.table.palette import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, colour_of
+from rocpd.types import Row
+
+_TOP = 15  # bars of a table of totals
+_SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)  # of lines that have no colour of their own
+_SIDE = 24  # rows and columns of a matrix
+_SLOW = 1.2  # times the median: a step that takes longer is marked
+_MARKED = 5
+
+
+class HasUnit(Protocol):
+    """A column that knows its unit."""
+
+    @property
+    def unit(self) -> str:
+        """Such as `ns`; empty for names and numbers of things."""
+
+
+class Shown(Protocol):
+    """A table of an analysis."""
+
+    name: str
+    doc: str
+    columns: tuple[str, ...]
+
+    @property
+    def fields(self) -> Sequence[HasUnit]:
+        """The columns."""
+
+    def fetchall(self) -> list[Row]:
+        """Return all rows."""
+
+    def shortened(self, rows: Sequence[Row]) -> Iterator[Row]:
+        """Yield rows with short names of kernels."""
+
+
+def plot(table: Shown) -> Chart:
+    """Return the chart of a table.
+
+    Raises:
+        UsageError: it has no name and number to show.
+    """
+    return _CHARTS.get(table.name, _totals)(table)
+
+
+def _columns(table: Shown, *names: str) -> list[Row]:
+    places = [table.columns.index(name) for name in names]
+    return [tuple(row[place] for place in places) for row in table.fetchall()]
+
+
+def _totals(table: Shown) -> Chart:
+    """Show the first numbers of a table as bars."""
+    units = [field.unit for field in table.fields]
+    return chart_of(table.doc, table.columns, units, list(table.shortened(table.fetchall()[:_TOP])))
+
+
+def _budget(table: Shown) -> Chart:
+    """Show the parts of each division as one bar."""
+    place = table.columns.index("part")
+    bars: dict[Row, dict[str, float]] = {}
+    for row in table.fetchall():
+        percent = row[table.columns.index("percent")]
+        bars.setdefault(row[:place], {})[row[place]] = percent or 0.0
+    what = " ".join(table.columns[:place])
+    labels = tuple(f"{what} {' '.join(map(str, key))}" if key else "all" for key in bars)
+    names = dict.fromkeys(name for parts in bars.values() for name in parts)
+    parts = [BarPart(name, colour_of(name), tuple(parts.get(name, 0.0) for parts in bars.values())) for name in names]
+    return Bars("Parts of the time of GPUs", labels, tuple(parts), "%")
+
+
+def _heat(table: Shown) -> Chart:
+    rows: dict[Row, list[tuple[float, float, float]]] = {}
+    front = table.columns.index("at_ns")
+    slices = dict.fromkeys((row[front], row[front + 1]) for row in table.fetchall())
+    for row in table.fetchall():
+        rows.setdefault(row[:front], []).append(row[front + 2 :])
+    what = table.columns[0]
+    names = tuple(f"{what} {' '.join('-' if value is None else str(value) for value in key)}" for key in rows)
+    busy = tuple(bytes(_share(busy, 100.0) for busy, _, _ in values) for values in rows.values())
+    mixed = tuple(bytes(_share(talk, compute + talk) for _, compute, talk in values) for values in rows.values())
+    start, width = next(iter(slices), (0, 1))
+    return Timeline("What ranks do over time", names, start, width, busy, mixed)
+
+
+def _share(value: float, of: float) -> int:
+    """Return a share as `Timeline` has it; anything at all is more than nothing."""
+    return min(MOST, max(1, round(value * MOST / of))) if value > 0 else 0
+
+
+def _steps(table: Shown) -> Chart:
+    rows = sorted(_columns(table, "at_ns", "mean_ns", "max_ns", "step", "over_median"), key=lambda row: row[0] or 0)
+    slow = sorted((row for row in rows if (row[4] or 0) >= _SLOW), key=lambda row: -row[4])[:_MARKED]
+    marked = tuple((at, longest, str(step)) for at, _, longest, step, _ in slow)
+    longest = Series("longest rank", ORANGE, tuple((at, most) for at, _, most, *_ in rows), marked)
+    mean = Series("mean", BLUE, tuple((at, mean) for at, mean, *_ in rows))
+    return Lines("Duration of steps", (longest, mean), "ns", "ns")
+
+
+def _waits(table: Shown) -> Chart:
+    waits = {(waiter, late): ns for waiter, late, ns in _columns(table, table.columns[0], "late", "wait_ns")}
+    rows, columns = (_worst(waits, side) for side in (0, 1))
+    values = tuple(tuple(waits.get((row, column)) for column in columns) for row in rows)
+    names = [tuple(str(name) for name in side) for side in (rows, columns)]
+    return Matrix("Who waits for whom", names[0], names[1], values, "ns", ("waits", "for"))
+
+
+def _worst(waits: Mapping[tuple[object, object], int], side: int) -> list[object]:
+    """Return the ranks of one side with most waiting, in their order."""
+    sums: dict[object, int] = {}
+    for pair, ns in waits.items():
+        sums[pair[side]] = sums.get(pair[side], 0) + ns
+    worst = sorted(sums, key=lambda rank: -sums[rank])[:_SIDE]
+    return sorted(worst, key=lambda rank: (isinstance(rank, str), rank if isinstance(rank, int) else 0, str(rank)))
+
+
+def _curves(table: Shown, value: str, unit: str, title: str, key: Callable[[Row], str]) -> Chart:
+    """Show values over time, one line for each of the rows that `key` takes together; those with most come first."""
+    front = table.columns.index("at_ns")
+    place = table.columns.index(value)
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for row in table.fetchall():
+        lines.setdefault(key(row[:front]), []).append((row[front], row[place] or 0))
+    most = sorted(lines, key=lambda name: -max(y for _, y in lines[name]))[: len(_SERIES)]
+    series = tuple(Series(name, colour, tuple(lines[name])) for name, colour in zip(most, _SERIES, strict=False))
+    return Lines(title, series, "ns", unit, is_stepped=True)
+
+
+def _memory(table: Shown) -> Chart:
+    """Show real memory where there is any: reserved addresses are no memory yet."""
+    return _curves(table, "peak_bytes", "bytes", "Memory held", _named(table))
+
+
+def _queue_depth(table: Shown) -> Chart:
+    return _curves(table, "mean_depth", "", "Operations that wait on GPUs", _named(table))
+
+
+def _named(table: Shown) -> Callable[[Row], str]:
+    front = table.columns[: table.columns.index("at_ns")]
+    return lambda key: " ".join(_word(name, value) for name, value in zip(front, key, strict=True))
+
+
+def _word(name: str, value: object) -> str:
+    shown = "-" if value is None else str(value)
+    return shown if name == "level" else f"{name} {shown}"
+
+
+def _memory_steps(table: Shown) -> Chart:
+    rows = _columns(table, "step", "growth_bytes")
+    points: Iterable[tuple[float, float]] = ((float(step), float(growth)) for step, growth in rows if step is not None)
+    return Lines("Memory that steps leave behind", (Series("growth", PURPLE, tuple(points)),), "", "bytes")
+
+
+_CHARTS: dict[str, Callable[[Shown], Chart]] = {
+    "budget": _budget,
+    "overview": _budget,
+    "heat": _heat,
+    "steps": _steps,
+    "waits": _waits,
+    "memory-curve": _memory,
+    "queue-depth": _queue_depth,
+    "memory-steps": _memory_steps,
+}

@@ -1,0 +1,110 @@
+"""A report says what the analyses say, in one pass over the ranks, and what is not recorded in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from rocpd.errors import UsageError
+from rocpd.federate.federation import Federation
+from rocpd.report.build import ReportOptions, build
+from rocpd.report.contents import SECTIONS
+from rocpd.report.model import Findings, Name, Report, Text
+from rocpd.simulator import JobOptions, plan
+from tests.build import TraceBuilder
+from tests.conftest import OpenJob
+
+
+def test_sections_stand_in_order(report: Report) -> None:
+    assert [section.name for section in report.sections] == list(SECTIONS)
+    assert all(section.blocks for section in report.sections)
+
+
+def test_the_first_lines_name_what_was_planted(options: JobOptions, report: Report) -> None:
+    truth = plan(options)
+    (found,) = report.sections[0].blocks
+    assert isinstance(found, Findings)
+    job, straggler, *others = (finding.text for finding in found.findings)
+    assert job.startswith("4 ranks on 2 nodes")
+    assert straggler.startswith(f"rank {truth.straggler_rank} was last in ")
+    assert any(text.startswith(f"step {truth.slow_step} is slow") for text in others)
+
+
+@pytest.mark.parametrize("name", ["kernels", "stragglers", "idle", "copies", "memory", "launch"])
+def test_tables_are_those_of_the_analysis(files: tuple[Path, ...], report: Report, name: str) -> None:
+    (table,) = (table for table in report.tables() if table.name == name)
+    with rocpd.connect(files) as session:
+        summary = session.summary(name)
+    assert table.total == len(summary.fetchall())
+    shown = [column.name.replace(" ", "_") for column in table.columns]
+    both = [
+        (shown.index(field.name.removesuffix(f"_{field.unit}")), place)
+        for place, field in enumerate(summary.fields)
+        if field.name.removesuffix(f"_{field.unit}") in shown
+    ]
+    assert len(both) > 2
+    for row, expected in zip(table.rows, summary, strict=True):
+        cells = [cell.full if isinstance(cell, Name) else cell for cell in row]
+        assert [cells[here] for here, _ in both] == [expected[there] for _, there in both]
+
+
+def test_parts_of_each_rank_add_up(report: Report) -> None:
+    (table,) = (table for table in report.tables() if table.title == "Budget of each rank")
+    percent = [column.name for column in table.columns].index("percent")
+    for rank in range(4):
+        assert sum(row[percent] for row in table.rows if row[0] == rank) == pytest.approx(100)
+
+
+def test_distributions_hold_every_dispatch(report: Report) -> None:
+    (table,) = (table for table in report.tables() if table.name == "kernels")
+    names = [column.name for column in table.columns]
+    for row in table.rows:
+        assert sum(row[names.index("distribution")].counts) == row[names.index("calls")]
+
+
+def test_each_rank_is_read_once(files: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    passes: list[object] = []
+    map_ranks = Federation.map_ranks
+
+    def counted(self: Federation, work: Callable[..., object]) -> object:
+        passes.append(work)
+        return map_ranks(self, work)
+
+    monkeypatch.setattr(Federation, "map_ranks", counted)
+    with rocpd.connect(files) as session:
+        _ = session.alignment
+        passes.clear()
+        build(session)
+    assert len(passes) == 1
+
+
+def test_what_is_not_recorded_is_one_line(open_job: OpenJob) -> None:
+    session = open_job(TraceBuilder().kernel("gemm", 10, 20).kernel("gemm", 30, 40))
+    missing = {section.name: section.blocks for section in build(session).sections if len(section.blocks) == 1}
+    for name in ("copies", "memory", "steps"):
+        (line,) = missing[name]
+        assert isinstance(line, Text)
+        assert line.text.startswith("Not recorded")
+        assert SECTIONS[name].recorded_by in line.text
+
+
+def test_unknown_section(files: tuple[Path, ...]) -> None:
+    with rocpd.connect(files) as session, pytest.raises(UsageError, match="no section is called kernls"):
+        build(session, ReportOptions(("kernls",)))
+
+
+def test_separate_runs_are_no_job(real_files: tuple[Path, ...]) -> None:
+    with rocpd.connect(real_files) as session:
+        report = build(session)
+    assert report.title == "12 separate runs"
+    texts = {
+        section.name: [block.text for block in section.blocks if isinstance(block, Text)] for section in report.sections
+    }
+    assert "These are 12 separate runs, not one job: nothing compares their ranks." in texts["job"]
+    assert not {"waits", "stragglers", "heat"} & {table.name for table in report.tables()}
+    (found,) = report.sections[0].blocks
+    assert isinstance(found, Findings)
+    assert found.findings[0].text.startswith("12 separate runs, not one job")

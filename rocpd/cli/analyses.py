@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rocpd.summary.options import Options
     from rocpd.summary.result import Summary
     from rocpd.summary.summarize import SummaryOptions
+    from rocpd.table.screen import Screen
 
 _FEW = 6  # tables that are named when their rows are cut
 
@@ -181,12 +182,15 @@ class Delivery:
             return
         cut, narrow = [], []
         screen = screen_of(out)
+        drawn: set[str] = set()
         for number, (summary, findings) in enumerate(_with_new_findings(summaries)):
             lines = sentences(findings, screen) if screen else [visible(text) for text in _texts(findings)]
             above = [*lines, ""] if lines else []
             heading = visible(summary.name.replace("_", " ").upper())
             heading = screen.bold(heading) if screen else heading
             out.writelines(f"{line}\n" for line in [*([""] if number else []), *above, heading])
+            if screen and _draw(summary, out, screen, drawn):
+                continue
             shown = summary.write_readable(out, self.limit, screen)
             cut += [summary.name] if shown.rows else []
             narrow += [f"{summary.name}: {', '.join(shown.columns)}"] if shown.columns else []
@@ -197,6 +201,21 @@ class Delivery:
         if cut:
             which = ", ".join(cut) if len(cut) <= _FEW else f"{len(cut)} tables"
             note(f"cut at {self.limit} rows: {which}; --limit 0 shows all")
+
+
+def _draw(summary: Summary, out: TextIO, screen: Screen, drawn: set[str]) -> bool:
+    """Write the picture of a table, unless it was drawn; return whether it stands for the rows too."""
+    from rocpd.summary.pictures import PICTURES
+
+    pictured = summary.pictured_by or summary
+    picture = PICTURES.get(pictured.name)
+    if picture is None or pictured.name in drawn or not pictured.first(1):
+        return False
+    drawn.add(pictured.name)
+    out.writelines(f"{line}\n" for line in picture.draw(pictured, screen))
+    if not picture.instead:
+        out.write("\n")
+    return picture.instead
 
 
 def _sheets(summaries: Iterable[Summary], *, is_page: bool) -> Iterator[Sheet]:

@@ -74,9 +74,11 @@ class Summary(Result):
 
     Attributes:
         counts: of each of the first rows, how many of its events have which duration (`Spread.counts`), where known.
+        pictured_by: the table whose picture says what this one is about; None: its own.
     """
 
     counts: Sequence[Sequence[int]] = ()
+    pictured_by: Summary | None = None
 
     def __init__(
         self,

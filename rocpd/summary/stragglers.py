@@ -229,8 +229,11 @@ def _tables(
         fields = who(TABLES["collectives"], by)
         yield Summary(TABLES["collectives"], fields, waiting.collective_rows(), findings=findings)
         fields = (*DIVISIONS[by], *TABLES["stragglers"].fields)
-        yield Summary(TABLES["stragglers"], fields, _straggler_rows(by, waiting, matched.judgement), findings=findings)
-        yield Summary(TABLES["waits"], who(TABLES["waits"], by), waiting.pair_rows(), findings=findings)
+        rows = _straggler_rows(by, waiting, matched.judgement)
+        late = Summary(TABLES["stragglers"], fields, rows, findings=findings)
+        late.pictured_by = Summary(TABLES["waits"], who(TABLES["waits"], by), waiting.pair_rows(), findings=findings)
+        yield late
+        yield late.pictured_by
     transfers = [_transfers(partners, matched.clocks) for partners in matched.pairs]
     if channels:
         rows = _class_rows(channels, waiting, transfers)

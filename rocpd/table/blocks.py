@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 _ACROSS = " ▏▎▍▌▋▊▉█"
 _UP = " ▁▂▃▄▅▆▇█"
-_SHADES = " ░▒▓█"
+_SHADES = ((0.875, "█"), (0.625, "▓"), (0.375, "▒"), (0.1, "░"), (0.0, "·"))  # above which share
 
 
 def bar(share: float, width: int) -> str:
@@ -36,10 +36,21 @@ def spark(values: Sequence[float | None], most: float | None = None) -> str:
     return "".join(_UP[min(8, max(1, round(value * 8 / top)))] if value and top else " " for value in values)
 
 
-def shade(share: float | None) -> str:
+def columns(values: Sequence[float], most: float, height: int) -> list[str]:
+    """Return values as columns of several lines, from the top; whatever is not 0 is seen.
+
+    >>> columns([1, 8, 16], 16, 2)
+    ['  █', '▁██']
+    """
+    eighths = [max(1, round(value * 8 * height / most)) if value and most else 0 for value in values]
+    rows = ([min(8, max(0, each - 8 * row)) for each in eighths] for row in reversed(range(height)))
+    return ["".join(_UP[each] for each in row) for row in rows]
+
+
+def shade(share: float) -> str:
     """Return a cell of a heat map; whatever is not 0 is seen.
 
-    >>> [shade(share) for share in (None, 0, 0.01, 0.5, 0.75, 1)]
-    [' ', ' ', '░', '▒', '▓', '█']
+    >>> [shade(share) for share in (0, 0.01, 0.25, 0.5, 0.75, 1)]
+    [' ', '·', '░', '▒', '▓', '█']
     """
-    return _SHADES[min(4, max(1, round(share * 4)))] if share and share > 0 else _SHADES[0]
+    return next((character for least, character in _SHADES if share > least), " ")

@@ -1,0 +1,174 @@
+"""Pictures of tables, for a screen: what rows of numbers over time, or from rank to rank, say at one look.
+
+`PICTURES` is the table of contents. A picture that is `instead` shows all that the rows say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from rocpd.summary.reading import order_of
+from rocpd.summary.result import Summary
+from rocpd.table.human import readable
+from rocpd.table.palette import COLOURS, GREEN, PURPLE, SKY, Colour
+from rocpd.table.pictures import MOST_LINES, Line, Shade, curves, heat_map, matrix, parts
+from rocpd.table.screen import Screen
+
+_NUMBERS = "the numbers: --format csv"
+
+
+class Picture(NamedTuple):
+    """How a table is drawn; `instead`: its rows are left to those who ask for them."""
+
+    draw: Callable[[Summary, Screen], Iterator[str]]
+    instead: bool = False
+
+
+class _Course(NamedTuple):
+    """What one row of a picture is made of: rows of a table that differ in time alone.
+
+    Courses of another `kind`, such as levels of memory, are never put together.
+    """
+
+    label: str
+    kind: tuple[str, ...]
+    rows: Sequence[Sequence[Any]]
+
+
+def _heat(table: Summary, screen: Screen) -> Iterator[str]:
+    """Yield ranks × time: shade for how busy, colour for what with."""
+    every = _courses(table)
+    names = ("busy_percent", "compute_percent", "communication_percent")
+    shades = {course.label: [_shade(table, row, names) for row in course.rows] for course in every}
+    lines = [
+        (_label(some), [_mean(cells) for cells in zip(*(shades[course.label] for course in some), strict=False)])
+        for some in _grouped(every)
+    ]
+    yield from heat_map(lines, _ends(table, every), screen)
+    yield ""
+    legend = (
+        (COLOURS["compute"], "compute"),
+        (COLOURS["communication"], "communication"),
+        (COLOURS["copies"], "copies"),
+    )
+    colours = [f"{screen.paint('█', colour)} {name}" for colour, name in legend] if screen.colours else []
+    yield "  ".join(["busy: ░ 25 %  ▒ 50 %  ▓ 75 %  █ 100 %", *colours, screen.faint(_NUMBERS)])
+
+
+def _shade(table: Summary, row: Sequence[Any], names: tuple[str, ...]) -> Shade:
+    busy, compute, communication = (row[table.columns.index(name)] or 0.0 for name in names)
+    if max(compute, communication) * 2 < busy:
+        return Shade(busy / 100, COLOURS["copies"])
+    return Shade(busy / 100, COLOURS["communication" if communication > compute else "compute"])
+
+
+def _mean(shades: Sequence[Shade]) -> Shade:
+    return Shade(sum(s.share for s in shades) / len(shades), max(shades, key=lambda s: s.share).colour)
+
+
+def _waits(table: Summary, screen: Screen) -> Iterator[str]:
+    """Yield who waits for whom; many of them in groups."""
+    split = (table.columns.index("collectives") + 1) // 2
+    time = table.columns.index("wait_ns")
+    waits = [(row[:split], row[split : 2 * split], row[time]) for row in table]
+    names = sorted({name for waiter, late, _ in waits for name in (waiter, late)}, key=order_of)
+    least = len(" ".join(map(str, names[-1]))) + 1
+    groups = [list(part) for part in parts(names, min(MOST_LINES, max((screen.width - 18) // least, 1)))]
+    at = {name: number for number, group in enumerate(groups) for name in group}
+    values = [[0.0] * len(groups) for _ in groups]
+    for waiter, late, wait in waits:
+        values[at[waiter]][at[late]] += wait
+    labels = [" ".join(map(str, group[0])) for group in groups]
+    yield from matrix(labels, values, "waits ↓  for →", screen)
+    each = f", each stands for {len(groups[0])} or more" if len(groups) < len(names) else ""
+    yield screen.faint(f"█ {readable(max(map(max, values)), 'ns')}{each}")
+
+
+def _memory(table: Summary, screen: Screen) -> Iterator[str]:
+    yield from _over_time(table, "peak_bytes", screen, PURPLE)
+
+
+def _queue(table: Summary, screen: Screen) -> Iterator[str]:
+    yield from _over_time(table, "mean_depth", screen, GREEN)
+
+
+def _over_time(table: Summary, name: str, screen: Screen, colour: Colour) -> Iterator[str]:
+    """Yield one curve per rank, agent …; many in groups, of which the most counts."""
+    column = table.columns.index(name)
+    every = _courses(table)
+    values = {course.label: [row[column] or 0 for row in course.rows] for course in every}
+    lines = []
+    for some in _grouped(every):
+        most = [max(each) for each in zip(*(values[course.label] for course in some), strict=False)]
+        lines.append(Line(_label(some), most, readable(max(most), table.fields[column].unit)))
+    yield from curves(lines, _ends(table, every), screen, colour)
+    yield screen.faint(f"at the right: the most; {_NUMBERS}")
+
+
+def _steps(table: Summary, screen: Screen) -> Iterator[str]:
+    """Yield how long steps took, one after the other."""
+    at, mean, name = (table.columns.index(column) for column in ("at_ns", "mean_ns", "step"))
+    rows = sorted(table, key=lambda row: row[at] or 0)
+    if len(rows) > 1:
+        values = [row[mean] for row in rows]
+        line = Line("mean", values, f"up to {readable(max(values), 'ns')}")
+        yield from curves([line], (str(rows[0][name]), str(rows[-1][name])), screen, SKY)
+
+
+PICTURES: Mapping[str, Picture] = MappingProxyType(
+    {
+        "heat": Picture(_heat, instead=True),
+        "waits": Picture(_waits),
+        "memory-curve": Picture(_memory, instead=True),
+        "queue-depth": Picture(_queue, instead=True),
+        "steps": Picture(_steps),
+    }
+)
+"""Table -> its picture."""
+
+
+def _courses(table: Summary) -> list[_Course]:
+    """Return the rows of a table by what stands before the time."""
+    at = table.columns.index("at_ns")
+    by_key: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
+    for row in table:
+        by_key.setdefault(row[:at], []).append(row)
+    return [
+        _Course(_name(table.columns[:at], key), tuple(v for v in key if isinstance(v, str)), rows)
+        for key, rows in by_key.items()
+    ]
+
+
+def _name(columns: Sequence[str], key: Sequence[Any]) -> str:
+    """Return a label: what is a number has the name of its column before it.
+
+    >>> _name(("rank", "agent", "level"), (0, 2, "REAL"))
+    'rank 0 agent 2 REAL'
+    """
+    pairs = zip(columns, key, strict=True)
+    return " ".join(str(value) if isinstance(value, str) else f"{column} {value}" for column, value in pairs)
+
+
+def _grouped(courses: Sequence[_Course]) -> Iterator[Sequence[_Course]]:
+    """Yield what is put together in a line: each course alone, as long as there are few."""
+    by_kind: dict[tuple[str, ...], list[_Course]] = {}
+    for course in courses:
+        by_kind.setdefault(course.kind, []).append(course)
+    if len(courses) <= MOST_LINES or len(by_kind) >= MOST_LINES:  # hosts, of which each is a kind
+        yield from parts(courses, MOST_LINES)
+        return
+    for of_kind in by_kind.values():
+        yield from parts(of_kind, MOST_LINES // len(by_kind))
+
+
+def _label(some: Sequence[_Course]) -> str:
+    return some[0].label if len(some) == 1 else f"{some[0].label} +{len(some) - 1}"
+
+
+def _ends(table: Summary, courses: Sequence[_Course]) -> tuple[str, str]:
+    """Return the times at which the first and the last slice start."""
+    at = table.columns.index("at_ns")
+    times = [row[at] for course in courses for row in (course.rows[0], course.rows[-1])]
+    return readable(min(times), "ns"), readable(max(times), "ns")

@@ -1,0 +1,134 @@
+"""Owns pictures of several lines for a screen: heat maps, matrices, curves. Knows values and labels, and no table.
+
+What is too wide is put together, never cut: a cell then stands for several columns, a line for several rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple, TypeVar
+
+from rocpd.table.blocks import columns, shade
+from rocpd.table.cell import shorten
+from rocpd.table.palette import Colour, on_scale
+from rocpd.table.screen import Screen
+
+MOST_LINES = 32
+"""Lines of a heat map or matrix; beyond, one line stands for several rows."""
+
+_LONGEST = 24  # characters of a label
+_WIDEST = 3  # characters of a cell
+_LINES_OF_CURVES, _HIGHEST = 12, 6  # of all together, and of one
+
+Value = TypeVar("Value")
+
+
+class Line(NamedTuple):
+    """A curve: its label, values from the left, and what stands at its right end."""
+
+    label: str
+    values: Sequence[float]
+    says: str = ""
+
+
+class Shade(NamedTuple):
+    """A cell of a heat map: how dark it is, 0 to 1, and its colour."""
+
+    share: float
+    colour: Colour
+
+
+def heat_map(lines: Sequence[tuple[str, Sequence[Shade]]], below: tuple[str, str], screen: Screen) -> Iterator[str]:
+    """Yield a heat map, and what stands below its left and right end.
+
+    Args:
+        lines: a label, and cells from the left: as many in each line.
+        below: where it starts and ends.
+        screen: what it is for.
+    """
+    front = _width(label for label, _ in lines)
+    count = len(lines[0][1])
+    room = max(screen.width - front - 1, 1)
+    width = min(count, room)
+    times = min(max(room // width, 1), _WIDEST)
+    for label, cells in lines:
+        drawn = [_mixed(part) for part in parts(cells, width)]
+        runs = groupby(drawn, key=lambda cell: cell.colour)
+        text = "".join(screen.paint("".join(shade(c.share) * times for c in cells), colour) for colour, cells in runs)
+        yield f"{shorten(label, _LONGEST):{front}} {text}".rstrip()
+    yield screen.faint(_axis(below, front, width * times))
+
+
+def matrix(labels: Sequence[str], values: Sequence[Sequence[float]], corner: str, screen: Screen) -> Iterator[str]:
+    """Yield a matrix of who does what to whom; the darkest cell is the largest value.
+
+    Args:
+        labels: of rows and of columns.
+        values: of each row, from the left.
+        corner: what rows and columns are.
+        screen: what it is for.
+    """
+    front = max(_width(labels), len(corner))
+    cell = max(map(len, labels)) + 1
+    most = max((value for row in values for value in row), default=0.0) or 1.0
+    yield screen.faint(corner.rjust(front) + "".join(label.rjust(cell) for label in labels))
+    for label, row in zip(labels, values, strict=True):
+        shades = (shade(value / most) * min(cell - 1, _WIDEST) for value in row)
+        cells = (
+            screen.paint(text.rjust(cell), on_scale(value / most)) for text, value in zip(shades, row, strict=True)
+        )
+        yield f"{label.rjust(front)}{''.join(cells)}".rstrip()
+
+
+def curves(lines: Sequence[Line], below: tuple[str, str], screen: Screen, colour: Colour) -> Iterator[str]:
+    """Yield a curve for each line, all on one scale, which starts at 0; the fewer there are, the higher they are.
+
+    Args:
+        lines: a label, values from the left, and what stands at the right end.
+        below: where they start and end.
+        screen: what it is for.
+        colour: of the curves.
+    """
+    front, back = _width(line.label for line in lines), max(len(line.says) for line in lines)
+    most = max((value for line in lines for value in line.values), default=0.0)
+    room = max(screen.width - front - back - 2, 1)
+    width = min(max(len(line.values) for line in lines), room)
+    times = min(max(room // width, 1), _WIDEST)
+    height = min(max(_LINES_OF_CURVES // len(lines), 1), _HIGHEST)
+    for line in lines:
+        *above, lowest = columns([max(part) for part in parts(line.values, width)], most, height)
+        for text in above:
+            yield f"{'':{front}} {screen.paint(_repeated(text, times), colour)}".rstrip()
+        label = f"{shorten(line.label, _LONGEST):{front}}"
+        yield f"{label} {screen.paint(_repeated(lowest, times), colour)} {line.says}".rstrip()
+    yield screen.faint(_axis(below, front, width * times))
+
+
+def parts(values: Sequence[Value], count: int) -> Iterator[Sequence[Value]]:
+    """Yield values in so many parts, as even as can be.
+
+    >>> list(parts([1, 2, 3, 4, 5], 2)), list(parts([1, 2], 5))
+    ([[1, 2], [3, 4, 5]], [[1], [2]])
+    """
+    count = min(count, len(values))
+    for number in range(count):
+        yield values[number * len(values) // count : (number + 1) * len(values) // count]
+
+
+def _mixed(cells: Sequence[Shade]) -> Shade:
+    """Return what stands for several cells: the mean, in the colour of the darkest."""
+    return Shade(sum(cell.share for cell in cells) / len(cells), max(cells, key=lambda cell: cell.share).colour)
+
+
+def _repeated(text: str, times: int) -> str:
+    return "".join(character * times for character in text)
+
+
+def _axis(ends: tuple[str, str], front: int, width: int) -> str:
+    start, end = ends
+    return f"{'':{front}} {start}{end.rjust(max(width - len(start), len(end) + 3))}"
+
+
+def _width(labels: Iterable[str]) -> int:
+    return min(max(map(len, labels), default=0), _LONGEST)

@@ -1,37 +1,84 @@
-"""Matches the communication kernels of a job, by one clock where its collectives say how far clocks are apart.
+"""Matches the communication kernels of a job, by one line of time where its collectives say how far clocks are apart.
 
-By one clock it shows which ranks end together; by several, groups of different machines may look like one.
+By one line it shows which ranks end together; by several clocks, groups of different machines may look like one.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field, replace
 
 from rocpd.federate.federation import Federation
+from rocpd.federate.select.timeline import UNSHIFTED, Shift
+from rocpd.frozen import frozen
 from rocpd.trace.collectives import Channel, Group, match
+from rocpd.trace.transfers import Partners, match_transfers
+from rocpd.types import Ints
+
+CLOCK_NS = 1_000
+"""By which clocks of the GPUs of a machine differ [ns]."""
 
 _ON_ONE_LINE = ("reference", "collectives")
 
 
-def match_channels(session: Federation, channels: Sequence[Channel]) -> tuple[list[Group], Counter[str]]:
-    """Put the channels of a job into groups; as `rocpd.trace.collectives.match`."""
-    clocks = {rank: number for number, domain in enumerate(session.clock_domains) for rank in domain.ranks}
-    if len({clocks.get(channel.rank) for channel in channels}) < 2:
-        return match(channels, clocks)
-    shifts = {
-        rank: clock.shift
-        for clock in session.job.alignment.clocks
-        if clock.method in _ON_ONE_LINE
-        for rank in clock.ranks
-    }
-    if any(channel.rank not in shifts for channel in channels):
-        return match(channels, clocks)
-    on_line = [
-        replace(channel, **{side: shifts[channel.rank].to_line(getattr(channel, side)) for side in ("start", "end")})
-        for channel in channels
-    ]
-    recorded = {id(moved): channel for moved, channel in zip(on_line, channels, strict=True)}
-    groups, lost = match(on_line, dict.fromkeys(shifts, 0))
-    return [tuple(recorded[id(moved)] for moved in group) for group in groups], lost
+@frozen
+class Clocks:
+    """Which times of different ranks compare: those of one clock, or of all clocks that collectives lay on one line.
+
+    Args:
+        numbers: rank -> number of its clock.
+        shifts: rank -> what is added to its times so that all compare; nothing where only those of one clock do.
+        likely_ns: how far times of two clocks on one line are likely to be apart for no reason.
+    """
+
+    numbers: Mapping[int, int]
+    shifts: Mapping[int, Shift] = field(default_factory=dict)
+    likely_ns: int = 0
+
+    @classmethod
+    def of(cls, session: Federation, channels: Sequence[Channel]) -> Clocks:
+        """Return the clocks of a job in which these communication kernels are to be compared."""
+        numbers = {rank: number for number, domain in enumerate(session.clock_domains) for rank in domain.ranks}
+        if len({numbers.get(channel.rank) for channel in channels}) < 2:
+            return cls(numbers)
+        known = [clock for clock in session.job.alignment.clocks if clock.method in _ON_ONE_LINE]
+        shifts = {rank: clock.shift for clock in known for rank in clock.ranks}
+        if any(channel.rank not in shifts for channel in channels):
+            return cls(numbers)
+        return cls(numbers, shifts, max(clock.likely_ns or 0 for clock in known))
+
+    def line(self, rank: int) -> int:
+        """Return the number of the line on which a rank's times compare with those of others of this number."""
+        return 0 if rank in self.shifts else self.numbers.get(rank, -1 - rank)
+
+    def on_line(self, rank: int, times: Ints) -> Ints:
+        """Return times of a rank as they compare [ns]."""
+        return self.shifts.get(rank, UNSHIFTED).to_line(times)
+
+    def noise(self, ranks: Collection[int]) -> int | None:
+        """Return how far apart times of ranks may be for no reason [ns]; None where they don't compare."""
+        if len({self.line(rank) for rank in ranks}) > 1:
+            return None
+        return CLOCK_NS if len({self.numbers.get(rank) for rank in ranks}) == 1 else max(CLOCK_NS, self.likely_ns)
+
+    def groups(self, channels: Sequence[Channel]) -> tuple[list[Group], Counter[str]]:
+        """Put channels into groups; as `rocpd.trace.collectives.match`."""
+        recorded, moved, lines = self._moved(channels)
+        groups, lost = match(moved, lines)
+        return [tuple(recorded[id(channel)] for channel in group) for group in groups], lost
+
+    def pairs(self, channels: Sequence[Channel]) -> tuple[list[Partners], Counter[str]]:
+        """Put channels that send and receive into pairs; as `rocpd.trace.transfers.match_transfers`."""
+        recorded, moved, lines = self._moved(channels)
+        pairs, lost = match_transfers(moved, lines)
+        return [Partners(recorded[id(one)], recorded[id(other)], known) for one, other, known in pairs], lost
+
+    def _moved(self, channels: Sequence[Channel]) -> tuple[dict[int, Channel], list[Channel], dict[int, int]]:
+        """Return channels with times that compare: `id` -> what was recorded, they themselves, rank -> its line."""
+        moved = [
+            replace(each, start=self.on_line(each.rank, each.start), end=self.on_line(each.rank, each.end))
+            for each in channels
+        ]
+        recorded = {id(each): channel for each, channel in zip(moved, channels, strict=True)}
+        return recorded, moved, {channel.rank: self.line(channel.rank) for channel in channels}

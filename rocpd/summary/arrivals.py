@@ -1,21 +1,19 @@
 """When the members of a collective came, and who was last. Knows neither names nor divisions.
 
-Ranks end a collective together. So on one clock the start of a kernel says when its rank came, and between clocks the
-time from there to the end that all share does: no clock has to agree with another.
+Ranks end a collective together. So on one clock, or one line of time, the start of a kernel says when its rank came,
+and between clocks the time from there to the end that all share does: no clock has to agree with another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from rocpd.frozen import frozen
+from rocpd.read.matching import CLOCK_NS, Clocks
 from rocpd.trace.collectives import Group
 from rocpd.types import Flags, Floats, Ints
 
 _JITTER_NS = 15_000  # by which members leave apart, where no two of them share a clock to show it
-_CLOCK_NS = 1_000  # by which clocks of the GPUs of a machine differ
 _MOST_NOISE = 0.1  # of the longest time in the collective: shorter ones end closer together
 _MOSTLY = 2 / 3
 _BARELY = 1 / 3
@@ -29,7 +27,7 @@ class Arrivals:
         came: when each member came, against the end of the collective [ns]: later ones are larger.
         times: how long each was in it [ns].
         noise: by how much two members may differ in `came` for no reason [ns].
-        apart: by how much members with one clock end apart, at most [ns].
+        apart: by how much members whose times compare end apart, at most [ns].
     """
 
     came: Ints
@@ -63,7 +61,7 @@ class Arrivals:
         """
         longest = np.maximum(self.times.max(0), 1)
         share = self.waits.sum(0) / np.maximum(self.times.sum(0), 1)
-        is_unclear = (self.noise > _BARELY * longest) | ((self.apart > _BARELY * longest) & (self.apart > _CLOCK_NS))
+        is_unclear = (self.noise > _BARELY * longest) | ((self.apart > _BARELY * longest) & (self.apart > CLOCK_NS))
         classes = np.select([share >= _MOSTLY, share > _BARELY], [SKEW, MIXED], TRANSFER)
         return np.where(is_unclear | (not is_complete), INCONCLUSIVE, classes)
 
@@ -75,16 +73,19 @@ thirds or more), both; or it can't be said."""
 TRANSFER, SKEW, MIXED, INCONCLUSIVE = range(4)
 
 
-def arrivals(group: Group, clocks: Mapping[int, int], numbers: Ints) -> Arrivals:
+def arrivals(group: Group, clocks: Clocks, numbers: Ints) -> Arrivals:
     """Return some collectives of a group.
 
     Args:
         group: channels of one communicator.
-        clocks: rank -> number of its clock.
+        clocks: which times of the ranks compare.
         numbers: which collectives.
     """
-    start, end = (np.array([getattr(member, side)[numbers] for member in group]) for side in ("start", "end"))
-    on = np.array([clocks.get(member.rank, -1 - member.rank) for member in group])
+    start, end = (
+        np.array([clocks.on_line(member.rank, getattr(member, side)[numbers]) for member in group])
+        for side in ("start", "end")
+    )
+    on = np.array([clocks.line(member.rank) for member in group])
     came, apart = np.empty_like(start), np.zeros(len(numbers), np.int64)
     shared: list[Ints] = []
     for clock in np.sort(on)[_is_new(np.sort(on))].tolist():
@@ -97,7 +98,7 @@ def arrivals(group: Group, clocks: Mapping[int, int], numbers: Ints) -> Arrivals
     if shared:
         apart = np.maximum.reduce(shared)
     times = end - start
-    noise = _CLOCK_NS if len(shared) == 1 and len(set(on.tolist())) == 1 else _jitter(shared)
+    noise = clocks.noise([member.rank for member in group]) or _jitter(shared)
     longest = (_MOST_NOISE * times.max(0, initial=0)).astype(np.int64)
     return Arrivals(came, times, np.minimum(noise, longest), apart)
 

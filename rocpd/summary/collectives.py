@@ -17,6 +17,7 @@ import numpy as np
 from rocpd.federate.open.identify import Rank
 from rocpd.read.communicators import channels, launches
 from rocpd.read.ids import per_id
+from rocpd.read.matching import Clocks
 from rocpd.summary.arrivals import CLASSES, Arrivals, arrivals
 from rocpd.summary.ops import OperationNames, Ops, read_ops, split
 from rocpd.summary.options import By
@@ -97,7 +98,7 @@ class Waiting:
     Args:
         by: what is compared.
         ranks: the ranks by their numbers.
-        clocks: rank -> number of its clock.
+        clocks: which times of the ranks compare.
         rows: those of the table of collectives.
         pairs: (who waits, for whom) -> in how many collectives, how long in all and at most [ns].
         took_part: in how many collectives each was.
@@ -108,7 +109,7 @@ class Waiting:
 
     by: By
     ranks: Mapping[int, Rank]
-    clocks: Mapping[int, int]
+    clocks: Clocks
     rows: list[Row] = field(default_factory=list)
     pairs: dict[tuple[Key, Key], tuple[int, float, int]] = field(default_factory=dict)
     took_part: Counter[Key] = field(default_factory=Counter)
@@ -215,7 +216,7 @@ def whole(times: Collection[float]) -> list[int]:
     return [floor + after - before for floor, (before, after) in zip(floors, pairwise(sums), strict=True)]
 
 
-def _blocks(group: Group, who: Sequence[Ints], clocks: Mapping[int, int]) -> Iterator[_Block]:
+def _blocks(group: Group, who: Sequence[Ints], clocks: Clocks) -> Iterator[_Block]:
     every = np.unique(np.concatenate([member.numbers for member in group]))
     step = max(1, _BLOCK // len(group))
     for low in range(0, len(every), step):

@@ -44,7 +44,7 @@ def covered(parts: Union, times: Ints) -> Ints:
     """Return how much of a union lies before each of `times` [ns]."""
     start, end = parts
     if not len(start):
-        return np.zeros(len(times), np.int64)
+        return np.zeros(times.shape, np.int64)
     before = np.concatenate([[0], np.cumsum(end - start)])
     index = np.searchsorted(start, times, side="right")
     inside = np.where(index > 0, np.minimum(times, end[index - 1]) - start[index - 1], 0)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 
 import numpy as np
 
 from rocpd.frozen import frozen
 from rocpd.read.groups import grouped
+from rocpd.summary.intervals import covered
 from rocpd.summary.ops import OperationNames, Ops
 from rocpd.summary.steps import RankSteps
 from rocpd.trace.collectives import Channel, Group
@@ -30,11 +32,13 @@ class RankWork:
         kernels: name of a kernel -> how often it ran; communication is left out.
         steps: text and number of a step marker -> how long its GPUs run kernels that start in it [ns].
         before: for each channel of the rank, how long kernels before each of its kernels run [ns].
+        busy: text and number of a step marker -> how long its GPUs do anything before its start, and before its end.
     """
 
     kernels: Mapping[str | None, int]
     steps: Mapping[tuple[str, int], int]
     before: Sequence[Ints]
+    busy: Mapping[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
 
 
 def work_of(ops: Ops, compute: Ints, names: OperationNames, steps: RankSteps, channels: Iterable[Channel]) -> RankWork:
@@ -52,6 +56,7 @@ def work_of(ops: Ops, compute: Ints, names: OperationNames, steps: RankSteps, ch
         {names.full[name]: int(counts[name]) for name in np.flatnonzero(counts).tolist()},
         dict(zip(steps.steps, inside.tolist(), strict=True)),
         tuple(summed[np.searchsorted(starts, channel.start)] for channel in channels),
+        dict(zip(steps.steps, zip(*covered(ops.union(), edges.T).tolist(), strict=True), strict=True)),
     )
 
 
@@ -63,6 +68,7 @@ class Periods:
         ranks: their numbers.
         start, end: of each [ns of the clock of the rank]; they do not overlap.
         compute: how long kernels of it run, without communication [ns].
+        idle: how long a rank does nothing from the end of the one before to its end [ns]; None where that is unknown.
         unit: what one is called.
         markers: text and number of the marker of each, where there are markers.
     """
@@ -71,6 +77,7 @@ class Periods:
     start: Ints
     end: Ints
     compute: Ints
+    idle: Ints | None = None
     unit: str = "steps"
     markers: tuple[tuple[str, int], ...] = ()
 
@@ -128,7 +135,15 @@ def _by_markers(ranks: Sequence[int], steps: Mapping[int, RankSteps], works: Map
     if (start[1:] < end[:-1]).any():
         return None
     compute = np.array([[works[rank].steps[key] for rank in ranks] for key in keys])
-    return Periods(tuple(ranks), start, end, compute, markers=tuple(keys))
+    busy = np.array([[works[rank].busy[key] for rank in ranks] for key in keys])
+    idle = (_since(start, end) - _since(busy[..., 0], busy[..., 1])).clip(0)
+    return Periods(tuple(ranks), start, end, compute, idle, markers=tuple(keys))
+
+
+def _since(start: Ints, end: Ints) -> Ints:
+    """Return how far each end is from the one before, the first from its start."""
+    since: Ints = np.diff(np.concatenate([start[:1], end]), axis=0)
+    return since
 
 
 def _by_collectives(ranks: Sequence[int], groups: Sequence[Group], before: Mapping[int, Ints]) -> Periods | None:
@@ -143,4 +158,4 @@ def _by_collectives(ranks: Sequence[int], groups: Sequence[Group], before: Mappi
     member = {member.rank: member for member in reversed(group)}
     times = np.array([member[rank].end[edges] for rank in ranks]).T
     compute = np.diff(np.array([before[id(member[rank])][edges] for rank in ranks]).T, axis=0)
-    return Periods(tuple(ranks), times[:-1], times[1:], compute, "pieces of the trace")
+    return Periods(tuple(ranks), times[:-1], times[1:], compute, unit="pieces of the trace")

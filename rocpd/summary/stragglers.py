@@ -12,7 +12,7 @@ import numpy as np
 
 from rocpd.federate.federation import Federation
 from rocpd.frozen import frozen
-from rocpd.read.matching import match_channels
+from rocpd.read.matching import Clocks
 from rocpd.summary.arrivals import CLASSES, arrivals
 from rocpd.summary.collectives import Waiting, channels_of
 from rocpd.summary.findings import Confidence, Finding, Verdict
@@ -22,11 +22,11 @@ from rocpd.summary.periods import Periods, RankWork, periods, work_of
 from rocpd.summary.reading import DIVISIONS, RankReading, Reading
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.steps import RankSteps, steps_of
-from rocpd.summary.verdict import Judgement, judge
+from rocpd.summary.verdict import Judgement, judge, unknown
 from rocpd.summary.why_late import cause_of
 from rocpd.trace.collectives import Channel, Group, listed
 from rocpd.trace.kernel_categories import Categories, load
-from rocpd.trace.transfers import Partners, match_transfers
+from rocpd.trace.transfers import Partners
 from rocpd.types import Row
 
 _FEW = 4  # groups that are named
@@ -148,7 +148,7 @@ class MatchedCommunication:
         groups: channels of one communicator each.
         pairs: channels of two ranks that send to each other.
         lost: why how many kernels are in neither.
-        clocks: rank -> number of its clock.
+        clocks: which times of them compare.
         pieces: steps; None where nothing shows them.
         judgement: the verdict on ranks.
     """
@@ -156,7 +156,7 @@ class MatchedCommunication:
     groups: Sequence[Group]
     pairs: Sequence[Partners]
     lost: Counter[str]
-    clocks: Mapping[int, int]
+    clocks: Clocks
     pieces: Periods | None
     judgement: Judgement
 
@@ -169,13 +169,15 @@ class MatchedCommunication:
             for channel, sums in zip(rank.channels, rank.work.before, strict=True)
         }
         steps, works = ({number: getattr(rank, what) for number, rank in ranks.items()} for what in ("steps", "work"))
-        clocks = {rank: number for number, domain in enumerate(session.clock_domains) for rank in domain.ranks}
-        groups, lost = match_channels(session, channels)
-        pairs, lost_transfers = match_transfers(channels, clocks)
+        clocks = Clocks.of(session, channels)
+        groups, lost = clocks.groups(channels)
+        pairs, lost_transfers = clocks.pairs(channels)
         pieces = periods(steps, works, groups, before)
         hosts = {rank.number: rank.hostname for rank in session.ranks}
         has_stages = any(channel.role for channel in channels) or lost.total() > _count(channels) / 10
         judgement = judge(groups, pieces, works, clocks, hosts, has_stages=has_stages)
+        if lost and not groups:
+            judgement = unknown(f"stragglers: not known: none of {_count(channels)} communication kernels is matched")
         if judgement.usual is not None and pieces:
             judgement = _explained(session, judgement, judgement.usual, pieces)
         return cls(groups, pairs, lost + lost_transfers, clocks, pieces, judgement)
@@ -275,7 +277,7 @@ class _Transfers(NamedTuple):
     time: int
 
 
-def _transfers(partners: Partners, clocks: Mapping[int, int]) -> _Transfers:
+def _transfers(partners: Partners, clocks: Clocks) -> _Transfers:
     sender, receiver, is_directed = partners
     numbers = np.union1d(sender.numbers, receiver.numbers)
     when = arrivals((sender, receiver), clocks, numbers)
@@ -319,7 +321,7 @@ class _Startup:
         self._count = 0
         self._caused: dict[int, int] = {}
 
-    def add(self, group: Group, pieces: Periods | None, clocks: Mapping[int, int]) -> int:
+    def add(self, group: Group, pieces: Periods | None, clocks: Clocks) -> int:
         """Add those of a group; return how many they are."""
         first = first_judged(group, pieces)
         if first:

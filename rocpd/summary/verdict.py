@@ -16,6 +16,7 @@ from dataclasses import field
 import numpy as np
 
 from rocpd.frozen import frozen
+from rocpd.read.matching import Clocks
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.periods import Periods, RankWork
 from rocpd.summary.slowest import slowest
@@ -58,7 +59,7 @@ def judge(
     groups: Sequence[Group],
     periods: Periods | None,
     works: Mapping[int, RankWork],
-    clocks: Mapping[int, int],
+    clocks: Clocks,
     hosts: Mapping[int, str | None],
     *,
     has_stages: bool,
@@ -69,17 +70,17 @@ def judge(
         groups: channels of one communicator each, those of collectives.
         periods: the steps; None where nothing shows them.
         works: rank -> what it computed.
-        clocks: rank -> number of its clock.
+        clocks: which times of the ranks compare.
         hosts: rank -> name of its host.
         has_stages: as `lateness`.
     """
     if not groups:
-        return _unknown("stragglers: not recorded: no collectives")
+        return unknown("stragglers: not recorded: no collectives")
     if periods is None or not len(periods):
-        return _unknown("stragglers: not known: neither step markers nor enough collectives of all ranks")
+        return unknown("stragglers: not known: neither step markers nor enough collectives of all ranks")
     peers = peers_of(works, periods)
     if max(map(len, peers)) < 2:
-        return _unknown("stragglers: not known: no two ranks do the same work")
+        return unknown("stragglers: not known: no two ranks do the same work")
     has_stages = has_stages or len(peers) > 1
     late = lateness(groups, periods, peers, clocks, has_stages=has_stages)
     everyone = np.ones(len(periods.ranks), bool)
@@ -88,10 +89,12 @@ def judge(
         witness(late.late, peers, late.is_known),
     )
     slow = slowest(periods.compute.astype(float), late.late, late.is_known, peers)
-    return _Case(periods, peers, late, by_compute, by_arrival, slow, hosts, has_stages).judgement()
+    by_idle = None if periods.idle is None else witness(periods.idle.astype(float), peers, everyone)
+    return _Case(periods, peers, late, by_compute, by_arrival, by_idle, slow, hosts, has_stages).judgement()
 
 
-def _unknown(text: str) -> Judgement:
+def unknown(text: str) -> Judgement:
+    """Return the verdict that nobody can know, with the reason."""
     return Judgement((Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN),))
 
 
@@ -104,6 +107,7 @@ class _Case:
     late: Lateness
     by_compute: Witness
     by_arrival: Witness
+    by_idle: Witness | None
     slow: Sequence[int | None]
     hosts: Mapping[int, str | None]
     has_stages: bool
@@ -149,8 +153,8 @@ class _Case:
 
     @property
     def _trials(self) -> int:
-        """How often chance may strike: three questions for each of them."""
-        return 3 * self._compared
+        """How often chance may strike: four questions for each of them."""
+        return 4 * self._compared
 
     def _longer(self, column: int) -> float:
         """Return by which part a rank computes longer than its peers."""
@@ -167,13 +171,30 @@ class _Case:
         others = max(1, len(self.periods.ranks) - 1)
         return self.by_compute.excess / self._step, self.late.caused.mean(0) / others / self._step
 
+    def _idle_cost(self) -> Floats:
+        """Return which part of a step each rank does nothing for longer than its peers; 0 where that says nothing.
+
+        In a pipeline it tells who is late by itself: a rank that others hold up waits for them in communication.
+        """
+        if self.by_idle is None or not self.has_stages:
+            return np.zeros(len(self.periods.ranks))
+        return self.by_idle.excess / self._step
+
+    def _idles(self) -> Flags:
+        """Return which ranks do nothing for longer than their peers, by more than chance."""
+        if self.by_idle is None:
+            return np.zeros(len(self.periods.ranks), bool)
+        idles: Flags = self._is_above_chance(self.by_idle) & (self._idle_cost() >= _LEAST_COST)
+        return idles
+
     def _guilty_ranks(self) -> tuple[tuple[int, ...], Finding]:
         """Return the ranks that hold others up, the worst first, and the verdict."""
         computes, waited_for = self._costs()
         comes_late = ~self.late.is_known | ((self.late.late.mean(0) > 0) & (waited_for >= _LEAST_WAIT))
         slow = (self._is_above_chance(self.by_compute) | self._stands_out()) & (computes >= _LEAST_COST)
+        slow, cost = slow | self._idles(), np.maximum(computes, self._idle_cost())
         tardy = self._is_above_chance(self.by_arrival) & (waited_for >= _LEAST_COST) & (not self.has_stages)
-        guilty, cost = (slow & comes_late, computes) if (slow & comes_late).any() else (tardy, waited_for)
+        guilty, cost = (slow & comes_late, cost) if (slow & comes_late).any() else (tardy, waited_for)
         columns = sorted(np.flatnonzero(guilty).tolist(), key=lambda column: -cost[column])
         culprits = tuple(self.periods.ranks[column] for column in columns)
         if not columns:
@@ -186,7 +207,8 @@ class _Case:
         )
 
     def _confidence(self, column: int) -> Confidence:
-        both = all(self._is_above_chance(witness)[column] for witness in (self.by_compute, self.by_arrival))
+        slow = self._is_above_chance(self.by_compute) | self._idles()
+        both = slow[column] and self._is_above_chance(self.by_arrival)[column]
         return Confidence.LIKELY if both and self.periods.unit == "steps" else Confidence.HINT
 
     def _sentence(self, column: int) -> str:
@@ -196,7 +218,12 @@ class _Case:
             (self.by_arrival, "was last") if self.late.is_known[column] else (self.by_compute, "took longest")
         )
         times, expected = witness.first[column], witness.expected[column]
-        if not self._is_above_chance(self.by_compute)[column] and not self._is_above_chance(self.by_arrival)[column]:
+        idled = self.by_idle if self._idles()[column] else None
+        above = [
+            idled is not None,
+            *(self._is_above_chance(each)[column] for each in (self.by_compute, self.by_arrival)),
+        ]
+        if not any(above):
             slow = sum(each is not None for each in self.slow)
             parts.append(
                 f"stands out in {sum(each == column for each in self.slow)} of {slow} {unit} in which a rank does"
@@ -204,6 +231,10 @@ class _Case:
         parts.append(f"{did} in {_counted(times)} of {count} {unit} ({_counted(expected)} expected)")
         longer = self._longer(column)
         parts.append(f"computes {longer * 100:.2g} % longer" if longer >= _LEAST_COST else "computes no longer")
+        if idled:
+            parts.append(
+                f"idles longest in {_counted(idled.first[column])} ({_counted(idled.expected[column])} expected)"
+            )
         share = self._share(column)
         if share:
             parts.append(f"causes {share[0]:.0f} % ({share[1]:.0f}-{share[2]:.0f}) of the waiting")
@@ -241,10 +272,25 @@ class _Case:
         if count < wanted:
             text = f"stragglers: not known: {count} {unit} are too few to tell one from chance ({wanted} are enough)"
             return Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
-        alone = [self.periods.ranks[int(columns[0])] for columns in self.peers if len(columns) == 1]
-        apart = f"; {_named(alone)} not compared: no other rank does the same work" if alone else ""
-        text = f"no straggler: nothing above chance in {count} {unit}{self._apart()}{apart}"
+        if reasons := self._not_judged():
+            text = f"stragglers: not known: {'; '.join(reasons)}; else nothing above chance in {count} {unit}"
+            return Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN, evidence={"steps": count})
+        text = f"no straggler: nothing above chance in {count} {unit}{self._apart()}"
         return Finding(text, RULE, Verdict.NONE, Confidence.LIKELY, evidence={"steps": count})
+
+    def _not_judged(self) -> list[str]:
+        """Return why which ranks could not be judged."""
+        alone = [int(columns[0]) for columns in self.peers if len(columns) == 1]
+        unseen = [column for column in np.flatnonzero(~self.late.is_known).tolist() if column not in alone]
+        why = (
+            (alone, "does work that no other rank does", "do work that no other rank does"),
+            (unseen, "is in no collective of its like", "are in no collectives of their like"),
+        )
+        return [
+            f"{_named([self.periods.ranks[column] for column in columns])} {singular if len(columns) == 1 else plural}"
+            for columns, singular, plural in why
+            if columns
+        ]
 
     def _apart(self) -> str:
         """Return what is to be said of a rank that comes last but is no slower, where others may hold it up."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from rocpd.frozen import frozen
+from rocpd.read.matching import Clocks
 from rocpd.summary.arrivals import arrivals
 from rocpd.summary.periods import Periods, RankWork
 from rocpd.trace.collectives import Group
@@ -62,7 +63,7 @@ def peers_of(works: Mapping[int, RankWork], periods: Periods) -> list[Ints]:
 
 
 def lateness(
-    groups: Sequence[Group], periods: Periods, peers: Sequence[Ints], clocks: Mapping[int, int], *, has_stages: bool
+    groups: Sequence[Group], periods: Periods, peers: Sequence[Ints], clocks: Clocks, *, has_stages: bool
 ) -> Lateness:
     """Return how late ranks came to the collectives of groups of peers.
 
@@ -70,7 +71,7 @@ def lateness(
         groups: channels of one communicator each.
         periods: the steps.
         peers: columns of ranks that do the same.
-        clocks: rank -> number of its clock.
+        clocks: which times of the ranks compare.
         has_stages: ranks pass work on to each other: in a group of all ranks the first stage comes last by nature.
     """
     shape = len(periods), len(periods.ranks)

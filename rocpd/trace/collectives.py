@@ -30,6 +30,7 @@ import numpy as np
 
 from rocpd.frozen import frozen
 from rocpd.trace.clocks import line_between
+from rocpd.trace.clusters import connected, is_clear, separated
 from rocpd.trace.rccl import SendRole, Transfer
 from rocpd.types import Flags, Floats, Ints
 
@@ -39,7 +40,6 @@ _ENOUGH = 0.9  # of the collectives; the root of a broadcast may leave before ot
 _FARTHER = 2.0  # times as far apart as others end: not together
 _JITTER_NS = 15_000  # by which the ends of a collective differ on average, at most
 _MOST_APART = 0.5  # of the time in a collective: what ends further apart is none
-_SURE = 4.0  # standard errors between two mean distances, each about as large as its deviation
 _LEAST_TO_JOIN = 5  # collectives
 _MANY, _SAMPLE = 64, 64  # of more channels so many collectives, evenly spaced, are compared at first
 _UNCLEAR = 1.25  # times farther or nearer than that: then all collectives are compared
@@ -190,12 +190,25 @@ def _together(members: Sequence[Channel], size: int | None) -> list[Group]:
             others = np.flatnonzero(row[:a])
             apart[a, others] = apart[others, a] = _distances(end[others] - end[a])
     longest = np.maximum(_MOST_APART * (end - start).mean(1), _FARTHER * _JITTER_NS)
-    near = overlaps & _near(apart, _FARTHER) & (apart <= np.minimum(longest[:, None], longest))
-    counted = Counter(tuple(np.flatnonzero(row).tolist()) for row in near)
-    parts = [part for part, times in sorted(counted.items()) if times == len(part)]
+    apart[~overlaps | (apart > np.minimum(longest[:, None], longest))] = np.inf
+    parts = list(_parts(apart, times))
     if size is not None:
         parts = [split for part in parts for split in _split(part, apart, size, times)]
     return [tuple(members[row] for row in part) for part in parts]
+
+
+def _parts(apart: Floats, times: int) -> Iterator[tuple[int, ...]]:
+    """Yield which channels are near each other and no others; else how those that hang together are divided, if at all.
+
+    Args:
+        apart: how far from each other channels end, infinity for two that are not together.
+        times: how many collectives the means are of.
+    """
+    near = np.isfinite(apart) & _near(apart, _FARTHER)
+    for rows in connected(near):
+        is_part = near[np.ix_(rows, rows)].all()
+        for part in [np.arange(len(rows))] if is_part else separated(apart[np.ix_(rows, rows)], times):
+            yield tuple(rows[part].tolist())
 
 
 def _near(apart: Floats, farther: float) -> Flags:
@@ -219,11 +232,6 @@ def _split(part: tuple[int, ...], apart: Floats, size: int, times: int) -> list[
         if len(group) < size or not is_clear(within, float(apart[np.ix_(group, outside)].min()), times):
             return [(row,) for row in part]
     return groups
-
-
-def is_clear(near: float, far: float, times: int) -> bool:
-    """Whether of two mean distances over so many collectives one is smaller, and not by chance."""
-    return far > near * (1 + _SURE / math.sqrt(times))
 
 
 def _joined(by_clock: Sequence[Sequence[Group]], size: int | None) -> list[Group]:

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.trace.collectives import Channel, end_apart, is_clear
+from rocpd.trace.clusters import is_clear
+from rocpd.trace.collectives import Channel, end_apart
 from rocpd.types import Floats
 
 NO_PARTNER = "no rank receives what is sent, or sends what is received, equally often at the same time"

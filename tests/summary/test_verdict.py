@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import rocpd
+from rocpd.read.matching import Clocks
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.job_plan import plan
 from rocpd.summary.findings import Finding
@@ -34,6 +35,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "pipeline, four nodes": {"ranks": 8, "nodes": 4, "pp": 4},
     "tensor, data and pipeline": {"ranks": 8, "nodes": 2, "tp": 2, "pp": 2},
 }
+PIPELINES = {layout: options for layout, options in LAYOUTS.items() if "pp" in options}
 JOBS = [(layout, rccl) for layout in LAYOUTS for rccl in ("none", "sizes")]
 QUICK = [("tensor and data, two nodes", "none"), ("tensor, data and pipeline", "sizes")]
 
@@ -66,6 +68,45 @@ def test_nobody_is_named_without_cause(layout: str, rccl: str, tmp_path: Path) -
     seeds = range(100 if SOAK else 1)
     found = [verdict(tmp_path, seed, "none", rccl=rccl, **LAYOUTS[layout])[0] for seed in seeds]
     assert sum(finding.verdict != "none" for finding in found) <= len(seeds) * 0.05, found
+
+
+@pytest.mark.parametrize("layout", list(PIPELINES) if SOAK else ["pipeline, four nodes"])
+def test_a_late_launch_in_a_pipeline_is_told_from_those_that_it_holds_up(layout: str, tmp_path: Path) -> None:
+    """All ranks behind the late one come late to their collectives, too; but they wait, and do not idle."""
+    named = 0
+    for seed in range(40 if SOAK else 1):
+        options = {"plant": "late-launch=400", "rccl": ("none", "sizes")[seed % 2], **PIPELINES[layout]}
+        (fact,) = plan(JobOptions(tmp_path, seed=seed, steps=12, **options)).facts
+        finding, *_ = verdict(tmp_path, seed, **options)
+        if fact.rank < options["ranks"] // options["pp"]:  # later stages wait anyway
+            assert (finding.verdict, finding.rank) == ("problem", fact.rank), (seed, finding.text)
+            assert "idles longest in 1" in finding.text
+            assert finding.text.endswith(": a straggler; it starts its steps 400 us later")
+            named += 1
+    assert named
+
+
+def test_ranks_of_a_pipeline_without_their_like_are_not_known(tmp_path: Path) -> None:
+    """Each stage has one rank: the last one does other work, and the others meet in collectives of all alone."""
+    options: dict[str, Any] = {"ranks": 4, "nodes": 2, "pp": 4}
+    finding, *_ = verdict(tmp_path, 5, "none", **options)
+    assert (finding.verdict, finding.text) == (
+        "unknown",
+        "stragglers: not known: rank 3 does work that no other rank does; ranks 0-2 are in no collectives of their "
+        "like; else nothing above chance in 12 steps",
+    )
+    finding, *_ = verdict(tmp_path, 5, "late-launch=400", **options)  # of rank 0
+    assert (finding.verdict, finding.rank, finding.confidence) == ("problem", 0, "hint")
+
+
+def test_collectives_that_nothing_matches_leave_stragglers_unknown(open_job: OpenJob) -> None:
+    """Rank 1 ran one collective more."""
+    ranks = [Member(0).collective(1000, 2000), Member(1).collective(1000, 2000).collective(3000, 4000)]
+    (finding,) = open_job(*ranks).summary("ranks").findings
+    assert (finding.verdict, finding.text) == (
+        "unknown",
+        "stragglers: not known: none of 3 communication kernels is matched",
+    )
 
 
 def test_a_job_without_markers_is_judged_in_pieces(open_job: OpenJob) -> None:
@@ -230,7 +271,7 @@ def judged(random: np.random.Generator, noise: float, longer: float) -> Judgemen
     )
     works = {rank: RankWork({"gemm": 30}, {}, ()) for rank in range(8)}
     hosts = {rank: f"n{rank // 4}" for rank in range(8)}
-    return judge([group], steps, works, dict.fromkeys(range(8), 0), hosts, has_stages=False)
+    return judge([group], steps, works, Clocks(dict.fromkeys(range(8), 0)), hosts, has_stages=False)
 
 
 @pytest.mark.parametrize("noise", [0.01, 0.03, 0.1])

@@ -19,7 +19,7 @@ from rocpd.federate.select.timeline import Shift
 from rocpd.frozen import frozen
 from rocpd.read.communication import Communication, communication
 from rocpd.read.groups import grouped
-from rocpd.read.matching import match_channels
+from rocpd.read.matching import Clocks
 from rocpd.trace.collectives import Group, listed
 from rocpd.trace.rccl import BARRIER
 from rocpd.types import Flags, Ints
@@ -103,7 +103,8 @@ def collectives(session: Federation, placements: Iterable[Placement], by_queue: 
     members = {id(each.channel): each for _, of_rank in session.map_ranks(communication) for each in of_rank}
     if not members:
         return {}
-    groups, lost = match_channels(session, [member.channel for member in members.values()])
+    channels = [member.channel for member in members.values()]
+    groups, lost = Clocks.of(session, channels).groups(channels)
     if lost and len(session.ranks) > 1:
         every = sum(len(member.codes) for member in members.values())
         session.note(

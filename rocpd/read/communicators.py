@@ -36,11 +36,11 @@ from rocpd.types import NULL, Ints
 
 _ARGS = """
 SELECT event_id, name, value FROM rocpd_arg
-WHERE name IN ({}) AND EXISTS (SELECT 1 FROM rocpd_string WHERE string GLOB 'nccl*')"""
+WHERE name IN ({}) AND EXISTS (SELECT 1 FROM rocpd_string WHERE string GLOB 'nccl*' OR string = 'record_param_comms')"""
 _RCCL_CALLS = """
 SELECT R.event_id, R.tid, R.start, R."end", S.string FROM rocpd_region R
 LEFT JOIN rocpd_string S ON S.id = R.name_id
-WHERE S.string GLOB 'nccl*' OR R.event_id IN (SELECT value FROM json_each(?))
+WHERE S.string GLOB 'nccl[A-Z]*' OR R.event_id IN (SELECT value FROM json_each(?))
 ORDER BY R.start, R.id"""
 _STACKS = """
 SELECT K.id, E.stack_id FROM rocpd_kernel_dispatch K JOIN rocpd_event E ON E.id = K.event_id
@@ -49,7 +49,7 @@ _CALLS = """
 SELECT E.stack_id, R.start, R."end", R.tid FROM rocpd_region R JOIN rocpd_event E ON E.id = R.event_id
 WHERE E.stack_id IN (SELECT value FROM json_each(?)) ORDER BY R.id"""
 
-COMMUNICATOR_ARGUMENTS = ("comm", "newcomm", "nranks", "myrank", "rank", "peer")
+COMMUNICATOR_ARGUMENTS = ("function", "comm", "newcomm", "nranks", "myrank", "rank", "peer")
 """The arguments that say which communicator a call makes or works for."""
 
 
@@ -121,7 +121,7 @@ def launches(
     of_calls: dict[int, dict[str, str]] = {}
     for event, name, value in reader.rows(_ARGS.format(", ".join(f"'{name}'" for name in arguments))):
         of_calls.setdefault(event, {})[name] = as_text(value) or ""
-    named = [event for event, of_call in of_calls.items() if of_call.get("comm")]
+    named = [event for event, of_call in of_calls.items() if of_call.get("comm") or of_call.get("function")]
     if not len(kernels) or not (named or unnamed):
         return RcclLaunches()
     threads = _threads(reader, named, of_calls)
@@ -159,7 +159,8 @@ def _threads(
     threads: dict[int | None, _Thread] = {}
     for event, tid, start, end, name in reader.rows(_RCCL_CALLS, (json.dumps(named),)):
         if isinstance(start, int) and isinstance(end, int):
-            call = RcclCall(as_text(name) or "", of_calls.get(event, {}))
+            arguments = of_calls.get(event, {})
+            call = RcclCall(arguments.get("function") or as_text(name) or "", arguments)
             threads.setdefault(tid, _Thread()).add(start, end, call)
     return threads
 

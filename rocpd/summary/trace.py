@@ -33,7 +33,7 @@ SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "PALS_SIZE
 """Environment variables that hold the number of ranks of a job, the first one that is set counts."""
 
 _LOST = "SELECT value FROM rocpd_metadata WHERE tag = 'recorder_lost_events'"
-_ENVIRONMENT = "SELECT environment FROM rocpd_info_process"
+_PROCESS = "SELECT environment, extdata FROM rocpd_info_process"
 
 
 @frozen
@@ -144,7 +144,7 @@ def _of_rank(reading: RankReading, categories: Categories) -> tuple[int, dict[st
     ops = read_ops(whole, kernels, stacks=True)
     regions, names = read_regions(whole)
     dispatches = ops.take(np.flatnonzero(ops.kind == KERNEL))
-    has_hip = any(domain_of(names.texts[code]) == "HIP" for code in np.unique(regions.category).tolist())
+    has_hip = any(domain_of(names.texts[code]) in ("HIP", "CUDA") for code in np.unique(regions.category).tolist())
     invalid = sum(whole.left_out.values())
     counts = {
         "kernel trace": _some(not len(dispatches), has_hip),
@@ -196,9 +196,9 @@ def _lost(reader: RankReader, events: int) -> dict[str, _Count]:
 
 
 def _world(reader: RankReader) -> int:
-    for (text,) in reader.rows(_ENVIRONMENT):
+    for text in (text for row in reader.rows(_PROCESS) for text in row):
         values: Mapping[str, object] = (json_object(text) if isinstance(text, str) else None) or {}
-        for name in SIZE_VARIABLES:
+        for name in (*SIZE_VARIABLES, "mpi_size"):
             if str(values.get(name, "")).isdecimal():
                 return int(str(values[name])[:9])
     return 0

@@ -1,6 +1,7 @@
 """Owns what a call of the host does while a GPU has nothing to do: waits, allocates, copies, loads code, launches.
 
-By the names of the functions of HIP, HSA and RCCL; never looks at events.
+By the names of the functions of HIP, HSA and RCCL; those of CUDA mean what HIP's of the same name do. Never looks at
+events.
 """
 
 from __future__ import annotations
@@ -59,12 +60,22 @@ def host_call(function: str | None, category: str | None) -> HostCall | None:
     domain = domain_of(category)
     if domain == "RCCL":
         return HostCall.COMMUNICATION
-    if domain not in ("HIP", "HSA"):
+    if domain not in ("HIP", "HSA", "CUDA"):
         return None
-    return next((kind for kind, pattern in _RULES if pattern.fullmatch(function or "")), HostCall.OTHER)
+    name = in_hip(function)
+    return next((kind for kind, pattern in _RULES if pattern.fullmatch(name)), HostCall.OTHER)
 
 
-_KERNEL = re.compile(r"hip(Ext|Module|ExtModule)?Launch(Cooperative)?Kernel(ExC|_spt)?")
+def in_hip(function: str | None) -> str:
+    """Return the function of HIP that a function of CUDA corresponds to; any other as it is.
+
+    >>> in_hip("cudaMemcpyAsync"), in_hip("cuLaunchKernelEx"), in_hip("cudaLaunchKernelExC"), in_hip("hsa_init")
+    ('hipMemcpyAsync', 'hipLaunchKernelEx', 'hipLaunchKernelExC', 'hsa_init')
+    """
+    return re.sub(r"^cu(da)?(?=[A-Z])", "hip", function or "")
+
+
+_KERNEL = re.compile(r"hip(Ext|Module|ExtModule)?Launch(Cooperative)?Kernel(ExC?|_spt|_ptsz)?")
 _GRAPH = re.compile(r"hipGraphLaunch(_spt)?")
 
 
@@ -74,9 +85,9 @@ def launches_kernel(function: str | None) -> bool:
     >>> launches_kernel("hipExtModuleLaunchKernel"), launches_kernel("hipGraphLaunch"), launches_kernel("hipMemcpy")
     (True, False, False)
     """
-    return bool(_KERNEL.fullmatch(function or ""))
+    return bool(_KERNEL.fullmatch(in_hip(function)))
 
 
 def launches_graph(function: str | None) -> bool:
     """Whether a call launches all operations of a graph."""
-    return bool(_GRAPH.fullmatch(function or ""))
+    return bool(_GRAPH.fullmatch(in_hip(function)))

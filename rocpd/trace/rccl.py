@@ -20,7 +20,10 @@ SENDRECV = "SENDRECV"
 
 @frozen
 class RcclCall:
-    """A call of RCCL: the function, and its arguments by name, as the file has them."""
+    """A call of RCCL: the function, and its arguments by name, as the file has them.
+
+    A range of a framework that carries out a call says by the argument `function` which.
+    """
 
     name: str
     arguments: Mapping[str, str]
@@ -126,6 +129,7 @@ _CALLS = {
 """Function -> operation, and the argument that holds the count of elements."""
 
 ARGUMENTS = (
+    "function",
     "comm",
     "newcomm",
     "nranks",

@@ -1,0 +1,353 @@
+"""The second reading of a PyTorch trace: its events become rows, a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from rocpd.importers import fast_json
+from rocpd.importers.json_events import Event
+from rocpd.importers.kineto_survey import (
+    ANNOTATIONS,
+    CALLS,
+    COPIES,
+    GPU_ANNOTATIONS,
+    KERNELS,
+    OPERATORS,
+    PYTHON,
+    SETS,
+    KinetoSurvey,
+    category_of,
+)
+from rocpd.importers.tracks import CounterTracks, ThreadIds
+from rocpd.importers.vocabulary import HOST, MEMORY_SET, api_category, copy_direction, gpu
+from rocpd.schema.trace.events import (
+    MARK,
+    MARKER_RANGE,
+    Arguments,
+    Events,
+    KernelDispatches,
+    MemoryAllocations,
+    MemoryCopies,
+    Regions,
+)
+from rocpd.schema.trace.infos import AgentInfo, KernelInfo, StreamInfo
+from rocpd.schema.trace.writer import TraceWriter
+
+_OPERATOR, _PYTHON, _ON_GPU = "TORCH_OPERATOR", "PYTHON_FUNCTION", "GPU_ANNOTATION"
+_GPU_TYPES = frozenset({1, 6})  # of c10::DeviceType: CUDA, HIP
+_IN_COLUMNS = frozenset({
+    "External id", "external id", "correlation", "device", "stream", "grid", "block", "shared memory",
+    "registers per thread", "bytes", "graph id", "graph node id", "Ev Idx", "Record function id", "finished", "cbid",
+    "cid", "Call stack", "memory bandwidth (GB/s)",
+})  # fmt: skip
+"""Arguments that rows hold elsewhere, that follow from others, or that number records of the profiler."""
+_NO_SIZES = (0, 0, 0)
+
+
+class KinetoRows:
+    """Writes the events of one process.
+
+    Args:
+        trace: the file.
+        survey: what the first reading found.
+        lose: called with what has no place in the file.
+    """
+
+    def __init__(self, trace: TraceWriter, survey: KinetoSurvey, lose: Callable[[str], None]) -> None:
+        self._trace, self._survey, self._lose = trace, survey, lose
+        self._base = survey.base
+        self._collectives = survey.collectives()
+        self._threads = ThreadIds(
+            trace, {tid: name for (pid, tid), name in survey.threads.items() if pid == survey.pid}
+        )
+        self._counters = CounterTracks(trace)
+        self._kernels: dict[tuple[str, int | None], int] = {}
+        self._agents: dict[int, int] = {}
+        self._streams: set[int] = set()
+        self._regions: list[tuple[Any, ...]] = []
+        self._arguments: list[list[tuple[str, str, str]]] = []
+        self._dispatches: list[tuple[Any, ...]] = []
+        self._copies: list[tuple[Any, ...]] = []
+        self._allocations: list[tuple[Any, ...]] = []
+        self._memory_is_on = _same_device(*survey.devices)
+        trace.register(HOST)
+        described = _devices(survey.facts)
+        for device in described:
+            self._agents[device["id"]] = trace.register(_agent(device["id"], device))
+        if len({_json({**device, "id": 0}) for device in described}) == 1:  # then those not listed are like them
+            for number in sorted(survey.devices[0] - set(self._agents)):
+                self._agents[number] = trace.register(_agent(number, described[0]))
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Write events."""
+        for event in events:
+            try:
+                self._add(event)
+            except (KeyError, TypeError, ValueError, OverflowError):
+                self._lose("events without a time or a name, or with values of another type than these have")
+        self._write()
+
+    def _add(self, event: Event) -> None:
+        phase = event.get("ph")
+        if phase == "X":
+            self._add_range(event)
+        elif phase == "i" and event.get("name") == "[memory]":
+            self._add_memory(event, event.get("args") or {})
+        elif phase == "i" and event.get("cat"):
+            self._add_mark(event)
+        elif phase == "C":
+            self._add_counters(event)
+        elif phase not in ("M", "s", "t", "f", "i"):
+            self._lose(f"events of the phase {phase!r}, which PyTorch does not write")
+
+    def _add_range(self, event: Event) -> None:
+        category, arguments = category_of(event), event.get("args") or {}
+        if not isinstance(event["name"], str):
+            raise TypeError(event["name"])
+        begin = self._time(event["ts"])
+        times = begin, begin + max(0, round((event.get("dur") or 0) * 1000))
+        add = _ADDERS.get(category)
+        if add:
+            add(self, event, times, arguments)
+        elif category != "trace":
+            self._add_other(category, event, times, arguments)
+
+    def _add_counters(self, event: Event) -> None:
+        for series, value in (event.get("args") or {}).items():
+            name = event["name"] if series in ("value", "") else f"{event['name']} {series}"
+            self._counters.add(str(name), None, "", self._time(event["ts"]), float(value))
+
+    def _time(self, microseconds: float) -> int:
+        """Return a time of the file in ns from 1970, or whatever its clock counts from."""
+        return self._base + round(microseconds * 1000)
+
+    def _add_region(
+        self, event: Event, times: tuple[int, int], category: str, arguments: Mapping[str, Any], **more: Any
+    ) -> None:
+        correlation = arguments.get("correlation", 0)
+        self._regions.append((
+            *times, more.get("tid") or self._threads.thread(event.get("tid")), str(event["name"]),
+            category, correlation if more.get("launches") else 0, _external(arguments),
+            more.get("extdata", "{}"), more.get("call_stack", "{}"),
+        ))  # fmt: skip
+        self._arguments.append(more.get("told") or [])
+
+    def _add_operator(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        told = _told(arguments)
+        told += [("fwdbwd", "int", str(link)) for link in self._survey.links.get((event["tid"], event["ts"]), ())]
+        told += self._of_collective(event)
+        stack = arguments.get("Call stack")
+        frames = _json([frame for frame in stack.split(";") if frame]) if isinstance(stack, str) and stack else "{}"
+        self._add_region(event, times, _OPERATOR, arguments, told=told, call_stack=frames)
+
+    def _add_annotation(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        told = _told(arguments) + self._of_collective(event)
+        text = _json({"message": str(event["name"])})
+        self._add_region(event, times, MARKER_RANGE, arguments, told=told, extdata=text)
+
+    def _of_collective(self, event: Event) -> list[tuple[str, str, str]]:
+        if not self._collectives:
+            return []
+        facts = self._collectives.get((event.get("tid"), event["ts"], event["name"]), {})
+        return [(name, "", value) for name, value in facts.items()]
+
+    def _add_call(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        told = [(name, "", _text(value)) for name, value in arguments.items() if name not in _NOT_OF_CALLS]
+        self._add_region(event, times, api_category(event["name"]), arguments, told=told, launches=True)
+
+    def _add_python(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        facts = {name: value for name, value in arguments.items() if name not in _IN_COLUMNS and value is not None}
+        self._add_region(event, times, _PYTHON, arguments, extdata=_json(facts))
+
+    def _add_other(self, category: str, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        on_gpu = isinstance(arguments.get("device"), int) and isinstance(arguments.get("stream"), int)
+        tid = self._threads.other(arguments["device"], arguments["stream"], category) if on_gpu else None
+        self._add_region(event, times, category.upper(), arguments, told=_told(arguments), tid=tid)
+
+    def _add_on_gpu(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        tid = self._threads.other(event.get("pid"), event.get("tid"), "annotations")
+        self._add_region(event, times, _ON_GPU, arguments, tid=tid)
+
+    def _add_mark(self, event: Event) -> None:
+        time = self._time(event["ts"])
+        told = _told(event.get("args") or {})
+        text = _json({"message": str(event["name"])})
+        self._add_region(event, (time, time), MARK, {}, told=told, extdata=text)
+
+    def _add_kernel(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        block = _sizes(arguments.get("block"))
+        grid = [blocks * items for blocks, items in zip(_sizes(arguments.get("grid")), block, strict=True)]
+        registers = arguments.get("registers per thread")
+        kernel = self._kernels.get((event["name"], registers))
+        if kernel is None:
+            symbol = KernelInfo(display_name=event["name"], arch_vgpr_count=registers)
+            kernel = self._kernels[event["name"], registers] = self._trace.register(symbol)
+        self._dispatches.append((
+            *times, self._agent(event, arguments), kernel, self._stream(event, arguments),
+            arguments.get("correlation", 0), _external(arguments), _left(arguments),
+            arguments.get("shared memory"), *block, *grid, arguments.get("graph id"), arguments.get("graph node id"),
+        ))  # fmt: skip
+
+    def _add_copy(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        name, from_host, to_host = copy_direction(event["name"])
+        agent = self._agent(event, arguments)
+        ends = [None if is_host is None else 0 if is_host else agent for is_host in (from_host, to_host)]
+        for at, key in enumerate(("fromDevice", "toDevice")):
+            if isinstance(arguments.get(key), int):
+                ends[at] = self._agent({}, {"device": arguments[key]})
+        self._put_copy(event, times, arguments, "MEMORY_COPY", name, ends)
+
+    def _add_set(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+        self._put_copy(event, times, arguments, MEMORY_SET, MEMORY_SET, [None, self._agent(event, arguments)])
+
+    def _put_copy(
+        self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any],
+        category: str, name: str, ends: Sequence[int | None],
+    ) -> None:  # fmt: skip
+        correlation = arguments.get("correlation", 0)
+        size = arguments.get("bytes", self._survey.copied.get(correlation, 0))
+        self._copies.append((
+            *times, *ends, name, category, size, self._stream(event, arguments), correlation, _external(arguments),
+            _left(arguments),
+        ))  # fmt: skip
+
+    def _add_memory(self, event: Event, arguments: Mapping[str, Any]) -> None:
+        """Add what PyTorch's allocator gave or took, and what it holds in all."""
+        time, size, device = self._time(event["ts"]), arguments["Bytes"], arguments.get("Device Id", -1)
+        is_gpu = arguments.get("Device Type") in _GPU_TYPES and device >= 0
+        device = self._memory_is_on.get(device, device)
+        agent = self._agent({}, {"device": device}) if is_gpu else HOST.id
+        thread = self._threads.thread(event.get("tid"))
+        kind = "FREE" if size < 0 else "ALLOC"
+        self._allocations.append((time, agent, kind, arguments.get("Addr"), abs(size), thread))
+        where = f"GPU {device}" if is_gpu else "CPU"
+        for key in ("Total Allocated", "Total Reserved"):
+            if is_gpu and isinstance(arguments.get(key), int):
+                name = f"PyTorch {key.lower()} {where}"
+                self._counters.add(name, agent, "bytes", time, float(arguments[key]))
+
+    def _agent(self, event: Event, arguments: Mapping[str, Any]) -> int:
+        device = arguments.get("device", event.get("pid"))
+        agent = self._agents.get(device)
+        if agent is None:
+            agent = self._agents[device] = self._trace.register(gpu(device))
+        return agent
+
+    def _stream(self, event: Event, arguments: Mapping[str, Any]) -> int:
+        stream: int = arguments.get("stream", event.get("tid"))
+        if stream not in self._streams:
+            self._streams.add(stream)
+            self._trace.register(StreamInfo(stream))
+        return stream
+
+    def _write(self) -> None:
+        """Write what was collected."""
+        if self._regions:
+            start, end, tid, name, category, stack, external, extdata, frames = zip(*self._regions, strict=True)
+            events = Events(category, stack, None, external, extdata=extdata, call_stack=frames)
+            rows = self._trace.write(Regions(start=start, end=end, tid=tid, name=name, event=events))
+            self._write_arguments(rows.events)
+        if self._dispatches:
+            (
+                start, end, agent, kernel, stream, stack, external, extdata, lds, wx, wy, wz, gx, gy, gz, graph, node
+            ) = zip(*self._dispatches, strict=True)  # fmt: skip
+            self._trace.write(KernelDispatches(
+                start=start, end=end, agent_id=agent, kernel_id=kernel, stream_id=stream, group_segment_size=lds,
+                workgroup_size_x=wx, workgroup_size_y=wy, workgroup_size_z=wz, grid_size_x=gx, grid_size_y=gy,
+                grid_size_z=gz, graph_exec_id=graph, graph_node_id=node,
+                event=Events(None, stack, None, external, extdata=extdata),
+            ))  # fmt: skip
+        if self._copies:
+            start, end, source, to, name, category, size, stream, stack, external, extdata = zip(
+                *self._copies, strict=True
+            )
+            self._trace.write(MemoryCopies(
+                start=start, end=end, src_agent_id=source, dst_agent_id=to, name=name, size=size, stream_id=stream,
+                event=Events(category, stack, None, external, extdata=extdata),
+            ))  # fmt: skip
+        if self._allocations:
+            time, agent, kind, address, size, tid = zip(*self._allocations, strict=True)
+            self._trace.write(
+                MemoryAllocations(start=time, end=time, agent_id=agent, type=kind, address=address, size=size, tid=tid)
+            )
+        self._counters.write()
+        for collected in (self._regions, self._arguments, self._dispatches, self._copies, self._allocations):
+            collected.clear()
+
+    def _write_arguments(self, events: Sequence[int]) -> None:
+        rows = [
+            (event, position, *argument)
+            for event, arguments in zip(events, self._arguments, strict=True)
+            for position, argument in enumerate(arguments)
+        ]
+        if rows:
+            event, position, name, kind, value = zip(*rows, strict=True)
+            self._trace.write(Arguments(event_id=event, position=position, type=kind, name=name, value=value))
+
+
+_NOT_OF_CALLS = _IN_COLUMNS - {"bytes", "stream", "grid", "block", "shared memory"}
+_ADDERS: Mapping[str, Callable[[KinetoRows, Event, tuple[int, int], Mapping[str, Any]], None]] = {
+    OPERATORS: KinetoRows._add_operator,
+    ANNOTATIONS: KinetoRows._add_annotation,
+    PYTHON: KinetoRows._add_python,
+    KERNELS: KinetoRows._add_kernel,
+    COPIES: KinetoRows._add_copy,
+    SETS: KinetoRows._add_set,
+    GPU_ANNOTATIONS: KinetoRows._add_on_gpu,
+    **dict.fromkeys(CALLS, KinetoRows._add_call),
+}
+
+
+def _devices(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    devices = facts.get("deviceProperties")
+    listed = devices if isinstance(devices, list) else []
+    return [device for device in listed if isinstance(device, dict) and isinstance(device.get("id"), int)]
+
+
+def _same_device(of_operations: set[int], of_memory: set[int]) -> Mapping[int, int]:
+    """Return GPU as PyTorch's allocator counts -> as operations do: roctracer counts the CPUs of the node too."""
+    if len(of_operations) == len(of_memory) == 1:
+        return dict(zip(of_memory, of_operations, strict=True))
+    return {}
+
+
+def _agent(number: int, device: Mapping[str, Any]) -> AgentInfo:
+    """Return the agent with this number that an entry of `deviceProperties` describes."""
+    known = {"id", "name", "numSms", "totalGlobalMem", "warpSize"}
+    more = {key: value for key, value in device.items() if key not in known}
+    name, units, memory, wave = (device.get(key) for key in ("name", "numSms", "totalGlobalMem", "warpSize"))
+    return gpu(number, name, units, memory, wave, **more)
+
+
+def _external(arguments: Mapping[str, Any]) -> int:
+    """Return the number of the operator that was running."""
+    external = arguments.get("External id", arguments.get("external id", 0))
+    return external if isinstance(external, int) else 0
+
+
+def _sizes(sizes: Any) -> Sequence[int]:
+    return sizes if isinstance(sizes, list) and len(sizes) == 3 else _NO_SIZES
+
+
+def _told(arguments: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the arguments of an operator: name, kind and text of each."""
+    return [
+        (name, "int" if isinstance(value, int) else "", _text(value))
+        for name, value in arguments.items()
+        if name not in _IN_COLUMNS
+    ]
+
+
+def _left(arguments: Mapping[str, Any]) -> str:
+    """Return the arguments of GPU work that have no column, as JSON."""
+    left = {name: value for name, value in arguments.items() if name not in _IN_COLUMNS}
+    return _json(left) if left else "{}"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else _json(value)
+
+
+def _json(value: Any) -> str:
+    return fast_json.text(value)

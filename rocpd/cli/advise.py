@@ -70,7 +70,7 @@ def advise(
         return
     form = show.form_of(chosen.format.lower() or tables.format_by_ending(output.name, show.endings()))
     path = output.destination([form.ending]).path(form.ending) if output.is_asked else None
-    with selection.connect(inputs, execution) as session, progress("advise", "ranks") as report:
+    with selection.connect(inputs, execution, has_analyses=True) as session, progress("advise", "ranks") as report:
         advice = ask(session, Options(**asked.fields(Options)), chosen.thresholds, report)
     clear_bars()
     with tables.open_output(path, output) as out:

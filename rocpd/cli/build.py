@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -82,10 +83,12 @@ def command_of(function: Function, name: str) -> click.Command:
     groups = {name: kind for name, kind in typing.get_type_hints(function).items() if name != "return"}
     options = [option for kind in groups.values() if kind is not Asked for option in options_of(kind)]
     declared = list(getattr(function, "declared_elsewhere", tuple)())
+    shared = [option for option in declared if any(_is_same(option, each) for each in options)]
     words = {word for option in (*options, VERBOSE) for word in _words(option)}
     elsewhere = [option for option in declared if words.isdisjoint(_words(option))]
-    taken = frozenset(option.name for option in declared if option not in elsewhere)
+    taken = frozenset(option.name for option in declared if option not in (*elsewhere, *shared))
     options += [*elsewhere, VERBOSE]
+    elsewhere += shared
 
     def run(**values: Any) -> int | None:
         source = click.get_current_context().get_parameter_source
@@ -94,6 +97,11 @@ def command_of(function: Function, name: str) -> click.Command:
         return function(**{name: asked if kind is Asked else _made(kind, values) for name, kind in groups.items()})
 
     return HelpfulCommand(name, run, [_parameter(option) for option in options], function.__doc__ or "", options)
+
+
+def _is_same(option: Option, own: Option) -> bool:
+    """Whether an option is one that the command declares itself; help may say more of it."""
+    return replace(option, help=own.help, heading=own.heading) == own
 
 
 def _words(option: Option) -> tuple[str, ...]:

@@ -15,6 +15,8 @@ from rocpd.federate.plan.steps import Strategy
 from rocpd.federate.select.align import Align, GivenOffset
 from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
+from rocpd.summary.options import MARKS_STEPS
+from rocpd.trace.steps import STEP_MARKER
 
 if TYPE_CHECKING:
     from rocpd.federate.run.cluster import Cluster
@@ -70,6 +72,7 @@ class WindowOptions:
     step: Annotated[
         str | None, Option("On each rank its own step of this number, or with this marker; --launched.", "N|TEXT")
     ] = None
+    step_marker: Annotated[str, MARKS_STEPS] = STEP_MARKER
     launched: Annotated[bool, Option("GPU work counts where it was launched, not where it ran.")] = False
     window_kernel: Annotated[str | None, Option("From the first to the last of these kernels.", "REGEX")] = None
     auto_roi: Annotated[bool, Option("From the first to the last dispatch of the hottest kernel.")] = False
@@ -117,7 +120,7 @@ class SelectionOptions(WindowOptions, FilterOptions):
         from rocpd.federate.select.window import Window
 
         sides = (self.start, self.end, self.start_marker, self.end_marker)
-        kernels, steps = (self.window_kernel, self.auto_roi, self.clip), (self.step, self.launched)
+        kernels, steps = (self.window_kernel, self.auto_roi, self.clip), (self.step, self.launched, self.step_marker)
         asked = Window(*sides, _truth(self.inclusive), *kernels, *steps)
         for flag, is_given in (("--clip", self.clip), ("--launched", self.launched)):
             if is_given and not asked:
@@ -150,12 +153,20 @@ class SelectionOptions(WindowOptions, FilterOptions):
             offsets[host] = int(ns) if within is None else (int(ns), int(within))
         return offsets
 
-    def connect(self, inputs: Inputs, execution: Execution) -> Session:
-        """Open inputs with what the command line says of them. Errors as `rocpd.connect`, `window` and `filters`."""
+    def connect(self, inputs: Inputs, execution: Execution, *, has_analyses: bool = False) -> Session:
+        """Open inputs with what the command line says of them. Errors as `rocpd.connect`, `window` and `filters`.
+
+        Args:
+            inputs: what to open.
+            execution: who does the work.
+            has_analyses: whether the command runs some, for which `--step-marker` counts without a window, too.
+        """
         from rocpd.cli.diagnostics import note
         from rocpd.cli.progress import progress
         from rocpd.session import connect
 
+        if self.step_marker != STEP_MARKER and self.step is None and not has_analyses:
+            raise UsageError("--step-marker needs --step")
         window, filters, offsets = self.window(), self.filters(), self.clock_offsets()
         with progress("import", "bytes") as report:
             return connect(

@@ -77,7 +77,7 @@ def report(
 
     ready(chosen.path)
     chosen_sections(chosen.sections)
-    with selection.connect(inputs, execution) as session, progress("report", "ranks") as bar:
+    with selection.connect(inputs, execution, has_analyses=True) as session, progress("report", "ranks") as bar:
         words = " ".join([inputs_of(session), *_words(selection), *_asked_words(asked)])
         options = ReportOptions(chosen.sections, Options(**asked.fields(Options)), words)
         write(session, chosen.path, options, chosen.force, bar)
@@ -91,7 +91,7 @@ def _words(selection: SelectionOptions) -> Iterable[str]:
 
 
 def _asked_words(asked: Asked) -> Iterable[str]:
-    for option in _options():
+    for option in set(_options()) - set(options_of(SelectionOptions)):
         yield from _spelt(option, asked.values[option.name])
 
 

@@ -182,10 +182,11 @@ def summary(
             "with names: --by rank, `domains`, --category",
         )
     if not chosen.list_categories:
-        asked.refuse_taken(check_options(names or TOTALS, asked.given, analyses))
+        given = [name for name in asked.given if name != "step_marker" or selection.step is None]
+        asked.refuse_taken(check_options(names or TOTALS, given, analyses))
     options = Options(chosen.by, chosen.kernel_names, **asked.fields(Options))
     delivery = _delivery(chosen, output, names, analyses)
-    with selection.connect(inputs.only(paths), execution) as session:
+    with selection.connect(inputs.only(paths), execution, has_analyses=True) as session:
         if chosen.list_categories:
             _list_categories(session, output)
         elif isinstance(delivery, TextDelivery):

@@ -27,11 +27,11 @@ from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.regions import RankRegions, read_regions
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.statements import statement
-from rocpd.summary.steps import is_step, read_ranges
+from rocpd.summary.steps import read_ranges
 from rocpd.summary.sums import Total, merge
 from rocpd.trace.launch import launching_regions
 from rocpd.trace.memory import ALLOCATING, SCRATCH, held_by
-from rocpd.trace.steps import MarkerRange, find_steps, folded
+from rocpd.trace.steps import MarkerRange, find_steps, folded, is_step
 from rocpd.trace.times import valid_times
 from rocpd.types import NULL, Ints, Row
 

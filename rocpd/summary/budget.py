@@ -20,9 +20,9 @@ from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.summary.steady import steady_default
-from rocpd.summary.steps import is_step
 from rocpd.summary.sums import Total, merge
 from rocpd.trace.kernel_categories import Categories, load
+from rocpd.trace.steps import is_step
 from rocpd.types import Row
 
 EXPOSED_COMMUNICATION = "exposed communication"

@@ -21,7 +21,6 @@ from rocpd.summary.options import By
 from rocpd.summary.origins import read_origins
 from rocpd.summary.reading import DIVISIONS, Key, RankReading, Reading, order_of
 from rocpd.summary.result import Field, Summary
-from rocpd.summary.steps import is_step
 from rocpd.summary.stragglers import (
     TABLES,
     MatchedCommunication,
@@ -32,6 +31,7 @@ from rocpd.summary.stragglers import (
 )
 from rocpd.trace.collectives import Channel, Group
 from rocpd.trace.kernel_categories import Categories, load
+from rocpd.trace.steps import is_step
 from rocpd.types import Flags, Row
 
 

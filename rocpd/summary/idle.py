@@ -24,10 +24,9 @@ from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.regions import read_regions
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.steady import SteadyPart, steady_default
-from rocpd.summary.steps import is_step
 from rocpd.summary.sums import merge
 from rocpd.trace.host_calls import HostCall
-from rocpd.trace.steps import folded
+from rocpd.trace.steps import folded, is_step
 from rocpd.types import NULL, Row
 
 _WORTH_SAYING = 5.0  # percent of the time of all agents

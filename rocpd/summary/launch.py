@@ -26,8 +26,9 @@ from rocpd.summary.queue_depth import rows as queue_rows
 from rocpd.summary.reading import Base, Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import Spread, total
-from rocpd.summary.steps import is_step, read_ranges
+from rocpd.summary.steps import read_ranges
 from rocpd.summary.sums import Total, merge
+from rocpd.trace.steps import is_step
 from rocpd.types import NULL, Ints, Row
 
 TABLES = by_name(

@@ -40,6 +40,10 @@ WHERE_IT_RAN = tuple(by for by in By if by not in LAUNCHES)
 """All other divisions."""
 
 
+MARKS_STEPS = Option("Markers that are steps; without it: step 5, iter 5, batch 5 …", "REGEX")
+"""An option of analyses, and of `--step`."""
+
+
 @frozen
 class Options:
     """What is asked of an analysis; each one takes what concerns it, as its row of `SUMMARIES` says.
@@ -59,9 +63,7 @@ class Options:
     by: By | None = None
     kernel_names: KernelNames = KernelNames.DISPLAY
     categories: Annotated[Path | None, Option("Kernel categories, JSON or TOML: name -> regexes.", "FILE")] = None
-    step_marker: Annotated[str, Option("Markers that are steps; without it: step 5, iter 5, batch 5 …", "REGEX")] = (
-        STEP_MARKER
-    )
+    step_marker: Annotated[str, MARKS_STEPS] = STEP_MARKER
     sequence: Annotated[int, Option("Kernels after the same N operations make a row.", "N", least=0)] = 0
     bins: Annotated[int, Option("Points of a curve, columns of the heat map.", "N", least=1)] = 50
     top: Annotated[int, Option("How many of the largest gaps to list.", "N", least=0)] = 20

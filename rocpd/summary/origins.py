@@ -20,10 +20,10 @@ from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading
 from rocpd.summary.spread import total
 from rocpd.summary.statements import statement
-from rocpd.summary.steps import is_step, read_ranges
+from rocpd.summary.steps import read_ranges
 from rocpd.trace.launch import launching_regions
 from rocpd.trace.nesting import Nesting, nest
-from rocpd.trace.steps import MarkedStep, MarkerRange, find_steps, folded
+from rocpd.trace.steps import MarkedStep, MarkerRange, find_steps, folded, is_step
 from rocpd.types import Ints
 
 SEPARATOR = " / "

@@ -23,12 +23,13 @@ from rocpd.summary.origins import launched_in
 from rocpd.summary.reading import DIVISIONS, STATISTICS, Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import total
-from rocpd.summary.steps import Steps, is_step
+from rocpd.summary.steps import Steps
 from rocpd.summary.stragglers import CommunicationTables, RankCommunication, communication_of, who
 from rocpd.summary.sums import Total, merge
 from rocpd.summary.verdict import Judgement
 from rocpd.trace.collectives import listed
 from rocpd.trace.kernel_categories import Categories, load
+from rocpd.trace.steps import is_step
 from rocpd.types import NULL, Floats, Ints
 
 _MEASURES = ("elapsed_ns", "busy_ns", "compute_ns", "communication_ns", "copy_ns")

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.errors import UsageError
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.timeline import Shift
@@ -28,18 +27,6 @@ from rocpd.trace.times import valid_times
 from rocpd.types import Row
 
 _CLEARLY = 0.01  # longer
-
-
-def is_step(pattern: str) -> re.Pattern[str]:
-    """Compile the expression for markers that are steps.
-
-    Raises:
-        UsageError: it is no regular expression.
-    """
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise UsageError(f"--step-marker {pattern}: not a regular expression: {error}") from error
 
 
 @frozen

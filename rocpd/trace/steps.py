@@ -15,6 +15,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from rocpd.errors import UsageError
+
 STEP_MARKER = (
     r"(?i)^\W*(?:(?:profiler|train(?:ing|er)?|global|outer|time|solver|main|model|eval(?:uation)?|valid(?:ation)?"
     r"|test|inference|generation|decode|bench(?:mark)?|simulation)[\s_-]?)?"
@@ -25,6 +27,18 @@ STEP_MARKER = (
 
 _EPOCH = re.compile(r"(?i)epoch")
 _DIGITS = re.compile(r"\d+")
+
+
+def is_step(pattern: str) -> re.Pattern[str]:
+    """Compile the expression for markers that are steps.
+
+    Raises:
+        UsageError: it is no regular expression.
+    """
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"--step-marker {pattern}: not a regular expression: {error}") from error
 
 
 class MarkerRange(NamedTuple):

@@ -210,6 +210,7 @@ SEVERAL = "2 markers match step: #1 step at {} ns, #2 step at {} ns"
         (("--inclusive", "maybe"), 2, "--inclusive maybe: neither True nor False"),
         (("--clip",), 2, "--clip needs a window"),
         (("--launched",), 2, "--launched needs a window"),
+        (("--step", "1", "--step-marker", "("), 2, "--step-marker (: not a regular expression"),
         (("--step", "7"), 2, "there is no step 7"),
         (("--step", "/step/"), 2, "3 markers match /step/: #1 step at "),
         (("--step", "1", "--end", "60%"), 2, "--step sets both sides of the window"),
@@ -235,6 +236,11 @@ def test_what_cannot_be(words: Words, code: int, message: str, made: Job, cli: C
             assert list(tmp_path.iterdir()) == []
         else:
             assert said.code == 0, said.err
+
+
+def test_where_nothing_is_divided_markers_of_steps_are_for_a_step(made: Job, cli: Cli) -> None:
+    assert_one_error(cli("query", "select 1", made.folder, "--step-marker", "x"), 2, "--step-marker needs --step")
+    assert cli("summary", "kernels", made.folder, "--step-marker", "x").code == 0
 
 
 NOTHING: tuple[Words, ...] = (

@@ -17,6 +17,7 @@ import pytest
 import rocpd
 from rocpd.errors import RocpdError
 from rocpd.simulator import JobOptions, simulate
+from rocpd.trace.steps import STEP_MARKER
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells
@@ -34,14 +35,17 @@ def session(files: tuple[Path, ...]) -> Iterator[rocpd.Session]:
         yield opened
 
 
-@pytest.mark.parametrize("name", ["kernels", "copies", "categories"])
-def test_by_step_is_what_windows_of_steps_say(name: str, session: rocpd.Session) -> None:
+@pytest.mark.parametrize(
+    ("name", "marker"),
+    [*((name, STEP_MARKER) for name in ("kernels", "copies", "categories")), ("kernels", "^forward$")],
+)
+def test_by_step_is_what_windows_of_steps_say(name: str, marker: str, session: rocpd.Session) -> None:
     head = "category" if name == "categories" else "name"
     columns = f"{head} calls total_ns median_ns"
-    by_step = cells(session, name, f"step {columns}", "step")
+    by_step = cells(session, name, f"step {columns}", "step", step_marker=marker)
     assert {row[0] for row in by_step} == {None, 0, 1, 2}
     for step in range(3):
-        window = session.within(rocpd.Window(step=step))
+        window = session.within(rocpd.Window(step=step, step_marker=marker))
         assert [row[1:] for row in by_step if row[0] == step] == cells(window, name, columns)
 
 

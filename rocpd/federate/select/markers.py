@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rocpd.errors import UsageError
-from rocpd.trace.steps import STEP_MARKER, MarkerRange, find_steps
+from rocpd.trace.steps import MarkerRange, find_steps
 from rocpd.trace.times import VALID_TIMES
 
 if TYPE_CHECKING:
@@ -39,18 +39,21 @@ def of_marker(wanted: str, trace: WholeTrace, *, at_start: bool) -> dict[int, in
     return _completed(times, wanted, trace, min if at_start else max)
 
 
-def of_step(wanted: str, trace: WholeTrace) -> tuple[dict[int, int | None], dict[int, int | None]]:
+def of_step(
+    wanted: str, pattern: re.Pattern[str], trace: WholeTrace
+) -> tuple[dict[int, int | None], dict[int, int | None]]:
     """Return start and end of a step on each rank [ns by its clock].
 
     Args:
         wanted: its number, or its marker as for `of_marker`.
+        pattern: what texts of steps look like.
         trace: what is searched.
 
     Raises:
         UsageError: no rank has it.
     """
     if re.fullmatch(r"\d+", wanted):
-        times = _steps(int(wanted), trace)
+        times = _steps(int(wanted), pattern, trace)
         wanted = f"step {wanted}"
     else:
         times = _one_of_each(wanted, trace)
@@ -59,10 +62,10 @@ def of_step(wanted: str, trace: WholeTrace) -> tuple[dict[int, int | None], dict
     return dict(starts), dict(ends)
 
 
-def _steps(number: int, trace: WholeTrace) -> dict[int, tuple[int, int]]:
+def _steps(number: int, pattern: re.Pattern[str], trace: WholeTrace) -> dict[int, tuple[int, int]]:
     times = {}
     known: set[int] = set()
-    for rank, steps in trace.map_ranks(_steps_of_rank):
+    for rank, steps in trace.map_ranks(functools.partial(_steps_of_rank, pattern)):
         known |= steps.keys()
         if number in steps:
             times[rank.number] = steps[number]
@@ -72,11 +75,11 @@ def _steps(number: int, trace: WholeTrace) -> dict[int, tuple[int, int]]:
     return times
 
 
-def _steps_of_rank(reader: RankReader) -> dict[int, tuple[int, int]]:
+def _steps_of_rank(pattern: re.Pattern[str], reader: RankReader) -> dict[int, tuple[int, int]]:
     """Return number -> start and end of the steps of a rank; threads that go through a step together are one."""
     ranges = [marker for marker in _markers(reader) if marker.end > marker.start]
     steps: dict[int, tuple[int, int]] = {}
-    for step in find_steps(ranges, re.compile(STEP_MARKER)):
+    for step in find_steps(ranges, pattern):
         if step.number is not None:
             _, start, end, _ = ranges[step.row]
             first, last = steps.get(step.number, (start, end))

@@ -13,6 +13,7 @@ from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.select.part import Counting, Cut, Part
 from rocpd.federate.select.whole_trace import WholeTrace
 from rocpd.frozen import frozen
+from rocpd.trace.steps import STEP_MARKER, is_step
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -42,6 +43,8 @@ class Window:
         step: number of a step, or text of a marker as above: each rank from the start to the end of its own, and GPU
             work counts where it was launched.
         launched: GPU work counts if a call in the window launched it, from any thread, not if it ran there.
+        step_marker: regular expression for the text of markers that are steps, where `step` is a number;
+            None: `step 5`, `iter 5`, `batch 5` …
     """
 
     start: str | int | None = None
@@ -54,6 +57,7 @@ class Window:
     clip: bool = False
     step: int | str | None = None
     launched: bool = False
+    step_marker: str | None = None
 
     def __bool__(self) -> bool:
         return bool(self.ways)
@@ -100,7 +104,7 @@ def _sides(window: Window, trace: WholeTrace) -> tuple[_Sides, _Sides]:
         from rocpd.federate.select.markers import of_step
 
         _refuse_others(window, "step", "--step sets both sides of the window")
-        return of_step(str(window.step), trace)
+        return of_step(str(window.step), is_step(window.step_marker or STEP_MARKER), trace)
     if "kernels" in window.ways:
         _refuse_others(window, "kernels", "--window-kernel and --auto-roi set both sides of the window")
         start, end = _kernels(window, trace)

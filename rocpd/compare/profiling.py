@@ -26,9 +26,9 @@ from rocpd.summary.arrivals import arrivals
 from rocpd.summary.memory import memory
 from rocpd.summary.options import Options
 from rocpd.summary.reading import RankReading, Reading
-from rocpd.summary.steps import is_step
 from rocpd.trace.collectives import Channel, Group
 from rocpd.trace.kernel_categories import load
+from rocpd.trace.steps import is_step
 from rocpd.types import Floats, Ints, Progress
 
 _WARM = 1.5  # times the median of the rest: leading units that take longer are warm-up

@@ -130,10 +130,10 @@ def test_a_job_is_simulated_in_one_call(tmp_path: Path) -> None:
 
 def test_info_is_tables_by_name(session: rocpd.Session) -> None:
     info = session.info()
-    assert list(info)[:3] == ["ranks", "agents", "tables"]
+    assert list(info)[:4] == ["job", "ranks", "agents", "tables"]
     assert ("rocpd_kernel_dispatch", 2) in info["tables"].fetchall()
-    assert repr(info).startswith("RANKS\n")
-    assert info._repr_html_().startswith("<h4>ranks</h4>")
+    assert repr(info).startswith("JOB\n")
+    assert info._repr_html_().startswith("<h4>job</h4>")
 
 
 def test_analyses_are_listed(session: rocpd.Session) -> None:

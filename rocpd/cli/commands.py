@@ -28,7 +28,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "redact": "Write files of a job that can be given away",
         "import": "Write traces of other profilers as rocpd files",
         "cache": "List or remove what was imported to answer commands",
-        "info": "Show ranks, agents, rows per table, and problems",
+        "info": "Show what the job is: GPUs, versions, ranks, rows, problems",
         "schema": "List tables and views, or the columns of one",
         "shell": "Open SQLite's shell on all ranks, read-only",
         "simulate": "Write the files of a simulated training job",

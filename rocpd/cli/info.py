@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from rocpd.cli import tables
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
+from rocpd.cli.terminal import screen_of
 from rocpd.frozen import frozen
 from rocpd.option import Option
+from rocpd.types import Row
+
+if TYPE_CHECKING:
+    from rocpd.session import Session
 
 
 class InfoSection(StrEnum):
     """Sections of the description."""
 
+    JOB = "job"
     RANKS = "ranks"
     AGENTS = "agents"
     TABLES = "tables"
@@ -23,6 +30,9 @@ class InfoSection(StrEnum):
     @classmethod
     def _missing_(cls, value: object) -> InfoSection | None:
         return cls.PROBLEMS if value == "odd" else None  # what the section was called
+
+
+_SHARED = ("ranks", "which", "what")
 
 
 @frozen
@@ -38,7 +48,7 @@ class InfoOptions:
 def info(
     inputs: Inputs, asked: InfoOptions, selection: SelectionOptions, output: TableOptions, execution: Execution
 ) -> None:
-    """Show ranks, agents, rows per table, and problems.
+    """Show what the job is: GPUs, versions, ranks, rows, problems.
 
     Ranks of one clock_domain have comparable timestamps; span_s is first start to last end in seconds. offset_ns is
     added to the times of a host on the time line of all, right to certain_ns and probably to likely_ns.
@@ -56,10 +66,24 @@ def info(
         selection.connect(inputs, execution) as session,
         tables.open_output(path, output) as out,
     ):
+        screen = screen_of(out)
         for number, (name, section) in enumerate(describe(session, only).items()):
             if only is None:
-                out.write(("\n" if number else "") + name.upper() + "\n")
+                heading = screen.bold(name.upper()) if screen else name.upper()
+                out.write(("\n" if number else "") + heading + "\n")
             if form or section.first(1):
-                tables.write_rows(section.columns, iter(section), out, form)
+                columns, rows = section.columns, iter(section)
+                if name == InfoSection.PROBLEMS and not form:
+                    columns, rows = _SHARED, _shared(session)
+                tables.write_rows(columns, rows, out, form)
             else:
-                out.write("none\n")
+                out.write("no problems\n" if name == InfoSection.PROBLEMS else "none\n")
+
+
+def _shared(session: Session) -> Iterator[Row]:
+    """Yield problems as people read them: those of several ranks once."""
+    from rocpd.federate.problems import problems_of, shared
+    from rocpd.trace.collectives import listed
+
+    for problem in shared(problems_of(session)):
+        yield len(problem.ranks), listed(sorted(set(problem.ranks))), problem.text

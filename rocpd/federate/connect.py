@@ -18,6 +18,7 @@ from rocpd.federate.limits import DEFAULT, Limits
 from rocpd.federate.open import source
 from rocpd.federate.open.damage import check_file
 from rocpd.federate.open.duplicates import without_duplicates
+from rocpd.federate.open.file_notes import FileNote, lines_of
 from rocpd.federate.open.foreign import Foreign
 from rocpd.federate.open.identify import Rank, identify, numbered
 from rocpd.federate.open.opening import Opening, opening_of
@@ -34,7 +35,7 @@ _LEFT_OUT = "left out: "
 
 Inputs: TypeAlias = source.Input | Iterable[source.Input] | None
 Workers: TypeAlias = "Client | Executor | str | None"
-_Identified: TypeAlias = "tuple[Sequence[Rank], Sequence[str]] | InputError"
+_Identified: TypeAlias = "tuple[Sequence[Rank], Sequence[FileNote]] | InputError"
 
 
 @frozen
@@ -100,25 +101,25 @@ def _identify_all(
 ) -> tuple[Sequence[Rank], Sequence[str]]:
     """Return the ranks of all files and notes on the files; `openings` grows by each file that is opened."""
     ranks: list[Rank] = []
-    notes = list(sources.notes)
-    left_out = [note.removeprefix(_LEFT_OUT) for note in notes if note.startswith(_LEFT_OUT)]
+    notes: list[FileNote] = []
+    left_out = [note.removeprefix(_LEFT_OUT) for note in sources.notes if note.startswith(_LEFT_OUT)]
     identified = {path: _identified(path, how, openings) for path in sources.paths}
     foreign = [path for path, answer in identified.items() if isinstance(answer, ForeignError)]
     if foreign and how.foreign:
         for path, files in how.foreign.imported(foreign, how.jobs, told.add).items():
             identified[path] = files if isinstance(files, InputError) else _together(files, how, openings)
-    for answer in identified.values():
+    for path, answer in identified.items():
         if not isinstance(answer, InputError):
             ranks += answer[0]
             notes += answer[1]
         elif how.skip_bad:
             left_out.append(answer.message)
-            notes.append(f"{_LEFT_OUT}{answer.message}")
+            notes.append(FileNote(path, answer.message.removeprefix(f"{path}: "), left_out=True))
         else:
             raise answer
     if not ranks:
         raise InputError("every input was left out: " + "; ".join(left_out))
-    return ranks, notes
+    return ranks, [*sources.notes, *lines_of(notes, len(sources.paths))]
 
 
 def _identified(path: Path, how: HowToOpen, openings: list[Opening]) -> _Identified:

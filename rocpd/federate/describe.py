@@ -1,4 +1,4 @@
-"""Describes a session before anything is asked of it: ranks, agents, rows, problems.
+"""Describes a session before anything is asked of it: what the job is, ranks, agents, rows, problems.
 
 Only reads: problems are counted and reported, and the rows stay as they are.
 """
@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from rocpd.federate.facts import agents_of, facts_of
 from rocpd.federate.federation import Federation
-from rocpd.federate.open.identify import Rank
+from rocpd.federate.problems import problems_of
 from rocpd.federate.result import Result, Rows
 from rocpd.federate.select.align import Clock
-from rocpd.schema.load import TABLES, table
-from rocpd.schema.quote import quote_name
-from rocpd.schema.render import outside_of
-from rocpd.schema.versions import LATER_TABLES
-from rocpd.trace.tables import SPANS
-from rocpd.trace.times import VALID_START, VALID_TIMES
+from rocpd.schema.load import TABLES
 from rocpd.types import Row
 
 
@@ -33,14 +29,15 @@ class Description(dict[str, Result]):
 
 
 def describe(session: Federation, only: str | None = None) -> Description:
-    """Return all sections, or only one: ranks, agents, tables, clocks, problems.
+    """Return all sections, or only one: job, ranks, agents, tables, clocks, problems.
 
-    `ranks`: one row per process; `mb` is the size of its file in megabytes, `span_s` first start to last end in
-    seconds, `clock_domain` a number that ranks with comparable clocks share, `run` one that those of a job share.
-    `clocks`: one row per host, how its clock is laid on the time line that hosts share: `offset_ns` is added to its
-    times (where a drift is taken out, at its first collective), which is right to `certain_ns`, and probably to
-    `likely_ns`; `drift_ppm` is against the reference clock, `collectives` how many say so. `agents`: one row per kind
-    of agent and host. `tables`: rows of all ranks together. `problems`: what makes numbers doubtful, by rank.
+    `job`: what the job is, a fact per row. `ranks`: one row per process; `mb` is the size of its file in megabytes,
+    `span_s` first start to last end in seconds, `clock_domain` a number that ranks with comparable clocks share, `run`
+    one that those of a job share. `clocks`: one row per host, how its clock is laid on the time line that hosts share:
+    `offset_ns` is added to its times (where a drift is taken out, at its first collective), which is right to
+    `certain_ns`, and probably to `likely_ns`; `drift_ppm` is against the reference clock, `collectives` how many say
+    so. `agents`: one row per kind of agent and host; `cus` (compute units), `memory_gib` and `mhz` (highest clock) are
+    those of one of them. `tables`: rows of all ranks together. `problems`: what makes numbers doubtful, by rank.
     """
     session.note_runs()
     return Description(
@@ -85,14 +82,8 @@ def _clocks(session: Federation) -> Iterator[Row]:
 
 
 def _agents(session: Federation) -> Iterator[Row]:
-    sql = "SELECT type, name, product_name, COUNT(*) FROM rocpd_info_agent GROUP BY 1, 2, 3"
-    counts: dict[Row, int] = {}
-    for rank in session.ranks:
-        for kind, name, product, count in session.reader(rank.number).rows(sql):
-            key = (rank.hostname, kind, name, product)
-            counts[key] = max(counts.get(key, 0), count)  # every rank of a host lists the agents of the host
-    for key, count in sorted(counts.items(), key=lambda item: tuple(map(str, item[0]))):
-        yield (*key, count)
+    for a in agents_of(session):
+        yield a.host, a.type, a.name, a.product, a.number, a.units, a.memory_gib, a.mhz
 
 
 def _tables(session: Federation) -> Iterator[Row]:
@@ -103,81 +94,12 @@ def _tables(session: Federation) -> Iterator[Row]:
             yield base, sum(counts)
 
 
-def _problems(session: Federation) -> Iterator[Row]:
-    for rank in session.ranks:
-        if rank.number not in session.spans:
-            yield rank.number, "no events with valid timestamps"
-        for base in SPANS:
-            if {"start", "end"} <= set(rank.tables.get(base, ())):
-                for condition, problem in (
-                    (f"({VALID_START}) IS NOT 1", "without a start"),
-                    (f"{VALID_START} AND ({VALID_TIMES}) IS NOT 1", "without an end, or with one before the start"),
-                ):
-                    count = session.count(rank.number, base, condition)
-                    if count:
-                        yield rank.number, f"{base}: {count} row{'' if count == 1 else 's'} {problem}"
-        yield from _missing(rank)
-        yield from _repeated_ids(session, rank)
-        yield from _streamed_values(session, rank)
-        later = [f"{base} ({LATER_TABLES[base]})" for base in LATER_TABLES if base in rank.tables]
-        if later:
-            yield rank.number, f"tables of later schemas, in SQL only: {', '.join(later)}"
-        if rank.window:
-            work = ", GPU work by its launch" if rank.window.by_launch else ""
-            yield rank.number, f"a window of its trace: {rank.window.start} to {rank.window.end} ns{work}"
-        unknown = sorted(set(rank.tables) - {*TABLES, *LATER_TABLES, *map(outside_of, TABLES)})
-        if unknown:
-            yield rank.number, f"tables beyond the schema: {', '.join(unknown)}"
-    yield from _recorded_twice(session)
-
-
-def _missing(rank: Rank) -> Iterator[Row]:
-    """Yield the tables and columns that every version of the schema has, and this rank lacks."""
-    for contract in map(table, TABLES):
-        if contract.since:
-            continue
-        if contract.name not in rank.tables:
-            yield rank.number, f"{contract.name}: is missing, counts as empty"
-            continue
-        lacks = [c.name for c in contract.columns if not c.since and c.name not in rank.tables[contract.name]]
-        if lacks:
-            yield rank.number, f"{contract.name}: lacks {', '.join(lacks)}, taken as NULL"
-
-
-def _streamed_values(session: Federation, rank: Rank) -> Iterator[Row]:
-    """Yield how many counter values are those of streamed samples."""
-    if "sample_id" in rank.tables.get("rocpd_pmc_event", ()):
-        count = session.count(rank.number, "rocpd_pmc_event", "sample_id IS NOT NULL")
-        if count:
-            values = f"{count} streamed (SPM) value{'' if count == 1 else 's'}"
-            yield rank.number, f"rocpd_pmc_event: {values}, in pmc_events but not in traces and tables of counters"
-
-
-def _repeated_ids(session: Federation, rank: Rank) -> Iterator[Row]:
-    """Yield tables with ids that occur more than once; in those with a primary key none does."""
-    for base in sorted(rank.keyless):
-        repeated = f"SELECT 1 FROM {quote_name(base)} WHERE id IS NOT NULL GROUP BY id HAVING COUNT(*) > 1"
-        ((count,),) = session.reader(rank.number).rows(f"SELECT COUNT(*) FROM ({repeated})")
-        if count:
-            yield rank.number, f"{base}: {count} id{' occurs' if count == 1 else 's occur'} more than once"
-
-
-def _recorded_twice(session: Federation) -> Iterator[Row]:
-    """Yield ranks with the pid, host and time of another: two recordings of one process under two GUIDs."""
-    ranks = [rank for rank in session.ranks if rank.number in session.spans]
-    for index, rank in enumerate(ranks):
-        for other in ranks[:index]:
-            same = (rank.machine_id, rank.hostname, rank.pid) == (other.machine_id, other.hostname, other.pid)
-            span, other_span = session.spans[rank.number], session.spans[other.number]
-            if same and span.start <= other_span.end and other_span.start <= span.end:
-                yield rank.number, f"overlaps rank {other.number} in time, with the same host and pid"
-
-
 _SECTIONS: Mapping[str, tuple[str, Callable[[Federation], Iterable[Row]]]] = {
+    "job": ("fact value", facts_of),
     "ranks": ("rank file mb host pid command schema clock_domain span_s run", _ranks),
-    "agents": ("host type agent product count", _agents),
+    "agents": ("host type agent product count cus memory_gib mhz", _agents),
     "tables": ("table rows", _tables),
     "clocks": ("host method offset_ns certain_ns likely_ns drift_ppm collectives", _clocks),
-    "problems": ("rank what", _problems),
+    "problems": ("rank what", lambda session: ((each.rank, each.text) for each in problems_of(session))),
 }
 """Section -> its columns, and what yields its rows."""

@@ -303,7 +303,7 @@ def test_info(cli: Cli, job: Path) -> None:
         (str(n), f"db{n}.db", "node0", str(100 + n)) for n in range(4)
     ]
     assert "RANKS" in cli("info", ".").out
-    assert cli("info", "db0.db", "--only", "problems").out == "none\n"
+    assert cli("info", "db0.db", "--only", "problems").out == "no problems\n"
     assert cli("info", "db0.db", "--only", "problems", "-f", "csv").out.splitlines() == ["rank,what"]
 
 
@@ -313,8 +313,8 @@ def test_problems_were_called_odd(cli: Cli, job: Path) -> None:
     assert said.out.splitlines()[0] == "rank,what"
     assert "rocpd_kernel_dispatch: 1 row without an end" in said.out
     assert cli("info", "bad.db", "--only", "odd", "-f", "csv") == said
-    assert not cli("info", ".").out.endswith("PROBLEMS\nnone\n")
-    assert cli("info", "db0.db").out.endswith("\nPROBLEMS\nnone\n")
+    assert not cli("info", ".").out.endswith("PROBLEMS\nno problems\n")
+    assert cli("info", "db0.db").out.endswith("\nPROBLEMS\nno problems\n")
 
 
 def test_threads_are_jobs(cli: Cli, job: Path) -> None:

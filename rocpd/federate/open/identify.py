@@ -15,6 +15,7 @@ from typing import Any
 import apsw
 
 from rocpd.errors import ForeignError, InputError
+from rocpd.federate.open.file_notes import FileNote
 from rocpd.federate.open.opening import Opening, as_input_error
 from rocpd.federate.open.stored_window import StoredWindow
 from rocpd.federate.result import decoded
@@ -87,7 +88,7 @@ class Rank:
     mpi_rank: int | None = None
     life: tuple[int, int] | None = None
     run: int = 0
-    notes: tuple[str, ...] = ()
+    notes: tuple[FileNote, ...] = ()
     keyless: frozenset[str] = frozenset()
     window: StoredWindow | None = None
 
@@ -299,7 +300,7 @@ def _rank(
         command=decoded(process["command"]),
         mpi_rank=mpi_rank,
         life=_life(*(process[name] for name in _LIFE)),
-        notes=(f"{opening.path}: {note}: counts as not given",) if note else (),
+        notes=(FileNote(opening.path, f"{note}: counts as not given"),) if note else (),
         window=StoredWindow.read(metadata.get("rocpd_metadata" + suffix, ())),
     )
 

@@ -22,6 +22,7 @@ from rocpd import leftovers
 from rocpd.errors import ForeignError, InputError, OutputError
 from rocpd.evidence import JOURNALS
 from rocpd.federate.limits import Limits
+from rocpd.federate.open.file_notes import FileNote
 from rocpd.frozen import frozen
 
 _FLAGS = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -47,7 +48,7 @@ class Opening:
 
     path: Path
     uri: str
-    note: str | None = None
+    note: FileNote | None = None
     copy: Path | None = None
     is_live: bool = False
     busy_ms: int = Limits.busy_ms
@@ -254,7 +255,7 @@ def _read_only(path: Path, busy_ms: int) -> Opening:
     except (apsw.CantOpenError, apsw.IOError, apsw.PermissionsError) as error:
         if any(_beside(path, ending).exists() for ending in ("-journal", "-wal")):
             raise InputError(f"{path}: cannot be locked, and a journal lies beside it: {error}") from error
-        immutable = Opening(path, uri_of(path, "immutable=1"), f"{path}: opened without locks ({error})")
+        immutable = Opening(path, uri_of(path, "immutable=1"), FileNote(path, f"opened without locks ({error})"))
         with as_input_error(path):
             _try(immutable.uri, busy_ms)
         return immutable
@@ -297,7 +298,7 @@ def _recovered_copy(path: Path, journal: Path) -> Opening:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    note = f"{path}: its writer was killed ({journal.name} is left); reading a recovered copy"
+    note = FileNote(path, f"its writer was killed ({journal.name} is left); reading a recovered copy")
     return Opening(path, uri_of(copy, "immutable=1"), note, folder)
 
 

@@ -15,7 +15,6 @@ class Exit(enum.IntEnum):
     FAILED = 1
     USAGE = 2
     INPUT = 3
-    UNCLEAR = 4
 
 
 class RocpdError(Exception):

@@ -13,6 +13,7 @@ from rocpd.cli.options import Inputs, SelectionOptions, SqlExecution, TableOptio
 from rocpd.cli.progress import clear_bars, progress
 from rocpd.cli.words import check_sql, split_sql
 from rocpd.errors import UsageError
+from rocpd.federate.statements import statements
 from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
 from rocpd.table import TableFormat
@@ -64,7 +65,7 @@ def query(
         tables.open_output(path, output) as out,
     ):
         results = 0
-        for statement in [*_statements(script), *_statements(text)]:
+        for statement in [*statements(script), *statements(text)]:
             with _Bar(out) as bar:
                 rows = (
                     session.explain(statement)
@@ -133,21 +134,3 @@ def _read_script(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise UsageError(f"{path}: cannot be read: {reason}") from error
-
-
-def _statements(sql: str) -> Iterator[str]:
-    """Split a script by SQLite's own rules: `;` in strings, comments and triggers does not count."""
-    import apsw
-
-    pending = ""
-    for piece in sql.split(";"):
-        pending += piece
-        if not pending.strip():
-            pending = ""
-        elif apsw.complete(pending + ";"):
-            yield pending + ";"
-            pending = ""
-        else:
-            pending += ";"
-    if pending.strip():
-        yield pending

@@ -12,8 +12,8 @@ from tests.conftest import Cli
 from tests.docs.console import ROOT
 
 _COMMAND = re.compile(r"`(rocpd [^`]+)`")
-_ASK_HELP = {"control", "record", "shell"}
-"""Commands that need a recorder, a process or a terminal: their options are looked up in the help instead."""
+_ASK_HELP = {"control", "record", "shell", "view"}
+"""Commands that need a recorder, a process, a terminal or a browser: their options are looked up in the help."""
 
 
 def commands(page: Path) -> list[str]:

@@ -43,7 +43,7 @@ class Workers:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self._children: list[_Child] = []
+        self._children: list[Child] = []
 
     def each(self, work: Callable[[Task], Answer], tasks: Sequence[Task]) -> Generator[Answer, None, None]:
         """Yield `work(task)` for each task, in order; at most `count + 1` are under way or not yet yielded.
@@ -54,8 +54,8 @@ class Workers:
         if not all(child.is_alive() for child in self._children):
             self.close()
         while len(self._children) < self.count:  # each is known as soon as it runs: an interrupt ends it
-            self._children.append(_Child())
-        free = SimpleQueue[_Child]()
+            self._children.append(Child())
+        free = SimpleQueue[Child]()
         for child in self._children:
             free.put(child)
 
@@ -76,7 +76,7 @@ class Workers:
         self._children = []
 
 
-class _Child:
+class Child:
     """A process that runs `serve`."""
 
     def __init__(self) -> None:

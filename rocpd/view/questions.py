@@ -1,0 +1,154 @@
+"""Owns what a page can ask of a job: each question is a value that goes to a process, where it is answered.
+
+Times are nanoseconds from the start of the time line of the whole job.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import re
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+from rocpd.errors import UsageError
+from rocpd.federate.select.window import Window
+from rocpd.federate.statements import statements
+from rocpd.frozen import frozen
+from rocpd.session import Session
+from rocpd.table.cell import one_line
+from rocpd.visible import visible
+
+_MOST_CELLS = 65_000  # of the overview: about 200 kB with three values each
+_FEWEST_SLICES, _MOST_SLICES = 50, 2000
+_READING = ("SELECT", "WITH", "VALUES", "EXPLAIN")
+_FIRST_WORD = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*(\w+)", re.S)
+
+
+class Question(Protocol):
+    """Something that can be asked of an open job."""
+
+    def of(self, session: Session) -> Any:
+        """Return the answer; it can be pickled."""
+
+
+@frozen
+class Interval:
+    """Part of the time line [ns from its start]; None: all of it that the job was opened with."""
+
+    start: int | None = None
+    end: int | None = None
+
+    def __bool__(self) -> bool:
+        return self.start is not None or self.end is not None
+
+    def of(self, session: Session) -> Session:
+        """Return the session in which only this part counts."""
+        start, end = (None if ns is None else f"+{ns}ns" for ns in (self.start, self.end))
+        return session.within(Window(start, end)) if self else session
+
+
+@frozen
+class Overview:
+    """What each rank does in each slice of an interval; the more ranks, the fewer slices.
+
+    The answer has `start` and `slice` [ns], `slices`, `ranks` (number and host), and for `busy`, `compute` and
+    `communication` the percentages of all ranks' slices, one byte each, in base64.
+    """
+
+    interval: Interval = Interval()
+
+    def of(self, session: Session) -> dict[str, Any]:
+        """Return the answer for a job; errors as `Session.summary`."""
+        number = len(session.ranks)
+        slices = max(_FEWEST_SLICES, min(_MOST_SLICES, _MOST_CELLS // number))
+        heat = self.interval.of(session).summary("heat", bins=slices)
+        by_column = dict(zip(heat.columns, zip(*heat.fetchall(), strict=True), strict=True))
+        hosts = {rank.number: rank.hostname for rank in session.ranks}
+        ranks = list(dict.fromkeys(by_column["rank"]))
+        return {
+            "start": by_column["at_ns"][0],
+            "slice": by_column["slice_ns"][0],
+            "slices": len(by_column["rank"]) // len(ranks),
+            "ranks": [{"rank": rank, "host": visible(hosts[rank] or "")} for rank in ranks],
+            **{name: _packed(by_column[f"{name}_percent"]) for name in ("busy", "compute", "communication")},
+        }
+
+
+def _packed(percentages: Iterable[float]) -> str:
+    return base64.b64encode(bytes(min(100, round(share)) for share in percentages)).decode()
+
+
+@frozen
+class Statement:
+    """SQL that reads, over the rows of an interval, and how many rows of the answer are wanted at most."""
+
+    sql: str
+    most: int
+    interval: Interval = Interval()
+
+    def of(self, session: Session) -> dict[str, Any]:
+        """Return `columns`, `rows` (texts as people see them; None for NULL), `numeric` columns, `more` and `seconds`.
+
+        Raises:
+            UsageError: it does not read.
+            QueryError: SQLite refuses it.
+        """
+        _refuse_writing(self.sql)
+        started = time.perf_counter()
+        rows = self.interval.of(session).execute(self.sql)
+        first = list(itertools.islice(rows, self.most + 1))
+        shown = first[: self.most]
+        columns = list(rows.columns)
+        return {
+            "columns": [visible(name) for name in columns],
+            "rows": [[None if value is None else one_line(value) for value in row] for row in shown],
+            "numeric": [
+                all(isinstance(row[index], (int, float)) for row in shown if row[index] is not None)
+                for index in range(len(columns))
+            ],
+            "more": len(first) > self.most,
+            "seconds": time.perf_counter() - started,
+        }
+
+
+def _refuse_writing(sql: str) -> None:
+    """Refuse what does not begin as a statement that reads; SQLite's authorizer refuses what writes all the same.
+
+    Raises:
+        UsageError: it is no single statement that reads.
+    """
+    word = _FIRST_WORD.match(sql)
+    if len(list(statements(sql))) != 1 or not word or word[1].upper() not in _READING:
+        raise UsageError("only one statement that reads can be asked", f"it begins with {', '.join(_READING)}")
+
+
+@frozen
+class Trace:
+    """A Perfetto trace of an interval, written to a path."""
+
+    interval: Interval
+    path: str
+
+    def of(self, session: Session) -> str:
+        """Write the trace and return its path; errors as `Session.convert`."""
+        (path,) = self.interval.of(session).convert("pftrace", Path(self.path), force=True)
+        return str(path)
+
+
+@frozen
+class Page:
+    """The report of an interval; the time line of ranks stands on the page already."""
+
+    interval: Interval
+
+    def of(self, session: Session) -> str:
+        """Return HTML that goes into a page; errors as `Session.report`."""
+        from rocpd.report.build import ReportOptions, build
+        from rocpd.report.contents import known_sections
+        from rocpd.report.writers.html import body
+
+        sections = tuple(name for name in known_sections() if name != "overview")
+        return body(build(self.interval.of(session), ReportOptions(sections)).sections)

@@ -1,0 +1,252 @@
+"""The server: one handler for the pages and for what they ask. Binds this machine's own address and no other."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import parse_qs, urlsplit
+
+from rocpd.errors import InputError, RocpdError, UsageError
+from rocpd.frozen import frozen
+from rocpd.table.palette import colour_of
+from rocpd.view.desk import Desk
+from rocpd.view.guard import HEADERS, HEADERS_OF_UI, Guard
+from rocpd.view.job import ViewedJob
+from rocpd.view.perfetto_ui import PerfettoUi
+from rocpd.view.questions import Interval, Overview, Page, Question, Statement, Trace
+from rocpd.view.relations import relations
+
+_LONGEST_BODY = 64 * 1024
+_PAGES = {
+    "": "view/pages/view.html",
+    "view.js": "view/pages/view.js",
+    "view.css": "view/pages/view.css",
+    "report.js": "report/writers/report.js",
+    "report.css": "report/writers/report.css",
+}
+_KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
+
+
+@frozen
+class ViewLimits:
+    """What an answer may take.
+
+    Args:
+        sql_s: seconds of a statement.
+        sql_rows: rows of its answer.
+        other_s: seconds of the report and of traces.
+    """
+
+    sql_s: float = 30
+    sql_rows: int = 1000
+    other_s: float = 600
+
+
+class ViewServer(ThreadingHTTPServer):
+    """A server on 127.0.0.1 for one job.
+
+    Args:
+        job: what is viewed.
+        ui: where Perfetto's user interface is.
+        limits: what an answer may take.
+        port: 0: any that is free.
+
+    Attributes:
+        address: of the first page, with the secret.
+
+    Raises:
+        UsageError: the port is in use.
+    """
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, job: ViewedJob, ui: PerfettoUi, limits: ViewLimits, port: int = 0) -> None:
+        self.job, self.ui, self.limits = job, ui, limits
+        self.guard = Guard()
+        self.desk = Desk(job)
+        try:
+            super().__init__(("127.0.0.1", port), _Handler)
+        except OSError as error:
+            raise UsageError(f"port {port}: {error.strerror}", "without --port any free one is taken") from error
+        self.port = self.server_address[1]
+        self.address = f"http://127.0.0.1:{self.port}/{self.guard.token}/"
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Report a bug of ours; that a browser closed the connection is none."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+    def server_close(self) -> None:
+        """Close the socket and end the processes."""
+        super().server_close()
+        self.desk.close()
+
+
+_Route: TypeAlias = "Callable[[_Handler, dict[str, str]], None]"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers one request."""
+
+    server: ViewServer
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "rocpd", ""
+    timeout = 60  # [s] for a request to arrive
+
+    def do_GET(self) -> None:
+        """Answer what reads."""
+        self._route(_GETS)
+
+    def do_POST(self) -> None:
+        """Answer what has a body: SQL, and the interval of a trace."""
+        self._route(_POSTS)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Log nothing: addresses hold the secret."""
+
+    def page(self, name: str) -> None:
+        """Send a page of ours."""
+        file = resources.files("rocpd").joinpath(_PAGES[name])
+        self._send(HTTPStatus.OK, f"{_KINDS[Path(file.name).suffix]}; charset=utf-8", file.read_bytes())
+
+    def ui_file(self, name: str) -> None:
+        """Send a file of the copy of Perfetto's user interface."""
+        file = self.server.ui.file(name)
+        if file is None:
+            self._fail(HTTPStatus.NOT_FOUND, "no such file")
+            return
+        self._send(HTTPStatus.OK, *file, headers=HEADERS_OF_UI)
+
+    def ask(self, question: Question, limit_s: float) -> None:
+        """Send the answer to a question, with the notes on the job."""
+        answer = self.server.desk.ask(question, limit_s)
+        self.send_json({"answer": answer.value, "notes": answer.notes})
+
+    def trace(self, body: dict[str, str]) -> None:
+        """Send a trace of an interval."""
+        with tempfile.TemporaryDirectory(prefix="rocpd-view-") as folder:
+            question = Trace(_interval(body), str(Path(folder) / "trace.pftrace"))
+            path = Path(self.server.desk.ask(question, self.server.limits.other_s).value)
+            self._send(HTTPStatus.OK, "application/octet-stream", path.read_bytes())
+
+    def send_json(self, value: object) -> None:
+        """Send a value."""
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        self._send(HTTPStatus.OK, "application/json; charset=utf-8", text.encode("utf-8", "replace"))
+
+    def _route(self, routes: dict[str, _Route]) -> None:
+        address = urlsplit(self.path)
+        name = self.server.guard.admits(address.path, self.headers)  # type: ignore[arg-type]
+        if name is None:
+            self._fail(HTTPStatus.FORBIDDEN, "refused: open the address that rocpd view printed")
+            return
+        try:
+            if self.command == "POST":
+                values = self._body()
+            else:
+                values = {key: texts[-1] for key, texts in parse_qs(address.query).items()}
+            if self.command == "GET" and name in _PAGES:
+                self.page(name)
+            elif self.command == "GET" and name.startswith("perfetto/"):
+                self.ui_file(name.removeprefix("perfetto/"))
+            elif name in routes:
+                routes[name](self, values)
+            else:
+                self._fail(HTTPStatus.NOT_FOUND, "no such page")
+        except InputError as error:
+            self._fail(HTTPStatus.GONE, error.message, error.hint)
+        except RocpdError as error:
+            self._fail(HTTPStatus.BAD_REQUEST, error.message, error.hint)
+
+    def _body(self) -> dict[str, str]:
+        """Return the JSON object of a request.
+
+        Raises:
+            UsageError: it is none, or too long.
+        """
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal() or int(length) > _LONGEST_BODY:
+            self.close_connection = True
+            raise UsageError(f"a request holds up to {_LONGEST_BODY} bytes")
+        data = self.rfile.read(int(length))
+        if self.headers.get_content_type() != "application/json":
+            raise UsageError("a request is JSON")
+        try:
+            body = json.loads(data)
+        except ValueError as error:
+            raise UsageError("a request is JSON") from error
+        if not isinstance(body, dict):
+            raise UsageError("a request is a JSON object")
+        return {str(key): str(value) for key, value in body.items() if value is not None}
+
+    def _fail(self, status: HTTPStatus, message: str, hint: str | None = None) -> None:
+        text = json.dumps({"error": message, "hint": hint}, ensure_ascii=False)
+        if status is HTTPStatus.FORBIDDEN:
+            self.close_connection = True  # its body, if any, is not read
+        self._send(status, "application/json; charset=utf-8", text.encode("utf-8", "replace"))
+
+    def _send(self, status: HTTPStatus, kind: str, content: bytes, headers: dict[str, str] = HEADERS) -> None:
+        with contextlib.suppress(ConnectionError):  # the page was closed meanwhile
+            self.send_response(status)
+            for name, value in {**headers, "Content-Type": kind, "Content-Length": str(len(content))}.items():
+                self.send_header(name, value)
+            if self.close_connection:
+                self.send_header("Connection", "close")
+            self.end_headers()
+            self.wfile.write(content)
+
+
+def _interval(values: dict[str, str]) -> Interval:
+    """Return the interval of a request.
+
+    Raises:
+        UsageError: an end that is no whole number.
+    """
+    sides = {}
+    for side in ("start", "end"):
+        text = values.get(side, "")
+        if text and not (text.isascii() and text.isdecimal() and len(text) < 19):
+            raise UsageError(f"{side} is in whole nanoseconds")
+        sides[side] = int(text) if text else None
+    return Interval(**sides)
+
+
+def _job(request: _Handler, _: dict[str, str]) -> None:
+    job, limits = request.server.job, request.server.limits
+    request.send_json(
+        {
+            "inputs": list(job.inputs),
+            "perfetto": request.server.ui.address,
+            "sql_s": limits.sql_s,
+            "sql_rows": limits.sql_rows,
+            "colours": {name: colour_of(name).hex for name in ("compute", "communication", "copies", "idle")},
+        }
+    )
+
+
+def _stamp(request: _Handler, _: dict[str, str]) -> None:
+    request.send_json({"stamp": str(hash(request.server.job.stamp()))})
+
+
+_GETS: dict[str, _Route] = {
+    "job": _job,
+    "stamp": _stamp,
+    "schema": lambda request, _: request.send_json(relations()),
+    "overview": lambda request, values: request.ask(Overview(_interval(values)), request.server.limits.other_s),
+    "report": lambda request, values: request.ask(Page(_interval(values)), request.server.limits.other_s),
+}
+_POSTS: dict[str, _Route] = {
+    "sql": lambda request, body: request.ask(
+        Statement(body.get("sql", ""), request.server.limits.sql_rows, _interval(body)), request.server.limits.sql_s
+    ),
+    "trace": _Handler.trace,
+}

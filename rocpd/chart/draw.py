@@ -53,11 +53,13 @@ def _bars(chart: Bars) -> Drawing:
     labels = [shorten(label, _LONGEST) for label in chart.labels]
     is_many = len(labels) > _SINGLE
     row, gap = (max(1.0, 512.0 / len(labels)), 0.0) if is_many else (_ROW, _GAP)
-    left, top = _room(labels), 22.0 if len(chart.parts) > 1 else 2.0
+    names = [(part.name, part.colour) for part in chart.parts] if len(chart.parts) > 1 else []
+    names += [(kind, colour_of(kind)) for kind in dict.fromkeys(chart.kinds)]
+    left, top = _room(labels), 22.0 if names else 2.0
     totals = [sum(values) for values in zip(*(part.values for part in chart.parts), strict=True)]
     across = Scale(0.0, max(totals, default=0.0) or 1.0, left, WIDTH - 70)
     bottom = top + len(labels) * (row + gap)
-    shapes = list(_legend(((part.name, part.colour) for part in chart.parts), left)) if len(chart.parts) > 1 else []
+    shapes = list(_legend(names, left))
     shapes += _ticks_below(across, chart.unit, top, bottom)
     shapes += _thin_bars(chart, across, top, row) if is_many else _wide_bars(chart, labels, across, top)
     every = max(1, len(labels) // 32) if is_many else 1
@@ -81,7 +83,8 @@ def _wide_bars(chart: Bars, labels: Sequence[str], across: Scale, top: float) ->
             name = f"{label}: {part.name}" if len(chart.parts) > 1 else label
             if width > 0:
                 y = top + number * (_ROW + _GAP)
-                yield Rect(x, y, width, _ROW, part.colour, f"{name} {readable(value, chart.unit)}")
+                colour = colour_of(chart.kinds[number]) if chart.kinds else part.colour
+                yield Rect(x, y, width, _ROW, colour, f"{name} {readable(value, chart.unit)}")
             done += value
 
 
@@ -143,8 +146,8 @@ def _matrix(chart: Matrix) -> Drawing:
     width = min(72.0, (WIDTH - left - 20) / max(1, len(columns)))
     has_texts = width >= 48
     shapes: list[Shape] = [
-        Word(left, 12, f"{chart.axes[1]} →", is_faint=True),
-        Word(left - 6, top - 6, f"{chart.axes[0]} ↓", "end", is_faint=True),
+        Word(left, 12, chart.axes[1], is_faint=True),
+        Word(left - 6, top - 6, chart.axes[0], "end", is_faint=True),
     ]
     every = -(-int(max(map(width_of, columns), default=0) + 4) // max(1, int(width)))
     for number, name in enumerate(columns):

@@ -28,12 +28,14 @@ class Bars:
         labels: of the bars, from the top.
         parts: from the left.
         unit: of the values.
+        kinds: what each bar is, where the colour says that; none: the colour is that of the part.
     """
 
     title: str
     labels: tuple[str, ...]
     parts: tuple[BarPart, ...]
     unit: str = ""
+    kinds: tuple[str, ...] = ()
 
 
 @frozen

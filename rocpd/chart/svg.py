@@ -6,6 +6,7 @@ from base64 import b64encode
 from html import escape
 
 from rocpd.chart.drawing import SIZE, Dot, Drawing, Picture, Rect, Rects, Shape, Stroke, Word
+from rocpd.table.palette import GREY
 from rocpd.visible import visible
 
 _FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
@@ -48,6 +49,7 @@ def _shape(shape: Shape) -> str:
         case Stroke():
             points = " ".join(f"{_n(x)},{_n(y)}" for x, y in shape.points)
             look = f'fill="none" stroke="{shape.colour.hex}" stroke-width="{_n(shape.width)}"'
+            look += ' opacity="0.4"' if shape.colour == GREY else ""  # lines of a grid
             return _with_tip(f'<polyline points="{points}" {look}', "polyline", shape.tip)
         case Dot():
             place = f'cx="{_n(shape.x)}" cy="{_n(shape.y)}" r="{_n(shape.radius)}"'
@@ -61,7 +63,7 @@ def _shape(shape: Shape) -> str:
             place = f'x="{_n(shape.x)}" y="{_n(shape.y)}" width="{_n(shape.width)}" height="{_n(shape.height)}"'
             size = f'width="{shape.columns}" height="{shape.rows}" preserveAspectRatio="none"'
             data = b64encode(shape.png).decode()
-            image = f'<image {size} image-rendering="pixelated" href="data:image/png;base64,{data}"/>'
+            image = f'<image {size} image-rendering="optimizeSpeed" href="data:image/png;base64,{data}"/>'
             box = f'viewBox="0 0 {shape.columns} {shape.rows}" preserveAspectRatio="none"'
             return f"<svg {place} {box}>{image}</svg>"
 

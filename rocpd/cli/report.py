@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from rocpd import entries
 from rocpd.cli.build import Asked, also_takes
 from rocpd.cli.diagnostics import report_written
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 from rocpd.cli.progress import progress
+from rocpd.federate.select.align import Align
 from rocpd.frozen import frozen
 from rocpd.option import Heading, Option, options_of
 from rocpd.report.contents import READ, chosen_sections, known_sections
 from rocpd.report.writers import REPORT_FORMATS
 from rocpd.summary.options import Options
+
+if TYPE_CHECKING:
+    from rocpd.federate.select.filters import Filters
+    from rocpd.federate.select.window import Window
 
 
 def _sections() -> Iterable[str]:
@@ -50,6 +56,7 @@ class ReportChoice:
         tuple[str, ...],
         Option("Only these sections:", "NAME...", complete=_sections, listing=_section_listing),
     ] = ()
+    plots: Annotated[Path | None, Option("Also write each chart as SVG and PNG into this folder.", "DIR")] = None
     force: Annotated[bool, Option("Replace existing output.")] = False
 
 
@@ -65,23 +72,42 @@ def report(
 
     The verdict first, then the job, ranks over time, where the time goes, steps, kernels, collectives and who waits for
     whom, idle time, launches, copies, memory and counters; at the end the commands that make each table again. Each
-    rank is read once. A page (.html) needs no network and no script, and can be sent as it is.
+    rank is read once. A page (.html) needs no network and no script, and can be sent as it is; a notebook (.ipynb) has
+    the code that makes each table and chart again. Formats .pdf and .xlsx need `pip install 'rocpd[report]'`.
 
     Examples:
         rocpd report job/ -o report.html
         rocpd report job/ -o middle.html --start 40% --end 60%
-        rocpd report job/ -o kernels.html --sections verdict kernels --rank 0-3
+        rocpd report job/ -o report.pdf --plots charts
+        rocpd report job/ -o kernels.xlsx --sections verdict kernels --rank 0-3
     """
     from rocpd.report.build import ReportOptions, inputs_of
     from rocpd.report.write import ready, write
 
-    ready(chosen.path)
+    ready(chosen.path, chosen.plots)
     chosen_sections(chosen.sections)
     with selection.connect(inputs, execution, has_analyses=True) as session, progress("report", "ranks") as bar:
         words = " ".join([inputs_of(session), *_words(selection), *_asked_words(asked)])
-        options = ReportOptions(chosen.sections, Options(**asked.fields(Options)), words)
+        given = Options(**asked.fields(Options))
+        options = ReportOptions(chosen.sections, given, words, _python(selection), chosen.plots)
         write(session, chosen.path, options, chosen.force, bar)
     report_written(chosen.path)
+    if chosen.plots:
+        report_written(chosen.plots)
+
+
+def _python(selection: SelectionOptions) -> str:
+    """Return what selects the same in Python."""
+    asked = {"window": selection.window(), "filters": selection.filters()}
+    given = [f"{name}=rocpd.{_made(value)}" for name, value in asked.items() if value]
+    return ", ".join([*given, *([f'align="{selection.align}"'] if selection.align != Align.AUTO else [])])
+
+
+def _made(value: Window | Filters) -> str:
+    """Return Python that makes a value, with the fields that differ from their defaults."""
+    fields = dataclasses.fields(value)
+    given = [f"{f.name}={getattr(value, f.name)!r}" for f in fields if getattr(value, f.name) != f.default]
+    return f"{type(value).__name__}({', '.join(given)})"
 
 
 def _words(selection: SelectionOptions) -> Iterable[str]:

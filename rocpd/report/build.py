@@ -29,11 +29,15 @@ class ReportOptions:
         sections: names of sections; none: all.
         options: what is asked of analyses.
         inputs: what was read, as words of a command line; empty: found by the files.
+        connect: arguments after the paths of `rocpd.connect`, as Python has them: window and filters.
+        plots: folder for the charts as pictures; None: nowhere.
     """
 
     sections: tuple[str, ...] = ()
     options: Options = Options()
     inputs: str = ""
+    connect: str = ""
+    plots: Path | None = None
 
 
 def build(session: Federation, asked: ReportOptions | None = None, progress: Progress | None = None) -> Report:
@@ -55,7 +59,9 @@ def build(session: Federation, asked: ReportOptions | None = None, progress: Pro
     for entry in sections:
         made.append(_section(entry, material, made))
     paths = [str(path) for path in _paths(session)]
-    return Report(_title(session), tuple(made), f"rocpd {__version__}", material.inputs, f"rocpd.connect({paths!r})")
+    arguments = ", ".join(filter(None, [repr(paths), asked.connect]))
+    connect = f"rocpd.connect({arguments})"
+    return Report(_title(session), tuple(made), f"rocpd {__version__}", material.inputs, connect)
 
 
 def asked_of_analyses(values: Mapping[str, object]) -> Options:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
@@ -11,8 +12,9 @@ from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.federation import Federation, Notes
 from rocpd.frozen import frozen
 from rocpd.report.contents import Entry, Question
-from rocpd.report.model import Column, Name, Table
+from rocpd.report.model import Column, Figure, Name, Table
 from rocpd.summary.options import By, Options
+from rocpd.summary.plots import plot
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import OF_ONE_JOB, SUMMARIES, TABLES, known_analyses
 from rocpd.summary.result import Field, Summary
@@ -25,6 +27,9 @@ MOST_ROWS = 2000
 
 _CELLS = 128_000  # of the time line of ranks: it gets fewer slices the more ranks there are
 _LEAST_SLICES, _MOST_SLICES = 120, 1000
+_BELOW = ", as said below"  # on the page of the analysis
+_RATES = ("GB/s", "GiB/s")
+_RATE = re.compile("gi?b_per_s$")
 _WANTED = frozenset(TABLES) - {"phases"}  # which would match calls and operations once more
 
 
@@ -80,11 +85,26 @@ class Material:
         heads = tuple(
             _head(summary.fields[place], [row[number] for row in cells]) for number, place in enumerate(places)
         )
-        return Table(summary.name, title, summary.doc, heads, cells, len(every), self.command(summary.name, by))
+        words = ["rocpd summary", summary.name, self.inputs, f"--by {by}" if by else ""]
+        doc = summary.doc.replace(_BELOW, "")
+        command = " ".join(filter(None, words))
+        return Table(summary.name, title, doc, heads, cells, len(every), command, _code(summary, by))
 
-    def command(self, name: str, by: By | None = None) -> str:
-        """Return the command that makes a table again."""
-        return " ".join(filter(None, ["rocpd summary", name, self.inputs, f"--by {by}" if by else ""]))
+    def figure(self, name: str, summary: Summary, says: str, table: Table, by: By | None = None) -> Figure:
+        """Return the chart of a table of an analysis.
+
+        Args:
+            name: of the chart.
+            summary: what it shows.
+            says: that in words.
+            table: what stands behind it.
+            by: what the analysis was divided by.
+        """
+        return Figure(name, plot(summary), says, table, f"{_code(summary, by)}.plot()")
+
+
+def _code(summary: Summary, by: By | None) -> str:
+    return f'session.summary("{summary.name}", by="{by}")' if by else f'session.summary("{summary.name}")'
 
 
 def _cell(value: object, short: object) -> object:
@@ -94,7 +114,9 @@ def _cell(value: object, short: object) -> object:
 def _head(field: Field, values: Iterable[object]) -> Column:
     known = [value for value in values if value is not None]
     is_number = bool(field.unit) or (bool(known) and all(isinstance(value, (int, float)) for value in known))
-    return Column(heading(Head(field.name, field.unit)).replace("_", " "), field.unit, field.doc, is_number)
+    name = heading(Head(field.name, field.unit))
+    name = _RATE.sub("rate", name) if field.unit in _RATES else name
+    return Column(name.replace("_", " "), field.unit, field.doc.replace(_BELOW, ""), is_number)
 
 
 def gather(

@@ -59,6 +59,7 @@ class Table:
         rows: exact values, `Name`, `Counts` or None.
         total: how many rows there are in all.
         command: makes the table again; empty where none does.
+        code: Python that does so, of a `session`; empty where none does.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Table:
     rows: tuple[Row, ...]
     total: int
     command: str = ""
+    code: str = ""
 
 
 @frozen
@@ -86,12 +88,13 @@ class Findings:
 
 @frozen
 class Figure:
-    """A chart, what it says in words, and the table behind it."""
+    """A chart, what it says in words, the table behind it, and Python that makes the chart again, of a `session`."""
 
     name: str
     chart: Chart
     description: str
     table: Table
+    code: str = ""
 
 
 Block: TypeAlias = Text | Findings | Table | Figure

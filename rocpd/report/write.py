@@ -8,9 +8,10 @@ from pathlib import Path
 from rocpd import entries
 from rocpd.errors import UsageError
 from rocpd.federate.federation import Federation
-from rocpd.output import check_free, complete_or_nothing
+from rocpd.output import check_folder_free, check_free, complete_or_nothing
 from rocpd.report.build import ReportOptions, build
 from rocpd.report.model import Report
+from rocpd.report.plots import NEEDS, write_plots
 from rocpd.report.writers import ReportFormat, format_of
 from rocpd.types import Progress
 
@@ -27,8 +28,8 @@ def write(
     Args:
         session: what to read.
         path: the file; its ending says which format.
-        options: which sections, and what is asked of analyses.
-        force: replace an existing file.
+        options: which sections, what is asked of analyses, and where charts go.
+        force: replace existing files.
         progress: called with (ranks read, ranks in all).
 
     Raises:
@@ -36,22 +37,28 @@ def write(
         OutputError: the file exists (without `force`) or cannot be written.
         InputError: an input is damaged.
     """
-    form = ready(path)
+    options = options or ReportOptions()
+    form = ready(path, options.plots)
     check_free(path, force)
+    if options.plots:
+        check_folder_free(options.plots, force)
     report = build(session, options, progress)
     with complete_or_nothing(path, force) as temporary:
         entries.load(form.home, f"format {form.ending}")(report, temporary)
+    if options.plots:
+        write_plots(report, options.plots, force)
     return report
 
 
-def ready(path: Path) -> ReportFormat:
+def ready(path: Path, plots: Path | None = None) -> ReportFormat:
     """Return the format of a file, before anything is read.
 
     Raises:
-        UsageError: an unknown ending, or what it needs is not installed.
+        UsageError: an unknown ending, or what the format or pictures of charts need is not installed.
     """
     form = format_of(path.name)
-    missing = [name for name in form.needs if importlib.util.find_spec(name) is None]
-    if missing:
-        raise UsageError(f"{path.name}: {', '.join(missing)} is not installed", "pip install 'rocpd[report]'")
+    for name, needs in ((path.name, form.needs), ("--plots", NEEDS if plots else ())):
+        missing = [package for package in needs if importlib.util.find_spec(package) is None]
+        if missing:
+            raise UsageError(f"{name} needs {', '.join(missing)}: not installed", "pip install 'rocpd[report]'")
     return form

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Protocol
 
 from rocpd.chart.guess import chart_of
 from rocpd.chart.model import MOST, BarPart, Bars, Chart, Lines, Matrix, Series, Timeline
 from rocpd.table.palette import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, colour_of
+from rocpd.trace.kernel_categories import load
 from rocpd.types import Row
 
 _TOP = 15  # bars of a table of totals
 _SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)  # of lines that have no colour of their own
+_TITLES = {
+    "kernels": "Time by kernel",
+    "top-kernels": "Time by kernel",
+    "copies": "Time of copies by direction",
+    "idle": "Idle time by cause",
+    "launch": "Delay from launch to start",
+}  # of charts whose table says more than they show
 _SIDE = 24  # rows and columns of a matrix
 _SLOW = 1.2  # times the median: a step that takes longer is marked
 _MARKED = 5
@@ -60,7 +69,16 @@ def _columns(table: Shown, *names: str) -> list[Row]:
 def _totals(table: Shown) -> Chart:
     """Show the first numbers of a table as bars."""
     units = [field.unit for field in table.fields]
-    return chart_of(table.doc, table.columns, units, list(table.shortened(table.fetchall()[:_TOP])))
+    rows = table.fetchall()[:_TOP]
+    return chart_of(_TITLES.get(table.name, table.doc), table.columns, units, list(table.shortened(rows)))
+
+
+def _kernels(table: Shown) -> Chart:
+    """Show kernels in the colours of what they do."""
+    chart = _totals(table)
+    categories = load(None)
+    kinds = tuple(categories.of(name) for (name,) in _columns(table, "name")[:_TOP])
+    return replace(chart, kinds=kinds) if isinstance(chart, Bars) else chart
 
 
 def _budget(table: Shown) -> Chart:
@@ -110,7 +128,7 @@ def _waits(table: Shown) -> Chart:
     rows, columns = (_worst(waits, side) for side in (0, 1))
     values = tuple(tuple(waits.get((row, column)) for column in columns) for row in rows)
     names = [tuple(str(name) for name in side) for side in (rows, columns)]
-    return Matrix("Who waits for whom", names[0], names[1], values, "ns", ("waits", "for"))
+    return Matrix("Who waits for whom", names[0], names[1], values, "ns", ("waiting rank", "for rank"))
 
 
 def _worst(waits: Mapping[tuple[object, object], int], side: int) -> list[object]:
@@ -122,30 +140,37 @@ def _worst(waits: Mapping[tuple[object, object], int], side: int) -> list[object
     return sorted(worst, key=lambda rank: (isinstance(rank, str), rank if isinstance(rank, int) else 0, str(rank)))
 
 
-def _curves(table: Shown, value: str, unit: str, title: str, key: Callable[[Row], str]) -> Chart:
-    """Show values over time, one line for each of the rows that `key` takes together; those with most come first."""
-    front = table.columns.index("at_ns")
-    place = table.columns.index(value)
-    lines: dict[str, list[tuple[float, float]]] = {}
-    for row in table.fetchall():
-        lines.setdefault(key(row[:front]), []).append((row[front], row[place] or 0))
-    most = sorted(lines, key=lambda name: -max(y for _, y in lines[name]))[: len(_SERIES)]
-    series = tuple(Series(name, colour, tuple(lines[name])) for name, colour in zip(most, _SERIES, strict=False))
+def _curves(table: Shown, rows: Sequence[Row], value: str, unit: str, title: str) -> Chart:
+    """Show values over time, a line for each division and level; those with most come first."""
+    front, place = table.columns.index("at_ns"), table.columns.index(value)
+    lines: dict[Row, list[tuple[float, float]]] = {}
+    for row in rows:
+        lines.setdefault(row[:front], []).append((row[front], row[place] or 0))
+    most = sorted(lines, key=lambda key: -max(y for _, y in lines[key]))[: len(_SERIES)]
+    same = {number for number in range(front) if len({key[number] for key in lines}) == 1}
+    names = [_line_name(table.columns, key, same) for key in most]
+    series = tuple(
+        Series(name, colour, tuple(lines[key])) for name, key, colour in zip(names, most, _SERIES, strict=False)
+    )
     return Lines(title, series, "ns", unit, is_stepped=True)
+
+
+def _line_name(columns: Sequence[str], key: Row, same: Set[int]) -> str:
+    """Name a line by what tells it from others."""
+    told = [number for number in range(len(key)) if number not in same] or range(len(key))
+    return " ".join(_word(columns[number], key[number]) for number in told)
 
 
 def _memory(table: Shown) -> Chart:
     """Show real memory where there is any: reserved addresses are no memory yet."""
-    return _curves(table, "peak_bytes", "bytes", "Memory held", _named(table))
+    rows = table.fetchall()
+    place = table.columns.index("level")
+    real = [row for row in rows if row[place] == "REAL"]
+    return _curves(table, real or rows, "peak_bytes", "bytes", "Memory held")
 
 
 def _queue_depth(table: Shown) -> Chart:
-    return _curves(table, "mean_depth", "", "Operations that wait on GPUs", _named(table))
-
-
-def _named(table: Shown) -> Callable[[Row], str]:
-    front = table.columns[: table.columns.index("at_ns")]
-    return lambda key: " ".join(_word(name, value) for name, value in zip(front, key, strict=True))
+    return _curves(table, table.fetchall(), "mean_depth", "", "Operations that wait on GPUs")
 
 
 def _word(name: str, value: object) -> str:
@@ -160,6 +185,8 @@ def _memory_steps(table: Shown) -> Chart:
 
 
 _CHARTS: dict[str, Callable[[Shown], Chart]] = {
+    "kernels": _kernels,
+    "top-kernels": _kernels,
     "budget": _budget,
     "overview": _budget,
     "heat": _heat,

@@ -13,10 +13,12 @@ from rocpd.types import Row
 _ENTITY = re.compile(r"&(?=#?\w+;)")
 
 
-def write_markdown(columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> None:
-    """Write a header and all rows; numbers are right-aligned when the first row holds them."""
+def write_markdown(
+    columns: Sequence[str], rows: Iterator[Row], out: TextIO, right: Sequence[bool] | None = None
+) -> None:
+    """Write a header and all rows; `right` says which columns are right-aligned, by default numbers."""
     first = next(rows, None)
-    numeric = [isinstance(value, (int, float)) for value in first] if first else [False] * len(columns)
+    numeric = right or ([isinstance(value, (int, float)) for value in first] if first else [False] * len(columns))
     _line(list(columns), out)
     _line(["---:" if right else "---" for right in numeric], out)
     if first:
@@ -45,4 +47,5 @@ def _line(values: Sequence[object], out: TextIO) -> None:
 
 def _cell(value: object) -> str:
     text = _ENTITY.sub("&amp;", one_line(value))
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    text = text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    return text.replace("](", "]\\(")  # no link and no picture, which a page would load

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocpd.report.material import Material
-from rocpd.report.model import Block, Figure
+from rocpd.report.model import Block
 from rocpd.summary.options import By
-from rocpd.summary.plots import plot
 
 
 def budget(material: Material) -> Iterator[Block]:
@@ -18,4 +17,4 @@ def budget(material: Material) -> Iterator[Block]:
         yield material.table(whole, "All ranks")
     if by_rank:
         table = material.table(by_rank, "Budget of each rank", by=By.RANK)
-        yield Figure("budget", plot(by_rank), "The parts of a rank's time add up to all of it.", table)
+        yield material.figure("budget", by_rank, "The parts of a rank's time add up to all of it.", table, By.RANK)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocpd.report.material import Material
-from rocpd.report.model import Block, Figure
-from rocpd.summary.plots import plot
+from rocpd.report.model import Block
 
 _COLUMNS = (
     "name",
@@ -28,7 +27,7 @@ def collectives(material: Material) -> Iterator[Block]:
     if "waits" in tables and tables["waits"].fetchall():
         table = material.table(tables["waits"], "Who waits for whom")
         says = "How long a rank waits in collectives for the one that comes last, in all."
-        yield Figure("waits", plot(tables["waits"]), says, table)
+        yield material.figure("waits", tables["waits"], says, table)
     for name, title in (("stragglers", "Whom the others wait for"), ("communication", "What their time goes into")):
         if name in tables and tables[name].fetchall():
             yield material.table(tables[name], title)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocpd.report.material import Material
-from rocpd.report.model import Block, Figure
-from rocpd.summary.plots import plot
+from rocpd.report.model import Block
 
 
 def idle(material: Material) -> Iterator[Block]:
@@ -14,6 +13,6 @@ def idle(material: Material) -> Iterator[Block]:
     tables = material.tables("idle")
     if "idle" in tables:
         table = material.table(tables["idle"], "Idle time by cause")
-        yield Figure("idle", plot(tables["idle"]), "What the host does while GPUs are idle.", table)
+        yield material.figure("idle", tables["idle"], "What the host does while GPUs are idle.", table)
     if "idle-calls" in tables:
         yield material.table(tables["idle-calls"], "Calls and host work behind it")

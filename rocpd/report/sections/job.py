@@ -17,16 +17,16 @@ def job(material: Material) -> Iterator[Block]:
     session = material.session
     described = describe(session)
     inputs = material.inputs
-    yield _table("hosts", "Hosts", "Where the processes ran.", _HOSTS, _hosts(material), f"rocpd info {inputs}")
+    yield _table("hosts", "Hosts", "Where the processes ran.", _HOSTS, _hosts(material), inputs)
     if session.runs > 1:
         yield Text(f"These are {session.runs} separate runs, not one job: nothing compares their ranks.")
     if session.window or session.selection.filtered:
         yield Text(f"Only a part of the job is shown: rocpd summary {inputs}")
     rows = [(host, kind, name, product, count) for host, kind, name, product, count in described["agents"]]
-    yield _table("agents", "Processors", "Of each host, by kind.", _AGENTS, rows, f"rocpd info --only agents {inputs}")
+    yield _table("agents", "Processors", "Of each host, by kind.", _AGENTS, rows, inputs)
     clocks = [row for row in described["clocks"] if row[1] != "none" or row[2]]
     if clocks:
-        yield _table("clocks", "Clocks", _ABOUT_CLOCKS, _CLOCKS, clocks, f"rocpd info --only clocks {inputs}")
+        yield _table("clocks", "Clocks", _ABOUT_CLOCKS, _CLOCKS, clocks, inputs)
     trace = material.tables("trace").get("trace")
     if trace:
         lacks = [row for row in trace if row[1] != "none"]
@@ -61,9 +61,11 @@ _CLOCKS = (
 _ABOUT_CLOCKS = "How the times of hosts are laid on one time line, and how far that can be trusted."
 
 
-def _table(name: str, title: str, doc: str, columns: tuple[Column, ...], rows: Iterable[Row], command: str) -> Table:
+def _table(name: str, title: str, doc: str, columns: tuple[Column, ...], rows: Iterable[Row], inputs: str) -> Table:
     known = tuple(rows)
-    return Table(name, title, doc, columns, known, len(known), command)
+    only = "ranks" if name == "hosts" else name
+    command, code = f"rocpd info --only {only} {inputs}", f'session.info()["{only}"]'
+    return Table(name, title, doc, columns, known, len(known), command, code)
 
 
 def _hosts(material: Material) -> Iterator[Row]:

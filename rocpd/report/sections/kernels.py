@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from rocpd.report.material import Material
-from rocpd.report.model import Block, Column, Counts, Figure, Table
-from rocpd.summary.plots import plot
+from rocpd.report.model import Block, Column, Counts, Table
 from rocpd.summary.result import Summary
 from rocpd.table.human import readable
 
@@ -20,12 +19,8 @@ def kernels(material: Material) -> Iterator[Block]:
     tables = material.tables("kernels")
     if tables:
         table = material.table(tables["kernels"], "Kernels, most time first", _COLUMNS)
-        yield Figure(
-            "kernels",
-            plot(tables["kernels"]),
-            "The kernels that take most time.",
-            _with_distributions(table, tables["kernels"]),
-        )
+        table = _with_distributions(table, tables["kernels"])
+        yield material.figure("kernels", tables["kernels"], "The kernels that take most time.", table)
 
 
 def _with_distributions(table: Table, summary: Summary) -> Table:

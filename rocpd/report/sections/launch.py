@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocpd.report.material import Material
-from rocpd.report.model import Block, Figure
-from rocpd.summary.plots import plot
+from rocpd.report.model import Block
 
 _COLUMNS = ("name", "launched", "delay_ns", "median_delay_ns", "p95_delay_ns", "max_delay_ns", "api_ns", "gpu_ns")
 
@@ -17,6 +16,6 @@ def launch(material: Material) -> Iterator[Block]:
     if "queue-depth" in tables and tables["queue-depth"].fetchall() and "bottleneck" in tables:
         table = material.table(tables["bottleneck"], "How long each GPU waits for the CPU")
         says = "How many operations are launched and have not started: at 0 the GPU waits for the CPU."
-        yield Figure("queue-depth", plot(tables["queue-depth"]), says, table)
+        yield material.figure("queue-depth", tables["queue-depth"], says, table)
     if "launch" in tables:
         yield material.table(tables["launch"], "Delay from launch to start", _COLUMNS)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocpd.report.material import Material
-from rocpd.report.model import Block, Figure
-from rocpd.summary.plots import plot
+from rocpd.report.model import Block
 
 
 def memory(material: Material) -> Iterator[Block]:
@@ -14,9 +13,11 @@ def memory(material: Material) -> Iterator[Block]:
     held, sites = material.tables("memory"), material.tables("allocation-sites")
     if "memory-curve" in held and held["memory-curve"].fetchall():
         table = material.table(held["memory"], "Peaks of memory")
-        yield Figure("memory", plot(held["memory-curve"]), "Memory that is held, of those that hold most.", table)
-    if "memory-steps" in sites and sites["memory-steps"].fetchall():
+        yield material.figure("memory", held["memory-curve"], "Memory that is held, of those that hold most.", table)
+    steps = sites["memory-steps"].fetchall() if "memory-steps" in sites else []
+    if steps:
         table = material.table(sites["memory-steps"], "What steps allocate and leave behind")
-        yield Figure("memory-steps", plot(sites["memory-steps"]), "Memory that each step leaves behind.", table)
+        says = "Memory that each step leaves behind."
+        yield material.figure("memory-steps", sites["memory-steps"], says, table) if len(steps) > 1 else table
     if "allocation-sites" in sites:
         yield material.table(sites["allocation-sites"], "Who allocates")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocpd.report.material import Material
-from rocpd.report.model import Block, Figure
-from rocpd.summary.plots import plot
+from rocpd.report.model import Block
 
 
 def overview(material: Material) -> Iterator[Block]:
@@ -15,5 +14,5 @@ def overview(material: Material) -> Iterator[Block]:
     if "heat" in tables and "ranks" in tables:
         columns = ("rank", "hostname", "kernels", "copies", "busy_ns", "compute_ns", "communication_ns", "copy_ns")
         table = material.table(tables["ranks"], "Totals of each rank", columns)
-        says = "One row a rank: the stronger the colour the busier its GPUs; white is idle."
-        yield Figure("time-line", plot(tables["heat"]), says, table)
+        says = "One row a rank: the stronger the colour the busier its GPUs; no colour is idle."
+        yield material.figure("time-line", tables["heat"], says, table)

@@ -29,7 +29,13 @@ class ReportFormat:
 REPORT_FORMATS: Mapping[str, ReportFormat] = MappingProxyType(
     {
         form.ending: form
-        for form in (ReportFormat(".html", "a page that stands alone", "rocpd.report.writers.html:write_html"),)
+        for form in (
+            ReportFormat(".html", "a page that stands alone", "rocpd.report.writers.html:write_html"),
+            ReportFormat(".md", "Markdown", "rocpd.report.writers.markdown:write_markdown"),
+            ReportFormat(".pdf", "pages to print", "rocpd.report.writers.pdf:write_pdf", ("fpdf", "font_roboto")),
+            ReportFormat(".xlsx", "a workbook", "rocpd.report.writers.xlsx:write_xlsx", ("xlsxwriter",)),
+            ReportFormat(".ipynb", "a Jupyter notebook", "rocpd.report.writers.notebook:write_notebook"),
+        )
     }
 )
 """Ending -> format."""

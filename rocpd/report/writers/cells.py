@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rocpd.report.model import Column, Counts, Name, Table
+from rocpd.summary.findings import JOB, Finding
 from rocpd.table.blocks import spark
 from rocpd.table.cell import one_line
 from rocpd.table.human import readable
@@ -14,6 +15,15 @@ MOST_ROWS = 60
 
 SEEN = {"problem": "Problem", "none": "Fine", "unknown": "Unknown"}
 """What a verdict is called."""
+
+
+def word(finding: Finding) -> str:
+    """Return what stands before a finding: nothing before what the job is.
+
+    >>> word(Finding("rank 2 is slow", "comm.straggler"))
+    'Problem: '
+    """
+    return "" if finding.rule == JOB else f"{SEEN[finding.verdict]}: "
 
 
 def shown(value: object, column: Column) -> str:

@@ -20,7 +20,7 @@ from rocpd.chart.svg import svg
 from rocpd.frozen import frozen
 from rocpd.report.contents import section_of
 from rocpd.report.model import Block, Column, Counts, Figure, Findings, Name, Report, Section, Table, Text
-from rocpd.report.writers.cells import MOST_ROWS, SEEN, heads, rest, shown
+from rocpd.report.writers.cells import MOST_ROWS, heads, rest, shown, word
 from rocpd.table.cell import one_line, shorten
 
 _LONGEST = 300  # characters of a full name: some have thousands
@@ -109,19 +109,19 @@ def _block(block: Block) -> Iterator[str]:
             yield from _findings(block)
         case Table():
             yield f'<h3>{_text(block.title)}</h3>\n<p class="dim">{_text(block.doc)}</p>\n'
-            yield from _table(block)
+            yield from table_html(block)
         case Figure():
             yield from _figure(block)
 
 
 def _findings(block: Findings) -> Iterator[str]:
     yield '<ol class="findings">\n'
-    for number, finding in enumerate(block.findings):
+    for finding in block.findings:
         section = section_of(finding.rule)
         where = f' <a href="#{section}">{section}</a>' if section else ""
-        word = f"<b>{SEEN[finding.verdict]}:</b>" if number else ""
-        kind = finding.verdict if number else "job"
-        yield f'<li class="{kind}">{word}{_text(finding.text)}{where}</li>\n'
+        before = word(finding)
+        kind = finding.verdict if before else "job"
+        yield f'<li class="{kind}"><b>{before}</b>{_text(finding.text)}{where}</li>\n'
     yield "</ol>\n"
 
 
@@ -133,11 +133,12 @@ def _figure(figure: Figure) -> Iterator[str]:
     yield svg(draw(figure.chart), figure.chart.title, figure.description, is_alone=False)
     is_open = " open" if any(isinstance(value, Counts) for row in figure.table.rows[:1] for value in row) else ""
     yield f"<details{is_open}><summary>{_text(figure.table.title)}</summary>\n"
-    yield from _table(figure.table)
+    yield from table_html(figure.table)
     yield "</details>\n</figure>\n"
 
 
-def _table(table: Table) -> Iterator[str]:
+def table_html(table: Table) -> Iterator[str]:
+    """Yield a table, and how many rows it leaves out."""
     label = _text(table.title)
     yield f'<div class="table {_text(table.name)}" tabindex="0" role="region" aria-label="{label}">'
     yield f'<table aria-label="{label}">\n<thead><tr>'

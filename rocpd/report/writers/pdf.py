@@ -1,0 +1,245 @@
+"""Writes a report as PDF: pages in A4, charts as vectors, a font of its own, bookmarks for sections.
+
+The font is Roboto: characters that it lacks are written as `\\uNNNN`.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fpdf import FPDF
+from fpdf.enums import XPos, YPos
+from PIL import Image
+
+from rocpd.chart.draw import draw
+from rocpd.chart.drawing import SIZE, Dot, Drawing, Picture, Rect, Rects, Stroke, Word
+from rocpd.report.model import Block, Counts, Figure, Findings, Report, Section, Table, Text
+from rocpd.report.writers.cells import heads, rest, shown, word
+from rocpd.table.cell import one_line, shorten
+from rocpd.table.palette import GREEN, GREY, RED
+
+_MADE = datetime(2000, 1, 1, tzinfo=UTC)  # the same bytes each time
+_MARGIN, _LINE = 12.0, 4.2  # mm
+_MOST_ROWS = 40
+_SHARP = 8  # times as high as pictures are: readers blur pixels
+_LONGEST, _LONGEST_CELL = 800, 48  # characters of a paragraph, of a cell
+_INK, _DIM = (28, 30, 33), (86, 91, 98)
+
+
+def write_pdf(report: Report, path: Path) -> None:
+    """Write the pages."""
+    pages = _Pages(report.title)
+    pages.about(report)
+    for section in report.sections:
+        pages.section(section)
+    pages.output(str(path))
+
+
+class _Pages(FPDF):
+    """Pages on which text, tables and drawings follow each other."""
+
+    def __init__(self, name: str) -> None:
+        import font_roboto
+
+        super().__init__(format="A4")
+        self.add_font("roboto", "", font_roboto.Roboto)
+        self.add_font("roboto", "B", font_roboto.RobotoBold)
+        self._known = self.fonts["roboto"].cmap  # type: ignore[union-attr]
+        self.set_creation_date(_MADE)
+        self.set_title(one_line(name))
+        self.set_lang("en")
+        self.set_margin(_MARGIN)
+        self.set_auto_page_break(True, 15)
+        self.add_page()
+
+    def footer(self) -> None:
+        """Number the pages."""
+        self.set_y(-10)
+        self._font(8, _DIM)
+        self.cell(0, 4, str(self.page_no()), align="R")
+
+    def about(self, report: Report) -> None:
+        """Write what the report is about."""
+        self._font(15, bold=True)
+        self._paragraph(report.title, 7)
+        self._font(8, _DIM)
+        self._paragraph(f"{report.inputs} · made by {report.made_by}", 4)
+
+    def section(self, section: Section) -> None:
+        """Write a section; it is a bookmark."""
+        self._room(30)
+        self.ln(5)
+        self._font(12, bold=True)
+        self.start_section(self._shown(section.title))
+        self._paragraph(section.title, 6)
+        self.set_draw_color(*GREY)
+        self.line(_MARGIN, self.y, self.w - _MARGIN, self.y)
+        self.ln(1.5)
+        for block in section.blocks:
+            self._block(block)
+
+    def _block(self, block: Block) -> None:
+        match block:
+            case Text():
+                self._font(9.5)
+                self._paragraph(block.text, 4.6)
+            case Findings():
+                for finding in block.findings:
+                    self._finding(word(finding), finding.text)
+            case Table():
+                self._table(block)
+            case Figure():
+                self._room(20)
+                self._font(9.5, bold=True)
+                self._paragraph(block.chart.title, 5)
+                self._font(8, _DIM)
+                self._paragraph(block.description, 4)
+                self._draw(draw(block.chart))
+                self._table(block.table)
+
+    def _finding(self, before: str, text: str) -> None:
+        colour = RED if before.startswith("Problem") else GREEN if before.startswith("Fine") else GREY
+        self._room(12)
+        top, page = self.y, self.page
+        self.set_x(_MARGIN + 3)
+        self._font(9.5)
+        self.multi_cell(0, 4.8, self._shown(before + text), new_x=XPos.LMARGIN, new_y=YPos.NEXT, align="L")
+        self.set_fill_color(*colour)
+        if self.page == page:
+            self.rect(_MARGIN, top, 1.2, self.y - top, style="F")
+        self.ln(1)
+
+    def _paragraph(self, text: str, height: float) -> None:
+        self.multi_cell(0, height, self._shown(text), new_x=XPos.LMARGIN, new_y=YPos.NEXT, align="L")
+
+    def _font(self, size: float, colour: Sequence[int] = _INK, *, bold: bool = False) -> None:
+        self.set_font("roboto", "B" if bold else "", size)
+        self.set_text_color(*colour)
+
+    def _shown(self, text: str) -> str:
+        """Return a text in characters that the font has."""
+        line = shorten(one_line(text), _LONGEST)
+        return "".join(char if ord(char) in self._known else f"\\u{ord(char):04x}" for char in line)
+
+    def _room(self, height: float) -> None:
+        """Start a page where less than `height` [mm] is left."""
+        if self.y + height > self.h - 15:
+            self.add_page()
+
+    def _table(self, table: Table) -> None:
+        self._room(22)
+        self.ln(1.5)
+        self._font(9.5, bold=True)
+        self._paragraph(table.title, 5)
+        self._font(8, _DIM)
+        self._paragraph(table.doc, 4)
+        rows = [list(row) for row in table.rows[:_MOST_ROWS]]
+        texts = [[self._cell_text(cell, place, table) for place, cell in enumerate(row)] for row in rows]
+        names = [self._shown(name) for name in heads(table.columns)]
+        widths = self._widths(names, texts)
+        self._heads(names, widths, table)
+        for row, cells in zip(rows, texts, strict=True):
+            if self.y + _LINE > self.h - 15:
+                self.add_page()
+                self._heads(names, widths, table)
+            self._row(row, cells, widths, table)
+        more = rest(table, len(rows))
+        self._font(8, _DIM)
+        self._paragraph(more, 4) if more else None
+        self.ln(2)
+
+    def _cell_text(self, cell: object, place: int, table: Table) -> str:
+        text = "" if isinstance(cell, Counts) else shown(cell, table.columns[place])
+        return self._shown(shorten(text, _LONGEST if table.name == "commands" else _LONGEST_CELL))
+
+    def _widths(self, names: Sequence[str], texts: Sequence[Sequence[str]]) -> list[float]:
+        """Return the width of each column [mm]; wide ones give way where all are too wide."""
+        self._font(7.5, bold=True)
+        widths = [self.get_string_width(name) + 2.5 for name in names]
+        self._font(7.5)
+        for cells in texts:
+            widths = [max(width, self.get_string_width(text) + 2.5) for width, text in zip(widths, cells, strict=True)]
+        room = self.w - 2 * _MARGIN
+        while sum(widths) > room:
+            widest = max(widths)
+            second = max((width for width in widths if width < widest - 0.5), default=0.0)
+            number = sum(width >= widest - 0.5 for width in widths)
+            cut = max(second, widest - (sum(widths) - room) / number)
+            widths = [min(width, cut) for width in widths]
+        return [width * room / sum(widths) if sum(widths) > room * 0.6 else width for width in widths]
+
+    def _heads(self, names: Sequence[str], widths: Sequence[float], table: Table) -> None:
+        self._font(7.5, bold=True)
+        self.set_fill_color(240, 241, 243)
+        for name, width, column in zip(names, widths, table.columns, strict=True):
+            self.cell(width, _LINE + 0.6, self._fitting(name, width), align="R" if column.is_number else "L", fill=True)
+        self.ln(_LINE + 0.6)
+
+    def _row(self, row: Sequence[object], cells: Sequence[str], widths: Sequence[float], table: Table) -> None:
+        self._font(7.5)
+        for cell, text, width, column in zip(row, cells, widths, table.columns, strict=True):
+            if isinstance(cell, Counts):
+                self._spark(cell.counts)
+            self.cell(width, _LINE, self._fitting(text, width), align="R" if column.is_number else "L")
+        self.ln(_LINE)
+        self.set_draw_color(225, 227, 230)
+        self.line(_MARGIN, self.y, _MARGIN + sum(widths), self.y)
+
+    def _fitting(self, text: str, width: float) -> str:
+        """Return a text shortened to a width [mm]."""
+        length = len(text)
+        while length > 2 and self.get_string_width(shorten(text, length)) > width - 1.5:
+            length -= 1
+        return shorten(text, length)
+
+    def _spark(self, counts: Sequence[int]) -> None:
+        most = max(counts, default=0) or 1
+        self.set_fill_color(*_DIM)
+        for place, count in enumerate(counts):
+            height = max(0.2, count / most * (_LINE - 1)) if count else 0.0
+            self.rect(self.x + 1 + place * 0.9, self.y + _LINE - 0.5 - height, 0.7, height, style="F")
+
+    def _draw(self, drawing: Drawing) -> None:
+        """Draw a chart at the place where the next text would come."""
+        scale = (self.w - 2 * _MARGIN) / drawing.width
+        self._room(drawing.height * scale + 2)
+        left, top = _MARGIN, self.y
+        self.set_auto_page_break(False)
+        with self.local_context():
+            for shape in drawing.shapes:
+                self._shape(shape, left, top, scale)
+        self.set_auto_page_break(True, 15)
+        self.set_xy(_MARGIN, top + drawing.height * scale + 1)
+
+    def _shape(self, shape: object, left: float, top: float, scale: float) -> None:
+        match shape:
+            case Rect():
+                colour = [round(255 + (part - 255) * shape.opacity) for part in shape.colour]
+                self.set_fill_color(*colour)
+                place = (left + shape.x * scale, top + shape.y * scale)
+                self.rect(*place, shape.width * scale, shape.height * scale, style="F")
+            case Rects():
+                self.set_fill_color(*shape.colour)
+                for x, y, width, height in shape.places:
+                    self.rect(left + x * scale, top + y * scale, width * scale, height * scale, style="F")
+            case Stroke():
+                self.set_draw_color(*(shape.colour if shape.colour != GREY else (225, 227, 230)))
+                self.set_line_width(shape.width * scale)
+                if len(shape.points) > 1:
+                    self.polyline([(left + x * scale, top + y * scale) for x, y in shape.points])
+            case Dot():
+                self.set_fill_color(*shape.colour)
+                self.circle(left + shape.x * scale, top + shape.y * scale, shape.radius * scale, style="F")
+            case Word():
+                self._font(SIZE * scale / 25.4 * 72, _DIM if shape.is_faint else _INK)
+                text = self._shown(shape.text)
+                share = {"start": 0.0, "middle": 0.5, "end": 1.0}[shape.anchor]
+                self.text(left + shape.x * scale - share * self.get_string_width(text), top + shape.y * scale, text)
+            case Picture():
+                place = (left + shape.x * scale, top + shape.y * scale)
+                picture = Image.open(io.BytesIO(shape.png)).convert("RGBA")
+                sharp = picture.resize((shape.columns, shape.rows * _SHARP), Image.Resampling.NEAREST)
+                self.image(sharp, *place, shape.width * scale, shape.height * scale)

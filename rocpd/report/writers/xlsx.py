@@ -1,0 +1,244 @@
+"""Writes a report as a workbook: a sheet for each table, exact numbers with their unit, charts of Excel's own.
+
+Texts stay texts: no formula and no link is made of what a trace holds. Limits are those of Excel: names of sheets have
+up to 31 characters without `[]:*?/\\`, cells up to 32,767, whole numbers 15 digits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import xlsxwriter
+
+from rocpd.chart.model import MOST, Bars, Chart, Lines, Matrix, Timeline
+from rocpd.report.model import Counts, Figure, Findings, Name, Report, Table, Text
+from rocpd.report.writers.cells import word
+from rocpd.table.blocks import spark
+from rocpd.table.cell import one_line, shorten
+
+_MADE = datetime(2000, 1, 1, tzinfo=UTC)  # the same bytes each time
+_LONGEST = 32_000  # characters
+_EXACT = 10**15
+_FORMATS = {"%": "0.00", "GiB/s": "0.00", "GB/s": "0.00"}
+_AXES = {"ns": '0.00,," ms"', "bytes": '0.0,,," GB"'}  # a comma divides by a thousand
+_WIDEST = 60  # characters of a column
+_SLICES = 250  # columns of a time line
+
+
+def write_xlsx(report: Report, path: Path) -> None:
+    """Write the workbook."""
+    options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+    book = xlsxwriter.Workbook(str(path), {**options, "nan_inf_to_errors": True})
+    book.set_properties({"title": one_line(report.title), "created": _MADE, "comments": report.made_by})
+    names = _Names()
+    _about(book, report, names)
+    for section in report.sections:
+        for block in section.blocks:
+            if isinstance(block, Figure):
+                _figure(book, block, names)
+                _table(book, block.table, names)
+            elif isinstance(block, Table):
+                _table(book, block, names)
+    book.close()
+
+
+class _Names:
+    """Gives each sheet a name of its own that Excel takes."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def of(self, title: str) -> str:
+        """Return a name for a sheet."""
+        plain = re.sub(r"[\[\]:*?/\\']+", " ", one_line(title)).strip() or "table"
+        for number in range(1, 1000):
+            end = f" {number}" if number > 1 else ""
+            name = plain[: 31 - len(end)].rstrip() + end
+            if name.lower() not in self._taken and name.lower() != "history":
+                break
+        self._taken.add(name.lower())
+        return name
+
+
+def _sheet(book: Any, name: str) -> Any:
+    """Add a sheet that is printed as wide as a page."""
+    sheet = book.add_worksheet(name)
+    sheet.set_landscape()
+    sheet.fit_to_pages(1, 0)
+    return sheet
+
+
+def _about(book: Any, report: Report, names: _Names) -> None:
+    """Write the first sheet: what was found, and what has no table."""
+    sheet = _sheet(book, names.of("About"))
+    bold, wrapped = book.add_format({"bold": True}), book.add_format({"text_wrap": True, "valign": "top"})
+    sheet.set_column(0, 0, 14)
+    sheet.set_column(1, 1, 110, wrapped)
+    rows: list[tuple[str, str]] = [("", report.title), ("made by", report.made_by), ("inputs", report.inputs)]
+    for section in report.sections:
+        for block in section.blocks:
+            if isinstance(block, Findings):
+                rows += [(word(finding).removesuffix(": "), finding.text) for finding in block.findings]
+            elif isinstance(block, Text):
+                rows.append((section.title, block.text))
+    for number, (head, text) in enumerate(rows):
+        sheet.write_string(number, 0, one_line(head), bold)
+        sheet.write_string(number, 1, _short(text))
+        sheet.set_row(number, 15 * -(-max(1, len(text)) // 110))
+
+
+def _table(book: Any, table: Table, names: _Names) -> None:
+    """Write a sheet: units, heads, rows; full names of kernels stand in a last column."""
+    sheet = _sheet(book, names.of(table.title))
+    dim, bold = book.add_format({"italic": True, "font_color": "#666666"}), book.add_format({"bold": True, "bottom": 1})
+    full = [[cell.full for cell in row if isinstance(cell, Name)] for row in table.rows]
+    heads = [(column.name, column.unit, column.doc) for column in table.columns]
+    heads += [("full name", "", "of the kernel")] if any(full) else []
+    formats = [book.add_format({"num_format": _FORMATS.get(column.unit, "#,##0")}) for column in table.columns]
+    real = book.add_format({"num_format": "#,##0.00"})
+    for place, (name, unit, doc) in enumerate(heads):
+        sheet.write_string(0, place, unit, dim)
+        sheet.write_string(1, place, one_line(name), bold)
+        sheet.write_comment(1, place, _short(doc), {"x_scale": 2}) if doc else None
+    for number, row in enumerate(table.rows, 2):
+        for place, cell in enumerate(row):
+            _cell(
+                sheet,
+                number,
+                place,
+                cell,
+                real if isinstance(cell, float) and not table.columns[place].unit else formats[place],
+            )
+        if full[number - 2]:
+            sheet.write_string(number, len(row), _short(", ".join(full[number - 2])))
+    for place, (name, _, _) in enumerate(heads):
+        texts = [_width(row[place]) for row in table.rows[:100] if place < len(row)]
+        sheet.set_column(place, place, min(_WIDEST, max(len(name) + 3, *texts, 8)))
+    sheet.freeze_panes(2, 1)
+    if table.rows:
+        sheet.autofilter(1, 0, len(table.rows) + 1, len(heads) - 1)
+    if table.total > len(table.rows):
+        sheet.write_string(len(table.rows) + 3, 0, _short(f"{table.total} rows in all: {table.command}"), dim)
+
+
+def _cell(sheet: Any, row: int, place: int, cell: object, form: Any) -> None:
+    is_number = isinstance(cell, (int, float)) and not isinstance(cell, bool) and abs(cell) < _EXACT
+    if cell is None:
+        sheet.write_blank(row, place, None)
+    elif is_number and cell == cell:
+        sheet.write_number(row, place, cell, form)
+    else:
+        sheet.write_string(row, place, _short(_text(cell)))
+
+
+def _text(cell: object) -> str:
+    if isinstance(cell, Counts):
+        return spark(cell.counts)
+    return cell.short if isinstance(cell, Name) else "" if cell is None else one_line(cell)
+
+
+def _width(cell: object) -> int:
+    """Return about how many characters a cell takes."""
+    return len(f"{cell:,.2f}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else _text(cell)) + 1
+
+
+def _short(text: str) -> str:
+    return shorten(one_line(text), _LONGEST)
+
+
+def _figure(book: Any, figure: Figure, names: _Names) -> None:
+    """Write a sheet with what a chart shows, and the chart."""
+    chart = figure.chart
+    sheet = _sheet(book, names.of(f"{figure.name} chart"))
+    sheet.write_string(0, 0, _short(figure.description))
+    match chart:
+        case Bars():
+            _bars(book, sheet, chart)
+        case Lines():
+            _lines(book, sheet, chart)
+        case Matrix() | Timeline():
+            _heat(book, sheet, chart)
+
+
+def _grid(sheet: Any, rows: Sequence[Sequence[object]], form: Any = None) -> None:
+    """Write rows from the third line on."""
+    for number, row in enumerate(rows, 2):
+        for place, cell in enumerate(row):
+            _cell(sheet, number, place, cell, form)
+
+
+def _bars(book: Any, sheet: Any, chart: Bars) -> None:
+    heads = ["", *(f"{part.name} [{chart.unit}]" if chart.unit else part.name for part in chart.parts)]
+    values = [(label, *(part.values[number] for part in chart.parts)) for number, label in enumerate(chart.labels)]
+    _grid(sheet, [heads, *values])
+    drawn = book.add_chart({"type": "bar", "subtype": "stacked"})
+    last = len(values) + 2
+    for place, part in enumerate(chart.parts, 1):
+        drawn.add_series(
+            {
+                "name": [sheet.name, 2, place],
+                "categories": [sheet.name, 3, 0, last, 0],
+                "values": [sheet.name, 3, place, last, place],
+                "fill": {"color": part.colour.hex},
+                "gap": 40,
+            }
+        )
+    drawn.set_x_axis({"num_format": _AXES.get(chart.unit, "General")})
+    drawn.set_y_axis({"reverse": True})
+    _insert(sheet, drawn, chart, len(chart.parts) + 2, max(320, 20 * len(values)))
+
+
+def _lines(book: Any, sheet: Any, chart: Lines) -> None:
+    drawn = book.add_chart({"type": "scatter", "subtype": "straight"})
+    for number, series in enumerate(chart.series):
+        left, last = number * 2, len(series.points) + 2
+        for row, cells in enumerate([(f"[{chart.x_unit}]", f"{series.name} [{chart.y_unit}]"), *series.points], 2):
+            for place, cell in enumerate(cells):
+                _cell(sheet, row, left + place, cell, None)
+        drawn.add_series(
+            {
+                "name": [sheet.name, 2, left + 1],
+                "categories": [sheet.name, 3, left, last, left],
+                "values": [sheet.name, 3, left + 1, last, left + 1],
+                "line": {"color": series.colour.hex, "width": 1.5},
+            }
+        )
+    drawn.set_x_axis({"num_format": _AXES.get(chart.x_unit, "General")})
+    drawn.set_y_axis({"num_format": _AXES.get(chart.y_unit, "General")})
+    _insert(sheet, drawn, chart, len(chart.series) * 2 + 1, 360)
+
+
+def _insert(sheet: Any, drawn: Any, chart: Bars | Lines, place: int, height: int) -> None:
+    drawn.set_title({"name": chart.title, "name_font": {"size": 12}})
+    drawn.set_size({"width": 900, "height": height})
+    drawn.set_legend({"position": "bottom"})
+    sheet.insert_chart(1, place, drawn, {"description": chart.title})
+
+
+def _heat(book: Any, sheet: Any, chart: Matrix | Timeline) -> None:
+    """Write values with colours that say how large they are."""
+    rows = list(_rows_of(chart))
+    _grid(sheet, rows, book.add_format({"num_format": ";;;"}) if isinstance(chart, Timeline) else None)
+    if len(rows) > 1:
+        colours = {"type": "2_color_scale", "min_color": "#ffffff", "max_color": "#d55e00"}
+        sheet.conditional_format(3, 1, len(rows) + 1, len(rows[0]) - 1, colours)
+    if isinstance(chart, Timeline):  # colours alone: numbers stand in the cells
+        sheet.set_column(1, len(rows[0]) - 1, 1)
+    sheet.freeze_panes(3, 1)
+
+
+def _rows_of(chart: Chart) -> Iterator[Sequence[object]]:
+    if isinstance(chart, Matrix):
+        yield [f"{chart.axes[0]} \\ {chart.axes[1]} [{chart.unit}]", *chart.columns]
+        yield from ([name, *values] for name, values in zip(chart.rows, chart.values, strict=True))
+    elif isinstance(chart, Timeline):
+        fold = max(1, -(-chart.slices // _SLICES))
+        starts = range(0, chart.slices, fold)
+        yield ["busy [%] at [ns]", *(chart.start + at * chart.slice for at in starts)]
+        for name, busy in zip(chart.rows, chart.busy, strict=True):
+            parts = [busy[at : at + fold] for at in starts]
+            yield [name, *(round(sum(part) * 100 / len(part) / MOST) for part in parts)]

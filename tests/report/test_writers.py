@@ -1,0 +1,169 @@
+"""Each format is read by somebody else's reader, says what the report says, and has the same bytes twice."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import TypeAlias
+
+import nbclient
+import nbformat
+import openpyxl
+import pypdfium2
+import pytest
+
+import rocpd
+from rocpd import entries
+from rocpd.chart.model import Bars, Timeline
+from rocpd.report.build import ReportOptions, build
+from rocpd.report.model import Findings, Report
+from rocpd.report.plots import write_plots
+from rocpd.report.writers import REPORT_FORMATS
+from tests.build import TraceBuilder
+from tests.conftest import Cli
+from tests.report.test_html import HOSTILE
+
+Outputs: TypeAlias = Callable[[str], Path]
+
+FORMULAS = ("=1+1", "+1", "-1", "@SUM(1)", "http://example.org/", "file:///etc/passwd", "123", "TRUE")
+
+
+def written(report: Report, ending: str, folder: Path) -> Path:
+    path = folder / f"report{ending}"
+    entries.load(REPORT_FORMATS[ending].home, ending)(report, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def outputs(report: Report, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return the path of the report in a format; it is written once."""
+    folder = tmp_path_factory.mktemp("written")
+    return cache(lambda ending: written(report, ending, folder))
+
+
+def first_finding(report: Report) -> str:
+    (found,) = report.sections[0].blocks
+    assert isinstance(found, Findings)
+    return found.findings[1].text
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    builder = TraceBuilder()
+    for number, name in enumerate((*HOSTILE, *FORMULAS, "漢字", "x" * 40_000)):
+        builder.kernel(name, 1000 * number, 1000 * number + 500)
+        builder.region("range", 1000 * number, 1000 * number + 900, message=f"step {number} {name}")
+    with rocpd.connect(builder.write(tmp_path_factory.mktemp("hostile") / "a.db")) as session:
+        return build(session)
+
+
+@pytest.mark.parametrize("ending", REPORT_FORMATS)
+def test_same_bytes_twice(report: Report, outputs: Outputs, tmp_path: Path, ending: str) -> None:
+    assert written(report, ending, tmp_path).read_bytes() == outputs(ending).read_bytes()
+
+
+@pytest.mark.parametrize("ending", REPORT_FORMATS)
+def test_hostile_names_can_be_written(hostile: Report, tmp_path: Path, ending: str) -> None:
+    assert written(hostile, ending, tmp_path).stat().st_size > 1000
+
+
+def test_markdown_has_the_verdict_and_no_link_of_a_trace(
+    report: Report, hostile: Report, outputs: Outputs, tmp_path: Path
+) -> None:
+    text = outputs(".md").read_text()
+    assert f"- **Problem:** {first_finding(report)}" in text
+    assert [line.count("|") for line in text.splitlines() if line.startswith("| rank |")]
+    assert not re.search(r"!?\[[^\]]*\]\(|<(?!br)", written(hostile, ".md", tmp_path).read_text())
+
+
+def test_workbook_holds_exact_numbers(report: Report, outputs: Outputs) -> None:
+    book = openpyxl.load_workbook(outputs(".xlsx"))
+    assert first_finding(report) in [row[1].value for row in book["About"].iter_rows()]
+    (table,) = (table for table in report.tables() if table.name == "stragglers")
+    sheet = book[table.title]
+    assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("B3", "A2:H6")
+    units, heads, *rows = ([cell.value for cell in row] for row in sheet.iter_rows())
+    assert [unit or "" for unit in units] == [column.unit for column in table.columns]
+    assert heads == [column.name for column in table.columns]
+    assert [tuple(row) for row in rows] == [tuple(pytest.approx(value) for value in row) for row in table.rows]
+    charts = [sheet for sheet in book if sheet.title.endswith(" chart")]
+    assert len(charts) == len(list(report.figures()))
+    assert sum(len(sheet._charts) for sheet in charts) >= 5
+
+
+def test_workbook_makes_no_formula_and_no_link(hostile: Report, tmp_path: Path) -> None:
+    book = openpyxl.load_workbook(written(hostile, ".xlsx", tmp_path))
+    cells = [cell for sheet in book for row in sheet.iter_rows() for cell in row if cell.value is not None]
+    assert [cell.value for cell in cells if cell.data_type == "f" or cell.hyperlink] == []
+    texts = {cell.value for cell in cells}
+    assert {"=1+1", "@SUM(1)", "123", "http://example.org/"} <= texts
+    assert max(len(str(text)) for text in texts) < 32_767
+    assert all(len(sheet.title) <= 31 and not set(sheet.title) & set("[]:*?/\\") for sheet in book)
+
+
+def test_pdf_has_pages_with_the_verdict(report: Report, outputs: Outputs) -> None:
+    document = pypdfium2.PdfDocument(outputs(".pdf"))
+    texts = [page.get_textpage().get_text_range() for page in document]
+    assert first_finding(report)[:40] in texts[0].replace("\r\n", " ")
+    titles = [bookmark.get_title() for bookmark in document.get_toc()]
+    assert titles == [section.title for section in report.sections]
+    colours = {pixel for _, pixel in document[0].render(scale=0.5).to_pil().getcolors(1 << 20)}
+    assert (0, 114, 178) in colours  # compute is blue
+    document.close()
+
+
+def test_pdf_spells_what_its_font_lacks(hostile: Report, tmp_path: Path) -> None:
+    document = pypdfium2.PdfDocument(written(hostile, ".pdf", tmp_path))
+    text = "".join(page.get_textpage().get_text_range() for page in document)
+    assert "\\u6f22\\u5b57" in text
+    document.close()
+
+
+def test_notebook_shows_all_unexecuted(report: Report, outputs: Outputs) -> None:
+    notebook = nbformat.read(outputs(".ipynb"), as_version=4)  # type: ignore[no-untyped-call]
+    nbformat.validate(notebook)
+    shown = [data for cell in notebook.cells for output in cell.get("outputs", ()) for data in output["data"]]
+    assert shown.count("image/svg+xml") == len(list(report.figures()))
+
+
+def test_notebook_runs(files: tuple[Path, ...], tmp_path: Path) -> None:
+    with rocpd.connect(files) as session:
+        report = build(session, ReportOptions(("job", "kernels", "collectives")))
+    notebook = nbformat.read(written(report, ".ipynb", tmp_path), as_version=4)  # type: ignore[no-untyped-call]
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    codes = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert len(codes) > 8
+    for cell in codes[1:]:
+        kinds = {kind for output in cell.outputs for kind in output.get("data", ())}
+        assert kinds & {"text/html", "image/svg+xml"}, cell.source
+
+
+def test_plots_are_pictures(report: Report, tmp_path: Path) -> None:
+    assert write_plots(report, tmp_path / "plots") == len(list(report.figures()))
+    for figure in report.figures():
+        tree = ET.fromstring((tmp_path / "plots" / f"{figure.name}.svg").read_text())
+        assert tree.findtext("{http://www.w3.org/2000/svg}title") == figure.chart.title
+        assert (tmp_path / "plots" / f"{figure.name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_charts_hold_what_tables_say(report: Report) -> None:
+    figures = {figure.name: figure for figure in report.figures()}
+    kernels = figures["kernels"]
+    assert isinstance(kernels.chart, Bars)
+    total = [column.name for column in kernels.table.columns].index("total")
+    assert list(kernels.chart.parts[0].values) == [
+        row[total] for row in kernels.table.rows[: len(kernels.chart.labels)]
+    ]
+    line = figures["time-line"].chart
+    assert isinstance(line, Timeline)
+    assert len({len(row) for row in (*line.busy, *line.mixed)}) == 1
+
+
+def test_a_missing_package_is_named(files: tuple[Path, ...], cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    said = cli("report", str(files[0]), "-o", "x.pdf")
+    assert said.code
+    assert "pip install 'rocpd[report]'" in said.err

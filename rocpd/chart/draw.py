@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from rocpd.chart.drawing import WIDTH, Dot, Drawing, Picture, Rect, Rects, Shape, Stroke, Word, width_of
+from rocpd.chart.drawing import WIDTH, Dot, Drawing, Pixels, Rect, Rects, Shape, Stroke, Word, width_of
 from rocpd.chart.model import MOST, Bars, Chart, Lines, Matrix, Series, Timeline
 from rocpd.chart.png import Rgba, png
 from rocpd.chart.scale import Scale
@@ -177,7 +177,7 @@ def _timeline(chart: Timeline) -> Drawing:
     across = Scale(chart.start, chart.end, left, WIDTH - 20)
     shapes: list[Shape] = list(_legend(((name, colour_of(name)) for name in ("compute", "communication")), left))
     size = chart.slices, len(chart.rows)
-    shapes.append(Picture(left, top, WIDTH - 20 - left, bottom - top, picture(chart), *size))
+    shapes.append(Pixels(left, top, WIDTH - 20 - left, bottom - top, picture(chart), *size))
     every = max(1, -(-14 // int(row)))
     for number in range(0, len(labels), every):
         shapes.append(Word(left - 6, top + (number + 0.5) * row + 4, labels[number], "end"))

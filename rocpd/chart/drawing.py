@@ -74,7 +74,7 @@ class Word:
 
 
 @frozen
-class Picture:
+class Pixels:
     """A picture as PNG, of so many columns and rows of pixels."""
 
     x: float
@@ -86,7 +86,7 @@ class Picture:
     rows: int
 
 
-Shape: TypeAlias = Rect | Rects | Stroke | Dot | Word | Picture
+Shape: TypeAlias = Rect | Rects | Stroke | Dot | Word | Pixels
 
 
 @frozen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from html import escape
 
-from rocpd.chart.drawing import SIZE, Dot, Drawing, Picture, Rect, Rects, Shape, Stroke, Word
+from rocpd.chart.drawing import SIZE, Dot, Drawing, Pixels, Rect, Rects, Shape, Stroke, Word
 from rocpd.table.palette import GREY
 from rocpd.visible import visible
 
@@ -59,7 +59,7 @@ def _shape(shape: Shape) -> str:
             faint = ' opacity="0.8"' if shape.is_faint else ""
             tick = ' data-tick=""' if shape.is_tick else ""
             return f'<text x="{_n(shape.x)}" y="{_n(shape.y)}"{anchor}{faint}{tick}>{_text(shape.text)}</text>'
-        case Picture():
+        case Pixels():
             place = f'x="{_n(shape.x)}" y="{_n(shape.y)}" width="{_n(shape.width)}" height="{_n(shape.height)}"'
             size = f'width="{shape.columns}" height="{shape.rows}" preserveAspectRatio="none"'
             data = b64encode(shape.png).decode()

@@ -15,18 +15,17 @@ from rocpd.types import Row
 def job(material: Material) -> Iterator[Block]:
     """Yield the facts."""
     session = material.session
-    described = describe(session)
-    inputs = material.inputs
-    yield _table("hosts", "Hosts", "Where the processes ran.", _HOSTS, _hosts(material), inputs)
+    yield _table("job", "Facts", "", _FACTS, _described(material, "job"), material.inputs)
+    yield _table("ranks", "Hosts", "Where the processes ran.", _HOSTS, _hosts(material), material.inputs)
     if session.runs > 1:
         yield Text(f"These are {session.runs} separate runs, not one job: nothing compares their ranks.")
     if session.window or session.selection.filtered:
-        yield Text(f"Only a part of the job is shown: rocpd summary {inputs}")
-    rows = [(host, kind, name, product, count) for host, kind, name, product, count in described["agents"]]
-    yield _table("agents", "Processors", "Of each host, by kind.", _AGENTS, rows, inputs)
-    clocks = [row for row in described["clocks"] if row[1] != "none" or row[2]]
+        yield Text(f"Only a part of the job is shown: {material.inputs}")
+    agents = _described(material, "agents")
+    yield _table("agents", "Processors", "Of each host, by kind.", _AGENTS, agents, material.inputs)
+    clocks = [row for row in _described(material, "clocks") if row[1] != "none" or row[2]]
     if clocks:
-        yield _table("clocks", "Clocks", _ABOUT_CLOCKS, _CLOCKS, clocks, inputs)
+        yield _table("clocks", "Clocks", _ABOUT_CLOCKS, _CLOCKS, clocks, material.inputs)
     trace = material.tables("trace").get("trace")
     if trace:
         lacks = [row for row in trace if row[1] != "none"]
@@ -35,6 +34,7 @@ def job(material: Material) -> Iterator[Block]:
         yield replace(table, total=len(lacks)) if lacks else Text("Nothing is missing that can be checked.")
 
 
+_FACTS = (Column("fact", "", "what", False), Column("value", "", "of the job", False))
 _HOSTS = (
     Column("host", "", "name of the machine", False),
     Column("ranks", "", "numbers of its ranks", False),
@@ -48,6 +48,9 @@ _AGENTS = (
     Column("agent", "", "as ROCm names it", False),
     Column("product", "", "as it is sold", False),
     Column("count", "", "how many the host has", True),
+    Column("CUs", "", "compute units", True),
+    Column("memory", "GiB", "of one", True),
+    Column("clock", "MHz", "at most", True),
 )
 _CLOCKS = (
     Column("host", "", "name of the machine", False),
@@ -55,30 +58,31 @@ _CLOCKS = (
     Column("offset", "ns", "what is added to its times", True),
     Column("certain", "ns", "the offset is right to this", True),
     Column("likely", "ns", "and probably to this", True),
-    Column("drift ppm", "", "against the reference clock", True),
+    Column("drift", "ppm", "against the reference clock", True),
     Column("collectives", "", "how many say so", True),
 )
 _ABOUT_CLOCKS = "How the times of hosts are laid on one time line, and how far that can be trusted."
 
 
+def _described(material: Material, name: str) -> list[Row]:
+    return describe(material.session, name)[name].fetchall()
+
+
 def _table(name: str, title: str, doc: str, columns: tuple[Column, ...], rows: Iterable[Row], inputs: str) -> Table:
-    known = tuple(rows)
-    only = "ranks" if name == "hosts" else name
-    command, code = f"rocpd info --only {only} {inputs}", f'session.info()["{only}"]'
+    known = tuple(tuple(row[: len(columns)]) for row in rows)
+    command, code = f"rocpd info --only {name} {inputs}", f'session.info()["{name}"]'
     return Table(name, title, doc, columns, known, len(known), command, code)
 
 
 def _hosts(material: Material) -> Iterator[Row]:
     session = material.session
-    by_host: dict[str, list[int]] = {}
-    files: dict[str, set[str]] = {}
+    ranks_of: dict[str, list[int]] = {}
+    sizes: dict[str, dict[str, int]] = {}  # host -> file -> bytes
     for rank in session.ranks:
         host = rank.hostname or "?"
-        by_host.setdefault(host, []).append(rank.number)
-        files.setdefault(host, set()).add(str(rank.opening.path))
-    paths = {str(rank.opening.path): rank.opening.path for rank in session.ranks}
-    for host, ranks in sorted(by_host.items()):
+        ranks_of.setdefault(host, []).append(rank.number)
+        sizes.setdefault(host, {})[str(rank.opening.path)] = rank.opening.path.stat().st_size
+    for host, ranks in sorted(ranks_of.items()):
         spans = [session.spans[rank] for rank in ranks if rank in session.spans]
         longest = max((span.end - span.start for span in spans), default=None)
-        size = sum(paths[file].stat().st_size for file in files[host])
-        yield host, listed(ranks), len(ranks), longest, size
+        yield host, listed(ranks), len(ranks), longest, sum(sizes[host].values())

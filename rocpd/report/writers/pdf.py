@@ -15,7 +15,7 @@ from fpdf.enums import XPos, YPos
 from PIL import Image
 
 from rocpd.chart.draw import draw
-from rocpd.chart.drawing import SIZE, Dot, Drawing, Picture, Rect, Rects, Stroke, Word
+from rocpd.chart.drawing import SIZE, Dot, Drawing, Pixels, Rect, Rects, Stroke, Word
 from rocpd.report.model import Block, Counts, Figure, Findings, Report, Section, Table, Text
 from rocpd.report.writers.cells import heads, rest, shown, word
 from rocpd.table.cell import one_line, shorten
@@ -238,7 +238,7 @@ class _Pages(FPDF):
                 text = self._shown(shape.text)
                 share = {"start": 0.0, "middle": 0.5, "end": 1.0}[shape.anchor]
                 self.text(left + shape.x * scale - share * self.get_string_width(text), top + shape.y * scale, text)
-            case Picture():
+            case Pixels():
                 place = (left + shape.x * scale, top + shape.y * scale)
                 picture = Image.open(io.BytesIO(shape.png)).convert("RGBA")
                 sharp = picture.resize((shape.columns, shape.rows * _SHARP), Image.Resampling.NEAREST)

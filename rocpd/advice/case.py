@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from rocpd.frozen import frozen
 from rocpd.summary.findings import Finding, Verdict
 from rocpd.summary.result import Summary
+from rocpd.trace.kernel_categories import Categories, is_communication
 
 Row = Mapping[str, Any]
 """A row of a table by the names of its columns."""
@@ -35,7 +36,8 @@ class JobFacts:
         critical: the rank that the others wait for, or whose own work takes longest; None without GPU work.
         step_ns: how long a step of it takes; without steps: its whole time.
         has_steps: whether there are steps.
-        shares: rank -> part of its budget -> share of its time [%].
+        times: rank -> time of its agents that the budget divides [ns].
+        shares: rank -> part of the budget -> share of that time [%].
     """
 
     text: str
@@ -44,12 +46,18 @@ class JobFacts:
     critical: int | None
     step_ns: float
     has_steps: bool
+    times: Mapping[int, int]
     shares: Mapping[int, Mapping[str, float]]
 
     @property
     def unit(self) -> str:
         """What gains are a share of."""
         return "step" if self.has_steps else "time"
+
+    def share(self, time: float) -> float:
+        """Return a time of the critical rank, of all its steps [ns], as a share of its time [%]."""
+        whole = self.times.get(self.critical, 0) if self.critical is not None else 0
+        return time * 100 / whole if whole else 0.0
 
 
 @frozen
@@ -61,12 +69,14 @@ class Case:
         tables: by name, divided by rank where they can be.
         missing: table -> why there is none.
         limits: thresholds of the rule.
+        categories: what kernels do, by their names.
     """
 
     job: JobFacts
     tables: Mapping[str, Summary]
     missing: Mapping[str, str]
     limits: Mapping[str, float]
+    categories: Categories
 
     def rows(self, table: str) -> list[Row]:
         """Return the rows of a table; none where it is missing."""
@@ -89,6 +99,10 @@ class Case:
     def of_critical(self, table: str) -> list[Row]:
         """Return the rows of a table that belong to the critical rank."""
         return [row for row in self.rows(table) if row["rank"] == self.job.critical]
+
+    def computing(self, table: str) -> list[Row]:
+        """Return the rows of the critical rank that are kernels which compute; no copies, no communication."""
+        return [row for row in self.of_critical(table) if not is_communication(self.categories.of(row["name"]))]
 
     def example(self) -> Example | None:
         """Return a step that takes as long as most: a place to look at."""

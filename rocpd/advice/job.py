@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from rocpd.advice.case import JobFacts
@@ -20,15 +21,24 @@ def job_of(session: Federation, tables: Mapping[str, Summary]) -> JobFacts:
         tables: `budget` by rank, `ranks` and `steps`, as far as they are known.
     """
     shares: dict[int, dict[str, float]] = {}
-    times: dict[int, tuple[float, bool]] = {}
+    times: Counter[int] = Counter()
+    steps: dict[int, float] = {}
     for rank, part, time, per_step, percent in tables.get("budget", ()):
         shares.setdefault(rank, {})[part] = percent or 0.0
-        before = times.get(rank, (0.0, False))[0]
-        times[rank] = before + (time if per_step is None else per_step), per_step is not None
+        times[rank] += time
+        if per_step is not None:
+            steps[rank] = steps.get(rank, 0.0) + per_step
     critical = _critical(session, tables, shares)
-    step, has_steps = times.get(critical, (0.0, False)) if critical is not None else (0.0, False)
+    whole = 0.0 if critical is None else float(times[critical])
     return JobFacts(
-        job_finding(session, tables).text, tuple(sorted(shares)), session.runs, critical, step, has_steps, shares
+        text=job_finding(session, tables).text,
+        ranks=tuple(sorted(shares)),
+        runs=session.runs,
+        critical=critical,
+        step_ns=whole if critical is None else steps.get(critical, whole),
+        has_steps=critical in steps,
+        times=times,
+        shares=shares,
     )
 
 

@@ -7,22 +7,52 @@ from collections.abc import Mapping
 from rocpd import entries
 from rocpd.advice.rule import ENTRY_POINTS, Rule
 from rocpd.advice.rules import (
+    alloc_steady,
+    clock_throttle,
     comm_exposed,
+    comm_same_stream,
+    comm_slow,
     comm_straggler,
+    copy_blocking,
+    copy_small,
     gpu_starved,
+    kernel_grid,
+    kernel_occupancy,
+    kernel_unstable,
+    launch_small,
+    memory_leak,
+    memory_peak,
+    module_load,
+    profiler_cost,
     rank_imbalance,
     step_outlier,
+    sync_calls,
     trace_incomplete,
 )
 from rocpd.errors import RocpdError
 
 RULES: tuple[Rule, ...] = (
     trace_incomplete.RULE,
+    profiler_cost.RULE,
     comm_straggler.RULE,
     rank_imbalance.RULE,
+    clock_throttle.RULE,
     step_outlier.RULE,
     gpu_starved.RULE,
+    launch_small.RULE,
+    sync_calls.RULE,
+    module_load.RULE,
+    alloc_steady.RULE,
+    memory_leak.RULE,
+    memory_peak.RULE,
+    copy_blocking.RULE,
+    copy_small.RULE,
     comm_exposed.RULE,
+    comm_same_stream.RULE,
+    comm_slow.RULE,
+    kernel_grid.RULE,
+    kernel_occupancy.RULE,
+    kernel_unstable.RULE,
 )
 """The rules that are built in; `trace.incomplete` is the first: what is not recorded limits all others."""
 

@@ -24,6 +24,7 @@ from rocpd.summary.reading import Reading
 from rocpd.summary.registry import OF_ONE_JOB, SUMMARIES, TABLES
 from rocpd.summary.result import Summary
 from rocpd.summary.together import Analysis, together
+from rocpd.trace.kernel_categories import load
 from rocpd.types import Progress
 
 _JOB = "JOB"
@@ -51,7 +52,8 @@ def advise(
     limits = thresholds(rules, path)
     needed = _OF_JOB.union(need.table for rule in rules.values() for need in rule.needs)
     tables, missing = _tables(session, needed, options or Options(), progress)
-    case = Case(job_of(session, tables), tables, missing, {})
+    categories = load(options.categories if options else None)
+    case = Case(job_of(session, tables), tables, missing, {}, categories)
     problems: list[Finding] = []
     silent: list[str] = []
     unable: list[Finding] = []
@@ -117,7 +119,8 @@ def _tables(
     reading = Reading(quiet, replace(options, by=By.RANK), progress, wanted)
     tables: dict[str, Summary] = {}
     missing: dict[str, str] = {}
-    for name, answered in together(reading, functions):
+    by_agent = {"memory": replace(reading.options, by=By.AGENT)}  # what each GPU has is known
+    for name, answered in together(reading, functions, by_agent):
         try:
             tables |= {table.name: table for table in answered}
         except UsageError:

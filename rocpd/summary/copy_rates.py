@@ -171,7 +171,7 @@ def _rates(size: Ints, duration: Ints) -> _Rates:
 def _size_rows(sums: Mapping[Key, Mapping[Key, _Rates]]) -> Iterator[Row]:
     for key in sorted(sums, key=order_of):
         for name, size_class in sorted(sums[key], key=order_of):
-            yield (*key, name, _label(int(str(size_class))), *_cells(sums[key][name, size_class]))
+            yield (*key, name, size_label(int(str(size_class))), *_cells(sums[key][name, size_class]))
 
 
 def _pair_rows(sums: Mapping[Key, Mapping[Key, _Rates]]) -> Iterator[Row]:
@@ -189,7 +189,8 @@ def _gib(per_second: float | None) -> float | None:
     return None if per_second is None else per_second / (1 << 30)
 
 
-def _label(size_class: int) -> str:
+def size_label(size_class: int) -> str:
+    """Return what a class of sizes is called: its number in `EDGES`."""
     texts = [f"{edge >> 20} MiB" if edge >= 1 << 20 else f"{edge >> 10} KiB" for edge in EDGES]
     if size_class == 0:
         return f"up to {texts[0]}"

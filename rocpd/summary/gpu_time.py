@@ -27,6 +27,8 @@ from rocpd.types import NULL, Ints, Row
 EDGES_US = (10, 20, 50, 100, 1000, 10000, 100000)
 """Upper edges of the gap histogram [us]; a gap on an edge counts below it."""
 
+_COMPUTES = 0.1  # of the compute time of an agent: a stream that has more computes
+
 TABLES = by_name(
     TableDefinition(
         "gpu-time",
@@ -80,6 +82,12 @@ TABLES = by_name(
             Field("hidden_percent", "%", "hidden by all communication", True),
             Field("exposed_percent", "%", "exposed by all communication"),
             Field("exposed_busy_percent", "%", "exposed communication by busy time"),
+            Field(
+                "same_stream_percent",
+                "%",
+                "communication on streams with a tenth of the compute time or more; NULL where streams are not known",
+                True,
+            ),
         ),
     ),
 )
@@ -90,6 +98,8 @@ class _Sum(Total):
     """What is added up over agents: counts, times [ns], and each gap.
 
     Communication is exposed while nothing computes on its agent, a copy while nothing computes or communicates there.
+    `in_streams` is the time of communication kernels whose stream is known, `in_computing_streams` of those in streams
+    that compute.
     """
 
     operations: int
@@ -103,6 +113,8 @@ class _Sum(Total):
     exposed: int
     exposed_copy: int
     gap: Spread
+    in_streams: int
+    in_computing_streams: int
 
 
 class _Gap(NamedTuple):
@@ -199,6 +211,8 @@ def _sum(ops: Ops, base: Base | None, kinds: Mapping[str, Ints], around: tuple[U
         gaps: lengths of the times without operation [ns].
     """
     cut = ops.within(base)
+    talking = kinds["communication"][ops.stream[kinds["communication"]] != NULL]
+    streams = _computing_streams(ops, kinds["compute"])
     compute, communication, copy = (cut.union(kinds[kind]) for kind in ("compute", "communication", "copy"))
     return _Sum(
         operations=len(ops),
@@ -212,7 +226,17 @@ def _sum(ops: Ops, base: Base | None, kinds: Mapping[str, Ints], around: tuple[U
         exposed=length(unite(communication, around[0])) - length(around[0]),
         exposed_copy=length(unite(copy, around[1])) - length(around[1]),
         gap=Spread.of(gaps),
+        in_streams=total(ops.duration[talking]),
+        in_computing_streams=total(ops.duration[talking[np.isin(ops.stream[talking], streams)]]),
     )
+
+
+def _computing_streams(ops: Ops, compute: Ints) -> Ints:
+    """Return the streams that have their share of the compute time; `compute` are the numbers of its kernels."""
+    streams, of = np.unique(ops.stream[compute], return_inverse=True)
+    times = np.bincount(of, ops.duration[compute], len(streams))
+    chosen: Ints = streams[(times >= _COMPUTES * times.sum()) & (streams != NULL)]
+    return chosen
 
 
 def _busy_row(key: Key, s: _Sum, has_span: bool) -> Row:
@@ -227,7 +251,12 @@ def _busy_row(key: Key, s: _Sum, has_span: bool) -> Row:
 def _overlap_row(key: Key, s: _Sum) -> Row:
     hidden = s.communication - s.exposed
     times = (s.busy, s.compute, s.communication, s.copy, hidden, s.exposed, s.exposed_copy)
-    shares = ((hidden, s.communication), (s.exposed, s.communication), (s.exposed, s.busy))
+    shares = (
+        (hidden, s.communication),
+        (s.exposed, s.communication),
+        (s.exposed, s.busy),
+        (s.in_computing_streams, s.in_streams),
+    )
     return (*key, *times, *(part * 100 / base if base else None for part, base in shares))
 
 

@@ -68,6 +68,9 @@ TABLES = by_name(
             Field("rank", "", "rank of the longest"),
             Field("agent", "", "its agent", True),
             Field("at_ns", "ns", "its start, from the start of the time line"),
+            Field(
+                "begun_ns", "ns", "idle times that begin in it, to their end, or until the host works for itself", True
+            ),
         ),
     ),
 )
@@ -75,15 +78,23 @@ TABLES = by_name(
 
 @frozen
 class _Time:
-    """Idle time of one cause: sum [ns], pieces, and the longest one: length [ns], rank, agent, start as recorded."""
+    """Idle time of one cause.
+
+    Args:
+        total: sum [ns].
+        pieces: how many.
+        longest: length [ns], rank, agent, start as recorded.
+        begun: sum of the gaps that begin with it, up to work of the host [ns].
+    """
 
     total: int
     pieces: int
     longest: tuple[int, int, int, int]
+    begun: int
 
     def __add__(self, other: _Time) -> _Time:
         longest = max(self.longest, other.longest, key=lambda piece: (piece[0], -piece[1], -piece[3]))
-        return _Time(self.total + other.total, self.pieces + other.pieces, longest)
+        return _Time(self.total + other.total, self.pieces + other.pieces, longest, self.begun + other.begun)
 
 
 _ByCause = dict[tuple[str, str | None], _Time]  # cause, function or marker
@@ -156,10 +167,12 @@ def _of_rank(reading: RankReading, step: re.Pattern[str]) -> _Rank:
 def _by_cause(idle: Idle, names: Names, rank: int, agent: int) -> _ByCause:
     times: _ByCause = {}
     length = idle.end - idle.start
+    begun = idle.gaps()
     for (cause, what), rows in grouped([idle.cause, idle.what]):
         longest = rows[int(length[rows].argmax())]
         name = None if what == NULL else folded(names.texts[what] or "")
-        time = _Time(int(length[rows].sum()), len(rows), (int(length[longest]), rank, agent, int(idle.start[longest])))
+        piece = int(length[longest]), rank, agent, int(idle.start[longest])
+        time = _Time(int(length[rows].sum()), len(rows), piece, int(begun[rows].sum()))
         merge(times, {(CAUSES[cause], name): time})
     return times
 
@@ -185,7 +198,8 @@ def _call_rows(reading: Reading, key: Key, times: _ByCause) -> Iterator[Row]:
     for cause, name, time in sorted(named, key=lambda item: (-item[2].total, item[0], item[1])):
         length, rank, agent, start = time.longest
         at = reading.shift(rank).to_line(start)
-        yield (*key, cause, name, time.total, time.total * 100 / total, time.pieces, length, rank, agent, at)
+        sums = (time.total, time.total * 100 / total, time.pieces)
+        yield (*key, cause, name, *sums, length, rank, agent, at, time.begun)
 
 
 def _findings(idle: Mapping[Key, _ByCause], spans: Mapping[Key, int]) -> Iterator[Finding]:

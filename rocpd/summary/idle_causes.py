@@ -66,6 +66,24 @@ class Idle(NamedTuple):
         some = high > low
         return Idle(low[some], high[some], self.cause[some], self.what[some])
 
+    def gaps(self) -> Ints:
+        """Return how long the gap is that begins with each piece [ns]; 0 where it began before.
+
+        Work of the host is for itself: it ends the gap, and another one begins after it.
+
+        >>> column = np.array([0, 0, 0])
+        >>> Idle(np.array([0, 5, 20]), np.array([5, 9, 30]), column, column).gaps().tolist()
+        [9, 0, 10]
+        """
+        if not len(self.start):
+            return self.start
+        works = self.cause == _code(HOST)
+        is_first = np.append(True, (self.start[1:] != self.end[:-1]) | works[1:] | works[:-1])
+        first = np.flatnonzero(is_first)
+        length = np.zeros(len(self.start), np.int64)
+        length[first] = self.end[np.append(first[1:] - 1, len(self.start) - 1)] - self.start[first]
+        return length
+
 
 @frozen
 class Activity:

@@ -42,6 +42,7 @@ TABLES = by_name(
             Field("peak_at_ns", "ns", "when the peak was first reached, from the start of the time line"),
             Field("held_bytes", "bytes", "still held at the end, of the window if there is one"),
             Field("unmatched_frees", "", "frees of what was never seen allocated; without agent", True),
+            Field("capacity_bytes", "bytes", "memory of the agent; NULL where a row is not of one agent", True),
         ),
     ),
     TableDefinition(
@@ -58,6 +59,9 @@ TABLES = by_name(
 _SQL = """
 SELECT {lane}, level, type, agent_id, queue_id, address, size, start FROM rocpd_memory_allocate
 WHERE {valid} AND start < {end} ORDER BY start, id"""
+
+
+_CAPACITIES = "SELECT id, memory_size FROM agents WHERE id IS NOT NULL"
 
 
 @dataclass
@@ -116,7 +120,9 @@ def memory(reading: Reading) -> Iterator[Summary]:
         RocpdError: no allocations.
     """
     levels: dict[_Level, _Held] = {}
-    for rank, levels_of_rank in reading.each(_of_rank):
+    capacities: dict[Key, int | None] = {}
+    for rank, (levels_of_rank, capacities_of_rank) in reading.each(_of_rank):
+        capacities |= capacities_of_rank
         for level, e in levels_of_rank.items():
             at = reading.shift(rank.number).to_line(np.array(e.at, np.int64))
             merge(levels, {level: _Held(e.allocations, e.frees, e.unmatched, at, np.array(e.change, np.int64))})
@@ -130,14 +136,15 @@ def memory(reading: Reading) -> Iterator[Summary]:
         most = max(0, *now.tolist()) if len(now) else 0
         peak_at = int(at[np.argmax(now)]) if most else None
         last = int(now[-1]) if len(now) else 0
-        rows.append((*key, name, held.allocations, held.frees, most, peak_at, last, held.unmatched))
+        capacity = capacities.get(key)
+        rows.append((*key, name, held.allocations, held.frees, most, peak_at, last, held.unmatched, capacity))
         curve += [(*key, name, *point) for point in _slices(at, now, reading.options.bins)]
     yield reading.summary(TABLES["memory"], rows, By.AGENT)
     yield reading.summary(TABLES["memory-curve"], curve, By.AGENT)
 
 
-def _of_rank(reading: RankReading) -> dict[_Level, _Events]:
-    """Follow the memory of one rank, in a window from what was held before it."""
+def _of_rank(reading: RankReading) -> tuple[dict[_Level, _Events], dict[Key, int | None]]:
+    """Follow the memory of one rank, in a window from what was held before it; return it, and what its agents have."""
     by = reading.options.by or By.AGENT
     part = reading.window.part
     follower = _Follower(-1 if part.start is None else part.start)
@@ -149,7 +156,8 @@ def _of_rank(reading: RankReading) -> dict[_Level, _Events]:
             if key is None:
                 key = keys[lane] = key_of(by, reading.rank, number(lane))
             follower.follow(key, as_text(level), kind in ALLOCATING, *map(number, numbers))
-    return follower.levels()
+    agents = reading.reader.rows(_CAPACITIES) if by is By.AGENT else []
+    return follower.levels(), {key_of(by, reading.rank, agent): size for agent, size in agents}
 
 
 @dataclass

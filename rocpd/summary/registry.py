@@ -94,6 +94,11 @@ SUMMARIES: dict[str, Analysis] = {
             by=tuple(By),
         ),
         Analysis(
+            "rocpd.summary.kernel_shapes:kernel_shapes",
+            ("kernel-shapes",),
+            "kernels by grid and work-group, and how much of a GPU these can fill",
+        ),
+        Analysis(
             "rocpd.summary.totals:copies",
             ("copies",),
             "copies by direction: time, bytes, bandwidth",
@@ -105,6 +110,13 @@ SUMMARIES: dict[str, Analysis] = {
             ("copy-sizes", "copy-pairs", "slowest-copies"),
             "how fast copies are by size and between agents; the slowest",
             ("top",),
+            by=(By.RANK, By.HOST),
+        ),
+        Analysis(
+            "rocpd.summary.copy_calls:copy_calls",
+            ("copy-calls",),
+            "the calls that copy, and whether asynchronous ones wait",
+            ("step_marker", "everything"),
             by=(By.RANK, By.HOST),
         ),
         Analysis("rocpd.summary.totals:allocations", ("allocations",), "allocations and frees by operation and level"),
@@ -190,6 +202,13 @@ SUMMARIES: dict[str, Analysis] = {
             "rocpd.summary.counters:counters",
             ("counters", "counters-wide"),
             "hardware counters per kernel",
+        ),
+        Analysis(
+            "rocpd.summary.samples:samples",
+            ("samples",),
+            "sampled values: clocks, power, temperature, memory",
+            ("step_marker", "everything"),
+            by=(By.RANK, By.AGENT),
         ),
         Analysis(
             "rocpd.summary.op_trace:op_trace",

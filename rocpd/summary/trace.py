@@ -75,6 +75,11 @@ _CHECKS = (
         "communication kernels have no known communicator: groups are inferred; record with --rccl-trace",
         "no communication kernels",
     ),
+    _Check(
+        "clocks",
+        "clocks of hosts can't be aligned: their collectives do not fit together, as if a clock had been set",
+        "hosts whose clocks would be aligned by collectives are fewer than two",
+    ),
     _Check("times", "operations and regions have invalid timestamps: they count as calls, not as time", "no events"),
 )
 
@@ -111,6 +116,7 @@ def trace(reading: Reading) -> Iterator[Summary]:
         ranks += 1
         world = max(world, world_of_rank)
         merge(counts, counts_of_rank)
+    counts["clocks"] = _clocks(reading)
     if world:
         counts["ranks"] = _Count(max(0, world - ranks), max(world, ranks), 0)
     checked = [(check, counts.get(check.name, _Count(0, 0, 0))) for check in _CHECKS]
@@ -119,6 +125,14 @@ def trace(reading: Reading) -> Iterator[Summary]:
     rows = sorted((_row(check, count) for check, count in checked), key=lambda row: order.index(Verdict(str(row[1]))))
     nothing = Finding("nothing is missing that can be checked", "trace", Verdict.NONE, Confidence.CERTAIN)
     yield Summary(TABLES["trace"], TABLES["trace"].fields, rows, findings=problems or [nothing])
+
+
+def _clocks(reading: Reading) -> _Count:
+    alignment = reading.session.job.alignment
+    clocks = sum(clock.method in ("collectives", "reference", "start") for clock in alignment.clocks)
+    if alignment.is_contradicted:
+        return _Count(clocks, clocks, len(reading.session.ranks))
+    return _Count(0, sum(clock.method in ("collectives", "reference") for clock in alignment.clocks), 0)
 
 
 def _finding(check: _Check, count: _Count) -> Finding:

@@ -49,6 +49,11 @@ def _look(case: Case) -> Iterator[Finding]:
             )
 
 
+def _explains(cause: Finding, other: Finding) -> bool:
+    """Whether it explains another finding: the time of a step in which a clock jumps is none."""
+    return other.rule == "step.outlier" and cause.evidence["check"] == "clocks"
+
+
 RULE = Rule(
     id="trace.incomplete",
     asks="is anything missing that the analyses need?",
@@ -56,4 +61,5 @@ RULE = Rule(
     "hosts do not fit together: each check of `rocpd summary trace` that finds a problem. Costs no time; told first",
     look=_look,
     needs=(Need("trace", "the inputs hold no events"),),
+    explains=_explains,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rocpd.errors import UsageError
 from rocpd.federate.select.timeline import UNSHIFTED, Shift, Span
@@ -85,16 +85,21 @@ class Clock:
 
 @frozen
 class Alignment:
-    """What is added to the times of each rank, how that is known, and a note for the user; None where nothing is."""
+    """What is added to the times of each rank, how that is known, and a note for the user; None where nothing is.
+
+    It `is_contradicted` where collectives would say how clocks are aligned and do not fit together.
+    """
 
     shifts: Mapping[int, Shift]
     clocks: tuple[Clock, ...] = ()
     note: str | None = None
+    is_contradicted: bool = False
 
     @classmethod
-    def of(cls, clocks: Sequence[Clock], note: str | None = None) -> Alignment:
+    def of(cls, clocks: Sequence[Clock], note: str | None = None, *, is_contradicted: bool = False) -> Alignment:
         """Return the alignment of clocks, each with its ranks."""
-        return cls({rank: clock.shift for clock in clocks for rank in clock.ranks}, tuple(clocks), note)
+        shifts = {rank: clock.shift for clock in clocks for rank in clock.ranks}
+        return cls(shifts, tuple(clocks), note, is_contradicted)
 
     @property
     def offsets(self) -> dict[int, int]:
@@ -188,11 +193,12 @@ def align(
         ranks = [Clock((rank,), "start", Shift(base - span.start)) for rank, span in spans.items()]
         return Alignment.of(ranks, f"time: {len(spans)} ranks aligned at their first event (--align start)")
     names = [(hosts or {}).get(machine.ranks[0]) or f"rank {machine.ranks[0]}" for machine in by_machine]
-    lines, why = _lines(by_machine, names, measure)
-    if why:
+    found = _lines(by_machine, names, measure)
+    if found.why:
         clocks = [Clock(machine.ranks, "start", Shift(base - machine.start)) for machine in by_machine]
-        return Alignment.of(clocks, f"time: {len(clocks)} clock domains {_AT_START}: {why}; {_AS_RECORDED}")
-    clocks = _by_lines(by_machine, lines)
+        note = f"time: {len(clocks)} clock domains {_AT_START}: {found.why}; {_AS_RECORDED}"
+        return Alignment.of(clocks, note, is_contradicted=found.is_contradicted)
+    clocks = _by_lines(by_machine, found.lines)
     return Alignment.of(clocks, trust(clocks))
 
 
@@ -203,24 +209,30 @@ _AT_START = "aligned at their first event"
 _AS_RECORDED = "--align none keeps times as recorded"
 
 
-def _lines(
-    by_machine: Sequence[Domain], names: Sequence[str], measure: Measure | None
-) -> tuple[Sequence[ClockLine | None], str]:
-    """Return the lines of machines, or why there are none."""
+class _Lines(NamedTuple):
+    """The lines of machines, or why there are none."""
+
+    lines: Sequence[ClockLine | None] = ()
+    why: str = ""
+    is_contradicted: bool = False
+
+
+def _lines(by_machine: Sequence[Domain], names: Sequence[str], measure: Measure | None) -> _Lines:
     if measure is None:
-        return (), "nothing says more"
+        return _Lines(why="nothing says more")
     from rocpd.trace.clocks import ContradictionError
 
     try:
         lines = measure({rank: number for number, machine in enumerate(by_machine) for rank in machine.ranks})
     except ContradictionError as error:
         which = f"collectives of {' and '.join(names[clock] for clock in error.clocks)}"
-        return (), f"{which if error.clocks else 'their collectives'} do not fit together, as if a clock had been set"
+        which = which if error.clocks else "their collectives"
+        return _Lines(why=f"{which} do not fit together, as if a clock had been set", is_contradicted=True)
     enough = [line if line and (not line.collectives or line.collectives >= _LEAST) else None for line in lines]
     if sum(line is not None for line in enough) > 1:
-        return enough, ""
+        return _Lines(enough)
     few = "too few" if any(line and line.collectives for line in lines) else "no"
-    return (), f"they have {few} collectives in common"
+    return _Lines(why=f"they have {few} collectives in common")
 
 
 def _by_lines(by_machine: Sequence[Domain], lines: Sequence[ClockLine | None]) -> list[Clock]:

@@ -25,9 +25,9 @@ from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import total
 from rocpd.summary.statements import statement
 from rocpd.summary.steady import steady_default
-from rocpd.summary.steps import is_step
 from rocpd.summary.sums import Total, merge
 from rocpd.trace.launch import launching_regions
+from rocpd.trace.steps import is_step
 from rocpd.trace.times import valid_times
 from rocpd.types import Flags, Ints, Row
 

@@ -15,7 +15,7 @@ from rocpd.summary.reading import AGENT, RANK, Key, RankReading, Reading, order_
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.statements import statement
 from rocpd.summary.steady import steady_default
-from rocpd.summary.steps import is_step
+from rocpd.trace.steps import is_step
 from rocpd.types import NULL
 
 CLOCK = re.compile(r"gfx.?clock|gfxclk|sclk", re.IGNORECASE)

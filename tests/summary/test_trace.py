@@ -56,6 +56,7 @@ def test_counts(open_job: OpenJob) -> None:
         "launches": ("problem", 1, 3, 1),
         "order": ("problem", 1, 2, 1),
         "communicators": ("unknown", 0, 0, 0),
+        "clocks": ("unknown", 0, 0, 0),
         "times": ("problem", 1, 7, 1),
     }
 

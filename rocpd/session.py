@@ -275,9 +275,9 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
 
 
 def _selected(whole: Session, window: Window | None, filters: Filters | None, has_offsets: bool) -> Session:
+    selected = whole.where(filters) if filters else whole
     for note in unmatched(whole.ranks, filters) if filters else ():
         whole.note(note)
-    selected = whole.where(filters) if filters else whole
     if has_offsets:
         _ = selected.alignment  # an offset for an unknown host is refused now, not when times first matter
     return selected.within(window) if window else selected

@@ -16,6 +16,7 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
+from rocpd import entries
 from rocpd.cli.help import HelpfulCommand
 from rocpd.entries import fields_of
 from rocpd.errors import UsageError
@@ -159,6 +160,9 @@ class _Members(click.Choice[str]):
         try:
             return self._kind(str(value).lower())
         except ValueError:
+            near = entries.closest(str(value), self.choices)
+            if near and param:
+                raise UsageError(f"{param.opts[-1]} {value}: unknown", f"did you mean {' or '.join(near)}?") from None
             return super().convert(value, param, ctx)
 
 

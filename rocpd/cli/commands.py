@@ -38,6 +38,19 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
 )
 """Name -> the first line of its docstring, in the order of `rocpd --help`, which imports no command for it."""
 
+_ELSEWHERE: Mapping[str, str] = MappingProxyType(
+    {
+        "compare": "rocpd diff BASE NEW",
+        "stats": "rocpd summary",
+        "analyze": "rocpd summary --list",
+        "top": "rocpd summary kernels",
+        "export": "rocpd convert --format csv",
+        "trace": "rocpd convert --format pftrace",
+        "view": "rocpd report, or rocpd convert --format pftrace",
+    }
+)
+"""What other tools call it -> what it is here."""
+
 _ABOUT = """Treat the profile databases of a GPU job as one.
 
 Examples:
@@ -90,7 +103,9 @@ class Commands(click.Group):
             UsageError: there is none of that name.
         """
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            raise UsageError(f"No such command '{args[0]}'", entries.near(args[0], COMMANDS, "rocpd --help"))
+            known = entries.closest(args[0], (*COMMANDS, *_ELSEWHERE))
+            hint = _ELSEWHERE.get(known[0], f"did you mean {' or '.join(known)}?") if known else "rocpd --help"
+            raise UsageError(f"No such command '{args[0]}'", hint)
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Annotated
 
+from rocpd import entries
 from rocpd.cli import tables
 from rocpd.cli.options import TableOptions
 from rocpd.errors import UsageError
@@ -58,6 +59,9 @@ def _columns(name: str) -> list[tuple[str, str, str]]:
         return [(column.name, column.unit, column.doc) for column in view(wanted).columns]
     base = wanted if wanted in TABLES else f"rocpd_{wanted}"
     if base not in TABLES:
-        raise UsageError(f"{name}: no table or view of that name", "`rocpd schema` lists them")
+        relations = {each.replace("_", "-"): each for each in (*VIEWS, *TABLES)}  # as `closest` spells words
+        near = [relations[each] for each in entries.closest(wanted, relations)]
+        hint = f"did you mean {' or '.join(near)}?" if near else "`rocpd schema` lists them"
+        raise UsageError(f"{name}: no table or view of that name", hint)
     columns = table(base).columns
     return [(c.name, c.unit, c.doc + (f" (since {c.since})" if c.since else "")) for c in columns]

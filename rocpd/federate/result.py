@@ -11,12 +11,15 @@ import functools
 import inspect
 import io
 import itertools
-from collections.abc import Callable, Generator, Iterator, Sequence
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO, cast
 
 import apsw
 
+from rocpd import entries
 from rocpd.errors import QueryError, RocpdError, UsageError
+from rocpd.schema.load import TABLES, VIEWS, view
 from rocpd.types import Parameters, Row
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from rocpd.chart.plot import Plot
 
 
+_KEYWORDS = ("SELECT", "FROM", "WHERE", "GROUP", "ORDER", "LIMIT", "HAVING", "JOIN", "WITH", "VALUES", "EXPLAIN")
 _ROWS_AT_A_PROMPT, _ROWS_IN_A_NOTEBOOK = 10, 50
 
 
@@ -182,13 +186,25 @@ def as_query_error(on_error: Callable[[BaseException], None] | None = None) -> I
 
 
 def _hint(message: str) -> str | None:
-    if message.startswith("no such table"):
-        return "`rocpd schema` lists what can be selected from"
+    """Return a hint for an error of SQLite: names that are near what it does not know, and where to look."""
+    what, _, name = message.partition(": ")
+    word = name.rpartition(".")[2]
+    if what == "no such table":
+        return _did_you_mean(word, (*VIEWS, *TABLES), "`rocpd schema` lists what can be selected from")
+    if what == "no such column":
+        known = {column.name for relation in VIEWS for column in view(relation).columns}
+        return _did_you_mean(word, sorted(known), "SELECT * FROM the view LIMIT 1 shows its columns")
     if message.startswith("string or blob too big"):
         return "a value has up to 100,000,000 bytes"
-    if message.startswith("no such column"):
-        return "SELECT * FROM the view LIMIT 1 shows its columns"
+    if wrong := re.match(r'near "(\w+)": syntax error', message):
+        return _did_you_mean(wrong[1], _KEYWORDS, "")
     return None
+
+
+def _did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str | None:
+    spelt = {each.lower().replace("_", "-"): each for each in known}  # as `closest` spells words
+    words = [spelt[each] for each in entries.closest(word, spelt)]
+    return "; ".join(filter(None, (f"did you mean {' or '.join(words)}?" if words else "", otherwise))) or None
 
 
 class Result:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import pairwise
 
 import numpy as np
 
@@ -36,67 +35,59 @@ def connected(near: Flags) -> list[Ints]:
     return parts
 
 
-def separated(apart: Floats, times: int) -> list[Ints]:
-    """Return clusters: inside all are nearer than any two of different ones, and on average clearly so.
+def separated(apart: Floats, times: int, size: int | None = None) -> list[Ints]:
+    """Return clusters of two or more, of which each member is clearly nearer to its own, on average, than to any other.
 
-    Where nothing divides them, all are one cluster; nothing is returned where two of it can't be together.
+    Where nothing divides them, all are one cluster; nothing is returned where that can't be.
 
     Args:
         apart: mean distance of each from each other; infinity for two that can't be in one cluster.
         times: how many distances each mean is of.
+        size: how many a cluster has at most; None where nobody knows.
 
-    >>> apart = np.array([[0, 1, 5, 4], [1, 0, 5, 4], [5, 5, 0, 2], [4, 4, 2, 0.0]])
+    >>> apart = np.array([[0, 1, 5, 3], [1, 0, 5, 5], [5, 5, 0, 2], [3, 5, 2, 0.0]])
     >>> [part.tolist() for part in separated(apart, 100)], [part.tolist() for part in separated(apart, 1)]
     ([[0, 1], [2, 3]], [[0, 1, 2, 3]])
-    >>> separated(np.array([[0, 1, np.inf], [1, 0, 1], [np.inf, 1, 0]]), 100)
-    []
+    >>> separated(apart, 1, size=2), separated(np.array([[0, 1, np.inf], [1, 0, 1], [np.inf, 1, 0]]), 100)
+    ([], [])
     """
-    every = np.sort(apart[np.triu_indices(len(apart), 1)])
-    best, widest = [], 1.0
-    for limit, following in _gaps(apart, every):
-        parts = connected(apart <= limit)
-        within = float(every[: int(np.searchsorted(every, following))].mean())
-        if following >= widest * limit and is_clear(within, _between(apart, parts), times):
-            best, widest = parts, following / limit if limit else np.inf
-    return best or ([np.arange(len(apart))] if np.isfinite(every).all() else [])
+    best: list[Ints] = []
+    widest, most = 1.0, len(apart) if size is None else size
+    for parts in _joined(apart):
+        if min(map(len, parts)) > 1 and max(map(len, parts)) <= most and len(parts) > 1:
+            own, other = _distances(apart, parts)
+            ratio = float((other / np.maximum(own, 1)).min())
+            if ratio >= widest and all(
+                is_clear(*pair, times) for pair in zip(own.tolist(), other.tolist(), strict=True)
+            ):
+                best, widest = parts, ratio
+    return best or ([np.arange(len(apart))] if np.isfinite(apart).all() and len(apart) <= most else [])
 
 
-def _between(apart: Floats, parts: list[Ints]) -> float:
-    """Return the mean distance of the two clusters that are nearest to each other."""
-    member = np.zeros((len(apart), len(parts)))
+def _joined(apart: Floats) -> Iterator[list[Ints]]:
+    """Yield ever larger clusters: the two that are nearest to each other, on average, become one."""
+    mean = apart + np.diag(np.full(len(apart), np.inf))
+    parts = {number: np.array([number]) for number in range(len(apart))}
+    while len(parts) > 1:
+        first, second = divmod(int(mean.argmin()), len(mean))
+        if not np.isfinite(mean[first, second]):
+            return
+        counts = len(parts[first]), len(parts[second])
+        mean[first] = mean[:, first] = (counts[0] * mean[first] + counts[1] * mean[second]) / sum(counts)
+        mean[second] = mean[:, second] = mean[first, first] = np.inf
+        parts[first] = np.sort(np.concatenate([parts[first], parts.pop(second)]))
+        yield list(parts.values())
+
+
+def _distances(apart: Floats, parts: list[Ints]) -> tuple[Floats, Floats]:
+    """Return of each member of clusters its mean distance from its own, and from the nearest other one."""
+    of = np.empty(len(apart), np.int64)
+    mean = np.empty((len(apart), len(parts)))
     for number, rows in enumerate(parts):
-        member[rows, number] = 1 / len(rows)
-    mean = member.T @ np.minimum(apart, np.finfo(float).max / len(apart)) @ member
-    return float(mean[~np.eye(len(parts), dtype=bool)].min())
-
-
-def _gaps(apart: Floats, every: Floats) -> Iterator[tuple[float, float]]:
-    """Yield distances with none between them, where all that hang together by shorter ones are that near to each other.
-
-    Args:
-        apart: distance of each from each other.
-        every: distances of all pairs, ascending.
-    """
-    edges = _tree(apart)
-    of, pairs = np.arange(len(apart)), 0
-    for (first, second, longest), (_, _, following) in pairwise(edges):
-        joined, other = of == of[first], of == of[second]
-        pairs += int(joined.sum() * other.sum())
-        of[other] = of[first]
-        if longest < following and int(np.searchsorted(every, following)) == pairs:
-            yield float(every[pairs - 1]), following
-
-
-def _tree(apart: Floats) -> list[tuple[int, int, float]]:
-    """Return the edges of the shortest tree that joins all, the shortest first."""
-    nearest, source = apart[0].copy(), np.zeros(len(apart), np.int64)
-    left = np.flatnonzero(np.arange(len(apart)) > 0)
-    edges = []
-    while len(left):
-        at = int(nearest[left].argmin())
-        row = int(left[at])
-        edges.append((int(source[row]), row, float(nearest[row])))
-        left = np.delete(left, at)
-        closer = apart[row] < nearest
-        nearest, source = np.where(closer, apart[row], nearest), np.where(closer, row, source)
-    return sorted(edges, key=lambda edge: edge[2])
+        of[rows] = number
+        mean[:, number] = apart[:, rows].sum(1) / len(rows)
+        mean[rows, number] *= len(rows) / (len(rows) - 1)
+    every = np.arange(len(apart))
+    own = mean[every, of]
+    mean[every, of] = np.inf
+    return own, mean.min(1)

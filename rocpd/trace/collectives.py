@@ -191,24 +191,23 @@ def _together(members: Sequence[Channel], size: int | None) -> list[Group]:
             apart[a, others] = apart[others, a] = _distances(end[others] - end[a])
     longest = np.maximum(_MOST_APART * (end - start).mean(1), _FARTHER * _JITTER_NS)
     apart[~overlaps | (apart > np.minimum(longest[:, None], longest))] = np.inf
-    parts = list(_parts(apart, times))
-    if size is not None:
-        parts = [split for part in parts for split in _split(part, apart, size, times)]
-    return [tuple(members[row] for row in part) for part in parts]
+    return [tuple(members[row] for row in part) for part in _parts(apart, times, size)]
 
 
-def _parts(apart: Floats, times: int) -> Iterator[tuple[int, ...]]:
+def _parts(apart: Floats, times: int, size: int | None) -> Iterator[Ints]:
     """Yield which channels are near each other and no others; else how those that hang together are divided, if at all.
 
     Args:
         apart: how far from each other channels end, infinity for two that are not together.
         times: how many collectives the means are of.
+        size: how many ranks the communicators have, None where unknown.
     """
     near = np.isfinite(apart) & _near(apart, _FARTHER)
     for rows in connected(near):
-        is_part = near[np.ix_(rows, rows)].all()
-        for part in [np.arange(len(rows))] if is_part else separated(apart[np.ix_(rows, rows)], times):
-            yield tuple(rows[part].tolist())
+        if len(rows) <= (size or len(rows)) and near[np.ix_(rows, rows)].all():
+            yield rows
+        else:
+            yield from (rows[part] for part in separated(apart[np.ix_(rows, rows)], times, size))
 
 
 def _near(apart: Floats, farther: float) -> Flags:
@@ -216,22 +215,6 @@ def _near(apart: Floats, farther: float) -> Flags:
     alone = np.where(np.eye(len(apart), dtype=bool), np.inf, apart).min(1, initial=np.inf)
     near: Flags = apart <= np.maximum(farther * np.maximum(alone[:, None], alone), _TOLERANCE_NS)
     return near
-
-
-def _split(part: tuple[int, ...], apart: Floats, size: int, times: int) -> list[tuple[int, ...]]:
-    """Split a part that is larger than a communicator by which members end closest together, if that is clear."""
-    if len(part) <= size:
-        return [part]
-    left, groups = list(part), []
-    while left:
-        group = sorted(left, key=lambda row: (apart[left[0], row], row))[:size]
-        left = [row for row in left if row not in group]
-        groups.append(tuple(sorted(group)))
-        outside = [row for row in part if row not in group]
-        within = apart[np.ix_(group, group)].max()
-        if len(group) < size or not is_clear(within, float(apart[np.ix_(group, outside)].min()), times):
-            return [(row,) for row in part]
-    return groups
 
 
 def _joined(by_clock: Sequence[Sequence[Group]], size: int | None) -> list[Group]:

@@ -39,9 +39,10 @@ def test_groups_of_two_hosts_are_told_apart_by_one_clock(tmp_path: Path) -> None
     assert found["4-7"] == true[4, 5, 6, 7]
 
 
-def test_groups_that_hardly_differ_are_found_where_their_ends_lie_apart(tmp_path: Path) -> None:
-    """Nobody is slow: two of 16 members end a little further apart than others; no group is mixed or lost."""
-    options = JobOptions(tmp_path, ranks=16, nodes=4, tp=2, rccl="none", seed=1012, steps=12, plant="none")
+@pytest.mark.parametrize(("seed", "rccl"), [(1012, "none"), (2000, "sizes")])
+def test_groups_that_hardly_differ_are_found_where_their_ends_lie_apart(seed: int, rccl: str, tmp_path: Path) -> None:
+    """Nobody is slow: some members of one group end further apart than some of two; no group is mixed or lost."""
+    options = JobOptions(tmp_path, ranks=16, nodes=4, tp=2, rccl=rccl, seed=seed, steps=12, plant="none")
     with rocpd.connect(simulate(options)) as session:
         found = Counter(cells(session, "collectives", "group"))
     true = Counter(each.group.members for each in plan(options).collectives())

@@ -15,6 +15,7 @@ class Exit(enum.IntEnum):
     FAILED = 1
     USAGE = 2
     INPUT = 3
+    UNCLEAR = 4
 
 
 class RocpdError(Exception):

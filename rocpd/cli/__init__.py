@@ -49,6 +49,7 @@ def run(arguments: Sequence[str]) -> int:
     _let_ctrl_c_end_at_once()
     from rocpd.cli import argv, completion, diagnostics
     from rocpd.cli.commands import Commands
+    from rocpd.errors import Exit
 
     diagnostics.set_up_streams()
     group = Commands()
@@ -58,7 +59,8 @@ def run(arguments: Sequence[str]) -> int:
     if dropped:
         diagnostics.note(f"without effect here: {', '.join(dict.fromkeys(dropped))}")
     words = argv.rewrite(words)
-    code = diagnostics.reporting_errors(lambda: _invoke(group, words), diagnostics.is_verbose(words))
+    failed = Exit.INPUT if words[:1] == ["diff"] else Exit.FAILED  # whose 1 means slower
+    code = diagnostics.reporting_errors(lambda: _invoke(group, words), diagnostics.is_verbose(words), failed)
     _let_ctrl_c_end_at_once()
     return code
 

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 
-_INPUT = ("-i", "--input")
+_INPUT = ("-i", "--input", "--base", "--new")
 _FORMAT = ("-f", "--format", "--output-format")
 _NAMES = ("--region-categories", "--sections")
 
@@ -52,8 +52,8 @@ def drop_no_effect(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 def rewrite(arguments: Sequence[str]) -> list[str]:
     """Repeat an option for each of its values: `-i a b` becomes `-i a -i b`.
 
-    `-i` takes values up to the next option; `--region-categories`, `--sections` and `-f` of `convert` bare words but
-    files.
+    `-i`, `--base` and `--new` take values up to the next option; `--region-categories`, `--sections` and `-f` of
+    `convert` bare words but files.
 
     >>> rewrite(["convert", "-f", "csv", "pftrace", "a.db"])
     ['convert', '-f', 'csv', '-f', 'pftrace', 'a.db']

@@ -138,14 +138,20 @@ def report_written(path: Path, what: str = "", *, is_archive: bool = False) -> N
     note(f"wrote {path} ({what}{text} {unit})")
 
 
-def reporting_errors(command: Callable[[], int], verbose: bool) -> int:
-    """Run a command that signals can end; errors become one line and one hint on stderr. Return the exit code."""
+def reporting_errors(command: Callable[[], int], verbose: bool, failed: Exit = Exit.FAILED) -> int:
+    """Run a command that signals can end; errors become one line and one hint on stderr. Return the exit code.
+
+    Args:
+        command: does the work.
+        verbose: show tracebacks.
+        failed: the code of failures that have no other.
+    """
     ending = Ending()
     with contextlib.nullcontext() if verbose else ending.quietly():
-        return _exit_code(command, verbose, ending)
+        return _exit_code(command, verbose, ending, failed)
 
 
-def _exit_code(command: Callable[[], int], verbose: bool, ending: Ending) -> int:
+def _exit_code(command: Callable[[], int], verbose: bool, ending: Ending, failed: Exit) -> int:
     try:
         return command()
     except (KeyboardInterrupt, click.Abort):
@@ -163,7 +169,8 @@ def _exit_code(command: Callable[[], int], verbose: bool, ending: Ending) -> int
             import traceback
 
             sys.stderr.write(visible_lines(traceback.format_exc()))
-        return _report(error)
+        code = _report(error)
+        return failed if code == Exit.FAILED else code
 
 
 def _interrupted() -> int:

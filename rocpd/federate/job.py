@@ -49,6 +49,7 @@ class Job:
         clock_offsets: host -> what is added to its times; if there are any, they replace `how`.
         aligner: measures how clocks are aligned; None: nothing measures it.
         kept_alignment: that of the job with more ranks, on which a window was resolved.
+        left_out: how many further ranks the files hold.
     """
 
     ranks: tuple[Rank, ...]
@@ -57,12 +58,15 @@ class Job:
     clock_offsets: Mapping[str, GivenOffset] = field(default_factory=dict)
     aligner: Aligner | None = None
     kept_alignment: Alignment | None = None
+    left_out: int = 0
 
     def of_ranks(self, ranks: tuple[Rank, ...], *, keep_alignment: bool) -> Job:
         """Return the job of some of the ranks, aligned anew or as in this one."""
         if len(ranks) == len(self.ranks):
             return self
-        return dataclasses.replace(self, ranks=ranks, kept_alignment=self.alignment if keep_alignment else None)
+        kept = self.alignment if keep_alignment else None
+        left_out = self.left_out + len(self.ranks) - len(ranks)
+        return dataclasses.replace(self, ranks=ranks, kept_alignment=kept, left_out=left_out)
 
     @cached_property
     def rank_tables(self) -> dict[int, RankTables]:

@@ -59,6 +59,7 @@ IMPORTERS: Mapping[str, Importer] = MappingProxyType(
         for entry in (
             Importer("rpd", "RPD traces (rocmProfileData), schemas 1 to 3", "rocpd.importers.rpd"),
             Importer("kineto", "traces of PyTorch's profiler (Kineto), JSON", "rocpd.importers.kineto"),
+            Importer("nsys", "exports of Nsight Systems, SQLite", "rocpd.importers.nsight"),
         )
     }
 )

@@ -33,8 +33,10 @@ from rocpd.schema.trace.events import (
 )
 from rocpd.schema.trace.infos import AgentInfo, KernelInfo, StreamInfo
 from rocpd.schema.trace.writer import TraceWriter
+from rocpd.trace.categories import GPU_ANNOTATION, GPU_WAIT, TORCH_OPERATOR, TRACER
 
-_OPERATOR, _PYTHON, _ON_GPU = "TORCH_OPERATOR", "PYTHON_FUNCTION", "GPU_ANNOTATION"
+_PYTHON = "PYTHON_FUNCTION"
+_OTHERS = {"overhead": TRACER, "cuda_sync": GPU_WAIT}
 _GPU_TYPES = frozenset({1, 6})  # of c10::DeviceType: CUDA, HIP
 _IN_COLUMNS = frozenset({
     "External id", "external id", "correlation", "device", "stream", "grid", "block", "shared memory",
@@ -139,7 +141,7 @@ class KinetoRows:
         told += self._of_collective(event)
         stack = arguments.get("Call stack")
         frames = _json([frame for frame in stack.split(";") if frame]) if isinstance(stack, str) and stack else "{}"
-        self._add_region(event, times, _OPERATOR, arguments, told=told, call_stack=frames)
+        self._add_region(event, times, TORCH_OPERATOR, arguments, told=told, call_stack=frames)
 
     def _add_annotation(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         told = _told(arguments) + self._of_collective(event)
@@ -163,11 +165,13 @@ class KinetoRows:
     def _add_other(self, category: str, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         on_gpu = isinstance(arguments.get("device"), int) and isinstance(arguments.get("stream"), int)
         tid = self._threads.other(arguments["device"], arguments["stream"], category) if on_gpu else None
-        self._add_region(event, times, category.upper(), arguments, told=_told(arguments), tid=tid)
+        self._add_region(
+            event, times, _OTHERS.get(category, category.upper()), arguments, told=_told(arguments), tid=tid
+        )
 
     def _add_on_gpu(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         tid = self._threads.other(event.get("pid"), event.get("tid"), "annotations")
-        self._add_region(event, times, _ON_GPU, arguments, tid=tid)
+        self._add_region(event, times, GPU_ANNOTATION, arguments, tid=tid)
 
     def _add_mark(self, event: Event) -> None:
         time = self._time(event["ts"])

@@ -37,6 +37,7 @@ def gpu(
     compute_units: int | None = None,
     memory: int | None = None,
     wave_size: int | None = None,
+    vendor: str | None = None,
     **more: object,
 ) -> AgentInfo:
     """Return the agent that is a GPU.
@@ -47,13 +48,14 @@ def gpu(
         compute_units: CUs, or SMs.
         memory: of its own [bytes].
         wave_size: work-items of a wave.
+        vendor: who made it; None: as its name says.
         more: what else is known, by the names of the source.
     """
     known = {"cu_count": compute_units, "wave_front_size": wave_size, **more}
     facts: dict[str, object] = {key: value for key, value in known.items() if value is not None}
     if memory is not None:
         facts["mem_banks"] = [{"heap_type": 1, "size_in_bytes": memory}]
-    vendor = next((word for word in ("AMD", "NVIDIA") if word.lower() in (name or "").lower()), None)
+    vendor = vendor or next((word for word in ("AMD", "NVIDIA") if word.lower() in (name or "").lower()), None)
     number = agent_id(device)
     return AgentInfo(
         number,

@@ -1,4 +1,7 @@
-"""Reads where clocks meet: the collectives of a job that ranks with different clocks took part in."""
+"""Reads where clocks meet: the collectives of a job that ranks with different clocks took part in, and exchanges.
+
+Two ranks that send to and receive from each other in one kernel each wait for each other as in a collective.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from rocpd.read.communication import Communication, communication
 from rocpd.trace.clocks import ClockLine, ContradictionError, Meetings, align_clocks, line_between
 from rocpd.trace.collectives import CommunicationKernels, match
 from rocpd.trace.rccl import SENDRECV, Transfer, Waits
+from rocpd.trace.transfers import match_transfers
 from rocpd.types import NULL, Flags, Ints
 
 _NOTHING = Transfer(SENDRECV)
@@ -108,14 +112,23 @@ def meetings_by_kind(members: Iterable[Communication], clocks: Mapping[int, int]
         if len(meetings.ended):
             first = group[0]
             kinds.setdefault((first.name, len(first), first.size, first.communicator is None), []).append(meetings)
+    pairs, _ = match_transfers((each.channel for each in of_channel.values()), clocks)
+    for one, other, _ in pairs:
+        if one.role and one.role.direction == "both":
+            meetings = _of_group([of_channel[id(one)], of_channel[id(other)]], clocks, count, are_exchanges=True)
+            kinds.setdefault((one.name, len(one), "exchange"), []).append(meetings)
     return [_joined(kind) for kind in kinds.values()]
 
 
-def _of_group(members: Sequence[Communication], clocks: Mapping[int, int], count: int) -> Meetings:
-    """Return the collectives of a group."""
+def _of_group(
+    members: Sequence[Communication], clocks: Mapping[int, int], count: int, *, are_exchanges: bool = False
+) -> Meetings:
+    """Return the collectives of a group; in an exchange all wait for all."""
     on = np.array([clocks[member.channel.rank] for member in members])
     start, end = (np.array([getattr(member.channel, side) for member in members]) for side in ("start", "end"))
     waited_for, waits = _parts(members)
+    if are_exchanges:
+        waited_for, waits = np.ones_like(waited_for), np.ones_like(waits)
     shape = (start.shape[1], count)
     entered, left, ended = (np.full(shape, NULL) for _ in range(3))
     for clock in sorted(set(on.tolist())):

@@ -1,29 +1,30 @@
 """What a step consists of: compute, exposed communication, exposed copies and idle time add up to it exactly.
 
 Steps are those of `steady`: without warm-up, each rank's from its first to its last. Without steps it is the time from
-the first to the last operation of each agent; in a window it is the window. `--all` counts the whole trace.
+the first to the last operation of each agent; in a window it is the window. `--all` counts the whole trace. Where steps
+or markers divide, time goes where the rank is at that time (`course`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
-
-import numpy as np
 
 from rocpd.errors import RocpdError
 from rocpd.frozen import frozen
-from rocpd.summary.intervals import length, unite
+from rocpd.read.groups import grouped
+from rocpd.summary.course import Course, course_of
+from rocpd.summary.intervals import covered, unite
 from rocpd.summary.ops import OperationNames, Ops, read_ops, split
 from rocpd.summary.options import By
-from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
+from rocpd.summary.reading import Base, Key, RankReading, Reading, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.summary.steady import steady_default
 from rocpd.summary.sums import Total, merge
 from rocpd.trace.kernel_categories import Categories, load
 from rocpd.trace.steps import is_step
-from rocpd.types import Row
+from rocpd.types import Ints, Row
 
 EXPOSED_COMMUNICATION = "exposed communication"
 PARTS = ("compute", EXPOSED_COMMUNICATION, "exposed copies", "idle")
@@ -81,21 +82,33 @@ def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str]
     base = (steady.start, steady.end) if steady else reading.window.base
     sums: dict[Key, _Sum] = {}
     for agent, ran in ops.lanes(By.AGENT):
-        key = key_of(reading.options.by, reading.rank, agent)
-        merge(sums, {key: _sum(ran, categories, names, base, steady.steps if steady else 0)})
+        course = course_of(reading, agent)
+        steps = 1 if reading.options.by is By.STEP else steady.steps if steady else 0
+        for key, times in _times(ran, split(ran, categories, names), base, course):
+            merge(sums, {key: _Sum(*times, 0 if key == (None,) else steps)})
     return sums
 
 
-def _sum(ops: Ops, categories: Categories, names: OperationNames, base: tuple[int, int] | None, steps: int) -> _Sum:
-    """Return the budget of one agent between two times [ns], None: from its first to its last operation."""
-    low, high = base or (int(ops.start.min()), int(ops.end.max()))
-    inside = np.flatnonzero((ops.end > low) & (ops.start < high))
-    ran = ops.take(inside).cut(low, high)
-    kinds = split(ran, categories, names)
-    compute, communication, copy = (ran.union(kinds[kind]) for kind in ("compute", "communication", "copy"))
+def _times(
+    ops: Ops, kinds: Mapping[str, Ints], base: Base | None, course: Course
+) -> Iterator[tuple[Key, tuple[int, int, int, int]]]:
+    """Yield where a rank was, and the times of one agent there: the fields of `_Sum`.
+
+    Args:
+        ops: what the agent did.
+        kinds: kind -> numbers of the operations of this kind.
+        base: between which times [ns]; None: from its first to its last operation.
+        course: where the rank was.
+    """
+    compute, communication, copy = (ops.union(kinds[kind]) for kind in ("compute", "communication", "copy"))
     working = unite(compute, communication)
-    busy = length(unite(working, copy))
-    return _Sum(length(compute), length(working) - length(compute), busy - length(working), high - low, steps)
+    low, high = base or (int(ops.start.min()), int(ops.end.max()))
+    pieces, busy = course.between(low, high), unite(working, copy)
+    inside = [covered(part, pieces.end) - covered(part, pieces.start) for part in (compute, working, busy)]
+    for (place,), rows in grouped([pieces.place]):
+        computes, works, does = (int(time[rows].sum()) for time in inside)
+        span = int((pieces.end - pieces.start)[rows].sum())
+        yield course.keys[place], (computes, works - computes, does - works, span)
 
 
 def _rows(key: Key, s: _Sum) -> Iterator[Row]:

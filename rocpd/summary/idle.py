@@ -16,11 +16,12 @@ from rocpd.errors import RocpdError
 from rocpd.frozen import frozen
 from rocpd.read.groups import grouped
 from rocpd.read.names import Names
+from rocpd.summary.course import Course, course_of
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.idle_causes import CAUSES, DRAINED, HOST, QUEUED, START, UNKNOWN, Idle, activities, idle_pieces
 from rocpd.summary.ops import OperationNames, read_ops
 from rocpd.summary.options import By
-from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
+from rocpd.summary.reading import Key, RankReading, Reading, order_of
 from rocpd.summary.regions import read_regions
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.steady import SteadyPart, steady_default
@@ -157,11 +158,21 @@ def _of_rank(reading: RankReading, step: re.Pattern[str]) -> _Rank:
     threads = activities(regions, names)
     answer = _Rank({}, {}, steady)
     for agent, ran in ops.lanes(By.AGENT):
-        key = key_of(reading.options.by, reading.rank, agent)
         pieces = idle_pieces(ran, regions, threads, (first, last)).within(*span)
-        merge(answer.idle.setdefault(key, {}), _by_cause(pieces, names, reading.rank.number, agent))
-        merge(answer.span, {key: span[1] - span[0]})
+        course = course_of(reading, agent)
+        for key, idle_here in _divided(pieces, course):
+            merge(answer.idle.setdefault(key, {}), _by_cause(idle_here, names, reading.rank.number, agent))
+        for _, place, start, end in zip(*(column.tolist() for column in course.between(*span)), strict=True):
+            merge(answer.span, {course.keys[place]: end - start})
     return answer
+
+
+def _divided(idle: Idle, course: Course) -> Iterator[tuple[Key, Idle]]:
+    """Yield where a rank was, and its idle time there."""
+    pieces = course.divide(idle.start, idle.end)
+    for (place,), rows in grouped([pieces.place]):
+        of = pieces.of[rows]
+        yield course.keys[place], Idle(pieces.start[rows], pieces.end[rows], idle.cause[of], idle.what[of])
 
 
 def _by_cause(idle: Idle, names: Names, rank: int, agent: int) -> _ByCause:

@@ -17,6 +17,7 @@ import numpy as np
 from rocpd.frozen import frozen
 from rocpd.read.groups import grouped
 from rocpd.read.names import Names
+from rocpd.summary.intervals import divide
 from rocpd.summary.marked import innermost
 from rocpd.summary.ops import Ops
 from rocpd.summary.regions import RankRegions
@@ -101,13 +102,8 @@ class Activity:
 
     def pieces(self, start: Ints, end: Ints) -> tuple[Ints, Idle]:
         """Divide intervals, none of them empty; return which interval each piece is of, and the pieces."""
-        first = np.searchsorted(self.edges, start, side="right") - 1
-        counts = np.searchsorted(self.edges, end, side="left") - first
-        of = np.repeat(np.arange(len(start)), counts)
-        at = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts) + first[of]
-        until = np.append(self.edges[1:], np.iinfo(np.int64).max)
-        cut = Idle(np.maximum(self.edges[at], start[of]), np.minimum(until[at], end[of]), self.cause[at], self.what[at])
-        return of, cut
+        of, at, start, end = divide(self.edges, start, end)
+        return of, Idle(start, end, self.cause[at], self.what[at])
 
 
 def activities(regions: RankRegions, names: Names) -> dict[int, Activity]:

@@ -40,6 +40,24 @@ def unite(first: Union, second: Union) -> Union:
     return union(np.concatenate([first[0], second[0]]), np.concatenate([first[1], second[1]]))
 
 
+def divide(edges: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Divide intervals at edges; return of each piece which interval, after which edge, its start and its end.
+
+    >>> [a.tolist() for a in divide(np.array([0, 10, 20]), np.array([5, 12]), np.array([25, 14]))]
+    [[0, 0, 0, 1], [0, 1, 2, 1], [5, 10, 20, 12], [10, 20, 25, 14]]
+
+    Args:
+        edges: ascending; the first lies before all intervals.
+        start, end: of the intervals, none of which is empty.
+    """
+    first = np.searchsorted(edges, start, side="right") - 1
+    counts = np.searchsorted(edges, end, side="left") - first
+    of = np.repeat(np.arange(len(start)), counts)
+    at = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts) + first[of]
+    until = np.append(edges[1:], np.iinfo(np.int64).max)
+    return of, at, np.maximum(edges[at], start[of]), np.minimum(until[at], end[of])
+
+
 def covered(parts: Union, times: Ints) -> Ints:
     """Return how much of a union lies before each of `times` [ns]."""
     start, end = parts

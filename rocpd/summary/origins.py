@@ -88,7 +88,7 @@ def read_origins(reading: RankReading, by: By) -> Origins:
     else:
         nesting = nest(ranges)
         around.append(nesting.innermost(threads, at))
-        places, codes = _numbered(around, _Paths(ranges, nesting, frozenset(step.row for step in steps)).of)
+        places, codes = _numbered(around, Paths(ranges, nesting, frozenset(step.row for step in steps)).of)
     kernels, copies = (of_kinds[kind][0] for kind in (KERNEL, COPY))
     return Origins({KERNEL: (kernels, codes[: len(kernels)]), COPY: (copies, codes[len(kernels) :])}, places)
 
@@ -112,7 +112,7 @@ def _steps_at(ranges: Sequence[MarkerRange], steps: Iterable[MarkedStep], thread
 
 
 @frozen
-class _Paths:
+class Paths:
     """Names the paths of the ranges of a rank, of which some are steps."""
 
     ranges: Sequence[MarkerRange]

@@ -39,8 +39,20 @@ DIVISIONS: dict[By | None, tuple[Field, ...]] = {
     By.COMMAND: (Field("command", "", "command line of the process"),),
     By.AGENT: (RANK, AGENT),
     By.STREAM: (RANK, Field("stream", "", "HIP stream id; NULL for what belongs to no stream")),
-    By.STEP: (Field("step", "", "step that launched it, as --step takes it; NULL outside of steps"),),
-    By.MARKER: (Field("marker", "", "path of the marker ranges around the launch, # for numbers; NULL outside"),),
+    By.STEP: (
+        Field(
+            "step",
+            "",
+            "step that launched it, or that the rank is in then; NULL outside of steps",
+        ),
+    ),
+    By.MARKER: (
+        Field(
+            "marker",
+            "",
+            "path of ranges around the launch, or that time; # for numbers, NULL outside",
+        ),
+    ),
 }
 """Columns that `--by` puts in front of a table."""
 

@@ -156,14 +156,14 @@ SUMMARIES: dict[str, Analysis] = {
             ("budget",),
             "what a step consists of: compute, exposed communication and copies, idle",
             ("categories", "step_marker", "everything"),
-            by=(By.RANK, By.HOST, By.AGENT),
+            by=(By.RANK, By.HOST, By.AGENT, By.STEP, By.MARKER),
         ),
         Analysis(
             "rocpd.summary.idle:idle",
             ("idle", "idle-calls"),
             "why GPUs have nothing to do, by what their host does",
             ("step_marker", "everything"),
-            by=(By.RANK, By.HOST, By.AGENT),
+            by=(By.RANK, By.HOST, By.AGENT, By.STEP, By.MARKER),
         ),
         Analysis(
             "rocpd.summary.ranks:ranks",

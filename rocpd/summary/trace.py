@@ -32,6 +32,8 @@ from rocpd.types import Ints, Row
 SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "PALS_SIZE", "FLUX_JOB_SIZE", "WORLD_SIZE")
 """Environment variables that hold the number of ranks of a job, the first one that is set counts."""
 
+_WORK_OF_CALLS = ("dispatches", "graphs")
+
 _LOST = "SELECT value FROM rocpd_metadata WHERE tag = 'recorder_lost_events'"
 _PROCESS = "SELECT environment, extdata FROM rocpd_info_process"
 
@@ -101,17 +103,18 @@ TABLES = {
 
 @frozen
 class _Count(Total):
-    """How many are missing, of how many, on how many ranks."""
+    """How many are missing, of how many, on how many ranks; `outside`: how many a merged window can't know of."""
 
     missing: int
     of: int
     ranks: int
+    outside: int = 0
 
 
 def trace(reading: Reading) -> Iterator[Summary]:
     """Return a row for each check; what is missing is a finding."""
     counts: dict[str, _Count] = {}
-    world = ranks = 0
+    world, ranks = 0, reading.session.job.left_out
     for _, (world_of_rank, counts_of_rank) in reading.each(partial(_of_rank, categories=load(None))):
         ranks += 1
         world = max(world, world_of_rank)
@@ -138,11 +141,14 @@ def _clocks(reading: Reading) -> _Count:
 def _finding(check: _Check, count: _Count) -> Finding:
     rule = f"trace.{check.name.replace(' ', '-')}"
     evidence = {"missing": count.missing, "of": count.of, "ranks": count.ranks}
-    if not count.of:
-        return Finding(check.unknown, rule, Verdict.UNKNOWN, Confidence.CERTAIN, evidence=evidence)
     if count.missing * 100 > count.of * check.tolerated:
         text = f"{count.missing:,} of {count.of:,} {check.problem}"
         return Finding(text, rule, Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
+    if count.outside:
+        text = f"{count.outside:,} calls launch what may have run outside of the window that the files hold"
+        return Finding(text, rule, Verdict.UNKNOWN, Confidence.CERTAIN, evidence=evidence)
+    if not count.of:
+        return Finding(check.unknown, rule, Verdict.UNKNOWN, Confidence.CERTAIN, evidence=evidence)
     return Finding("", rule, Verdict.NONE, Confidence.CERTAIN, evidence=evidence)
 
 
@@ -169,11 +175,18 @@ def _of_rank(reading: RankReading, categories: Categories) -> tuple[int, dict[st
     }
     if has_hip and len(dispatches):
         counts |= _links(ops, dispatches, regions, names)
+    if reading.rank.window:
+        counts |= {name: _known(counts[name]) for name in _WORK_OF_CALLS if name in counts}
     return _world(reading.reader), counts
 
 
 def _some(missing: int, of: int) -> _Count:
     return _Count(int(missing if of else 0), int(of), int(bool(missing and of)))
+
+
+def _known(count: _Count) -> _Count:
+    """Return what is known of a merged window: it has all calls of its work, and not all work of its calls."""
+    return _Count(0, count.of - count.missing, 0, count.missing)
 
 
 def _links(ops: Ops, dispatches: Ops, regions: RankRegions, names: Names) -> dict[str, _Count]:

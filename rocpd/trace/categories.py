@@ -18,18 +18,29 @@ _REPEATED = {
     "rocm_memory_allocate": "rocpd_memory_allocate",
 }
 
-REPEATING_CATEGORIES = "SELECT id FROM rocpd_string WHERE " + " OR ".join(  # noqa: S608
+TORCH_OPERATOR = "TORCH_OPERATOR"
+"""Category of operators of PyTorch: regions whose arguments are called as in PyTorch's own traces."""
+
+TRACER, GPU_WAIT, GPU_ANNOTATION = "TRACER_OVERHEAD", "GPU_WAIT", "GPU_ANNOTATION"
+"""Categories of regions that are no calls: of the profiler itself, waits of a queue, ranges drawn on a GPU."""
+
+_NO_CALLS = ", ".join(f"'{category}'" for category in (TRACER, GPU_WAIT, GPU_ANNOTATION))
+
+NO_CALLS = f"SELECT id FROM rocpd_string WHERE string IN ({_NO_CALLS}) OR " + " OR ".join(  # noqa: S608
     f"string = '{category}' AND EXISTS (SELECT 1 FROM {base})"  # noqa: S608
     for category, base in _REPEATED.items()
 )
-"""SELECT of the categories, in a rank, of regions that repeat what a table of operations holds.
+"""SELECT of the categories, in a rank, of regions that are no calls, or that repeat what a table of operations holds.
 
 Versions of rocprofiler-systems write each dispatch, copy and allocation as a region too, with the same event and times.
 Such a region is no call: it counts once, as the operation, and launches nothing.
 """
 
-IS_CALL = f"(NOT EXISTS ({REPEATING_CATEGORIES}) OR (E.category_id IN ({REPEATING_CATEGORIES})) IS NOT 1)"
-"""Condition on `rocpd_event E` of a region: it repeats no operation. Few files hold any: then rows need no look-up."""
+IS_CALL = f"(NOT EXISTS ({NO_CALLS}) OR (E.category_id IN ({NO_CALLS})) IS NOT 1)"
+"""Condition on `rocpd_event E` of a region: it is a call or a marker.
+
+Few files hold others: then rows need no look-up.
+"""
 
 
 def domain_of(category: str | None) -> str:

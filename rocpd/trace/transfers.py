@@ -2,8 +2,9 @@
 
 The n-th send of one rank to another is the n-th receive there. Calls of RCCL say which kernels send and which receive,
 and to which rank of a communicator, whose other ranks they don't name; the name of a kernel says at most that it sends
-or receives. Partners run at the same time and end together, by clocks that run evenly. What fits several partners
-equally well is in no pair; how many kernels that concerns is returned, with the reason.
+or receives. Partners run at the same time and end together, by clocks that run evenly. A kernel that does both for a
+group of calls is paired with one that does both too: each waits for the other. What fits several partners equally well
+is in no pair; how many kernels that concerns is returned, with the reason.
 """
 
 from __future__ import annotations
@@ -45,11 +46,9 @@ def match_transfers(channels: Iterable[Channel], clocks: Mapping[int, int]) -> t
     lost: Counter[str] = Counter()
     for channel in sorted((c for c in channels if c.role), key=lambda c: (c.rank, c.agent, int(c.start[0]))):
         direction = channel.role.direction if channel.role else ""
-        if direction == "both":
-            lost[MIXED_UP] += len(channel.numbers)
-        else:
-            kind = (channel.name, len(channel), channel.communicator, direction == "unknown")
-            alike.setdefault(kind, {}).setdefault(direction, []).append(channel)
+        side = direction if direction in ("send", "receive") else ""
+        kind = (channel.name, len(channel), channel.communicator, None if side else direction)
+        alike.setdefault(kind, {}).setdefault(side, []).append(channel)
     pairs: list[Partners] = []
     for by_direction in alike.values():
         of_name = list(_paired(by_direction, clocks, lost))
@@ -61,7 +60,7 @@ def _paired(
     by_direction: Mapping[str, Sequence[Channel]], clocks: Mapping[int, int], lost: Counter[str]
 ) -> Iterator[Partners]:
     """Yield pairs among channels with equally many kernels; count what is in none."""
-    unknown = by_direction.get("unknown", ())
+    unknown = by_direction.get("", ())  # either of both, or both
     senders, receivers = by_direction.get("send", unknown), by_direction.get("receive", unknown)
     distance = _distances(senders, receivers, clocks)
     paired: set[int] = set()
@@ -78,7 +77,8 @@ def _paired(
     ends = [*zip(senders, distance, strict=True), *([] if unknown else zip(receivers, distance.T, strict=True))]
     for channel, row in ends:
         if id(channel) not in paired:
-            lost[SEVERAL if np.isfinite(row).any() else NO_PARTNER] += len(channel.numbers)
+            alone = MIXED_UP if channel.role and channel.role.direction == "both" else NO_PARTNER
+            lost[SEVERAL if np.isfinite(row).any() else alone] += len(channel.numbers)
 
 
 def _distances(senders: Sequence[Channel], receivers: Sequence[Channel], clocks: Mapping[int, int]) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,11 @@ def test_a_step(open_job: OpenJob) -> None:
     window = session.within(rocpd.Window(200, 250, clip=True))
     assert cells(window, "budget", "time_ns per_step_ns") == [(30, None), (10, None), (0, None), (10, None)]
     assert dict(cells(session, "budget", "part time_ns", everything=True))["compute"] == 89 + 120
+    assert cells(session, "budget", "step part time_ns per_step_ns", "step")[4:7] == [
+        (2, "compute", 30, 30.0),
+        (2, "exposed communication", 20, 20.0),
+        (2, "exposed copies", 10, 10.0),
+    ]
 
 
 def test_streams_are_refused(open_job: OpenJob) -> None:
@@ -50,5 +56,9 @@ def test_parts_are_those_of_other_tables(faults: bool, tmp_path: Path) -> None:
         columns = "compute_ns exposed_communication_ns exposed_copy_ns"
         sums = [sum(column) for column in zip(*cells(session, "overlap", columns), strict=True)]
         assert [whole[part] for part in PARTS] == [*sums, sum(cells(session, "gpu-time", "idle_ns"))]
-        for by in ("rank", "host", "agent"):
-            assert sum(cells(session, "budget", "time_ns", by)) == sum(cells(session, "budget", "time_ns"))
+        every = Counter(dict(cells(session, "budget", "part time_ns")))
+        for by in ("rank", "host", "agent", "step", "marker"):
+            divided = Counter[str]()
+            for part, time in cells(session, "budget", "part time_ns", by):
+                divided[part] += time
+            assert divided == every

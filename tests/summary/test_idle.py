@@ -98,8 +98,33 @@ def test_causes_add_up(job: tuple[Path, ...]) -> None:
         assert {(number, agent): idle[number, agent] + time for number, agent, time in busy} == {
             (number, agent): rank[number] for number, agent, _ in busy
         }
-        for by in ("rank", "host", "agent"):
-            assert sum(cells(session, "idle", "idle_ns", by, everything=True)) == sum(idle.values())
+        by_cause = Counter(times(session, everything=True))
+        for by in ("rank", "host", "agent", "step", "marker"):
+            divided = Counter[str]()
+            for cause, time in cells(session, "idle", "cause idle_ns", by, everything=True):
+                divided[cause] += time
+            assert divided == by_cause
+
+
+def test_idle_time_counts_where_the_rank_is(open_job: OpenJob) -> None:
+    """A gap from 150 to 350 in the second step: 50 in forward, 100 in backward, 30 in no other range, 20 outside."""
+    trace = TraceBuilder().kernel("k", 20, 150).kernel("k", 350, 360).region("f", 1, 5, tid=2)
+    for text, start, end in (("step 1", 10, 100), ("step 2", 110, 330), ("forward", 120, 200), ("backward", 200, 300)):
+        trace.region("roctxRangePushA", start, end, message=text)
+    trace.region("roctxRangePushA", 150, 350, message="step of another thread", tid=2)
+    session = open_job(trace)
+    assert cells(session, "idle", "step cause idle_ns", "step") == [
+        (None, "unknown", 20),
+        (None, "start-up", 9),
+        (1, "start-up", 10),
+        (2, "unknown", 180),
+    ]
+    assert [row for row in cells(session, "idle", "marker cause idle_ns", "marker") if row[1] == "unknown"] == [
+        (None, "unknown", 20),
+        ("step #", "unknown", 30),
+        ("step # / backward", "unknown", 100),
+        ("step # / forward", "unknown", 50),
+    ]
 
 
 def test_adjoining_windows_add_up(job: tuple[Path, ...]) -> None:

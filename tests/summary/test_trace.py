@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
+from rocpd.federate.merge import merge
 from rocpd.simulator import JobOptions, simulate
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
@@ -66,3 +67,25 @@ def test_nothing_to_look_at_is_no_all_clear(open_job: OpenJob) -> None:
     assert {check: verdict for check, verdict in cells(session, "trace", "check verdict") if verdict != "unknown"} == {
         "times": "none"
     }
+
+
+@pytest.mark.parametrize(("plant", "expected"), [("none", set()), ("lost-launches", {"launches"})])
+def test_what_lies_outside_of_a_merged_window_is_not_missing(plant: str, expected: set[str], tmp_path: Path) -> None:
+    files = simulate(JobOptions(tmp_path / "job", ranks=2, steps=3, seed=613, plant=plant))
+    windows = [rocpd.Window(f"{low}%", f"{low + 7}%") for low in (2, 61)]
+    windows += [rocpd.Window(step=1), rocpd.Window("30%", "50%", inclusive=False), rocpd.Window(start="70%", clip=True)]
+    for number, window in enumerate(windows):
+        merged = tmp_path / f"{number}.db"
+        with rocpd.connect(files, window=window) as session:
+            merge(session, merged)
+        with rocpd.connect(merged) as session:
+            assert set(problems(session)) <= expected, window
+            verdicts = dict(cells(session, "trace", "check verdict"))
+        assert verdicts["HIP trace"] == verdicts["ranks"] == "none"
+
+
+def test_ranks_that_are_left_out_are_not_missing(tmp_path: Path) -> None:
+    files = simulate(JobOptions(tmp_path / "job", ranks=4, steps=1, seed=614, plant="lost-rank"))
+    with rocpd.connect(files, filters=rocpd.Filters(ranks="1")) as session:
+        rows = {row[0]: row[1:] for row in cells(session, "trace", "check verdict missing of")}
+    assert rows["ranks"] == ("problem", 1, 4)

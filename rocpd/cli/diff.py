@@ -1,0 +1,234 @@
+"""Owns `rocpd diff`: whether one job is slower than another, and why; a gate for CI by its exit code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from rocpd.cli import tables
+from rocpd.cli.analyses import Delivery
+from rocpd.cli.diagnostics import note
+from rocpd.cli.options import Execution, TableOptions
+from rocpd.cli.progress import progress
+from rocpd.cli.terminal import screen_of
+from rocpd.compare.options import DiffOptions
+from rocpd.errors import Exit, UsageError
+from rocpd.frozen import frozen
+from rocpd.option import Heading, Option
+from rocpd.table import find_format, format_names
+
+if TYPE_CHECKING:
+    from rocpd.compare.comparison import Comparison
+    from rocpd.compare.run import Comparing
+    from rocpd.compare.run_profile import RunProfile
+    from rocpd.session import Session
+
+_JSON = "json"
+_ENDING = ".json"
+
+
+def _formats() -> list[str]:
+    return format_names(of_analyses=True)
+
+
+def _listing() -> str:
+    return ", ".join(_formats())
+
+
+@frozen
+class DiffInputs:
+    """What is compared."""
+
+    words: Annotated[
+        tuple[str, ...],
+        Option(
+            "Base and other side, each a file, folder or package; the base may be one of --save-baseline.",
+            "[BASE] [NEW]",
+            is_positional=True,
+            heading=Heading.INPUTS,
+        ),
+    ] = ()
+    base: Annotated[
+        tuple[str, ...],
+        Option(
+            "Runs of the base, several after one flag, or a file of --save-baseline.", "RUN...", heading=Heading.INPUTS
+        ),
+    ] = ()
+    new: Annotated[tuple[str, ...], Option("Runs of the other side.", "RUN...", heading=Heading.INPUTS)] = ()
+    step: Annotated[
+        str | None, Option("Compare these steps of one job with --against.", "LIST", heading=Heading.INPUTS)
+    ] = None
+    rank: Annotated[
+        str | None, Option("Compare these ranks of one job with --against.", "LIST", heading=Heading.INPUTS)
+    ] = None
+    against: Annotated[
+        str, Option("Steps or ranks to compare with: numbers, or others.", "LIST", heading=Heading.INPUTS)
+    ] = "others"
+
+    @property
+    def is_within(self) -> bool:
+        """Whether parts of one job are compared."""
+        return self.step is not None or self.rank is not None
+
+    def sides(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the inputs of the base and of the other side.
+
+        Raises:
+            UsageError: they are not two.
+        """
+        left = list(self.words)
+        base = self.base or tuple(left[:1])
+        left = left if self.base else left[1:]
+        new = self.new or tuple(left[:1])
+        left = left if self.new else left[1:]
+        if not base or not new or left:
+            raise UsageError(
+                f"{len(self.words) + len(self.base) + len(self.new)} inputs: not a base and another side",
+                "rocpd diff BASE NEW; several runs a side: --base a1 a2 --new b1 b2",
+            )
+        return base, new
+
+
+@frozen
+class Gate:
+    """What the command ends with, and what it leaves."""
+
+    allow_unclear: Annotated[bool, Option("End with 0 where the verdict is unclear.")] = False
+    save_baseline: Annotated[
+        Path | None,
+        Option("Write what there is to compare of runs, and compare nothing.", "FILE", heading=Heading.OUTPUT),
+    ] = None
+    accept: Annotated[bool, Option("Make the other side the base, in the file of the base; needs --reason.")] = False
+    reason: Annotated[str | None, Option("Why a change is accepted.", "TEXT")] = None
+    format: Annotated[str, tables.format_option("Format, else by the ending of -o:", _formats, _listing)] = ""
+    json: Annotated[bool, Option("The same as --format json.", heading=Heading.OUTPUT)] = False
+
+
+def diff(inputs: DiffInputs, asked: DiffOptions, gate: Gate, output: TableOptions, execution: Execution) -> int:
+    """Say whether a job is slower than another, and where.
+
+    A side is one run or several. With one run a side most differences are unclear, because runs differ by themselves.
+    Ends with 0 where the verdict is same or faster, 1 slower, 4 unclear; 2 is wrong usage, 3 any failure.
+
+    Examples:
+        rocpd diff before/ after/
+        rocpd diff --base a1 a2 a3 --new b1 b2 b3
+        rocpd diff job/ --step 16 --against 15
+        rocpd diff job/ --rank 10
+        rocpd diff --save-baseline main.json --base run1 run2 run3
+        rocpd diff --base main.json --new run4 --format md -o comment.md
+    """
+    from rocpd.compare.metrics import metric_of
+    from rocpd.compare.run import Comparing
+
+    metric = metric_of(asked.metric)
+    asked.pattern()
+    with progress("diff", "ranks") as report:
+        comparing = Comparing(asked, metric, partial(_open, execution=execution), report)
+        if gate.save_baseline:
+            _save(comparing, inputs, gate.save_baseline, output)
+            return Exit.GOOD
+        if inputs.is_within:
+            comparison = _within(comparing, inputs)
+            _write(comparison, gate, output)
+            return _code(comparison, gate)
+        base, new = inputs.sides()
+        _check_acceptance(gate, base)
+        runs = comparing.runs(new)
+        comparison = comparing.compare(comparing.runs(base), runs)
+    _write(comparison, gate, output)
+    if gate.accept:
+        _accept(Path(base[0]), comparison, runs, gate.reason or "")
+        return Exit.GOOD
+    return _code(comparison, gate)
+
+
+def _open(inputs: Sequence[str], execution: Execution) -> Session:
+    from rocpd.session import connect
+
+    return connect(inputs, client=execution.cluster(), jobs=execution.jobs or None, on_note=note)
+
+
+def _within(comparing: Comparing, inputs: DiffInputs) -> Comparison:
+    """Compare steps or ranks of one job.
+
+    Raises:
+        UsageError: both, or inputs of two sides.
+    """
+    if inputs.base or inputs.new or (inputs.step is not None and inputs.rank is not None):
+        raise UsageError("--step and --rank are for parts of one job, one of them", "rocpd diff JOB --step 16")
+    words = inputs.words
+    if inputs.step is not None:
+        return comparing.steps(words, inputs.step, inputs.against)
+    return comparing.ranks(words, inputs.rank or "", inputs.against)
+
+
+def _code(comparison: Comparison, gate: Gate) -> Exit:
+    from rocpd.compare.decision import ChangeVerdict
+
+    if comparison.verdict is ChangeVerdict.SLOWER:
+        return Exit.FAILED
+    if comparison.verdict is ChangeVerdict.UNCLEAR and not gate.allow_unclear:
+        return Exit.UNCLEAR
+    return Exit.GOOD
+
+
+def _write(comparison: Comparison, gate: Gate, output: TableOptions) -> None:
+    """Write a comparison in the format that was asked for."""
+    from rocpd.compare.document import document_of
+    from rocpd.compare.tables import TABLES, tables_of
+    from rocpd.compare.text import write_text
+
+    name = _JSON if gate.json else gate.format or tables.format_by_ending(output.name, tables.endings())
+    form = find_format(name, of_analyses=True)
+    if form and form.name != _JSON:
+        target = output.destination([form.ending]) if output.is_asked or form.is_columnar else None
+        Delivery(form, target, output).write(tables_of(comparison), list(TABLES))
+        return
+    ending = _ENDING if form else tables.ending_of(None)
+    path = output.destination([ending]).path(ending) if output.is_asked else None
+    with tables.open_output(path, output) as out:
+        if form:
+            json.dump(document_of(comparison), out, indent=1)
+            out.write("\n")
+        else:
+            write_text(comparison, out, screen_of(out))
+
+
+def _save(comparing: Comparing, inputs: DiffInputs, path: Path, output: TableOptions) -> None:
+    """Write a baseline of all runs that are named."""
+    from rocpd.compare.baseline import Baseline
+
+    runs = comparing.runs([*inputs.base, *inputs.words, *inputs.new])
+    with tables.open_output(path, output) as out:
+        out.write(Baseline(tuple(runs)).text())
+
+
+def _check_acceptance(gate: Gate, base: Sequence[str]) -> None:
+    """Refuse early what can't be accepted.
+
+    Raises:
+        UsageError: the base is no file of `--save-baseline`, or no reason is given.
+    """
+    if not gate.accept:
+        return
+    if not gate.reason:
+        raise UsageError("--accept needs a reason", '--reason "larger model"')
+    if len(base) != 1 or not base[0].endswith(_ENDING):
+        raise UsageError("--accept changes a file of --save-baseline, and the base is none", "--base main.json")
+
+
+def _accept(path: Path, comparison: Comparison, runs: Sequence[RunProfile], reason: str) -> None:
+    """Make the other side the base, with a record of why."""
+    from datetime import UTC, datetime
+
+    from rocpd.compare.baseline import accepted, load_baseline
+
+    text, *_ = (finding.text for finding in comparison.findings)
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    record = {"at": at, "reason": reason, "verdict": comparison.verdict.value, "text": text, "runs": comparison.new}
+    with tables.open_output(path, TableOptions(force=True)) as out:
+        out.write(accepted(load_baseline(path), runs, record).text())

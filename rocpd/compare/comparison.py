@@ -1,0 +1,222 @@
+"""Puts a comparison together: verdict, comparability, attribution, and the sentences that say them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from rocpd.compare.attribution import Attribution, KernelDifference, attribute, side_of
+from rocpd.compare.comparability import Comparability, comparability
+from rocpd.compare.decision import ChangeVerdict, Decision, decide
+from rocpd.compare.kernel_pairs import KernelIdentity, identity_of, pair_kernels
+from rocpd.compare.metrics import DiffMetric
+from rocpd.compare.options import STEP, DiffOptions
+from rocpd.compare.run_profile import WINDOW, RankUse, RunProfile
+from rocpd.compare.statistics import holm, mann_whitney
+from rocpd.frozen import frozen
+from rocpd.summary.findings import Confidence, Finding, Verdict
+from rocpd.table.human import readable
+
+_ALIKE = 0.5  # of the kernel time of the base: below this kernels do other work, and times don't compare
+_FEWEST = 2  # runs a side, to test kernels
+
+
+@frozen
+class RankDifference:
+    """The time of a rank without waiting for others, per unit [ns]; None where a side lacks the rank."""
+
+    rank: int
+    host: str | None
+    base: float | None
+    new: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as long it is."""
+        return self.new / self.base if self.base and self.new is not None else None
+
+
+@frozen
+class Comparison:
+    """What two sides have to say to each other.
+
+    Args:
+        base, new: names of the runs of both sides.
+        unit: what a unit is.
+        metric: what decided.
+        decision: the verdict.
+        comparability: whether they compare.
+        attribution: where the difference of mean units comes from.
+        ranks: which ranks changed, most first.
+        findings: all of it in sentences, the verdict first.
+    """
+
+    base: tuple[str, ...]
+    new: tuple[str, ...]
+    unit: str
+    metric: DiffMetric
+    decision: Decision
+    comparability: Comparability
+    attribution: Attribution
+    ranks: tuple[RankDifference, ...]
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def verdict(self) -> ChangeVerdict:
+        """Whether the other side is slower."""
+        return self.decision.verdict
+
+
+def compare(
+    base: Sequence[RunProfile], new: Sequence[RunProfile], options: DiffOptions, metric: DiffMetric
+) -> Comparison:
+    """Compare two sides, each of one run or several.
+
+    Args:
+        base, new: their runs.
+        options: what was asked.
+        metric: what decides.
+    """
+    uses = [[use for run in side for use in run.uses] for side in (base, new)]
+    pairs = pair_kernels(uses[0], uses[1], options.pattern())
+    attribution = attribute(side_of(base), side_of(new), pairs)
+    if min(len(base), len(new)) >= _FEWEST:
+        attribution = replace(attribution, kernels=_tested(attribution.kernels, base, new))
+    compared = comparability(base, new, attribution)
+    samples = [[run.samples.get(metric.name, ()) for run in side] for side in (base, new)]
+    decision = decide(samples[0], samples[1], options)
+    decision = _doubted(decision, compared, attribution, metric)
+    comparison = Comparison(
+        tuple(run.name for run in base),
+        tuple(run.name for run in new),
+        base[0].unit,
+        metric,
+        decision,
+        compared,
+        attribution,
+        tuple(_ranks(base, new)),
+    )
+    return replace(comparison, findings=tuple(_findings(comparison)))
+
+
+def _doubted(decision: Decision, compared: Comparability, attribution: Attribution, metric: DiffMetric) -> Decision:
+    """Return the verdict, unclear where the sides do not compare or do other work."""
+    reason = ""
+    if not compared.is_enough:
+        reason = f"the two do not compare: score {compared.score:.2f}"
+    elif metric.name == STEP and attribution.like_for_like < _ALIKE and decision.verdict is not ChangeVerdict.SAME:
+        other = 1 - attribution.like_for_like
+        reason = f"work changed: kernels with {other:.0%} of the compute time do other work in each call"
+    if not reason:
+        return decision
+    return replace(decision, verdict=ChangeVerdict.UNCLEAR, confidence=Confidence.HINT, reason=reason, needed=None)
+
+
+def _tested(
+    kernels: Sequence[KernelDifference], base: Sequence[RunProfile], new: Sequence[RunProfile]
+) -> list[KernelDifference]:
+    """Add to kernels how likely runs as different are by chance."""
+    times = [[_times(run) for run in side] for side in (base, new)]
+    probabilities = []
+    for row in kernels:
+        of_base, of_new = row.pair.base or row.pair.new, row.pair.new or row.pair.base
+        sides = [
+            [sum(run.get(kernel, 0.0) for kernel in those) for run in side]
+            for side, those in zip(times, (of_base, of_new), strict=True)
+        ]
+        probabilities.append(mann_whitney(sides[0], sides[1]))
+    return [replace(row, p=p) for row, p in zip(kernels, holm(probabilities), strict=True)]
+
+
+def _times(run: RunProfile) -> dict[KernelIdentity, float]:
+    """Return the time that each kernel adds to a unit of a run."""
+    times: dict[KernelIdentity, float] = {}
+    for use in run.uses:
+        kernel = identity_of(use)
+        times[kernel] = times.get(kernel, 0.0) + sum(use.exposed.values()) / run.scale / run.units
+    return times
+
+
+def _ranks(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> list[RankDifference]:
+    sides = [_own(side) for side in (base, new)]
+    numbers = sorted({*sides[0], *sides[1]})
+    rows = []
+    for number in numbers:
+        known = [side.get(number, []) for side in sides]
+        host = next((use.host for uses in known for use in uses), None)
+        times = [fmean(use.own for use in uses) if uses else None for uses in known]
+        rows.append(RankDifference(number, host, times[0], times[1]))
+    return sorted(rows, key=lambda row: (-abs((row.new or 0.0) - (row.base or 0.0)), row.rank))
+
+
+def _own(side: Sequence[RunProfile]) -> dict[int, list[RankUse]]:
+    ranks: dict[int, list[RankUse]] = {}
+    for run in side:
+        for use in run.ranks:
+            ranks.setdefault(use.rank, []).append(use)
+    return ranks
+
+
+def _findings(comparison: Comparison) -> Iterator[Finding]:
+    yield _verdict(comparison)
+    yield _compared(comparison)
+    if comparison.comparability.is_enough:
+        yield from _changed_work(comparison)
+        if comparison.attribution.cancels and comparison.attribution.unit.change:
+            text = "parts cancel: they change by more than three times as much as the whole"
+            yield Finding(text, "diff.cancels", Verdict.PROBLEM, Confidence.CERTAIN)
+
+
+_OF_VERDICT = {
+    ChangeVerdict.SLOWER: Verdict.PROBLEM,
+    ChangeVerdict.FASTER: Verdict.NONE,
+    ChangeVerdict.SAME: Verdict.NONE,
+    ChangeVerdict.UNCLEAR: Verdict.UNKNOWN,
+}
+
+
+def _verdict(comparison: Comparison) -> Finding:
+    decision, metric = comparison.decision, comparison.metric
+    what = _measured(comparison)
+    parts = [f"{decision.verdict}: {what}"]
+    evidence: dict[str, object] = {"margin_percent": decision.margin * 100}
+    if decision.ratio:
+        before, after = (readable(value, metric.unit) for value in decision.medians)
+        low, estimate, high = (
+            (value - 1) * 100 for value in (decision.ratio.low, decision.ratio.estimate, decision.ratio.high)
+        )
+        parts[0] += f" {before} -> {after}, {estimate:+.1f} % [{low:+.1f}, {high:+.1f}]"
+        evidence |= {"change_percent": estimate, "low_percent": low, "high_percent": high}
+    runs = "one run a side" if decision.runs == (1, 1) else f"{decision.runs[0]} and {decision.runs[1]} runs"
+    parts.append(f"{runs}; margin {decision.margin * 100:.3g} %")
+    if decision.reason:
+        parts.append(decision.reason)
+    if decision.needed:
+        parts.append(f"about {decision.needed} runs a side would tell")
+    return Finding(
+        "; ".join(parts), "diff.verdict", _OF_VERDICT[decision.verdict], decision.confidence, evidence=evidence
+    )
+
+
+def _measured(comparison: Comparison) -> str:
+    if comparison.metric.name != STEP:
+        return comparison.metric.name
+    return "time in which GPUs work" if comparison.unit == WINDOW else comparison.unit
+
+
+def _compared(comparison: Comparison) -> Finding:
+    compared = comparison.comparability
+    said = "; ".join(compared.sentences) or "nothing else differs"
+    text = f"{'comparable' if compared.is_enough else 'not comparable'} (score {compared.score:.2f}): {said}"
+    verdict = Verdict.NONE if compared.is_enough else Verdict.UNKNOWN
+    return Finding(text, "diff.comparable", verdict, Confidence.CERTAIN, evidence={"score": compared.score})
+
+
+def _changed_work(comparison: Comparison) -> Iterator[Finding]:
+    changed = [kernel for kernel in comparison.attribution.kernels if kernel.is_other_work]
+    if changed:
+        first = changed[0]
+        more = f", and {len(changed) - 1} more kernels" if len(changed) > 1 else ""
+        text = f"work changed: {first.launched}{more}: their calls are no slower or faster, they do something else"
+        yield Finding(text, "diff.work", Verdict.PROBLEM, Confidence.CERTAIN)

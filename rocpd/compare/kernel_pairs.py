@@ -1,0 +1,176 @@
+"""Finds which kernels of two sides are the same: by name, by what stays of it, or by where they run.
+
+The first level that finds a partner wins. Where several fit, they stay together as one group: nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from rocpd.compare.run_profile import LaunchUse
+from rocpd.trace.kernel_names import without_kd
+from rocpd.trace.short_names import kernel_name
+
+_CHANGING = re.compile(r"\(anonymous namespace\)::|\[clone [^\]]*\]|_clone\b|\.kd\b|0x[0-9a-fA-F]+")
+_MOST = 2000  # launches of one place that are aligned
+_NOTHING = "other"  # category that says nothing
+
+
+class MatchLevel(StrEnum):
+    """What told that two kernels are the same."""
+
+    REGEX = "--match"
+    MANGLED = "mangled name"
+    NAME = "name"
+    FAMILY = "family"
+    POSITION = "position"
+    CATEGORY = "category"
+    NEW = "new"
+    GONE = "gone"
+
+
+class KernelIdentity(NamedTuple):
+    """By what a kernel is known; of copies, the direction."""
+
+    kind: str
+    symbol: str
+    name: str
+    category: str
+
+
+class KernelPair(NamedTuple):
+    """Kernels of the base and of the other side that are the same; one side is empty for what is new or gone."""
+
+    level: MatchLevel
+    base: tuple[KernelIdentity, ...]
+    new: tuple[KernelIdentity, ...]
+
+
+def identity_of(use: LaunchUse) -> KernelIdentity:
+    """Return by what the kernel of a launch is known."""
+    return KernelIdentity(use.launch.kind, use.launch.symbol, use.launch.name, use.launch.category)
+
+
+def plain_name(name: str) -> str:
+    """Return a name without what changes from build to build.
+
+    >>> plain_name("void (anonymous namespace)::gemm(float*) [clone .kd]")
+    'void gemm(float*)'
+    """
+    return _CHANGING.sub("", without_kd(name)).strip()
+
+
+def pair_kernels(
+    base: Sequence[LaunchUse], new: Sequence[LaunchUse], match: re.Pattern[str] | None = None
+) -> list[KernelPair]:
+    """Return which kernels of two sides are the same, and those that only one side has.
+
+    Args:
+        base, new: launches of both sides, in the order of their first ones.
+        match: kernels with equal groups of it are the same.
+    """
+    left = list(dict.fromkeys(map(identity_of, base))), list(dict.fromkeys(map(identity_of, new)))
+    keys: dict[MatchLevel, Callable[[KernelIdentity], Hashable]] = {
+        MatchLevel.REGEX: lambda kernel: _groups(match, kernel),
+        MatchLevel.MANGLED: lambda kernel: (kernel.kind, kernel.symbol) if kernel.symbol else None,
+        MatchLevel.NAME: lambda kernel: (kernel.kind, plain_name(kernel.name)) if kernel.name else None,
+        MatchLevel.FAMILY: lambda kernel: (kernel.kind, kernel_name(kernel.name).family) if kernel.name else None,
+    }
+    pairs: list[KernelPair] = []
+    for level, key in keys.items():
+        pairs += _paired(level, left, key)
+    positions = dict(_same_places(base, new, pairs, left))
+    pairs += _paired(MatchLevel.POSITION, left, lambda kernel: positions.get(kernel))
+    pairs += _paired(MatchLevel.CATEGORY, left, _by_category)
+    pairs += [KernelPair(MatchLevel.GONE, (kernel,), ()) for kernel in left[0]]
+    pairs += [KernelPair(MatchLevel.NEW, (), (kernel,)) for kernel in left[1]]
+    return pairs
+
+
+def _groups(match: re.Pattern[str] | None, kernel: KernelIdentity) -> Hashable:
+    found = match and (match.search(kernel.name) or match.search(kernel.symbol))
+    return (kernel.kind, found.groups() or found[0]) if found else None
+
+
+def _by_category(kernel: KernelIdentity) -> Hashable:
+    return None if kernel.category == _NOTHING else (kernel.kind, kernel.category)
+
+
+def _paired(
+    level: MatchLevel,
+    left: tuple[list[KernelIdentity], list[KernelIdentity]],
+    key: Callable[[KernelIdentity], Hashable],
+) -> Iterator[KernelPair]:
+    """Yield pairs of kernels with equal keys, and remove them from those that are left."""
+    sides = [_by_key(kernels, key) for kernels in left]
+    for found in [found for found in sides[0] if found in sides[1]]:
+        pair = KernelPair(level, tuple(sides[0][found]), tuple(sides[1][found]))
+        for kernels, those in zip(left, (pair.base, pair.new), strict=True):
+            kernels[:] = [kernel for kernel in kernels if kernel not in those]
+        yield pair
+
+
+def _by_key(
+    kernels: Iterable[KernelIdentity], key: Callable[[KernelIdentity], Hashable]
+) -> dict[Hashable, list[KernelIdentity]]:
+    groups: dict[Hashable, list[KernelIdentity]] = {}
+    for kernel in kernels:
+        found = key(kernel)
+        if found is not None:
+            groups.setdefault(found, []).append(kernel)
+    return groups
+
+
+def _same_places(
+    base: Sequence[LaunchUse],
+    new: Sequence[LaunchUse],
+    pairs: Iterable[KernelPair],
+    left: tuple[Sequence[KernelIdentity], Sequence[KernelIdentity]],
+) -> Iterator[tuple[KernelIdentity, int]]:
+    """Yield kernels that are left, with a number that those of one place share: between the same known kernels.
+
+    The launches inside the same marker ranges are aligned by their order; where one kernel took the place of another,
+    the two are one.
+    """
+    tokens: dict[KernelIdentity, Hashable] = {}
+    for number, pair in enumerate(pairs):
+        tokens |= dict.fromkeys((*pair.base, *pair.new), number)
+    by_path = [_by_path(side) for side in (base, new)]
+    wanted = set(left[0]), set(left[1])
+    taken: set[KernelIdentity] = set()
+    number = 0
+    for path, of_base in by_path[0].items():
+        of_new = by_path[1].get(path, [])
+        if not path or max(len(of_base), len(of_new)) > _MOST:
+            continue
+        for one, other in _replaced(of_base, of_new, tokens):
+            is_free = one in wanted[0] and other in wanted[1] and not {one, other} & taken
+            if is_free and one.kind == other.kind:
+                taken |= {one, other}
+                yield from ((one, number), (other, number))
+                number += 1
+
+
+def _by_path(uses: Iterable[LaunchUse]) -> dict[str, list[KernelIdentity]]:
+    paths: dict[str, list[KernelIdentity]] = {}
+    for use in uses:
+        kernels = paths.setdefault(use.launch.path, [])
+        kernel = identity_of(use)
+        if kernel not in kernels:
+            kernels.append(kernel)
+    return paths
+
+
+def _replaced(
+    base: Sequence[KernelIdentity], new: Sequence[KernelIdentity], tokens: Mapping[KernelIdentity, Hashable]
+) -> Iterator[tuple[KernelIdentity, KernelIdentity]]:
+    """Yield kernels that stand in one place, one to one."""
+    sequences = [[tokens.get(kernel, kernel) for kernel in side] for side in (base, new)]
+    matcher = difflib.SequenceMatcher(None, sequences[0], sequences[1], autojunk=False)
+    for what, low, high, first, last in matcher.get_opcodes():
+        if what == "replace" and high - low == last - first:
+            yield from zip(base[low:high], new[first:last], strict=True)

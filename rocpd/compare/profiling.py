@@ -1,0 +1,220 @@
+"""Makes the profile of each run of a job from the measures of its ranks.
+
+What needs all ranks happens here and in `critical`: units that all of them have, waiting in collectives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from rocpd.compare.critical import CountedRanks, MeasuredRank, Waits, counted_ranks, of_ranks
+from rocpd.compare.facts import RankFacts, combined, read_facts
+from rocpd.compare.measure import Measuring, RankMeasure, UnitEdges, measure
+from rocpd.compare.metrics import MEMORY, DiffMetric
+from rocpd.compare.options import STEP, DiffOptions
+from rocpd.compare.run_profile import COLLECTIVES, STEPS, WINDOW, RunFacts, RunProfile
+from rocpd.errors import RocpdError, UsageError
+from rocpd.federate.federation import Federation
+from rocpd.frozen import frozen
+from rocpd.read.matching import Clocks
+from rocpd.summary.arrivals import arrivals
+from rocpd.summary.memory import memory
+from rocpd.summary.options import Options
+from rocpd.summary.reading import RankReading, Reading
+from rocpd.trace.collectives import Channel, Group
+from rocpd.trace.kernel_categories import load
+from rocpd.trace.steps import is_step
+from rocpd.types import Floats, Ints, Progress
+
+_WARM = 1.5  # times the median of the rest: leading units that take longer are warm-up
+_FEWEST = 8  # collectives to make units of
+_WHOLE = -1  # number of the unit that is the whole time
+
+
+class _Matched(NamedTuple):
+    """The communication of a run: how long kernels of channels wait, and channels of one communicator each."""
+
+    waits: Waits
+    groups: Sequence[Group]
+
+
+@frozen
+class MeasuredRun:
+    """A run of which everything is read.
+
+    Args:
+        name: what people call it.
+        unit: what a unit is.
+        numbers: of the units that count, without warm-up.
+        warm_up: how many units before them are warm-up.
+        counted: what its ranks did in these.
+        memory: most memory that a rank held, if asked for [bytes].
+        facts: what it was.
+    """
+
+    name: str
+    unit: str
+    numbers: tuple[int, ...]
+    warm_up: int
+    counted: CountedRanks
+    memory: float | None
+    facts: RunFacts
+
+    def profile(self, metric: DiffMetric) -> RunProfile:
+        """Return what there is to compare of its critical ranks."""
+        return self._profile(self.counted, self.numbers, metric, self.counted.times)
+
+    def of_ranks(self, chosen: Container[int]) -> RunProfile:
+        """Return what there is to compare of some ranks: their time without waiting.
+
+        Raises:
+            UsageError: there is no such rank.
+        """
+        counted = of_ranks(self.counted, chosen)
+        return self._profile(counted, self.numbers, DiffMetric(), counted.own_times)
+
+    def of_units(self, chosen: Container[int], metric: DiffMetric) -> RunProfile:
+        """Return what there is to compare of some units.
+
+        Raises:
+            UsageError: there is no such unit.
+        """
+        rows = [row for row, number in enumerate(self.numbers) if number in chosen]
+        if not rows:
+            known = f"{self.numbers[0]} to {self.numbers[-1]}"
+            raise UsageError(
+                f"no such {self.unit} in all ranks", f"{self.unit}s {known}; `rocpd summary steps` lists them"
+            )
+        counted = self.counted.of_units(np.array(rows))
+        return self._profile(counted, tuple(self.numbers[row] for row in rows), metric, counted.times)
+
+    def _profile(
+        self, counted: CountedRanks, numbers: tuple[int, ...], metric: DiffMetric, times: Floats
+    ) -> RunProfile:
+        samples = {STEP: tuple(times.tolist())}
+        if metric.is_per_unit:
+            samples[metric.name] = tuple(counted.highest(metric.values).tolist())
+        if self.memory is not None:
+            samples[MEMORY] = (self.memory,)
+        uses, ranks = tuple(counted.uses()), tuple(counted.ranks())
+        scale = counted.scale
+        return RunProfile(
+            self.name, self.unit, numbers, self.warm_up, samples, scale, uses, counted.idle(), ranks, self.facts
+        )
+
+
+def measured_runs(
+    session: Federation, name: str, options: DiffOptions, metric: DiffMetric, progress: Progress | None = None
+) -> list[MeasuredRun]:
+    """Read each run of a job.
+
+    Args:
+        session: the job.
+        name: what people call it.
+        options: what was asked.
+        metric: what decides.
+        progress: called with (ranks read, ranks in all).
+
+    Raises:
+        RocpdError: no run has operations.
+    """
+    reading = Reading(session, Options(step_marker=options.step_marker, categories=options.categories), progress)
+    how = Measuring(load(options.categories), is_step(options.step_marker), metric.marker)
+    measured = dict(_measured(reading, how))
+    if not measured:
+        raise RocpdError(f"{name}: no kernels or copies to compare")
+    runs = sorted({each.rank.run for each in measured.values()})
+    made = []
+    for run in runs:
+        ranks = [each for each in measured.values() if each.rank.run == run]
+        matched = _match(session, ranks)
+        unit, given = _units(ranks, matched.groups)
+        if given:
+            again = dict(_measured(reading, replace(how, given=given)))
+            ranks = [again[each.rank.number] for each in ranks]
+            matched = _match(session, ranks)
+        called = name if len(runs) == 1 else f"{name} (run {run})"
+        peak = _peak(reading, ranks) if metric.kind == MEMORY else None
+        made.append(_run(called, unit, ranks, matched.waits, options.everything, peak))
+    return made
+
+
+def _measured(reading: Reading, how: Measuring) -> Iterator[tuple[int, MeasuredRank]]:
+    for rank, answer in reading.each(partial(_of_rank, how=how)):
+        if answer:
+            yield rank.number, MeasuredRank(rank, *answer)
+
+
+def _of_rank(reading: RankReading, how: Measuring) -> tuple[RankMeasure, RankFacts] | None:
+    if how.given is not None and reading.rank.number not in how.given:
+        return None
+    keeping = RankReading(reading.reader.keeping(), reading.options, reading.window, reading.left_out)
+    measured = measure(keeping, how)
+    return (measured, read_facts(keeping)) if measured else None
+
+
+def _match(session: Federation, ranks: Sequence[MeasuredRank]) -> _Matched:
+    """Match the communication of a run; what belongs to nothing has no waits."""
+    channels = [channel for each in ranks for channel in each.measure.channels]
+    clocks = Clocks.of(session, channels)
+    groups, _ = clocks.groups(channels)
+    pairs, _ = clocks.pairs(channels)
+    waits: dict[int, Ints] = {}
+    every: list[Group] = [*groups, *((pair.sender, pair.receiver) for pair in pairs)]
+    for group in every:
+        of_members = arrivals(group, clocks, np.arange(len(group[0]))).waits
+        waits |= {id(member): of_member for member, of_member in zip(group, of_members, strict=True)}
+    return _Matched(waits, groups)
+
+
+def _units(ranks: Sequence[MeasuredRank], groups: Sequence[Group]) -> tuple[str, dict[int, UnitEdges | None] | None]:
+    """Return what the units of a run are, and for ranks to be read again from where to where."""
+    common = set.intersection(*(set(each.measure.units.numbers.tolist()) for each in ranks))
+    if common and common != {_WHOLE}:
+        return STEPS, None
+    everyone = {each.rank.number for each in ranks}
+    whole = [group for group in groups if {member.rank for member in group} == everyone and len(group[0]) >= _FEWEST]
+    if whole:
+        rarest = min(whole, key=lambda group: len(group[0]))
+        return COLLECTIVES, {member.rank: _between(member) for member in reversed(rarest)}
+    return WINDOW, None if common else dict.fromkeys(everyone)
+
+
+def _between(channel: Channel) -> UnitEdges:
+    """Return the intervals between the ends of the collectives of a channel."""
+    edges = np.maximum.accumulate(channel.end)
+    return UnitEdges(np.arange(len(edges) - 1), edges)
+
+
+def _run(
+    name: str, unit: str, ranks: Sequence[MeasuredRank], waits: Waits, everything: bool, peak: float | None
+) -> MeasuredRun:
+    """Return one run, without warm-up unless everything counts."""
+    common = set.intersection(*(set(each.measure.units.numbers.tolist()) for each in ranks))
+    numbers = [number for number in ranks[0].measure.units.numbers.tolist() if number in common]
+    counted = counted_ranks(ranks, numbers, waits, is_window=unit == WINDOW)
+    warm_up = 0 if everything else _warm_up(counted.times.tolist())
+    counted = counted.of_units(slice(warm_up, None))
+    facts = combined([(each.rank, each.facts) for each in ranks])
+    return MeasuredRun(name, unit, tuple(numbers[warm_up:]), warm_up, counted, peak, facts)
+
+
+def _warm_up(times: Sequence[float]) -> int:
+    """Return how many leading units take longer than 1.5 times the median of those after them."""
+    count = 0
+    while count < len(times) // 2 and times[count] > _WARM * float(np.median(times[count + 1 :])):
+        count += 1
+    return count
+
+
+def _peak(reading: Reading, ranks: Sequence[MeasuredRank]) -> float:
+    """Return the memory of the rank with most [bytes]."""
+    wanted = {each.rank.number for each in ranks}
+    peaks, *_ = memory(reading)
+    level, peak, rank = (peaks.columns.index(name) for name in ("level", "peak_bytes", "rank"))
+    return max((float(row[peak]) for row in peaks if row[rank] in wanted and row[level] == "REAL"), default=0.0)

@@ -1,0 +1,147 @@
+"""Owns the ways to ask for a comparison: two sides of runs, or steps or ranks of one run. Opens what it reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from rocpd.compare.baseline import is_baseline, load_baseline
+from rocpd.compare.comparison import Comparison, compare
+from rocpd.compare.metrics import DiffMetric
+from rocpd.compare.options import DiffOptions
+from rocpd.compare.profiling import MeasuredRun, measured_runs
+from rocpd.compare.run_profile import RunProfile
+from rocpd.errors import UsageError
+from rocpd.federate.federation import Federation
+from rocpd.frozen import frozen
+from rocpd.types import Progress
+
+OpenSide: TypeAlias = Callable[[Sequence[str]], AbstractContextManager[Federation]]
+"""Opens inputs as one job."""
+
+OTHERS = "others"
+
+_USUAL = 0.95  # of the other steps: a step that is no further from their median is as they are
+_ALONE = (".rpdb", ".yaml")
+
+
+@frozen
+class Comparing:
+    """How jobs are compared.
+
+    Args:
+        options: what was asked.
+        metric: what decides.
+        open_side: opens a job.
+        progress: called with (ranks read, ranks in all) of each job.
+    """
+
+    options: DiffOptions
+    metric: DiffMetric
+    open_side: OpenSide
+    progress: Progress | None = None
+
+    def compare(self, base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Comparison:
+        """Compare two sides."""
+        return compare(base, new, self.options, self.metric)
+
+    def runs(self, inputs: Sequence[str]) -> list[RunProfile]:
+        """Return the runs of a side: those of a baseline, or of jobs.
+
+        Raises:
+            InputError: an input can't be read.
+            RocpdError: it has nothing to compare.
+        """
+        profiles: list[RunProfile] = []
+        for name, job in _jobs([word for word in inputs if not is_baseline(word)]):
+            with self.open_side(job) as session:
+                runs = measured_runs(session, name, self.options, self.metric, self.progress)
+                profiles += [run.profile(self.metric) for run in runs]
+        for word in inputs:
+            profiles += load_baseline(Path(word)).runs if is_baseline(word) else ()
+        return profiles
+
+    def steps(self, inputs: Sequence[str], step: str, against: str) -> Comparison:
+        """Compare steps of one run with others of it.
+
+        Raises:
+            UsageError: there are no such steps, or several runs.
+        """
+        run = self._only(inputs)
+        chosen = _numbers("--step", step)
+        base = _Others(chosen) if against == OTHERS else _numbers("--against", against)
+        others = run.of_units(_Others(chosen), self.metric).samples[self.metric.name]
+        margin = max(self.options.margin, 100 * _spread(others))
+        sides = [
+            replace(run.of_units(side, self.metric), name=said) for side, said in ((base, against), (chosen, step))
+        ]
+        options = replace(self.options, margin=margin, run_noise=0.0)
+        return compare([sides[0]], [sides[1]], options, self.metric)
+
+    def ranks(self, inputs: Sequence[str], rank: str, against: str) -> Comparison:
+        """Compare ranks of one run with others of it, without what they wait for each other.
+
+        Raises:
+            UsageError: there are no such ranks, or several runs.
+        """
+        run = self._only(inputs)
+        chosen = _numbers("--rank", rank)
+        base = _Others(chosen) if against == OTHERS else _numbers("--against", against)
+        sides = [replace(run.of_ranks(side), name=said) for side, said in ((base, against), (chosen, rank))]
+        options = replace(self.options, run_noise=0.0)
+        return compare([sides[0]], [sides[1]], options, DiffMetric())
+
+    def _only(self, inputs: Sequence[str]) -> MeasuredRun:
+        with self.open_side(inputs) as session:
+            runs = measured_runs(session, " ".join(inputs), self.options, self.metric, self.progress)
+        if len(runs) > 1:
+            raise UsageError(f"{len(runs)} separate runs, not one job", "compare them: rocpd diff BASE NEW")
+        return runs[0]
+
+
+def _jobs(inputs: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield name and inputs of each job: a folder or package is one; files are one together."""
+    files = [word for word in inputs if not (Path(word).is_dir() or word.endswith(_ALONE))]
+    for word in inputs:
+        if word not in files:
+            yield word, [word]
+    if files:
+        yield files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more", files
+
+
+class _Others(Container[int]):
+    """All numbers but some."""
+
+    def __init__(self, these: Container[int]) -> None:
+        self._these = these
+
+    def __contains__(self, number: object) -> bool:
+        return number not in self._these
+
+
+def _numbers(option: str, text: str) -> frozenset[int]:
+    """Return the numbers that a text such as `3,5-7` lists.
+
+    Raises:
+        UsageError: it lists none.
+    """
+    numbers: set[int] = set()
+    for word in text.split(","):
+        match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", word)
+        if not match:
+            raise UsageError(f"{option} {text}: not numbers", "such as 16 or 0-3,8")
+        numbers |= set(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return frozenset(numbers)
+
+
+def _spread(times: Sequence[float]) -> float:
+    """Return how far most units are from their median, as a share."""
+    values = np.array(times)
+    middle = float(np.median(values))
+    return float(np.quantile(np.abs(values / middle - 1), _USUAL)) if middle else 0.0

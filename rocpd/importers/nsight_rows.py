@@ -1,0 +1,373 @@
+"""What the events of one process of an Nsight Systems export become."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rocpd.importers.nsight_tables import NsightTables
+from rocpd.importers.rpd_arguments import Argument, operator_in
+from rocpd.importers.tracks import CounterTracks, ThreadIds
+from rocpd.importers.vocabulary import HOST, MEMORY_SET, api_category, copy_direction, gpu
+from rocpd.schema.trace.events import (
+    MARK,
+    MARKER_RANGE,
+    Arguments,
+    Events,
+    GraphLaunches,
+    KernelDispatches,
+    MemoryAllocations,
+    MemoryCopies,
+    Regions,
+)
+from rocpd.schema.trace.infos import KernelInfo, StreamInfo
+from rocpd.schema.trace.writer import TraceWriter
+from rocpd.trace.categories import GPU_WAIT, TORCH_OPERATOR, TRACER
+
+_KERNELS, _COPIES, _SETS = (f"CUPTI_ACTIVITY_KIND_{kind}" for kind in ("KERNEL", "MEMCPY", "MEMSET"))
+_CALLS, _SYNCHRONIZATIONS = "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
+_GRAPHS, _MEMORY = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUDA_GPU_MEMORY_USAGE_EVENTS"
+_RANGES, _METRICS = "NVTX_EVENTS", "GPU_METRICS"
+_ON_THREADS = {
+    "OSRT_API": "OS_RUNTIME_API",
+    "MPI_P2P_EVENTS": "MPI",
+    "MPI_COLLECTIVES_EVENTS": "MPI",
+    "MPI_START_WAIT_EVENTS": "MPI",
+    "MPI_OTHER_EVENTS": "MPI",
+    "CUDNN_EVENTS": "CUDNN_API",
+    "CUBLAS_EVENTS": "CUBLAS_API",
+    "PROFILER_OVERHEAD": TRACER,
+    "CUPTI_ACTIVITY_KIND_OVERHEAD": TRACER,
+}
+"""Tables of calls that nothing links to, and the categories of their regions."""
+_MARK, _START_END, _DOMAIN = {34, 65}, {60, 71}, 75  # of ENUM_NSYS_EVENT_TYPE
+_RANGE_TYPES = {59, 70} | _START_END
+_VERSION = re.compile(r"_(?:v\d+|ptsz)+(?:_ptsz)?$")
+_NCCL = "NCCL"
+_NCCL_ARGUMENTS = {
+    "NCCL communicator ID": "comm", "No. of ranks": "nranks", "Rank": "rank", "Peer rank": "peer", "Root": "root",
+}  # fmt: skip
+
+
+class NsightRows:
+    """Writes the events of one process.
+
+    Args:
+        trace: the file.
+        tables: the export.
+        pid: the process.
+        holds_metrics: whether metrics of GPUs, which are of no process, go into this file.
+    """
+
+    TABLES = (_KERNELS, _COPIES, _SETS, _GRAPHS, _CALLS, _SYNCHRONIZATIONS, _RANGES, *_ON_THREADS, _MEMORY, _METRICS)
+    """The tables that are read, in order."""
+
+    def __init__(self, trace: TraceWriter, tables: NsightTables, pid: int, *, holds_metrics: bool) -> None:
+        self._trace, self._tables, self._pid = trace, tables, pid
+        self._holds_metrics = holds_metrics
+        self._agents: dict[int, int] = {}
+        self._kernels: dict[tuple[Any, ...], int] = {}
+        names = {
+            thread & 0xFFFFFF: tables.texts.get(name)
+            for thread, name in tables.rows("ThreadNames", ("globalTid", "nameId"), "1 ORDER BY priority DESC")
+            if thread >> 24 & 0xFFFFFF == pid
+        }
+        self._threads = ThreadIds(trace, {tid: name for tid, name in names.items() if name})
+        self._stacks = _call_stacks(tables)
+        trace.register(HOST)
+        self._describe_gpus()
+        self._describe_streams()
+
+    def write(self) -> Iterator[str]:
+        """Write all events; yield the name of each table once it is written."""
+        for name in self.TABLES:
+            _WRITERS.get(name, NsightRows._write_calls)(self, name)
+            yield name
+
+    def _describe_gpus(self) -> None:
+        """Register GPUs by the numbers that CUDA gives them in this process."""
+        columns = (
+            "id", "name", "smCount", "totalMemory", "numThreadsPerWarp", "clockRate", "memoryBandwidth", "busLocation",
+            "uuid", "chipName",
+        )  # fmt: skip
+        known = {row[0]: row for row in self._tables.rows("TARGET_INFO_GPU", columns)}
+        by_cuda = {
+            cuda: number
+            for pid, number, cuda in self._tables.rows("TARGET_INFO_CUDA_DEVICE", ("pid", "gpuId", "cudaId"))
+            if pid in (self._pid, None)
+        }
+        for device in sorted(by_cuda or known):
+            row = known.get(by_cuda.get(device, device))
+            if row:
+                more = dict(zip(columns[5:], row[5:], strict=True))
+                _, name, units, memory, wave, *_ = row
+                self._agents[device] = self._trace.register(gpu(device, name, units, memory, wave, "NVIDIA", **more))
+
+    def _describe_streams(self) -> None:
+        columns = ("streamId", "contextId", "priority")
+        streams = {
+            row[0]: row for row in self._tables.rows("TARGET_INFO_CUDA_STREAM", columns, "processId = ?", (self._pid,))
+        }
+        sql = " UNION ".join(
+            f"SELECT DISTINCT streamId FROM {name} WHERE {self._mine('globalPid')}"
+            for name in (_KERNELS, _COPIES, _SETS, _GRAPHS)
+            if self._tables.has(name, "streamId")
+        )
+        for (stream,) in self._tables.query(sql) if sql else ():
+            _, context, priority = streams.get(stream, (stream, None, None))
+            facts = {} if context is None else {"context": context, "priority": priority}
+            self._trace.register(StreamInfo(stream, name=f"Stream {stream}", extdata=json.dumps(facts)))
+
+    def _mine(self, column: str) -> str:
+        return f"{column} >> 24 & 0xFFFFFF = {self._pid}"
+
+    def _batches(self, table: str, columns: Sequence[str], key: str = "globalPid") -> Iterator[tuple[Any, ...]]:
+        if self._tables.has(table, key):
+            yield from self._tables.batches(table, columns, self._mine(key))
+
+    def _times(self, column: Sequence[int]) -> list[int]:
+        shift = self._tables.shift
+        return [time + shift for time in column]
+
+    def _ends(self, ends: Sequence[int | None], starts: Sequence[int]) -> list[int]:
+        """Return ends; what was still running has none, and ends where it starts."""
+        shift = self._tables.shift
+        return [(start if end is None else end) + shift for end, start in zip(ends, starts, strict=True)]
+
+    def _agents_of(self, devices: Sequence[int | None]) -> list[int | None]:
+        for device in {device for device in devices if device is not None} - set(self._agents):
+            self._agents[device] = self._trace.register(gpu(device, vendor="NVIDIA"))
+        return [None if device is None else self._agents[device] for device in devices]
+
+    def _write_kernels(self, table: str) -> None:
+        columns = (
+            "start", "end", "deviceId", "streamId", "correlationId", "demangledName", "mangledName",
+            "registersPerThread", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "staticSharedMemory",
+            "dynamicSharedMemory", "localMemoryPerThread", "graphNodeId", "graphId", "graphExecId",
+        )  # fmt: skip
+        for batch in self._batches(table, columns):
+            start, end, device, stream, correlation, name, mangled, registers, *rest = batch
+            gx, gy, gz, bx, by, bz, static, dynamic, local, node, graph, executable = rest
+            grids = ([a * b for a, b in zip(g, w, strict=True)] for g, w in ((gx, bx), (gy, by), (gz, bz)))
+            x, y, z = grids
+            kernels = [self._kernel(*key) for key in zip(name, mangled, registers, strict=True)]
+            self._trace.write(KernelDispatches(
+                start=self._times(start), end=self._ends(end, start), agent_id=self._agents_of(device),
+                kernel_id=kernels, stream_id=_or_0(stream), workgroup_size_x=bx, workgroup_size_y=by,
+                workgroup_size_z=bz, grid_size_x=x, grid_size_y=y, grid_size_z=z, private_segment_size=local,
+                group_segment_size=[(a or 0) + (b or 0) for a, b in zip(static, dynamic, strict=True)],
+                graph_exec_id=[b if a is None else a for a, b in zip(executable, graph, strict=True)],
+                graph_node_id=node, event=Events(None, _or_0(correlation)),
+            ))  # fmt: skip
+
+    def _kernel(self, name: int, mangled: int | None, registers: int | None) -> int:
+        key = name, mangled, registers
+        if key not in self._kernels:
+            texts = self._tables.texts
+            shown = texts.get(name, f"kernel {name}")
+            symbol = KernelInfo(
+                display_name=shown, kernel_name=texts.get(mangled or 0, shown), arch_vgpr_count=registers
+            )
+            self._kernels[key] = self._trace.register(symbol)
+        return self._kernels[key]
+
+    def _write_copies(self, table: str) -> None:
+        kinds = dict(self._tables.rows("ENUM_CUDA_MEMCPY_OPER", ("id", "label"))) or _COPY_KINDS
+        columns = (
+            "start", "end", "deviceId", "streamId", "correlationId", "bytes", "copyKind", "srcDeviceId", "dstDeviceId",
+        )  # fmt: skip
+        for start, end, device, stream, correlation, size, kind, source, to in self._batches(table, columns):
+            names, ends = [], ([], [])  # type: ignore[var-annotated]
+            for number, on, *others in zip(kind, self._agents_of(device), source, to, strict=True):
+                name, *hosts = copy_direction(str(kinds.get(number, "")))
+                names.append(name)
+                for side, is_host, other in zip(ends, hosts, others, strict=True):
+                    agent = on if other is None else self._agents_of([other])[0]
+                    side.append(HOST.id if is_host else None if is_host is None else agent)
+            self._trace.write(MemoryCopies(
+                start=self._times(start), end=self._ends(end, start), name=names, src_agent_id=ends[0],
+                dst_agent_id=ends[1], size=_or_0(size), stream_id=stream, event=Events(None, _or_0(correlation)),
+            ))  # fmt: skip
+
+    def _write_sets(self, table: str) -> None:
+        columns = ("start", "end", "deviceId", "streamId", "correlationId", "bytes")
+        for start, end, device, stream, correlation, size in self._batches(table, columns):
+            self._trace.write(MemoryCopies(
+                start=self._times(start), end=self._ends(end, start), name=MEMORY_SET, size=_or_0(size),
+                dst_agent_id=self._agents_of(device), stream_id=stream, event=Events(MEMORY_SET, _or_0(correlation)),
+            ))  # fmt: skip
+
+    def _write_graphs(self, table: str) -> None:
+        columns = ("start", "end", "deviceId", "correlationId", "graphExecId", "graphId")
+        for start, end, device, correlation, executable, graph in self._batches(table, columns):
+            self._trace.write(GraphLaunches(
+                start=self._times(start), end=self._ends(end, start), agent_id=self._agents_of(device),
+                graph_exec_id=[b if a is None else a for a, b in zip(executable, graph, strict=True)],
+                event=Events(None, _or_0(correlation)),
+            ))  # fmt: skip
+
+    def _write_calls(self, table: str) -> None:
+        """Write calls of CUDA, which launch, or of another library."""
+        columns = ("start", "end", "globalTid", "nameId", "textId", "correlationId", "returnValue", "callchainId")
+        category = _ON_THREADS.get(table)
+        for start, end, thread, name, text, correlation, result, chain in self._batches(table, columns, "globalTid"):
+            numbers = [b if a is None else a for a, b in zip(name, text, strict=True)]
+            names = [_VERSION.sub("", self._tables.texts.get(number, "?")) for number in numbers]
+            rows = self._trace.write(Regions(
+                start=self._times(start), end=self._ends(end, start), tid=self._threads_of(thread), name=names,
+                event=Events(
+                    list(map(api_category, names)) if category is None else category,
+                    _or_0(correlation) if category is None else 0,
+                    call_stack=[self._stacks.get(number, "{}") for number in chain],
+                ),
+            ))  # fmt: skip
+            failed = [(event, code) for event, code in zip(rows.events, result, strict=True) if code]
+            if failed:
+                events, codes = zip(*failed, strict=True)
+                texts = list(map(str, codes))
+                self._trace.write(Arguments(event_id=events, position=0, type="int", name="returnValue", value=texts))
+
+    def _threads_of(self, threads: Sequence[int]) -> list[int]:
+        return [self._threads.thread(thread & 0xFFFFFF) for thread in threads]
+
+    def _write_synchronizations(self, table: str) -> None:
+        kinds = dict(self._tables.rows("ENUM_CUPTI_SYNC_TYPE", ("id", "label")))
+        columns = ("start", "end", "deviceId", "streamId", "syncType")
+        for start, end, device, stream, kind in self._batches(table, columns):
+            lines = [self._threads.other(on, at, "synchronization") for on, at in zip(device, stream, strict=True)]
+            self._trace.write(Regions(
+                start=self._times(start), end=self._ends(end, start), tid=lines,
+                name=[str(kinds.get(number, f"synchronization {number}")) for number in kind],
+                event=Events(GPU_WAIT),
+            ))  # fmt: skip
+
+    def _write_ranges(self, table: str) -> None:
+        domains = {
+            domain: text or self._tables.texts.get(number, "")
+            for domain, text, number in self._tables.rows(
+                table, ("domainId", "text", "textId"), f"eventType = {_DOMAIN} AND {self._mine('globalTid')}"
+            )
+        }
+        schemas = self._tables.rows("NVTX_PAYLOAD_SCHEMA_ENTRIES", ("domainId", "name"))
+        domains |= {number: _NCCL for number, name in schemas if str(name).startswith(_NCCL) and number not in domains}
+        columns = ("start", "end", "eventType", "globalTid", "text", "textId", "domainId", "jsonText", "jsonTextId")
+        for batch in self._batches(table, columns, "globalTid"):
+            regions, arguments = [], []
+            for start, end, kind, thread, text, number, domain, payload, payload_number in zip(*batch, strict=True):
+                shown = self._tables.texts.get(number, "") if text is None else text
+                facts = payload or self._tables.texts.get(payload_number)
+                name, category, extdata, told = _range(shown, domains.get(domain), facts)
+                if kind not in _RANGE_TYPES | _MARK:
+                    continue
+                category = MARK if kind in _MARK and category == MARKER_RANGE else category
+                tid = self._threads.thread(thread & 0xFFFFFF)
+                regions.append((start, start if end is None else end, tid, name, category, extdata))
+                arguments.append(told)
+            self._write_regions(regions, arguments)
+
+    def _write_regions(self, regions: Sequence[Any], arguments: Sequence[Sequence[Argument]]) -> None:
+        if not regions:
+            return
+        start, end, tid, name, category, extdata = zip(*regions, strict=True)
+        events = Events(category, extdata=extdata)
+        rows = self._trace.write(
+            Regions(start=self._times(start), end=self._times(end), tid=tid, name=name, event=events)
+        )
+        told = [
+            (event, position, *pair)
+            for event, of_event in zip(rows.events, arguments, strict=True)
+            for position, pair in enumerate(of_event)
+        ]
+        if told:
+            event, position, kind, names, values = zip(*told, strict=True)
+            self._trace.write(Arguments(event_id=event, position=position, type=kind, name=names, value=values))
+
+    def _write_memory(self, table: str) -> None:
+        columns = ("start", "deviceId", "bytes", "address", "memoryOperationType", "streamId")
+        for start, device, size, address, kind, stream in self._batches(table, columns):
+            times = self._times(start)
+            self._trace.write(MemoryAllocations(
+                start=times, end=times, agent_id=self._agents_of(device), address=address, size=_or_0(size),
+                type=["FREE" if operation else "ALLOC" for operation in kind], stream_id=stream,
+            ))  # fmt: skip
+
+    def _write_metrics(self, table: str) -> None:
+        """Write metrics of GPUs; the lowest byte of `typeId` is the number of the GPU."""
+        if not self._holds_metrics or not self._tables.has(table, "timestamp", "typeId", "metricId", "value"):
+            return
+        names = {
+            (kind, metric): name
+            for kind, metric, name in self._tables.rows("TARGET_INFO_GPU_METRICS", ("typeId", "metricId", "metricName"))
+        }
+        counters = CounterTracks(self._trace)
+        for batch in self._tables.batches(table, ("timestamp", "typeId", "metricId", "value")):
+            for time, kind, metric, value in zip(*batch, strict=True):
+                (agent,) = self._agents_of([kind & 0xFF])
+                name = names.get((kind, metric), f"metric {metric}")
+                counters.add(name, agent, "%" if "%" in name else "", time + self._tables.shift, float(value))
+            counters.write()
+
+
+_WRITERS: Mapping[str, Callable[[NsightRows, str], None]] = {
+    _KERNELS: NsightRows._write_kernels,
+    _COPIES: NsightRows._write_copies,
+    _SETS: NsightRows._write_sets,
+    _GRAPHS: NsightRows._write_graphs,
+    _SYNCHRONIZATIONS: NsightRows._write_synchronizations,
+    _RANGES: NsightRows._write_ranges,
+    _MEMORY: NsightRows._write_memory,
+    _METRICS: NsightRows._write_metrics,
+}
+_COPY_KINDS = {1: "Host-to-Device", 2: "Device-to-Host", 8: "Device-to-Device", 9: "Host-to-Host", 10: "Peer-to-Peer"}
+
+
+def _or_0(column: Sequence[int | None]) -> list[int]:
+    return [number or 0 for number in column]
+
+
+def _call_stacks(tables: NsightTables) -> dict[int, str]:
+    """Return number of a call chain -> its functions, the innermost first, as JSON."""
+    frames: dict[int, list[str]] = {}
+    for number, symbol in tables.rows("CUDA_CALLCHAINS", ("id", "symbol"), "1 ORDER BY id, stackDepth"):
+        frames.setdefault(number, []).append(tables.texts.get(symbol, "?"))
+    return {number: json.dumps(names) for number, names in frames.items()}
+
+
+def _range(text: str, domain: str | None, payload: str | None) -> tuple[str, str, str, Sequence[Argument]]:
+    """Return name, category, JSON and arguments of an NVTX range.
+
+    NCCL puts ranges around its calls; PyTorch (`emit_nvtx`) around operators, whose numbers it adds to their names.
+
+    >>> _range("aten::mm, seq = 7, op_id = 12", None, None)
+    ('aten::mm', 'TORCH_OPERATOR', '{}', [('int', 'Sequence number', '7'), ('int', 'op_id', '12')])
+    >>> _range("ncclSend", "NCCL", '{"Peer rank": 1, "Message size [bytes]": 8}')
+    ('ncclSend', 'RCCL_API', '{}', [('', 'peer', '1'), ('', 'count', '8'), ('', 'datatype', 'ncclInt8')])
+    >>> _range("step 1", None, None)
+    ('step 1', 'MARKER_CORE_RANGE_API', '{"message": "step 1"}', ())
+    """
+    if domain == _NCCL and text.startswith("nccl"):
+        return text, "RCCL_API", "{}", _nccl_arguments(text, payload)
+    operator = operator_in(text)
+    if operator:
+        return operator[0], TORCH_OPERATOR, "{}", operator[1]
+    facts_of_range: dict[str, object] = {"message": text}
+    if domain:
+        facts_of_range["domain"] = domain
+    if payload:
+        facts_of_range["payload"] = payload
+    return text, MARKER_RANGE, json.dumps(facts_of_range, ensure_ascii=False), ()
+
+
+def _nccl_arguments(function: str, payload: str | None) -> Sequence[Argument]:
+    """Return what the payload of a range of NCCL says, under the names of NCCL's arguments."""
+    try:
+        facts = json.loads(payload or "{}")
+    except ValueError:
+        return ()
+    told = {name: str(facts[key]) for key, name in _NCCL_ARGUMENTS.items() if key in facts}
+    if "Message size [bytes]" in facts:
+        counts = {"ncclAllGather": "sendcount", "ncclReduceScatter": "recvcount"}
+        told |= {counts.get(function, "count"): str(facts["Message size [bytes]"]), "datatype": "ncclInt8"}
+    return [("", name, value) for name, value in told.items()]

@@ -1,0 +1,142 @@
+"""Laws of a comparison, on simulated jobs: equal, exchanged, adding up, split, the same bytes twice."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from rocpd.compare.comparison import Comparison, compare
+from rocpd.compare.metrics import metric_of
+from rocpd.compare.options import DiffOptions
+from rocpd.compare.profiling import measured_runs
+from rocpd.compare.run_profile import RunProfile
+from tests.conftest import Cli
+
+STEP = metric_of("step")
+
+
+def profile_of(*files: Path, metric: str = "step") -> RunProfile:
+    """Read one run."""
+    wanted = metric_of(metric)
+    with rocpd.connect(list(files)) as session:
+        (run,) = measured_runs(session, files[0].parent.name, DiffOptions(), wanted)
+    return run.profile(wanted)
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Four small jobs: twice the same but for chance, with a straggler, and with other communication."""
+    folder = tmp_path_factory.mktemp("jobs")
+    plants = {"base": "none", "again": "none", "straggler": "straggler=40", "exposed": "exposed-communication"}
+    for seed, (name, plant) in enumerate(plants.items()):
+        rocpd.simulate(folder / name, ranks=3, steps=8, seed=seed, plant=plant)
+    return {name: folder / name for name in plants}
+
+
+@pytest.fixture(scope="module")
+def profiles(jobs: dict[str, Path]) -> dict[str, RunProfile]:
+    return {name: profile_of(*sorted(folder.glob("*.db"))) for name, folder in jobs.items()}
+
+
+def between(base: RunProfile, new: RunProfile) -> Comparison:
+    return compare([base], [new], DiffOptions(), STEP)
+
+
+def test_a_job_is_the_same_as_itself(profiles: dict[str, RunProfile]) -> None:
+    for profile in profiles.values():
+        same = between(profile, profile)
+        assert same.verdict == "same"
+        every = [*same.attribution.parts.values(), *same.attribution.kernels, *same.attribution.paths.values()]
+        assert {row.change for row in every} == {0}
+        assert {(kernel.calls, kernel.work, kernel.speed) for kernel in same.attribution.kernels} == {(0, 0, 0)}
+
+
+def test_everything_adds_up_to_the_nanosecond(profiles: dict[str, RunProfile]) -> None:
+    for new in profiles.values():
+        found = between(profiles["base"], new).attribution
+        whole = found.unit.change
+        assert sum(part.change for part in found.parts.values()) == whole
+        idle = sum(part.change for name, part in found.parts.items() if name.startswith("idle"))
+        assert sum(kernel.change for kernel in found.kernels) == whole - idle
+        for rows in (found.categories, found.paths):
+            assert sum(row.change for row in rows.values()) == whole - idle
+        for kernel in found.kernels:
+            assert kernel.calls + kernel.work + kernel.speed + kernel.waiting == kernel.change
+
+
+def test_a_unit_is_its_parts(profiles: dict[str, RunProfile]) -> None:
+    """Of all steps together, exactly; their times are those of markers."""
+    for profile in profiles.values():
+        parts = sum(sum(use.exposed.values()) for use in profile.uses) + sum(profile.idle.values())
+        assert parts == sum(profile.samples["step"]) * profile.scale
+
+
+def test_exchanged_sides_change_their_signs(profiles: dict[str, RunProfile]) -> None:
+    there, back = (
+        between(*pair)
+        for pair in ((profiles["base"], profiles["straggler"]), (profiles["straggler"], profiles["base"]))
+    )
+    assert (there.verdict, back.verdict) == ("slower", "faster")
+    assert there.decision.ratio
+    assert back.decision.ratio
+    assert math.log(there.decision.ratio.estimate) == pytest.approx(-math.log(back.decision.ratio.estimate))
+    parts = {name: -row.change for name, row in back.attribution.parts.items()}
+    assert {name: row.change for name, row in there.attribution.parts.items()} == parts
+    assert sorted(kernel.change for kernel in there.attribution.kernels) == sorted(
+        -kernel.change for kernel in back.attribution.kernels
+    )
+
+
+def test_how_a_job_is_split_into_files_plays_no_part(jobs: dict[str, Path], tmp_path: Path) -> None:
+    files = sorted(jobs["straggler"].glob("*.db"))
+    with rocpd.connect(files[:2]) as session:
+        merged = session.merge(tmp_path / "merged.db")
+    assert profile_of(merged, files[2]).samples == profile_of(*files).samples
+    base = profile_of(*sorted(jobs["base"].glob("*.db")))
+    split, whole = (between(base, profile_of(*some)) for some in ((merged, files[2]), files))
+    assert split.attribution == whole.attribution
+
+
+def test_the_same_bytes_twice(jobs: dict[str, Path], cli: Cli) -> None:
+    words = ("diff", jobs["base"], jobs["exposed"], "--json")
+    first, second = cli(*words), cli(*words)
+    assert first == second
+    assert json.loads(first.out)["rocpd_diff"] == 1
+
+
+def test_one_run_a_side_is_unclear_within_what_runs_differ_by(profiles: dict[str, RunProfile]) -> None:
+    found = between(profiles["base"], profiles["again"]).decision
+    assert (found.verdict, found.p) == ("unclear", None)
+    assert "one run a side" in found.reason
+    assert between(profiles["base"], profiles["straggler"]).decision.confidence == "likely"
+
+
+@pytest.mark.parametrize(
+    ("new", "flags", "code", "verdict"),
+    [
+        ("base", (), 0, "same"),
+        ("straggler", (), 1, "slower"),
+        ("again", (), 4, "unclear"),
+        ("again", ("--allow-unclear",), 0, "unclear"),
+        ("again", ("--run-noise", "1"), 0, "same"),
+        ("straggler", ("--margin", "90"), 0, "same"),
+    ],
+)
+def test_exit_codes(new: str, flags: tuple[str, ...], code: int, verdict: str, jobs: dict[str, Path], cli: Cli) -> None:
+    said = cli("diff", jobs["base"], jobs[new], "--json", *flags)
+    assert (said.code, json.loads(said.out)["verdict"]) == (code, verdict)
+
+
+def test_failures_are_no_verdicts(jobs: dict[str, Path], tmp_path: Path, cli: Cli) -> None:
+    """1 means slower, and nothing else."""
+    existing = tmp_path / "x.json"
+    existing.write_text("{}")
+    assert cli("diff", jobs["base"]).code == 2
+    assert cli("diff", jobs["base"], tmp_path / "missing").code == 3
+    assert cli("diff", jobs["base"], existing).code == 3
+    assert cli("diff", jobs["base"], jobs["straggler"], "-o", existing).code == 3
+    assert cli("diff", jobs["base"], jobs["again"], "--metric", "gemm").code == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-BENCHMARKS = ("startup", "federation", "convert", "scale", "cluster", "recorder", "summary")
+BENCHMARKS = ("startup", "federation", "convert", "scale", "cluster", "recorder", "summary", "imports")
 
 
 def main(names: list[str]) -> None:

@@ -15,6 +15,7 @@ import rocpd
 from rocpd.errors import InputError
 from rocpd.importers.cache import clear, entries
 from tests.conftest import Cli
+from tests.places import small_disk
 
 TABLES = """
 CREATE TABLE rocpd_string (id INTEGER PRIMARY KEY, string);
@@ -131,3 +132,46 @@ def test_damage_is_an_error_of_the_input(tmp_path: Path, cache: Path) -> None:
         rocpd.connect(path)
     assert list(cache.iterdir()) == []
     clear()
+
+
+def test_a_killed_import_leaves_no_entry(tmp_path: Path, cache: Path) -> None:
+    """What it left under a temporary name goes with the next import."""
+    path = trace(tmp_path / "a.rpd")
+    program = """
+import os, signal, sys
+from rocpd.importers import rpd
+import rocpd.importers.rpd_calls as calls
+def die(*_): os.kill(os.getpid(), signal.SIGKILL)
+calls.write_calls = die
+import rocpd
+rocpd.connect(sys.argv[1])
+"""
+    assert subprocess.run([sys.executable, "-c", program, str(path)], check=False).returncode == -9
+    (left,) = cache.iterdir()
+    assert left.name.startswith(".")
+    assert list(entries()) == []
+    with rocpd.connect(path):
+        assert [entry.folder for entry in entries()] == list(cache.iterdir())
+
+
+def test_a_full_disk_is_said_and_done_without(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = trace(tmp_path / "a.rpd")
+    with small_disk(tmp_path / "disk", "64k") as disk:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(disk))
+        said = cli("query", "select count(*) from regions", path)
+        assert said.out.split()[-1] == "1"
+        assert "cache not used, imported for this command alone: " in said.err
+        assert [file for file in disk.rglob("*") if file.is_file()] == []
+
+
+def test_nothing_temporary_stays(tmp_path: Path) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    packed = tmp_path / "a"
+    packed.write_bytes(gzip.compress(trace(tmp_path / "b").read_bytes()))
+    (tmp_path / "file").write_text("")
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "file"), "TMPDIR": str(temporary)}
+    command = [sys.executable, "-m", "rocpd", "query", "select count(*) from regions", str(packed)]
+    done = subprocess.run(command, env=environment, capture_output=True, check=True)
+    assert done.stdout.split()[-1] == b"1"
+    assert list(temporary.iterdir()) == []

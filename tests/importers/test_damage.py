@@ -1,0 +1,69 @@
+"""Damaged RPD traces: each gives its ranks or one line that names the file, and leaves nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from random import Random
+
+import apsw
+import pytest
+
+import rocpd
+from rocpd.errors import InputError
+from tests.importers.rpd import server
+
+CELLS = (None, "", "text", b"\xff", -1, 1 << 62, -(1 << 63), 0.5, "9" * 400, "\ud7ff", "{", "[[")
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return server(tmp_path_factory.mktemp("whole") / "a.rpd").read_bytes()
+
+
+def cells(path: Path, chance: Random) -> None:
+    """Replace values of a column."""
+    connection = apsw.Connection(str(path))
+    tables = [str(name) for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    for _ in range(3):
+        table = chance.choice(tables)
+        columns = [str(row[1]) for row in connection.execute(f"PRAGMA table_info({table})")]
+        with contextlib.suppress(apsw.Error):
+            connection.execute(
+                f'UPDATE {table} SET "{chance.choice(columns)}" = ? WHERE rowid % 3 = ?',
+                (chance.choice(CELLS), chance.randrange(3)),
+            )
+    connection.close()
+
+
+def noise(path: Path, chance: Random) -> None:
+    """Replace bytes behind the header."""
+    content = bytearray(path.read_bytes())
+    for _ in range(chance.choice((1, 20, 400))):
+        content[chance.randrange(100, len(content))] = chance.randrange(256)
+    path.write_bytes(content)
+
+
+def cut(path: Path, chance: Random) -> None:
+    """Lose the end."""
+    content = path.read_bytes()
+    path.write_bytes(content[: chance.randrange(len(content))])
+
+
+@pytest.mark.parametrize("seed", range(200 if os.environ.get("ROCPD_SOAK") else 7))
+@pytest.mark.parametrize("damage", [cells, noise, cut])
+def test_damage_is_one_line(damage: object, seed: int, content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "a.rpd"
+    path.write_bytes(content)
+    damage(path, Random(seed))  # type: ignore[operator]
+    damaged = path.read_bytes()
+    try:
+        rocpd.import_traces(path, tmp_path / "job")
+        message = "a.rpd: "
+    except InputError as error:
+        message = error.message
+    assert "a.rpd: " in message
+    assert "\n" not in message
+    assert path.read_bytes() == damaged
+    assert {file.name for file in tmp_path.iterdir()} <= {"a.rpd", "job"}

@@ -8,10 +8,11 @@ communication gets that category before its own: overlap and waiting depend on i
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
 
@@ -40,6 +41,10 @@ class Categories:
             *_, self._known[name] = self.other, *matching
         return self._known[name]
 
+    def __reduce__(self) -> tuple[Callable[..., Categories], tuple[object, ...]]:
+        """Send the expressions to another process, not what is known by them; there, too, the standard ones are one."""
+        return (_standard, ()) if self is _standard() else (Categories, (self._patterns, self.other))
+
 
 def is_communication(category: str) -> bool:
     """Whether a category is one of communication.
@@ -57,7 +62,7 @@ def load(path: Path | str | None) -> Categories:
         UsageError: it cannot be read, has another form, or holds an invalid regular expression.
     """
     if path is None:
-        return _compiled(_built_in(), "categories.toml")
+        return _standard()
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -65,6 +70,11 @@ def load(path: Path | str | None) -> Categories:
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: no categories can be read: {error}", "a JSON or TOML file is wanted") from error
     return _compiled(content, str(path))
+
+
+@functools.cache
+def _standard() -> Categories:
+    return _compiled(_built_in(), "categories.toml")
 
 
 def _built_in() -> dict[str, list[str]]:

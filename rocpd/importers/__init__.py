@@ -60,6 +60,8 @@ IMPORTERS: Mapping[str, Importer] = MappingProxyType(
             Importer("rpd", "RPD traces (rocmProfileData), schemas 1 to 3", "rocpd.importers.rpd"),
             Importer("kineto", "traces of PyTorch's profiler (Kineto), JSON", "rocpd.importers.kineto"),
             Importer("nsys", "exports of Nsight Systems, SQLite", "rocpd.importers.nsight"),
+            Importer("rocprofv3-json", "rocprofv3's JSON", "rocpd.importers.rocprofv3_json"),
+            Importer("rocprofv3-csv", "folders of rocprofv3's CSV files", "rocpd.importers.rocprofv3_csv"),
         )
     }
 )

@@ -25,11 +25,13 @@ class UnitShare(NamedTuple):
 
     Args:
         calls: how often.
+        duration: sum of durations [ns].
         times: part -> time [ns], whole numbers that add up with all others.
         median: of one [ns].
     """
 
     calls: float
+    duration: float
     times: Mapping[str, int]
     median: float | None
 
@@ -85,12 +87,14 @@ def side_of(runs: Sequence[RunProfile]) -> Side:
     units = sum(run.units for run in runs)
     uses: dict[KernelLaunch, list[LaunchUse]] = {}
     calls: dict[KernelLaunch, int] = {}
+    durations: dict[KernelLaunch, int] = {}
     times: dict[tuple[int, str, KernelLaunch | None], int] = {}
     for run in runs:
         factor = scale // run.scale
         for use in run.uses:
             uses.setdefault(use.launch, []).append(use)
             calls[use.launch] = calls.get(use.launch, 0) + factor * use.calls
+            durations[use.launch] = durations.get(use.launch, 0) + factor * use.time
             for part, time in use.exposed.items():
                 key = PARTS.index(part), part, use.launch
                 times[key] = times.get(key, 0) + factor * time
@@ -103,7 +107,9 @@ def side_of(runs: Sequence[RunProfile]) -> Side:
         if launch is not None:
             by_launch.setdefault(launch, {})[part] = time
     of_launches = {
-        launch: UnitShare(calls[launch] / (scale * units), by_launch[launch], _median(some))
+        launch: UnitShare(
+            calls[launch] / (scale * units), durations[launch] / (scale * units), by_launch[launch], _median(some)
+        )
         for launch, some in uses.items()
     }
     return Side(of_launches, {part: time for (_, part, launch), time in shares.items() if launch is None})
@@ -131,7 +137,7 @@ class Difference:
 class KernelDifference(Difference):
     """What a kernel, or several that are taken for one, takes of a unit.
 
-    The change of its time is `calls` + `work` + `speed` + `waiting`, exactly.
+    The change of its time is `calls` + `work` + `speed` + `overlap` + `waiting`, exactly.
 
     Args:
         pair: the kernels.
@@ -139,6 +145,7 @@ class KernelDifference(Difference):
         calls: how much of the change is that of the number of calls, each as long as in the base [ns].
         work: that of the length of calls on another grid [ns].
         speed: that of the length of calls on the same grid [ns].
+        overlap: that of how much of these is hidden behind other work [ns].
         waiting: that of waiting for other ranks, and of what is not matched [ns].
         ratio: how many times as long a call is, by medians, on equal grids where there are any; None: unknown, or
             communication, which waits.
@@ -152,6 +159,7 @@ class KernelDifference(Difference):
     calls: int = 0
     work: int = 0
     speed: int = 0
+    overlap: int = 0
     waiting: int = 0
     ratio: float | None = None
     is_other_work: bool = False
@@ -216,15 +224,23 @@ def _by(base: Side, new: Side, key: Callable[[KernelLaunch], str]) -> dict[str, 
 
 
 class _Sum(NamedTuple):
-    """Calls and times [ns] of a kernel on one grid, in a unit; `median_calls`: median of a call, times calls."""
+    """What a kernel does on one grid, in a unit; times in ns.
+
+    Args:
+        calls: how often it runs.
+        own: time that it adds to the unit, without waiting.
+        duration: sum of durations, without the waiting that shows.
+        median_calls: median of a call, times calls.
+    """
 
     calls: float = 0.0
     own: int = 0
+    duration: float = 0.0
     median_calls: float = 0.0
 
     def plus(self, other: _Sum) -> _Sum:
-        calls, own, median_calls = other
-        return _Sum(self.calls + calls, self.own + own, self.median_calls + median_calls)
+        calls, own, duration, median_calls = other
+        return _Sum(self.calls + calls, self.own + own, self.duration + duration, self.median_calls + median_calls)
 
 
 def _kernel(pair: KernelPair, base: Side, new: Side) -> KernelDifference:
@@ -232,7 +248,8 @@ def _kernel(pair: KernelPair, base: Side, new: Side) -> KernelDifference:
     grids = [_by_grid(side) for side in sides]
     totals = [sum(share.total for _, share in side) for side in sides]
     waiting = [_part_of(side, (WAITING, UNMATCHED)) for side in sides]
-    calls, work = _effects(*grids)
+    effects = _effects(*grids)
+    calls, work, speed = map(round, effects)
     others = [_sum(grid for key, grid in grids[side].items() if key not in grids[1 - side]) for side in (0, 1)]
     is_other = bool(others[0].calls and others[1].calls)
     waited = waiting[1] - waiting[0]
@@ -243,7 +260,8 @@ def _kernel(pair: KernelPair, base: Side, new: Side) -> KernelDifference:
         (_sum(grids[0].values()).calls, _sum(grids[1].values()).calls),
         calls,
         work,
-        totals[1] - totals[0] - calls - work - waited,
+        speed,
+        totals[1] - totals[0] - calls - work - speed - waited,
         waited,
         None if any(launch.kind == "communication" for launch, _ in sides[0]) else _ratio(*grids),
         is_other,
@@ -267,10 +285,10 @@ def _part_of(side: Iterable[tuple[KernelLaunch, UnitShare]], parts: Sequence[str
 def _by_grid(side: Iterable[tuple[KernelLaunch, UnitShare]]) -> dict[Grid | None, _Sum]:
     grids: dict[Grid | None, _Sum] = {}
     for launch, share in side:
-        own = _part_of([(launch, share)], [part for part in share.times if part not in (WAITING, UNMATCHED)])
-        grids[launch.grid] = grids.get(launch.grid, _Sum()).plus(
-            _Sum(share.calls, own, (share.median or 0.0) * share.calls)
-        )
+        waited = _part_of([(launch, share)], (WAITING, UNMATCHED))
+        median_calls = (share.median or 0.0) * share.calls
+        added = _Sum(share.calls, share.total - waited, share.duration - waited, median_calls)
+        grids[launch.grid] = grids.get(launch.grid, _Sum()).plus(added)
     return grids
 
 
@@ -281,11 +299,12 @@ def _sum(sums: Iterable[_Sum]) -> _Sum:
     return total
 
 
-def _effects(base: Mapping[Grid | None, _Sum], new: Mapping[Grid | None, _Sum]) -> tuple[int, int]:
-    """Return how much of a change is that of the number of calls, and of other work in a call [ns]."""
-    calls = work = 0.0
+def _effects(base: Mapping[Grid | None, _Sum], new: Mapping[Grid | None, _Sum]) -> tuple[float, float, float]:
+    """Return how much of a change is that of the number of calls, of other work in a call, and of its length [ns]."""
+    calls = work = speed = 0.0
     for grid in base.keys() & new.keys():
         calls += _of_calls(base[grid], new[grid])
+        speed += _of_speed(base[grid], new[grid])
     gone = _sum(each for grid, each in base.items() if grid not in new)
     added = _sum(each for grid, each in new.items() if grid not in base)
     if gone.calls and added.calls:
@@ -294,7 +313,15 @@ def _effects(base: Mapping[Grid | None, _Sum], new: Mapping[Grid | None, _Sum]) 
         work += added.own - gone.own - more
     else:
         calls += added.own - gone.own
-    return round(calls), round(work)
+    return calls, work, speed
+
+
+def _of_speed(base: _Sum, new: _Sum) -> float:
+    """Return how much calls add that take longer, if as much of them is hidden as in the base [ns]."""
+    if not (base.calls and new.calls and base.duration > 0):
+        return 0.0
+    longer = new.duration / new.calls - base.duration / base.calls
+    return new.calls * longer * base.own / base.duration
 
 
 def _of_calls(base: _Sum, new: _Sum) -> float:

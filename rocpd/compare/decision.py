@@ -96,12 +96,14 @@ def _verdict(ratio: Interval, margin: float, run_noise: float) -> ChangeVerdict:
     return ChangeVerdict.UNCLEAR
 
 
-def _why_unclear(medians: Sequence[Sequence[float]], margin: float, run_noise: float) -> tuple[str, int]:
+def _why_unclear(medians: Sequence[Sequence[float]], margin: float, run_noise: float) -> tuple[str, int | None]:
     """Return why a verdict is unclear, and about how many runs a side would tell."""
     fewest = min(map(len, medians))
     if fewest == 1:
-        reason = f"one run a side: nothing says how much runs differ, {run_noise:g} % is possible"
-        return reason, runs_needed(0.0, 1.0)
+        reason = (
+            f"runs of one program may differ by {run_noise:g} %" if run_noise else "what is compared differs too much"
+        )
+        return reason, runs_needed(0.0, 1.0) if run_noise else None
     deviation = max(_deviation(np.array(side)) for side in medians if len(side) > 1)
     return "runs differ too much for so few of them", max(fewest + 1, runs_needed(deviation, max(margin, 1e-6)))
 

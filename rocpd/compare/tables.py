@@ -46,7 +46,7 @@ TABLES = by_name(
     ),
     TableDefinition(
         "diff-kernels",
-        "Kernels and copies, those that change most first: change = calls + work + speed + waiting.",
+        "Kernels and copies, those that change most first: change = calls + work + speed + overlap + waiting.",
         (
             Field(
                 "name", "", "kernel; several that are taken for one are joined by +", is_kernel=True, joined_by=_JOINED
@@ -57,6 +57,7 @@ TABLES = by_name(
             Field("calls_ns", "ns", "of the change: other number of calls"),
             Field("work_ns", "ns", "of the change: other grids"),
             Field("speed_ns", "ns", "of the change: longer or shorter calls on equal grids"),
+            Field("overlap_ns", "ns", "of the change: more or less of it is hidden behind other work"),
             Field("waiting_ns", "ns", "of the change: waiting for other ranks, and what is not matched", True),
             Field("call_percent", "%", "change of the median call, on equal grids if there are any"),
             Field("base_calls", "", "calls per unit of the base", True),
@@ -152,6 +153,7 @@ def _kernel(kernel: KernelDifference, base: int) -> Row:
         kernel.calls,
         kernel.work,
         kernel.speed,
+        kernel.overlap,
         kernel.waiting,
         percent(kernel.ratio),
         *kernel.calls_per_unit,

@@ -8,6 +8,7 @@ from typing import TextIO
 
 from rocpd.compare.attribution import Difference, explaining
 from rocpd.compare.comparison import Comparison
+from rocpd.compare.kernel_pairs import MatchLevel
 from rocpd.compare.tables import tables_of
 from rocpd.summary.result import Summary
 from rocpd.table.human import Head, readable, write_readable
@@ -19,6 +20,7 @@ _BAR = 40  # characters
 _LONGER, _SHORTER = "█", "░"
 _FEW = 5  # rows of ranks and markers
 _MOST_KERNELS = 15
+_USUAL = (None, 0, MatchLevel.MANGLED.value)  # a column that has nothing else is not shown
 _KERNEL_COLUMNS = (
     "name",
     "match",
@@ -26,6 +28,7 @@ _KERNEL_COLUMNS = (
     "calls_ns",
     "work_ns",
     "speed_ns",
+    "overlap_ns",
     "waiting_ns",
     "call_percent",
     "launched",
@@ -95,7 +98,7 @@ def _write(
     fields = [table.fields[index] for index in indices]
     every = list(table.for_people())
     chosen = [tuple(every[row][index] for index in indices) for row in rows]
-    some = [number for number in range(len(fields)) if columns == () or any(row[number] for row in chosen)]
+    some = [n for n in range(len(fields)) if columns == () or any(row[n] not in _USUAL for row in chosen)]
     heads = [Head(fields[n].name, fields[n].unit, fields[n].minor, fields[n].is_kernel) for n in some]
     out.write(f"\n{title}\n")
     write_readable(heads, (tuple(row[n] for n in some) for row in chosen), out, screen=screen)

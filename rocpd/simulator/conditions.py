@@ -71,6 +71,8 @@ def _apply(fact: PlantedFact, made: Conditions, on_node: Flags, seed: int) -> No
         made.stretch[rounds, fact.rank] *= factor
     elif fact.plant is Plant.SLOW_NODE:
         made.stretch[1:-1, on_node] *= factor
+    elif fact.plant is Plant.SLOW_GPUS:
+        made.stretch[1:-1] *= factor
     elif fact.plant is Plant.STRAGGLER:
         made.stretch[1:-1, fact.rank] *= factor
     elif fact.plant is Plant.IMBALANCE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,6 +19,7 @@ SMALL_MICROS = 3.0
 
 _JITTER = 0.06
 _HOTTEST = {"llm": "gemm_nt", "gemm": "bmm", "hpc": "smooth"}
+_TILE = re.compile(r"((?:MT|IL[ij]|<))\d+")  # of Tensile, and the first argument of a template
 _FEW_GROUPS = 76  # a quarter of the compute units
 
 
@@ -118,4 +120,20 @@ def kernels_of(profile: str, planting: Planting) -> Mapping[str, Kernel]:
     if Plant.UNSTABLE_KERNEL in planting:
         longer = 1 + planting.size(Plant.UNSTABLE_KERNEL, 0) / 100
         hot = replace(hot, micros=hot.micros * longer, jitter=1 - 1 / longer)
-    return MappingProxyType(kernels | {hot.key: hot})
+    return MappingProxyType(kernels | {hot.key: _changed(hot, planting)})
+
+
+def _changed(hot: Kernel, planting: Planting) -> Kernel:
+    """Return the hottest kernel as another version of the program has it."""
+    hot = replace(hot, micros=hot.micros * (1 + planting.size(Plant.SLOW_KERNEL, 0) / 100))
+    more = 1 + planting.size(Plant.LARGER_GRIDS, 0) / 100
+    hot = replace(hot.larger(more), micros=hot.micros * more) if more > 1 else hot
+    if Plant.OTHER_TILE not in planting:
+        return hot
+    mangled, display = (_TILE.sub(r"\g<1>512", name, count=1) for name in (hot.mangled, hot.display))
+    return replace(hot, mangled=mangled, display=display)
+
+
+def hottest(profile: str) -> str:
+    """Return the key of the kernel that takes most time."""
+    return _HOTTEST[profile]

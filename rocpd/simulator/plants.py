@@ -54,6 +54,12 @@ class Plant(StrEnum):
     LOST_RANK = "lost-rank"
     LOST_EVENTS = "lost-events"
     NO_HIP_TRACE = "no-hip-trace"
+    SLOW_GPUS = "slow-gpus"
+    SLOW_KERNEL = "slow-kernel"
+    LARGER_GRIDS = "larger-grids"
+    MORE_CALLS = "more-calls"
+    OTHER_TILE = "other-tile"
+    NEW_KERNEL = "new-kernel"
 
 
 @frozen
@@ -106,6 +112,12 @@ PLANTS: dict[Plant, PlantKind] = {
     Plant.LOST_RANK: PlantKind("the file of one rank is missing"),
     Plant.LOST_EVENTS: PlantKind("the recorder says that it lost {} events of each rank", 500),
     Plant.NO_HIP_TRACE: PlantKind("calls of HIP are not recorded"),
+    Plant.SLOW_GPUS: PlantKind("the kernels of all ranks take {} % longer", 3),
+    Plant.SLOW_KERNEL: PlantKind("the hottest kernel takes {} % longer", 7),
+    Plant.LARGER_GRIDS: PlantKind("the hottest kernel has {} % more work: a larger grid that takes longer", 50),
+    Plant.MORE_CALLS: PlantKind("the hottest kernel runs {} times instead of once", 2, 20),
+    Plant.OTHER_TILE: PlantKind("the hottest kernel is another one of its family"),
+    Plant.NEW_KERNEL: PlantKind("a kernel more runs after each run of the hottest one"),
 }
 """Every plant."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from dataclasses import replace
 
 from rocpd.frozen import frozen
 from rocpd.schema.trace.events import MARKER_RANGE
 from rocpd.simulator import rccl
 from rocpd.simulator.hardware import MEMORY_BYTES
-from rocpd.simulator.kernels import KERNELS, kernels_of
+from rocpd.simulator.kernels import KERNELS, hottest, kernels_of
 from rocpd.simulator.layout import GroupKind, Layout
 from rocpd.simulator.plants import Plant, Planting
 from rocpd.simulator.profiles import MIB, Layer, StepPhase, WorkProfile, profile_of
@@ -44,6 +45,7 @@ _WORKSPACE_BYTES = 128 << 20
 _BALLAST_BYTES = 15 << 30  # of one allocation: addresses of slots are 16 GiB apart
 _GRAPHS = (1, 2, 1)
 _CUT_INTO = 4  # small kernels
+_FOREIGN = {"llm": "spmv", "gemm": "spmv", "hpc": "bmm"}  # what no other work of a profile runs
 _SMALL_KERNEL_GAP = 5000  # before each launch of one [ns]
 _SMALL_COPY = 16384
 _ACTIVATIONS = 8 * MIB
@@ -188,13 +190,23 @@ def _layer(script: Script, thread: int, role: Role, layer: Layer) -> None:
             _exchange(script, thread, role, work)
             continue
         name, _, stream = work.partition("@")
-        for _ in range(_CUT_INTO if Plant.SMALL_KERNELS in role.planting else 1):
-            script.launch(thread, name, COMPUTE_2 if stream else COMPUTE)
+        for kernel in _runs(role, name):
+            script.launch(thread, kernel, COMPUTE_2 if stream else COMPUTE)
         launched += 1
         if Plant.SYNCHRONOUS_CALLS in role.planting and launched % 2 == 0:
             script.synchronize_device(thread)
     if layer.text:
         script.leave(thread)
+
+
+def _runs(role: Role, name: str) -> Iterator[str]:
+    """Yield the kernels that run for one piece of work."""
+    planting, is_hot = role.planting, name == hottest(role.profile)
+    times = _CUT_INTO if Plant.SMALL_KERNELS in planting else 1
+    times *= int(planting.size(Plant.MORE_CALLS, 1)) if is_hot else 1
+    yield from [name] * times
+    if is_hot and Plant.NEW_KERNEL in planting:
+        yield _FOREIGN[role.profile]
 
 
 @functools.cache

@@ -65,7 +65,7 @@ def test_everything_adds_up_to_the_nanosecond(profiles: dict[str, RunProfile]) -
         for rows in (found.categories, found.paths):
             assert sum(row.change for row in rows.values()) == whole - idle
         for kernel in found.kernels:
-            assert kernel.calls + kernel.work + kernel.speed + kernel.waiting == kernel.change
+            assert kernel.calls + kernel.work + kernel.speed + kernel.overlap + kernel.waiting == kernel.change
 
 
 def test_a_unit_is_its_parts(profiles: dict[str, RunProfile]) -> None:

@@ -334,6 +334,46 @@ def no_hip_trace(job: Job, clean: Job) -> None:
     assert job.total("SELECT SUM(stack_id) FROM kernels") == 0
 
 
+HOT = "name GLOB 'Cijk_Alik_Bljk*'"
+
+
+def slow_gpus(job: Job, clean: Job) -> None:
+    for rank in job.files:
+        assert job.computing(rank, range(STEPS)) / clean.computing(rank, range(STEPS)) == pytest.approx(1.03, rel=0.01)
+
+
+def slow_kernel(job: Job, clean: Job) -> None:
+    hot, others = (
+        f"SELECT AVG(duration) FROM kernels WHERE {which}" for which in (HOT, f"NOT {HOT} AND name NOT GLOB 'nccl*'")
+    )
+    assert job.total(hot) / clean.total(hot) == pytest.approx(1.07, rel=0.005)
+    assert job.total(others) == pytest.approx(clean.total(others), rel=0.005)
+
+
+def larger_grids(job: Job, clean: Job) -> None:
+    for column in ("duration", "grid_x"):
+        sql = f"SELECT AVG({column}) FROM kernels WHERE {HOT}"
+        assert job.total(sql) / clean.total(sql) == pytest.approx(1.5, rel=0.01)
+
+
+def more_calls(job: Job, clean: Job) -> None:
+    assert job.total(f"SELECT COUNT(*) FROM kernels WHERE {HOT}") == 2 * clean.total(
+        f"SELECT COUNT(*) FROM kernels WHERE {HOT}"
+    )
+
+
+def other_tile(job: Job, clean: Job) -> None:
+    names = [each.values(f"SELECT DISTINCT name FROM kernels WHERE {HOT}")[0] for each in (clean, job)]
+    assert names[0].replace("MT256x", "MT512x") == names[1] != names[0]
+    assert job.values(COUNT) == clean.values(COUNT)
+
+
+def new_kernel(job: Job, clean: Job) -> None:
+    foreign, hot = (f"SELECT COUNT(*) FROM kernels WHERE {which}" for which in ("name GLOB '*SpMV*'", HOT))
+    assert job.total(foreign) == job.total(hot) == clean.total(hot)
+    assert clean.total(foreign) == 0
+
+
 LEFT_BEHIND = """SELECT COUNT(*) FROM regions S JOIN regions L ON L."end" <= S.start JOIN kernels K
     ON K.stack_id = L.stack_id AND K."end" > S."end" AND K.name NOT GLOB 'nccl*'
     WHERE S.name IN ('hipStreamSynchronize', 'hipDeviceSynchronize')"""
@@ -349,6 +389,7 @@ TOUCHED = {
     Plant.LATE_LAUNCH: {"delay"},
     Plant.THROTTLED: {"stretch", "clock"},
     Plant.SLOW_COLLECTIVES: {"transfer"},
+    Plant.SLOW_GPUS: {"stretch"},
 }
 
 

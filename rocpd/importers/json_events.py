@@ -34,14 +34,16 @@ class JsonEvents:
 
     Args:
         path: of the file, for messages.
-        on_damage: called with what cannot be read of a damaged file, such as `the end of the file, which was cut`.
+        on_damage: called with what cannot be read of a damaged file, such as `event at the end, which was cut`.
+        exactly: give numbers with decimals as texts: those of times count more digits than a float has.
 
     Attributes:
         facts: the other keys of the object.
     """
 
-    def __init__(self, path: object, on_damage: Callable[[str], None]) -> None:
+    def __init__(self, path: object, on_damage: Callable[[str], None], *, exactly: bool = False) -> None:
         self.facts: dict[str, Any] = {}
+        self._exactly = exactly
         self._path, self._tell = path, on_damage
         self._buffer = b""
         self._read = 0
@@ -175,7 +177,7 @@ class JsonEvents:
     def _parsed(self, text: bytes) -> Any:
         """Return what a text of JSON holds; None: it is none. Texts that are no Unicode are repaired, NaN is read."""
         try:
-            return fast_json.parsed(text)
+            return json.loads(text, parse_float=str) if self._exactly else fast_json.parsed(text)
         except ValueError:
             pass
         try:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from rocpd import entries
 from rocpd.frozen import frozen
 from rocpd.option import Option, options_of, typed
-from rocpd.summary.options import WHERE_IT_RAN, By, Options
+from rocpd.summary.options import GROUPS, WHERE_IT_RAN, By, Options
 
 OVERVIEW = "overview"
 """What is shown when no analysis is named; it puts others together."""
@@ -197,6 +197,17 @@ SUMMARIES: dict[str, Analysis] = {
                 TextForm("folded", "rocpd.summary.flame:folded", ".folded"),
                 TextForm("speedscope", "rocpd.summary.flame:speedscope", ".speedscope.json"),
             ),
+        ),
+        Analysis(
+            "rocpd.summary.functions:functions",
+            ("functions",),
+            "calls and ranges by name, with CPU and GPU time of their own and of what runs inside",
+        ),
+        Analysis(
+            "rocpd.summary.autograd:autograd",
+            ("autograd", "autograd-pairs"),
+            "kernels by operator of PyTorch and sizes of its inputs; forward and backward operators",
+            by=(By.RANK, *GROUPS),
         ),
         Analysis(
             "rocpd.summary.counters:counters",

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from rocpd.schema.text import strip_comments
 from rocpd.trace.agents import copy_agent_sql
-from rocpd.trace.categories import IS_CALL
+from rocpd.trace.categories import IS_CALL, TORCH_OPERATOR
 from rocpd.trace.markers import marker_categories
 from rocpd.trace.memory import IS_SCRATCH, NOT_SCRATCH
 
@@ -17,6 +17,7 @@ _RULES = {
     "is_scratch": IS_SCRATCH,
     "not_scratch": NOT_SCRATCH,
     "is_call": IS_CALL,
+    "operator": TORCH_OPERATOR,
 }
 
 

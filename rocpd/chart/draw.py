@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from rocpd.chart.drawing import WIDTH, Dot, Drawing, Pixels, Rect, Rects, Shape, Stroke, Word, width_of
+from rocpd.chart.drawing import WIDTH, Dot, Drawing, Pixels, Rect, Shape, Stroke, Word, width_of
 from rocpd.chart.model import MOST, Bars, Chart, Lines, Matrix, Series, Timeline
 from rocpd.chart.png import Rgba, png
 from rocpd.chart.scale import Scale
@@ -16,7 +17,7 @@ from rocpd.table.palette import GREY, RED, Colour, colour_of
 _HEIGHT = 220.0  # of lines
 _ROW, _GAP = 16.0, 4.0  # height of a bar, space between two
 _LONGEST = 32  # characters of a label
-_SINGLE = 64  # more bars than these are drawn as thin lines without labels of their own
+_LEAST_ROW = 0.6  # of a time line
 _TICK = 16.0  # height of the numbers below an axis
 _CELL = 26.0  # height of a row of a matrix
 _GRID = GREY
@@ -51,22 +52,17 @@ def _room(labels: Iterable[str]) -> float:
 
 def _bars(chart: Bars) -> Drawing:
     labels = [shorten(label, _LONGEST) for label in chart.labels]
-    is_many = len(labels) > _SINGLE
-    row, gap = (max(1.0, 512.0 / len(labels)), 0.0) if is_many else (_ROW, _GAP)
     names = [(part.name, part.colour) for part in chart.parts] if len(chart.parts) > 1 else []
     names += [(kind, colour_of(kind)) for kind in dict.fromkeys(chart.kinds)]
     left, top = _room(labels), 22.0 if names else 2.0
     totals = [sum(values) for values in zip(*(part.values for part in chart.parts), strict=True)]
     across = Scale(0.0, max(totals, default=0.0) or 1.0, left, WIDTH - 70)
-    bottom = top + len(labels) * (row + gap)
-    shapes = list(_legend(names, left))
-    shapes += _ticks_below(across, chart.unit, top, bottom)
-    shapes += _thin_bars(chart, across, top, row) if is_many else _wide_bars(chart, labels, across, top)
-    every = max(1, len(labels) // 32) if is_many else 1
+    bottom = top + len(labels) * (_ROW + _GAP)
+    shapes = [*_legend(names, left), *_ticks_below(across, chart.unit, top, bottom), *_rows(chart, labels, across, top)]
     for number, label in enumerate(labels):
-        y = top + number * (row + gap) + row / 2 + 4
-        shapes += [Word(left - 6, y, label, "end")] if number % every == 0 else []
-        shapes += [] if is_many or len(chart.parts) > 1 else [_value_beside(across, totals[number], chart.unit, y)]
+        y = top + number * (_ROW + _GAP) + _ROW / 2 + 4
+        shapes.append(Word(left - 6, y, label, "end"))
+        shapes += [_value_beside(across, totals[number], chart.unit, y)] if len(chart.parts) == 1 else []
     return Drawing(WIDTH, bottom + _TICK + 4, tuple(shapes))
 
 
@@ -74,7 +70,7 @@ def _value_beside(across: Scale, value: float, unit: str, y: float) -> Word:
     return Word(across(value) + 5, y, readable(value, unit), is_faint=True)
 
 
-def _wide_bars(chart: Bars, labels: Sequence[str], across: Scale, top: float) -> Iterator[Shape]:
+def _rows(chart: Bars, labels: Sequence[str], across: Scale, top: float) -> Iterator[Shape]:
     for number, label in enumerate(labels):
         done = 0.0
         for part in chart.parts:
@@ -86,18 +82,6 @@ def _wide_bars(chart: Bars, labels: Sequence[str], across: Scale, top: float) ->
                 colour = colour_of(chart.kinds[number]) if chart.kinds else part.colour
                 yield Rect(x, y, width, _ROW, colour, f"{name} {readable(value, chart.unit)}")
             done += value
-
-
-def _thin_bars(chart: Bars, across: Scale, top: float, row: float) -> Iterator[Shape]:
-    done = [0.0] * len(chart.labels)
-    for part in chart.parts:
-        places = []
-        for number, value in enumerate(part.values):
-            x = across(done[number])
-            done[number] += value
-            if across(done[number]) > x:
-                places.append((x, top + number * row, across(done[number]) - x, row))
-        yield Rects(tuple(places), part.colour)
 
 
 def _ticks_below(across: Scale, unit: str, top: float, bottom: float) -> Iterator[Shape]:
@@ -171,14 +155,14 @@ def _matrix(chart: Matrix) -> Drawing:
 
 def _timeline(chart: Timeline) -> Drawing:
     labels = [shorten(row, _LONGEST) for row in chart.rows]
-    row = min(20.0, max(1.0, 512.0 / max(1, len(labels))))
+    row = min(20.0, max(_LEAST_ROW, 512.0 / max(1, len(labels))))
     left, top = _room(labels), 22.0
     bottom = top + row * len(labels)
     across = Scale(chart.start, chart.end, left, WIDTH - 20)
     shapes: list[Shape] = list(_legend(((name, colour_of(name)) for name in ("compute", "communication")), left))
     size = chart.slices, len(chart.rows)
     shapes.append(Pixels(left, top, WIDTH - 20 - left, bottom - top, picture(chart), *size))
-    every = max(1, -(-14 // int(row)))
+    every = math.ceil(14 / row)
     for number in range(0, len(labels), every):
         shapes.append(Word(left - 6, top + (number + 0.5) * row + 4, labels[number], "end"))
     for value in across.ticks("ns", 8):

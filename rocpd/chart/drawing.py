@@ -30,14 +30,6 @@ class Rect:
 
 
 @frozen
-class Rects:
-    """Many rectangles (x, y, width, height) of one colour."""
-
-    places: tuple[tuple[float, float, float, float], ...]
-    colour: Colour
-
-
-@frozen
 class Stroke:
     """A line through points."""
 
@@ -86,7 +78,7 @@ class Pixels:
     rows: int
 
 
-Shape: TypeAlias = Rect | Rects | Stroke | Dot | Word | Pixels
+Shape: TypeAlias = Rect | Stroke | Dot | Word | Pixels
 
 
 @frozen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from html import escape
 
-from rocpd.chart.drawing import SIZE, Dot, Drawing, Pixels, Rect, Rects, Shape, Stroke, Word
+from rocpd.chart.drawing import SIZE, Dot, Drawing, Pixels, Rect, Shape, Stroke, Word
 from rocpd.table.palette import GREY
 from rocpd.visible import visible
 
@@ -43,9 +43,6 @@ def _shape(shape: Shape) -> str:
             opacity = f' opacity="{shape.opacity}"' if shape.opacity < 1 else ""
             place = f'x="{_n(shape.x)}" y="{_n(shape.y)}" width="{_n(shape.width)}" height="{_n(shape.height)}"'
             return _with_tip(f'<rect {place} fill="{shape.colour.hex}"{opacity}', "rect", shape.tip)
-        case Rects():
-            data = "".join(f"M{_n(x)} {_n(y)}h{_n(w)}v{_n(h)}h{_n(-w)}z" for x, y, w, h in shape.places)
-            return f'<path d="{data}" fill="{shape.colour.hex}"/>'
         case Stroke():
             points = " ".join(f"{_n(x)},{_n(y)}" for x, y in shape.points)
             look = f'fill="none" stroke="{shape.colour.hex}" stroke-width="{_n(shape.width)}"'

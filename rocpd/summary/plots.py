@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from statistics import median
 from typing import Protocol
 
 from rocpd.chart.guess import chart_of
@@ -21,6 +22,7 @@ _TITLES = {
     "idle": "Idle time by cause",
     "launch": "Delay from launch to start",
 }  # of charts whose table says more than they show
+_BARS, _DIFFERING = 64, 20  # bars of a budget; where there are more, so many are shown
 _SIDE = 24  # rows and columns of a matrix
 _SLOW = 1.2  # times the median: a step that takes longer is marked
 _MARKED = 5
@@ -82,17 +84,33 @@ def _kernels(table: Shown) -> Chart:
 
 
 def _budget(table: Shown) -> Chart:
-    """Show the parts of each division as one bar."""
+    """Show the parts of each division as one bar; of many those that differ most from the median of all."""
     place = table.columns.index("part")
     bars: dict[Row, dict[str, float]] = {}
     for row in table.fetchall():
         percent = row[table.columns.index("percent")]
         bars.setdefault(row[:place], {})[row[place]] = percent or 0.0
+    names = list(dict.fromkeys(name for parts in bars.values() for name in parts))
     what = " ".join(table.columns[:place])
-    labels = tuple(f"{what} {' '.join(map(str, key))}" if key else "all" for key in bars)
-    names = dict.fromkeys(name for parts in bars.values() for name in parts)
-    parts = [BarPart(name, colour_of(name), tuple(parts.get(name, 0.0) for parts in bars.values())) for name in names]
-    return Bars("Parts of the time of GPUs", labels, tuple(parts), "%")
+    labelled: Mapping[str, Mapping[str, float]] = {
+        f"{what} {' '.join(map(str, key))}" if key else "all": parts for key, parts in bars.items()
+    }
+    title = "Parts of the time of GPUs"
+    if len(bars) > _BARS:
+        title = f"{title}: those that differ most of {len(bars)}"
+        labelled = _differing(labelled, names)
+    parts = [
+        BarPart(name, colour_of(name), tuple(parts.get(name, 0.0) for parts in labelled.values())) for name in names
+    ]
+    return Bars(title, tuple(labelled), tuple(parts), "%")
+
+
+def _differing(bars: Mapping[str, Mapping[str, float]], names: Sequence[str]) -> dict[str, Mapping[str, float]]:
+    """Return the medians of all bars, and those bars that differ most from them, in their order."""
+    middle = {name: median(parts.get(name, 0.0) for parts in bars.values()) for name in names}
+    apart = {label: sum(abs(parts.get(name, 0.0) - middle[name]) for name in names) for label, parts in bars.items()}
+    most = set(sorted(bars, key=lambda label: -apart[label])[:_DIFFERING])
+    return {"median": middle, **{label: parts for label, parts in bars.items() if label in most}}
 
 
 def _heat(table: Shown) -> Chart:

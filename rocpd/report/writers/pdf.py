@@ -15,7 +15,7 @@ from fpdf.enums import XPos, YPos
 from PIL import Image
 
 from rocpd.chart.draw import draw
-from rocpd.chart.drawing import SIZE, Dot, Drawing, Pixels, Rect, Rects, Stroke, Word
+from rocpd.chart.drawing import SIZE, Dot, Drawing, Pixels, Rect, Stroke, Word
 from rocpd.report.model import Block, Counts, Figure, Findings, Report, Section, Table, Text
 from rocpd.report.writers.cells import heads, rest, shown, word
 from rocpd.table.cell import one_line, shorten
@@ -221,10 +221,6 @@ class _Pages(FPDF):
                 self.set_fill_color(*colour)
                 place = (left + shape.x * scale, top + shape.y * scale)
                 self.rect(*place, shape.width * scale, shape.height * scale, style="F")
-            case Rects():
-                self.set_fill_color(*shape.colour)
-                for x, y, width, height in shape.places:
-                    self.rect(left + x * scale, top + y * scale, width * scale, height * scale, style="F")
             case Stroke():
                 self.set_draw_color(*(shape.colour if shape.colour != GREY else (225, 227, 230)))
                 self.set_line_width(shape.width * scale)

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 from hypothesis import settings
@@ -18,6 +18,9 @@ from hypothesis import settings
 import rocpd
 from rocpd.cli import run
 from tests.build import TraceBuilder
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 settings.register_profile("rocpd", deadline=None)  # on a busy machine an example takes as long as it takes
 settings.load_profile("rocpd")
@@ -71,6 +74,20 @@ def cache_of_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
 def real_files() -> tuple[Path, ...]:
     """The twelve databases that rocprofv3 wrote on an MI300X; the test is skipped where they are absent."""
     return private("rocprofv3/*.db", 12)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium."""
+    from playwright.sync_api import sync_playwright
+
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.skip("no chromium on this machine")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield started
+        started.close()
 
 
 @pytest.fixture

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 from rocpd.cli import tables
+from rocpd.cli.diagnostics import note
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.cli.terminal import screen_of
 from rocpd.frozen import frozen
 from rocpd.option import Option
 from rocpd.types import Row
+from rocpd.visible import visible
 
 if TYPE_CHECKING:
     from rocpd.session import Session
+    from rocpd.table.screen import Screen
 
 
 class InfoSection(StrEnum):
@@ -33,6 +36,13 @@ class InfoSection(StrEnum):
 
 
 _SHARED = ("ranks", "which", "what")
+_FACT = 12  # characters of the name of a fact
+_MINOR: Mapping[str, frozenset[str]] = {
+    InfoSection.RANKS: frozenset({"mb", "pid", "schema", "clock_domain", "run"}),
+    InfoSection.AGENTS: frozenset({"agent", "mhz"}),
+    InfoSection.CLOCKS: frozenset({"likely_ns", "drift_ppm", "collectives"}),
+}
+"""Section -> columns that a narrow screen leaves out."""
 
 
 @frozen
@@ -71,13 +81,39 @@ def info(
             if only is None:
                 heading = screen.bold(name.upper()) if screen else name.upper()
                 out.write(("\n" if number else "") + heading + "\n")
-            if form or section.first(1):
-                columns, rows = section.columns, iter(section)
-                if name == InfoSection.PROBLEMS and not form:
-                    columns, rows = _SHARED, _shared(session)
-                tables.write_rows(columns, rows, out, form)
-            else:
+            if form:
+                tables.write_rows(section.columns, iter(section), out, form)
+            elif not section.first(1):
                 out.write("no problems\n" if name == InfoSection.PROBLEMS else "none\n")
+            else:
+                is_problems = name == InfoSection.PROBLEMS
+                columns, rows = (_SHARED, _shared(session)) if is_problems else (section.columns, iter(section))
+                _show(name, columns, rows, out)
+
+
+def _show(name: str, columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> None:
+    """Write a section; a screen that is too narrow for all has the columns that matter."""
+    screen = screen_of(out)
+    if screen is None:
+        tables.write_rows(columns, rows, out)
+    elif name == InfoSection.JOB:
+        out.writelines(line for fact, value in rows for line in _fact(fact, value, screen))
+    else:
+        from rocpd.table.human import Head, write_readable
+
+        minor = _MINOR.get(name, frozenset())
+        shown = write_readable([Head(column, minor=column in minor) for column in columns], rows, out, screen=screen)
+        if shown.columns:
+            note(f"this terminal is too narrow for {name}: {', '.join(shown.columns)}")
+
+
+def _fact(fact: str, value: str, screen: Screen) -> Iterator[str]:
+    """Yield the lines of a fact."""
+    from textwrap import wrap
+
+    first, *more = wrap(visible(value), max(screen.width - _FACT, 1)) or [""]
+    yield f"{screen.bold(fact)}{' ' * (_FACT - len(fact))}{first}\n"
+    yield from (f"{'':{_FACT}}{line}\n" for line in more)
 
 
 def _shared(session: Session) -> Iterator[Row]:

@@ -204,7 +204,7 @@ def _hint(message: str) -> str | None:
 def _did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str | None:
     spelt = {each.lower().replace("_", "-"): each for each in known}  # as `closest` spells words
     words = [spelt[each] for each in entries.closest(word, spelt)]
-    return "; ".join(filter(None, (f"did you mean {' or '.join(words)}?" if words else "", otherwise))) or None
+    return " ".join(filter(None, (f"did you mean {' or '.join(words)}?" if words else "", otherwise))) or None
 
 
 class Result:

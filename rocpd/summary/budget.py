@@ -8,13 +8,14 @@ or markers divide, time goes where the rank is at that time (`course`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 from rocpd.errors import RocpdError
 from rocpd.frozen import frozen
 from rocpd.read.groups import grouped
 from rocpd.summary.course import Course, course_of
+from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.intervals import covered, unite
 from rocpd.summary.ops import OperationNames, Ops, read_ops, split
 from rocpd.summary.options import By
@@ -27,6 +28,8 @@ from rocpd.trace.steps import is_step
 from rocpd.types import Ints, Row
 
 EXPOSED_COMMUNICATION = "exposed communication"
+_HIDDEN, _COSTS = 5.0, 5.0  # percent of communication, and of the time: less overlaps not at all; more costs something
+
 PARTS = ("compute", EXPOSED_COMMUNICATION, "exposed copies", "idle")
 
 TABLES = {
@@ -45,12 +48,13 @@ TABLES = {
 
 @frozen
 class _Sum(Total):
-    """Times of agents [ns]; `agent_steps`: steps that they went through, all together."""
+    """Times of agents [ns]; `agent_steps`: steps that they went through, `all_communication`: hidden or not."""
 
     compute: int
     communication: int
     copy: int
     span: int
+    all_communication: int
     agent_steps: int
 
     def parts(self) -> tuple[int, ...]:
@@ -72,7 +76,22 @@ def budget(reading: Reading) -> Iterator[Summary]:
     if not sums:
         raise RocpdError("no kernels or copies in the selection")
     rows = (row for key in sorted(sums, key=order_of) for row in _rows(key, sums[key]))
-    yield reading.summary(TABLES["budget"], rows)
+    yield reading.summary(TABLES["budget"], rows, findings=_overlap(sums.values()))
+
+
+def _overlap(sums: Iterable[_Sum]) -> Iterator[Finding]:
+    """Yield that compute hides no communication, where that costs time."""
+    every = list(sums)
+    exposed, total, span = (
+        sum(values) for values in zip(*((s.communication, s.all_communication, s.span) for s in every), strict=True)
+    )
+    hidden = (total - exposed) * 100 / total if total else 100.0
+    if span and hidden < _HIDDEN and exposed * 100 / span >= _COSTS:
+        share = exposed * 100 / span
+        hides = f"compute hides {hidden:.1f} % of it"
+        text = f"communication does not overlap: {hides}, and it takes {share:.0f} % of the time"
+        evidence = {"hidden_percent": hidden, "exposed_percent": share}
+        yield Finding(text, "comm.overlap", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
 
 
 def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str]) -> dict[Key, _Sum]:
@@ -91,7 +110,7 @@ def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str]
 
 def _times(
     ops: Ops, kinds: Mapping[str, Ints], base: Base | None, course: Course
-) -> Iterator[tuple[Key, tuple[int, int, int, int]]]:
+) -> Iterator[tuple[Key, tuple[int, int, int, int, int]]]:
     """Yield where a rank was, and the times of one agent there: the fields of `_Sum`.
 
     Args:
@@ -104,11 +123,13 @@ def _times(
     working = unite(compute, communication)
     low, high = base or (int(ops.start.min()), int(ops.end.max()))
     pieces, busy = course.between(low, high), unite(working, copy)
-    inside = [covered(part, pieces.end) - covered(part, pieces.start) for part in (compute, working, busy)]
+    inside = [
+        covered(part, pieces.end) - covered(part, pieces.start) for part in (compute, working, busy, communication)
+    ]
     for (place,), rows in grouped([pieces.place]):
-        computes, works, does = (int(time[rows].sum()) for time in inside)
+        computes, works, does, talks = (int(time[rows].sum()) for time in inside)
         span = int((pieces.end - pieces.start)[rows].sum())
-        yield course.keys[place], (computes, works - computes, does - works, span)
+        yield course.keys[place], (computes, works - computes, does - works, span, talks)
 
 
 def _rows(key: Key, s: _Sum) -> Iterator[Row]:

@@ -186,6 +186,9 @@ def _slow_steps(tables: Mapping[str, Summary]) -> Iterator[Finding]:
 
 
 def _exposed(tables: Mapping[str, Summary]) -> Iterator[Finding]:
+    if lost := [finding for finding in _findings(tables, "budget") if finding.rule == "comm.overlap"]:
+        yield from lost
+        return
     shares: dict[object, float | None] = {row[0]: row[1] for row in _columns(tables, "budget", "part", "percent")}
     exposed = shares.get("exposed communication") or 0.0
     if exposed >= _EXPOSED:

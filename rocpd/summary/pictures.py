@@ -54,7 +54,9 @@ def _heat(table: Summary, screen: Screen) -> Iterator[str]:
         (COLOURS["copies"], "copies"),
     )
     colours = [f"{screen.paint('█', colour)} {name}" for colour, name in legend] if screen.colours else []
-    yield "  ".join(["busy: ░ 25 %  ▒ 50 %  ▓ 75 %  █ 100 %", *colours, screen.faint(_NUMBERS)])
+    yield "  ".join(["busy: · ░ 25 %  ▒ 50 %  ▓ 75 %  █ 100 %", screen.faint(_NUMBERS)])
+    if colours:
+        yield f"most of it: {'  '.join(colours)}"
 
 
 def _shade(table: Summary, row: Sequence[Any], names: tuple[str, ...]) -> Shade:

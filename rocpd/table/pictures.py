@@ -19,7 +19,7 @@ MOST_LINES = 32
 
 _LONGEST = 24  # characters of a label
 _WIDEST = 3  # characters of a cell
-_LINES_OF_CURVES, _HIGHEST = 12, 6  # of all together, and of one
+_LINES_OF_CURVES, _HIGHEST = 12, 4  # of all together, and of one
 
 Value = TypeVar("Value")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 FOLDER = Path(__file__).parent / "golden"
 
 
-def check(name: str, data: bytes) -> None:
+def check(name: str, data: bytes, folder: Path = FOLDER) -> None:
     """Compare `data` with the golden file `name`, byte for byte."""
-    path = FOLDER / name
+    path = folder / name
     if os.environ.get("ROCPD_GOLDEN") == "write":
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(data)

@@ -45,7 +45,7 @@ def test_the_first_lines_name_the_straggler_and_the_slow_step(options: JobOption
     [
         ("none", "no straggler"),
         ("none", "no slow step"),
-        ("lost-overlap", "communication that nothing hides takes"),
+        ("lost-overlap", "communication does not overlap: compute hides"),
         ("launch-bound", "while the host launches"),
         ("lost-rank", "1 of 4 ranks of the job are not among the files"),
         ("leak", "leak candidate: hipMalloc"),

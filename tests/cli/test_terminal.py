@@ -10,7 +10,7 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -34,18 +34,17 @@ _SHORT = ("query", "SELECT 1", "db0.db")
 
 
 def on_a_terminal(
-    *words: str, height: int = 24, on_text: Callable[[bytes], bytes | None] = lambda _: None, **environment: str
+    *words: str, environment: Mapping[str, str], on_text: Callable[[bytes], bytes | None] = lambda _: None
 ) -> tuple[int, str]:
     """Run a command on a terminal of 80 columns; return its exit code and what it shows.
 
     Args:
         words: the command line.
-        height: lines of the terminal.
-        on_text: takes what has been shown so far and returns keys that are pressed once.
         environment: is added to this one.
+        on_text: takes what has been shown so far and returns keys that are pressed once.
     """
     main, side = pty.openpty()
-    fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", height, 80, 0, 0))
+    fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR", "PAGER")}
     env = {**kept, "TERM": "xterm-256color", "PYTHONPATH": str(_ROOT), **environment}
     command = [sys.executable, "-m", "rocpd", *words]
@@ -80,9 +79,9 @@ def pager(program: str) -> str:
 
 
 def test_what_is_longer_than_the_terminal_goes_to_the_pager(job: Path) -> None:
-    whole = on_a_terminal(*_LONG, "--no-pager", PAGER=pager(_READS_ALL))[1]
+    whole = on_a_terminal(*_LONG, "--no-pager", environment={"PAGER": pager(_READS_ALL)})[1]
     assert not Path("paged").exists()
-    code, shown = on_a_terminal(*_LONG, PAGER=pager(_READS_ALL))
+    code, shown = on_a_terminal(*_LONG, environment={"PAGER": pager(_READS_ALL)})
     assert (code, shown) == (0, "")
     assert Path("paged").read_text() == whole
     assert len(whole.splitlines()) > 80
@@ -90,7 +89,7 @@ def test_what_is_longer_than_the_terminal_goes_to_the_pager(job: Path) -> None:
 
 @pytest.mark.parametrize("words", [_SHORT, (*_LONG, "--format", "csv", "-o", "out.csv"), (*_LONG, "--limit", "3")])
 def test_what_fits_does_not(words: tuple[str, ...], job: Path) -> None:
-    code, shown = on_a_terminal(*words, PAGER=pager(_READS_ALL))
+    code, shown = on_a_terminal(*words, environment={"PAGER": pager(_READS_ALL)})
     assert code == 0
     assert shown
     assert not Path("paged").exists()
@@ -100,19 +99,21 @@ def test_leaving_the_pager_is_no_error(job: Path) -> None:
     many = (
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 2000) SELECT i, hex(zeroblob(30)) FROM n"
     )
-    assert on_a_terminal("query", many, "db0.db", "--limit", "0", PAGER=pager(_QUITS)) == (0, "")
+    assert on_a_terminal("query", many, "db0.db", "--limit", "0", environment={"PAGER": pager(_QUITS)}) == (0, "")
     assert Path("paged").exists()
 
 
 def test_ctrl_c_is_the_pagers(job: Path) -> None:
-    code, shown = on_a_terminal(*_LONG, PAGER=pager(_STAYS), on_text=lambda text: b"\x03" if b"READY" in text else None)
+    code, shown = on_a_terminal(
+        *_LONG, environment={"PAGER": pager(_STAYS)}, on_text=lambda text: b"\x03" if b"READY" in text else None
+    )
     assert code == 0, shown
     assert shown.replace("^C", "").split() == ["READY"]
 
 
 @pytest.mark.parametrize("command", ["", "cat", "/nowhere/less", "'"])
 def test_without_a_pager_all_is_written(command: str, job: Path) -> None:
-    code, shown = on_a_terminal(*_LONG, PAGER=command)
+    code, shown = on_a_terminal(*_LONG, environment={"PAGER": command})
     assert code == 0
     assert len(shown.splitlines()) > 80
 
@@ -128,12 +129,12 @@ def test_without_a_pager_all_is_written(command: str, job: Path) -> None:
     ],
 )
 def test_colours(words: tuple[str, ...], environment: dict[str, str], expected: bool, job: Path) -> None:
-    code, shown = on_a_terminal("summary", "kernels", "db0.db", *words, **environment)
+    code, shown = on_a_terminal("summary", "kernels", "db0.db", *words, environment=environment)
     assert code == 0
     assert ("\x1b[" in shown) == expected
     assert "█" in shown
 
 
 def test_notes_stand_on_the_page(job: Path) -> None:
-    on_a_terminal(*_LONG, "--limit", "40", PAGER=pager(_READS_ALL))
+    on_a_terminal(*_LONG, "--limit", "40", environment={"PAGER": pager(_READS_ALL)})
     assert Path("paged").read_text().splitlines()[-1].startswith("rocpd: cut at 40 rows")

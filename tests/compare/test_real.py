@@ -1,0 +1,63 @@
+"""Real files: runs of one build do not differ, other work is not faster, other names are matched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rocpd.compare.comparison import Comparison, compare
+from rocpd.compare.kernel_pairs import MatchLevel
+from rocpd.compare.options import DiffOptions
+from tests.compare.test_diff import STEP, profile_of
+
+SAME_BUILD = [
+    ("bmm_20251223_0902_15", "bmm_20251223_0929_45", 1.029),
+    ("bmm_20251230_0556_163", "bmm_20251230_0608_16", 1.125),
+]
+
+
+def between(files: tuple[Path, ...], base: str, new: str) -> Comparison:
+    found = {file.name.removesuffix("_results.db"): file for file in files}
+    return compare([profile_of(found[base])], [profile_of(found[new])], DiffOptions(), STEP)
+
+
+@pytest.mark.parametrize(("base", "new", "ratio"), SAME_BUILD)
+def test_runs_of_one_build_are_never_slower(base: str, new: str, ratio: float, real_files: tuple[Path, ...]) -> None:
+    """A kernel differs by 12.5 % though nothing changed but the run."""
+    for sides in ((base, new), (new, base)):
+        found = between(real_files, *sides)
+        assert found.verdict == "unclear"
+        assert found.comparability.score == 1.0
+        assert {kernel.launched for kernel in found.attribution.kernels} == {""}
+    (kernel,) = (k for k in between(real_files, base, new).attribution.kernels if "batched" in k.pair.base[0].name)
+    assert kernel.ratio == pytest.approx(ratio, abs=0.001)
+
+
+def test_a_quarter_of_the_work_is_not_faster(real_files: tuple[Path, ...]) -> None:
+    found = between(real_files, "bmm_20251215_0933_22", "bmm_20251230_0556_163")
+    assert found.verdict == "unclear"
+    assert found.decision.reason.startswith("work changed: ")
+    (kernel,) = (k for k in found.attribution.kernels if "batched" in k.pair.base[0].name)
+    assert kernel.is_other_work
+    assert kernel.change == kernel.work
+    assert "grid 1024x1x128/256x1x1 -> 1024x1x32/256x1x1; VGPR 116 -> 64" in kernel.launched
+    assert "LDS 16384 -> 20480" in kernel.launched
+
+
+def test_another_version_is_matched_by_its_family(real_files: tuple[Path, ...]) -> None:
+    found = between(real_files, "bmm_20251215_0933_22", "bmmIGLP_20251215_0933_14")
+    (kernel,) = (k for k in found.attribution.kernels if k.pair.level is MatchLevel.FAMILY)
+    assert kernel.ratio == pytest.approx(1.187, abs=0.001)
+    assert not kernel.is_other_work
+    assert "_IGLP<" in kernel.pair.new[0].name
+    assert "_IGLP<" not in kernel.pair.base[0].name
+
+
+def test_all_pairs_add_up(real_files: tuple[Path, ...]) -> None:
+    profiles = [profile_of(file) for file in real_files]
+    for base in profiles:
+        for new in profiles[::5]:
+            found = compare([base], [new], DiffOptions(), STEP).attribution
+            assert sum(kernel.change for kernel in found.kernels) == found.unit.change
+            assert sum(part.change for part in found.parts.values()) == found.unit.change

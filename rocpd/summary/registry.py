@@ -199,6 +199,12 @@ SUMMARIES: dict[str, Analysis] = {
             ),
         ),
         Analysis(
+            "rocpd.summary.graphs:graphs",
+            ("graphs", "graph-launches", "graph-kernels"),
+            "what launches of graphs cost on the CPU and take on the GPU, and which kernels they have",
+            by=(),
+        ),
+        Analysis(
             "rocpd.summary.functions:functions",
             ("functions",),
             "calls and ranges by name, with CPU and GPU time of their own and of what runs inside",

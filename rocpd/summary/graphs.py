@@ -1,0 +1,220 @@
+"""Graphs: what launches cost on the CPU and take on the GPU, how long GPUs are idle in them, which kernels they have.
+
+A launch is a call that launches a graph, with all operations that carry its stack id. Graphs are told apart by the
+handle of the executable graph, in each process by itself: handles of two processes may be equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rocpd.errors import RocpdError
+from rocpd.read.columns import columns
+from rocpd.read.groups import grouped
+from rocpd.read.names import as_text
+from rocpd.summary.intervals import length
+from rocpd.summary.ops import KERNEL, OperationNames, Ops, read_ops
+from rocpd.summary.reading import RANK, RankReading, Reading
+from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.summary.spread import total
+from rocpd.summary.statements import statement
+from rocpd.trace.host_calls import launches_graph
+from rocpd.trace.launch import launching_regions
+from rocpd.types import Ints, Row
+
+_GRAPH = Field("graph", "", "handle of the executable graph, NULL where not recorded")
+_WALL = Field("wall_ns", "ns", "from the start of the first operation to the end of the last")
+_BUSY = Field("busy_ns", "ns", "of this with an operation at work")
+_IDLE = Field("idle_ns", "ns", "of this without")
+
+TABLES = by_name(
+    TableDefinition(
+        "graphs",
+        "Graphs by the time that their launches take on the GPU.",
+        (
+            _GRAPH,
+            Field("launches", "", "calls that launched it"),
+            Field("operations", "", "operations of a launch, the mean"),
+            Field("api_ns", "ns", "time of the calls"),
+            Field("gpu_ns", "ns", "time of all operations"),
+            _WALL,
+            _BUSY,
+            _IDLE,
+            Field("mean_wall_ns", "ns", "wall_ns by launches"),
+            Field("busy_percent", "%", "busy_ns by wall_ns"),
+        ),
+    ),
+    TableDefinition(
+        "graph-launches",
+        "Each launch of a graph, in order of time.",
+        (
+            _GRAPH,
+            Field("at_ns", "ns", "start of the call, from the start of the time line"),
+            Field("api_ns", "ns", "time of the call"),
+            Field("delay_ns", "ns", "from the start of the call to that of the first operation"),
+            Field("operations", "", "kernels and copies"),
+            Field("gpu_ns", "ns", "their time"),
+            _WALL,
+            _BUSY,
+            _IDLE,
+        ),
+    ),
+    TableDefinition(
+        "graph-kernels",
+        "What the operations of each graph are; those with most time first.",
+        (
+            _GRAPH,
+            Field("kernel", "", "kernel, or direction of a copy", is_kernel=True),
+            Field("calls", "", "times that it ran"),
+            Field("per_launch", "", "calls by launches of the graph"),
+            Field("total_ns", "ns", "sum of durations"),
+            Field("mean_ns", "ns", "mean duration"),
+            Field("percent", "%", "share of the time of all operations of the graph", is_share=True),
+        ),
+    ),
+)
+
+
+class _Launch(NamedTuple):
+    """A launch: handle, start of the call by the clock of the rank; times [ns]."""
+
+    graph: str | None
+    at: int
+    api: int
+    delay: int
+    operations: int
+    gpu: int
+    wall: int
+    busy: int
+
+
+class _OfRank(NamedTuple):
+    """Launches of a rank; (graph, kernel) -> calls and their time [ns]; calls without operations."""
+
+    launches: Sequence[_Launch]
+    kernels: Mapping[tuple[str | None, str | None], tuple[int, int]]
+    without: int
+
+
+def graphs(reading: Reading) -> Iterator[Summary]:
+    """Return graphs, their launches, and their kernels.
+
+    Raises:
+        RocpdError: no call launched a graph.
+    """
+    ranks = {rank.number: answer for rank, answer in reading.each(_of_rank)}
+    without = sum(answer.without for answer in ranks.values())
+    if not any(answer.launches for answer in ranks.values()):
+        hint = f"{without} launches have no operations in the selection" if without else None
+        raise RocpdError("no graph was launched in the selection", hint)
+    if without:
+        reading.session.note(f"graphs: {without} launches left out: no operations of theirs are in the selection")
+    every = [row for number, answer in ranks.items() for row in _graph_rows(number, answer)]
+    yield _table(reading, "graphs", every)
+    listed = []
+    for number, answer in ranks.items():
+        shift = reading.shift(number)
+        listed += [_launch_row(number, launch, int(shift.to_line(launch.at))) for launch in answer.launches]
+    yield _table(reading, "graph-launches", sorted(listed, key=lambda row: (row[2], row[0])))
+    yield _table(reading, "graph-kernels", [row for n, answer in ranks.items() for row in _kernel_rows(n, answer)])
+
+
+def _table(reading: Reading, name: str, rows: Sequence[Row]) -> Summary:
+    return Summary(TABLES[name], (RANK, *TABLES[name].fields), rows)
+
+
+def _of_rank(reading: RankReading) -> _OfRank:
+    rows = reading.reader.whole().rows(statement("graph_calls"))
+    calls = [row for row in rows if launches_graph(as_text(row[1])) and all(isinstance(n, int) for n in row[2:5])]
+    if not calls:
+        return _OfRank((), {}, 0)
+    start, end, stack = (np.array(column, np.int64) for column in list(zip(*calls, strict=True))[2:5])
+    names = OperationNames()
+    ops = read_ops(reading, names, stacks=True)
+    call = launching_regions(stack, start, end, ops.stack)
+    known = _graphs_of_dispatches(reading)
+    launches: list[_Launch] = []
+    kernels: dict[tuple[str | None, str | None], tuple[int, int]] = {}
+    for (number,), of_call in grouped([call]):
+        if number < 0:
+            continue
+        work = ops.take(of_call)
+        graph = _handle(as_text(calls[number][5])) or _handle_of(work, known)
+        launches.append(_launch(graph, int(start[number]), int(end[number]), work))
+        for (name,), of_name in grouped([work.name]):
+            count, time = kernels.get((graph, names.texts[name]), (0, 0))
+            kernels[graph, names.texts[name]] = count + len(of_name), time + total(work.duration[of_name])
+    return _OfRank(sorted(launches, key=lambda launch: launch.at), kernels, len(calls) - len(launches))
+
+
+def _graphs_of_dispatches(reading: RankReading) -> Mapping[int, int]:
+    row, graph = columns(reading.reader, "rocpd_kernel_dispatch", statement("graph_of_dispatch"), ("id", "graph"))
+    return dict(zip(row.tolist(), graph.tolist(), strict=True))
+
+
+def _handle(text: str | None) -> str | None:
+    """Return a handle in one form, whichever the source has.
+
+    >>> _handle("0x24922d90"), _handle("613559696"), _handle(None)
+    ('0x24922d90', '0x24922d90', None)
+    """
+    try:
+        return f"{int(text, 0):#x}" if text else None
+    except ValueError:
+        return text
+
+
+def _handle_of(work: Ops, known: Mapping[int, int]) -> str | None:
+    rows: Ints = work.row[work.kind == KERNEL]
+    return next((_handle(str(known[row])) for row in rows.tolist() if row in known), None)
+
+
+def _launch(graph: str | None, start: int, end: int, work: Ops) -> _Launch:
+    first, last = int(work.start.min()), int(work.end.max())
+    times = first - start, len(work), total(work.duration), last - first, length(work.union())
+    return _Launch(graph, start, end - start, *times)
+
+
+def _graph_rows(rank: int, answer: _OfRank) -> Iterator[Row]:
+    by_graph: dict[str | None, list[_Launch]] = {}
+    for launch in answer.launches:
+        by_graph.setdefault(launch.graph, []).append(launch)
+    for graph, launches in sorted(
+        by_graph.items(), key=lambda item: (-sum(one.wall for one in item[1]), item[0] or "")
+    ):
+        api, operations, gpu, wall, busy = (
+            sum(column)
+            for column in zip(*((n.api, n.operations, n.gpu, n.wall, n.busy) for n in launches), strict=True)
+        )
+        count = len(launches)
+        percent = busy * 100 / wall if wall else None
+        yield rank, graph, count, operations / count, api, gpu, wall, busy, wall - busy, wall / count, percent
+
+
+def _launch_row(rank: int, launch: _Launch, at: int) -> Row:
+    times = (
+        launch.api,
+        launch.delay,
+        launch.operations,
+        launch.gpu,
+        launch.wall,
+        launch.busy,
+        launch.wall - launch.busy,
+    )
+    return rank, launch.graph, at, *times
+
+
+def _kernel_rows(rank: int, answer: _OfRank) -> Iterator[Row]:
+    counts: dict[str | None, int] = {}
+    totals: dict[str | None, int] = {}
+    for launch in answer.launches:
+        counts[launch.graph] = counts.get(launch.graph, 0) + 1
+        totals[launch.graph] = totals.get(launch.graph, 0) + launch.gpu
+    for (graph, kernel), (calls, time) in sorted(
+        answer.kernels.items(), key=lambda item: (item[0][0] or "", -item[1][1], item[0][1] or "")
+    ):
+        share = time * 100 / totals[graph] if totals[graph] else None
+        yield rank, graph, kernel, calls, calls / counts[graph], time, time / calls, share

@@ -1,0 +1,64 @@
+"""Graphs: launches, their time on CPU and GPU, idle time in them, kernels; each process has handles of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+import rocpd
+from rocpd.errors import RocpdError
+from tests.build import TraceBuilder
+from tests.conftest import OpenJob, private
+from tests.summary.cells import cells
+
+HANDLE = "0x77"
+
+
+def launch(trace: TraceBuilder, at: int, stack: int, *kernels: tuple[str, int, int], graph: str = HANDLE) -> None:
+    """A call of 10 ns, and kernels with their starts and ends after it."""
+    trace.region("hipGraphLaunch", at, at + 10, stack=stack).arg("graphExec", graph)
+    for name, start, end in kernels:
+        trace.kernel(name, at + start, at + end, stack=stack)
+
+
+def test_launches_and_their_kernels(open_job: OpenJob) -> None:
+    """The second launch has a gap of 20 ns; in the first two kernels overlap."""
+    trace = TraceBuilder()
+    launch(trace, 100, 1, ("a", 20, 40), ("b", 30, 60))
+    launch(trace, 200, 2, ("a", 15, 25), ("b", 45, 55))
+    trace.region("hipLaunchKernel", 300, 310, stack=3).kernel("alone", 320, 330, stack=3)
+    launch(trace, 400, 4)
+    session = open_job(trace)
+    columns = "graph launches operations api_ns gpu_ns wall_ns busy_ns idle_ns busy_percent"
+    assert cells(session, "graphs", columns) == [(HANDLE, 2, 2.0, 20, 70, 80, 60, 20, 75.0)]
+    assert cells(session, "graph-launches", "at_ns api_ns delay_ns operations gpu_ns wall_ns idle_ns") == [
+        (0, 10, 20, 2, 50, 40, 0),
+        (100, 10, 15, 2, 20, 40, 20),
+    ]
+    assert cells(session, "graph-kernels", "kernel calls per_launch total_ns") == [("b", 2, 1.0, 40), ("a", 2, 1.0, 30)]
+    assert "graphs: 1 launches left out: no operations of theirs are in the selection" in session.notes
+
+
+def test_equal_handles_of_two_processes_are_two_graphs(open_job: OpenJob) -> None:
+    builders = [TraceBuilder(number, pid=10 + number) for number in range(2)]
+    for number, trace in enumerate(builders):
+        launch(trace, 100, 1, ("a", 20, 40 + number))
+    assert cells(open_job(*builders), "graphs", "rank graph wall_ns") == [(0, HANDLE, 20), (1, HANDLE, 21)]
+
+
+def test_handles_of_dispatches_stand_for_those_of_calls(open_job: OpenJob) -> None:
+    trace = TraceBuilder().region("cudaGraphLaunch", 100, 110, stack=1)
+    trace.kernel("a", 120, 130, stack=1, graph_exec_id=0x55)
+    assert cells(open_job(trace), "graphs", "graph launches") == [("0x55", 1)]
+
+
+def test_without_graphs_there_is_no_table(open_job: OpenJob) -> None:
+    with pytest.raises(RocpdError, match="no graph was launched"):
+        open_job(TraceBuilder().kernel("a", 1, 2)).summary("graphs")
+
+
+def test_a_real_trace_without_capture_calls() -> None:
+    """20 launches of 418 operations; sums over the tables of the trace itself."""
+    with rocpd.connect(private("rpd/mytrace.rpd.gz", 1)) as session:
+        assert cells(session, "graphs", "graph launches operations wall_ns gpu_ns") == [
+            ("0x24922d90", 20, 418.0, 94_200_093, 94_200_004)
+        ]

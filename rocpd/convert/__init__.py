@@ -101,7 +101,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 "a trace for the Perfetto UI and trace_processor",
                 "rocpd.convert.formats.pftrace:write",
                 (".pftrace",),
-                (*_SHOWN, *_FILES),
+                (*_SHOWN, "processes", *_FILES),
                 aliases=("perfetto",),
             ),
             Format(

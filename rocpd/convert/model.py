@@ -5,6 +5,7 @@ Columns are numpy arrays; times are ns on the common time line. Never reads a da
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 
@@ -15,13 +16,30 @@ from rocpd.read.names import TextCodes
 from rocpd.types import NULL, Flags, Floats, Ints
 
 
+class Kind(enum.IntEnum):
+    """What a track shows, in the order in which people look for it within a rank, or a GPU of it."""
+
+    GPU_TIME = enum.auto()
+    STEPS = enum.auto()
+    THREAD = enum.auto()
+    STREAM = enum.auto()
+    GRAPHS = enum.auto()
+    MARKED = enum.auto()
+    WAITING = enum.auto()
+    COPIES = enum.auto()
+    MEMORY = enum.auto()
+    COUNTER = enum.auto()
+    SAMPLES = enum.auto()
+
+
 @frozen
 class Track:
     """One time line.
 
     Args:
-        name: for people.
-        parent: index of the track it lies under; None: the process.
+        name: for people, in words that stand alone: `GPU 0 · stream 1`.
+        kind: what it shows.
+        title: its name below that of its agent: `stream 1`; empty: the name.
         tid: OS thread id when the track is a thread.
         unit: unit of the values when the track is a counter, may be empty; None: no counter.
         nests: slices may lie within each other (a call stack); otherwise they follow each other.
@@ -31,7 +49,8 @@ class Track:
     """
 
     name: str
-    parent: int | None = None
+    kind: Kind
+    title: str = ""
     tid: int | None = None
     unit: str | None = None
     nests: bool = False
@@ -62,8 +81,9 @@ class Tracks:
         if lane == 0:
             return base
         of = self.all[base]
-        parent = of.parent if of.tid is None else base
-        track = Track(f"{of.name} ({lane + 1})", parent, nests=of.nests, base=base, lane=lane, agent=of.agent)
+        title = of.title and f"{of.title} ({lane + 1})"
+        name = f"{of.name} ({lane + 1})"
+        track = Track(name, of.kind, title, nests=of.nests, base=base, lane=lane, agent=of.agent)
         return self.index((base, "lane", lane), lambda: track)
 
 
@@ -112,8 +132,10 @@ class Slices:
         name: number of the name in `RankEvents.names`.
         category: number in `RankEvents.categories`.
         stack: stack_id of the event, NULL where unknown.
+        kind: number in `RankEvents.kinds` of the kind of work, by which viewers colour it; None: they colour by name.
         annotations: named values.
         flows: flow ids that start or end here; each id occurs on two slices of the rank.
+        is_recorded: these are events; else they are calculated from events.
         arguments: numbers of `RankEvents.names` and `RankEvents.strings`: name and value of each argument.
     """
 
@@ -123,9 +145,25 @@ class Slices:
     name: Ints
     category: Ints
     stack: Ints
+    kind: Ints | None = None
     annotations: tuple[Annotation, ...] = ()
     flows: Ragged | None = None
     arguments: tuple[Ragged, Ragged] | None = None
+    is_recorded: bool = True
+
+    @classmethod
+    def calculated(
+        cls,
+        track: Ints,
+        span: tuple[Ints, Ints],
+        name: Ints,
+        category: int,
+        kind: Ints | None = None,
+        annotations: tuple[Annotation, ...] = (),
+    ) -> Slices:
+        """Return slices that are no events; `span` has starts and ends, `category` is one for all."""
+        unknown = np.full(len(track), NULL)
+        return cls(track, *span, name, np.full(len(track), category), unknown, kind, annotations, is_recorded=False)
 
     def __len__(self) -> int:
         return len(self.start)
@@ -159,16 +197,21 @@ class Counters:
 
 @dataclass
 class RankEvents:
-    """All events of one rank; `agents` has the names of its agents by their ids."""
+    """All events of one rank; `about` says more of it than its label.
+
+    `agents` has the names of its agents by their ids, of which `gpus` are GPUs.
+    """
 
     rank: int
     label: str
-    pid: int | None
+    about: str = ""
     agents: dict[int, str] = field(default_factory=dict)
+    gpus: list[int] = field(default_factory=list)
     tracks: Tracks = field(default_factory=Tracks)
     names: TextCodes[str] = field(default_factory=TextCodes)
     categories: TextCodes[str] = field(default_factory=TextCodes)
     strings: TextCodes[str] = field(default_factory=TextCodes)
+    kinds: TextCodes[str] = field(default_factory=TextCodes)
     slices: list[Slices] = field(default_factory=list)
     instants: list[Instants] = field(default_factory=list)
     counters: list[Counters] = field(default_factory=list)

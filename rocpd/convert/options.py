@@ -22,7 +22,7 @@ GZIP = ".gz"
 
 
 class AgentIndex(enum.StrEnum):
-    """How agents are named: `Agent-4` (hardware node), `Agent-2` (visible ones), `GPU-1` (visible ones of a type)."""
+    """How agents are named: `Agent 4` (hardware node), `Agent 2` (visible ones), `GPU 1` (visible ones of a type)."""
 
     ABSOLUTE = "absolute"
     RELATIVE = "relative"
@@ -68,10 +68,13 @@ class ConvertOptions:
         force: replace existing outputs.
         ending: what the user's name for the output ended in, if that is a format's ending: `.arrow` of `-o x.arrow`.
         group_by_queue: one track per agent and HSA queue instead of HIP stream.
-        agent_index_value: which index of an agent its name shows.
+        agent_index_value: which index of an agent its name shows; None: that of its type in traces (`GPU 1`), that of
+            the visible ones in CSV and in names of counters, as AMD's tools have it.
         kernel_rename: the text of the enclosing marker names a kernel.
         annotate_args: API calls carry their arguments.
         annotate_pmc: dispatches carry their counter values.
+        processes: ranks are processes and threads are threads, as queries and AMD's reader of traces want them; else
+            plain groups of tracks, which Perfetto's UI shows as they are laid out.
         queue_depth: a counter of operations that are launched and have not started, per agent.
         split: one output per rank or node instead of one for all.
         gzip: compress outputs.
@@ -89,11 +92,12 @@ class ConvertOptions:
     ending: str = ""
     group_by_queue: Annotated[bool, Option("One track per HSA queue, not per HIP stream.", is_lenient=True)] = False
     agent_index_value: Annotated[
-        AgentIndex, Option("Agent-0/2/4, Agent-0/1/2, or CPU-0/GPU-0/GPU-1.", is_lenient=True)
-    ] = AgentIndex.RELATIVE
+        AgentIndex | None, Option("Agent 0/2/4, Agent 0/1/2, or CPU 0/GPU 0/GPU 1.", is_lenient=True)
+    ] = None
     kernel_rename: Annotated[bool, Option("Name kernels by their enclosing marker.", is_lenient=True)] = False
     annotate_args: Annotated[bool, Option("Show the arguments of API calls.", is_lenient=True)] = False
     annotate_pmc: Annotated[bool, Option("Show counter values with their kernel.", is_lenient=True)] = False
+    processes: Annotated[bool, Option("Ranks as processes and threads, for queries by pid and tid.")] = False
     queue_depth: Annotated[bool, Option("Also count, per agent, launched operations that wait.")] = False
     split: Annotated[Split | None, Option("One output per rank or node.", heading=Heading.OUTPUT)] = None
     gzip: Annotated[bool, Option("Compress outputs, as a NAME that ends in .gz does.", heading=Heading.OUTPUT)] = False

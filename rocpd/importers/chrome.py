@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rocpd.importers.target import TraceTarget
 
 _START = re.compile(rb'\{"displayTimeUnit":"ns","traceEvents":\[\s*\{"ph":"M","pid":\d+,"name":"process_name"')
-_LABEL = re.compile(r"rank (\d+) · (.*) · (.*) \((\d+|\?)\)", re.DOTALL)
 
 
 def knows(head: InputHead) -> bool:
@@ -30,10 +29,11 @@ def knows(head: InputHead) -> bool:
 
 @frozen
 class ChromeProcess:
-    """What the file says of one process: its label, and its tracks by their numbers."""
+    """What the file says of one process: its label, its tracks by their numbers, and facts of its rank."""
 
     label: str
     tracks: dict[int, str]
+    facts: dict[str, Any]
 
 
 def read(source: TraceSource, target: TraceTarget) -> None:
@@ -51,16 +51,17 @@ def read(source: TraceSource, target: TraceTarget) -> None:
         for events in JsonEvents(source.path, target.lose).batches(stream):
             for event in events:
                 _add_names(processes, event)
-    times = Counter(match[1] for match in map(_LABEL.fullmatch, (p.label for p in processes.values())) if match)
+    times = Counter(process.facts.get("rank") for process in processes.values())
     for number, (pid, process) in enumerate(processes.items()):
-        label = _LABEL.fullmatch(process.label)
-        rank, host, command, own = label.groups() if label else (None, "?", process.label, str(pid))
+        facts = process.facts
+        rank = facts.get("rank")
         # All are on one time line: however many machines they ran on, their clocks compare.
-        node = NodeInfo(machine_id=f"chrome-{source.digest}", hostname=None if host == "?" else host)
-        extdata = {"mpi_rank": int(rank)} if rank and times[rank] == 1 else {}
-        info = ProcessInfo(int(own) if own.isdigit() else pid, command=command, extdata=json.dumps(extdata))
-        with target.rank(rank or pid, node, info) as trace, source.stream() as stream:
-            rows = ChromeRows(trace, process.tracks, target.lose)
+        node = NodeInfo(machine_id=f"chrome-{source.digest}", hostname=facts.get("hostname"))
+        extdata = {"mpi_rank": rank} if rank is not None and times[rank] == 1 else {}
+        command = facts.get("command", process.label)
+        info = ProcessInfo(facts.get("pid") or pid, command=command, extdata=json.dumps(extdata))
+        with target.rank(pid if rank is None else rank, node, info) as trace, source.stream() as stream:
+            rows = ChromeRows(trace, process.tracks, facts.get("agents", {}), target.lose)
             for events in JsonEvents(source.path, lambda _: None, exactly=True).batches(stream):
                 rows.add(event for event in events if event.get("pid") == pid)
         source.step(number + 1, len(processes))
@@ -71,6 +72,8 @@ def _add_names(processes: dict[int, ChromeProcess], event: Event) -> None:
         return
     arguments: Any = event.get("args") or {}
     if event.get("name") == "process_name":
-        processes[event["pid"]] = ChromeProcess(str(arguments.get("name")), {})
+        processes[event["pid"]] = ChromeProcess(str(arguments.get("name")), {}, {})
+    elif event.get("name") == "rank" and event.get("pid") in processes:
+        processes[event["pid"]].facts.update(arguments)
     elif event.get("name") == "thread_name" and event.get("pid") in processes:
         processes[event["pid"]].tracks[event["tid"]] = str(arguments.get("name"))

@@ -23,8 +23,7 @@ from rocpd.schema.trace.writer import TraceWriter
 from rocpd.trace.markers import is_marker
 
 _LANE = re.compile(r"(.*) \(\d+\)")
-_AGENT = re.compile(r"(?:Agent|GPU|CPU|NIC)-(\d+)")
-_OF_AGENT = re.compile(r"(.*?) · (?:stream|queue|memory|scratch)\b")
+_OF_AGENT = re.compile(r"(.*?) · (?:stream|queue|allocations|scratch)\b")
 _DERIVED = re.compile(r".* · (?:memory|scratch) \w+ held")
 _REGISTERS = {"vgpr_count": "arch_vgpr_count", "accum_vgpr_count": "accum_vgpr_count", "sgpr_count": "sgpr_count"}
 _SIZES = {"lds_size": "group_segment_size", "scratch_size": "private_segment_size"}
@@ -36,11 +35,14 @@ class ChromeRows:
     Args:
         trace: the file.
         tracks: number of a track -> its name.
+        agents: name of an agent, as tracks have it -> its number.
         lose: called with what has no place in the file.
     """
 
-    def __init__(self, trace: TraceWriter, tracks: Mapping[int, str], lose: Callable[[str], None]) -> None:
-        self._trace, self._tracks, self._lose = trace, tracks, lose
+    def __init__(
+        self, trace: TraceWriter, tracks: Mapping[int, str], agents: Mapping[str, int], lose: Callable[[str], None]
+    ) -> None:
+        self._trace, self._tracks, self._known_agents, self._lose = trace, tracks, agents, lose
         self._numbers = {name: number for number, name in tracks.items()}
         self._gpus = {match[1] for match in map(_OF_AGENT.match, tracks.values()) if match}
         self._counters = CounterTracks(trace)
@@ -55,7 +57,7 @@ class ChromeRows:
         """Write events."""
         for event in events:
             phase, arguments = event.get("ph"), event.get("args") or {}
-            if phase == "X":
+            if phase == "X" and "category" in arguments:  # others are calculated from events
                 start = _ns(event["ts"])
                 _ADDERS.get(event.get("cat"), ChromeRows._add_region)(
                     self, event, (start, start + _ns(event["dur"])), arguments
@@ -97,9 +99,10 @@ class ChromeRows:
 
     def _add_kernel(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         registers: dict[str, Any] = {field: arguments.get(name) for name, field in _REGISTERS.items()}
-        key = (event["name"], *registers.values())
+        name = arguments.get("name", event["name"])
+        key = (name, *registers.values())
         if key not in self._kernels:
-            self._kernels[key] = self._trace.register(KernelInfo(display_name=event["name"], **registers))
+            self._kernels[key] = self._trace.register(KernelInfo(display_name=name, **registers))
         sizes = {
             f"{what}_size_{axis}": arguments.get(f"{what}_{axis}", 0)
             for what in ("workgroup", "grid")
@@ -114,7 +117,7 @@ class ChromeRows:
         row = self._on_gpu(event, times, arguments)
         del row["agent_id"]
         ends = {f"{end}_agent_id": self._agent(arguments.get(name, "")) for end, name in _ENDS}
-        row |= {"name": event["name"], "size": arguments.get("bytes", 0)}
+        row |= {"name": arguments.get("name", event["name"]), "size": arguments.get("bytes", 0)}
         self._put(MemoryCopies, row | ends, arguments)
 
     def _add_allocation(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
@@ -139,11 +142,10 @@ class ChromeRows:
         return {"start": times[0], "end": times[1], "agent_id": agent, **line}
 
     def _agent(self, text: str) -> int | None:
-        """Return the agent that a text such as `Agent-2` names."""
+        """Return the agent that a text such as `GPU 2` names."""
         if text not in self._agents:
-            match = _AGENT.fullmatch(text)
-            kind = "GPU" if text in self._gpus else "CPU"
-            self._agents[text] = self._trace.register(AgentInfo(int(match[1]), type=kind)) if match else None
+            number, kind = self._known_agents.get(text), "GPU" if text in self._gpus else "CPU"
+            self._agents[text] = None if number is None else self._trace.register(AgentInfo(number, type=kind))
         return self._agents[text]
 
     def _put(self, kind: type[Any], row: dict[str, Any], arguments: Mapping[str, Any], extdata: str = "{}") -> None:

@@ -89,6 +89,21 @@ def find_steps(ranges: Sequence[MarkerRange], pattern: re.Pattern[str]) -> list[
     return [MarkedStep(row, numbers.get(row)) for row in rows]
 
 
+def step_times(ranges: Sequence[MarkerRange], pattern: re.Pattern[str]) -> dict[int, tuple[int, int]]:
+    """Return number -> start and end of the steps of a rank; threads that go through a step together are one.
+
+    >>> step_times([MarkerRange("step 7", 1, 5, 1), MarkerRange("step 7", 2, 9, 2)], re.compile(STEP_MARKER))
+    {7: (1, 9)}
+    """
+    steps: dict[int, tuple[int, int]] = {}
+    for step in find_steps(ranges, pattern):
+        if step.number is not None:
+            _, start, end, _ = ranges[step.row]
+            first, last = steps.get(step.number, (start, end))
+            steps[step.number] = min(first, start), max(last, end)
+    return steps
+
+
 def _holds(ranges: Sequence[MarkerRange], outer: int, rows: Iterable[int]) -> bool:
     return any(row != outer and _lies_in(ranges[row], ranges[outer]) for row in rows)
 

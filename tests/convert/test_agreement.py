@@ -29,14 +29,15 @@ def _write(form: str, session: rocpd.Session, folder: Path, **options: Any) -> t
 
 
 def pftrace(session: rocpd.Session, folder: Path) -> Kernels:
-    sql = f"SELECT name, ts, ts + dur FROM slice WHERE category = '{_CATEGORY}'"
+    sql = f"SELECT name, ts, ts + dur FROM recorded WHERE category = '{_CATEGORY}'"
     return Counter(to_perfetto(session, folder).rows(sql))
 
 
 def chrome(session: rocpd.Session, folder: Path) -> Kernels:
     (path,) = _write("json", session, folder)
     events = json.loads(path.read_bytes(), parse_float=lambda text: int(text.replace(".", "")))["traceEvents"]
-    return Counter((e["name"], e["ts"], e["ts"] + e["dur"]) for e in events if e.get("cat") == _CATEGORY)
+    kernels = [e for e in events if e.get("cat") == _CATEGORY]
+    return Counter((e["args"].get("name", e["name"]), e["ts"], e["ts"] + e["dur"]) for e in kernels)
 
 
 def csv(session: rocpd.Session, folder: Path) -> Kernels:

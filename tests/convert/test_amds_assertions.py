@@ -56,19 +56,19 @@ def rows_of(job: rocpd.Session, folder: Path, version: AmdVersion, name: str) ->
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_perfetto_has_as_many_slices_as_there_are_events(category: str, job: rocpd.Session, trace: Engine) -> None:
     ((count,),) = job.execute(CATEGORIES[category]).fetchall()
-    assert trace.one(f"SELECT COUNT(*) FROM slice WHERE category = '{category}'") == count > 0
+    assert trace.one(f"SELECT COUNT(*) FROM recorded WHERE category = '{category}'") == count > 0
 
 
 def test_the_database_s_own_category_is_an_argument(job: rocpd.Session, trace: Engine) -> None:
     category = "EXTRACT_ARG(s.arg_set_id, 'debug.category')"
-    own = f"SELECT {category}, COUNT(*) FROM slice s WHERE s.category = 'hip_api' GROUP BY 1"
+    own = f"SELECT {category}, COUNT(*) FROM recorded s WHERE s.category = 'hip_api' GROUP BY 1"
     wanted = "SELECT category, COUNT(*) FROM regions WHERE category GLOB 'HIP_*' GROUP BY 1"
     assert trace.rows(f"{own} ORDER BY 1") == job.execute(f"{wanted} ORDER BY 1").fetchall()
 
 
 def test_annotations_name_the_arguments_of_calls(trace: Engine) -> None:
     """Every call has the annotations of its event."""
-    calls = "FROM slice s WHERE category = 'hip_api'"
+    calls = "FROM recorded s WHERE category = 'hip_api'"
     annotated = f"SELECT COUNT(*) {calls} AND EXTRACT_ARG(s.arg_set_id, 'debug.stack_id') IS NOT NULL"
     assert trace.one(annotated) == trace.one(f"SELECT COUNT(*) {calls}") > 0
 

@@ -74,13 +74,14 @@ def test_readers_of_otf2_lay_recorded_times_on_the_line(session: rocpd.Session, 
         assert f"{span.start}, Offset: {offset:+d}, StdDev: {clock.likely_ns * 1.4826:g}" in records
 
 
-def test_processes_of_perfetto_are_labelled(session: rocpd.Session, tmp_path: Path) -> None:
+def test_ranks_of_perfetto_are_described(session: rocpd.Session, tmp_path: Path) -> None:
     (path,) = session.convert("pftrace", tmp_path / "o.pftrace")
     engine = Engine(path)
-    labels = [label for (label,) in engine.rows("SELECT string_value FROM args WHERE key = 'chrome.process_label[0]'")]
-    assert sorted(labels) == sorted({str(clock) for clock in session.alignment.clocks})
+    about = engine.rows("SELECT EXTRACT_ARG(source_arg_set_id, 'description') FROM track WHERE name GLOB 'rank *'")
+    labels = [text.splitlines()[1] for (text,) in about]
+    assert set(labels) == {str(clock) for clock in session.alignment.clocks}
     assert "clock: reference +0 ns" in labels
-    starts = engine.rows("SELECT ts FROM slice WHERE category = 'kernel_dispatch'")
+    starts = engine.rows("SELECT ts FROM recorded WHERE category = 'kernel_dispatch'")
     assert Counter(time for (time,) in starts) == kernels_on_line(session)
 
 
@@ -112,7 +113,7 @@ def test_what_touches_still_does_where_a_drift_is_taken_out(tmp_path: Path) -> N
         assert session.alignment.shift(2).drift == pytest.approx(-30e-6, abs=1e-6)
         (path,) = session.convert("pftrace", tmp_path / "o.pftrace")
     rows = Engine(path).rows(
-        "SELECT name, depth, ts, ts + dur FROM slice WHERE category LIKE 'hip%' ORDER BY ts, depth"
+        "SELECT name, depth, ts, ts + dur FROM recorded WHERE category LIKE 'hip%' ORDER BY ts, depth"
     )
     (_, depth, start, end), *parts = rows
     assert (depth, {row[1] for row in parts}) == (0, {1})

@@ -18,7 +18,7 @@ import pytest
 from rocpd.simulator import JobOptions, simulate
 from tests.conftest import Cli
 from tests.convert.conftest import read_csv
-from tests.perfetto_engine import Engine
+from tests.perfetto_engine import CALCULATED, Engine
 from tests.pftrace_frames import count_packets
 from tests.selections import (
     BASE,
@@ -53,8 +53,10 @@ def read_json(folder: Path) -> tuple[Items, Points]:
     text = (folder / "out.json").read_bytes()
     events = json.loads(text, parse_float=lambda number: int(number.replace(".", "")))  # µs with three decimals
     pids = {e["pid"]: _rank(e["args"]["name"]) for e in events["traceEvents"] if e["name"] == "process_name"}
-    shown = [e for e in events["traceEvents"] if e["ph"] in ("X", "i")]
-    items = Counter((pids[e["pid"]], e["name"], e["ts"], e["ts"] + e.get("dur", 0)) for e in shown)
+    shown = [e for e in events["traceEvents"] if e["ph"] in ("X", "i") and e["cat"] not in CALCULATED]
+    items = Counter(
+        (pids[e["pid"]], e["args"].get("name", e["name"]), e["ts"], e["ts"] + e.get("dur", 0)) for e in shown
+    )
     return items, [e["ts"] for e in events["traceEvents"] if e["ph"] in ("C", "s", "f")]
 
 
@@ -63,11 +65,7 @@ def read_pftrace(folder: Path) -> tuple[Items, Points]:
     assert count_packets(path) > 0
     engine = Engine(path)
     assert engine.complaints() == []
-    rows = engine.rows(
-        "SELECT P.name, S.name, S.ts, S.ts + S.dur FROM slice S LEFT JOIN process_track T ON T.id = S.track_id"
-        " LEFT JOIN thread_track H ON H.id = S.track_id LEFT JOIN thread X ON X.utid = H.utid"
-        " JOIN process P ON P.upid = COALESCE(T.upid, X.upid)"
-    )
+    rows = engine.rows("SELECT rank, name, ts, ts + dur FROM recorded")
     return Counter((_rank(row[0]), *row[1:]) for row in rows), [ts for (ts,) in engine.rows("SELECT ts FROM counter")]
 
 
@@ -272,7 +270,7 @@ def test_real_files(real_files: tuple[Path, ...], tmp_path: Path, cli: Cli) -> N
 # --- memory that is held
 
 
-REAL, SCRATCH = "Agent-1 · memory REAL held", "Agent-2 · memory SCRATCH held"
+REAL, SCRATCH = "GPU 0 · memory REAL held", "GPU 1 · memory SCRATCH held"
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_one_trace_per_rank_or_node(open_job: OpenJob, tmp_path: Path) -> None:
         "out_rank2_results.pftrace",
     ]
     assert [p.name for p in nodes] == ["out_node-n_0_results.pftrace", "out_node-n_1_results.pftrace"]
-    written = [[name for (name,) in Engine(p).rows("SELECT name FROM slice ORDER BY 1")] for p in (*ranks, *nodes)]
+    written = [[name for (name,) in Engine(p).rows("SELECT name FROM recorded ORDER BY 1")] for p in (*ranks, *nodes)]
     assert written == [["k0"], ["k1"], ["k2"], ["k0", "k1"], ["k2"]]
 
 
@@ -69,7 +69,7 @@ def test_compressed_outputs_hold_the_same_bytes(open_job: OpenJob, tmp_path: Pat
     if form == "pftrace":
         engine = Engine(squeezed[0])
         assert engine.complaints() == []
-        assert engine.one("SELECT COUNT(*) FROM slice") == Engine(plain[0]).one("SELECT COUNT(*) FROM slice")
+        assert engine.one("SELECT COUNT(*) FROM recorded") == Engine(plain[0]).one("SELECT COUNT(*) FROM recorded")
 
 
 @pytest.mark.parametrize(("name", "output"), [("t.gz", "t_results.pftrace.gz"), ("t.pftrace.gz", "t.pftrace.gz")])
@@ -109,7 +109,7 @@ def test_more_files_than_sqlite_attaches(tmp_path: Path) -> None:
         engine = to_perfetto(session, tmp_path / "o")
         (kernels, _) = FORMATS["csv"].write(session, ConvertOptions(tmp_path / "o"))
 
-    assert engine.one("SELECT COUNT(DISTINCT name) FROM slice") == 130
+    assert engine.one("SELECT COUNT(DISTINCT name) FROM recorded") == 130
     assert len(read_csv(kernels)) == 130
 
 
@@ -122,11 +122,11 @@ def test_clock_offsets_move_hosts_and_windows(tmp_path: Path) -> None:
     command = ["convert", str(tmp_path), "-f", "pftrace", "-d", str(tmp_path / "o"), "--clock-offset", "b=-1000"]
 
     assert run(command) == 0
-    written = Engine(tmp_path / "o" / "out_results.pftrace").rows("SELECT name, ts FROM slice ORDER BY ts, name")
+    written = Engine(tmp_path / "o" / "out_results.pftrace").rows("SELECT name, ts FROM recorded ORDER BY ts, name")
     assert written == [(f"{host}{k}", BASE + 10 * k) for k in range(4) for host in "ab"]
 
     assert run([*command, "-o", "half", "--start", "50%", "--inclusive", "False"]) == 0
-    written = Engine(tmp_path / "o" / "half_results.pftrace").rows("SELECT name FROM slice ORDER BY ts, name")
+    written = Engine(tmp_path / "o" / "half_results.pftrace").rows("SELECT name FROM recorded ORDER BY ts, name")
     assert written == [("a2",), ("b2",), ("a3",), ("b3",)]
 
 
@@ -187,10 +187,10 @@ def test_every_option_on_the_command_line(tmp_path: Path) -> None:
     trace = tmp_path / "o" / "out_rank0_results.pftrace.gz"
     engine = Engine(trace)
     written = engine.rows(
-        "SELECT t.name, s.name, EXTRACT_ARG(s.arg_set_id, 'debug.SQ_WAVES') FROM slice s"
-        " JOIN process_track t ON t.id = s.track_id WHERE s.category = 'kernel_dispatch' ORDER BY s.ts"
+        "SELECT track, title, EXTRACT_ARG(arg_set_id, 'debug.SQ_WAVES') FROM recorded"
+        " WHERE category = 'kernel_dispatch' ORDER BY ts"
     )
-    assert written[0] == ("GPU-0 · queue 1", 'step "1", über', 64.0)
+    assert written[0] == ("GPU 0 / queue 1", 'step "1", über', 64.0)
     names = {p.name for p in (tmp_path / "o").iterdir()}
     assert {"out_rank1.json.gz", "out_rank0_results.otf2", "out_parquet", "out_kernels.arrows"} <= names
     assert {"out_rank0_kernel_stats.csv.gz", "out_rank1_domain_stats.csv.gz"} <= names

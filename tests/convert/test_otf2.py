@@ -80,9 +80,9 @@ def test_a_small_job_has_its_tree_regions_and_times(open_job: OpenJob, tmp_path:
         model = "AMD Instinct MI300X"
         assert groups == [
             ("rank 0 · node0 · ./app (16)", "node0", "node", process),
-            ("rank 0 · node0 · ./app (16) · Agent-1", "Agent-1", model, accelerator),
+            ("rank 0 · node0 · ./app (16) · GPU 0", "GPU 0", model, accelerator),
             ("rank 1 · node1 · ./app (16)", "node1", "node", process),
-            ("rank 1 · node1 · ./app (16) · Agent-1", "Agent-1", model, accelerator),
+            ("rank 1 · node1 · ./app (16) · GPU 0", "GPU 0", model, accelerator),
         ]
         assert [group.creating_location_group for group in definitions.location_groups][1::2] == [
             *definitions.location_groups
@@ -91,11 +91,11 @@ def test_a_small_job_has_its_tree_regions_and_times(open_job: OpenJob, tmp_path:
         accelerator_device = otf2.SystemTreeDomain.ACCELERATOR_DEVICE
         gpus = [each.system_tree_node for each in domains if each.system_tree_node_domain == accelerator_device]
         assert [(node.name, node.class_name, node.parent.name) for node in gpus] == [
-            ("Agent-1", model, "node0"), ("Agent-1", model, "node1"),
+            ("GPU 0", model, "node0"), ("GPU 0", model, "node1"),
         ]  # fmt: skip
         kinds = {location.name: location.type for location in definitions.locations}
         assert kinds["rank 0 · thread 16"] == otf2.LocationType.CPU_THREAD
-        assert kinds["rank 0 · Agent-1 · stream 0"] == otf2.LocationType.ACCELERATOR_STREAM
+        assert kinds["rank 0 · GPU 0 · stream 0"] == otf2.LocationType.ACCELERATOR_STREAM
         assert kinds["rank 0 · Agent [1] PMC SQ_WAVES"] == otf2.LocationType.METRIC
         regions = {r.name: (r.paradigm, r.region_role) for r in definitions.regions}
         paradigm, role = otf2.Paradigm, otf2.RegionRole
@@ -111,8 +111,8 @@ def test_a_small_job_has_its_tree_regions_and_times(open_job: OpenJob, tmp_path:
         assert len(texts) == len(set(texts))
     written = slices(path)
     assert (
-        "rank 0 · node0 · ./app (16) · Agent-1",
-        "rank 0 · Agent-1 · stream 0",
+        "rank 0 · node0 · ./app (16) · GPU 0",
+        "rank 0 · GPU 0 · stream 0",
         "gemm<float>",
         BASE + 100,
         BASE + 300,
@@ -121,8 +121,8 @@ def test_a_small_job_has_its_tree_regions_and_times(open_job: OpenJob, tmp_path:
     assert ("rank 0 · node0 · ./app (16)", "rank 0 · thread 16", "here", BASE + 800, BASE + 800) in written
     # Overlapping kernels of one stream lie on lanes of their own.
     assert (
-        "rank 0 · node0 · ./app (16) · Agent-1",
-        "rank 0 · Agent-1 · stream 0 (2)",
+        "rank 0 · node0 · ./app (16) · GPU 0",
+        "rank 0 · GPU 0 · stream 0 (2)",
         "reduce",
         BASE + 250,
         BASE + 350,
@@ -139,10 +139,10 @@ def test_metrics_have_values_and_units(open_job: OpenJob, tmp_path: Path) -> Non
             if isinstance(event, otf2.events.Metric) and location.group.name.startswith("rank 0"):
                 written.setdefault(location.name, []).append((event.time - BASE, event.values[0]))
     assert written["rank 0 · Agent [1] PMC SQ_WAVES"] == [(100, 64.0), (300, 0.0)]
-    assert written["rank 0 · Agent-1 · memory REAL held"] == [(439, 4096.0), (455, 0.0)]
+    assert written["rank 0 · GPU 0 · memory REAL held"] == [(439, 4096.0), (455, 0.0)]
     assert written["rank 0 · GPU power · watt"] == [(810, 300.5)]
     assert units["Agent [1] PMC GRBM_COUNT"] == "cycles"
-    assert units["Agent-1 · memory REAL held"] == "bytes"
+    assert units["GPU 0 · memory REAL held"] == "bytes"
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["sound", "faults"])
@@ -210,7 +210,7 @@ def test_one_archive_per_node(open_job: OpenJob, tmp_path: Path) -> None:
 
     assert paths == tuple(tmp_path / f"out_node-{host}_results.otf2" for host in ("node0", "node1"))
     rank = "rank 1 · node1 · ./app (16)"
-    assert {group for group, *_ in slices(paths[1])} == {rank, f"{rank} · Agent-1"}
+    assert {group for group, *_ in slices(paths[1])} == {rank, f"{rank} · GPU 0"}
 
 
 def test_every_enter_and_leave_has_its_category(open_job: OpenJob, tmp_path: Path) -> None:

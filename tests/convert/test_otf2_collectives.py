@@ -141,7 +141,7 @@ def test_a_collective_lies_inside_its_kernel(open_job: OpenJob, tmp_path: Path) 
     ranks = [Member(n).collective(100, 150, "all").collective(150, 200, "all") for n in range(2)]
     (path,) = write(open_job(*ranks), tmp_path)
     with otf2.reader.open(str(path)) as trace:
-        events = [type(event).__name__ for location, event in trace.events if "rank 0 · Agent-1" in location.name]
+        events = [type(event).__name__ for location, event in trace.events if "rank 0 · GPU 0" in location.name]
     assert events == ["Enter", "MpiCollectiveBegin", "MpiCollectiveEnd", "Leave"] * 2
 
 

@@ -13,7 +13,7 @@ from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 from tests.convert.conftest import BASE, ToPerfetto, to_perfetto
 
-SLICES = "SELECT s.name, s.ts - {}, s.dur, s.depth, t.name FROM slice s JOIN track t ON t.id = s.track_id ORDER BY s.id"
+SLICES = "SELECT name, ts - {}, dur, depth, track FROM recorded ORDER BY id"
 
 
 def test_a_small_job_has_its_process_threads_tracks_and_slices(perfetto: ToPerfetto) -> None:
@@ -23,15 +23,16 @@ def test_a_small_job_has_its_process_threads_tracks_and_slices(perfetto: ToPerfe
         .kernel("gemm<float>", BASE + 30, BASE + 90, stack=7)
     )
 
-    assert engine.rows("SELECT name, pid FROM process WHERE name IS NOT NULL") == [("rank 0 · node0 · ./app (16)", 16)]
-    assert engine.rows("SELECT name, tid FROM thread WHERE upid = 1 AND tid = 16") == [("thread 16", 16)]
-    rows = "SELECT name, ts, dur, depth, category FROM slice ORDER BY ts"
+    rows = "SELECT name, ts, dur, depth, category, track FROM recorded ORDER BY ts"
     assert engine.rows(rows) == [
-        ("hipLaunchKernel", BASE + 10, 10, 0, "hip_api"),
-        ("gemm<float>", BASE + 30, 60, 0, "kernel_dispatch"),
+        ("hipLaunchKernel", BASE + 10, 10, 0, "hip_api", "thread 16"),
+        ("gemm<float>", BASE + 30, 60, 0, "kernel_dispatch", "GPU 0 / stream 0"),
     ]
-    assert engine.rows("SELECT name FROM process_track WHERE name IS NOT NULL") == [("Agent-1 · stream 0",)]
-    flow = "SELECT o.name, i.name FROM flow f JOIN slice o ON o.id = f.slice_out JOIN slice i ON i.id = f.slice_in"
+    about = "SELECT name, EXTRACT_ARG(source_arg_set_id, 'description') FROM track WHERE parent_id IS NULL"
+    assert engine.rows(about) == [("rank 0 · node0", "process 16 of node0: ./app --steps 3")]
+    flow = (
+        "SELECT o.name, i.name FROM flow f JOIN recorded o ON o.id = f.slice_out JOIN recorded i ON i.id = f.slice_in"
+    )
     assert engine.rows(flow) == [("hipLaunchKernel", "gemm<float>")]
 
 
@@ -59,7 +60,7 @@ def test_several_dispatches_of_one_call_get_one_flow_each_from_the_innermost_cal
         .kernel("none", BASE + 280, BASE + 290, stack=0)
     )
 
-    sql = "SELECT o.name, i.name FROM flow f JOIN slice o ON o.id = f.slice_out JOIN slice i ON i.id = f.slice_in"
+    sql = "SELECT o.name, i.name FROM flow f JOIN recorded o ON o.id = f.slice_out JOIN recorded i ON i.id = f.slice_in"
     pairs = {tuple(sorted(pair)) for pair in engine.rows(sql)}
     assert engine.one("SELECT COUNT(*) FROM flow") == 4
     assert pairs == {("a", "inner"), ("b", "inner"), ("MEMORY_COPY_HOST_TO_DEVICE", "other"), ("early", "other")}
@@ -87,7 +88,7 @@ def test_nesting_at_equal_times(perfetto: ToPerfetto) -> None:
         "next": (100, 50, 0),
         "mark at the seam": (100, 0, 1),
     }
-    assert engine.one("SELECT COUNT(DISTINCT track_id) FROM slice") == 1
+    assert engine.one("SELECT COUNT(DISTINCT track_id) FROM recorded") == 1
 
 
 def test_overlapping_slices_go_to_lanes(perfetto: ToPerfetto) -> None:
@@ -105,7 +106,7 @@ def test_overlapping_slices_go_to_lanes(perfetto: ToPerfetto) -> None:
     )
 
     written = {name: (dur, depth, track) for name, _, dur, depth, track in engine.rows(SLICES.format(BASE))}
-    lane = "Agent-1 · stream 0"
+    lane = "GPU 0 / stream 0"
     assert written == {
         "a": (100, 0, lane),
         "b": (10, 0, f"{lane} (2)"),
@@ -113,24 +114,30 @@ def test_overlapping_slices_go_to_lanes(perfetto: ToPerfetto) -> None:
         "d": (20, 0, f"{lane} (2)"),
         "e": (10, 0, lane),
         "f": (0, 0, f"{lane} (2)"),
-        "x": (50, 0, None),
+        "x": (50, 0, "thread 16"),
         "crossing": (50, 0, "thread 16 (2)"),
-        "in x": (10, 1, None),
+        "in x": (10, 1, "thread 16"),
     }
 
 
 def test_ranks_of_equal_pid_stay_apart(perfetto: ToPerfetto) -> None:
     engine = perfetto(
-        *(TraceBuilder(i, pid=16).region(f"call {i}", BASE, BASE + 5).kernel(f"k{i}", BASE, BASE + 9) for i in range(3))
+        *(
+            TraceBuilder(i, pid=16).region(f"call {i}", BASE, BASE + 5).kernel(f"k{i}", BASE, BASE + 9)
+            for i in range(3)
+        ),
+        processes=True,
     )
 
     sql = (
-        "SELECT p.name, t.name, s.name FROM slice s JOIN thread_track tt ON tt.id = s.track_id"
+        "SELECT p.name, t.name, s.name FROM recorded s JOIN thread_track tt ON tt.id = s.track_id"
         " JOIN thread t USING (utid) JOIN process p USING (upid) ORDER BY s.name"
     )
-    assert engine.rows(sql) == [(f"rank {i} · node0 · ./app (16)", "thread 16", f"call {i}") for i in range(3)]
-    kernels = "SELECT p.name, s.name FROM slice s JOIN process_track t ON t.id = s.track_id JOIN process p USING (upid)"
-    assert sorted(engine.rows(kernels)) == [(f"rank {i} · node0 · ./app (16)", f"k{i}") for i in range(3)]
+    assert engine.rows(sql) == [(f"rank {i} · node0", "thread 16", f"call {i}") for i in range(3)]
+    kernels = (
+        "SELECT p.name, s.name FROM recorded s JOIN process_track t ON t.id = s.track_id JOIN process p USING (upid)"
+    )
+    assert sorted(engine.rows(kernels)) == [(f"rank {i} · node0", f"k{i}") for i in range(3)]
     assert engine.one("SELECT COUNT(DISTINCT pid) FROM process WHERE name IS NOT NULL") == 3
 
 
@@ -147,7 +154,7 @@ def test_damaged_rows_are_clamped_or_left_out_counted_and_told(open_job: OpenJob
 
     engine = to_perfetto(session, tmp_path / "out")
 
-    written = engine.rows("SELECT name, ts, dur FROM slice ORDER BY name")
+    written = engine.rows("SELECT name, ts, dur FROM recorded ORDER BY name")
     wanted = [("backward", BASE + 50, 0), ("backward call", BASE + 50, 0), ("no end", BASE + 70, 0)]
     assert written == wanted
     assert session.notes[-2:] == [
@@ -166,12 +173,12 @@ def test_rows_without_agent_stream_or_thread_are_kept(perfetto: ToPerfetto) -> N
         .alloc(BASE, BASE + 1, agent=None)
     )
 
-    rows = engine.rows("SELECT s.name, t.name FROM slice s JOIN track t ON t.id = s.track_id")
+    rows = engine.rows("SELECT name, track FROM recorded")
     assert set(rows) == {
-        ("ALLOC REAL", "agent ? · memory"),
-        ("k", "agent ? · stream ?"),
-        ("MEMORY_COPY_HOST_TO_DEVICE", "agent ? · stream ? · copies"),
-        ("kernel ?", "agent ? (id 77) · stream 0"),
+        ("ALLOC REAL", "agent ? / memory / allocations"),
+        ("k", "agent ? / stream ?"),
+        ("MEMORY_COPY_HOST_TO_DEVICE", "agent ? / stream ? · copies"),
+        ("kernel ?", "agent ? (id 77) / stream 0"),
         ("r", "thread ?"),
     }
 
@@ -185,8 +192,8 @@ def test_a_file_with_text_among_numbers_and_broken_utf8_is_converted(perfetto: T
         .sql("UPDATE \"rocpd_string{uuid}\" SET string = CAST(x'62ff64' AS TEXT) WHERE string = 'bad'")
     )
 
-    assert engine.rows("SELECT name FROM slice ORDER BY 1") == [("b\\xffd",), ("k",)]
-    assert engine.one("SELECT name FROM process_track WHERE name IS NOT NULL") == "Agent-1 · stream ?"
+    assert engine.rows("SELECT name FROM recorded ORDER BY 1") == [("b\\xffd",), ("k",)]
+    assert engine.one("SELECT track FROM recorded WHERE name = 'k'") == "GPU 0 / stream ?"
 
 
 def test_counters_show_the_value_of_their_own_dispatch(perfetto: ToPerfetto) -> None:
@@ -211,7 +218,7 @@ def test_counters_show_the_value_of_their_own_dispatch(perfetto: ToPerfetto) -> 
     waves = [row[1:] for row in written if row[0] == "Agent [1] PMC SQ_WAVES"]
     assert waves == [(0, 6.5), (10, 0.0), (10, 7.25), (20, 9.0), (25, 11.0), (28, 9.0), (40, 0.0)]
     assert engine.one("SELECT unit FROM counter_track WHERE name GLOB '*SQ_WAVES'") == "waves"
-    values = "SELECT s.name, EXTRACT_ARG(s.arg_set_id, 'debug.SQ_WAVES') FROM slice s ORDER BY s.ts"
+    values = "SELECT s.name, EXTRACT_ARG(s.arg_set_id, 'debug.SQ_WAVES') FROM recorded s ORDER BY s.ts"
     assert engine.rows(values) == [("a", 6.5), ("b", 7.25), ("c", 9.0), ("d", 11.0)]
 
 
@@ -219,12 +226,12 @@ def test_copies_carry_bytes_and_bandwidth_on_a_track_of_their_destination(perfet
     engine = perfetto(TraceBuilder().copy(BASE, BASE + 1000, size=64_000).copy(BASE + 2000, BASE + 2000, size=1))
 
     sql = (
-        "SELECT t.name, EXTRACT_ARG(arg_set_id, 'debug.bytes'), EXTRACT_ARG(arg_set_id, 'debug.gb_per_s'),"
+        "SELECT track, title, EXTRACT_ARG(arg_set_id, 'debug.bytes'), EXTRACT_ARG(arg_set_id, 'debug.gb_per_s'),"
         " EXTRACT_ARG(arg_set_id, 'debug.source'), EXTRACT_ARG(arg_set_id, 'debug.destination')"
-        " FROM slice s JOIN track t ON t.id = s.track_id ORDER BY s.ts"
+        " FROM recorded ORDER BY ts"
     )
-    track = "Agent-1 · stream 0 · copies"
-    assert engine.rows(sql) == [(track, 64_000, 64.0, "Agent-0", "Agent-1"), (track, 1, None, "Agent-0", "Agent-1")]
+    track, ends = "GPU 0 / stream 0 · copies", ("CPU 0", "GPU 0")
+    assert engine.rows(sql) == [(track, "H2D", 64_000, 64.0, *ends), (track, "H2D", 1, None, *ends)]
 
 
 def test_memory_counter_runs_up_and_down(open_job: OpenJob, tmp_path: Path) -> None:
@@ -241,7 +248,7 @@ def test_memory_counter_runs_up_and_down(open_job: OpenJob, tmp_path: Path) -> N
 
     sql = "SELECT t.name, c.ts - {}, c.value FROM counter c JOIN counter_track t ON t.id = c.track_id ORDER BY c.id"
     written = engine.rows(sql.format(BASE))
-    real, scratch = "Agent-1 · memory REAL held", "Agent-1 · memory SCRATCH held"
+    real, scratch = "memory REAL held", "memory SCRATCH held"
     assert written == [
         (real, 1, 100.0),
         (real, 3, 150.0),
@@ -249,7 +256,7 @@ def test_memory_counter_runs_up_and_down(open_job: OpenJob, tmp_path: Path) -> N
         (scratch, 9, 30.0),
         (scratch, 11, 0.0),
     ]
-    assert engine.one("SELECT COUNT(*) FROM slice") == 6
+    assert engine.one("SELECT COUNT(*) FROM recorded") == 6
     assert any("frees of memory whose allocation is not in the trace" in note for note in session.notes)
 
 
@@ -264,10 +271,7 @@ def test_markers_by_message_and_as_kernel_names(perfetto: ToPerfetto) -> None:
 
     engine = perfetto(builder, kernel_rename=True)
 
-    sql = (
-        "SELECT s.name, s.dur, tt.utid IS NOT NULL FROM slice s LEFT JOIN thread_track tt ON tt.id = s.track_id"
-        " ORDER BY s.ts, s.dur DESC"
-    )
+    sql = "SELECT name, dur, track = 'thread 16' FROM recorded ORDER BY ts, dur DESC"
     assert engine.rows(sql) == [('step "1"', 100, 1), ('step "1"', 10, 0), ("plain", 10, 0), ("here", 0, 1)]
 
 
@@ -286,7 +290,7 @@ def test_samples_lie_on_their_track_and_their_values_are_counters(perfetto: ToPe
     assert engine.rows(counters.format(BASE)) == [("GPU power · watt", 1, 300.0), ("GPU power · watt", 2, 310.0)]
     instants = (
         "SELECT t.name, s.name, s.ts - {}, EXTRACT_ARG(arg_set_id, 'debug.call_stack')"
-        " FROM slice s JOIN track t ON t.id = s.track_id"
+        " FROM recorded s JOIN track t ON t.id = s.track_id"
     )
     assert engine.rows(instants.format(BASE)) == [("host", "host", 3, '["main"]')]
 
@@ -305,7 +309,7 @@ def test_arguments_of_calls_on_demand(perfetto: ToPerfetto) -> None:
     engine = perfetto(builder, annotate_args=True)
 
     sql = (
-        "SELECT s.name, a.key, a.string_value FROM slice s JOIN args a USING (arg_set_id)"
+        "SELECT s.name, a.key, a.string_value FROM recorded s JOIN args a USING (arg_set_id)"
         " WHERE a.string_value IS NOT NULL AND a.key != 'debug.category' ORDER BY s.ts, a.key"
     )
     assert engine.rows(sql) == [
@@ -318,16 +322,16 @@ def test_arguments_of_calls_on_demand(perfetto: ToPerfetto) -> None:
 @pytest.mark.parametrize(
     ("options", "name"),
     [
-        ({}, "Agent-1 · stream 5"),
-        ({"group_by_queue": True}, "Agent-1 · queue 2"),
-        ({"agent_index_value": AgentIndex.TYPE_RELATIVE}, "GPU-0 · stream 5"),
-        ({"agent_index_value": AgentIndex.ABSOLUTE}, "Agent-1 · stream 5"),
+        ({}, "GPU 0 / stream 5"),
+        ({"group_by_queue": True}, "GPU 0 / queue 2"),
+        ({"agent_index_value": AgentIndex.RELATIVE}, "Agent 1 / stream 5"),
+        ({"agent_index_value": AgentIndex.ABSOLUTE}, "Agent 1 / stream 5"),
     ],
 )
 def test_names_of_tracks(perfetto: ToPerfetto, options: dict[str, object], name: str) -> None:
     engine = perfetto(TraceBuilder().kernel("k", BASE, BASE + 1, stream=5, queue=2), **options)
 
-    assert engine.one("SELECT name FROM process_track WHERE name IS NOT NULL") == name
+    assert engine.one("SELECT track FROM recorded") == name
 
 
 def test_clock_domains_are_laid_on_one_time_line(perfetto: ToPerfetto) -> None:
@@ -336,7 +340,7 @@ def test_clock_domains_are_laid_on_one_time_line(perfetto: ToPerfetto) -> None:
         TraceBuilder(1, host="b").region("two", BASE * 2, BASE * 2 + 5),
     )
 
-    assert engine.rows("SELECT name, ts FROM slice ORDER BY name") == [("one", BASE), ("two", BASE)]
+    assert engine.rows("SELECT name, ts FROM recorded ORDER BY name") == [("one", BASE), ("two", BASE)]
 
 
 def test_an_existing_output_and_a_failed_write_leave_things_as_they_were(open_job: OpenJob, tmp_path: Path) -> None:
@@ -366,7 +370,7 @@ def test_progress_ends_at_the_total(open_job: OpenJob, tmp_path: Path) -> None:
 
 
 def test_an_empty_job_is_a_valid_trace(perfetto: ToPerfetto) -> None:
-    assert perfetto(TraceBuilder()).one("SELECT COUNT(*) FROM slice") == 0
+    assert perfetto(TraceBuilder()).one("SELECT COUNT(*) FROM recorded") == 0
 
 
 def test_two_adjoining_windows_hold_together_what_the_whole_trace_holds(open_job: OpenJob, tmp_path: Path) -> None:
@@ -381,7 +385,7 @@ def test_two_adjoining_windows_hold_together_what_the_whole_trace_holds(open_job
     def names(session: rocpd.Session, folder: str) -> list[tuple[object, ...]]:
         engine = to_perfetto(session, tmp_path / folder, annotate_args=True)
         return [
-            *engine.rows("SELECT name, ts, dur FROM slice"),
+            *engine.rows("SELECT name, ts, dur FROM recorded"),
             *engine.rows("SELECT ts, value FROM counter WHERE value > 9"),
         ]
 
@@ -400,7 +404,7 @@ def test_an_index_that_someone_added_changes_nothing(open_job: OpenJob, tmp_path
     builder = TraceBuilder().alloc(BASE, BASE + 1, size=7).alloc(BASE + 2, BASE + 3, kind="FREE", size=0)
     session = open_job(builder.sql('CREATE INDEX odd ON "rocpd_memory_allocate{uuid}" (type DESC, level)'))
 
-    assert to_perfetto(session, tmp_path).rows("SELECT name FROM slice ORDER BY ts") == [
+    assert to_perfetto(session, tmp_path).rows("SELECT name FROM recorded ORDER BY ts") == [
         ("ALLOC REAL",),
         ("FREE REAL",),
     ]

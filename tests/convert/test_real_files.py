@@ -36,10 +36,7 @@ def test_every_kernel_and_region_is_there_with_its_time(
         f'SELECT hostname, name, COUNT(*), SUM(MAX("end" - start, 0)), MIN(start) FROM {view} GROUP BY rank, name'
     ).fetchall()
     written = engine.rows(
-        "SELECT p.name, s.name, COUNT(*), SUM(s.dur), MIN(s.ts) FROM slice s"
-        " LEFT JOIN thread_track tt ON tt.id = s.track_id LEFT JOIN thread t USING (utid)"
-        " LEFT JOIN process_track pt ON pt.id = s.track_id"
-        f" JOIN process p ON p.upid = IFNULL(t.upid, pt.upid) WHERE {category} GROUP BY p.upid, s.name"
+        f"SELECT rank, name, COUNT(*), SUM(dur), MIN(ts) FROM recorded s WHERE {category} GROUP BY rank, name"
     )
 
     assert sum(row[2] for row in written) == {"kernels": 3612, "regions": 7488}[view]
@@ -55,17 +52,28 @@ def test_each_dispatch_whose_call_is_there_has_exactly_one_flow(engine: Engine, 
     assert engine.rows(per_kernel) == [(1, 1, launched)]
     assert engine.one("SELECT COUNT(*) FROM flow") == launched
     same = (
-        "SELECT COUNT(*) FROM flow f JOIN slice o ON o.id = f.slice_out JOIN slice i ON i.id = f.slice_in"
+        "SELECT COUNT(*) FROM flow f JOIN recorded o ON o.id = f.slice_out JOIN recorded i ON i.id = f.slice_in"
         " WHERE EXTRACT_ARG(o.arg_set_id, 'debug.stack_id') = EXTRACT_ARG(i.arg_set_id, 'debug.stack_id')"
         " AND i.category = 'kernel_dispatch' AND o.category = 'hip_api'"
     )
     assert engine.one(same) == launched
 
 
-def test_twelve_processes_with_a_thread_each(engine: Engine) -> None:
+def test_twelve_ranks_with_a_thread_each(engine: Engine) -> None:
+    assert engine.one("SELECT COUNT(DISTINCT rank) FROM recorded WHERE track GLOB 'thread *'") == 12
+    assert engine.one("SELECT COUNT(DISTINCT rank) FROM recorded WHERE rank GLOB 'rank [01][0-9] · * · *'") == 12
+
+
+def test_processes_and_threads_on_demand(session: rocpd.Session, tmp_path: Path) -> None:
+    engine = to_perfetto(session, tmp_path, processes=True)
+
     threads = "SELECT COUNT(DISTINCT upid) FROM thread_track tt JOIN thread t USING (utid) WHERE upid IS NOT NULL"
     assert engine.one(threads) == 12
-    assert engine.one("SELECT COUNT(DISTINCT upid) FROM process WHERE name GLOB 'rank * · * · * (*)'") == 12
+    assert engine.one("SELECT COUNT(DISTINCT upid) FROM process WHERE name GLOB 'rank [01][0-9] · * · *'") == 12
+    every = (
+        "SELECT COUNT(*) FROM slice WHERE track_id IN (SELECT id FROM thread_track UNION SELECT id FROM process_track)"
+    )
+    assert engine.one(every) == engine.one("SELECT COUNT(*) FROM slice")
 
 
 def test_csv_has_the_rows_of_the_views_in_order(session: rocpd.Session, tmp_path: Path) -> None:

@@ -39,12 +39,10 @@ def lasting(session: rocpd.Session, table: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize("table", _ANNOTATION)
 def test_every_row_is_a_slice_with_its_duration(engine: Engine, session: rocpd.Session, table: str) -> None:
-    written = (
-        f"SELECT COUNT(*), SUM(dur) FROM slice WHERE EXTRACT_ARG(arg_set_id, 'debug.{_ANNOTATION[table]}') IS NOT NULL"
-    )
+    has = f"EXTRACT_ARG(arg_set_id, 'debug.{_ANNOTATION[table]}') IS NOT NULL"
 
     copies = "" if table != "memory_copy" else " AND EXTRACT_ARG(arg_set_id, 'debug.source') IS NOT NULL"
-    assert engine.rows(written + copies) == [lasting(session, table)]
+    assert engine.rows(f"SELECT COUNT(*), SUM(dur) FROM recorded WHERE {has}{copies}") == [lasting(session, table)]
     assert lasting(session, table)[0] > 0
 
 
@@ -55,7 +53,7 @@ def test_all_slices_and_instants_together(engine: Engine, session: rocpd.Session
         f" AND ((rank, event_id) IN ({_valued(session)})) IS NOT TRUE"
     ).fetchall()
 
-    assert engine.rows("SELECT COUNT(*), SUM(dur) FROM slice") == [
+    assert engine.rows("SELECT COUNT(*), SUM(dur) FROM recorded") == [
         (sum(count for count, _ in parts) + samples[0], sum(duration for _, duration in parts))
     ]
 
@@ -72,9 +70,9 @@ def test_each_launched_dispatch_and_copy_has_one_flow(engine: Engine, session: r
     assert engine.one("SELECT COUNT(*) FROM flow") == wanted
 
 
-def test_every_rank_has_its_own_process(engine: Engine, session: rocpd.Session) -> None:
-    written = [row[0] for row in engine.rows("SELECT name FROM process WHERE name GLOB 'rank*' ORDER BY upid")]
-    assert written == [rank.label for rank in session.ranks]
+def test_every_rank_has_its_own_group_in_order(engine: Engine, session: rocpd.Session) -> None:
+    written = [row[0] for row in engine.rows("SELECT name FROM track WHERE parent_id IS NULL ORDER BY name")]
+    assert written == ["job · 4 ranks", *(f"rank {rank.number} · {rank.hostname}" for rank in session.ranks)]
 
 
 def test_csv_files_have_the_rows_of_the_views(session: rocpd.Session, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 
 import rocpd
 from rocpd.convert import FORMATS
-from rocpd.convert.options import ConvertOptions
+from rocpd.convert.options import AgentIndex, ConvertOptions
 from rocpd.errors import RocpdError
 from rocpd.simulator import JobOptions, simulate
 from tests.build import CPU, GPU, GPU2, TraceBuilder
@@ -38,8 +39,8 @@ Flow: TypeAlias = tuple[str, str]
 FLOWS = """
 SELECT MIN(o.name, i.name), MAX(o.name, i.name) FROM flow f
 JOIN slice o ON o.id = f.slice_out JOIN slice i ON i.id = f.slice_in"""
-TRACKS = "SELECT s.name, t.name FROM slice s JOIN track t ON t.id = s.track_id"
-JSON_TRACKS = "SELECT s.name, t.name FROM slice s JOIN thread_track tt ON tt.id = s.track_id JOIN thread t USING (utid)"
+TRACKS = "SELECT name, track FROM recorded"
+BY_INDEX = partial(ConvertOptions, agent_index_value=AgentIndex.RELATIVE)
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Event:
         """How traces begin the name of its track."""
         if self.agent is None:
             return "agent ?"
-        return f"Agent-{self.agent}" if self.agent != UNKNOWN else f"agent ? (id {UNKNOWN})"
+        return f"Agent {self.agent}" if self.agent != UNKNOWN else f"agent ? (id {UNKNOWN})"
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def opened(rank: Rank) -> Iterator[tuple[rocpd.Session, Path]]:
 
 def trace_of(session: rocpd.Session, folder: Path, form: str = "pftrace") -> Engine:
     """Convert, and load the trace."""
-    (path,) = FORMATS[form].write(session, ConvertOptions(folder / f"{form}-{len(list(folder.iterdir()))}"))
+    (path,) = FORMATS[form].write(session, BY_INDEX(folder / f"{form}-{len(list(folder.iterdir()))}"))
     return Engine(path)
 
 
@@ -225,7 +226,7 @@ def test_a_window_shows_flows_of_the_whole_and_no_others(rank: Rank, edges: tupl
         with contextlib.suppress(RocpdError):  # outside the trace
             part = session.within(window)
             engine = trace_of(part, folder)
-            shown = dict(engine.rows("SELECT name, dur FROM slice"))
+            shown = dict(engine.rows("SELECT name, dur FROM recorded"))
             flows = {flow for flow in rank.flows() if set(flow) <= set(shown)}
             assert set(engine.rows(FLOWS)) == flows
             expected: Counter[str] = Counter()
@@ -253,9 +254,9 @@ def by_agent(rows: Sequence[tuple[int | None, int]]) -> Counter[int | None]:
 def test_an_operation_is_on_the_track_of_its_agent(rank: Rank) -> None:
     shown = {event.name: event.track for event in rank.work if event.start > 0}
     with opened(rank) as (session, folder):
-        for form, sql in (("pftrace", TRACKS), ("json", JSON_TRACKS)):
-            tracks = dict(trace_of(session, folder, form).rows(sql))
-            assert {name: tracks[name].split(" · ")[0] for name in shown} == shown
+        for form, separator in (("pftrace", " / "), ("json", " · ")):
+            tracks = dict(trace_of(session, folder, form).rows(TRACKS))
+            assert {name: tracks[name].split(separator)[0] for name in shown} == shown
         assert op_trace(session) == {event.name: event.agent for event in rank.work if event.valid}
 
 
@@ -265,7 +266,7 @@ def test_otf2_has_the_same_tracks(rank: Rank) -> None:
     otf2 = pytest.importorskip("otf2", reason="the otf2 wheel is not installed")
     shown = {event.name: event.track for event in rank.work if event.start > 0}
     with opened(rank) as (session, folder):
-        (path,) = FORMATS["otf2"].write(session, ConvertOptions(folder))
+        (path,) = FORMATS["otf2"].write(session, BY_INDEX(folder))
         with otf2.reader.open(str(path)) as trace:
             tracks = {event.region.name: location.name for location, event in trace.events if hasattr(event, "region")}
     # The name of a location starts with its rank.
@@ -323,12 +324,12 @@ def test_flows_of_a_job_are_the_links_of_launch(job: rocpd.Session, engine: Engi
 
 def test_tracks_of_a_job_are_the_agents_of_op_trace(job: rocpd.Session, engine: Engine) -> None:
     agents = "SELECT P.rank, A.id, A.logical_index FROM rocpd_info_agent A JOIN processes P ON P.guid = A.guid"
-    labels = {(rank, agent): f"Agent-{index}" for rank, agent, index in job.sql(agents).fetchall()}
+    labels = {(rank, agent): f"Agent {index}" for rank, agent, index in job.sql(agents).fetchall()}
     first = job.time_range[0] if job.time_range else 0
     expected = Counter(
         (labels.get((rank, agent), "agent ?"), start + first)
         for rank, agent, start in cells(job, "op-trace", "rank agent start_ns")
     )
-    tracks = engine.rows("SELECT t.name, s.ts FROM slice s JOIN track t ON t.id = s.track_id WHERE t.name IS NOT NULL")
-    assert not expected - Counter((name.split(" · ")[0].split(" (id")[0], time) for name, time in tracks)
+    tracks = engine.rows("SELECT track, ts FROM recorded")
+    assert not expected - Counter((track.split(" / ")[0].split(" (id")[0], time) for track, time in tracks)
     assert expected

@@ -157,7 +157,7 @@ def test_perfetto_shows_the_same_ranges(built: Build, tmp_path: Path) -> None:
     cli(tmp_path, "record", "-o", "job", "--", str(built.program("probe")), "threads", "3", "100")
     (file,) = databases(tmp_path / "job")
     assert cli(tmp_path, "convert", "-f", "pftrace", "-d", ".", str(file)).returncode == 0
-    sql = "select name, count(*) as n, sum(dur) as total from slice group by name order by name"
+    sql = "select name, count(*) as n, sum(dur) as total from recorded group by name order by name"
     slices = Engine(tmp_path / "out_results.pftrace").rows(sql)
     recorded = rows(file, "SELECT name, COUNT(*), SUM(duration) FROM markers GROUP BY name ORDER BY name")
     assert slices == recorded

@@ -135,7 +135,12 @@ class Frame:
 
 
 def concatenate(
-    work: Work[Answer], session: Federation, frame: Frame, options: ConvertOptions, progress: Progress | None
+    work: Work[Answer],
+    session: Federation,
+    frame: Frame,
+    options: ConvertOptions,
+    progress: Progress | None,
+    last: Callable[[list[Answer]], bytes] = lambda _: b"",
 ) -> tuple[tuple[Path, ...], list[Answer]]:
     """Write files made of the parts of ranks, one after the other; all appear when the last is complete.
 
@@ -145,6 +150,7 @@ def concatenate(
         frame: what comes around parts.
         options: of the outputs.
         progress: as `Format.write`.
+        last: makes what follows the parts of an output from the answers of its ranks.
 
     Returns:
         the paths, and the results of `work` in order of ranks.
@@ -160,7 +166,9 @@ def concatenate(
         stack.callback(parts.close)
         for output, temporary, path in zip(outputs, temporaries, paths, strict=True):
             with as_output_error(path), temporary.open("wb") as out:
-                answers += _fill(out, frame, options, itertools.islice(parts, len(output.ranks)))
+                of_output = list(_fill(out, frame, options, itertools.islice(parts, len(output.ranks))))
+                out.write(packed(last(of_output) + frame.tail, options))
+            answers += of_output
     return paths, answers
 
 
@@ -173,7 +181,6 @@ def _fill(
             out.write(packed(frame.between, options))
         append(part.path, out)
         yield answer
-    out.write(packed(frame.tail, options))
 
 
 def append(path: Path, out: BinaryIO) -> None:

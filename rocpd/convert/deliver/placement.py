@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from pathlib import PurePath
 
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
@@ -22,6 +23,7 @@ class Placement:
 
     Args:
         rank: the rank.
+        label: what people call it, in order of the ranks when sorted as text: `rank 02 · node-7`.
         position: 1 for the first rank of the session, and so on.
         pid: pid in the trace, distinct in the session.
         shift: what is added to its times to lay them on the common time line.
@@ -30,11 +32,19 @@ class Placement:
     """
 
     rank: Rank
+    label: str
     position: int
     pid: int
     shift: Shift
     clock: Clock | None
     part: Part | None
+
+    @property
+    def about(self) -> str:
+        """Its process and its clock, for people."""
+        rank = self.rank
+        words = f"process {'?' if rank.pid is None else rank.pid} of {rank.hostname or '?'}: {rank.command or '?'}"
+        return f"{words}\n{self.clock}" if self.clock else words
 
     @property
     def window(self) -> Part | None:
@@ -55,9 +65,11 @@ def placements(session: Federation, *, aligned: bool = True) -> tuple[Placement,
     """
     alignment = session.alignment if aligned or session.window else Alignment({})
     pids = distinct_pids(session.ranks)
+    labels = rank_labels(session.ranks)
     return tuple(
         Placement(
             rank,
+            labels[rank.number],
             position,
             pids[rank.number],
             alignment.shift(rank.number),
@@ -66,6 +78,31 @@ def placements(session: Federation, *, aligned: bool = True) -> tuple[Placement,
         )
         for position, rank in enumerate(session.ranks, start=1)
     )
+
+
+def rank_labels(ranks: Sequence[Rank]) -> dict[int, str]:
+    """Return number -> label of ranks: number and host, and the program where it is not the same on all.
+
+    Numbers are as long as the largest, so that viewers which sort by name have ranks in order.
+    """
+    width = len(str(max((rank.number for rank in ranks), default=0)))
+    hosts = _short_hosts(ranks)
+    programs = {rank.number: _program(rank) for rank in ranks}
+    differ = len(set(programs.values())) > 1
+    words = {n: (hosts.get(n), programs[n] if differ else None) for n in programs}
+    return {n: " · ".join((f"rank {n:0{width}}", *filter(None, words[n]))) for n in programs}
+
+
+def _short_hosts(ranks: Sequence[Rank]) -> dict[int, str]:
+    """Return number -> host name up to the first dot where that still tells the hosts apart."""
+    hosts = {rank.number: rank.hostname for rank in ranks if rank.hostname}
+    short = {host: host.partition(".")[0] for host in hosts.values()}
+    return {n: short[host] if len(set(short.values())) == len(short) else host for n, host in hosts.items()}
+
+
+def _program(rank: Rank) -> str | None:
+    words = (rank.command or "").split()
+    return PurePath(words[0]).name if words else None
 
 
 def distinct_pids(ranks: Sequence[Rank]) -> dict[int, int]:

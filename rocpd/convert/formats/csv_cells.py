@@ -54,7 +54,7 @@ def agent(prefix: str = "") -> Cell:
     """`"Agent 2"`, or `"GPU 0"` for the index within a type; an empty text where the agent is unknown."""
 
     def make(rows: ViewRows, options: ConvertOptions) -> Values:
-        how = options.agent_index_value
+        how = options.agent_index_value or AgentIndex.RELATIVE
         index = np.asarray(rows.column(prefix + how.view_column))
         if how.has_type:
             words = listed(rows.column(f"{prefix}agent_type"))

@@ -8,7 +8,8 @@ rank; threads keep the OS's id.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ import numpy as np
 
 from rocpd.convert.deliver.parts import Frame, RankPart, concatenate, open_part
 from rocpd.convert.deliver.placement import Placement
-from rocpd.convert.gather.collect import collect
+from rocpd.convert.formats.tree import tree
+from rocpd.convert.gather.collect import collect_for_viewers
 from rocpd.convert.gather.context import Damage
-from rocpd.convert.model import Annotation, Counters, Instants, RankEvents, Slices
+from rocpd.convert.gather.titles import titles_of_job
+from rocpd.convert.model import Annotation, Counters, Instants, Kind, RankEvents, Slices
 from rocpd.convert.options import ConvertOptions
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
@@ -36,14 +39,15 @@ _quoted = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps makes an enc
 
 def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write `<name>.json`; see `rocpd.convert.Format.write`."""
-    paths, damages = concatenate(_write_part, session, _FRAME, options, progress)
+    work = partial(_write_part, titles_of_job(session))
+    paths, damages = concatenate(work, session, _FRAME, options, progress)
     Damage.report(damages, session.note)
     return paths
 
 
-def _write_part(part: RankPart, reader: RankReader) -> Damage:
+def _write_part(titles: Mapping[str, str], part: RankPart, reader: RankReader) -> Damage:
     damage = Damage()
-    events = collect(reader, part.placement, part.options, damage)
+    events, _ = collect_for_viewers(reader, part.placement, part.options, damage, titles)
     with open_part(part) as file:
         between = b""
         for lines in _Lines(events, part.placement).all():
@@ -61,6 +65,9 @@ class _Lines:
         self._pid = placement.pid
         self._position = placement.position
         self._clock = placement.clock
+        rank = placement.rank
+        self._facts = {"rank": rank.number, "hostname": rank.hostname, "pid": rank.pid, "command": rank.command}
+        self._facts |= {"agents": {name: number for number, name in events.agents.items()}}
         self._names = list(map(_quoted, events.names.texts))
         self._categories = [
             (_quoted(trace_category(text)), f'"category":{_quoted(text)}') for text in events.categories.texts
@@ -88,15 +95,19 @@ class _Lines:
     def _metadata(self) -> Iterator[str]:
         head = f'{{"ph":"M","pid":{self._pid}'
         yield f'{head},"name":"process_name","args":{{"name":{_quoted(self._events.label)}}}}}'
+        yield f'{head},"name":"rank","args":{json.dumps(self._facts)}}}'
         yield f'{head},"name":"process_sort_index","args":{{"sort_index":{self._position}}}}}'
         if self._clock:
             yield f'{head},"name":"process_labels","args":{{"labels":{_quoted(str(self._clock))}}}}}'
             yield f'{head},"name":"clock","args":{json.dumps(self._clock.facts)}}}'
-        for index, track in enumerate(self._events.tracks.all):
+        in_order = [node.track for node in tree(self._events) if node.track is not None]
+        overviews = [i for i, track in enumerate(self._events.tracks.all) if track.kind is Kind.GPU_TIME]
+        for place, index in enumerate(dict.fromkeys([*overviews, *in_order])):
+            track = self._events.tracks.all[index]
             if track.unit is None:
                 thread = f'{head},"tid":{self._tids[index]}'
                 yield f'{thread},"name":"thread_name","args":{{"name":{_quoted(track.name)}}}}}'
-                yield f'{thread},"name":"thread_sort_index","args":{{"sort_index":{index}}}}}'
+                yield f'{thread},"name":"thread_sort_index","args":{{"sort_index":{place}}}}}'
 
     def _slices(self, slices: Slices, rows: Ints) -> list[str]:
         starts = [_micro(t) for t in slices.start[rows].tolist()]
@@ -112,7 +123,7 @@ class _Lines:
         pid = self._pid
         lines = [
             f'{{"ph":"X","pid":{pid},"tid":{tid},"ts":{start},"dur":{lasts},"name":{name},"cat":{category}'
-            f',"args":{{{_joined(own, more)}}}}}'
+            f',"args":{{{_joined(own if slices.is_recorded else "", more)}}}}}'
             for start, lasts, name, (category, own), tid, more in columns
         ]
         return lines + self._flows(slices, rows, starts)
@@ -193,7 +204,7 @@ class _Lines:
 
 
 def _joined(first: str, more: str) -> str:
-    return f"{first},{more}" if more else first
+    return f"{first},{more}" if first and more else first or more
 
 
 def _late(slices: Sequence[Slices]) -> frozenset[int]:

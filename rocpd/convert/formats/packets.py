@@ -21,7 +21,7 @@ from rocpd.trace.categories import trace_category
 from rocpd.types import Ints
 
 PACKET, TIMESTAMP, SEQUENCE, FLAGS, EVENT = 1, 8, 10, 13, 11
-TYPE, TRACK, NAME, CATEGORY, ANNOTATION, FLOW, DOUBLE = 9, 11, 10, 3, 4, 47, 44
+TYPE, TRACK, NAME, CATEGORY, ANNOTATION, FLOW, DOUBLE, CORRELATION = 9, 11, 10, 3, 4, 47, 44, 54
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 NEEDS_STATE = 2
 """SequenceFlags.SEQ_NEEDS_INCREMENTAL_STATE"""
@@ -122,7 +122,10 @@ class Encoder:
     def _about(self, batch: Slices | Instants, rows: Ints) -> list[pb.Part]:
         category = batch.category[rows]
         more = [*pb.numbers(NAME, batch.name[rows] + 1), *pb.numbers(CATEGORY, self._categories[category] + 1)]
-        more += pb.message(ANNOTATION, [self._category, *pb.numbers(17, self._own_categories[category] + 1)])
+        if isinstance(batch, Instants) or batch.is_recorded:
+            more += pb.message(ANNOTATION, [self._category, *pb.numbers(17, self._own_categories[category] + 1)])
+        if isinstance(batch, Slices) and batch.kind is not None:
+            more += pb.numbers(CORRELATION, batch.kind[rows] + 1)
         for annotation in batch.annotations:
             if annotation.present is not None and not annotation.present[rows[0]]:
                 continue

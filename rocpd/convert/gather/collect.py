@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from rocpd.convert.deliver.placement import Placement
 from rocpd.convert.gather import cpu, gpu, memory, pmc, queue
 from rocpd.convert.gather.context import Context, Damage
 from rocpd.convert.gather.flows import connect
+from rocpd.convert.gather.gpu_time import gpu_time
+from rocpd.convert.gather.marked import marked
+from rocpd.convert.gather.steps import StepTimes, read_steps, step_slices
 from rocpd.convert.model import RankEvents
 from rocpd.convert.options import ConvertOptions
 from rocpd.federate.run.rank_reader import RankReader
@@ -22,9 +26,29 @@ def collect(reader: RankReader, placement: Placement, options: ConvertOptions, d
         options: how events are shown.
         damage: gets the counts of what cannot be shown.
     """
-    events = RankEvents(reader.rank.number, reader.rank.label, reader.rank.pid)
-    _gather(Context(reader, placement, events, options, damage))
-    return events
+    context = Context(reader, placement, options, damage, {})
+    _gather(context)
+    return context.events
+
+
+def collect_for_viewers(
+    reader: RankReader, placement: Placement, options: ConvertOptions, damage: Damage, titles: Mapping[str, str]
+) -> tuple[RankEvents, StepTimes]:
+    """Return the same with what viewers show besides: what GPUs do, where markers ran on them, steps; and these.
+
+    Args:
+        reader, placement, options, damage: as for `collect`.
+        titles: full name of a kernel or copy -> what it is called.
+    """
+    context = Context(reader, placement, options, damage, titles)
+    _gather(context)
+    events = context.events
+    calls, kernels, copies, *_ = events.slices
+    steps = read_steps(context, calls)
+    events.slices += [
+        gpu_time(events, kernels, copies), step_slices(events, steps), marked(events, calls, (kernels, copies))
+    ]  # fmt: skip
+    return events, steps
 
 
 def _gather(context: Context) -> None:

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
 from rocpd.convert.deliver.placement import Placement
 from rocpd.convert.gather.rows import Columns, events, select
-from rocpd.convert.model import RankEvents, Track
+from rocpd.convert.model import Kind, RankEvents, Track
 from rocpd.convert.options import AgentIndex, ConvertOptions
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.read.names import all_texts
+from rocpd.trace import kernel_categories
 from rocpd.trace.agents import GPUS
 from rocpd.trace.times import valid_start, valid_times
 from rocpd.types import NULL, Ints
@@ -53,17 +55,24 @@ class Context:
     """One rank while its events are gathered."""
 
     def __init__(
-        self, reader: RankReader, placement: Placement, events: RankEvents, options: ConvertOptions, damage: Damage
+        self,
+        reader: RankReader,
+        placement: Placement,
+        options: ConvertOptions,
+        damage: Damage,
+        titles: Mapping[str, str],
     ) -> None:
         self.reader = reader
         self.placement = placement
-        self.events = events
+        self.events = events = RankEvents(reader.rank.number, placement.label, placement.about)
         self.options = options
         self.damage = damage
+        self.titles = titles
+        self.kernel_categories = kernel_categories.load(None)
         self.strings = {i: text for i, text in all_texts(reader, "rocpd_string", "string").items() if text is not None}
-        self._agents = _agent_labels(reader, options.agent_index_value)
-        events.agents = {number: "-".join(label) for number, label in self._agents.items()}
-        self.gpus = [number for (number,) in reader.rows(GPUS)]
+        events.agents = _agent_labels(reader, options.agent_index_value or AgentIndex.TYPE_RELATIVE, "{} {}")
+        self._agents_of_counters = _agent_labels(reader, options.agent_index_value or AgentIndex.RELATIVE, "{} [{}]")
+        events.gpus = [number for (number,) in reader.rows(GPUS)]
         self._threads: dict[int, int] = {}
         for row in reader.rows("SELECT id, tid, name FROM rocpd_info_thread"):
             self._add_thread(*row)
@@ -80,24 +89,30 @@ class Context:
             self.damage.add_odd("rocpd_info_thread", Counter(tid=1))
         if isinstance(tid, int):
             title = str(name) if name else f"thread {tid}"
-            self._threads[number] = self.events.tracks.index(("tid", tid), lambda: Track(title, tid=tid, nests=True))
+            known = title if str(tid) in title else f"{title} ({tid})"
+            make = partial(Track, title, Kind.THREAD, known, tid=tid, nests=True)
+            self._threads[number] = self.events.tracks.index(("tid", tid), make)
 
     def thread(self, number: int) -> int:
         """Return the track of a thread by its id in rocpd_info_thread; `thread ?` when it is unknown."""
         if number in self._threads:
             return self._threads[number]
-        return self.events.tracks.index("thread ?", lambda: Track("thread ?", nests=True))
+        return self.events.tracks.index("thread ?", lambda: Track("thread ?", Kind.THREAD, nests=True))
 
     def agent(self, number: int) -> str:
-        """Return the name of an agent by its id: `Agent-2`, `GPU-1`, or with a `?` when it is unknown."""
-        if number == NULL:
-            return "agent ?"
-        return "-".join(self._agents.get(number, (f"agent ? (id {number})",)))
+        """Return the name of an agent by its id: `GPU 1`, `Agent 2`, or with a `?` when it is unknown."""
+        return self.events.agents.get(number, "agent ?" if number == NULL else f"agent ? (id {number})")
+
+    def agent_track(
+        self, agent: int, kind: Kind, title: str, unit: str | None = None, line: int | None = None
+    ) -> Track:
+        """Return a new track of an agent."""
+        name = f"{self.agent(agent)} · {title}"
+        return Track(name, kind, title, unit=unit, agent=agent, line=line)
 
     def counter_track(self, agent: int, counter: str) -> str:
         """Return the name that AMD's traces give the track of a counter: `Agent [2] PMC SQ_WAVES`."""
-        word, *index = self._agents.get(agent, (self.agent(agent),))
-        return " ".join((word, *(f"[{i}]" for i in index), "PMC", counter))
+        return f"{self._agents_of_counters.get(agent, self.agent(agent))} PMC {counter}"
 
     def names(self, ids: Ints, texts: Mapping[int, str]) -> Ints:
         """Return the numbers of names for ids of `texts`."""
@@ -132,10 +147,10 @@ class Context:
         return result
 
 
-def _agent_labels(reader: RankReader, how: AgentIndex) -> dict[int, tuple[str, str]]:
-    """Return id -> (`Agent` or the type, index) of the agents."""
+def _agent_labels(reader: RankReader, how: AgentIndex, form: str) -> dict[int, str]:
+    """Return id -> name of the agents: `Agent` or the type, and the index, in a form for both."""
     labels = {}
     for number, kind, index in reader.rows(f"SELECT id, type, {how.column} FROM rocpd_info_agent"):
         word = (kind or "Agent") if how.has_type else "Agent"
-        labels[number] = word, str(number if index is None else index)
+        labels[number] = form.format(word, number if index is None else index)
     return labels

@@ -6,6 +6,7 @@ Never looks at CPU threads; `flows` links dispatches and copies to the calls tha
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -13,10 +14,10 @@ import numpy as np
 from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.gather.rows import Columns
-from rocpd.convert.model import Annotation, Slices, Track, optional
+from rocpd.convert.model import Annotation, Kind, Slices, optional
 from rocpd.frozen import frozen
 from rocpd.read.columns import Select, read_all
-from rocpd.read.ids import per_id
+from rocpd.read.ids import distinct, per_id
 from rocpd.read.names import as_text
 from rocpd.trace.agents import copy_agents
 from rocpd.trace.kernel_names import shown_name
@@ -31,6 +32,7 @@ _SHOWN = {
     "private_segment_size": "scratch_size",
     **{f"{what}_size_{axis}": f"{what}_{axis}" for what in ("grid", "workgroup") for axis in "xyz"},
 }
+_TITLES = {Kind.STREAM: "", Kind.COPIES: " · copies", Kind.GRAPHS: " · graphs"}
 _REGISTERS = {"arch_vgpr_count": "vgpr_count", "accum_vgpr_count": "accum_vgpr_count", "sgpr_count": "sgpr_count"}
 
 
@@ -47,14 +49,17 @@ def dispatches(context: Context) -> Dispatches:
     """Return kernel dispatches on a track per agent and stream."""
     columns = ("agent_id", "kernel_id", "start", "end", "region_name_id", "event_id", *_DISPATCH)
     rows = context.on_time_line(context.read_events("rocpd_kernel_dispatch", columns), "kernel dispatches")
+    kernels = _kernels(context)
     slices = Slices(
-        _tracks(context, rows, rows["agent_id"], ""),
+        _tracks(context, rows, rows["agent_id"], Kind.STREAM),
         rows["start"],
         rows["end"],
-        _kernel_names(context, rows),
+        _kernel_names(context, rows, kernels),
         context.categories(rows["category_id"], "kernel"),
         rows["stack_id"],
+        context.events.kinds.codes(rows["kernel_id"], lambda i: context.kernel_categories.of(kernels.get(i))),
         (
+            *_full_names(context, rows["kernel_id"], kernels),
             *(optional(_SHOWN.get(name, name), rows[name]) for name in _DISPATCH),
             *_registers(context, rows["kernel_id"]),
             optional("stack_id", rows["stack_id"]),
@@ -69,15 +74,19 @@ def copies(context: Context) -> Slices:
     rows = context.on_time_line(context.read_events("rocpd_memory_copy", columns), "memory copies")
     duration = rows["end"] - rows["start"]
     measured = (duration > 0) & (rows["size"] != NULL)
+    agents = copy_agents(rows["dst_agent_id"], rows["src_agent_id"], context.events.gpus)
+    directions = {i: context.strings[i] for i in distinct(rows["name_id"]).tolist() if i in context.strings}
     to, source = (context.events.strings.codes(rows[f"{end}_agent_id"], context.agent) for end in ("dst", "src"))
     return Slices(
-        _tracks(context, rows, copy_agents(rows["dst_agent_id"], rows["src_agent_id"], context.gpus), " · copies"),
+        _tracks(context, rows, agents, Kind.COPIES),
         rows["start"],
         rows["end"],
-        context.names(rows["name_id"], context.strings),
+        context.names(rows["name_id"], {i: context.titles.get(text, text) for i, text in directions.items()}),
         context.categories(rows["category_id"], "copy"),
         rows["stack_id"],
+        np.full(len(duration), context.events.kinds.code("copy")),
         (
+            *_full_names(context, rows["name_id"], directions),
             optional("bytes", rows["size"]),
             Annotation(
                 "gb_per_s", rows["size"] / np.maximum(duration, 1), present=None if measured.all() else measured
@@ -97,25 +106,26 @@ def graph_launches(context: Context) -> Slices:
     rows = context.on_time_line(context.read_events("rocpd_graph_launch", columns), "graph launches")
     rows = rows | {"stream_id": rows["queue_id"]}
     return Slices(
-        _tracks(context, rows, rows["agent_id"], " · graphs", "queue"),
+        _tracks(context, rows, rows["agent_id"], Kind.GRAPHS, "queue"),
         rows["start"],
         rows["end"],
         context.events.names.codes(rows["graph_exec_id"], lambda i: f"graph {'?' if i == NULL else i}"),
         context.categories(rows["category_id"], "graph"),
         rows["stack_id"],
+        None,
         (optional("kernel_dispatch_count", rows["kernel_dispatch_count"]), optional("stack_id", rows["stack_id"])),
     )
 
 
-def _tracks(context: Context, rows: Columns, agents: Ints, ending: str, by: str | None = None) -> Ints:
+def _tracks(context: Context, rows: Columns, agents: Ints, kind: Kind, by: str | None = None) -> Ints:
     """Return the track of each row: one per agent and stream, or queue when the user groups by queue."""
     by = by or ("queue" if context.options.group_by_queue else "stream")
     lines = rows[f"{by}_id"]
     track = np.zeros(len(agents), np.int64)
     for agent, line in sorted(set(zip(*_changes(agents, lines), strict=True))):
-        title = f"{context.agent(agent)} · {by} {'?' if line == NULL else line}{ending}"
-        make = partial(Track, title, agent=agent, line=None if ending else line)
-        index = context.events.tracks.index((title, agent, line), make)
+        title = f"{by} {'?' if line == NULL else line}{_TITLES[kind]}"
+        make = partial(context.agent_track, agent, kind, title, line=line if kind is Kind.STREAM else None)
+        index = context.events.tracks.index((kind, agent, line), make)
         track[(agents == agent) & (lines == line)] = index
     return spread(context.events.tracks, track, rows["start"], rows["end"])
 
@@ -127,16 +137,33 @@ def _changes(first: Ints, second: Ints) -> tuple[list[int], list[int]]:
     return first[change].tolist(), second[change].tolist()
 
 
-def _kernel_names(context: Context, rows: Columns) -> Ints:
+def _kernels(context: Context) -> dict[int, str]:
+    """Return id -> full name of the kernels of a rank."""
     symbols = context.reader.rows("SELECT id, display_name, kernel_name FROM rocpd_info_kernel_symbol")
-    texts = {number: shown_name(number, *map(as_text, names)) for number, *names in symbols}
+    return {number: shown_name(number, *map(as_text, names)) for number, *names in symbols}
+
+
+def _kernel_names(context: Context, rows: Columns, kernels: Mapping[int, str]) -> Ints:
+    """Return the numbers of titles of dispatches: the short name where one is wanted."""
     numbers = context.events.names
-    names = numbers.codes(rows["kernel_id"], lambda i: texts.get(i, "kernel ?" if i == NULL else f"kernel ? (id {i})"))
+    titles = {number: context.titles.get(name, name) for number, name in kernels.items()}
+    names = numbers.codes(rows["kernel_id"], lambda i: titles.get(i, "kernel ?" if i == NULL else f"kernel ? (id {i})"))
     if context.options.kernel_rename:
         known = context.strings
         marked = per_id(rows["region_name_id"], lambda i: numbers.code(known[i]) if known.get(i) else NULL)
         names = np.where(marked == NULL, names, marked)
     return names
+
+
+def _full_names(context: Context, ids: Ints, names_of: Mapping[int, str]) -> tuple[Annotation, ...]:
+    """Return the full names of what has a short one for a title, nothing where nothing has."""
+    code = context.events.strings.code
+    full = {i: name for i, name in names_of.items() if name in context.titles}
+    if not full:
+        return ()
+    names = per_id(ids, lambda i: code(full[i]) if i in full else NULL)
+    present = names != NULL
+    return (Annotation("name", np.maximum(names, 0), text=True, present=None if present.all() else present),)
 
 
 def _registers(context: Context, kernels: Ints) -> tuple[Annotation, ...]:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
+from functools import partial
 
 import numpy as np
 
 from rocpd.convert.gather.context import Context, Damage
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.gather.rows import Columns, event_piece
-from rocpd.convert.model import Annotation, Counters, Slices, Track, optional
+from rocpd.convert.model import Annotation, Counters, Kind, Slices, optional
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.part import Part
 from rocpd.read.ids import per_id
@@ -34,11 +35,11 @@ def allocations(context: Context) -> tuple[Slices, Counters]:
     tracks = context.events.tracks
     scratch = per_id(rows["level"], lambda i: text[i] == SCRATCH)
     track = np.zeros(len(scratch), np.int64)
-    for flag, word in ((0, "memory"), (1, "scratch")):
+    for flag, word in ((0, "allocations"), (1, "scratch")):
         chosen = scratch == flag
         track[chosen] = per_id(
             rows["agent_id"][chosen],
-            lambda i: tracks.index((word, i), lambda: Track(f"{context.agent(i)} · {word}", agent=i)),  # noqa: B023
+            lambda i: tracks.index((word, i), lambda: context.agent_track(i, Kind.MEMORY, word)),  # noqa: B023
         )
     names = per_id(rows["type"] * len(text) + rows["level"], lambda i: _name(context, *divmod(i, len(text))))
     slices = Slices(
@@ -48,6 +49,7 @@ def allocations(context: Context) -> tuple[Slices, Counters]:
         names,
         context.categories(rows["category_id"], "memory"),
         rows["stack_id"],
+        None,
         (
             optional("bytes", rows["size"]),
             optional("address", rows["address"]),
@@ -116,5 +118,6 @@ def _held(context: Context, rows: Columns) -> Counters:
 
 
 def _counter(context: Context, agent: int, level: str) -> int:
-    name = f"{context.agent(agent)} · memory {level} held"
-    return context.events.tracks.index(("held", agent, level), lambda: Track(name, unit="bytes", agent=agent))
+    title = f"memory {level} held"
+    make = partial(context.agent_track, agent, Kind.MEMORY, title, unit="bytes")
+    return context.events.tracks.index(("held", agent, level), make)

@@ -6,6 +6,7 @@ A dispatch shows its own value only, from its start to its end. Never shows stre
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from rocpd.convert.gather.context import Context, Damage
 from rocpd.convert.gather.cpu import sample_tracks
 from rocpd.convert.gather.gpu import Dispatches
 from rocpd.convert.gather.rows import events
-from rocpd.convert.model import Annotation, Counters, Track
+from rocpd.convert.model import Annotation, Counters, Kind, Track
 from rocpd.frozen import frozen
 from rocpd.read.columns import Select, read_all
 from rocpd.read.ids import distinct, find_rows, per_id
@@ -30,13 +31,17 @@ _VALUES = Select(
 
 @frozen
 class Values:
-    """Counter values: event id, number of the counter in `names`, value. `units` goes with `names`."""
+    """Counter values: event id, number of the counter in `names`, value.
+
+    `units` goes with `names`, and so does `agents`, for counters that are of one agent.
+    """
 
     event: Ints
     counter: Ints
     value: Floats
     names: TextCodes[str]
     units: dict[int, str]
+    agents: dict[int, int]
 
     @property
     def events(self) -> frozenset[int]:
@@ -47,9 +52,13 @@ class Values:
 def values(context: Context) -> Values:
     """Read the counter values of a rank, streamed ones left out."""
     names, units, known = TextCodes[str](), dict[int, str](), dict[int, int]()
-    for number, name, symbol, unit in context.reader.rows("SELECT id, name, symbol, units FROM rocpd_info_pmc"):
+    agents: dict[int, set[int]] = {}
+    for number, name, symbol, unit, agent in context.reader.rows(
+        "SELECT id, name, symbol, units, agent_id FROM rocpd_info_pmc"
+    ):
         known[number] = names.code(str(name or symbol or f"counter {number}"))
         units.setdefault(known[number], str(unit or ""))
+        agents.setdefault(known[number], set()).add(agent)
     odd = Counter[str]()
     read = read_all(context.reader, _VALUES, odd)
     del odd["value"]  # counted below, NULL among them
@@ -58,7 +67,8 @@ def values(context: Context) -> Values:
     keep = ~np.isnan(value) & (event != NULL)
     context.damage[Damage.NO_VALUE, "values"] += int(np.count_nonzero(~keep))
     counter = per_id(pmc[keep], lambda i: known[i] if i in known else names.code(f"counter {i}"))
-    return Values(event[keep], counter, value[keep], names, units)
+    of_one = {code: agent for code, (agent, *others) in agents.items() if agent in context.events.agents and not others}
+    return Values(event[keep], counter, value[keep], names, units, of_one)
 
 
 @frozen
@@ -87,7 +97,8 @@ def dispatch_counters(context: Context, read: Values, sums: DispatchValues, disp
     for agent, counter in sorted(set(zip(agents.tolist(), sums.counter.tolist(), strict=True))):
         name = context.counter_track(agent, read.names.texts[counter])
         unit = read.units.get(counter, "")
-        track = context.events.tracks.index(("pmc", agent, counter), lambda: Track(name, unit=unit, agent=agent))  # noqa: B023
+        make = partial(Track, name, Kind.COUNTER, unit=unit, agent=agent)
+        track = context.events.tracks.index(("pmc", agent, counter), make)
         rows = np.flatnonzero((agents == agent) & (sums.counter == counter))
         rows = rows[np.lexsort((end[rows], start[rows]))]
         time, value = _steps(start[rows], end[rows], sums.value[rows])
@@ -122,7 +133,8 @@ def sample_counters(context: Context, read: Values, dispatches: Dispatches) -> l
         base, name = tracks.get(track_id, ("track ?", None))[0], read.names.texts[counter]
         title = name if base == name else f"{base} · {name}"
         unit = read.units.get(counter, "")
-        track = context.events.tracks.index(("pmc", "sample", track_id, counter), lambda: Track(title, unit=unit))  # noqa: B023
+        make = partial(Track, title, Kind.SAMPLES, unit=unit, agent=read.agents.get(counter))
+        track = context.events.tracks.index(("pmc", "sample", track_id, counter), make)
         chosen = np.flatnonzero((points["track"] == track_id) & (points["counter"] == counter))
         chosen = chosen[np.argsort(points["start"][chosen], kind="stable")]
         result.append(Counters(np.full(len(chosen), track), points["start"][chosen], read.value[points["row"][chosen]]))

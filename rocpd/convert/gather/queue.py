@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from rocpd.convert.gather.context import Context
-from rocpd.convert.model import Counters, Slices, Track
+from rocpd.convert.model import Counters, Kind, Slices, Track
 from rocpd.read.ids import per_id
 from rocpd.trace.launch import launching_regions
 from rocpd.trace.queue_depth import waiting
@@ -37,8 +38,6 @@ def _agent(track: Track) -> int:
 def _of_agent(context: Context, agent: int, agents: Ints, launched: Ints, started: Ints) -> tuple[Ints, Ints, Ints]:
     rows = np.flatnonzero(agents == agent)
     times, depth = waiting(launched[rows], started[rows])
-    name = f"{context.agent(agent)} · operations waiting"
-    track = context.events.tracks.index(
-        ("waiting", agent), lambda: Track(name, unit="", agent=None if agent == NULL else agent)
-    )
+    make = partial(context.agent_track, agent, Kind.WAITING, "operations waiting", unit="")
+    track = context.events.tracks.index(("waiting", agent), make)
     return np.full(len(times), track), times, depth

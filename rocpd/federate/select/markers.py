@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rocpd.errors import UsageError
-from rocpd.trace.steps import MarkerRange, find_steps
+from rocpd.trace.steps import MarkerRange, step_times
 from rocpd.trace.times import VALID_TIMES
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def of_step(
 def _steps(number: int, pattern: re.Pattern[str], trace: WholeTrace) -> dict[int, tuple[int, int]]:
     times = {}
     known: set[int] = set()
-    for rank, steps in trace.map_ranks(functools.partial(_steps_of_rank, pattern)):
+    for rank, steps in trace.map_ranks(functools.partial(steps_of_rank, pattern)):
         known |= steps.keys()
         if number in steps:
             times[rank.number] = steps[number]
@@ -75,16 +75,9 @@ def _steps(number: int, pattern: re.Pattern[str], trace: WholeTrace) -> dict[int
     return times
 
 
-def _steps_of_rank(pattern: re.Pattern[str], reader: RankReader) -> dict[int, tuple[int, int]]:
-    """Return number -> start and end of the steps of a rank; threads that go through a step together are one."""
-    ranges = [marker for marker in _markers(reader) if marker.end > marker.start]
-    steps: dict[int, tuple[int, int]] = {}
-    for step in find_steps(ranges, pattern):
-        if step.number is not None:
-            _, start, end, _ = ranges[step.row]
-            first, last = steps.get(step.number, (start, end))
-            steps[step.number] = min(first, start), max(last, end)
-    return steps
+def steps_of_rank(pattern: re.Pattern[str], reader: RankReader) -> dict[int, tuple[int, int]]:
+    """Return number -> start and end [ns by its clock] of the steps of a rank in its whole trace."""
+    return step_times([marker for marker in _markers(reader) if marker.end > marker.start], pattern)
 
 
 def _one_of_each(wanted: str, trace: WholeTrace) -> dict[int, tuple[int, int]]:

@@ -66,8 +66,13 @@ class _Lines:
         self._position = placement.position
         self._clock = placement.clock
         rank = placement.rank
-        self._facts = {"rank": rank.number, "hostname": rank.hostname, "pid": rank.pid, "command": rank.command}
-        self._facts |= {"agents": {name: number for number, name in events.agents.items()}}
+        self._facts = {
+            "rank": rank.number,
+            "hostname": rank.hostname,
+            "pid": rank.pid,
+            "command": rank.command,
+            "agents": {name: number for number, name in events.agents.items()},
+        }
         self._names = list(map(_quoted, events.names.texts))
         self._categories = [
             (_quoted(trace_category(text)), f'"category":{_quoted(text)}') for text in events.categories.texts

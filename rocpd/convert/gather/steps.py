@@ -24,7 +24,10 @@ def read_steps(context: Context, calls: Slices) -> StepTimes:
         return _steps(context.events, calls)
     # What the selection leaves out counts in the numbering.
     window, to_line = context.placement.window, context.placement.shift.to_line
-    steps = {number: (to_line(start), to_line(end)) for number, (start, end) in steps_of_rank(is_step(STEP_MARKER), context.reader).items()}
+    steps = {
+        number: (to_line(start), to_line(end))
+        for number, (start, end) in steps_of_rank(is_step(STEP_MARKER), context.reader).items()
+    }
     low, high = (window.start, window.end) if window else (None, None)
     return {
         number: (start, end)

@@ -1,0 +1,235 @@
+"""Workload folders of rocprof-compute: `pmc_perf.csv`, wide (a column for each counter) or long, and `sysinfo.csv`.
+
+The program ran once for each pass, because a GPU counts few things at a time. Its dispatches are those of one run: each
+counter value says in its extdata in which pass it was measured, and when. So passes are neither ranks nor kernels.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rocpd.frozen import frozen
+
+if TYPE_CHECKING:
+    from rocpd.importers.head import InputHead
+    from rocpd.importers.source import TraceSource
+    from rocpd.importers.target import TraceTarget
+    from rocpd.schema.trace.writer import TraceWriter
+
+_VALUES, _SYSTEM, _TIMES = "pmc_perf.csv", "sysinfo.csv", "timestamps.csv"
+_SIZES = {
+    "lds_per_workgroup": "group_segment_size", "scratch_per_workitem": "private_segment_size",
+    "workgroup_size": "workgroup_size_x", "grid_size": "grid_size_x",
+}  # fmt: skip
+_REGISTERS = {"arch_vgpr": "arch_vgpr_count", "accum_vgpr": "accum_vgpr_count", "sgpr": "sgpr_count"}
+_NEXT_PASS = re.compile(r"wave_size_\d+")
+_NO_COUNTER = re.compile(
+    r"(wave_size|obj|sig|correlation_id|xcc_index|queue[-_]id|queue-index|pid|tid|dispatchns|completens)(_\d+)?"
+    r"|dispatch_id|kernel_name|kernel_id|gpu_id|(start|end)_timestamp|" + "|".join([*_SIZES, *_REGISTERS])
+)
+_ACCUMULATED = "SQ_ACCUM_PREV_HIRES"
+_CLONE = re.compile(r"( \[clone )?( \()?\.kd[\])]?$")
+
+
+def knows(head: InputHead) -> bool:
+    """Whether it is a workload folder."""
+    return {_VALUES, _SYSTEM} <= set(head.names)
+
+
+@frozen
+class CounterValue:
+    """A counter of a dispatch, and the pass in which it was measured: its number from 1, start and end [ns]."""
+
+    dispatch: int
+    counter: str
+    value: float
+    number: int
+    times: tuple[int, int] | None = None
+
+
+@frozen
+class Workload:
+    """What a folder holds.
+
+    Args:
+        dispatches: number of a dispatch -> its first row.
+        values: of counters.
+        system: what it ran on.
+        passes: how often the program ran.
+    """
+
+    dispatches: Mapping[int, Mapping[str, str]]
+    values: tuple[CounterValue, ...]
+    system: Mapping[str, str]
+    passes: int
+
+
+def read(source: TraceSource, target: TraceTarget) -> None:
+    """Write the program of a workload folder."""
+    from rocpd.schema.trace.infos import NodeInfo, ProcessInfo
+
+    workload = _workload(source.path)
+    system = workload.system
+    node = NodeInfo(
+        machine_id=f"rocprof-compute-{source.digest}",
+        hostname=system.get("hostname"),
+        system_name=system.get("linux_distro"),
+        release=system.get("linux_kernel_version"),
+    )
+    pids = [row[name] for row in workload.dispatches.values() for name in ("pid",) if row.get(name, "").isdigit()]
+    process = ProcessInfo(
+        int(pids[0]) if pids else 1,
+        command=system.get("command"),
+        extdata=json.dumps({"passes": workload.passes, "workload": system.get("workload_name")}),
+    )
+    with target.rank(system.get("workload_name") or "workload", node, process) as trace:
+        _write(trace, workload)
+        for name, value in system.items():
+            trace.note(f"rocprof-compute::{name}", value)
+
+
+def _rows(path: Path) -> Iterator[dict[str, str]]:
+    """Yield the rows of a file by its headers in small letters; of headers that come again the first counts."""
+    if not path.exists():
+        return
+    with path.open(newline="", encoding="utf-8", errors="replace") as file:
+        lines = csv.reader(file)
+        header = next(lines, [])
+        for line in lines:
+            row: dict[str, str] = {}
+            for name, text in zip(header, line, strict=False):
+                row.setdefault(name if _is_counter(name) else name.lower(), text)
+            yield row
+
+
+def _is_counter(name: str) -> bool:
+    return not _NO_COUNTER.fullmatch(name.lower())
+
+
+def _workload(path: Path) -> Workload:
+    rows = list(_rows(path / _VALUES))
+    times = {row["dispatch_id"]: row for row in _rows(path / _TIMES) if "dispatch_id" in row}
+    dispatches: dict[int, dict[str, str]] = {}
+    for row in rows:
+        known = {name: text for name, text in times.get(row["dispatch_id"], {}).items() if not _is_counter(name)}
+        dispatches.setdefault(int(row["dispatch_id"]), {**known, **row})
+    values = list(_long(rows) if rows and "Counter_Name" in rows[0] else _wide(rows))
+    values += _levels(path, values)
+    system = next(_rows_of_system(path / _SYSTEM), {})
+    return Workload(dispatches, tuple(values), system, max((value.number for value in values), default=0))
+
+
+def _rows_of_system(path: Path) -> Iterator[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8", errors="replace") as file:
+        yield from csv.DictReader(file)
+
+
+def _long(rows: list[dict[str, str]]) -> Iterator[CounterValue]:
+    """Yield values that have a row each; a run of a dispatch at another time is another pass."""
+    runs: dict[int, dict[tuple[int, int], int]] = {}
+    for row in rows:
+        dispatch, times = int(row["dispatch_id"]), (int(row["start_timestamp"]), int(row["end_timestamp"]))
+        number = runs.setdefault(dispatch, {}).setdefault(times, len(runs[dispatch]) + 1)
+        yield CounterValue(dispatch, row["Counter_Name"], float(row["Counter_Value"]), number, times)
+
+
+def _wide(rows: list[dict[str, str]]) -> Iterator[CounterValue]:
+    """Yield values that have a column each; the columns of a pass follow those that repeat for each."""
+    for row in rows:
+        number = 1
+        for name, text in row.items():
+            if _NEXT_PASS.fullmatch(name):
+                number += 1
+            elif _is_counter(name) and text:
+                yield CounterValue(int(row["dispatch_id"]), name, float(text), number)
+
+
+def _levels(path: Path, joined: Sequence[CounterValue]) -> Iterator[CounterValue]:
+    """Yield what further files add, each of a pass of its own: how many instructions or waves were under way.
+
+    All have it under one name, which counts for the counter before it: that of the file.
+    """
+    known = {(value.dispatch, value.counter) for value in joined}
+    number = max((value.number for value in joined), default=0)
+    for file in sorted(path.glob("SQ_*.csv")):
+        number += 1
+        for row in _rows(file):
+            dispatch, times = int(row["dispatch_id"]), (int(row["start_timestamp"]), int(row["end_timestamp"]))
+            for name, text in row.items():
+                counter = f"{file.stem}_ACCUM" if name == _ACCUMULATED else name
+                if _is_counter(name) and text and (dispatch, counter) not in known:
+                    known.add((dispatch, counter))
+                    yield CounterValue(dispatch, counter, float(text), number, times)
+
+
+def _write(trace: TraceWriter, workload: Workload) -> None:
+    from rocpd.schema.trace.events import CounterValues, KernelDispatches
+    from rocpd.schema.trace.infos import CounterInfo, KernelInfo
+
+    agents = _agents(trace, workload)
+    events: dict[int, int] = {}
+    counters: dict[tuple[str, int], int] = {}
+    for number, row in workload.dispatches.items():
+        name = _CLONE.sub("", row["kernel_name"])
+        registers: dict[str, Any] = {field: _whole(row.get(column)) for column, field in _REGISTERS.items()}
+        sizes: dict[str, Any] = {field: _whole(row.get(column)) or 0 for column, field in _SIZES.items()}
+        ones = {f"{what}_size_{axis}": 1 for what in ("workgroup", "grid") for axis in "yz"}
+        kernel = trace.register(KernelInfo(display_name=name, **registers))
+        dispatch = KernelDispatches(
+            start=_whole(row.get("start_timestamp")) or 0, end=_whole(row.get("end_timestamp")) or 0,
+            agent_id=agents[row["gpu_id"]], kernel_id=kernel, dispatch_id=number, **sizes, **ones,
+        )  # fmt: skip
+        events[number] = trace.write(dispatch).events[0]
+    for value in workload.values:
+        agent = agents[workload.dispatches[value.dispatch]["gpu_id"]]
+        if (value.counter, agent) not in counters:
+            counter = CounterInfo(agent_id=agent, target_arch="GPU", name=value.counter, value_type="ABS")
+            counters[value.counter, agent] = trace.register(counter)
+    if workload.values:
+        trace.write(CounterValues(
+            event_id=[events[value.dispatch] for value in workload.values],
+            pmc_id=[
+                counters[value.counter, agents[workload.dispatches[value.dispatch]["gpu_id"]]]
+                for value in workload.values
+            ],
+            value=[value.value for value in workload.values],
+            extdata=[json.dumps(_pass(value, workload.passes)) for value in workload.values],
+        ))  # fmt: skip
+
+
+def _pass(value: CounterValue, passes: int) -> dict[str, int]:
+    times = dict(zip(("start", "end"), value.times, strict=True)) if value.times else {}
+    return {"pass": value.number, "passes": passes, **times}
+
+
+def _agents(trace: TraceWriter, workload: Workload) -> dict[str, int]:
+    """Register the GPUs that dispatches ran on; return them by what the folder calls them."""
+    from rocpd.importers.vocabulary import gpu
+
+    system = workload.system
+    agents = {}
+    for device, name in enumerate(sorted({row["gpu_id"] for row in workload.dispatches.values()})):
+        facts = {key: _whole(system.get(key)) for key in ("simd_per_cu", "max_waves_per_cu", "workgroup_max_size")}
+        clock = _whole(system.get("max_mclk"))
+        info = gpu(
+            device, system.get("gpu_model"), _whole(system.get("cu_per_gpu")), None, _whole(system.get("wave_size")),
+            "AMD", gpu_id=_whole(name), num_xcc=_whole(system.get("num_xcd")),
+            max_engine_clk_fcompute=_whole(system.get("max_sclk")),
+            mem_banks=[{"heap_type": 1, "mem_clk_max": clock}] if clock else None, **facts,
+        )  # fmt: skip
+        agents[name] = trace.register(replace(info, name=system.get("gpu_arch") or info.name))
+    return agents
+
+
+def _whole(text: str | None) -> int | None:
+    """Return a whole number that is given as text, such as `1700` or `1700.0`; None: it is none."""
+    try:
+        return int(float(text or ""))
+    except ValueError:
+        return None

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from rocpd.advice.recording import HIP
 from rocpd.frozen import frozen
 from rocpd.summary.findings import Finding, Verdict
+from rocpd.summary.idle_causes import DRAINED, START, UNKNOWN
 from rocpd.summary.result import Summary
 from rocpd.trace.kernel_categories import Categories, is_communication
 
@@ -99,6 +101,17 @@ class Case:
     def of_critical(self, table: str) -> list[Row]:
         """Return the rows of a table that belong to the critical rank."""
         return [row for row in self.rows(table) if row["rank"] == self.job.critical]
+
+    def needs_known_calls(self) -> None:
+        """Make sure that it is known what most of the idle time of the critical rank is for.
+
+        Raises:
+            CannotLookError: it is not.
+        """
+        rows = [row for row in self.of_critical("idle") if row["cause"] not in (START, DRAINED)]
+        unknown = sum(int(row["idle_ns"]) for row in rows if row["cause"] == UNKNOWN)
+        if unknown * 2 > sum(int(row["idle_ns"]) for row in rows):
+            raise CannotLookError(HIP)
 
     def computing(self, table: str) -> list[Row]:
         """Return the rows of the critical rank that are kernels which compute; no copies, no communication."""

@@ -28,7 +28,8 @@ def job_of(session: Federation, tables: Mapping[str, Summary]) -> JobFacts:
         times[rank] += time
         if per_step is not None:
             steps[rank] = steps.get(rank, 0.0) + per_step
-    critical = _critical(session, tables, shares)
+    longest = max(times, key=lambda rank: (times[rank], -rank), default=None)
+    critical = _critical(session, tables, shares) if session.runs == 1 else longest
     whole = 0.0 if critical is None else float(times[critical])
     return JobFacts(
         text=job_finding(session, tables).text,
@@ -46,7 +47,7 @@ def _critical(
     session: Federation, tables: Mapping[str, Summary], shares: Mapping[int, Mapping[str, float]]
 ) -> int | None:
     """Return the rank that holds the others up, or else the one that spends least time in exposed communication."""
-    blamed = _blamed(tables["ranks"].findings if "ranks" in tables and session.runs == 1 else ())
+    blamed = _blamed(tables["ranks"].findings if "ranks" in tables else ())
     if blamed:
         host = blamed.evidence.get("hostname")
         suspects = [

@@ -8,7 +8,7 @@ def _with(what: str, rocprofv3: str, ours: str) -> str:
 
 
 KERNELS = _with("no kernels are recorded", "--kernel-trace", "kernel")
-HIP = _with("no calls of HIP are recorded", "--hip-trace", "hip,kernel")
+HIP = _with("calls of HIP that launch kernels are not recorded", "--hip-trace", "hip,kernel")
 COPIES = _with("no copies are recorded", "--memory-copy-trace", "memcpy,hip")
 ALLOCATIONS = _with("no allocations are recorded", "--memory-allocation-trace", "alloc,hip")
 COMMUNICATION = (

@@ -69,6 +69,7 @@ _CHECKS = (
     ),
     _Check("lost events", "events were lost by the recorder", "the recorder does not say how many events it lost"),
     _Check("graphs", "launches of graphs have no operations: the time of their kernels is missing", "no graphs"),
+    _Check("links", "kernels and all calls are not linked: who launches what is unknown", "no calls of HIP"),
     _Check("dispatches", "calls that launch a kernel have none: kernels are missing", "no calls of HIP", 1.0),
     _Check("launches", "kernels have no call that launched them: calls are missing", "no calls of HIP", 1.0),
     _Check("order", "kernels start before the call that launches them: clocks of CPU and GPU disagree", "no calls"),
@@ -120,6 +121,7 @@ def trace(reading: Reading) -> Iterator[Summary]:
         world = max(world, world_of_rank)
         merge(counts, counts_of_rank)
     counts["clocks"] = _clocks(reading)
+    counts |= _unlinked(counts)
     if world:
         counts["ranks"] = _Count(max(0, world - ranks), max(world, ranks), 0)
     checked = [(check, counts.get(check.name, _Count(0, 0, 0))) for check in _CHECKS]
@@ -128,6 +130,15 @@ def trace(reading: Reading) -> Iterator[Summary]:
     rows = sorted((_row(check, count) for check, count in checked), key=lambda row: order.index(Verdict(str(row[1]))))
     nothing = Finding("nothing is missing that can be checked", "trace", Verdict.NONE, Confidence.CERTAIN)
     yield Summary(TABLES["trace"], TABLES["trace"].fields, rows, findings=problems or [nothing])
+
+
+def _unlinked(counts: Mapping[str, _Count]) -> dict[str, _Count]:
+    """Return what is counted instead where no kernel at all is linked to a call: then it is links that are missing."""
+    nothing = _Count(0, 0, 0)
+    kernels, calls = (counts.get(name, nothing) for name in ("launches", "dispatches"))
+    if kernels.of and calls.of and kernels.missing == kernels.of and calls.missing == calls.of:
+        return {"links": kernels, "launches": nothing, "dispatches": nothing}
+    return {"links": _Count(0, kernels.of, 0)}
 
 
 def _clocks(reading: Reading) -> _Count:

@@ -17,16 +17,18 @@ def _look(case: Case) -> Iterator[Finding]:
     exposed = {rank: parts.get(EXPOSED_COMMUNICATION, 0.0) for rank, parts in case.job.shares.items()}
     # The rank with least exposed communication waits for nobody: what it has is transfer.
     rank = min(exposed, key=lambda each: (exposed[each], each))
-    share = exposed[rank]
+    share = max(0.0, exposed[rank] - _waiting_in_turn(case))
     if share < case.limits["least_percent"]:
         return
-    waiting = sum(exposed.values()) / len(exposed) - share
+    waiting = sum(exposed.values()) / len(exposed) - share  # the mean of the ranks
     example = case.example()
-    text = f"transfers between ranks that nothing hides take {share:.0f} % of the {case.job.unit} on every rank"
+    are_absent = any(finding.rule == "trace.ranks" for finding in case.tables["trace"].findings)
+    what = "transfers between ranks" + (", or waiting for ranks whose files are absent," if are_absent else "")
+    text = f"{what} that nothing hides take {share:.0f} % of the {case.job.unit} on every rank"
     yield Finding(
         text,
         RULE.id,
-        confidence=Confidence.CERTAIN,
+        confidence=Confidence.HINT if are_absent else Confidence.CERTAIN,
         rank=rank,
         step=example.step if example else None,
         window=example.window if example else None,
@@ -40,12 +42,28 @@ def _look(case: Case) -> Iterator[Finding]:
     )
 
 
+def _waiting_in_turn(case: Case) -> float:
+    """Return the share of the time in which ranks wait for each other in turn [%], as the stages of a pipeline do.
+
+    Then the rank that has least exposed communication waits for others, too.
+    """
+    rows = case.rows("communication")
+    if not any(row["class"] == "point-to-point" and row["kernels"] for row in rows):
+        return 0.0
+    whole = sum(case.job.times.values())
+    return sum(row["wait_ns"] or 0 for row in rows) * 100 / whole if whole else 0.0
+
+
 RULE = Rule(
     id="comm.exposed",
     asks="does computation hide communication?",
     fires="on each rank transfers that nothing hides take {least_percent} % of the step or more (that of the rank that "
-    "has least: the others wait besides). Gains that time",
+    "has least: the others wait besides), less the mean of all waiting where ranks send to each other. Gains that time",
     look=_look,
-    needs=(Need("budget", recording.KERNELS), Need("communication", recording.COMMUNICATION)),
+    needs=(
+        Need("budget", recording.KERNELS),
+        Need("communication", recording.COMMUNICATION),
+        Need("trace", recording.KERNELS),
+    ),
     thresholds=(Threshold("least_percent", 10.0, "share of the step on the rank that has least"),),
 )

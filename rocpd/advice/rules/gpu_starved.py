@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case, Row
+from rocpd.advice.case import Case, Row
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.summary.findings import Confidence, Finding
-from rocpd.summary.idle_causes import HOST, UNKNOWN
+from rocpd.summary.idle_causes import HOST
 from rocpd.trace.host_calls import HostCall
 
 _CAUSES = (HostCall.LAUNCH.value, HOST)
@@ -25,8 +25,7 @@ _WORKING = (
 
 def _look(case: Case) -> Iterator[Finding]:
     rows = case.of_critical("idle")
-    if any(row["cause"] == UNKNOWN and row["percent"] > 50 for row in rows):
-        raise CannotLookError(recording.HIP)
+    case.needs_known_calls()
     starved = [row for row in rows if row["cause"] in _CAUSES]
     share = sum(float(row["span_percent"]) for row in starved)
     if share < case.limits["least_idle_percent"]:

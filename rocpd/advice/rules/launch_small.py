@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case
+from rocpd.advice.case import Case
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.summary.findings import Confidence, Finding
-from rocpd.summary.idle_causes import UNKNOWN
 from rocpd.trace.host_calls import HostCall
 from rocpd.trace.short_names import short_names
 
@@ -23,8 +22,7 @@ def _look(case: Case) -> Iterator[Finding]:
     if not calls or count * 100 < calls * case.limits["small_percent"]:
         return
     idle = {row["cause"]: row for row in case.of_critical("idle")}
-    if UNKNOWN in idle and idle[UNKNOWN]["percent"] > 50:
-        raise CannotLookError(recording.HIP)
+    case.needs_known_calls()
     share = float(idle[HostCall.LAUNCH.value]["span_percent"]) if HostCall.LAUNCH.value in idle else 0.0
     if share < case.limits["least_idle_percent"]:
         return

@@ -17,10 +17,15 @@ def _look(case: Case) -> Iterator[Finding]:
     rows = case.of_critical("idle-calls")
     if not rows:
         raise CannotLookError(recording.HIP)
-    calls = [row for row in rows if row["cause"] in _CAUSES]
-    time = sum(int(row["begun_ns"]) for row in calls)
-    share = case.job.share(time)
+    case.needs_known_calls()
+    every = [row for row in rows if row["cause"] in _CAUSES]
+    # Where copies are not recorded, a GPU that copies seems idle.
+    has_copies = "copy-calls" in case.tables
+    calls = [row for row in every if has_copies or row["cause"] != HostCall.COPY.value]
+    share, suspected = (case.job.share(sum(int(row["begun_ns"]) for row in some)) for some in (calls, every))
     if share < case.limits["least_idle_percent"]:
+        if suspected >= case.limits["least_idle_percent"]:
+            raise CannotLookError(recording.COPIES)
         return
     worst = max(calls, key=lambda row: int(row["begun_ns"]))
     yield Finding(

@@ -22,6 +22,8 @@ _DO = {
     "lost-events": f"{_LESS} `rocpd record` without `--drop` lets the program wait rather than lose events.",
     "graphs": "Run it once with graphs off (PyTorch: without CUDA graphs, `torch.compile` without "
     'mode="reduce-overhead") to see the kernels, or record with a newer rocprofiler-sdk.',
+    "links": "Record with a newer version of the profiler, or with `rocprofv3 --hip-trace --kernel-trace` or `rocpd "
+    "record`: each call and what it launches have one correlation id there.",
     "dispatches": _LESS,
     "launches": _LESS,
     "order": "Do not trust delays between launch and start on these ranks; record again with a newer rocprofiler-sdk.",

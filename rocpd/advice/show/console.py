@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from rocpd.advice.answers import Answers
-from rocpd.advice.show.text import gain, looked, where
+from rocpd.advice.show.text import gain, looked, unable, where
 from rocpd.summary.findings import Finding
 from rocpd.visible import visible
 
@@ -34,8 +34,8 @@ def console_lines(advice: Answers, width: int | None = None) -> Iterator[str]:
         yield from _wrapped("Found nothing: ", ", ".join(advice.silent), wide)
     if advice.unable:
         yield "Could not look:"
-        for finding in advice.unable:
-            yield from _wrapped(f"  {finding.rule}: ", finding.text, wide)
+        for reason, rules in unable(advice).items():
+            yield from _wrapped("  ", f"{', '.join(rules)}: {reason}", wide)
 
 
 def _list(findings: Sequence[Finding]) -> Iterator[str]:
@@ -63,7 +63,7 @@ def _wrapped(head: str, text: str, width: int) -> list[str]:
         visible(text),
         max(width, len(head) + 20),
         initial_indent=head,
-        subsequent_indent=" " * min(len(head), 10),
+        subsequent_indent=" " * max(4, min(len(head), 10)),
         break_long_words=False,
         break_on_hyphens=False,
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 
 from rocpd.advice.answers import Answers
-from rocpd.advice.show.text import gain, looked, where
+from rocpd.advice.show.text import gain, looked, unable, where
 from rocpd.summary.findings import Finding
 from rocpd.table.cell import one_line
 
@@ -39,7 +39,7 @@ def html_lines(advice: Answers) -> Iterator[str]:
         yield f"<p>Found nothing: {_text(', '.join(advice.silent))}.</p>"
     if advice.unable:
         yield "<p>Could not look:</p><ul>"
-        yield from (f"<li>{_text(finding.rule)}: {_text(finding.text)}</li>" for finding in advice.unable)
+        yield from (f"<li>{', '.join(rules)}: {_text(reason)}</li>" for reason, rules in unable(advice).items())
         yield "</ul>"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocpd.advice.answers import Answers
-from rocpd.advice.show.text import gain, looked, where
+from rocpd.advice.show.text import gain, looked, unable, where
 from rocpd.summary.findings import Finding
 from rocpd.table.markdown import inline
 
@@ -32,7 +32,7 @@ def _lines(advice: Answers) -> Iterator[str]:
         yield from ("", f"Found nothing: {', '.join(advice.silent)}.")
     if advice.unable:
         yield from ("", "Could not look:", "")
-        yield from (f"- {finding.rule}: {inline(finding.text)}" for finding in advice.unable)
+        yield from (f"- {', '.join(rules)}: {inline(reason)}" for reason, rules in unable(advice).items())
 
 
 def _finding(advice: Answers, finding: Finding) -> Iterator[str]:

@@ -23,6 +23,14 @@ def where(finding: Finding) -> str:
     return ", ".join(words)
 
 
+def unable(advice: Answers) -> dict[str, list[str]]:
+    """Return why rules could not look -> their ids."""
+    reasons: dict[str, list[str]] = {}
+    for finding in advice.unable:
+        reasons.setdefault(finding.text, []).append(finding.rule)
+    return reasons
+
+
 def looked(advice: Answers) -> str:
     """Return what was and was not looked at, in a sentence."""
     told = {finding.rule for finding in advice.findings} | {each.finding.rule for each in advice.explained}
@@ -31,4 +39,8 @@ def looked(advice: Answers) -> str:
     if not told:
         text = f"{count} rules looked and found nothing: that is not to say that nothing is wrong"
     could_not = len(advice.unable)
-    return f"{text}; {could_not} could not look" if could_not else text
+    text += f"; {could_not} could not look" if could_not else ""
+    if advice.job.runs > 1:
+        text += f"; of {advice.job.runs} separate runs that with most GPU time is judged, rank {advice.job.critical}"
+        text += " (another: --rank N)"
+    return text

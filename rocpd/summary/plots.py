@@ -60,7 +60,7 @@ def plot(table: Shown) -> Chart:
     Raises:
         UsageError: it has no name and number to show.
     """
-    return _CHARTS.get(table.name, _totals)(table)
+    return CHARTS.get(table.name, _totals)(table)
 
 
 def _columns(table: Shown, *names: str) -> list[Row]:
@@ -202,7 +202,7 @@ def _memory_steps(table: Shown) -> Chart:
     return Lines("Memory that steps leave behind", (Series("growth", PURPLE, tuple(points)),), "", "bytes")
 
 
-_CHARTS: dict[str, Callable[[Shown], Chart]] = {
+CHARTS: dict[str, Callable[[Shown], Chart]] = {
     "kernels": _kernels,
     "top-kernels": _kernels,
     "budget": _budget,
@@ -214,3 +214,4 @@ _CHARTS: dict[str, Callable[[Shown], Chart]] = {
     "queue-depth": _queue_depth,
     "memory-steps": _memory_steps,
 }
+"""Table -> what draws it; others are drawn as bars."""

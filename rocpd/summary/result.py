@@ -158,6 +158,13 @@ class Summary(Result):
         columns = self._columns_of_kernels
         return _shortened(rows, _short_names(rows, columns), columns) if columns else iter(rows)
 
+    def _repr_html_(self) -> str:
+        """Return the table that notebooks show, below its chart where it has one of its own."""
+        from rocpd.summary.plots import CHARTS
+
+        picture = self.plot().svg if self.name in CHARTS and self.first(1) else ""
+        return picture + super()._repr_html_()
+
     def write_text(self, out: TextIO, limit: int = 0) -> bool:
         """Write up to `limit` rows (0: all) with suitable units; return whether there were more."""
         return self.write_readable(out, limit).rows

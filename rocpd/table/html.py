@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
+from pathlib import Path
 from typing import TextIO
 
 from rocpd.table import Sheet
 from rocpd.table.cell import one_line
 from rocpd.types import Row
 
-_HEAD = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>rocpd</title><style>
-body { font: 14px system-ui, sans-serif; margin: 2em }
-table { border-collapse: collapse; margin-bottom: 2em }
-th, td { border-bottom: 1px solid #ddd; padding: .25em .75em; text-align: left; vertical-align: top }
-th { position: sticky; top: 0; background: #fff }
-td.n { text-align: right; font-variant-numeric: tabular-nums }
-</style></head><body>
-"""
+
+def style() -> str:
+    """Return the style of all pages: light and dark, for screens and paper."""
+    return (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
 
 
 def write_html(columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> None:
@@ -28,13 +24,15 @@ def write_html(columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> None
 
 def write_html_page(sheets: Iterable[Sheet], out: TextIO) -> None:
     """Write one page with a heading and a table for each sheet."""
-    out.write(_HEAD)
+    out.write('<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>rocpd</title>')
+    out.write(f'<meta name="viewport" content="width=device-width"><style>\n{style()}</style></head>')
+    out.write('<body><main class="wide">\n')
     for sheet in sheets:
         write_html_lines(sheet.lines, out)
         if sheet.title:
             out.write(f"<h2>{escape(one_line(sheet.title))}</h2>\n")
         write_html_table(sheet.columns, sheet.rows, out)
-    out.write("</body></html>\n")
+    out.write("</main></body></html>\n")
 
 
 def write_html_lines(lines: Iterable[str], out: TextIO) -> None:

@@ -30,7 +30,7 @@ _PAGES = {
     "view.js": "view/pages/view.js",
     "view.css": "view/pages/view.css",
     "report.js": "report/writers/report.js",
-    "report.css": "report/writers/report.css",
+    "report.css": "table/page.css",
 }
 _KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 

@@ -72,7 +72,7 @@ def column(page: Page, name: str, place: int) -> list[str]:
 def test_tables_are_sorted_by_keyboard(page: Page) -> None:
     head = page.locator(".table.kernels th", has_text="calls")
     before = column(page, "kernels", 3)
-    head.locator("button").focus()
+    head.get_by_role("button").focus()
     page.keyboard.press("Enter")
     assert head.get_attribute("aria-sort") == "descending"
     assert column(page, "kernels", 3) == sorted(before, key=int, reverse=True) != before
@@ -84,7 +84,7 @@ def test_tables_are_sorted_by_keyboard(page: Page) -> None:
 def test_times_are_sorted_by_value(page: Page) -> None:
     """As texts 18 us would come after 1.2 ms."""
     head = page.locator(".table.kernels th", has_text="max")
-    head.locator("button").click()
+    head.get_by_role("button").click()
     scale = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
     values = [float(number) * scale[unit] for number, unit in map(str.split, column(page, "kernels", 10))]
     assert values == sorted(values, reverse=True)

@@ -111,7 +111,7 @@ def test_bytes(form: str) -> None:
 def test_bytes_of_html() -> None:
     page = text("html")
     assert page.startswith('<!doctype html>\n<html lang="en"><head><meta charset="utf-8">')
-    assert page.endswith("</style></head><body>\n" + HTML_TABLE + "</body></html>\n")
+    assert page.endswith('</style></head><body><main class="wide">\n' + HTML_TABLE + "</main></body></html>\n")
     assert not re.search(r"<script|https?:|@import|src=", page)
 
 

@@ -22,6 +22,7 @@ from rocpd.report.contents import section_of
 from rocpd.report.model import Block, Column, Counts, Figure, Findings, Name, Report, Section, Table, Text
 from rocpd.report.writers.cells import MOST_ROWS, heads, rest, shown, word
 from rocpd.table.cell import one_line, shorten
+from rocpd.table.html import style
 
 _LONGEST = 300  # characters of a full name: some have thousands
 _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"  # of shares, as the script reads them
@@ -51,16 +52,16 @@ def write_html(report: Report, path: Path) -> None:
 def html(report: Report, extra: Extra | None = None) -> str:
     """Return the page."""
     extra = extra or Extra()
-    script, style = _asset("report.js") + extra.script, _asset("report.css") + extra.style
+    script, css = _asset("report.js") + extra.script, style() + extra.style
     rules = ["default-src 'none'", "img-src data:", "base-uri 'none'", "form-action 'none'"]
-    rules += [f"script-src '{_hash(script)}'", f"style-src '{_hash(style)}'", extra.policy]
+    rules += [f"script-src '{_hash(script)}'", f"style-src '{_hash(css)}'", extra.policy]
     title = _text(report.title)
     return "".join(
         [
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
             f'<meta http-equiv="Content-Security-Policy" content="{escape("; ".join(filter(None, rules)))}">\n',
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
-            f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n",
+            f"<title>{title}</title>\n<style>{css}</style>\n</head>\n<body>\n",
             f'<header>\n<h1>{title}</h1>\n<p class="dim">{_text(report.inputs)}</p>\n',
             f'{_contents(report.sections)}</header>\n<main id="report">\n',
             *(part for section in report.sections for part in _section(section)),

@@ -47,7 +47,14 @@
     all("th", table).forEach((head) => {
       const text = head.textContent;
       head.textContent = "";
-      make("button", text, head, () => sort(table, head));
+      const button = make("span", text, head, () => sort(table, head)); // Chromium prints no <button> in repeated heads
+      button.role = "button";
+      button.tabIndex = 0;
+      button.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        sort(table, head);
+      });
     });
     const bar = tools(table.parentElement);
     if (table.tBodies[0].rows.length > 8) {

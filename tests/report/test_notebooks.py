@@ -1,0 +1,54 @@
+"""What notebooks show: charts and tables of answers, and the example runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import nbclient
+import nbformat
+import pytest
+
+import rocpd
+from rocpd.errors import UsageError
+from tests.docs.console import ROOT
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_examples_run(path: Path, tmp_path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    nbformat.validate(notebook)
+    assert [cell for cell in notebook.cells if cell.get("outputs")] == []  # those of a run are not committed
+    resources = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", resources=resources).execute()
+    shown = [kind for cell in notebook.cells for output in cell.get("outputs", ()) for kind in output.get("data", ())]
+    assert shown.count("image/svg+xml") >= 3
+    assert shown.count("text/html") >= 4
+    assert (tmp_path / "report.html").stat().st_size > 50_000
+
+
+def test_a_table_shows_its_chart_and_human_units(files: tuple[Path, ...]) -> None:
+    with rocpd.connect(files) as session:
+        shown = session.summary("kernels")._repr_html_()
+        plain = session.summary("api")._repr_html_()
+    assert shown.startswith("<svg ")
+    assert re.search(r"<td[^>]*>[\d.]+ ms</td>", shown)
+    assert not plain.startswith("<svg ")
+
+
+def test_answers_to_sql_have_a_chart(files: tuple[Path, ...]) -> None:
+    with rocpd.connect(files) as session:
+        bars = session.sql("SELECT name, sum(duration) AS duration FROM kernels GROUP BY 1").plot()
+        line = session.sql("SELECT start, duration FROM kernels WHERE rank = 0").plot()
+        assert (type(bars.chart).__name__, type(line.chart).__name__) == ("Bars", "Lines")
+        assert " ms</text>" in bars.svg
+        with pytest.raises(UsageError, match="no column holds numbers"):
+            session.sql("SELECT name FROM kernels").plot()
+
+
+def test_charts_can_be_saved(files: tuple[Path, ...], tmp_path: Path) -> None:
+    with rocpd.connect(files) as session:
+        path = session.summary("waits").plot().save(tmp_path / "waits.svg")
+    assert path.read_text().startswith("<svg ")

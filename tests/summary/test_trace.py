@@ -53,6 +53,7 @@ def test_counts(open_job: OpenJob) -> None:
         "HIP trace": ("none", 0, 1, 0),
         "lost events": ("unknown", 0, 0, 0),
         "graphs": ("unknown", 0, 0, 0),
+        "links": ("none", 0, 3, 0),
         "dispatches": ("problem", 1, 3, 1),
         "launches": ("problem", 1, 3, 1),
         "order": ("problem", 1, 2, 1),
@@ -89,3 +90,17 @@ def test_ranks_that_are_left_out_are_not_missing(tmp_path: Path) -> None:
     with rocpd.connect(files, filters=rocpd.Filters(ranks="1")) as session:
         rows = {row[0]: row[1:] for row in cells(session, "trace", "check verdict missing of")}
     assert rows["ranks"] == ("problem", 1, 4)
+
+
+def test_links_are_missing_where_no_kernel_has_a_call(open_job: OpenJob) -> None:
+    trace = TraceBuilder().region("hipLaunchKernel", 10, 20, stack=1).kernel("one", 30, 40, stack=2)
+    rows = cells(open_job(trace), "trace", "check verdict missing of ranks")
+    shown = {row[0]: row[1:] for row in rows if row[0] in ("links", "launches", "dispatches")}
+    unknown = ("unknown", 0, 0, 0)
+    assert shown == {"links": ("problem", 1, 1, 1), "launches": unknown, "dispatches": unknown}
+
+
+def test_clocks_that_contradict_each_other_are_a_problem(tmp_path: Path) -> None:
+    files = simulate(JobOptions(tmp_path / "job", ranks=4, nodes=2, steps=9, seed=11, plant="clock-step"))
+    with rocpd.connect(files) as session:
+        assert problems(session) == ["clocks"]

@@ -12,7 +12,7 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -55,6 +55,7 @@ class Option:
         environment: variable that gives the value when the command line doesn't.
         hidden_flags: further spellings that work and are not shown.
         complete: returns the known values, for completion by the shell.
+        complete_from: takes the other words of the command line, and returns the values that these files know.
         listing: returns the known values as help lists them.
         is_lenient: where nothing reads the option it is reported, not refused: AMD's command line takes it anywhere.
     """
@@ -74,6 +75,7 @@ class Option:
     environment: str = ""
     hidden_flags: tuple[str, ...] = ()
     complete: Callable[[], Iterable[str]] | None = None
+    complete_from: Callable[[Sequence[str]], Iterable[str]] | None = None
     listing: Callable[[], str] | None = None
     is_lenient: bool = False
 

@@ -115,7 +115,7 @@ def _made(kind: type, values: Mapping[str, Any]) -> object:
 
 
 def _parameter(option: Option) -> click.Parameter:
-    complete = _completion(option.complete) if option.complete else None
+    complete = _completion(option) if option.complete or option.complete_from else None
     if option.is_positional:
         return click.Argument(
             [option.name],
@@ -166,13 +166,15 @@ class _Members(click.Choice[str]):
             return super().convert(value, param, ctx)
 
 
-def _completion(
-    known: Callable[[], Iterable[str]],
-) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+def _completion(option: Option) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
     """Complete the known values; files too where the words without a flag are completed."""
 
-    def complete(_context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        words = [CompletionItem(word) for word in known() if word.startswith(incomplete)]
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        known = [*option.complete()] if option.complete else []
+        if option.complete_from:
+            given = [context.params.get(name) or () for name in ("named", "words")]
+            known += option.complete_from([word for words in (*given, context.args) for word in words])
+        words = [CompletionItem(word) for word in known if word.lstrip("'\"").startswith(incomplete.lstrip("'\""))]
         files = [CompletionItem(incomplete, type="file")] if isinstance(parameter, click.Argument) else []
         return [*words, *files]
 

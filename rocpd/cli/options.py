@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from rocpd import output
+from rocpd.cli import known
 from rocpd.cli.terminal import When
 from rocpd.errors import UsageError
 from rocpd.federate.plan.steps import Strategy
@@ -66,11 +67,21 @@ class WindowOptions:
     ] = None
     end: Annotated[str | None, Option("To, in the same forms.", "TIME")] = None
     start_marker: Annotated[
-        str | None, Option("On each rank from the start of this marker: text, /regex/, text#2.", "TEXT")
+        str | None,
+        Option(
+            "On each rank from the start of this marker: text, /regex/, text#2.", "TEXT", complete_from=known.markers
+        ),
     ] = None
-    end_marker: Annotated[str | None, Option("On each rank to the end of this marker.", "TEXT")] = None
+    end_marker: Annotated[
+        str | None, Option("On each rank to the end of this marker.", "TEXT", complete_from=known.markers)
+    ] = None
     step: Annotated[
-        str | None, Option("On each rank its own step of this number, or with this marker; --launched.", "N|TEXT")
+        str | None,
+        Option(
+            "On each rank its own step of this number, or with this marker; --launched.",
+            "N|TEXT",
+            complete_from=known.steps,
+        ),
     ] = None
     step_marker: Annotated[str, MARKS_STEPS] = STEP_MARKER
     launched: Annotated[bool, Option("GPU work counts where it was launched, not where it ran.")] = False
@@ -96,8 +107,8 @@ class FilterOptions:
 
     HEADING: ClassVar = Heading.FILTERS
 
-    rank: Annotated[str | None, Option("Only these ranks: 0-3,8.", "LIST")] = None
-    host: Annotated[str | None, Option("Only ranks of these hosts.", "LIST")] = None
+    rank: Annotated[str | None, Option("Only these ranks: 0-3,8.", "LIST", complete_from=known.ranks)] = None
+    host: Annotated[str | None, Option("Only ranks of these hosts.", "LIST", complete_from=known.hosts)] = None
     agent: Annotated[str | None, Option("Only GPU work of these agents: 4 or GPU-0.", "LIST")] = None
     stream: Annotated[str | None, Option("Only GPU work of these streams.", "LIST")] = None
     category: Annotated[

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, TextIO
 
 from rocpd.cli.diagnostics import ReaderGoneError, notes_on
 from rocpd.cli.progress import without_bars
-from rocpd.table.screen import FEW, MANY, Screen
 
 if TYPE_CHECKING:
     import subprocess
+
+    from rocpd.table.screen import Screen
 
 _OF_LESS = {"LESS": "FRX", "LESSCHARSET": "utf-8"}  # ends on one screen, shows colours, leaves the text where it is
 _DUMB = ("dumb", "unknown")
@@ -48,6 +49,8 @@ def page(when: When, *, is_paged: bool) -> Iterator[TextIO]:
         return
     import shutil
 
+    from rocpd.table.screen import Screen
+
     width, height = shutil.get_terminal_size()
     out = Page(sys.stdout, Screen(width, _colours(when)), height, _pager() if is_paged else [])
     with notes_on(out):
@@ -71,6 +74,8 @@ def screen_of(out: TextIO) -> Screen | None:
 
 def _colours(when: When) -> int:
     """Return how many colours there are; `$NO_COLOR` is https://no-color.org."""
+    from rocpd.table.screen import FEW, MANY
+
     is_dumb = os.environ.get("TERM", "") in _DUMB
     if when is When.NEVER or (when is When.AUTO and (os.environ.get("NO_COLOR") or is_dumb)):
         return 0

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TextIO
 
 from rocpd.federate.result import Result, Rows
 from rocpd.frozen import frozen
-from rocpd.table.palette import Colour, colour_of
 from rocpd.types import Row
 
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from rocpd.chart.plot import Plot
     from rocpd.summary.findings import Finding
     from rocpd.table.human import LeftOut
+    from rocpd.table.palette import Colour
     from rocpd.table.screen import Screen
 
 
@@ -199,6 +199,8 @@ class Summary(Result):
 
     def _colours(self, rows: Sequence[Row]) -> list[Colour]:
         """Return the colours of the bars of some rows, where a column has names that say them."""
+        from rocpd.table.palette import colour_of
+
         for index, field in enumerate(self.fields):
             if field.has_colour:
                 return [colour_of(row[index]) for row in rows]

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from itertools import pairwise
 from types import MappingProxyType
 from typing import NamedTuple
-from zlib import crc32
 
 
 class Colour(NamedTuple):
@@ -81,7 +80,11 @@ def colour_of(name: str | None) -> Colour:
     """
     if not name:
         return GREY
-    return COLOURS.get(name) or _OTHERS[crc32(name.encode("utf-8", "surrogatepass")) % len(_OTHERS)]
+    if name in COLOURS:
+        return COLOURS[name]
+    from zlib import crc32
+
+    return _OTHERS[crc32(name.encode("utf-8", "surrogatepass")) % len(_OTHERS)]
 
 
 def on_scale(share: float) -> Colour:

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from rocpd.table.palette import Colour
+if TYPE_CHECKING:
+    from rocpd.table.palette import Colour
 
 FEW, MANY = 256, 1 << 24
 _LEVELS = (0, 95, 135, 175, 215, 255)
@@ -16,6 +17,7 @@ _LEVELS = (0, 95, 135, 175, 215, 255)
 class Screen(NamedTuple):
     """A terminal: its columns, and how many colours it has; 0: none are wanted.
 
+    >>> from rocpd.table.palette import Colour
     >>> Screen(80, MANY).paint("abc", Colour(0, 114, 178)), Screen(80).paint("abc", Colour(0, 114, 178))
     ('\\x1b[38;2;0;114;178mabc\\x1b[0m', 'abc')
     """

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.build import TraceBuilder
 from tests.conftest import Cli
 
 
@@ -36,6 +37,29 @@ def completed(process: Cli, line: str) -> list[str]:
 )
 def test_words(line: str, words: list[str], process: Cli) -> None:
     assert set(words) <= set(completed(process, line))
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("rocpd summary kernels db*.db --rank ", ["0", "1", "2", "3"]),
+        ("rocpd info db1.db db2.db --rank ", ["0", "1"]),
+        ("rocpd query -i db1.db --host n", ["node0"]),
+        ("rocpd summary other/steps.db --start-marker ", ["warm up", "step 7"]),
+        ("rocpd summary other/steps.db --end-marker w", ["warm up"]),
+        ("rocpd summary other/steps.db --step ", ["7"]),
+        ("rocpd summary nowhere*.db --rank ", []),
+        ("rocpd summary other/broken.db --rank ", []),
+    ],
+)
+def test_what_the_files_know(line: str, words: list[str], job: Path, process: Cli) -> None:
+    Path("other").mkdir()
+    Path("other/broken.db").touch()
+    trace = TraceBuilder(1, pid=101).kernel("gemm", 1000, 1010)
+    for number, text in enumerate(("warm up", "step 7", "step 7")):
+        trace.region("roctxRangePushA", 800 + 100 * number, 850 + 100 * number, message=text)
+    trace.write(Path("other/steps.db"))
+    assert [word.strip("'") for word in completed(process, line)] == words
 
 
 @pytest.mark.parametrize(("shell", "file"), [("bash", ".bashrc"), ("fish", ".config/fish/completions/rocpd.fish")])

@@ -35,7 +35,7 @@ class When(StrEnum):
 
 @contextmanager
 def page(when: When, *, is_paged: bool) -> Iterator[TextIO]:
-    """Yield stdout: a `Page` where it is a terminal, or is to look like one.
+    """Yield stdout: a `TerminalPage` where it is a terminal, or is to look like one.
 
     Args:
         when: when there are colours.
@@ -52,7 +52,7 @@ def page(when: When, *, is_paged: bool) -> Iterator[TextIO]:
     from rocpd.table.screen import Screen
 
     width, height = shutil.get_terminal_size()
-    out = Page(sys.stdout, Screen(width, _colours(when)), height, _pager() if is_paged else [])
+    out = TerminalPage(sys.stdout, Screen(width, _colours(when)), height, _pager() if is_paged else [])
     with notes_on(out):
         try:
             yield out  # type: ignore[misc] # as a TextIO, as far as anything here writes
@@ -69,7 +69,7 @@ def page(when: When, *, is_paged: bool) -> Iterator[TextIO]:
 
 def screen_of(out: TextIO) -> Screen | None:
     """Return what a person looks at, None for a pipe or file."""
-    return out.screen if isinstance(out, Page) else None
+    return out.screen if isinstance(out, TerminalPage) else None
 
 
 def _colours(when: When) -> int:
@@ -97,7 +97,7 @@ def _pager() -> list[str]:
     return words if words and words != ["cat"] and shutil.which(words[0]) else []
 
 
-class Page:
+class TerminalPage:
     """A page on a terminal.
 
     Args:

@@ -13,7 +13,7 @@ from rocpd.summary.reading import order_of
 from rocpd.summary.result import Summary
 from rocpd.table.human import readable
 from rocpd.table.palette import COLOURS, GREEN, PURPLE, SKY, Colour
-from rocpd.table.pictures import MOST_LINES, Line, Shade, curves, heat_map, matrix, parts
+from rocpd.table.pictures import MOST_LINES, Curve, Shade, curves, heat_map, matrix, parts
 from rocpd.table.screen import Screen
 
 _NUMBERS = "the numbers: --format csv"
@@ -104,7 +104,7 @@ def _over_time(table: Summary, name: str, screen: Screen, colour: Colour) -> Ite
     lines = []
     for some in _grouped(every):
         most = [max(each) for each in zip(*(values[course.label] for course in some), strict=False)]
-        lines.append(Line(_label(some), most, readable(max(most), table.fields[column].unit)))
+        lines.append(Curve(_label(some), most, readable(max(most), table.fields[column].unit)))
     yield from curves(lines, _ends(table, every), screen, colour)
     yield screen.faint(f"at the right: the most; {_NUMBERS}")
 
@@ -115,7 +115,7 @@ def _steps(table: Summary, screen: Screen) -> Iterator[str]:
     rows = sorted(table, key=lambda row: row[at] or 0)
     if len(rows) > 1:
         values = [row[mean] for row in rows]
-        line = Line("mean", values, f"up to {readable(max(values), 'ns')}")
+        line = Curve("mean", values, f"up to {readable(max(values), 'ns')}")
         yield from curves([line], (str(rows[0][name]), str(rows[-1][name])), screen, SKY)
 
 

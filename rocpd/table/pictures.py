@@ -24,7 +24,7 @@ _LINES_OF_CURVES, _HIGHEST = 12, 4  # of all together, and of one
 Value = TypeVar("Value")
 
 
-class Line(NamedTuple):
+class Curve(NamedTuple):
     """A curve: its label, values from the left, and what stands at its right end."""
 
     label: str
@@ -81,7 +81,7 @@ def matrix(labels: Sequence[str], values: Sequence[Sequence[float]], corner: str
         yield f"{label.rjust(front)}{''.join(cells)}".rstrip()
 
 
-def curves(lines: Sequence[Line], below: tuple[str, str], screen: Screen, colour: Colour) -> Iterator[str]:
+def curves(lines: Sequence[Curve], below: tuple[str, str], screen: Screen, colour: Colour) -> Iterator[str]:
     """Yield a curve for each line, all on one scale, which starts at 0; the fewer there are, the higher they are.
 
     Args:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rocpd.table.blocks import bar, columns, shade, spark
 from rocpd.table.palette import BLUE, RED
-from rocpd.table.pictures import Line, Shade, curves, heat_map, matrix, parts
+from rocpd.table.pictures import Curve, Shade, curves, heat_map, matrix, parts
 from rocpd.table.screen import FEW, MANY, Screen
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
@@ -29,7 +29,7 @@ def test_a_heat_map_fits_with_and_without_colours(shares: list[float], width: in
 
 @given(st.lists(_VALUES, min_size=1, max_size=300), st.integers(1, 40), st.integers(30, 200))
 def test_curves_fit_and_the_highest_touches_the_top(values: list[float], count: int, width: int) -> None:
-    lines = [Line(f"rank {number}", values, "9.99 GiB") for number in range(count)]
+    lines = [Curve(f"rank {number}", values, "9.99 GiB") for number in range(count)]
     drawn = list(curves(lines, ("0 ns", "63.0 ms"), Screen(width), BLUE))
     assert max(map(len, drawn)) <= width
     assert ("█" in "".join(drawn)) == any(values)

@@ -245,7 +245,7 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
             directory.
         skip_bad: leave out files that cannot be used, with a note, instead of raising.
         align: how ranks are aligned on one time line, where that matters: `auto` (`collectives`, where they say
-            nothing the first events of machines), `start` (those of ranks) or `none`.
+            nothing the time of day or the first events of machines), `start` (first events of ranks) or `none`.
         clock_offsets: host -> what is added to its times [ns], or (that, how wrong it may be); replaces `align`.
         window: only events in it count.
         filters: only these ranks, hosts, agents, streams, categories or kernels count.

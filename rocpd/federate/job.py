@@ -118,7 +118,8 @@ class Job:
             return given_offsets(self.clock_offsets, self.ranks)
         measure = partial(self.aligner, self._largest_run().map_ranks) if self.aligner else None
         hosts = {rank.number: rank.hostname for rank in self.ranks}
-        return align(self.how, self.clock_domains, self.spans, measure, hosts)
+        of_day = [rank.number for rank in self.ranks if rank.clock == "CLOCK_REALTIME"]
+        return align(self.how, self.clock_domains, self.spans, measure, hosts, of_day)
 
     def _largest_run(self) -> Job:
         """Return the job of the run with most ranks: ranks of others had no collectives with these."""

@@ -34,6 +34,9 @@ _FUNCTIONS = (
 )
 """Start of the name of a collective, in small letters only -> the function of RCCL, and its argument for the count."""
 
+_OF_ONE_SIZE = ("ncclAllReduce", "ncclBroadcast", "ncclReduce", "ncclSend", "ncclRecv")
+"""Functions that give and get as much, however large the group is: annotations don't say that."""
+
 _TYPES = {
     "bfloat": "ncclBfloat16", "half": "ncclFloat16", "float": "ncclFloat32", "double": "ncclFloat64",
     "char": "ncclInt8", "signedchar": "ncclInt8", "byte": "ncclUint8", "unsignedchar": "ncclUint8", "bool": "ncclUint8",
@@ -130,7 +133,7 @@ def _of_annotation(annotation: Range) -> dict[str, str]:
             count = sum(math.prod(shape) for shape in shapes)
         except TypeError:
             return facts
-        if datatype and "function" in facts and facts["function"] not in ("ncclReduceScatter", "ncclScatter"):
+        if datatype and facts.get("function") in _OF_ONE_SIZE:
             _add_count(facts, count, None, None)
             facts["datatype"] = datatype
     return facts

@@ -143,7 +143,7 @@ def _unlinked(counts: Mapping[str, _Count]) -> dict[str, _Count]:
 
 def _clocks(reading: Reading) -> _Count:
     alignment = reading.session.job.alignment
-    clocks = sum(clock.method in ("collectives", "reference", "start") for clock in alignment.clocks)
+    clocks = sum(clock.method in ("collectives", "reference", "utc", "start") for clock in alignment.clocks)
     if alignment.is_contradicted:
         return _Count(clocks, clocks, len(reading.session.ranks))
     return _Count(0, sum(clock.method in ("collectives", "reference") for clock in alignment.clocks), 0)

@@ -65,6 +65,17 @@ def test_offsets(how: Align, offsets: dict[int, int], note: str | None) -> None:
     assert (alignment.note is None) == (note is None)
 
 
+def test_clocks_of_the_day_stay_where_machines_ran_at_one_time() -> None:
+    spans = {0: Span(100, 200), 1: Span(110, 260), 2: Span(150, 5100)}
+    domains = [Domain("m", (0, 1), 100, 260), Domain("n", (2,), 150, 5100)]
+    alignment = align(Align.AUTO, domains, spans, of_day=(0, 1, 2))
+    assert alignment.offsets == {0: 0, 1: 0, 2: 0}
+    assert {clock.method for clock in alignment.clocks} == {"utc"}
+    assert (alignment.note or "").startswith("time: 2 clock domains stay at the time of day")
+    assert align(Align.AUTO, domains, spans, of_day=(0, 1)).offsets[2] == -50  # one counts from its start
+    assert align(Align.AUTO, DOMAINS, SPANS, of_day=(0, 1, 2)).offsets[2] == -4900  # one after the other
+
+
 @pytest.mark.parametrize("how", list(Align))
 def test_no_note_where_nothing_is_aligned(how: Align) -> None:
     assert align(how, [], {}).note is None

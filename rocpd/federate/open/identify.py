@@ -73,6 +73,7 @@ class Rank:
         notes: what of this is not usable in the file, and counts as not given.
         keyless: base names of tables whose `id` is no primary key: an id may occur twice.
         window: that of which the file holds the rows, where it was merged from one.
+        clock: name of the clock that its times are of, such as `CLOCK_REALTIME`; None where the file does not say.
     """
 
     number: int
@@ -91,6 +92,7 @@ class Rank:
     notes: tuple[FileNote, ...] = ()
     keyless: frozenset[str] = frozenset()
     window: StoredWindow | None = None
+    clock: str | None = None
 
     @property
     def plain_guid(self) -> str:
@@ -302,6 +304,7 @@ def _rank(
         life=_life(*(process[name] for name in _LIFE)),
         notes=(FileNote(opening.path, f"{note}: counts as not given"),) if note else (),
         window=StoredWindow.read(metadata.get("rocpd_metadata" + suffix, ())),
+        clock=next((value for tag, value in rows if tag == "clock"), None),
     )
 
 

@@ -7,7 +7,7 @@ is measured by `rocpd.trace.clocks`, from what is read above.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rocpd.errors import UsageError
@@ -47,7 +47,8 @@ class Clock:
 
     Args:
         ranks: their numbers.
-        method: `reference`, whose times stay; `collectives`; `start`; `given` by the user; `none`.
+        method: `reference`, whose times stay; `collectives`; `utc`, the time of day; `start`; `given` by the user;
+            `none`.
         shift: what is added to its times.
         certain_ns: no true time is further away during the collectives; None: nobody knows.
         likely_ns: median distance of single collectives; None without them.
@@ -171,12 +172,13 @@ def align(
     spans: Mapping[int, Span],
     measure: Measure | None = None,
     hosts: Mapping[int, str | None] | None = None,
+    of_day: Collection[int] = (),
 ) -> Alignment:
     """Return how the clocks of machines are aligned.
 
-    `auto` and `collectives` go by the collectives of the job, and by the first event of a machine where these say
-    nothing: it is moved to the earliest of all. `start` moves the first event of every rank there. `none` keeps times
-    as recorded.
+    `auto` and `collectives` go by the collectives of the job. Where these say nothing, clocks that count the time of
+    day stay as they are if by them all machines ran at one time; else the first event of a machine is moved to the
+    earliest of all. `start` moves the first event of every rank there. `none` keeps times as recorded.
 
     Args:
         how: one of these.
@@ -184,6 +186,7 @@ def align(
         spans: rank number -> when it ran.
         measure: finds lines from collectives; None: nothing is known of any.
         hosts: rank number -> its host, for notes.
+        of_day: numbers of the ranks whose clocks count the time of day.
     """
     by_machine = machines(domains)
     if how is Align.NONE or len(spans) < 2 or (how is not Align.START and len(by_machine) < 2):
@@ -194,6 +197,10 @@ def align(
         return Alignment.of(ranks, f"time: {len(spans)} ranks aligned at their first event (--align start)")
     names = [(hosts or {}).get(machine.ranks[0]) or f"rank {machine.ranks[0]}" for machine in by_machine]
     found = _lines(by_machine, names, measure)
+    if found.why and _ran_together(by_machine, of_day):
+        clocks = [Clock(machine.ranks, "utc", UNSHIFTED) for machine in by_machine]
+        note = f"time: {len(clocks)} clock domains {_BY_DAY}: {found.why}; --align start aligns first events"
+        return Alignment.of(clocks, note, is_contradicted=found.is_contradicted)
     if found.why:
         clocks = [Clock(machine.ranks, "start", Shift(base - machine.start)) for machine in by_machine]
         note = f"time: {len(clocks)} clock domains {_AT_START}: {found.why}; {_AS_RECORDED}"
@@ -206,7 +213,15 @@ _UNITS = (("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000))
 _HOUR_NS = 3_600_000_000_000
 _LEAST = 3  # collectives: fewer say nothing of how far apart their ends are
 _AT_START = "aligned at their first event"
+_BY_DAY = "stay at the time of day, as good as each machine keeps it"
 _AS_RECORDED = "--align none keeps times as recorded"
+
+
+def _ran_together(by_machine: Sequence[Domain], of_day: Collection[int]) -> bool:
+    """Whether all machines count the time of day, and ran at one time by it."""
+    if not {rank for machine in by_machine for rank in machine.ranks} <= set(of_day):
+        return False
+    return max(machine.start for machine in by_machine) <= min(machine.end for machine in by_machine)
 
 
 class _Lines(NamedTuple):

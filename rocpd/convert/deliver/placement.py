@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
@@ -15,6 +16,9 @@ from rocpd.frozen import frozen
 
 _STAND_IN_PIDS = 1 << 23
 """Above Linux's largest pid (2^22): where the pids lie that stand in for ones that clash."""
+
+
+_CONTAINER = re.compile(r"^([0-9a-f]{6})[0-9a-f]{6,}$")
 
 
 @frozen
@@ -81,7 +85,7 @@ def placements(session: Federation, *, aligned: bool = True) -> tuple[Placement,
 
 
 def rank_labels(ranks: Sequence[Rank]) -> dict[int, str]:
-    """Return number -> label of ranks: number and host, and the program where it is not the same on all.
+    """Return number -> label of ranks: number, the program where it is not the same on all, and host.
 
     Numbers are as long as the largest, so that viewers which sort by name have ranks in order.
     """
@@ -89,14 +93,14 @@ def rank_labels(ranks: Sequence[Rank]) -> dict[int, str]:
     hosts = _short_hosts(ranks)
     programs = {rank.number: _program(rank) for rank in ranks}
     differ = len(set(programs.values())) > 1
-    words = {n: (hosts.get(n), programs[n] if differ else None) for n in programs}
+    words = {n: (programs[n] if differ else None, hosts.get(n)) for n in programs}
     return {n: " · ".join((f"rank {n:0{width}}", *filter(None, words[n]))) for n in programs}
 
 
 def _short_hosts(ranks: Sequence[Rank]) -> dict[int, str]:
-    """Return number -> host name up to the first dot where that still tells the hosts apart."""
+    """Return number -> host name up to the first dot, six digits of a container's, where that tells hosts apart."""
     hosts = {rank.number: rank.hostname for rank in ranks if rank.hostname}
-    short = {host: host.partition(".")[0] for host in hosts.values()}
+    short = {host: _CONTAINER.sub(r"\1", host.partition(".")[0]) for host in hosts.values()}
     return {n: short[host] if len(set(short.values())) == len(short) else host for n, host in hosts.items()}
 
 

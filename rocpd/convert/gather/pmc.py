@@ -129,9 +129,12 @@ def sample_counters(context: Context, read: Values, dispatches: Dispatches) -> l
     points = context.on_time_line(points, "samples")
     tracks = sample_tracks(context)
     result = []
-    for track_id, counter in sorted(set(zip(points["track"].tolist(), points["counter"].tolist(), strict=True))):
+    pairs = sorted(set(zip(points["track"].tolist(), points["counter"].tolist(), strict=True)))
+    named_so = {(track_id, read.names.texts[counter]) for track_id, counter in pairs}
+    for track_id, counter in pairs:
         base, name = tracks.get(track_id, ("track ?", None))[0], read.names.texts[counter]
-        title = name if base == name else f"{base} · {name}"
+        # A track may have the name of one of its counters.
+        title = name if (track_id, base) in named_so else f"{base} · {name}"
         unit = read.units.get(counter, "")
         make = partial(Track, title, Kind.SAMPLES, unit=unit, agent=read.agents.get(counter))
         track = context.events.tracks.index(("pmc", "sample", track_id, counter), make)

@@ -10,7 +10,7 @@ from rocpd.chart.drawing import WIDTH, Dot, Drawing, Pixels, Rect, Shape, Stroke
 from rocpd.chart.model import MOST, Bars, Chart, Lines, Matrix, Series, Timeline
 from rocpd.chart.png import Rgba, png
 from rocpd.chart.scale import Scale
-from rocpd.table.cell import shorten
+from rocpd.table.cell import shorten, shorten_apart
 from rocpd.table.human import readable
 from rocpd.table.palette import GREY, RED, Colour, colour_of
 
@@ -51,7 +51,7 @@ def _room(labels: Iterable[str]) -> float:
 
 
 def _bars(chart: Bars) -> Drawing:
-    labels = [shorten(label, _LONGEST) for label in chart.labels]
+    labels = shorten_apart(chart.labels, _LONGEST)
     names = [(part.name, part.colour) for part in chart.parts] if len(chart.parts) > 1 else []
     names += [(kind, colour_of(kind)) for kind in dict.fromkeys(chart.kinds)]
     left, top = _room(labels), 22.0 if names else 2.0

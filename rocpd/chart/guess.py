@@ -11,12 +11,13 @@ from rocpd.types import Row
 
 _TOP = 15  # bars
 _AT = ("at_ns", "start", "start_ns", "timestamp", "time")
-_NAMES = ("name", "part", "cause", "category", "measure", "phase", "class", "size", "call", "rank", "step")
-_VALUES = ("total_ns", "time_ns", "idle_ns", "busy_ns", "wait_ns", "delay_ns", "duration_ns", "gap_ns", "bytes")
+_NUMBERS = ("rank", "agent", "stream", "run", "number", "step", "graph", "waiter", "late")  # that name something
+_SKIPPED = ("node", "parent", "depth", *_AT)  # neither names a row nor measures it
+_VALUES = ("total_ns", "time_ns", "cpu_bound_ns", "busy_ns", "caused_wait_ns", "wait_ns", "idle_ns", "delay_ns")
 
 
 def chart_of(title: str, columns: Sequence[str], units: Sequence[str], rows: Sequence[Row]) -> Chart:
-    """Return a line where a column is a time and another one a number, else bars of the first rows.
+    """Return bars of the first rows, named by what stands in front; a line where that is only a time.
 
     Args:
         title: of the chart.
@@ -28,34 +29,44 @@ def chart_of(title: str, columns: Sequence[str], units: Sequence[str], rows: Seq
         UsageError: no column holds numbers.
     """
     numbers = [place for place in range(len(columns)) if _is_number(rows, place)]
-    at = next((place for place in numbers if columns[place] in _AT), None)
-    name = _first(columns, _NAMES, [place for place in range(len(columns)) if place not in numbers])
-    value = _first(columns, _VALUES, [place for place in numbers if place not in (at, name)], units)
+    keys = _keys(columns, numbers)
+    value = _value(columns, units, [place for place in numbers if place not in keys])
     if value is None:
         raise UsageError("no chart shows it: no column holds numbers", ".df() has the rows")
-    if at is not None and name is None:
+    at = next((place for place in numbers if columns[place] in _AT), None)
+    if at is not None and not keys:
         points = tuple((float(row[at]), float(row[value])) for row in rows if None not in (row[at], row[value]))
         return Lines(title, (Series(columns[value], BLUE, points),), "ns", units[value])
-    front = range(name or 0) if name is not None else ()
-    shown = [place for place in (*front, name) if place is not None and not units[place] and place != value]
-    labels = tuple(" · ".join("-" if row[place] is None else str(row[place]) for place in shown) for row in rows[:_TOP])
+    labels = tuple(" · ".join(_word(columns[key], row[key]) for key in keys) for row in rows[:_TOP])
     values = tuple(float(row[value] or 0) for row in rows[:_TOP])
     return Bars(title, labels, (BarPart(columns[value], BLUE, values),), units[value])
+
+
+def _keys(columns: Sequence[str], numbers: Sequence[int]) -> list[int]:
+    """Return the columns that name a row: those in front, up to the first that measures something."""
+    keys = []
+    for place, column in enumerate(columns):
+        if place in numbers and column not in (*_NUMBERS, *_SKIPPED):
+            break
+        keys += [place] if column not in _SKIPPED else []
+    return keys
+
+
+def _word(column: str, value: object) -> str:
+    shown = "-" if value is None else str(value)
+    return f"{column} {shown}" if isinstance(value, int) else shown
+
+
+def _value(columns: Sequence[str], units: Sequence[str], numbers: Sequence[int]) -> int | None:
+    """Return the column to show: one of a known name, else the first with a unit, else the first."""
+    measures = [place for place in numbers if columns[place] not in _SKIPPED]
+    known = [columns.index(name) for name in _VALUES if name in columns]
+    return next((place for place in (*known, *(m for m in measures if units[m]), *measures) if place in measures), None)
 
 
 def _is_number(rows: Sequence[Row], place: int) -> bool:
     known = [row[place] for row in rows if row[place] is not None]
     return bool(known) and all(isinstance(value, (int, float)) for value in known)
-
-
-def _first(
-    columns: Sequence[str], known: Sequence[str], otherwise: Sequence[int], units: Sequence[str] = ()
-) -> int | None:
-    """Return the column of a known name, else the first of the others, one with a unit before one without."""
-    for name in known:
-        if name in columns:
-            return columns.index(name)
-    return next((place for place in otherwise if units and units[place]), next(iter(otherwise), None))
 
 
 def unit_of(column: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from statistics import median
@@ -15,12 +16,15 @@ from rocpd.types import Row
 
 _TOP = 15  # bars of a table of totals
 _SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)  # of lines that have no colour of their own
+_FIRST = re.compile(r" \(|[:;.,]")  # the first words of what a table says
 _TITLES = {
     "kernels": "Time by kernel",
     "top-kernels": "Time by kernel",
     "copies": "Time of copies by direction",
     "idle": "Idle time by cause",
     "launch": "Delay from launch to start",
+    "stragglers": "Waiting that ranks cause",
+    "imbalance": "Balance of ranks",
 }  # of charts whose table says more than they show
 _BARS, _DIFFERING = 64, 20  # bars of a budget; where there are more, so many are shown
 _SIDE = 24  # rows and columns of a matrix
@@ -72,7 +76,8 @@ def _totals(table: Shown) -> Chart:
     """Show the first numbers of a table as bars."""
     units = [field.unit for field in table.fields]
     rows = table.fetchall()[:_TOP]
-    return chart_of(_TITLES.get(table.name, table.doc), table.columns, units, list(table.shortened(rows)))
+    title = _TITLES.get(table.name) or _FIRST.split(table.doc)[0]
+    return chart_of(title, table.columns, units, list(table.shortened(rows)))
 
 
 def _kernels(table: Shown) -> Chart:

@@ -10,6 +10,7 @@ import nbformat
 import pytest
 
 import rocpd
+from rocpd.chart.model import Bars
 from rocpd.errors import UsageError
 from tests.docs.console import ROOT
 
@@ -46,6 +47,24 @@ def test_answers_to_sql_have_a_chart(files: tuple[Path, ...]) -> None:
         assert " ms</text>" in bars.svg
         with pytest.raises(UsageError, match="no column holds numbers"):
             session.sql("SELECT name FROM kernels").plot()
+
+
+@pytest.mark.parametrize(
+    ("table", "first", "value", "unit"),
+    [
+        ("gpu-time", "rank 0 · agent 2", "busy_ns", "ns"),
+        ("stragglers", "rank ", "caused_wait_ns", "ns"),
+        ("copy-pairs", "CPU 0 · GPU ", "total_ns", "ns"),
+        ("memory", "rank 0 · agent 2 · REAL", "peak_bytes", "bytes"),
+        ("api", "HIP · hip", "total_ns", "ns"),
+    ],
+)
+def test_every_table_has_a_chart(files: tuple[Path, ...], table: str, first: str, value: str, unit: str) -> None:
+    with rocpd.connect(files) as session:
+        chart = session.summary(table).plot().chart
+    assert isinstance(chart, Bars)
+    assert chart.labels[0].startswith(first)
+    assert (chart.parts[0].name, chart.unit) == (value, unit)
 
 
 def test_charts_can_be_saved(files: tuple[Path, ...], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -45,6 +46,7 @@ _IN_COLUMNS = frozenset({
 })  # fmt: skip
 """Arguments that rows hold elsewhere, that follow from others, or that number records of the profiler."""
 _NO_SIZES = (0, 0, 0)
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")  # in names of functions: another one in each process
 
 
 class KinetoRows:
@@ -160,6 +162,7 @@ class KinetoRows:
 
     def _add_python(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         facts = {name: value for name, value in arguments.items() if name not in _IN_COLUMNS and value is not None}
+        event = {**event, "name": _ADDRESS.sub("", event["name"])}
         self._add_region(event, times, _PYTHON, arguments, extdata=_json(facts))
 
     def _add_other(self, category: str, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:

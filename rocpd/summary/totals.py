@@ -5,7 +5,7 @@ Every number is exact over all ranks, medians and percentiles too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -17,6 +17,7 @@ from rocpd.summary.reading import PERCENT, STATISTICS, Key, RankReading, Reading
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import Spread, counts_of, spreads_by_group, total
 from rocpd.summary.sums import Total, merge
+from rocpd.trace.categories import OF_PROGRAMS
 from rocpd.types import Row
 
 _BYTES = Field("bytes", "bytes", "bytes of the events with valid timestamps")
@@ -83,8 +84,8 @@ def scratch(reading: Reading) -> Iterator[Summary]:
 
 
 def api(reading: Reading) -> Iterator[Summary]:
-    """Time by API domain and function."""
-    yield _by(reading, "api", ("regions",), ("domain", "name"), "API calls")
+    """Time by API domain and function; operators and functions of the program itself are left out."""
+    yield _by(reading, "api", ("regions",), ("domain", "name"), "API calls", OF_PROGRAMS)
 
 
 def markers(reading: Reading) -> Iterator[Summary]:
@@ -97,15 +98,17 @@ def domains(reading: Reading) -> Iterator[Summary]:
     yield _by(reading, "domains", ALL_KINDS, ("domain",), "events")
 
 
-def _by(reading: Reading, name: str, kinds: Sequence[str], head: Sequence[str], what: str) -> Summary:
-    """Add the events of all ranks up by division and `head`.
+def _by(
+    reading: Reading, name: str, kinds: Sequence[str], head: Sequence[str], what: str, without: Collection[str] = ()
+) -> Summary:
+    """Add the events of all ranks up by division and `head`, but for those of some domains.
 
     Raises:
         RocpdError: there are none.
     """
     sums: _Sums = {}
     counts: dict[str, _Counts] = {}
-    for _, (sums_of_rank, counts_of_rank) in reading.each(partial(_of_rank, kinds=kinds, head=head)):
+    for _, (sums_of_rank, counts_of_rank) in reading.each(partial(_of_rank, kinds=kinds, head=head, without=without)):
         for division, heads in sums_of_rank.items():
             merge(sums.setdefault(division, {}), heads)
         merge(counts, counts_of_rank)
@@ -126,12 +129,15 @@ class _Counts(Total):
     timed: int
 
 
-def _of_rank(reading: RankReading, kinds: Sequence[str], head: Sequence[str]) -> tuple[_Sums, dict[str, _Counts]]:
+def _of_rank(
+    reading: RankReading, kinds: Sequence[str], head: Sequence[str], without: Collection[str]
+) -> tuple[_Sums, dict[str, _Counts]]:
     """Add the events of one rank up; count them by kind."""
     parts: dict[Key, dict[Key, list[_Sum]]] = {}
     counts = {}
     for kind in kinds:
-        totals = totals_by_label(reading, kind, _sums)
+        labels = totals_by_label(reading, kind, _sums)
+        totals = {label: of_label for label, of_label in labels.items() if label.domain not in without}
         spreads = [of_label.spread for of_label in totals.values()]
         counts[kind] = _Counts(sum(spread.calls for spread in spreads), sum(spread.timed for spread in spreads))
         for label, of_label in totals.items():

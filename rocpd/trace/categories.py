@@ -18,6 +18,9 @@ _REPEATED = {
     "rocm_memory_allocate": "rocpd_memory_allocate",
 }
 
+OF_PROGRAMS = frozenset({"TORCH", "PYTHON"})
+"""Domains of what programs themselves do: operators and functions, from which APIs are called."""
+
 TORCH_OPERATOR = "TORCH_OPERATOR"
 """Category of operators of PyTorch: regions whose arguments are called as in PyTorch's own traces."""
 

@@ -22,7 +22,7 @@ def commands(page: Path) -> list[str]:
     return [command for row in rows for command in _COMMAND.findall(row.split(" | ")[1])]
 
 
-@pytest.mark.parametrize("name", ["questions.md", "coming-from.md", "from-rpd.md"])
+@pytest.mark.parametrize("name", ["questions.md", "coming-from.md", "from-rpd.md", "from-pytorch.md", "from-nsys.md"])
 def test_each_command_works(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     monkeypatch.chdir(tmp_path)
     assert cli("simulate", "-o", "job", "--ranks", "4", "--steps", "4").code == 0

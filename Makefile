@@ -28,10 +28,10 @@ $(VENV)/.installed-site: pyproject.toml | $(VENV)/bin/python
 	$(PIP) --editable '.[site]'
 	@touch $@ $(VENV)/.installed
 
-demo: $(VENV)/.installed  ## a small 4-rank job: merge with summary, query, Perfetto trace
+demo: $(VENV)/.installed  ## a small 4-rank job: one file, a query, a Perfetto trace, and what is slow in it
 	rm -rf $(DEMO)
 	$(BIN)/rocpd simulate -o $(DEMO)/job --ranks 4
-	$(BIN)/rocpd merge $(DEMO)/job/rank*.db -d $(DEMO) --summary --limit 5
+	$(BIN)/rocpd merge $(DEMO)/job/rank*.db -d $(DEMO)
 	$(BIN)/rocpd query "select rank, count(*) as kernels, sum(duration) / 1e6 as ms from kernels group by rank" $(DEMO)/merged.db
 	$(BIN)/rocpd convert --format pftrace -d $(DEMO) $(DEMO)/merged.db
 	@$(MAKE) --no-print-directory demo-record
@@ -39,7 +39,10 @@ demo: $(VENV)/.installed  ## a small 4-rank job: merge with summary, query, Perf
 	@echo "The job:            $(DEMO)/job/rank0.db … rank3.db (what a profiler leaves, one file per process)"
 	@echo "One database:       $(DEMO)/merged.db (try: sqlite3 $(DEMO)/merged.db 'select * from top_kernels')"
 	@echo "A Perfetto trace:   $(DEMO)/out_results.pftrace (open it at https://ui.perfetto.dev)"
-	@echo "The command:        $(BIN)/rocpd --help"
+	@echo "The command:        $(BIN)/rocpd --help (or: source $(BIN)/activate)"
+	@echo "What is slow in it: $(BIN)/rocpd summary $(DEMO)/merged.db"
+	@echo
+	@$(BIN)/rocpd summary --no-pager $(DEMO)/merged.db
 
 # Hundreds of commands are started: each would compile the package anew.
 test: export PYTHONDONTWRITEBYTECODE =

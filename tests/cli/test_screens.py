@@ -63,6 +63,14 @@ def test_screens(width: int, beside: Path, capsys: pytest.CaptureFixture[str], m
     check(f"{width}.txt", "\n".join([*lines, ""]).encode(), Path(__file__).parent / "screens")
 
 
+def test_the_page_on_terminals_shows_screens_that_are_kept() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "terminal.md").read_text(encoding="utf-8")
+    kept = (Path(__file__).parent / "screens" / "80.txt").read_text(encoding="utf-8")
+    blocks = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    assert blocks
+    assert [block for block in blocks if block not in kept] == []
+
+
 @pytest.mark.parametrize("width", [72, 100, 160])
 @pytest.mark.parametrize("command", ["summary", "summary heat waits steps memory-curve"])
 def test_nothing_is_wider_than_the_terminal(

@@ -50,28 +50,28 @@ def run_analyses(session: Session, names: Sequence[str], options: Options) -> tu
 
 
 def _tables(session: Session, plan: Mapping[str, frozenset[str]], options: Options) -> Iterator[Summary]:
-    """Run one analysis after the other; a table is written before the next is computed.
+    """Run analyses in one pass over the ranks; a table is written before the next is put together.
 
     Raises:
         RocpdError: no analysis has the data that it needs.
     """
     from rocpd.summary.reading import Reading
-    from rocpd.summary.run import run_analysis
+    from rocpd.summary.run import run_planned
 
     is_empty, missing = True, []
-    for name, wanted in plan.items():
-        try:
-            with progress(name, "ranks") as report:
-                for summary in run_analysis(Reading(session, options, report), name, wanted):
+    with progress(next(iter(plan)) if len(plan) == 1 else "summary", "ranks") as report:
+        for name, answered in run_planned(Reading(session, options, report), plan):
+            try:
+                for summary in answered:
                     is_empty = False
                     clear_bars()
                     yield summary
-        except UsageError:
-            raise
-        except RocpdError as error:
-            missing.append(error)
-            if len(plan) > 1:
-                note(f"{name}: {error.message}")
+            except UsageError:
+                raise
+            except RocpdError as error:
+                missing.append(error)
+                if len(plan) > 1:
+                    note(f"{name}: {error.message}")
     if missing and is_empty:
         raise missing[0] if len(plan) == 1 else RocpdError("no summary has the data that it needs")
 

@@ -5,11 +5,12 @@ Also the columns that divisions put in front of a table, and those of a distribu
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 from rocpd.errors import RocpdError
 from rocpd.federate.federation import Federation
@@ -171,15 +172,21 @@ class Reading:
 
     def on(self, session: Federation) -> Reading:
         """Return the same question to another session."""
-        return Reading(session, self.options, self._progress, self.wanted)
+        return self._with(session=session)
 
     def asking(self, options: Options) -> Reading:
         """Return another question to the same session."""
-        return Reading(self.session, options, self._progress, self.wanted)
+        return self._with(options=options)
 
     def of_tables(self, wanted: Iterable[str]) -> Reading:
         """Return the same question, of which only some tables will be looked at."""
-        return Reading(self.session, self.options, self._progress, frozenset(wanted))
+        return self._with(wanted=frozenset(wanted))
+
+    def _with(self, **changed: object) -> Self:
+        """Return one of the same kind with some attributes changed."""
+        other = copy.copy(self)
+        vars(other).update(changed)
+        return other
 
     def wants(self, table: str) -> bool:
         """Whether a table will be looked at: what is read for it alone may be left out otherwise."""
@@ -271,7 +278,9 @@ def work_on_rank(
     reader: RankReader, work: Callable[[RankReading], Answer], options: Options, windows: Mapping[int, RankWindow]
 ) -> tuple[Answer, Counter[str]]:
     """Do the work of an analysis on one rank; return its answer, and what it left out."""
-    reading = RankReading(reader, options, windows.get(reader.rank.number, RankWindow()))
+    reading = RankReading(
+        reader if reader.known is not None else reader.keeping(), options, windows.get(reader.rank.number, RankWindow())
+    )
     return work(reading), reading.left_out
 
 

@@ -57,6 +57,7 @@ class Analysis:
         texts: formats of its own.
         is_whole: whether all it returns is wanted, whatever its tables are called.
         by: what it can be divided into.
+        reads_late: whether its rows are read when they are wanted, rank by rank: they may not fit into memory.
     """
 
     home: str
@@ -66,6 +67,7 @@ class Analysis:
     texts: tuple[TextForm, ...] = ()
     is_whole: bool = False
     by: tuple[By, ...] = WHERE_IT_RAN
+    reads_late: bool = False
 
     @property
     def options(self) -> tuple[Option, ...]:
@@ -235,6 +237,7 @@ SUMMARIES: dict[str, Analysis] = {
                 TextForm("raptor", "rocpd.summary.trace_text:raptor", ".txt"),
                 TextForm("logduration", "rocpd.summary.trace_text:logduration", ".log"),
             ),
+            reads_late=True,
         ),
         Analysis(
             "rocpd.summary.variability:variability",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TypeAlias, cast
 
 from rocpd import entries
@@ -13,8 +14,12 @@ from rocpd.summary.options import LAUNCHES, By, Options
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import OF_ONE_JOB, SUMMARIES, TABLES, Analysis, known_analyses, tables_of, values_of
 from rocpd.summary.result import Summary
+from rocpd.summary.together import together
 from rocpd.trace.kernel_names import KernelNames
 from rocpd.types import Progress
+
+_MOST_ANSWERS = 128
+"""Answers of ranks to analyses that are in memory at once, each of about a megabyte for 300,000 events."""
 
 Function: TypeAlias = Callable[[Reading], Iterable[Summary]]
 
@@ -63,6 +68,30 @@ def planned(names: Iterable[str]) -> dict[str, frozenset[str]]:
         tables = frozenset(analyses[analysis].tables if name == analysis else (name,))
         wanted[analysis] = wanted.get(analysis, frozenset()) | tables
     return wanted
+
+
+def run_planned(reading: Reading, plan: Mapping[str, frozenset[str]]) -> Iterator[tuple[str, Iterator[Summary]]]:
+    """Yield the name and the tables of each analysis of a plan, in order. Errors as `run_analysis`.
+
+    As many as memory allows read each rank once for all of them.
+    """
+    for names in _passes(plan, max(1, _MOST_ANSWERS // len(reading.session.ranks))):
+        runs = {name: partial(run_analysis, name=name, tables=plan[name]) for name in names}
+        if len(runs) > 1:
+            yield from together(reading, runs)
+        else:
+            yield names[0], runs[names[0]](reading)
+
+
+def _passes(plan: Iterable[str], most: int) -> Iterator[list[str]]:
+    """Divide analyses into up to `most` that are run together; one that reads its rows late is alone."""
+    names: list[str] = []
+    for name in plan:
+        if names and (len(names) == most or _find(name).reads_late or _find(names[-1]).reads_late):
+            yield names
+            names = []
+        names.append(name)
+    yield names
 
 
 def run_analysis(reading: Reading, name: str, tables: frozenset[str]) -> Iterator[Summary]:

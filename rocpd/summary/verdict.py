@@ -83,6 +83,9 @@ def judge(
         return unknown("stragglers: not known: no two ranks do the same work")
     has_stages = has_stages or len(peers) > 1
     late = lateness(groups, periods, peers, clocks, has_stages=has_stages)
+    is_of_all = has_stages and not late.is_known.any()
+    if is_of_all:  # where stages may hold each other up, those of all ranks acquit, and accuse nobody
+        late = lateness(groups, periods, peers, clocks, has_stages=False)
     everyone = np.ones(len(periods.ranks), bool)
     by_compute, by_arrival = (
         witness(periods.compute.astype(float), peers, everyone),
@@ -90,7 +93,7 @@ def judge(
     )
     slow = slowest(periods.compute.astype(float), late.late, late.is_known, peers)
     by_idle = None if periods.idle is None else witness(periods.idle.astype(float), peers, everyone)
-    return _Case(periods, peers, late, by_compute, by_arrival, by_idle, slow, hosts, has_stages).judgement()
+    return _Case(periods, peers, late, by_compute, by_arrival, by_idle, slow, hosts, has_stages, is_of_all).judgement()
 
 
 def unknown(text: str) -> Judgement:
@@ -111,6 +114,7 @@ class _Case:
     slow: Sequence[int | None]
     hosts: Mapping[int, str | None]
     has_stages: bool
+    is_of_all: bool
 
     @property
     def _step(self) -> float:
@@ -275,7 +279,8 @@ class _Case:
         if reasons := self._not_judged():
             text = f"stragglers: not known: {'; '.join(reasons)}; else nothing above chance in {count} {unit}"
             return Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN, evidence={"steps": count})
-        text = f"no straggler: nothing above chance in {count} {unit}{self._apart()}"
+        apart = f" but that {self._apart()}" if self._apart() else ""
+        text = f"no straggler: nothing above chance in {count} {unit}{apart}"
         return Finding(text, RULE, Verdict.NONE, Confidence.LIKELY, evidence={"steps": count})
 
     def _not_judged(self) -> list[str]:
@@ -286,11 +291,12 @@ class _Case:
             (alone, "does work that no other rank does", "do work that no other rank does"),
             (unseen, "is in no collective of its like", "are in no collectives of their like"),
         )
-        return [
+        reasons = [
             f"{_named([self.periods.ranks[column] for column in columns])} {singular if len(columns) == 1 else plural}"
             for columns, singular, plural in why
             if columns
         ]
+        return [*reasons, self._apart()] if self.is_of_all and self._apart() else reasons
 
     def _apart(self) -> str:
         """Return what is to be said of a rank that comes last but is no slower, where others may hold it up."""
@@ -298,7 +304,7 @@ class _Case:
         if not self.has_stages or not self._is_above_chance(self.by_arrival)[column]:
             return ""
         times = f"{_counted(self.by_arrival.first[column])} of {len(self.periods)}"
-        return f" but that rank {self.periods.ranks[column]} came last in {times}, which other stages may cause"
+        return f"rank {self.periods.ranks[column]} came last in {times}, which other stages may cause"
 
     def _guilty_host(self) -> tuple[tuple[int, ...], Finding] | None:
         """Return the ranks of a host all of which compute longer than those of other hosts, and the verdict."""

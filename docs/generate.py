@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from docs.advice_page import advice_page
 from docs.analysis_pages import analysis_pages
 from docs.api_page import api_page
 from rocpd.schema.versions import VERSIONS
@@ -90,6 +91,7 @@ def relations_picture() -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
+    "docs/advise.md": advice_page,
     "docs/api.md": api_page,
     "docs/cli.md": cli_page,
     **analysis_pages(),

@@ -24,11 +24,12 @@ def _look(case: Case) -> Iterator[Finding]:
     example = case.example()
     are_absent = any(finding.rule == "trace.ranks" for finding in case.tables["trace"].findings)
     what = "transfers between ranks" + (", or waiting for ranks whose files are absent," if are_absent else "")
-    text = f"{what} that nothing hides take {share:.0f} % of the {case.job.unit} on every rank"
+    of = "step" if case.job.has_steps else "time, start-up included,"
+    text = f"{what} that nothing hides take {share:.0f} % of the {of} on every rank"
     yield Finding(
         text,
         RULE.id,
-        confidence=Confidence.HINT if are_absent else Confidence.CERTAIN,
+        confidence=Confidence.CERTAIN if case.job.has_steps and not are_absent else Confidence.HINT,
         rank=rank,
         step=example.step if example else None,
         window=example.window if example else None,

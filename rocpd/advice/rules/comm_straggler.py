@@ -13,6 +13,8 @@ from rocpd.summary.budget import EXPOSED_COMMUNICATION
 from rocpd.summary.findings import Finding
 from rocpd.summary.verdict import RULE as VERDICT
 
+_NEARLY_ALL = 0.9  # of the steps
+
 MORE_WORK_PERCENT = 1.0
 """A rank with so many more work-items is late because it has more to do."""
 
@@ -72,7 +74,14 @@ def _explains(cause: Finding, other: Finding) -> bool:
         return not has_more_work(cause) and other.rank == cause.rank
     if other.rule == "gpu.starved":
         return "later_ns" in cause.evidence and other.rank == cause.rank
-    return other.rule == "step.outlier" and other.rank is not None and other.rank == cause.rank
+    return other.rule == "step.outlier" and other.rank == cause.rank and _is_late_at_times(cause)
+
+
+def _is_late_at_times(finding: Finding) -> bool:
+    """Whether a rank is late in some steps only: then these are the slow ones."""
+    times = [finding.evidence.get(name) for name in ("times_last", "times_longest", "steps")]
+    numbers = [time for time in times if isinstance(time, int | float)]
+    return len(numbers) == len(times) and max(numbers[:2]) < _NEARLY_ALL * numbers[2]
 
 
 RULE = Rule(

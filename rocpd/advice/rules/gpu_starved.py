@@ -69,7 +69,7 @@ RULE = Rule(
     fires="on the critical rank the GPU idles for {least_idle_percent} % of the time or more while its host launches "
     "or works for itself. Gains that time",
     look=_look,
-    needs=(Need("idle", recording.KERNELS),),
+    needs=(Need("kernels", recording.KERNELS), Need("idle", recording.KERNELS)),
     thresholds=(Threshold("least_idle_percent", 10.0, "share of the time of the critical rank"),),
     explains=_explains,
 )

@@ -47,5 +47,5 @@ RULE = Rule(
     fires="the GPU of the critical rank idles for calls that load or compile code (hipModuleLoad*, hiprtc*, hipLink*, "
     "__hipRegister*) in steps after warm-up. Gains that time",
     look=_look,
-    needs=(Need("idle-calls", recording.KERNELS),),
+    needs=(Need("kernels", recording.KERNELS), Need("idle-calls", recording.KERNELS)),
 )

@@ -57,7 +57,7 @@ RULE = Rule(
     fires="on the critical rank gaps that begin while the host synchronises, copies with a blocking call, allocates or "
     "frees take {least_idle_percent} % of the time or more, work of the host aside. Gains these gaps",
     look=_look,
-    needs=(Need("idle-calls", recording.KERNELS),),
+    needs=(Need("kernels", recording.KERNELS), Need("idle-calls", recording.KERNELS)),
     thresholds=(Threshold("least_idle_percent", 5.0, "share of the time of the critical rank"),),
     explains=_explains,
 )

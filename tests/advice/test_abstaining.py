@@ -1,0 +1,107 @@
+"""A rule whose data is missing says so, and which option records it; it never says that nothing is wrong."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import apsw
+import pytest
+
+import rocpd
+from rocpd.advice.registry import RULES
+from rocpd.summary.findings import Confidence
+from tests.advice.jobs import reasons, rules_of, simulated
+from tests.build import TraceBuilder
+from tests.conftest import OpenJob, private
+
+_BY_STEPS = {"step.outlier", "module.load", "alloc.steady", "memory.leak", "copy.small"}
+_BY_HIP = {"gpu.starved", "sync.calls", "module.load", "profiler.cost", "copy.blocking", "copy.small"}
+_BY_KERNELS = {"comm.straggler", "comm.exposed", "comm.same_stream", "comm.slow", "kernel.grid", "kernel.occupancy"}
+
+MISSING = {
+    "rocpd_memory_allocate": ({"alloc.steady", "memory.leak", "memory.peak"}, "--memory-allocation-trace"),
+    "rocpd_memory_copy": ({"copy.blocking", "copy.small"}, "--memory-copy-trace"),
+    "rocpd_region": (_BY_STEPS | _BY_HIP | {"comm.slow"}, "--hip-trace"),
+    "rocpd_kernel_dispatch": (_BY_KERNELS | {"kernel.unstable", "launch.small"}, "--kernel-trace"),
+    "rocpd_sample": ({"clock.throttle"}, "ROCPROFSYS_USE_AMD_SMI"),
+    "rocpd_arg": ({"comm.slow"}, "--rccl-trace"),
+}
+"""Table -> rules that can't look without it, and the option that records it."""
+
+ROCPROFV3 = {
+    "--hip-trace",
+    "--kernel-trace",
+    "--memory-copy-trace",
+    "--memory-allocation-trace",
+    "--rccl-trace",
+    "--marker-trace",
+    "--sys-trace",
+}
+"""Options of rocprofv3 in its documentation that rules may name."""
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return simulated(tmp_path_factory.mktemp("whole"))
+
+
+def without(files: Sequence[Path], table: str, folder: Path) -> Path:
+    """Copy a job and empty a table in each file."""
+    folder.mkdir()
+    for path in files:
+        copy = folder / path.name
+        shutil.copyfile(path, copy)
+        with apsw.Connection(str(copy)) as connection:
+            names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            for (name,) in names:
+                if re.fullmatch(table + "_[0-9a-f_]{32,}", str(name)):
+                    connection.execute(f'DELETE FROM "{name}"')
+    return folder
+
+
+@pytest.mark.parametrize("table", MISSING)
+def test_without_a_table_rules_say_what_to_record(table: str, job: list[Path], tmp_path: Path) -> None:
+    unable, option = MISSING[table]
+    advice = rocpd.advise(without(job, table, tmp_path / "job"))
+    why = reasons(advice)
+    assert unable <= why.keys()
+    assert any(option in why[rule] for rule in unable)
+    assert not why.keys() & (rules_of(advice) | set(advice.silent))
+    told = {finding.rule for finding in advice.findings if finding.confidence is not Confidence.HINT}
+    assert told <= {"trace.incomplete"}
+
+
+def test_options_that_are_advised_exist() -> None:
+    texts = [need.without for rule in RULES for need in rule.needs]
+    named = {word for text in texts for word in re.findall(r"`rocprofv3 ([^`]*)`", text)}
+    assert {option for words in named for option in words.split()} <= ROCPROFV3
+
+
+def test_nothing_recorded_is_no_all_clear(open_job: OpenJob) -> None:
+    advice = open_job(TraceBuilder().region("roctxRangePushA", 1, 9, message="step 1")).advise()
+    assert "comm.straggler" in reasons(advice)
+    assert "kernel.grid" in reasons(advice)
+    assert "not to say that nothing is wrong" in str(advice)
+
+
+def test_separate_runs_are_not_compared(real_files: tuple[Path, ...]) -> None:
+    """Twelve runs of one program on an MI300X; neither copies nor markers nor allocations are recorded."""
+    advice = rocpd.advise(list(real_files))
+    compared = {"comm.straggler", "rank.imbalance", "step.outlier", "comm.exposed", "comm.slow"}
+    why = reasons(advice)
+    assert all("12 separate runs" in why[rule] for rule in compared)
+    assert "--memory-copy-trace" in why["sync.calls"]  # a GPU that copies would seem idle
+    assert rules_of(advice) <= {"profiler.cost"}
+    assert "12 separate runs" in str(advice)
+
+
+def test_files_of_the_systems_profiler() -> None:
+    """One links kernels to calls and copies with memory that is not pinned, the other links nothing."""
+    linked, unlinked = (rocpd.advise(path) for path in private("rocprofiler-systems/*.db", 2))
+    assert rules_of(linked) == {"copy.blocking"}
+    assert rules_of(unlinked) <= {"trace.incomplete", "profiler.cost"}
+    assert {"gpu.starved", "sync.calls", "copy.blocking"} <= reasons(unlinked).keys()
+    assert "kernel.occupancy" in reasons(unlinked)  # a Radeon, whose registers are given out differently

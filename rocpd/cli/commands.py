@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "view": "Show a job in the browser: report, time line, SQL",
         "convert": "Write traces and tables that other tools read",
         "merge": "Write all ranks into one SQLite file",
+        "trim": "Write the part of a job that lies in a window",
         "package": "Put the files of a job under one name",
         "redact": "Write files of a job that can be given away",
         "import": "Write traces of other profilers as rocpd files",

@@ -84,11 +84,16 @@ class TraceSource:
             InputError: it cannot be opened or decompressed.
             OutputError: there is no room to decompress it.
         """
-        opening = self._opening()
-        self._undo.callback(opening.discard)
-        connection = opening.connect()
+        connection = self.opening.connect()
         self._undo.callback(connection.close)
         return connection
+
+    @functools.cached_property
+    def opening(self) -> Opening:
+        """How the SQLite file that it is can be opened, decompressed; errors as for `database`."""
+        opening = self._opening()
+        self._undo.callback(opening.discard)
+        return opening
 
     def step(self, done: int, total: int) -> None:
         """Report progress: of `total`, `done` is read."""

@@ -60,9 +60,9 @@ class TraceTarget:
             OutputError: the file cannot be written.
         """
         importer, version = self._importer
-        guid = uuid.uuid5(_NAMESPACE, f"{importer}:{self._source.digest}:{key}")
+        guid = rank_guid(importer, self._source.digest, key)
         path = self._folder / f"{self._name}-{_NOT_IN_NAMES.sub('_', str(key))}.db"
-        with create(path, str(guid)) as file:
+        with create(path, guid) as file:
             trace = TraceWriter(file, node, process)
             facts = {
                 "importer": importer,
@@ -74,6 +74,11 @@ class TraceTarget:
                 trace.note(f"import::{tag}", value)
             yield trace
         self.files.append(path)
+
+
+def rank_guid(importer: str, digest: str, key: int | str) -> str:
+    """Return the GUID of a process of an input, by the name of its importer, the digest of its content, and its key."""
+    return str(uuid.uuid5(_NAMESPACE, f"{importer}:{digest}:{key}"))
 
 
 def name_of(path: Path) -> str:

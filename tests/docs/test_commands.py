@@ -31,7 +31,7 @@ def test_each_command_works(name: str, tmp_path: Path, monkeypatch: pytest.Monke
     for line in lines:
         _, command, *words = shlex.split(line)
         if command not in _ASK_HELP:
-            said = cli(command, *words, *(["--force"] if command in ("convert", "merge") else []))
+            said = cli(command, *words, *(["--force"] if command in ("convert", "merge", "trim") else []))
             assert said.code == 0, f"{line}\n{said.err}"
             continue
         said = cli(command, "--help")

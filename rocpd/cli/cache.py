@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import enum
-import sys
 from datetime import datetime
 from typing import Annotated
 
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import note
-from rocpd.cli.options import OutputOptions
+from rocpd.cli.options import OutputOptions, TableOptions
 from rocpd.frozen import frozen
 from rocpd.option import Option
 
@@ -49,4 +48,5 @@ def cache(asked: CacheOptions) -> None:
         for entry in entries()
     )
     form, _ = tables.format_and_path(asked.format, OutputOptions())
-    tables.write_rows(("source", "importer", "ranks", "bytes", "last_used"), rows, sys.stdout, form)
+    with tables.open_output(None, TableOptions()) as out:
+        tables.write_rows(("source", "importer", "ranks", "bytes", "last_used"), rows, out, form)

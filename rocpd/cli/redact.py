@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, ClassVar
 
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import amount, note, report_written
-from rocpd.cli.options import Execution, Inputs, SelectionOptions
+from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.cli.progress import progress
 from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
@@ -47,7 +46,8 @@ def redact(
             counts = write_redacted(session, place.folder, asked, place.force, report)
         ranks = len(session.ranks)
     rows = [(table, column, number) for (table, column), number in sorted(counts.items())]
-    tables.write_rows(("table", "column", "replaced"), iter(rows), sys.stdout, None)
+    with tables.open_output(None, TableOptions()) as out:
+        tables.write_rows(("table", "column", "replaced"), iter(rows), out)
     if asked.dry_run:
         note(f"would write {amount(ranks, 'file')} to {place.folder}")
     else:

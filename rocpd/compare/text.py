@@ -16,7 +16,7 @@ from rocpd.table.screen import Screen
 from rocpd.types import Row
 from rocpd.visible import visible
 
-_BAR = 40  # characters
+_BAR, _LEAST_BAR, _BEFORE_BAR = 40, 12, 64  # characters: of the waterfall, and of what stands before it
 _LONGER, _SHORTER = "█", "░"
 _FEW = 5  # rows of ranks and markers
 _MOST_KERNELS = 15
@@ -63,12 +63,19 @@ def write_text(comparison: Comparison, out: TextIO, screen: Screen | None = None
 def _write_waterfall(comparison: Comparison, out: TextIO, screen: Screen | None) -> None:
     """Write what a unit takes before and after, and between these what changed, each where the one before ended."""
     unit, parts = comparison.attribution.unit, comparison.attribution.parts
-    bars = _bars(list(parts.values()))
+    width = min(_BAR, max(screen.width - _BEFORE_BAR, _LEAST_BAR)) if screen else _BAR
+    bars = _bars(list(parts.values()), width)
     rows: list[Row] = [("base", unit.base, None, "", "")]
     changes = zip(parts.items(), bars, strict=True)
     rows += [(part, row.base, row.new, _signed(row.change), bar) for (part, row), bar in changes]
     rows.append(("new", None, unit.new, _signed(unit.change), ""))
-    heads = [Head("part"), Head("base_ns", "ns"), Head("new_ns", "ns"), Head("change_ns", "ns"), Head("", minor=True)]
+    heads = [
+        Head("part"),
+        Head("base_ns", "ns"),
+        Head("new_ns", "ns"),
+        Head("change_ns", "ns"),
+        Head("", is_drawn=True),
+    ]
     write_readable(heads, iter(rows), out, screen=screen)
 
 
@@ -76,7 +83,7 @@ def _signed(change: int) -> str:
     return f"{'+' if change > 0 else ''}{readable(change, 'ns')}"
 
 
-def _bars(parts: Sequence[Difference]) -> list[str]:
+def _bars(parts: Sequence[Difference], width: int) -> list[str]:
     """Return a bar for each change, from where those before it lead."""
     ends = [0]
     for part in parts:
@@ -84,9 +91,9 @@ def _bars(parts: Sequence[Difference]) -> list[str]:
     low, span = min(ends), max(ends) - min(ends)
     bars = []
     for start, end in pairwise(ends):
-        at, to = (round((value - low) * _BAR / span) if span else 0 for value in (min(start, end), max(start, end)))
+        at, to = (round((value - low) * width / span) if span else 0 for value in (min(start, end), max(start, end)))
         mark = _LONGER if end > start else _SHORTER
-        bars.append("" if end == start else " " * min(at, _BAR - 1) + mark * max(1, to - at))
+        bars.append("" if end == start else " " * min(at, width - 1) + mark * max(1, to - at))
     return bars
 
 

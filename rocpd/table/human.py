@@ -33,7 +33,7 @@ class Head(NamedTuple):
     """The head of a column: name, unit (`ns`, `bytes`, `%` … or nothing), whether it can be left out, or matters most.
 
     A column that matters is cut only where leaving out all others that can be is not enough. One that `is_share` has
-    percents of a whole, beside which a screen shows bars.
+    percents of a whole, beside which a screen shows bars; one that `is_drawn` holds pictures, which are never cut.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Head(NamedTuple):
     minor: bool = False
     matters: bool = False
     is_share: bool = False
+    is_drawn: bool = False
 
 
 class Pictures(NamedTuple):
@@ -119,7 +120,10 @@ class _Column(NamedTuple):
 
 
 def _column(head: Head, values: Sequence[Any], most: int) -> _Column:
-    texts = shorten_apart([readable(value, head.unit) for value in values], most)
+    texts = [readable(value, head.unit) for value in values]
+    if head.is_drawn:
+        return _Column(head, head.name, texts, False, is_picture=True)
+    texts = shorten_apart(texts, most)
     return _Column(head, heading(head), texts, bool(head.unit) or all_numbers(values))
 
 

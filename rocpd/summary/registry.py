@@ -212,6 +212,12 @@ SUMMARIES: dict[str, Analysis] = {
             "calls and ranges by name, with CPU and GPU time of their own and of what runs inside",
         ),
         Analysis(
+            "rocpd.summary.operators:operators",
+            ("operators", "operator-shapes"),
+            "operators of PyTorch by name, and by sizes of inputs: calls, CPU and GPU time, rates from sizes",
+            by=(By.RANK, *GROUPS),
+        ),
+        Analysis(
             "rocpd.summary.autograd:autograd",
             ("autograd", "autograd-pairs"),
             "kernels by operator of PyTorch and sizes of its inputs; forward and backward operators",

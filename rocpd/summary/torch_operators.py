@@ -34,16 +34,20 @@ class TorchOperators:
     Args:
         names: of each.
         sizes: texts of the sizes of its inputs, None where they were not recorded.
+        values: texts of the inputs that are no tensors, None where they were not recorded.
         sequence: its sequence number, None where it has none.
         start, end: [ns].
+        event: id of its event.
         nesting: which lies in which.
     """
 
     names: Sequence[str | None]
     sizes: Sequence[str | None]
+    values: Sequence[str | None]
     sequence: Sequence[int | None]
     start: Ints
     end: Ints
+    event: Ints
     nesting: Nesting
 
     def around(self, row: int) -> Iterator[int]:
@@ -64,9 +68,11 @@ def read_operators(reading: RankReading) -> TorchOperators:
     return TorchOperators(
         [texts.get(number) for number in name.tolist()],
         [facts.get((number, "Input Dims")) for number in events],
+        [facts.get((number, "Concrete Inputs")) for number in events],
         [_whole(facts.get((number, "Sequence number"))) for number in events],
         start,
         end,
+        event,
         nest(ranges),
     )
 

@@ -60,6 +60,7 @@ def package(inputs: Inputs, asked: PackageOptions) -> None:
     """
     from rocpd.federate.package import INDEX, FilePlacement, write_index
     from rocpd.federate.package import package as write_package
+    from rocpd.importers.cache import is_cached
 
     if asked.consolidate and not asked.copy and not asked.yes:
         raise UsageError("--consolidate moves the raw files into the package", "add --yes to do it, or take --copy")
@@ -69,6 +70,8 @@ def package(inputs: Inputs, asked: PackageOptions) -> None:
         SelectionOptions().connect(inputs, Execution()) as session,
         progress("package", "files") as report,
     ):
+        if placement is not FilePlacement.COPY and any(is_cached(rank.opening.path) for rank in session.ranks):
+            raise UsageError("imported traces lie in the cache, which may drop them", "--copy, or rocpd import first")
         files: Collection[Path] = (
             write_index(session, target, asked.force)
             if target.name == INDEX

@@ -154,6 +154,14 @@ def clear() -> int:
     return freed
 
 
+def is_cached(path: Path) -> bool:
+    """Whether a file lies in the cache."""
+    try:
+        return path.is_relative_to(_root())
+    except OutputError:
+        return False
+
+
 def cache_folder() -> Path:
     """Return the folder of all entries, made if needed.
 

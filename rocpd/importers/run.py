@@ -190,16 +190,21 @@ def import_one(task: ImportTask, progress: Progress | None = None) -> Imported |
         try:
             with as_input_error(task.path):
                 task.importer.read(source, target)
-        except InputError as error:
-            return error
-        except _ODD_CONTENT as error:
-            what = error.message if isinstance(error, RocpdError) else f"{type(error).__name__}: {error}"
-            return InputError(
-                f"{task.path}: cannot be imported: {what}", f"read as {task.importer.doc}; --skip-bad leaves it out"
-            )
+        except (InputError, *_ODD_CONTENT) as error:
+            for file in target.files:  # of processes that were read before the damage
+                file.unlink()
+            return _as_damage(error, task)
     if not target.files:
         return InputError(f"{task.path}: no events in it", f"read as {task.importer.doc}")
     return Imported(tuple(file.name for file in target.files), dict(target.losses))
+
+
+def _as_damage(error: Exception, task: ImportTask) -> InputError:
+    if isinstance(error, InputError):
+        return error
+    what = error.message if isinstance(error, RocpdError) else f"{type(error).__name__}: {error}"
+    hint = f"read as {task.importer.doc}; --skip-bad leaves it out"
+    return InputError(f"{task.path}: cannot be imported: {what}", hint)
 
 
 def good_ones(

@@ -67,3 +67,19 @@ def test_damage_is_one_line(damage: object, seed: int, content: bytes, tmp_path:
     assert "\n" not in message
     assert path.read_bytes() == damaged
     assert {file.name for file in tmp_path.iterdir()} <= {"a.rpd", "job"}
+
+
+def test_of_a_damaged_trace_nothing_is_delivered(content: bytes, tmp_path: Path) -> None:
+    """Its first process can be read, its second cannot; the other trace is imported."""
+    for name in ("a.rpd", "b.rpd"):
+        (tmp_path / name).write_bytes(content)
+    connection = apsw.Connection(str(tmp_path / "b.rpd"))
+    connection.execute("UPDATE rocpd_api SET start = 'noon' WHERE pid = 9 AND id % 2")
+    connection.close()
+    notes: list[str] = []
+    files = rocpd.import_traces(
+        [tmp_path / "a.rpd", tmp_path / "b.rpd"], tmp_path / "job", skip_bad=True, on_note=notes.append
+    )
+    assert sorted(path.name for path in (tmp_path / "job").glob("*.db")) == ["a-7.db", "a-9.db"]
+    assert [path.name for path in files] == ["a-7.db", "a-9.db"]
+    assert any(note.startswith(f"left out: {tmp_path / 'b.rpd'}: cannot be imported: ") for note in notes)

@@ -10,7 +10,9 @@ from rocpd.simulator import JobOptions, simulate
 
 
 def simulated(folder: Path, plant: str = "none", seed: int = 11) -> list[Path]:
-    return list(simulate(JobOptions(folder, ranks=4, nodes=2, steps=9, seed=seed, plant=plant)))
+    """Write the files of a small job; a slow node shows only beside others that have as many ranks."""
+    ranks, steps = (4, 10) if plant == "slow-node" else (3, 8)
+    return list(simulate(JobOptions(folder, ranks=ranks, nodes=2, steps=steps, seed=seed, plant=plant)))
 
 
 def advice_on(folder: Path, plant: str = "none", seed: int = 11) -> Advice:

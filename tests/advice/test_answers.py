@@ -1,0 +1,179 @@
+"""How advice is asked for and shown: forms, thresholds, explanations, rules of other packages, causes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from rocpd import entries
+from rocpd.advice.case import Case
+from rocpd.advice.causes import tell_once
+from rocpd.advice.registry import RULES
+from rocpd.advice.rule import Need, Rule, Threshold
+from rocpd.advice.show import FORMS
+from rocpd.errors import InputError, RocpdError, UsageError
+from rocpd.summary.findings import Finding
+from tests.advice.jobs import rules_of, simulated
+from tests.build import TraceBuilder
+from tests.conftest import Cli, OpenJob
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("advice") / "job"
+    simulated(folder, "straggler,slow-step,memory-peak")
+    return folder
+
+
+def test_the_forms_say_the_same(job: Path, cli: Cli) -> None:
+    texts = {}
+    for form in FORMS:
+        first, second = (cli("advise", job, "--format", form) for _ in range(2))
+        assert first == second
+        assert first.code == 0
+        texts[form] = first.out
+    document = json.loads(texts["json"])
+    assert document["version"] == 1
+    assert [finding["rule"] for finding in document["findings"]] == ["comm.straggler", "step.outlier", "memory.peak"]
+    assert [other["rule"] for other in document["findings"][0]["explains"]] == ["rank.imbalance"]
+    told = {*document["found_nothing"], *(each["rule"] for each in document["could_not_look"])}
+    found = {each["rule"] for finding in document["findings"] for each in (finding, *finding["explains"])}
+    assert sorted(told | found) == sorted(rule.id for rule in RULES)
+    assert not told & found
+    for finding in document["findings"]:
+        for form in ("console", "md", "html"):
+            assert finding["rule"] in texts[form]
+        assert finding["text"] in texts["md"]
+
+
+def test_the_first_lines_are_the_answer(job: Path, cli: Cli) -> None:
+    lines = cli("advise", job).out.splitlines()
+    first = lines[: lines.index("")]
+    assert len(first) <= 10
+    assert [line.split()[-0] for line in first[1:4]] == ["1", "2", "3"]
+    assert first[-1].startswith("21 rules looked")
+
+
+def test_output_goes_to_a_file_of_the_form_that_its_name_says(job: Path, cli: Cli, tmp_path: Path) -> None:
+    assert cli("advise", job, "-o", tmp_path / "advice.json").code == 0
+    with rocpd.connect(job) as session:
+        assert json.loads((tmp_path / "advice.json").read_text()) == session.advise().document()
+    assert cli("advise", job, "-o", tmp_path / "advice.json").code != 0
+    assert "xml" in cli("advise", job, "--format", "xml").err
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags.append(tag)
+
+
+def test_names_in_files_do_nothing(open_job: OpenJob) -> None:
+    """Steps are called so that they would be markup, or end a line."""
+    builder = TraceBuilder()
+    name = "step {} <script>alert(1)</script>\n| x |\x1b[31m"
+    for number in range(6):
+        start = 1 + number * 100
+        builder.region("roctxRangePushA", start, start + (90 if number == 4 else 20), message=name.format(number))
+    advice = open_job(builder).advise(step_marker="script")
+    assert rules_of(advice) == {"step.outlier"}
+    parser = _Tags()
+    parser.feed(FORMS["html"].write(advice))
+    assert "script" not in parser.tags
+    assert "\x1b" not in str(advice)
+    assert "<script" not in FORMS["md"].write(advice)
+    rows = [line for line in FORMS["md"].write(advice).splitlines() if line.startswith("|")]
+    assert len(rows) == 3
+
+
+def test_a_window_is_judged_by_itself(job: Path) -> None:
+    """In one step nothing is an outlier, and a straggler can't be told from chance."""
+    with rocpd.connect(job, window=rocpd.Window(step="3")) as session:
+        assert not rules_of(session.advise()) & {"step.outlier", "comm.straggler"}
+
+
+def test_thresholds(job: Path, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('[memory.peak]\nmost_percent = 99\n["step.outlier"]\ntimes_median = 3\n[all]\nleast_percent = 1\n')
+    assert rules_of(rocpd.advise(job, thresholds=path)) == {"comm.straggler"}
+    path.write_text("[all]\nleast_percent = 15.5\n")
+    assert rules_of(rocpd.advise(job, thresholds=path)) == {"comm.straggler", "memory.peak"}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        ("[memory.peek]\nmost_percent = 9", UsageError, "no rule is called memory.peek"),
+        ("[memory.peak]\nmost = 9", UsageError, "memory.peak has no threshold most"),
+        ("[memory.peak]\nmost_percent = 'x'", UsageError, "not a number"),
+        ("[memory.peak]\nmost_percent = true", UsageError, "not a number"),
+        ("nonsense", InputError, "not TOML"),
+    ],
+)
+def test_thresholds_that_make_no_sense(
+    text: str, kind: type[RocpdError], words: str, job: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.toml").write_text(text)
+    with pytest.raises(kind, match=words):
+        rocpd.advise(job, thresholds=tmp_path / "mine.toml")
+
+
+def test_rules_are_listed_and_explained(cli: Cli) -> None:
+    assert [line.split()[0] for line in cli("advise", "--list").out.splitlines()] == [rule.id for rule in RULES]
+    for rule in RULES:
+        said = cli("advise", "--explain", rule.id)
+        assert said.code == 0
+        assert all(f"{each.name} = {each.value:g}" in said.out for each in rule.thresholds)
+    assert "did you mean gpu.starved?" in cli("advise", "--explain", "gpu.starve").err
+
+
+def _many(case: Case) -> Iterator[Finding]:
+    calls = sum(int(row["calls"]) for row in case.rows("kernels"))
+    if calls > case.limits["most_kernels"]:
+        yield Finding(f"{calls} kernels", MINE.id, gain_percent=50.0, shown_by="rocpd summary kernels JOB")
+
+
+MINE = Rule(
+    "mine.kernels",
+    "are there many kernels?",
+    "there are more than {most_kernels}",
+    _many,
+    (Need("kernels", "no kernels"),),
+    (Threshold("most_kernels", 10.0, "kernels"),),
+    lambda cause, other: other.rule == "comm.straggler",
+)
+
+
+def test_rules_of_other_packages(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [EntryPoint("mine", f"{__name__}:MINE", "rocpd.rules")]
+    monkeypatch.setattr(entries, "points", lambda group: points if group == "rocpd.rules" else ())
+    advice = rocpd.advise(job)
+    assert rules_of(advice) == {"mine.kernels", "step.outlier", "memory.peak"}
+    assert {each.finding.rule for each in advice.explained} == {"comm.straggler", "rank.imbalance"}
+    points[:] = [EntryPoint("mine", f"{__name__}:_many", "rocpd.rules")]
+    with pytest.raises(RocpdError, match=r"is no rocpd\.advice\.rule\.Rule"):
+        rocpd.advise(job)
+
+
+def _rule(name: str, explains: str) -> Rule:
+    return Rule(name, "", "", lambda case: (), explains=lambda cause, other: other.rule in explains.split())
+
+
+def test_causes_are_told_once() -> None:
+    """a explains b, which explains c; d and e explain each other: a circle explains nothing."""
+    rules = {
+        rule.id: rule for rule in (_rule("a", "b"), _rule("b", "c"), _rule("c", ""), _rule("d", "e"), _rule("e", "d"))
+    }
+    findings = [Finding(name, name) for name in "cbade"]
+    told, explained = tell_once(findings, rules)
+    assert [finding.rule for finding in told] == ["a", "d", "e"]
+    assert [(each.finding.rule, each.cause.rule) for each in explained] == [("c", "a"), ("b", "a")]

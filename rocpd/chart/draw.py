@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from operator import itemgetter
 
 from rocpd.chart.drawing import WIDTH, Dot, Drawing, Pixels, Rect, Shape, Stroke, Word, width_of
-from rocpd.chart.model import MOST, Bars, Chart, Lines, Matrix, Series, Timeline
+from rocpd.chart.model import MOST, Bars, Chart, Lines, Matrix, Point, Series, Timeline
 from rocpd.chart.png import Rgba, png
 from rocpd.chart.scale import Scale
 from rocpd.table.cell import shorten, shorten_apart
@@ -17,6 +18,7 @@ from rocpd.table.palette import GREY, RED, Colour, colour_of
 _HEIGHT = 220.0  # of lines
 _ROW, _GAP = 16.0, 4.0  # height of a bar, space between two
 _LONGEST = 32  # characters of a label
+_MOST_POINTS = 600  # of a line
 _LEAST_ROW = 0.6  # of a time line
 _TICK = 16.0  # height of the numbers below an axis
 _CELL = 26.0  # height of a row of a matrix
@@ -111,7 +113,7 @@ def _lines(chart: Lines) -> Drawing:
 
 
 def _line(series: Series, chart: Lines, across: Scale, up: Scale) -> Iterator[Shape]:
-    places = [(across(x), up(y)) for x, y in series.points]
+    places = [(across(x), up(y)) for x, y in _highest(series.points)]
     if chart.is_stepped:
         places = [place for a, b in pairwise(places) for place in (a, (b[0], a[1]))] + places[-1:]
     yield Stroke(tuple(places), series.colour, 1.5, series.name)
@@ -121,6 +123,12 @@ def _line(series: Series, chart: Lines, across: Scale, up: Scale) -> Iterator[Sh
         yield Dot(across(x), up(y), 4.0, RED, f"{text}: {readable(y, chart.y_unit)}")
         is_late = across(x) > WIDTH * 0.8
         yield Word(across(x) + (-7 if is_late else 7), up(y) + 4, text, "end" if is_late else "start")
+
+
+def _highest(points: Sequence[Point]) -> Sequence[Point]:
+    """Return the highest of each few points that lie next to each other, where there are more than can be seen."""
+    fold = -(-len(points) // _MOST_POINTS)
+    return [max(points[at : at + fold], key=itemgetter(1)) for at in range(0, len(points), fold)] if points else []
 
 
 def _matrix(chart: Matrix) -> Drawing:

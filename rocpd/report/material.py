@@ -12,7 +12,7 @@ from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.federation import Federation, Notes
 from rocpd.frozen import frozen
 from rocpd.report.contents import Entry, Question
-from rocpd.report.model import Column, Figure, Name, Table
+from rocpd.report.model import Block, Column, Figure, Name, Table
 from rocpd.summary.options import By, Options
 from rocpd.summary.plots import plot
 from rocpd.summary.reading import Reading
@@ -90,8 +90,8 @@ class Material:
         command = " ".join(filter(None, words))
         return Table(summary.name, title, doc, heads, cells, len(every), command, _code(summary, by))
 
-    def figure(self, name: str, summary: Summary, says: str, table: Table, by: By | None = None) -> Figure:
-        """Return the chart of a table of an analysis.
+    def figure(self, name: str, summary: Summary, says: str, table: Table, by: By | None = None) -> Block:
+        """Return the chart of a table of an analysis; the table alone where it has no rows.
 
         Args:
             name: of the chart.
@@ -100,6 +100,8 @@ class Material:
             table: what stands behind it.
             by: what the analysis was divided by.
         """
+        if not summary.first(1):
+            return table
         return Figure(name, plot(summary), says, table, f"{_code(summary, by)}.plot()")
 
 

@@ -45,9 +45,9 @@ def path(report: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def page(browser: Browser, path: Path) -> Iterator[Page]:
-    """The page; what it asks for, and what goes wrong in it, fails the test."""
+@pytest.fixture(scope="module")
+def tab(browser: Browser) -> Iterator[Page]:
+    """One for all tests; what goes wrong in it, and whatever it asks for, fails the last one."""
     context = browser.new_context(viewport={"width": 1000, "height": 800})
     asked: list[str] = []
     wrong: list[str] = []
@@ -55,12 +55,19 @@ def page(browser: Browser, path: Path) -> Iterator[Page]:
     opened = context.new_page()
     opened.on("pageerror", lambda error: wrong.append(str(error)))
     opened.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
-    opened.goto(path.as_uri())
     yield opened
     context.close()
     assert wrong == []
     assert [url for url in asked if not url.startswith(("data:", "file:"))] == []
-    assert asked.count(path.as_uri()) == 1
+    assert len({url for url in asked if url.startswith("file:")}) == 1
+
+
+@pytest.fixture
+def page(tab: Page, path: Path) -> Page:
+    """The page, as it is when it was opened."""
+    tab.emulate_media(color_scheme="light", media="screen")
+    tab.goto(path.as_uri())
+    return tab
 
 
 def column(page: Page, name: str, place: int) -> list[str]:

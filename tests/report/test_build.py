@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ import rocpd
 from rocpd.errors import UsageError
 from rocpd.federate.federation import Federation
 from rocpd.report.build import ReportOptions, build
-from rocpd.report.contents import SECTIONS
-from rocpd.report.model import Findings, Name, Report, Text
+from rocpd.report.contents import SECTIONS, Entry, Question
+from rocpd.report.material import Material
+from rocpd.report.model import Block, Findings, Name, Report, Text
 from rocpd.simulator import JobOptions, plan
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
@@ -94,6 +96,24 @@ def test_what_is_not_recorded_is_one_line(open_job: OpenJob) -> None:
 def test_unknown_section(files: tuple[Path, ...]) -> None:
     with rocpd.connect(files) as session, pytest.raises(UsageError, match="no section is called kernls"):
         build(session, ReportOptions(("kernls",)))
+
+
+def greeting(material: Material) -> Iterator[Block]:
+    """A section of another package."""
+    yield Text(f"hello {len(material.session.ranks)}")
+
+
+@pytest.mark.parametrize("home", ["greeting", "ENTRY"])
+def test_a_section_of_another_package(files: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch, home: str) -> None:
+    point = EntryPoint("greeting", f"{__name__}:{home}", "rocpd.report_sections")
+    monkeypatch.setattr("rocpd.entries.points", lambda group: [point] if group == point.group else [])
+    with rocpd.connect(files) as session:
+        report = build(session, ReportOptions(("appendix", "greeting")))
+    assert [section.name for section in report.sections] == ["greeting", "appendix"]
+    assert report.sections[0].blocks == (Text("hello 4"),)
+
+
+ENTRY = Entry("greeting", "Hello", f"{__name__}:greeting", (Question("copies"),))
 
 
 def test_separate_runs_are_no_job(real_files: tuple[Path, ...]) -> None:

@@ -69,6 +69,21 @@ def test_the_page_is_small(page: str) -> None:
     assert len(page.encode()) <= 300_000
 
 
+def test_a_page_of_many_kernels_is_small(tmp_path: Path) -> None:
+    """Eight ranks of fifty kernels, whose names are as long as those of templates."""
+    files = []
+    for rank in range(8):
+        builder = TraceBuilder(rank)
+        for number in range(60):
+            name = f"void at::native::kernel_{number % 50}<{'float, ' * 100}{number % 50}>(at::Tensor*)"
+            builder.kernel(name, 1000 * number, 1000 * number + 500 + number)
+        files.append(builder.write(tmp_path / f"{rank}.db"))
+    with rocpd.connect(files) as session:
+        page = html(build(session))
+    assert page.count("at::native::kernel_") >= 50
+    assert len(page.encode()) <= 300_000
+
+
 def test_every_chart_has_a_name_and_its_table(report: Report, page: str) -> None:
     figures = re.findall(r"<figure.*?</figure>", page, re.S)
     assert len(figures) == len(list(report.figures())) > 5

@@ -15,7 +15,9 @@ from rocpd.types import Row
 def job(material: Material) -> Iterator[Block]:
     """Yield the facts."""
     session = material.session
-    yield _table("job", "Facts", "", _FACTS, _described(material, "job"), material.inputs)
+    yield _table(
+        "job", "Facts", "What it is, and what recorded it.", _FACTS, _described(material, "job"), material.inputs
+    )
     yield _table("ranks", "Hosts", "Where the processes ran.", _HOSTS, _hosts(material), material.inputs)
     if session.runs > 1:
         yield Text(f"These are {session.runs} separate runs, not one job: nothing compares their ranks.")

@@ -19,6 +19,7 @@ from rocpd.errors import Exit, UsageError
 from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
 from rocpd.table import find_format, format_names
+from rocpd.visible import for_reading
 
 if TYPE_CHECKING:
     from rocpd.compare.comparison import Comparison
@@ -139,11 +140,10 @@ def diff(inputs: DiffInputs, asked: DiffOptions, gate: Gate, output: TableOption
         _check_acceptance(gate, base)
         runs = comparing.runs(new)
         comparison = comparing.compare(comparing.runs(base), runs)
-    _write(comparison, gate, output)
     if gate.accept:
         _accept(Path(base[0]), comparison, runs, gate.reason or "")
-        return Exit.GOOD
-    return _code(comparison, gate)
+    _write(comparison, gate, output)
+    return Exit.GOOD if gate.accept else _code(comparison, gate)
 
 
 def _open(inputs: Sequence[str], execution: Execution) -> Session:
@@ -180,10 +180,15 @@ def _write(comparison: Comparison, gate: Gate, output: TableOptions) -> None:
     """Write a comparison in the format that was asked for."""
     from rocpd.compare.document import document_of
     from rocpd.compare.tables import TABLES, tables_of
-    from rocpd.compare.text import write_text
+    from rocpd.compare.text import sheets_of, write_text
 
     name = _JSON if gate.json else gate.format or tables.format_by_ending(output.name, tables.endings())
     form = find_format(name, of_analyses=True)
+    if form and form.is_page:
+        path = output.destination([form.ending]).path(form.ending) if output.is_asked else None
+        with tables.open_output(path, output) as out:
+            form.write_page(sheets_of(comparison), for_reading(out))
+        return
     if form and form.name != _JSON:
         target = output.destination([form.ending]) if output.is_asked or form.is_columnar else None
         Delivery(form, target, output).write(tables_of(comparison), list(TABLES))

@@ -14,6 +14,7 @@ from rocpd.compare.metrics import DiffMetric
 from rocpd.compare.options import STEP, DiffOptions
 from rocpd.compare.run_profile import WINDOW, RankUse, RunProfile
 from rocpd.compare.statistics import holm, mann_whitney
+from rocpd.errors import UsageError
 from rocpd.frozen import frozen
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.table.human import readable
@@ -38,6 +39,14 @@ class RankDifference:
 
 
 @frozen
+class Subject:
+    """What a comparison is about, in words: what is measured, and how many of what there are on both sides."""
+
+    measured: str
+    counted: str
+
+
+@frozen
 class Comparison:
     """What two sides have to say to each other.
 
@@ -49,6 +58,7 @@ class Comparison:
         comparability: whether they compare.
         attribution: where the difference of mean units comes from.
         ranks: which ranks changed, most first.
+        subject: what it is about.
         findings: all of it in sentences, the verdict first.
     """
 
@@ -60,6 +70,7 @@ class Comparison:
     comparability: Comparability
     attribution: Attribution
     ranks: tuple[RankDifference, ...]
+    subject: Subject
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -69,7 +80,11 @@ class Comparison:
 
 
 def compare(
-    base: Sequence[RunProfile], new: Sequence[RunProfile], options: DiffOptions, metric: DiffMetric
+    base: Sequence[RunProfile],
+    new: Sequence[RunProfile],
+    options: DiffOptions,
+    metric: DiffMetric,
+    subject: Subject | None = None,
 ) -> Comparison:
     """Compare two sides, each of one run or several.
 
@@ -77,7 +92,14 @@ def compare(
         base, new: their runs.
         options: what was asked.
         metric: what decides.
+        subject: what it is about; None: runs.
+
+    Raises:
+        UsageError: a baseline has no such metric.
     """
+    for run in (*base, *new):
+        if metric.name not in run.samples:
+            raise UsageError(f"{run.name}: has no {metric.name}", f"--save-baseline with --metric {metric.name}")
     uses = [[use for run in side for use in run.uses] for side in (base, new)]
     pairs = pair_kernels(uses[0], uses[1], options.pattern())
     attribution = attribute(side_of(base), side_of(new), pairs)
@@ -96,6 +118,7 @@ def compare(
         compared,
         attribution,
         tuple(_ranks(base, new)),
+        subject or _of_runs(metric, base, new),
     )
     return replace(comparison, findings=tuple(_findings(comparison)))
 
@@ -178,8 +201,7 @@ _OF_VERDICT = {
 
 def _verdict(comparison: Comparison) -> Finding:
     decision, metric = comparison.decision, comparison.metric
-    what = _measured(comparison)
-    parts = [f"{decision.verdict}: {what}"]
+    parts = [f"{decision.verdict}: {comparison.subject.measured}"]
     evidence: dict[str, object] = {"margin_percent": decision.margin * 100}
     if decision.ratio:
         before, after = (readable(value, metric.unit) for value in decision.medians)
@@ -188,8 +210,7 @@ def _verdict(comparison: Comparison) -> Finding:
         )
         parts[0] += f" {before} -> {after}, {estimate:+.1f} % [{low:+.1f}, {high:+.1f}]"
         evidence |= {"change_percent": estimate, "low_percent": low, "high_percent": high}
-    runs = "one run a side" if decision.runs == (1, 1) else f"{decision.runs[0]} and {decision.runs[1]} runs"
-    parts.append(f"{runs}; margin {decision.margin * 100:.3g} %")
+    parts.append(f"{comparison.subject.counted}; margin {decision.margin * 100:.3g} %")
     if decision.reason:
         parts.append(decision.reason)
     if decision.needed:
@@ -199,10 +220,13 @@ def _verdict(comparison: Comparison) -> Finding:
     )
 
 
-def _measured(comparison: Comparison) -> str:
-    if comparison.metric.name != STEP:
-        return comparison.metric.name
-    return "time in which GPUs work" if comparison.unit == WINDOW else comparison.unit
+def _of_runs(metric: DiffMetric, base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Subject:
+    """Return what a comparison of runs is about."""
+    measured = metric.name
+    if measured == STEP:
+        measured = "time in which GPUs work" if base[0].unit == WINDOW else base[0].unit
+    is_single = len(base) == len(new) == 1
+    return Subject(measured, "one run a side" if is_single else f"{len(base)} and {len(new)} runs")
 
 
 def _compared(comparison: Comparison) -> Finding:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from rocpd.compare.baseline import is_baseline, load_baseline
-from rocpd.compare.comparison import Comparison, compare
+from rocpd.compare.comparison import Comparison, Subject, compare
 from rocpd.compare.metrics import DiffMetric
 from rocpd.compare.options import DiffOptions
 from rocpd.compare.profiling import MeasuredRun, measured_runs
@@ -27,7 +27,7 @@ OpenSide: TypeAlias = Callable[[Sequence[str]], AbstractContextManager[Federatio
 
 OTHERS = "others"
 
-_USUAL = 0.95  # of the other steps: a step that is no further from their median is as they are
+_FAR = 3 * 1.4826  # median deviations: three standard ones of a normal distribution; a step within is as others are
 _ALONE = (".rpdb", ".yaml")
 
 
@@ -82,7 +82,9 @@ class Comparing:
             replace(run.of_units(side, self.metric), name=said) for side, said in ((base, against), (chosen, step))
         ]
         options = replace(self.options, margin=margin, run_noise=0.0)
-        return compare([sides[0]], [sides[1]], options, self.metric)
+        counted = " and ".join(str(side.units) for side in sides)
+        subject = Subject(f"{self.metric.name} {step} against {against}", f"{counted} {run.unit}s")
+        return compare([sides[0]], [sides[1]], options, self.metric, subject)
 
     def ranks(self, inputs: Sequence[str], rank: str, against: str) -> Comparison:
         """Compare ranks of one run with others of it, without what they wait for each other.
@@ -95,7 +97,8 @@ class Comparing:
         base = _Others(chosen) if against == OTHERS else _numbers("--against", against)
         sides = [replace(run.of_ranks(side), name=said) for side, said in ((base, against), (chosen, rank))]
         options = replace(self.options, run_noise=0.0)
-        return compare([sides[0]], [sides[1]], options, DiffMetric())
+        subject = Subject(f"rank {rank} against {against}, time without waiting", f"{sides[0].units} {run.unit}s")
+        return compare([sides[0]], [sides[1]], options, DiffMetric(), subject)
 
     def _only(self, inputs: Sequence[str]) -> MeasuredRun:
         with self.open_side(inputs) as session:
@@ -141,7 +144,7 @@ def _numbers(option: str, text: str) -> frozenset[int]:
 
 
 def _spread(times: Sequence[float]) -> float:
-    """Return how far most units are from their median, as a share."""
+    """Return how far nearly all units are from their median, as a share; few that are slow do not count."""
     values = np.array(times)
     middle = float(np.median(values))
-    return float(np.quantile(np.abs(values / middle - 1), _USUAL)) if middle else 0.0
+    return _FAR * float(np.median(np.abs(values / middle - 1))) if middle else 0.0

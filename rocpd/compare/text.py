@@ -1,23 +1,28 @@
-"""Draws a comparison for people: sentences, a waterfall of what changed, and the kernels that explain it."""
+"""Draws a comparison for people: sentences, a waterfall of what changed, and the kernels that explain it.
+
+What is shown is the same on the console and on pages; what changes little is taken together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from rocpd.compare.attribution import Difference, explaining
 from rocpd.compare.comparison import Comparison
 from rocpd.compare.kernel_pairs import MatchLevel
 from rocpd.compare.tables import tables_of
 from rocpd.summary.result import Summary
-from rocpd.table.human import Head, readable, write_readable
+from rocpd.table import Sheet
+from rocpd.table.human import Head, heading, readable, write_readable
 from rocpd.table.screen import Screen
 from rocpd.types import Row
 from rocpd.visible import visible
 
 _BAR, _LEAST_BAR, _BEFORE_BAR = 40, 12, 64  # characters: of the waterfall, and of what stands before it
 _LONGER, _SHORTER = "█", "░"
+_LITTLE = 0.01  # of all changes: parts that change less are taken together
 _FEW = 5  # rows of ranks and markers
 _MOST_KERNELS = 15
 _USUAL = (None, 0, MatchLevel.MANGLED.value)  # a column that has nothing else is not shown
@@ -35,6 +40,15 @@ _KERNEL_COLUMNS = (
 )
 
 
+class _Section(NamedTuple):
+    """A table for people."""
+
+    title: str
+    doc: str
+    heads: Sequence[Head]
+    rows: Sequence[Row]
+
+
 def write_text(comparison: Comparison, out: TextIO, screen: Screen | None = None) -> None:
     """Write a comparison.
 
@@ -44,39 +58,67 @@ def write_text(comparison: Comparison, out: TextIO, screen: Screen | None = None
         screen: the terminal, None for a pipe.
     """
     out.writelines(f"{visible(finding.text)}\n" for finding in comparison.findings)
+    width = min(_BAR, max(screen.width - _BEFORE_BAR, _LEAST_BAR)) if screen else _BAR
+    for section in _sections(comparison, width):
+        out.write(f"\n{section.title.upper()}\n")
+        write_readable(section.heads, iter(section.rows), out, screen=screen)
+
+
+def sheets_of(comparison: Comparison) -> Iterator[Sheet]:
+    """Yield the same as tables of a page; the first one has the sentences above it."""
+    lines = [finding.text for finding in comparison.findings]
+    for section in _sections(comparison):
+        rows = (
+            tuple(readable(cell, head.unit) for cell, head in zip(row, section.heads, strict=True))
+            for row in section.rows
+        )
+        yield Sheet(section.title, section.doc, [heading(head) for head in section.heads], rows, lines)
+        lines = []
+    if lines:
+        yield Sheet("No comparison", "", ("",), iter(()), lines)
+
+
+def _sections(comparison: Comparison, width: int = _BAR) -> Iterator[_Section]:
+    """Yield what is shown; `width`: characters of the waterfall's bars."""
     if not comparison.comparability.is_enough:
         return
-    out.write(f"\nWHERE THE DIFFERENCE IS, PER {comparison.unit.upper()}\n")
-    _write_waterfall(comparison, out, screen)
+    yield _waterfall(comparison, width)
     tables = {table.name: table for table in tables_of(comparison)}
     kernels = list(explaining(comparison.attribution.kernels))[:_MOST_KERNELS]
     if kernels:
-        _write(tables["diff-kernels"], "KERNELS THAT EXPLAIN 90 % OF IT", kernels, out, screen, _KERNEL_COLUMNS)
+        title = "Kernels that explain 90 % of it"
+        yield _chosen(tables["diff-kernels"], title, kernels, _KERNEL_COLUMNS)
     markers = list(explaining(list(comparison.attribution.paths.values())))[:_FEW]
     if len(comparison.attribution.paths) > 1 and markers:
-        _write(tables["diff-markers"], "MARKERS", markers, out, screen)
+        yield _chosen(tables["diff-markers"], "Markers", markers)
     changed = [number for number, row in enumerate(comparison.ranks) if row.base != row.new][:_FEW]
     if len(comparison.ranks) > 1 and changed:
-        _write(tables["diff-ranks"], "RANKS, WITHOUT WAITING FOR OTHERS", changed, out, screen)
+        yield _chosen(tables["diff-ranks"], "Ranks, without waiting for others", changed)
 
 
-def _write_waterfall(comparison: Comparison, out: TextIO, screen: Screen | None) -> None:
-    """Write what a unit takes before and after, and between these what changed, each where the one before ended."""
-    unit, parts = comparison.attribution.unit, comparison.attribution.parts
-    width = min(_BAR, max(screen.width - _BEFORE_BAR, _LEAST_BAR)) if screen else _BAR
-    bars = _bars(list(parts.values()), width)
+def _waterfall(comparison: Comparison, width: int) -> _Section:
+    """Return what a unit takes before and after, and between these what changed, each where the one before ended."""
+    unit = comparison.attribution.unit
+    parts = _together(comparison.attribution.parts.items())
     rows: list[Row] = [("base", unit.base, None, "", "")]
-    changes = zip(parts.items(), bars, strict=True)
+    changes = zip(parts, _bars([row for _, row in parts], width), strict=True)
     rows += [(part, row.base, row.new, _signed(row.change), bar) for (part, row), bar in changes]
     rows.append(("new", None, unit.new, _signed(unit.change), ""))
-    heads = [
-        Head("part"),
-        Head("base_ns", "ns"),
-        Head("new_ns", "ns"),
-        Head("change_ns", "ns"),
-        Head("", is_drawn=True),
-    ]
-    write_readable(heads, iter(rows), out, screen=screen)
+    times = [Head(name, "ns") for name in ("base_ns", "new_ns", "change_ns")]
+    heads = [Head("part"), *times, Head("", is_drawn=True)]
+    title = f"Where the difference is, per {comparison.unit}"
+    return _Section(title, "The changes of the parts add up to that of the whole.", heads, rows)
+
+
+def _together(parts: Iterable[tuple[str, Difference]]) -> list[tuple[str, Difference]]:
+    """Return parts, those that change little as one."""
+    every = list(parts)
+    least = _LITTLE * sum(abs(part.change) for _, part in every)
+    few = [part for _, part in every if abs(part.change) < least]
+    if len(few) < 2:
+        return every
+    rest = Difference(sum(part.base for part in few), sum(part.new for part in few))
+    return [*(each for each in every if each[1] not in few), (f"{len(few)} others", rest)]
 
 
 def _signed(change: int) -> str:
@@ -97,15 +139,19 @@ def _bars(parts: Sequence[Difference], width: int) -> list[str]:
     return bars
 
 
-def _write(
-    table: Summary, title: str, rows: Sequence[int], out: TextIO, screen: Screen | None, columns: Sequence[str] = ()
-) -> None:
-    """Write some rows of a table."""
+def _chosen(table: Summary, title: str, rows: Sequence[int], columns: Sequence[str] = ()) -> _Section:
+    """Return some rows of a table; those that are left out are one more."""
     indices = [table.columns.index(name) for name in columns or table.columns]
     fields = [table.fields[index] for index in indices]
-    every = list(table.for_people())
-    chosen = [tuple(every[row][index] for index in indices) for row in rows]
+    every = [tuple(row[index] for index in indices) for row in table.for_people()]
+    chosen = [every[row] for row in rows]
+    left = [row for number, row in enumerate(every) if number not in rows]
+    if left and columns:
+        sums = [
+            sum(column) if field.unit == "ns" else None
+            for field, column in zip(fields, zip(*left, strict=True), strict=True)
+        ]
+        chosen.append((f"{len(left)} others", *sums[1:]))
     some = [n for n in range(len(fields)) if columns == () or any(row[n] not in _USUAL for row in chosen)]
     heads = [Head(fields[n].name, fields[n].unit, fields[n].minor, fields[n].is_kernel) for n in some]
-    out.write(f"\n{title}\n")
-    write_readable(heads, (tuple(row[n] for n in some) for row in chosen), out, screen=screen)
+    return _Section(title, table.doc, heads, [tuple(row[n] for n in some) for row in chosen])

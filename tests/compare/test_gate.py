@@ -1,0 +1,136 @@
+"""The gate: baselines, accepted changes, other metrics, steps and ranks of one job, formats."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from rocpd.compare.document import document_of
+from rocpd.compare.tables import TABLES
+from rocpd.simulator import JobOptions, plan
+from tests.conftest import Cli
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A job with a straggler and a slow step."""
+    folder = tmp_path_factory.mktemp("job") / "job"
+    rocpd.simulate(folder, ranks=4, steps=8, seed=7)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A job that takes more memory, and whose hottest kernel is slower."""
+    folder = tmp_path_factory.mktemp("job") / "other"
+    rocpd.simulate(folder, ranks=4, steps=8, seed=7, plant="straggler,slow-step,slow-kernel=60,memory-peak")
+    return folder
+
+
+def verdict(cli: Cli, *words: str | Path) -> dict[str, object]:
+    """Return the document of a comparison."""
+    content: dict[str, object] = json.loads(cli("diff", *words, "--json").out)
+    return content
+
+
+def test_a_baseline_stands_for_its_runs(job: Path, other: Path, tmp_path: Path, cli: Cli) -> None:
+    kept = tmp_path / "main.json"
+    assert cli("diff", "--save-baseline", kept, "--base", job).code == 0
+    assert cli("diff", "--save-baseline", kept, "--base", job).code == 3  # exists
+    assert kept.stat().st_size < 30_000
+    assert verdict(cli, "--base", kept, "--new", other) == verdict(cli, job, other)
+    assert cli("diff", kept, other, "--metric", "memory.peak").code == 2  # was not saved
+
+
+def test_an_accepted_change_is_the_base_from_then_on(job: Path, other: Path, tmp_path: Path, cli: Cli) -> None:
+    kept = tmp_path / "main.json"
+    cli("diff", "--save-baseline", kept, "--base", job)
+    assert cli("diff", kept, other, "--accept").code == 2
+    assert cli("diff", job, other, "--accept", "--reason", "x").code == 2
+    assert cli("diff", kept, other, "--accept", "--reason", "larger model").code == 0
+    assert cli("diff", kept, other).code == 0
+    (record,) = json.loads(kept.read_text())["accepted"]
+    assert (record["reason"], record["runs"]) == ("larger model", [str(other)])
+
+
+@pytest.mark.parametrize(
+    ("metric", "found", "change"),
+    [
+        ("kernel:Cijk_Alik_Bljk", "slower", 60),
+        ("kernel:Cijk_Ailk_Bljk", "unclear", 0),
+        ("category:GEMM", "slower", 22),
+        ("marker:^forward$", "slower", 35),
+        ("memory.peak", "slower", 3000),
+    ],
+)
+def test_other_metrics(metric: str, found: str, change: float, job: Path, other: Path, cli: Cli) -> None:
+    document = verdict(cli, job, other, "--metric", metric, "--run-noise", "15")
+    assert (document["metric"], document["verdict"]) == (metric, found)
+    assert document["change_percent"] == pytest.approx(change, abs=max(3, change / 3))
+
+
+def test_what_is_different_on_a_slow_rank(job: Path, cli: Cli) -> None:
+    truth = plan(JobOptions(job, ranks=4, steps=8, seed=7))
+    document = verdict(cli, job, "--rank", str(truth.straggler_rank))
+    assert document["verdict"] == "slower"
+    changes = {row["part"]: row["change_ns"] for row in document["parts"]}  # type: ignore[attr-defined]
+    assert changes["compute"] > 500_000
+    assert changes["exposed communication: waiting"] < -500_000
+
+
+def test_what_is_different_in_a_slow_step(job: Path, cli: Cli) -> None:
+    truth = plan(JobOptions(job, ranks=4, steps=8, seed=7))
+    slow = truth.slow_step
+    assert slow is not None
+    document = verdict(cli, job, "--step", str(slow))
+    assert (document["verdict"], document["confidence"]) == ("slower", "likely")
+    assert document["change_percent"] == pytest.approx(80, abs=12)
+    usual = [str(number) for number in range(1, 8) if number != slow]
+    assert verdict(cli, job, "--step", usual[0], "--against", ",".join(usual[1:]))["verdict"] == "same"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--step", "99"),
+        ("--step", "x"),
+        ("--rank", "9"),
+        ("--rank", "1", "--against", "9"),
+        ("--step", "1", "--rank", "1"),
+        ("--match", "("),
+        ("--metric", "kernel:("),
+        ("--format", "xml"),
+    ],
+)
+def test_senseless_questions_are_refused(words: tuple[str, ...], job: Path, cli: Cli) -> None:
+    assert cli("diff", job, *words).code == 2
+
+
+def test_formats_have_the_same_numbers(job: Path, other: Path, tmp_path: Path, cli: Cli) -> None:
+    document = verdict(cli, job, other)
+    cli("diff", job, other, "--format", "csv", "-o", tmp_path / "x.csv")
+    for name in TABLES:
+        rows = list(csv.DictReader(io.StringIO((tmp_path / f"x_{name}.csv").read_text())))
+        assert list(rows[0]) == [field.name for field in TABLES[name].fields]
+        if name != "diff":
+            known = document[name.removeprefix("diff-")]
+            assert [row["change_ns"] for row in rows] == [str(row["change_ns"]) for row in known]  # type: ignore[attr-defined]
+    for ending in ("md", "html"):
+        assert cli("diff", job, other, "--run-noise", "5", "-o", tmp_path / f"x.{ending}").code == 1
+        text = (tmp_path / f"x.{ending}").read_text()
+        assert "slower: step " in text
+        assert "Kernels that explain 90 %" in text
+
+
+def test_the_document_is_described(job: Path, cli: Cli) -> None:
+    """Each key of the JSON stands on the page, and the other way round."""
+    page = (Path(__file__).parents[2] / "docs" / "compare.md").read_text(encoding="utf-8")
+    rows = page[page.index("| key | what it is |") :].splitlines()[2:]
+    named = [word for row in rows if row.startswith("| ") for word in row.split("|")[1].replace("`", "").split(",")]
+    assert [word.strip() for word in named] == list(verdict(cli, job, job))
+    assert document_of.__doc__

@@ -1,0 +1,108 @@
+"""Which kernels are the same, level by level; and whether two runs compare."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from rocpd.compare.attribution import attribute, side_of
+from rocpd.compare.comparability import comparability
+from rocpd.compare.kernel_pairs import pair_kernels
+from rocpd.compare.launches import CodeFacts, KernelLaunch
+from rocpd.compare.run_profile import COMPUTE, LaunchUse, RankUse, RunFacts, RunProfile
+
+GEMM = "Cijk_Ailk_Bljk_BBS_BH_MT{}x192x64_MI16x16x1"
+
+
+def use(name: str, symbol: str = "", path: str = "step # / forward", category: str = "other") -> LaunchUse:
+    launch = KernelLaunch("compute", symbol or name, name, category, path, (64, 1, 1, 64, 1, 1), CodeFacts())
+    return LaunchUse(launch, 10, 1000, {COMPUTE: 1000}, 100.0)
+
+
+def levels(
+    base: list[LaunchUse], new: list[LaunchUse], match: str | None = None
+) -> list[tuple[str, list[str], list[str]]]:
+    pairs = pair_kernels(base, new, re.compile(match) if match else None)
+    return [(pair.level.name, [k.name for k in pair.base], [k.name for k in pair.new]) for pair in pairs]
+
+
+def test_levels_in_their_order() -> None:
+    base = [use("a"), use("void f(int) [clone .kd]", "_Z1f_1"), use(GEMM.format(256)), use("gone")]
+    new = [use("a"), use("void f(int)", "_Z1f_2"), use(GEMM.format(128)), use("fresh", path="elsewhere")]
+    assert levels(base, new) == [
+        ("MANGLED", ["a"], ["a"]),
+        ("NAME", ["void f(int) [clone .kd]"], ["void f(int)"]),
+        ("FAMILY", [GEMM.format(256)], [GEMM.format(128)]),
+        ("GONE", ["gone"], []),
+        ("NEW", [], ["fresh"]),
+    ]
+
+
+def test_what_stands_in_the_place_of_another_is_the_same() -> None:
+    base = [use("first"), use("old"), use("last")]
+    new = [use("first"), use("young"), use("last")]
+    assert ("POSITION", ["old"], ["young"]) in levels(base, new)
+    more = [use("first"), use("young"), use("other"), use("last")]
+    assert not [level for level, *_ in levels(base, more) if level == "POSITION"]
+
+
+def test_the_last_resort_is_the_category() -> None:
+    base, new = [use("old", path="a", category="GEMM")], [use("young", path="b", category="GEMM")]
+    assert levels(base, new) == [("CATEGORY", ["old"], ["young"])]
+    assert [level for level, *_ in levels([use("old", path="a")], [use("young", path="b")])] == ["GONE", "NEW"]
+
+
+def test_what_is_not_clear_stays_together() -> None:
+    base, new = [use(GEMM.format(tile)) for tile in (256, 512)], [use(GEMM.format(tile)) for tile in (64, 128)]
+    assert levels(base, new) == [("FAMILY", [k.launch.name for k in base], [k.launch.name for k in new])]
+
+
+def test_groups_of_an_expression_come_first() -> None:
+    base, new = [use("kernel_v1_add"), use("kernel_v1_mul")], [use("kernel_v2_mul"), use("kernel_v2_add")]
+    assert levels(base, new, r"kernel_v\d_(\w+)") == [
+        ("REGEX", ["kernel_v1_add"], ["kernel_v2_add"]),
+        ("REGEX", ["kernel_v1_mul"], ["kernel_v2_mul"]),
+    ]
+
+
+RUN = RunProfile(
+    "run",
+    "step",
+    (0, 1),
+    0,
+    {"step": (1000.0, 1000.0)},
+    1,
+    (use("a"), use("b")),
+    {},
+    (RankUse(0, "host", 1000.0, {COMPUTE: 1000.0}, 2),),
+    RunFacts(4, 1, ("MI300X",), ("3.0.1",), ("HIP", "kernels"), 2100.0, {"NCCL_ALGO": "Ring"}, ("python train.py",)),
+)
+
+
+@pytest.mark.parametrize(
+    ("changed", "score", "sentence"),
+    [
+        ({}, 1.0, None),
+        ({"ranks": 8}, 0.5, "ranks: 4 and 8"),
+        ({"gpus": ("MI250",)}, 0.5, "GPUs: MI300X and MI250"),
+        ({"recorded": ("kernels",)}, 0.9, "HIP: recorded on the base alone"),
+        ({"clock_mhz": 1900.0}, 1.0, "clocks of GPUs: 2100 and 1900 MHz, -9.5%"),
+        ({"environment": {"NCCL_ALGO": "Tree"}}, 1.0, "NCCL_ALGO: Ring and Tree"),
+        ({"commands": ("python other.py",)}, 1.0, "command: python train.py and python other.py"),
+    ],
+)
+def test_what_differs_is_said(changed: dict[str, object], score: float, sentence: str | None) -> None:
+    other = replace(RUN, facts=replace(RUN.facts, **changed))  # type: ignore[arg-type]
+    attribution = attribute(side_of([RUN]), side_of([other]), pair_kernels(RUN.uses, other.uses))
+    found = comparability([RUN], [other], attribution)
+    assert found.score == pytest.approx(score)
+    assert found.sentences == (() if sentence is None else (sentence,))
+
+
+def test_other_kernels_and_other_units_do_not_compare() -> None:
+    for other in (replace(RUN, uses=(use("x", path="y"),)), replace(RUN, unit="window")):
+        attribution = attribute(side_of([RUN]), side_of([other]), pair_kernels(RUN.uses, other.uses))
+        found = comparability([RUN], [other], attribution)
+        assert (found.score, found.is_enough) == (0, False)

@@ -140,3 +140,40 @@ def test_fifty_damaged_files_give_one_line_each(tmp_path: Path) -> None:
             notes.append(error.message)
         assert all("\n" not in note and str(path.name) in note for note in notes)
         assert len(notes) <= 3
+
+
+def rank_of_two(path: Path, rank: int, late: float) -> Path:
+    """Four all-reduces of 1024 floats, which end together; `late` moves the clock [us]."""
+    events: list[dict[str, Any]] = []
+    for number in range(4):
+        at = 1000.0 * number + late
+        facts: dict[str, Any] = {
+            "Collective name": "allreduce", "In msg nelems": 1024, "Out msg nelems": 1024, "Group size": 2,
+            "dtype": "Float", "Process Group Name": "3", "Process Group Ranks": "[0, 1]", "Rank": rank,
+        }  # fmt: skip
+        end = at + 300 + 2 * rank
+        start = at + 100 + 50 * rank
+        events += [
+            complete("cpu_op", "record_param_comms", at, 50, **facts),
+            complete("user_annotation", "nccl:all_reduce", at + 5, 40),
+            complete("cuda_runtime", "hipLaunchKernel", at + 10, 5, correlation=number + 1),
+            complete("kernel", "ncclDevKernel_Generic_1", start, end - start, 0, device=rank, stream=1,
+                     correlation=number + 1),
+        ]  # fmt: skip
+    return written(path, events, distributedInfo={"backend": "nccl", "rank": rank, "world_size": 2})
+
+
+def test_collectives_of_two_files_are_matched_with_sizes_and_clocks(tmp_path: Path) -> None:
+    paths = [rank_of_two(tmp_path / "a", 0, 0), rank_of_two(tmp_path / "b", 1, 777)]
+    with rocpd.connect(paths) as session:
+        assert [rank.number for rank in session.ranks] == [0, 1]
+        rows = session.summary("collectives").fetchall()
+        columns = list(session.summary("collectives").columns)
+        clock = session.alignment.clocks[1]
+        trace = {row[0]: row[1] for row in session.summary("trace")}
+    first = dict(zip(columns, rows[0], strict=True))
+    assert len(rows) == 4
+    assert (first["group"], first["ranks"], first["bytes"]) == ("0-1", 2, 4096)
+    assert clock.method == "collectives"
+    assert abs(clock.shift.offset + 777_000) < 5000
+    assert (trace["ranks"], trace["communicators"]) == ("none", "none")

@@ -149,6 +149,16 @@ def test_summaries_refuse_unknown_words(options: dict[str, str], message: str, s
         session.summary("kernels", **options)
 
 
+def test_a_prompt_is_not_flooded(session: rocpd.Session) -> None:
+    assert all(len(repr(rank)) < 200 for rank in session.ranks)
+    long = session.sql("SELECT 'a' || hex(zeroblob(1000)) || column1 AS name, 1 AS x FROM (VALUES (1), (2))")
+    head, _, *rows = repr(long).splitlines()
+    assert max(map(len, rows)) < 80
+    assert len(set(rows)) == 2
+    assert [row.split()[1] for row in rows] == ["1", "1"]
+    assert head.split() == ["name", "x"]
+
+
 def test_hints_stand_in_tracebacks(session: rocpd.Session) -> None:
     with pytest.raises(rocpd.QueryError) as error:
         session.sql("SELECT * FROM kernel")

@@ -283,7 +283,7 @@ class OutputOptions:
 class TableOptions(OutputOptions):
     """Where tables go, and how a terminal shows them."""
 
-    color: Annotated[When, Option("Colours: on a terminal, unless $NO_COLOR is set, always or never.")] = When.AUTO
+    color: Annotated[When, Option("Colours: auto (on a terminal, without $NO_COLOR), always, never.")] = When.AUTO
     no_pager: Annotated[bool, Option("No $PAGER for what is longer than the terminal.")] = False
 
 

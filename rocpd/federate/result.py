@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 
 _KEYWORDS = ("SELECT", "FROM", "WHERE", "GROUP", "ORDER", "LIMIT", "HAVING", "JOIN", "WITH", "VALUES", "EXPLAIN")
+_CHARACTERS = 60  # of a text at a prompt
 _ROWS_AT_A_PROMPT, _ROWS_IN_A_NOTEBOOK = 10, 50
 
 
@@ -204,7 +205,8 @@ def _hint(message: str) -> str | None:
 def _did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str | None:
     spelt = {each.lower().replace("_", "-"): each for each in known}  # as `closest` spells words
     words = [spelt[each] for each in entries.closest(word, spelt)]
-    return " ".join(filter(None, (f"did you mean {' or '.join(words)}?" if words else "", otherwise))) or None
+    near = f"did you mean {' or '.join(words)}?" if words else ""
+    return "; ".join(filter(None, (otherwise, near))) or None
 
 
 class Result:
@@ -292,6 +294,17 @@ class Result:
 
         return write_console(self.columns, iter(self.first(limit + 1) if limit else self.fetchall()), out, limit)
 
+    def _write_first(self, out: TextIO, limit: int) -> bool:
+        """Write the first rows for a prompt, which names of kernels must not flood; return whether there were more."""
+        from rocpd.table.cell import one_line, shorten_apart
+        from rocpd.table.console import write_console
+
+        first = self.first(limit + 1)
+        columns = zip(*first[:limit], strict=True)
+        cells = [shorten_apart([one_line(v) for v in c], _CHARACTERS) if _is_text(c) else c for c in columns]
+        write_console(self.columns, iter(zip(*cells, strict=True)), out)
+        return len(first) > limit
+
     def write_html(self, out: TextIO, limit: int) -> None:
         """Write up to `limit` rows as an HTML table."""
         from rocpd.table.html import write_html_table
@@ -310,12 +323,16 @@ class Result:
         """Return the first rows as a text table."""
         out = io.StringIO()
         try:
-            has_more = self.write_text(out, _ROWS_AT_A_PROMPT)
+            has_more = self._write_first(out, _ROWS_AT_A_PROMPT)
         except RocpdError as error:
             return f"<{type(self).__name__} columns={list(self.columns)}: {error.message}>"
         if has_more:
             out.write(f"the first {_ROWS_AT_A_PROMPT} rows; .show(0) writes all, .df() has all\n")
         return out.getvalue().rstrip("\n")
+
+
+def _is_text(values: Iterable[object]) -> bool:
+    return any(isinstance(value, (str, bytes)) for value in values)
 
 
 class SessionCursor(Rows):

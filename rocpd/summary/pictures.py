@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 
 from rocpd.summary.reading import order_of
 from rocpd.summary.result import Summary
+from rocpd.table.cell import one_line, shorten
 from rocpd.table.human import readable
 from rocpd.table.palette import COLOURS, GREEN, PURPLE, SKY, Colour
 from rocpd.table.pictures import MOST_LINES, Curve, Shade, curves, heat_map, matrix, parts
 from rocpd.table.screen import Screen
 
+_LONGEST = 16  # characters of a name in a matrix
 _NUMBERS = "the numbers: --format csv"
 
 
@@ -72,17 +74,17 @@ def _mean(shades: Sequence[Shade]) -> Shade:
 
 def _waits(table: Summary, screen: Screen) -> Iterator[str]:
     """Yield who waits for whom; many of them in groups."""
-    split = (table.columns.index("collectives") + 1) // 2
-    time = table.columns.index("wait_ns")
-    waits = [(row[:split], row[split : 2 * split], row[time]) for row in table]
+    first, second, end, time = map(table.columns.index, ("waiter", "late", "collectives", "wait_ns"))
+    waits = [(row[first:second], row[second:end], row[time]) for row in table]
     names = sorted({name for waiter, late, _ in waits for name in (waiter, late)}, key=order_of)
-    least = len(" ".join(map(str, names[-1]))) + 1
+    words = {name: " ".join(map(readable, name)) for name in names}
+    least = max(map(len, words.values())) + 1
     groups = [list(part) for part in parts(names, min(MOST_LINES, max((screen.width - 18) // least, 1)))]
     at = {name: number for number, group in enumerate(groups) for name in group}
     values = [[0.0] * len(groups) for _ in groups]
     for waiter, late, wait in waits:
         values[at[waiter]][at[late]] += wait
-    labels = [" ".join(map(str, group[0])) for group in groups]
+    labels = [shorten(words[group[0]], _LONGEST) for group in groups]
     yield from matrix(labels, values, "waits ↓  for →", screen)
     each = f", each stands for {len(groups[0])} or more" if len(groups) < len(names) else ""
     yield screen.faint(f"█ {readable(max(map(max, values)), 'ns')}{each}")
@@ -116,7 +118,7 @@ def _steps(table: Summary, screen: Screen) -> Iterator[str]:
     if len(rows) > 1:
         values = [row[mean] for row in rows]
         line = Curve("mean", values, f"up to {readable(max(values), 'ns')}")
-        yield from curves([line], (str(rows[0][name]), str(rows[-1][name])), screen, SKY)
+        yield from curves([line], (one_line(rows[0][name]), one_line(rows[-1][name])), screen, SKY)
 
 
 PICTURES: Mapping[str, Picture] = MappingProxyType(
@@ -150,7 +152,7 @@ def _name(columns: Sequence[str], key: Sequence[Any]) -> str:
     'rank 0 agent 2 REAL'
     """
     pairs = zip(columns, key, strict=True)
-    return " ".join(str(value) if isinstance(value, str) else f"{column} {value}" for column, value in pairs)
+    return " ".join(one_line(v) if isinstance(v, str) else f"{column} {readable(v)}" for column, v in pairs)
 
 
 def _grouped(courses: Sequence[_Course]) -> Iterator[Sequence[_Course]]:

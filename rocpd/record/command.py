@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -27,16 +26,17 @@ _SHELL_SIGNAL = 128
 
 @frozen
 class Settings:
-    """Options of `rocpd record`; each field declares its own.
+    """Options of `rocpd record`; each field declares its own. What is not given, `ROCPD_…` variables say.
 
     Args:
         trace: domains, such as `hip,kernel`; None: the tool's default.
         counters: hardware counters, or None.
-        sample_hz: samples of CPU time and memory per second; 0 for none.
-        flush_ms: the most that a killed process loses [ms].
+        sample_hz: samples of CPU time and memory per second; 0 for none, None for what the environment says.
+        flush_ms: the most that a killed process loses [ms]; None for what the environment says.
         drop: lose events rather than make the program wait for the writer.
         off: start without recording.
         keep_env: also store environment values that look like secrets.
+        best_effort: run the command where there is no recorder, too.
         folder: folder of the files.
     """
 
@@ -45,11 +45,16 @@ class Settings:
         Option(f"What to record of the GPU: {','.join(TRACES)}.", "LIST"),
     ] = None
     counters: Annotated[str | None, Option("Hardware counters, as A,B.", "LIST")] = None
-    sample_hz: Annotated[float, Option("CPU time and memory samples per second.", "HZ", least=0, most=10000)] = 0.0
-    flush_ms: Annotated[int, Option("Most that a killed process may lose [ms].", "MS", least=1)] = 1000
+    sample_hz: Annotated[float | None, Option("CPU time and memory samples per second.", "HZ", least=0, most=10000)] = (
+        None
+    )
+    flush_ms: Annotated[
+        int | None, Option("Most that a killed process may lose [ms]; 1000 without it.", "MS", least=1)
+    ] = None
     drop: Annotated[bool, Option("When a buffer is full, lose events (counted) rather than wait.")] = False
     off: Annotated[bool, Option("Start with recording off; `rocpd control start PID`.")] = False
     keep_env: Annotated[bool, Option("Store environment values that look like secrets too.")] = False
+    best_effort: Annotated[bool, Option("Run the command even if it cannot be recorded.")] = False
     folder: Path = Path()
 
 
@@ -72,10 +77,11 @@ class Written:
 
 @frozen
 class Outcome:
-    """How a command ended, and the files of all its processes."""
+    """How a command ended, and the files of all its processes; `why_not`: why it was not recorded, if so."""
 
     code: int
-    files: tuple[Written, ...] = field(default=())
+    files: tuple[Written, ...] = ()
+    why_not: UsageError | None = None
 
 
 def run(command: Sequence[str], settings: Settings) -> Outcome:
@@ -85,10 +91,15 @@ def run(command: Sequence[str], settings: Settings) -> Outcome:
         its exit code (128 + N after signal N), and what was written.
 
     Raises:
-        UsageError: the libraries have not been built.
+        UsageError: the libraries are not there, and `best_effort` was not asked for.
     """
     token = os.urandom(8).hex()
-    environment = environment_of(settings, os.environ) | {"ROCPD_RUN": token}
+    try:
+        environment = environment_of(settings, os.environ) | {"ROCPD_RUN": token}
+    except library.NoRecorderError as error:
+        if not settings.best_effort:
+            raise
+        return Outcome(_wait(command, os.environ), why_not=error)
     code = _wait(command, environment)
     return Outcome(code, tuple(_written(settings.folder, token)))
 
@@ -105,20 +116,24 @@ def environment_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, 
         raise UsageError(f"{preload[0]}: LD_PRELOAD takes no blanks or colons", "move the libraries to another folder")
     values["LD_PRELOAD"] = ":".join(filter(None, (*preload, environ.get("LD_PRELOAD"))))
     values["ROCPD_OUTPUT_PATH"] = str(settings.folder.absolute())
-    values["ROCPD_FLUSH_MS"] = str(settings.flush_ms)
-    values["ROCPD_OVERFLOW"] = "drop" if settings.drop else "block"
-    values["ROCPD_START"] = "0" if settings.off else "1"
-    if settings.sample_hz > 0:
-        values["ROCPD_SAMPLE_HZ"] = str(settings.sample_hz)
-    if settings.keep_env:
-        values["ROCPD_KEEP_ENV"] = "1"
-    if settings.trace is not None:
-        if unknown := [name for name in settings.trace.replace(",", " ").split() if name not in TRACES]:
-            raise UsageError(f"--trace {unknown[0]}: unknown domain", f"one or more of {','.join(TRACES)}")
-        values["ROCPD_TRACE"] = settings.trace
-    if settings.counters is not None:
-        values["ROCPD_COUNTERS"] = settings.counters
-    return values
+    domains = (settings.trace or "").replace(",", " ").split()
+    if unknown := [name for name in domains if name not in TRACES]:
+        raise UsageError(f"--trace {unknown[0]}: unknown domain", f"one or more of {','.join(TRACES)}")
+    return values | _variables(settings)
+
+
+def _variables(settings: Settings) -> dict[str, str]:
+    """Return the variables of what was given; the others stay as the environment has them."""
+    given = {
+        "ROCPD_FLUSH_MS": settings.flush_ms,
+        "ROCPD_SAMPLE_HZ": settings.sample_hz,
+        "ROCPD_TRACE": settings.trace,
+        "ROCPD_COUNTERS": settings.counters,
+        "ROCPD_OVERFLOW": "drop" if settings.drop else None,
+        "ROCPD_START": "0" if settings.off else None,
+        "ROCPD_KEEP_ENV": "1" if settings.keep_env else None,
+    }
+    return {name: str(value) for name, value in given.items() if value is not None}
 
 
 def _has_rocm(environ: Mapping[str, str]) -> bool:

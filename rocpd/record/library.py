@@ -19,7 +19,17 @@ TOOL = "librocpd-tool.so"
 
 Library = TypeVar("Library", bound=ctypes.CDLL)
 
-_HOW = "build them: make tool (needs cmake, a C++17 compiler and libsqlite3-dev), or set ROCPD_TOOL_DIR"
+_CHECKOUT = Path(__file__).resolve().parents[2] / "sdk_tool"
+_NEEDS = "a C++17 compiler and SQLite's headers (on Debian: apt-get install g++ libsqlite3-dev)"
+_HOW = (
+    f"make tool builds them; it needs cmake, {_NEEDS}"
+    if _CHECKOUT.is_dir()
+    else f"installed without {_NEEDS}? with them: pip install --force-reinstall --no-deps --no-binary rocpd rocpd"
+)
+
+
+class NoRecorderError(UsageError):
+    """This installation has no recorder."""
 
 
 class CStatus(ctypes.Structure):
@@ -38,24 +48,24 @@ class CStatus(ctypes.Structure):
 def find(name: str, environ: Mapping[str, str] | None = None) -> Path:
     """Return the path of the library `name`.
 
-    Searches `$ROCPD_TOOL_DIR`, the build folder of this checkout, the folder of `make install-tool`, and the usual
-    folders.
+    Searches `$ROCPD_TOOL_DIR`, this package, the build folder of this checkout, the folder of `make install-tool`, and
+    the usual folders.
 
     Raises:
-        UsageError: it is in none of them; the hint says how to build it.
+        NoRecorderError: it is in none of them; the hint says how to build it.
     """
     for folder in _folders(os.environ if environ is None else environ):
         path = folder / name
         if path.is_file():
             return path.resolve()
-    raise UsageError(f"{name}: not found, the recorder has not been built", _HOW)
+    raise NoRecorderError(f"{name}: not found, this installation has no recorder", _HOW)
 
 
 def _folders(environ: Mapping[str, str]) -> list[Path]:
     folders = []
     if chosen := environ.get("ROCPD_TOOL_DIR"):
         folders += [Path(chosen), Path(chosen) / "lib", Path(chosen) / "lib" / "rocpd"]
-    folders.append(Path(__file__).resolve().parents[2] / "sdk_tool" / "build" / "lib")
+    folders += [Path(__file__).parent / "lib", _CHECKOUT / "build" / "lib"]
     pointer = Path(sys.prefix) / "share" / "rocpd" / "tool-dir"  # written by make install-tool
     if pointer.is_file():
         folders.append(Path(pointer.read_text(encoding="utf-8").strip()))

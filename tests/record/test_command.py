@@ -15,6 +15,7 @@ import pytest
 import rocpd
 from rocpd.errors import UsageError
 from rocpd.record import library
+from rocpd.record.command import Settings, environment_of
 from tests.record.build import Build
 from tests.record.cli import cli, cli_command
 from tests.record.runs import check_closed, databases, rows
@@ -84,6 +85,29 @@ def test_missing_libraries_say_how_to_build_them(monkeypatch: pytest.MonkeyPatch
         library.find(library.ROCTX)
     assert error.value.hint is not None
     assert "make tool" in error.value.hint
+
+
+def test_without_recorder_the_command_runs_when_asked_to(tmp_path: Path) -> None:
+    """A copy of the package alone has no recorder, whatever stands beside this checkout."""
+    shutil.copytree(Path(rocpd.__file__).parent, tmp_path / "site" / "rocpd")
+    command = ["record", "-o", "job", "--", "sh", "-c", "echo ran; exit 3"]
+    nowhere = {"PYTHONPATH": str(tmp_path / "site"), "HOME": str(tmp_path)}
+    done = cli(tmp_path, *command, **nowhere)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "this installation has no recorder" in done.stderr
+    assert "g++" in done.stderr
+    done = cli(tmp_path, "record", "--best-effort", *command[1:], **nowhere)
+    assert (done.returncode, done.stdout) == (3, "ran\n")
+    assert "sh: not recorded" in done.stderr
+
+
+def test_variables_count_where_options_are_not_given(built: Build) -> None:
+    given = {"ROCPD_FLUSH_MS": "50", "ROCPD_START": "0", "ROCPD_OVERFLOW": "drop", "ROCPD_SAMPLE_HZ": "3"}
+    environ = {"ROCPD_TOOL_DIR": str(built.folder), "ROCPD_ROCM": "0", **given}
+    values = environment_of(Settings(), environ)
+    assert {name: values[name] for name in given} == given
+    assert environment_of(Settings(flush_ms=7, sample_hz=0), environ)["ROCPD_FLUSH_MS"] == "7"
+    assert environment_of(Settings(flush_ms=7, sample_hz=0), environ)["ROCPD_SAMPLE_HZ"] == "0"
 
 
 def test_libraries_in_a_chosen_folder(built: Build, tmp_path: Path) -> None:

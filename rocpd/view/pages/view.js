@@ -42,7 +42,15 @@ function bytes(text) {
 }
 
 async function loadStrip() {
-  const { answer } = await (await ask(`overview${query(state.view)}`)).json();
+  let answer;
+  try {
+    ({ answer } = await (await ask(`overview${query(state.view)}`)).json());
+  } catch (error) { // there is none: of separate runs, or without GPU work
+    $("timeline").classList.add("none");
+    $("timeline-help").textContent = error.message;
+    return;
+  }
+  $("timeline").classList.remove("none");
   for (const name of ["busy", "compute", "communication"]) answer[name] = bytes(answer[name]);
   state.strip = answer;
   state.strip.end = answer.start + answer.slice * answer.slices;
@@ -320,7 +328,7 @@ async function start() {
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   const failed = (error) => say($("status"), error.message, true);
   loadSchema().catch(failed);
-  loadStrip().catch(failed);
+  loadStrip();
   loadReport();
   lookForChanges();
 }

@@ -1,0 +1,54 @@
+"""What `pip install` brings: the recorder in the package, or a package that says what it lacks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.record.build import SOURCE, Build
+from tests.record.runs import databases, rows
+
+_LIBRARIES = {f"rocpd/record/lib/librocpd-{name}.so" for name in ("recorder", "roctx", "tool")}
+
+
+def _wheel(folder: Path, **variables: str) -> Path:
+    """Build the wheel as pip does, with what is installed here."""
+    environment = {name: value for name, value in os.environ.items() if name != "CXX"} | variables
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    done = subprocess.run(command, cwd=SOURCE.parent, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def test_a_wheel_records(built: Build, tmp_path: Path) -> None:
+    wheel = _wheel(tmp_path / "dist", ROCPD_TOOL_DIR=str(built.lib))
+    assert wheel.name.endswith(f"-py3-none-linux_{os.uname().machine}.whl")
+    site = tmp_path / "site"
+    with zipfile.ZipFile(wheel) as archive:
+        assert set(archive.namelist()) >= _LIBRARIES
+        archive.extractall(site)
+    script = "from rocpd import record\nwith record.range('step'): pass"
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(site), "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "rocpd", "record", "-o", "job", "--", sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (file,) = databases(tmp_path / "job")
+    assert rows(file, "SELECT name FROM markers") == [("step",)]
+
+
+def test_without_a_compiler_the_wheel_is_pure_python(tmp_path: Path) -> None:
+    wheel = _wheel(tmp_path, PATH=str(Path(sys.executable).parent))
+    assert wheel.name.endswith("-py3-none-any.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert not [name for name in archive.namelist() if name.endswith(".so")]
+
+
+def test_a_missing_recorder_can_be_made_an_error(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="there is no C\\+\\+ compiler"):
+        _wheel(tmp_path, PATH=str(Path(sys.executable).parent), ROCPD_RECORDER="require")

@@ -13,7 +13,7 @@ import numpy as np
 
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.frozen import frozen
-from rocpd.read.columns import columns
+from rocpd.read.columns import Select, columns, read_all
 from rocpd.read.columns import number as whole
 from rocpd.read.ids import distinct, per_id
 from rocpd.read.names import texts_by_id
@@ -241,13 +241,14 @@ def read_stacks(reader: RankReader) -> dict[int, tuple[Ints, Ints, Ints]]:
         (KERNEL, "rocpd_kernel_dispatch", "kernels"),
         (COPY, "rocpd_memory_copy", "memory_copies"),
     ):
-        row, start, stack = columns(reader, base, _LINKED.format(statement(name)), ("id", "start", "stack"))
+        row, start, *_, stack = _read(reader, base, name, stacks=True)
         stacks[kind] = row, start, stack
     return stacks
 
 
 def _read(reader: RankReader, base: str, name: str, stacks: bool) -> list[Ints]:
-    if stacks:
-        return columns(reader, base, _LINKED.format(statement(name)), _COLUMNS)
+    linked = Select(_LINKED.format(statement(name)), _COLUMNS, base=base)
+    if stacks or reader.has_read(linked):
+        return list(read_all(reader, linked).numbers)
     known = columns(reader, base, statement(name), _COLUMNS[:-1])
     return [*known, np.full(len(known[0]), NULL)]

@@ -209,7 +209,7 @@ def _of_rank(
 ) -> _Rank:
     """Read what is compared of one rank; `has_gpu`: with the GPU time of phases."""
     names, by = OperationNames(), reading.options.by or By.RANK
-    ops = read_ops(reading, names)
+    ops = read_ops(reading, names, stacks=has_gpu)
     lanes = ops.lanes(by) if by in LANES else [(NULL, ops)]
     loads, heat = {}, {}
     for lane, on_lane in lanes:

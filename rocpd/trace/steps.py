@@ -10,6 +10,7 @@ comes again, it is the n-th of its kind on its thread, from 0.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -57,6 +58,7 @@ class MarkedStep(NamedTuple):
     number: int | None
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def folded(text: str) -> str:
     """Return a text with # for numbers: what ranges that differ in numbers only have in common.
 

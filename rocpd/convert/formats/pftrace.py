@@ -52,8 +52,9 @@ _BATCH = 1000
 def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write `<name>_results.pftrace`, or the file as the user named it; see `rocpd.convert.Format.write`."""
     frame = Frame(options.ending_of("_results.pftrace", ".pftrace"))
+    has_job = session.runs == 1 and not options.processes  # its steps are of no process
     work = partial(_write_part, titles_of_job(session))
-    paths, answers = concatenate(work, session, frame, options, progress, _job if session.runs == 1 else _nothing)
+    paths, answers = concatenate(work, session, frame, options, progress, _job if has_job else _nothing)
     Damage.report((damage for damage, _ in answers), session.note)
     _note_size(paths, session.note)
     return paths

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rocpd.advice.recording import HIP
+from rocpd.advice.recording import HIP, STEPS
 from rocpd.frozen import frozen
 from rocpd.summary.findings import Finding, Verdict
 from rocpd.summary.idle_causes import DRAINED, START, UNKNOWN
@@ -101,6 +101,17 @@ class Case:
     def of_critical(self, table: str) -> list[Row]:
         """Return the rows of a table that belong to the critical rank."""
         return [row for row in self.rows(table) if row["rank"] == self.job.critical]
+
+    def needs_steps(self) -> None:
+        """Make sure that what is looked at are steps without warm-up.
+
+        Raises:
+            CannotLookError: it is not.
+        """
+        if not self.job.has_steps:
+            count = len(self.rows("steps"))
+            few = f"too few steps to leave warm-up out ({count}), or a window: it looks at steps of the whole trace"
+            raise CannotLookError(few if count else STEPS)
 
     def needs_known_calls(self) -> None:
         """Make sure that it is known what most of the idle time of the critical rank is for.

@@ -35,7 +35,11 @@ _OF_JOB = frozenset({"budget", "ranks", "steps"})
 
 
 def advise(
-    session: Federation, options: Options | None = None, path: Path | None = None, progress: Progress | None = None
+    session: Federation,
+    options: Options | None = None,
+    path: Path | None = None,
+    progress: Progress | None = None,
+    inputs: str | None = None,
 ) -> Advice:
     """Return advice.
 
@@ -44,6 +48,7 @@ def advise(
         options: categories and step markers, as analyses take them.
         path: thresholds, as `rocpd.advice.thresholds`.
         progress: called with (ranks read, ranks in all).
+        inputs: what they are called in commands; None: by where their files are.
 
     Raises:
         UsageError: as `thresholds`, or an option is invalid.
@@ -65,7 +70,7 @@ def advise(
             continue
         problems += answers
         silent += [] if answers else [rule.id]
-    name = _name_of(session)
+    name = inputs or _name_of(session)
     told, explained = tell_once([_named(finding, name) for finding in problems], rules)
     return Advice(case.job, tuple(sorted(told, key=_weight)), explained, tuple(silent), tuple(unable))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +17,8 @@ from rocpd.frozen import frozen
 from rocpd.option import Option
 from rocpd.summary.options import Options
 from rocpd.visible import for_reading
+
+_FEW = 3  # inputs that commands name one by one
 
 
 def _forms() -> tuple[str, ...]:
@@ -71,7 +74,8 @@ def advise(
     form = show.form_of(chosen.format.lower() or tables.format_by_ending(output.name, show.endings()))
     path = output.destination([form.ending]).path(form.ending) if output.is_asked else None
     with selection.connect(inputs, execution, has_analyses=True) as session, progress("advise", "ranks") as report:
-        advice = ask(session, Options(**asked.fields(Options)), chosen.thresholds, report)
+        words = shlex.join(inputs.paths) if len(inputs.paths) <= _FEW else None
+        advice = ask(session, Options(**asked.fields(Options)), chosen.thresholds, report, words)
     clear_bars()
     with tables.open_output(path, output) as out:
         screen = screen_of(out)

@@ -5,6 +5,7 @@ A kernel launched with another grid is other work: each grid and work-group of a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -36,7 +37,7 @@ TABLES = by_name(
             Field("calls", "", "dispatches"),
             Field("total_ns", "ns", "sum of durations"),
             Field("percent", "%", "share of the time of all kernels", is_share=True),
-            Field("groups", "", "work-groups of the grid"),
+            Field("groups", "", "work-groups of the grid; NULL where it is not recorded"),
             Field("compute_units", "", "of the agent"),
             Field("vector_registers", "", "of a work-item, architectural and accumulation ones", True),
             Field("lds_bytes", "bytes", "LDS of a work-group", True),
@@ -152,12 +153,11 @@ def _rows(key: Key, shapes: Mapping[_Shape, Spread]) -> Iterator[Row]:
         yield (*key, shape.name, *sizes, *takes, shape.waves, shape.limit, middle, unstable)
 
 
-def _groups(shape: _Shape) -> int:
-    """Return the work-groups of a grid."""
-    groups = 1
-    for items, size in zip(shape.grid, shape.workgroup, strict=True):
-        groups *= -(-items // size) if size else 1
-    return groups
+def _groups(shape: _Shape) -> int | None:
+    """Return the work-groups of a grid; None where it is not recorded."""
+    if not all((*shape.grid, *shape.workgroup)):
+        return None
+    return math.prod(-(-items // size) for items, size in zip(shape.grid, shape.workgroup, strict=True))
 
 
 def _product(sizes: tuple[int, int, int]) -> str:

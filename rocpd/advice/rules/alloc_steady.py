@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case
+from rocpd.advice.case import Case
 from rocpd.advice.rule import Need, Rule
 from rocpd.summary.findings import Finding
 
@@ -15,8 +15,7 @@ POOLED = ("hipMallocAsync", "hipMallocFromPoolAsync")
 
 
 def _look(case: Case) -> Iterator[Finding]:
-    if not case.job.has_steps:
-        raise CannotLookError(recording.STEPS)
+    case.needs_steps()
     for finding in case.problems("allocation-sites", "alloc.steady"):
         if not finding.text.startswith(POOLED):
             example = case.example()

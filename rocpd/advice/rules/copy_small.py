@@ -14,8 +14,7 @@ _SMALL = tuple(size_label(number) for number in (0, 1))  # up to 64 KiB
 
 
 def _look(case: Case) -> Iterator[Finding]:
-    if not case.job.has_steps:
-        raise CannotLookError(recording.STEPS)
+    case.needs_steps()
     small = [row for row in case.of_critical("copy-calls") if row["size"] in _SMALL]
     if small and all(row["call"] is None for row in small):
         raise CannotLookError(recording.HIP)

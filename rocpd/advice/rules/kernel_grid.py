@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from rocpd.advice import recording
-from rocpd.advice.case import Case, Row
+from rocpd.advice.case import CannotLookError, Case, Row
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.summary.findings import Confidence, Finding
 from rocpd.trace.short_names import short_names
@@ -14,6 +14,8 @@ from rocpd.trace.short_names import short_names
 
 def _look(case: Case) -> Iterator[Finding]:
     kernels = case.computing("kernel-shapes")
+    if not any(row["groups"] and row["compute_units"] for row in kernels):
+        raise CannotLookError("grids of kernels, or the compute units of the GPU, are not recorded")
     every = sum(int(row["total_ns"]) for row in kernels)
     compute = case.job.shares.get(case.job.critical or 0, {}).get("compute", 0.0)
     for row in kernels:
@@ -25,8 +27,8 @@ def _look(case: Case) -> Iterator[Finding]:
 
 def _empty(row: Row, case: Case) -> float:
     """Return which part of the compute units has nothing to do, on average; 0 where that is not worth saying."""
-    groups, units = int(row["groups"]), int(row["compute_units"] or 0)
-    if not units:
+    groups, units = int(row["groups"] or 0), int(row["compute_units"] or 0)
+    if not units or not groups:
         return 0.0
     if groups < units:
         return 1.0 - groups / units

@@ -16,7 +16,7 @@ _BY_DESIGN = ("gemm", "attention", "convolution")  # matrix kernels fill all reg
 def _look(case: Case) -> Iterator[Finding]:
     kernels = case.computing("kernel-shapes")
     if kernels and all(row["waves_per_simd"] is None for row in kernels):
-        raise CannotLookError("how registers are given out is known of gfx90a, gfx94x and gfx950 alone")
+        raise CannotLookError("registers of kernels are not recorded, or the GPU is none of gfx90a, gfx94x and gfx950")
     every = sum(int(row["total_ns"]) for row in kernels)
     compute = case.job.shares.get(case.job.critical or 0, {}).get("compute", 0.0)
     for row in kernels:

@@ -13,9 +13,10 @@ from rocpd.trace.short_names import short_names
 
 def _look(case: Case) -> Iterator[Finding]:
     rows = case.computing("kernel-shapes")
-    kernels = [row for row in rows if row["calls"] >= case.limits["least_calls"] and row["unstable_ns"] is not None]
+    least = case.limits["least_calls"]
+    kernels = [row for row in rows if row["groups"] and row["calls"] >= least and row["unstable_ns"] is not None]
     if not kernels:
-        raise CannotLookError(f"no kernel runs {case.limits['least_calls']:.0f} times with one grid")
+        raise CannotLookError(f"no kernel runs {least:.0f} times with one grid that is recorded")
     every = sum(int(row["total_ns"]) for row in rows)
     compute = case.job.shares.get(case.job.critical or 0, {}).get("compute", 0.0)
     share = sum(int(row["unstable_ns"]) for row in kernels) * 100 / every if every else 0.0
@@ -28,15 +29,16 @@ def _look(case: Case) -> Iterator[Finding]:
         f"half of the runs of kernels of rank {case.job.critical} take so much longer than their fast ones that it "
         f"makes {share:.0f} % of the compute time, most in {name}",
         RULE.id,
-        confidence=Confidence.LIKELY,
+        confidence=Confidence.HINT,
         rank=case.job.critical,
         step=example.step if example else None,
         window=example.window if example else None,
         evidence={"name": worst["name"], "unstable_ns": worst["unstable_ns"], "total_ns": worst["total_ns"]},
         shown_by="rocpd summary kernel-shapes variability JOB --by rank",
         gain_percent=share * compute / 100,
-        action="Find what differs between runs: what runs beside it on other streams (`rocpd summary variability JOB "
-        "--sequence 1`), the input, or the clock (`amd-smi monitor`; `amd-smi set --perf-determinism` holds it still).",
+        action="If the runs do the same work, find what differs between them: what runs beside it on other streams "
+        "(`rocpd summary variability JOB --sequence 1`), the input, or the clock (`amd-smi monitor`; `amd-smi set "
+        "--perf-determinism` holds it still).",
         reference="https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html",
     )
 

@@ -12,8 +12,7 @@ from rocpd.trace.host_calls import HostCall
 
 
 def _look(case: Case) -> Iterator[Finding]:
-    if not case.job.has_steps:
-        raise CannotLookError(recording.STEPS)
+    case.needs_steps()
     rows = case.of_critical("idle-calls")
     if not rows:
         raise CannotLookError(recording.HIP)

@@ -18,7 +18,7 @@ def _look(case: Case) -> Iterator[Finding]:
     limits = case.limits
     if len(rows) < limits["least_steps"]:
         raise CannotLookError(
-            f"{len(rows)} steps are too few to say which are slow: {limits['least_steps']:.0f} are enough"
+            f"too few steps to say which are slow ({len(rows)}; {limits['least_steps']:.0f} are enough)"
         )
     times = [float(row["mean_ns"]) for row in rows]
     typical = median(times)

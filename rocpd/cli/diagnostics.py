@@ -26,7 +26,13 @@ _AGAIN_S = 0.01
 
 
 class ReaderGoneError(Exception):
-    """The reader of stdout has seen enough."""
+    """The reader of stdout has seen enough.
+
+    Attributes:
+        code: what the command ends with.
+    """
+
+    code: int = Exit.GOOD
 
 
 class Ending:
@@ -158,10 +164,10 @@ def _exit_code(command: Callable[[], int], verbose: bool, ending: Ending, failed
         return _interrupted()
     except click.exceptions.Exit as end:
         return end.exit_code
-    except ReaderGoneError:
+    except ReaderGoneError as gone:
         # Python would complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.GOOD
+        return gone.code
     except Exception as error:  # noqa: BLE001 (a bug is reported in one line too)
         if ending.code:
             return _interrupted() if ending.code == 128 + signal.SIGINT else ending.code

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from rocpd.cli import tables
 from rocpd.cli.analyses import Delivery
-from rocpd.cli.diagnostics import note
+from rocpd.cli.diagnostics import ReaderGoneError, note
 from rocpd.cli.options import Execution, TableOptions
 from rocpd.cli.progress import progress
 from rocpd.cli.terminal import screen_of
@@ -133,17 +133,14 @@ def diff(inputs: DiffInputs, asked: DiffOptions, gate: Gate, output: TableOption
             _save(comparing, inputs, gate.save_baseline, output)
             return Exit.GOOD
         if inputs.is_within:
-            comparison = _within(comparing, inputs)
-            _write(comparison, gate, output)
-            return _code(comparison, gate)
+            return _show(_within(comparing, inputs), gate, output)
         base, new = inputs.sides()
         _check_acceptance(gate, base)
         runs = comparing.runs(new)
         comparison = comparing.compare(comparing.runs(base), runs)
     if gate.accept:
         _accept(Path(base[0]), comparison, runs, gate.reason or "")
-    _write(comparison, gate, output)
-    return Exit.GOOD if gate.accept else _code(comparison, gate)
+    return _show(comparison, gate, output)
 
 
 def _open(inputs: Sequence[str], execution: Execution) -> Session:
@@ -166,9 +163,22 @@ def _within(comparing: Comparing, inputs: DiffInputs) -> Comparison:
     return comparing.ranks(words, inputs.rank or "", inputs.against)
 
 
+def _show(comparison: Comparison, gate: Gate, output: TableOptions) -> Exit:
+    """Write a comparison and return what it means, also where its reader has seen enough."""
+    code = _code(comparison, gate)
+    try:
+        _write(comparison, gate, output)
+    except ReaderGoneError as gone:
+        gone.code = code
+        raise
+    return code
+
+
 def _code(comparison: Comparison, gate: Gate) -> Exit:
     from rocpd.compare.decision import ChangeVerdict
 
+    if gate.accept:
+        return Exit.GOOD
     if comparison.verdict is ChangeVerdict.SLOWER:
         return Exit.FAILED
     if comparison.verdict is ChangeVerdict.UNCLEAR and not gate.allow_unclear:

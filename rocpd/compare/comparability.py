@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rocpd.compare.attribution import Attribution
 from rocpd.compare.kernel_pairs import MatchLevel
-from rocpd.compare.run_profile import RunFacts, RunProfile
+from rocpd.compare.run_profile import PLURALS, RunFacts, RunProfile
 from rocpd.frozen import frozen
 
 LEAST_SCORE = 0.5
@@ -59,12 +59,12 @@ def comparability(base: Sequence[RunProfile], new: Sequence[RunProfile], attribu
 def _units(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[_Difference]:
     kinds = [sorted({run.unit for run in side}) for side in (base, new)]
     if kinds[0] != kinds[1]:
-        yield _Difference(f"the base has {kinds[0][0]}s to compare, the other side {kinds[1][0]}s", 0.0)
+        yield _Difference(f"the base has {PLURALS[kinds[0][0]]} to compare, the other side {PLURALS[kinds[1][0]]}", 0.0)
         return
     for what in ("units", "warm_up"):
         counts = [sorted({getattr(run, what) for run in side}) for side in (base, new)]
         if counts[0] != counts[1]:
-            said = f"{kinds[0][0]}s" if what == "units" else f"{kinds[0][0]}s of warm-up, left out"
+            said = PLURALS[kinds[0][0]] + ("" if what == "units" else " of warm-up, left out")
             yield _Difference(f"{said}: {_several(counts[0])} and {_several(counts[1])}")
 
 

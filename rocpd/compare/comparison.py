@@ -6,13 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from rocpd.compare.attribution import Attribution, KernelDifference, attribute, side_of
+from rocpd.compare.attribution import Attribution, attribute
 from rocpd.compare.comparability import Comparability, comparability
 from rocpd.compare.decision import ChangeVerdict, Decision, decide
+from rocpd.compare.kernel_changes import KernelDifference
 from rocpd.compare.kernel_pairs import KernelIdentity, identity_of, pair_kernels
 from rocpd.compare.metrics import DiffMetric
 from rocpd.compare.options import STEP, DiffOptions
 from rocpd.compare.run_profile import WINDOW, RankUse, RunProfile
+from rocpd.compare.sides import side_of
 from rocpd.compare.statistics import holm, mann_whitney
 from rocpd.errors import UsageError
 from rocpd.frozen import frozen

@@ -17,7 +17,7 @@ from rocpd.compare.facts import RankFacts, combined, read_facts
 from rocpd.compare.measure import Measuring, RankMeasure, UnitEdges, measure
 from rocpd.compare.metrics import MEMORY, DiffMetric
 from rocpd.compare.options import STEP, DiffOptions
-from rocpd.compare.run_profile import COLLECTIVES, STEPS, WINDOW, RunFacts, RunProfile
+from rocpd.compare.run_profile import COLLECTIVES, PLURALS, STEPS, WINDOW, RunFacts, RunProfile
 from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.federation import Federation
 from rocpd.frozen import frozen
@@ -37,7 +37,7 @@ _WHOLE = -1  # number of the unit that is the whole time
 
 
 class _Matched(NamedTuple):
-    """The communication of a run: how long kernels of channels wait, and channels of one communicator each."""
+    """The communication of a run: how long kernels of channels wait, and channels that meet."""
 
     waits: Waits
     groups: Sequence[Group]
@@ -88,7 +88,7 @@ class MeasuredRun:
         if not rows:
             known = f"{self.numbers[0]} to {self.numbers[-1]}"
             raise UsageError(
-                f"no such {self.unit} in all ranks", f"{self.unit}s {known}; `rocpd summary steps` lists them"
+                f"no such {self.unit} in all ranks", f"{PLURALS[self.unit]} {known}; `rocpd summary steps` lists them"
             )
         counted = self.counted.of_units(np.array(rows))
         return self._profile(counted, tuple(self.numbers[row] for row in rows), metric, counted.times)
@@ -169,7 +169,7 @@ def _match(session: Federation, ranks: Sequence[MeasuredRank]) -> _Matched:
     for group in every:
         of_members = arrivals(group, clocks, np.arange(len(group[0]))).waits
         waits |= {id(member): of_member for member, of_member in zip(group, of_members, strict=True)}
-    return _Matched(waits, groups)
+    return _Matched(waits, every)
 
 
 def _units(ranks: Sequence[MeasuredRank], groups: Sequence[Group]) -> tuple[str, dict[int, UnitEdges | None] | None]:

@@ -16,7 +16,7 @@ from rocpd.compare.comparison import Comparison, Subject, compare
 from rocpd.compare.metrics import DiffMetric
 from rocpd.compare.options import DiffOptions
 from rocpd.compare.profiling import MeasuredRun, measured_runs
-from rocpd.compare.run_profile import RunProfile
+from rocpd.compare.run_profile import PLURALS, RunProfile
 from rocpd.errors import UsageError
 from rocpd.federate.federation import Federation
 from rocpd.frozen import frozen
@@ -83,7 +83,7 @@ class Comparing:
         ]
         options = replace(self.options, margin=margin, run_noise=0.0)
         counted = " and ".join(str(side.units) for side in sides)
-        subject = Subject(f"{self.metric.name} {step} against {against}", f"{counted} {run.unit}s")
+        subject = Subject(f"{self.metric.name} {step} against {against}", f"{counted} {PLURALS[run.unit]}")
         return compare([sides[0]], [sides[1]], options, self.metric, subject)
 
     def ranks(self, inputs: Sequence[str], rank: str, against: str) -> Comparison:
@@ -97,7 +97,9 @@ class Comparing:
         base = _Others(chosen) if against == OTHERS else _numbers("--against", against)
         sides = [replace(run.of_ranks(side), name=said) for side, said in ((base, against), (chosen, rank))]
         options = replace(self.options, run_noise=0.0)
-        subject = Subject(f"rank {rank} against {against}, time without waiting", f"{sides[0].units} {run.unit}s")
+        subject = Subject(
+            f"rank {rank} against {against}, time without waiting", f"{sides[0].units} {PLURALS[run.unit]}"
+        )
         return compare([sides[0]], [sides[1]], options, DiffMetric(), subject)
 
     def _only(self, inputs: Sequence[str]) -> MeasuredRun:

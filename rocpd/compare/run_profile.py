@@ -29,6 +29,9 @@ PARTS = (COMPUTE, TRANSFER, WAITING, UNMATCHED, COPIES, *(f"{IDLE}{cause}" for c
 STEPS, COLLECTIVES, WINDOW = "step", "interval between collectives", "window"
 """What a unit is: of the window, from the first to the last operation, only the time in which GPUs work counts."""
 
+PLURALS = {STEPS: "steps", COLLECTIVES: "intervals between collectives", WINDOW: "windows"}
+"""What several of them are called."""
+
 
 @frozen
 class LaunchUse:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rocpd.compare.attribution import Difference, KernelDifference
 from rocpd.compare.comparison import Comparison
+from rocpd.compare.kernel_changes import KernelDifference
+from rocpd.compare.sides import Difference
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.types import Row
 

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TextIO
 
-from rocpd.compare.attribution import Difference, explaining
+from rocpd.compare.attribution import explaining
 from rocpd.compare.comparison import Comparison
 from rocpd.compare.kernel_pairs import MatchLevel
+from rocpd.compare.sides import Difference
 from rocpd.compare.tables import tables_of
 from rocpd.summary.result import Summary
 from rocpd.table import Sheet

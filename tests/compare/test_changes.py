@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import rocpd
-from rocpd.compare.attribution import KernelDifference
 from rocpd.compare.comparison import Comparison, compare
 from rocpd.compare.decision import decide
+from rocpd.compare.kernel_changes import KernelDifference
 from rocpd.compare.kernel_pairs import MatchLevel
 from rocpd.compare.metrics import DiffMetric, metric_of
 from rocpd.compare.options import DiffOptions

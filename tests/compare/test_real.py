@@ -10,6 +10,7 @@ from rocpd.compare.comparison import Comparison, compare
 from rocpd.compare.kernel_pairs import MatchLevel
 from rocpd.compare.options import DiffOptions
 from tests.compare.test_diff import STEP, profile_of
+from tests.conftest import private
 
 SAME_BUILD = [
     ("bmm_20251223_0902_15", "bmm_20251223_0929_45", 1.029),
@@ -61,3 +62,15 @@ def test_all_pairs_add_up(real_files: tuple[Path, ...]) -> None:
             found = compare([base], [new], DiffOptions(), STEP).attribution
             assert sum(kernel.change for kernel in found.kernels) == found.unit.change
             assert sum(part.change for part in found.parts.values()) == found.unit.change
+
+
+def test_what_two_gpus_did_before_and_after() -> None:
+    """Traces of Nsight Systems, without steps: between two transfers the host takes longer to launch, nothing else."""
+    before, after = (private(f"nsys/mfu_2gpu_{name}.sqlite", 1)[0] for name in ("before", "after"))
+    found = compare([profile_of(before)], [profile_of(after)], DiffOptions(), STEP)
+    assert (found.unit, found.verdict) == ("interval between collectives", "unclear")
+    parts = found.attribution.parts
+    assert max(parts, key=lambda part: parts[part].change) == "idle: launching"
+    assert sum(part.change for part in parts.values()) == found.attribution.unit.change
+    assert abs(parts["compute"].change) < 0.01 * parts["compute"].base
+    assert {kernel.pair.level for kernel in found.attribution.kernels} == {MatchLevel.MANGLED}

@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "trim": "Write the part of a job that lies in a window",
         "package": "Put the files of a job under one name",
         "redact": "Write files of a job that can be given away",
+        "raptor": "Show RAPTOR's tables, by its command lines",
         "import": "Write traces of other profilers as rocpd files",
         "cache": "List or remove what was imported to answer commands",
         "info": "Show what the job is: GPUs, versions, ranks, rows, problems",

@@ -40,8 +40,10 @@ def draw(chart: Chart) -> Drawing:
 
 
 def _legend(names: Iterable[tuple[str, Colour]], x: float) -> Iterator[Shape]:
-    """Yield the names of colours, on one line from `x` on."""
-    for name, colour in names:
+    """Yield the names of colours, on one line from `x` on; further to the left where it would be too long."""
+    known = list(names)
+    x = max(0.0, min(x, WIDTH - sum(30 + width_of(name) for name, _ in known)))
+    for name, colour in known:
         yield Rect(x, 3, 10, 10, colour)
         yield Word(x + 14, 12, name)
         x += 14 + width_of(name) + 16

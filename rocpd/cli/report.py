@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -87,26 +87,30 @@ def report(
     ready(chosen.path, chosen.plots)
     chosen_sections(chosen.sections)
     with selection.connect(inputs, execution, has_analyses=True) as session, progress("report", "ranks") as bar:
-        words = " ".join([inputs_of(session), *_words(selection), *_asked_words(asked)])
+        paths = [str(Path(path).absolute()) if Path(path).exists() else path for path in inputs.paths]
+        read = " ".join(map(shlex.quote, inputs.paths)) or inputs_of(session)
+        words = " ".join([read, *_words(selection), *_asked_words(asked)])
         given = Options(**asked.fields(Options))
-        options = ReportOptions(chosen.sections, given, words, _python(selection), chosen.plots)
+        options = ReportOptions(chosen.sections, given, words, _python(paths, selection), chosen.plots)
         write(session, chosen.path, options, chosen.force, bar)
     report_written(chosen.path)
     if chosen.plots:
         report_written(chosen.plots)
 
 
-def _python(selection: SelectionOptions) -> str:
-    """Return what selects the same in Python."""
+def _python(paths: Sequence[str], selection: SelectionOptions) -> str:
+    """Return the arguments of `rocpd.connect` that read the same."""
     asked = {"window": selection.window(), "filters": selection.filters()}
     given = [f"{name}=rocpd.{_made(value)}" for name, value in asked.items() if value]
-    return ", ".join([*given, *([f'align="{selection.align}"'] if selection.align != Align.AUTO else [])])
+    align = [f'align="{selection.align}"'] if selection.align != Align.AUTO else []
+    return ", ".join([repr(paths or None), *given, *align])
 
 
 def _made(value: Window | Filters) -> str:
-    """Return Python that makes a value, with the fields that differ from their defaults."""
-    fields = dataclasses.fields(value)
-    given = [f"{f.name}={getattr(value, f.name)!r}" for f in fields if getattr(value, f.name) != f.default]
+    """Return Python that makes a value, with the fields that differ from their defaults, here and in Python."""
+    usual = {option.name: option.default for option in options_of(SelectionOptions)}
+    fields = [(field.name, field.default, getattr(value, field.name)) for field in dataclasses.fields(value)]
+    given = [f"{name}={has!r}" for name, default, has in fields if has not in (default, usual.get(name, default))]
     return f"{type(value).__name__}({', '.join(given)})"
 
 
@@ -117,8 +121,9 @@ def _words(selection: SelectionOptions) -> Iterable[str]:
 
 
 def _asked_words(asked: Asked) -> Iterable[str]:
-    for option in set(_options()) - set(options_of(SelectionOptions)):
-        yield from _spelt(option, asked.values[option.name])
+    selecting = {option.name for option in options_of(SelectionOptions)}
+    for option in _options():
+        yield from _spelt(option, asked.values[option.name]) if option.name not in selecting else ()
 
 
 def _spelt(option: Option, value: object) -> Iterable[str]:

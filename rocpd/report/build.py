@@ -19,6 +19,7 @@ from rocpd.types import Progress
 from rocpd.version import __version__
 
 _FEW = 4  # files that are named one by one
+_SELECTED = "  # this report is of a part of it: .within(…) and .where(…) select that"
 
 
 @frozen
@@ -29,7 +30,7 @@ class ReportOptions:
         sections: names of sections; none: all.
         options: what is asked of analyses.
         inputs: what was read, as words of a command line; empty: found by the files.
-        connect: arguments after the paths of `rocpd.connect`, as Python has them: window and filters.
+        connect: arguments of `rocpd.connect` that give the same, as Python has them; empty: the files.
         plots: folder for the charts as pictures; None: nowhere.
     """
 
@@ -58,10 +59,14 @@ def build(session: Federation, asked: ReportOptions | None = None, progress: Pro
     made: list[Section] = []
     for entry in sections:
         made.append(_section(entry, material, made))
-    paths = [str(path) for path in _paths(session)]
-    arguments = ", ".join(filter(None, [repr(paths), asked.connect]))
-    connect = f"rocpd.connect({arguments})"
+    connect = f"rocpd.connect({asked.connect or _files(session)})"
+    if not asked.connect and session.selection != type(session.selection)():
+        connect += _SELECTED
     return Report(_title(session), tuple(made), f"rocpd {__version__}", material.inputs, connect)
+
+
+def _files(session: Federation) -> str:
+    return repr([str(path) for path in _paths(session)])
 
 
 def asked_of_analyses(values: Mapping[str, object]) -> Options:
@@ -91,6 +96,8 @@ def _missing(entry: Entry, material: Material) -> str:
     reason = next((material.missing[question] for question in entry.needs if question in material.missing), "")
     selected = " in what was selected" if session.selection != type(session.selection)() else ""
     why = f" ({reason})" if reason else ""
+    if not entry.recorded_by:
+        return f"Nothing to show{why}."
     return f"Not recorded{selected}{why}: {entry.recorded_by} records it."
 
 

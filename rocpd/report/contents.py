@@ -20,7 +20,7 @@ READ = ("categories", "step_marker", "everything", "bins")
 
 
 @frozen
-class Question:
+class Inquiry:
     """What a section needs to know: an analysis, and what it is divided by."""
 
     analysis: str
@@ -42,15 +42,15 @@ class Entry:
     name: str
     title: str
     home: str
-    needs: tuple[Question, ...] = ()
+    needs: tuple[Inquiry, ...] = ()
     recorded_by: str = ""
 
 
-_KERNELS = Question("kernels")
-_RANKS = Question("ranks")
-_BUDGET = Question("budget")
-_IDLE = Question("idle")
-_SITES = Question("allocation-sites")
+_KERNELS = Inquiry("kernels")
+_RANKS = Inquiry("ranks")
+_BUDGET = Inquiry("budget")
+_IDLE = Inquiry("idle")
+_SITES = Inquiry("allocation-sites")
 
 SECTIONS: dict[str, Entry] = {
     entry.name: entry
@@ -59,9 +59,9 @@ SECTIONS: dict[str, Entry] = {
             "verdict",
             "Verdict",
             "rocpd.report.sections.verdict:verdict",
-            (Question("trace"), _RANKS, _BUDGET, _IDLE, _SITES, _KERNELS),
+            (Inquiry("trace"), _RANKS, _BUDGET, _IDLE, _SITES, _KERNELS),
         ),
-        Entry("job", "The job", "rocpd.report.sections.job:job", (Question("trace"),)),
+        Entry("job", "The job", "rocpd.report.sections.job:job", (Inquiry("trace"),)),
         Entry(
             "overview",
             "Ranks over time",
@@ -73,7 +73,7 @@ SECTIONS: dict[str, Entry] = {
             "budget",
             "Where the time goes",
             "rocpd.report.sections.budget:budget",
-            (_BUDGET, Question("budget", By.RANK)),
+            (_BUDGET, Inquiry("budget", By.RANK)),
             "rocprofv3 --kernel-trace --memory-copy-trace",
         ),
         Entry(
@@ -102,28 +102,28 @@ SECTIONS: dict[str, Entry] = {
             "launch",
             "Launches and queues",
             "rocpd.report.sections.launch:launch",
-            (Question("launch"),),
+            (Inquiry("launch"),),
             "rocprofv3 --kernel-trace --hip-trace",
         ),
         Entry(
             "copies",
             "Copies",
             "rocpd.report.sections.copies:copies",
-            (Question("copies"), Question("copy-sizes")),
+            (Inquiry("copies"), Inquiry("copy-sizes")),
             "rocprofv3 --memory-copy-trace",
         ),
         Entry(
             "memory",
             "Memory",
             "rocpd.report.sections.memory:memory",
-            (Question("memory"), _SITES),
+            (Inquiry("memory"), _SITES),
             "rocprofv3 --memory-allocation-trace",
         ),
         Entry(
             "counters",
             "Hardware counters",
             "rocpd.report.sections.counters:counters",
-            (Question("counters"),),
+            (Inquiry("counters"),),
             "rocprofv3 --pmc SQ_WAVES GRBM_GUI_ACTIVE …",
         ),
         Entry("appendix", "How to make each table again", "rocpd.report.sections.appendix:appendix"),

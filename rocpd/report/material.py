@@ -11,7 +11,7 @@ from rocpd import entries
 from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.federation import Federation, Notes
 from rocpd.frozen import frozen
-from rocpd.report.contents import Entry, Question
+from rocpd.report.contents import Entry, Inquiry
 from rocpd.report.model import Block, Column, Figure, Name, Table
 from rocpd.summary.options import By, Options
 from rocpd.summary.plots import plot
@@ -22,7 +22,7 @@ from rocpd.summary.together import Analysis, together
 from rocpd.table.human import Head, heading
 from rocpd.types import Progress, Row
 
-MOST_ROWS = 2000
+HELD_ROWS = 2000
 """Rows of a table that a report holds; files for programs have all."""
 
 _CELLS = 128_000  # of the time line of ranks: it gets fewer slices the more ranks there are
@@ -45,8 +45,8 @@ class Material:
     """
 
     reading: Reading
-    answers: Mapping[Question, Mapping[str, Summary]]
-    missing: Mapping[Question, str]
+    answers: Mapping[Inquiry, Mapping[str, Summary]]
+    missing: Mapping[Inquiry, str]
     inputs: str
 
     @property
@@ -56,7 +56,7 @@ class Material:
 
     def tables(self, analysis: str, by: By | None = None) -> Mapping[str, Summary]:
         """Return the tables of an analysis, by name; none where it lacks its data."""
-        return self.answers.get(Question(analysis, by), {})
+        return self.answers.get(Inquiry(analysis, by), {})
 
     def table(
         self,
@@ -76,7 +76,7 @@ class Material:
             by: what the analysis was divided by.
         """
         every = summary.fetchall()
-        chosen = (every if rows is None else rows)[:MOST_ROWS]
+        chosen = (every if rows is None else rows)[:HELD_ROWS]
         places = [summary.columns.index(name) for name in columns or summary.columns]
         cells = tuple(
             tuple(_cell(row[place], short[place]) for place in places)
@@ -134,8 +134,8 @@ def gather(
     reading = Reading(quiet, options, progress, _WANTED)
     analyses = {_key(question): _function(question) for question in questions}
     asked = {_key(question): _options(session, options, question) for question in questions}
-    answers: dict[Question, dict[str, Summary]] = {}
-    missing: dict[Question, str] = {}
+    answers: dict[Inquiry, dict[str, Summary]] = {}
+    missing: dict[Inquiry, str] = {}
     for question, (_, tables) in zip(questions, together(reading, analyses, asked), strict=True):
         try:
             answers[question] = {table.name: table for table in tables if session.runs == 1 or _is_of_any(table)}
@@ -150,16 +150,16 @@ def _is_of_any(table: Summary) -> bool:
     return table.name not in OF_ONE_JOB
 
 
-def _key(question: Question) -> str:
+def _key(question: Inquiry) -> str:
     return f"{question.analysis} by {question.by}" if question.by else question.analysis
 
 
-def _function(question: Question) -> Analysis:
+def _function(question: Inquiry) -> Analysis:
     analysis = SUMMARIES.get(question.analysis) or known_analyses()[question.analysis]
     return cast("Callable[[Reading], Iterable[Summary]]", entries.load(analysis.home, question.analysis))
 
 
-def _options(session: Federation, options: Options, question: Question) -> Options:
+def _options(session: Federation, options: Options, question: Inquiry) -> Options:
     """Return what a question asks; the time line of ranks is as fine as its size allows."""
     slices = max(_LEAST_SLICES, min(_MOST_SLICES, _CELLS // max(1, len(session.ranks))))
     bins = slices if question.analysis == "ranks" else options.bins

@@ -12,7 +12,7 @@ import rocpd
 from rocpd.errors import UsageError
 from rocpd.federate.federation import Federation
 from rocpd.report.build import ReportOptions, build
-from rocpd.report.contents import SECTIONS, Entry, Question
+from rocpd.report.contents import SECTIONS, Entry, Inquiry
 from rocpd.report.material import Material
 from rocpd.report.model import Block, Findings, Name, Report, Text
 from rocpd.simulator import JobOptions, plan
@@ -113,7 +113,7 @@ def test_a_section_of_another_package(files: tuple[Path, ...], monkeypatch: pyte
     assert report.sections[0].blocks == (Text("hello 4"),)
 
 
-ENTRY = Entry("greeting", "Hello", f"{__name__}:greeting", (Question("copies"),))
+ENTRY = Entry("greeting", "Hello", f"{__name__}:greeting", (Inquiry("copies"),))
 
 
 def test_separate_runs_are_no_job(real_files: tuple[Path, ...]) -> None:

@@ -163,6 +163,17 @@ def test_notebook_runs(files: tuple[Path, ...], tmp_path: Path) -> None:
         assert kinds & {"text/html", "image/svg+xml"}, cell.source
 
 
+def test_notebook_connects_to_the_same_part(files: tuple[Path, ...], tmp_path: Path, cli: Cli) -> None:
+    path = tmp_path / "x.ipynb"
+    words = ("--rank", "2-3", "--end", "80%", "--bins", "20", "--sections", "appendix", "kernels")
+    assert cli("report", str(files[0].parent), "-o", str(path), *words).code == 0
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    folder = files[0].parent
+    selected = "window=rocpd.Window(end='80%'), filters=rocpd.Filters(ranks='2-3'))"
+    assert notebook.cells[1].source == f"import rocpd\n\nsession = rocpd.connect({[str(folder)]}, {selected}"
+    assert f"rocpd summary kernels {folder} --rank 2-3 --end 80% --bins 20" in notebook.cells[-1].source
+
+
 def test_plots_are_pictures(report: Report, tmp_path: Path) -> None:
     assert write_plots(report, tmp_path / "plots") == len(list(report.figures()))
     for figure in report.figures():

@@ -46,7 +46,7 @@ def rest(table: Table, shown_rows: int) -> str:
     """Say how many rows are not shown; nothing where all are."""
     if table.total <= shown_rows:
         return ""
-    return f"{shown_rows} of {table.total} rows; all of them: {table.command}"
+    return f"{shown_rows} of {table.total} rows{'; all of them: ' if table.command else ''}{table.command}"
 
 
 def heads(columns: Sequence[Column]) -> list[str]:

@@ -17,7 +17,6 @@ from rocpd.chart.draw import draw
 from rocpd.chart.model import Timeline
 from rocpd.chart.spark import spark_svg
 from rocpd.chart.svg import svg
-from rocpd.frozen import frozen
 from rocpd.report.contents import section_of
 from rocpd.report.model import Block, Column, Counts, Figure, Findings, Name, Report, Section, Table, Text
 from rocpd.report.writers.cells import MOST_ROWS, heads, rest, shown, word
@@ -29,37 +28,21 @@ _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"  # 
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
-@frozen
-class Extra:
-    """What a page has besides the report, for those who serve it.
-
-    Args:
-        script: JavaScript, after the page's own.
-        style: CSS, after the page's own.
-        policy: directives of its security policy, such as `connect-src 'self'`.
-    """
-
-    script: str = ""
-    style: str = ""
-    policy: str = ""
-
-
 def write_html(report: Report, path: Path) -> None:
     """Write the page."""
     path.write_text(html(report), encoding="utf-8", errors="backslashreplace")
 
 
-def html(report: Report, extra: Extra | None = None) -> str:
+def html(report: Report) -> str:
     """Return the page."""
-    extra = extra or Extra()
-    script, css = _asset("report.js") + extra.script, style() + extra.style
+    script, css = (Path(__file__).parent / "report.js").read_text(encoding="utf-8"), style()
     rules = ["default-src 'none'", "img-src data:", "base-uri 'none'", "form-action 'none'"]
-    rules += [f"script-src '{_hash(script)}'", f"style-src '{_hash(css)}'", extra.policy]
+    rules += [f"script-src '{_hash(script)}'", f"style-src '{_hash(css)}'"]
     title = _text(report.title)
     return "".join(
         [
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
-            f'<meta http-equiv="Content-Security-Policy" content="{escape("; ".join(filter(None, rules)))}">\n',
+            f'<meta http-equiv="Content-Security-Policy" content="{escape("; ".join(rules))}">\n',
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             f"<title>{title}</title>\n<style>{css}</style>\n</head>\n<body>\n",
             f'<header>\n<h1>{title}</h1>\n<p class="dim">{_text(report.inputs)}</p>\n',
@@ -75,10 +58,6 @@ def html(report: Report, extra: Extra | None = None) -> str:
 def body(sections: Iterable[Section]) -> str:
     """Return sections alone, without page and script."""
     return "".join(part for section in sections for part in _section(section))
-
-
-def _asset(name: str) -> str:
-    return (Path(__file__).parent / name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:
@@ -162,13 +141,9 @@ def _cell(value: object, column: Column) -> str:
         return f'<td title="{_text(shorten(value.full, _LONGEST))}">{_text(value.short)}</td>'
     text = escape(shown(value, column))
     if isinstance(value, (int, float)) and column.is_number:
-        exact = "" if text == str(value) else f' data-v="{_exact(value)}"'
-        return f'<td class="n"{exact or " data-v=" + chr(34) + text + chr(34)}>{text}</td>'
+        exact = f"{value:.6g}" if isinstance(value, float) else str(value)
+        return f'<td class="n" data-v="{exact}">{text}</td>'
     return f'<td class="n">{text}</td>' if column.is_number else f"<td>{text}</td>"
-
-
-def _exact(value: float) -> str:
-    return str(value) if isinstance(value, int) else f"{value:.6g}"
 
 
 def _data(report: Report) -> Iterator[str]:

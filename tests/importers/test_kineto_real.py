@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 from collections import Counter
@@ -38,6 +39,7 @@ def files() -> dict[str, Path]:
     return {path.name.removesuffix(".json.gz"): path for path in private("kineto/*.json.gz", len(NAMES))}
 
 
+@functools.cache
 def events_of(path: Path) -> list[dict[str, Any]]:
     loaded: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
     return [event for event in loaded["traceEvents"] if event["ph"] != "M"]
@@ -72,7 +74,7 @@ def test_each_category_keeps_its_events_and_time(files: dict[str, Path], name: s
         assert everything[0] == sum(count.values()) - sum(count[c] for c in ("kernel", "gpu_memcpy", "gpu_memset"))
 
 
-@pytest.mark.parametrize("name", ["h100_qwen1.5_0.5b", "hta_sampled_rank-1", "mi300_qwen1.5_0.5b"])
+@pytest.mark.parametrize("name", ["hta_sampled_rank-1", "mi300_qwen1.5_0.5b"])
 def test_calls_and_their_gpu_work_are_linked(files: dict[str, Path], name: str, tmp_path: Path) -> None:
     events = [event for event in events_of(files[name]) if event["ph"] == "X"]
     calls = {e["args"]["correlation"] for e in events if e["cat"] in ("cuda_runtime", "cuda_driver")}

@@ -69,6 +69,7 @@ class KinetoRows:
         self._kernels: dict[tuple[str, int | None], int] = {}
         self._agents: dict[int, int] = {}
         self._streams: set[int] = set()
+        self._done: set[int] = set()  # hashes of operations
         self._regions: list[tuple[Any, ...]] = []
         self._arguments: list[list[tuple[str, str, str]]] = []
         self._dispatches: list[tuple[Any, ...]] = []
@@ -111,11 +112,22 @@ class KinetoRows:
             raise TypeError(event["name"])
         begin = self._time(event["ts"])
         times = begin, begin + max(0, round((event.get("dur") or 0) * 1000))
+        if category in _OPERATIONS and self._is_done(event, arguments):
+            self._lose("operations of GPUs that the file has twice")
+            return
         add = _ADDERS.get(category)
         if add:
             add(self, event, times, arguments)
         elif category != "trace":
             self._add_other(category, event, times, arguments)
+
+    def _is_done(self, event: Event, arguments: Mapping[str, Any]) -> bool:
+        """Whether the file had an operation before: one of a launch starts once on a stream."""
+        where = arguments.get("device"), arguments.get("stream")
+        operation = hash((event["ts"], arguments.get("correlation"), *where, event["name"]))
+        before = len(self._done)
+        self._done.add(operation)
+        return len(self._done) == before
 
     def _add_counters(self, event: Event) -> None:
         for series, value in (event.get("args") or {}).items():
@@ -293,6 +305,7 @@ class KinetoRows:
             self._trace.write(Arguments(event_id=event, position=position, type=kind, name=name, value=value))
 
 
+_OPERATIONS = frozenset({KERNELS, COPIES, SETS})
 _NOT_OF_CALLS = _IN_COLUMNS - {"bytes", "stream", "grid", "block", "shared memory"}
 _ADDERS: Mapping[str, Callable[[KinetoRows, Event, tuple[int, int], Mapping[str, Any]], None]] = {
     OPERATORS: KinetoRows._add_operator,

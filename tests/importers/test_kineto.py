@@ -73,6 +73,14 @@ def test_events_without_a_time_are_counted(tmp_path: Path, cli: Cli) -> None:
     assert "a: not imported: 1 events of the phase 'Q'" in said.err
 
 
+def test_operations_that_a_file_has_twice_count_once(tmp_path: Path, cli: Cli) -> None:
+    again = {**KERNEL, "ts": 30}
+    path = written(tmp_path / "a", [LAUNCH, KERNEL, again, KERNEL, again, {**KERNEL, "name": "other"}])
+    said = cli("query", "SELECT name, count(*) FROM kernels GROUP BY 1 ORDER BY 1", path, "-f", "csv")
+    assert said.out.splitlines()[1:] == ["gemm,2", "other,1"]
+    assert "a: not imported: 2 operations of GPUs that the file has twice" in said.err
+
+
 def test_the_same_file_gives_the_same_bytes(tmp_path: Path) -> None:
     path = written(tmp_path / "a", [LAUNCH, KERNEL])
     files = [rocpd.import_traces(path, tmp_path / folder)[0] for folder in ("one", "two")]

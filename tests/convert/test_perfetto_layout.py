@@ -214,6 +214,16 @@ def test_steps_of_ranks_and_of_the_job(perfetto: ToPerfetto) -> None:
     assert engine.rows(counter.format(BASE)) == [(0, 11.0), (10 * MS, 11.0), (21 * MS, 0.0)]
 
 
+def test_a_window_that_cuts_cuts_what_is_calculated_too(session: rocpd.Session, tmp_path: Path) -> None:
+    assert session.time_range
+    first, last = session.time_range
+    low, high = first + (last - first) // 3, first + 2 * (last - first) // 3
+    engine = to_perfetto(session.within(rocpd.Window(low, high, clip=True)), tmp_path)
+
+    assert engine.rows("SELECT DISTINCT category FROM slice WHERE category IN ('gpu_time', 'gpu_marker', 'step')") != []
+    assert engine.rows(f"SELECT name, category FROM slice WHERE ts < {low} OR ts + dur > {high}") == []
+
+
 def test_where_the_work_of_markers_ran(perfetto: ToPerfetto) -> None:
     engine = perfetto(
         TraceBuilder()

@@ -97,19 +97,17 @@ def _groups(events: RankEvents, track: Track, is_on_top: bool) -> _GroupPath:
         return () if is_on_top else _OTHER_THREADS
     groups: _GroupPath = ()
     if track.agent is not None:
-        groups = (_agent_group(events, track),)
+        groups = (_agent_group(events, track.agent, track.name),)
     if track.kind in _SUBGROUPS:
         groups = (*groups, ((track.kind,), _SUBGROUPS[track.kind]))
     return groups
 
 
-def _agent_group(events: RankEvents, track: Track) -> tuple[_Place, str]:
-    """Return the group of an agent: GPUs come first, unknown agents last."""
+def _agent_group(events: RankEvents, agent: int, track: str) -> tuple[_Place, str]:
+    """Return the group of an agent, which the name of its track starts with: GPUs come first, unknown agents last."""
     known = list(events.agents)
-    agent = track.agent
-    name = events.agents.get(agent or 0) if agent in events.agents else track.name.partition(" · ")[0]
     position = known.index(agent) if agent in events.agents else len(known)
-    return (Kind.STREAM, agent not in events.gpus, position), name or ""
+    return (Kind.STREAM, agent not in events.gpus, position), events.agents.get(agent) or track.partition(" · ")[0]
 
 
 def _is_subgroup(path: _GroupPath) -> bool:

@@ -20,7 +20,7 @@ StepTimes = dict[int, tuple[int, int]]
 
 
 def read_steps(context: Context, calls: Slices) -> StepTimes:
-    """Return the steps of a rank that lie, in part at least, in the window."""
+    """Return the steps of a rank that lie, in part at least, in the window; one that cuts events cuts steps too."""
     if not context.reader.selects("rocpd_region"):
         return _steps(context.events, calls)
     # What the selection leaves out counts in the numbering.
@@ -29,12 +29,14 @@ def read_steps(context: Context, calls: Slices) -> StepTimes:
         number: (to_line(start), to_line(end))
         for number, (start, end) in steps_of_rank(is_step(STEP_MARKER), context.reader).items()
     }
-    low, high = (window.start, window.end) if window else (None, None)
-    return {
-        number: (start, end)
-        for number, (start, end) in steps.items()
-        if (low is None or end > low) and (high is None or start < high)
-    }
+    if window is None:
+        return steps
+    low = NULL if window.start is None else window.start
+    high = np.iinfo(np.int64).max if window.end is None else window.end
+    inside = {number: (start, end) for number, (start, end) in steps.items() if end > low and start < high}
+    if not context.reader.cuts:
+        return inside
+    return {number: (max(start, low), min(end, high)) for number, (start, end) in inside.items()}
 
 
 def _steps(events: RankEvents, calls: Slices) -> StepTimes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from rocpd.importers.target import TraceTarget
 
 _BATCH = 1 << 14
+_TIMES = ("start_timestamp", "end_timestamp")
 _APIS = ("hip", "hsa", "marker", "rccl", "rocdecode", "rocjpeg", "ompt", "rocshmem")
 CALLS = (*(f"{api}_api_trace" for api in _APIS), "regions_trace")
 KERNELS, COPIES, ALLOCATIONS, SCRATCH = (
@@ -41,16 +43,19 @@ class CsvProcess:
     Args:
         files: kind -> file.
         guid: what `Guid` says of its rows; None: all rows.
+        counts_damage: whether damaged rows are its own to count, which may be of any process.
     """
 
     files: Mapping[str, Path]
     guid: str | None = None
+    counts_damage: bool = True
 
-    def batches(self, *kinds: str) -> Iterator[Columns]:
-        """Yield the columns of files, by header, some thousand rows at a time."""
+    def batches(self, *kinds: str, lost: Counter[str] | None = None) -> Iterator[Columns]:
+        """Yield the columns of files, by header, some thousand rows at a time; `lost` counts damaged rows."""
         for kind in kinds:
             if kind in self.files:
-                yield from _batches(self.files[kind], self.guid)
+                counter = Counter[str]() if lost is None or not self.counts_damage else lost
+                yield from _batches(self.files[kind], self.guid, counter)
 
     @property
     def pid(self) -> int | None:
@@ -104,15 +109,22 @@ def _processes(path: Path) -> Iterator[CsvProcess]:
         for kind in _KINDS:
             for batch in CsvProcess(files).batches(kind):
                 guids |= dict.fromkeys(batch.get("guid", ()))
-        yield from (CsvProcess(files, guid) for guid in guids) if guids else (CsvProcess(files),)
+        yield from (CsvProcess(files, guid, number == 0) for number, guid in enumerate(guids or (None,)))
 
 
-def _batches(path: Path, guid: str | None) -> Iterator[Columns]:
+def _batches(path: Path, guid: str | None, lost: Counter[str]) -> Iterator[Columns]:
     with path.open(newline="", encoding="utf-8", errors="replace") as file:
         lines = csv.reader(file)
         header = [name.strip().lower() for name in next(lines, [])]
         of_guid = header.index("guid") if guid is not None and "guid" in header else None
-        whole = (line for line in lines if len(line) == len(header))
+        timed = [header.index(name) for name in _TIMES if name in header]
+
+        def is_whole(line: Sequence[str]) -> bool:
+            good = len(line) == len(header) and all(line[column].isdecimal() for column in timed)
+            lost["lines of CSV files that are cut or damaged"] += not good
+            return good
+
+        whole = filter(is_whole, lines)
         own = whole if of_guid is None else (line for line in whole if line[of_guid] == guid)
         while rows := list(itertools.islice(own, _BATCH)):
             yield dict(zip(header, zip(*rows, strict=True), strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rocpd.importers.rocprofv3_csv import (
@@ -60,22 +60,24 @@ class CsvRows:
     def write(self) -> None:
         """Write everything."""
         self._describe_agents()
-        for kind in CALLS:
-            for batch in self._process.batches(kind):
-                self._write_calls(batch)
-        for batch in self._process.batches(KERNELS):
+        for batch in self._batches(*CALLS):
+            self._write_calls(batch)
+        for batch in self._batches(KERNELS):
             self._write_dispatches(batch)
-        for batch in self._process.batches(COPIES):
+        for batch in self._batches(COPIES):
             self._write_copies(batch)
-        for batch in self._process.batches(ALLOCATIONS, SCRATCH):
+        for batch in self._batches(ALLOCATIONS, SCRATCH):
             self._write_allocations(batch)
-        for batch in self._process.batches(GRAPHS):
+        for batch in self._batches(GRAPHS):
             self._write_graphs(batch)
-        for batch in self._process.batches(*COUNTERS):
+        for batch in self._batches(*COUNTERS):
             self._write_counters(batch)
 
+    def _batches(self, *kinds: str) -> Iterator[Columns]:
+        return self._process.batches(*kinds, lost=self.lost)
+
     def _describe_agents(self) -> None:
-        for batch in self._process.batches(AGENTS):
+        for batch in self._batches(AGENTS):
             for row in (dict(zip(batch, values, strict=True)) for values in zip(*batch.values(), strict=True)):
                 number = int(row["node_id"])
                 kind = row.get("agent_type", "")

@@ -202,9 +202,15 @@ def import_one(task: ImportTask, progress: Progress | None = None) -> Imported |
 def _as_damage(error: Exception, task: ImportTask) -> InputError:
     if isinstance(error, InputError):
         return error
-    what = error.message if isinstance(error, RocpdError) else f"{type(error).__name__}: {error}"
+    what = _what_is_odd(error)
     hint = f"read as {task.importer.doc}; --skip-bad leaves it out"
     return InputError(f"{task.path}: cannot be imported: {what}", hint)
+
+
+def _what_is_odd(error: Exception) -> str:
+    if isinstance(error, RocpdError):
+        return error.message
+    return f"{error} is missing" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
 
 
 def good_ones(

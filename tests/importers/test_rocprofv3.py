@@ -177,3 +177,14 @@ def test_counters_alone_make_dispatches(job: Path, tmp_path: Path, cli: Cli) -> 
     with rocpd.connect(job) as before, rocpd.connect(folder) as after:
         assert after.sql(sql).fetchall() == before.sql(sql).fetchall()
         assert {rank.hostname for rank in after.ranks} == {"host7"}
+
+
+def test_damaged_lines_are_left_out_and_counted(job: Path, tmp_path: Path, cli: Cli) -> None:
+    cli("convert", "-f", "csv", job, "-d", tmp_path / "all", "-o", "9")
+    path = tmp_path / "all" / "9_kernel_trace.csv"
+    lines = path.read_text().splitlines(keepends=True)
+    lines[3] = lines[3].replace(",", ",x", 11)
+    path.write_text("".join(lines)[:-30])
+    said = cli("query", "SELECT count(*) FROM kernels", tmp_path / "all", "-f", "csv")
+    assert int(said.out.split()[-1]) == len(lines) - 3
+    assert "all: not imported: 2 lines of CSV files that are cut or damaged" in said.err

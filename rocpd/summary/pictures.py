@@ -14,7 +14,7 @@ from rocpd.summary.result import Summary
 from rocpd.table.cell import one_line, shorten
 from rocpd.table.human import readable
 from rocpd.table.palette import COLOURS, GREEN, PURPLE, SKY, Colour
-from rocpd.table.pictures import MOST_LINES, Curve, Shade, curves, heat_map, matrix, parts
+from rocpd.table.pictures import MOST_LINES, Curve, Shade, curves, heat_map, matrix, mixed, parts
 from rocpd.table.screen import Screen
 
 _LONGEST = 16  # characters of a name in a matrix
@@ -45,20 +45,16 @@ def _heat(table: Summary, screen: Screen) -> Iterator[str]:
     names = ("busy_percent", "compute_percent", "communication_percent")
     shades = {course.label: [_shade(table, row, names) for row in course.rows] for course in every}
     lines = [
-        (_label(some), [_mean(cells) for cells in zip(*(shades[course.label] for course in some), strict=False)])
+        (_label(some), [mixed(cells) for cells in zip(*(shades[course.label] for course in some), strict=False)])
         for some in _grouped(every)
     ]
     yield from heat_map(lines, _ends(table, every), screen)
     yield ""
-    legend = (
-        (COLOURS["compute"], "compute"),
-        (COLOURS["communication"], "communication"),
-        (COLOURS["copies"], "copies"),
-    )
-    colours = [f"{screen.paint('█', colour)} {name}" for colour, name in legend] if screen.colours else []
-    yield "  ".join(["busy: · ░ 25 %  ▒ 50 %  ▓ 75 %  █ 100 %", screen.faint(_NUMBERS)])
-    if colours:
-        yield f"most of it: {'  '.join(colours)}"
+    yield f"busy: · ░ 25 %  ▒ 50 %  ▓ 75 %  █ 100 %  {screen.faint(_NUMBERS)}"
+    if screen.colours:
+        names_of_colours = ("compute", "communication", "copies")
+        legend = "  ".join(f"{screen.paint('█', COLOURS[name])} {name}" for name in names_of_colours)
+        yield f"most of it: {legend}"
 
 
 def _shade(table: Summary, row: Sequence[Any], names: tuple[str, ...]) -> Shade:
@@ -66,10 +62,6 @@ def _shade(table: Summary, row: Sequence[Any], names: tuple[str, ...]) -> Shade:
     if max(compute, communication) * 2 < busy:
         return Shade(busy / 100, COLOURS["copies"])
     return Shade(busy / 100, COLOURS["communication" if communication > compute else "compute"])
-
-
-def _mean(shades: Sequence[Shade]) -> Shade:
-    return Shade(sum(s.share for s in shades) / len(shades), max(shades, key=lambda s: s.share).colour)
 
 
 def _waits(table: Summary, screen: Screen) -> Iterator[str]:

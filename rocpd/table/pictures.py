@@ -53,7 +53,7 @@ def heat_map(lines: Sequence[tuple[str, Sequence[Shade]]], below: tuple[str, str
     width = min(count, room)
     times = min(max(room // width, 1), _WIDEST)
     for label, cells in lines:
-        drawn = [_mixed(part) for part in parts(cells, width)]
+        drawn = [mixed(part) for part in parts(cells, width)]
         runs = groupby(drawn, key=lambda cell: cell.colour)
         text = "".join(screen.paint("".join(shade(c.share) * times for c in cells), colour) for colour, cells in runs)
         yield f"{shorten(label, _LONGEST):{front}} {text}".rstrip()
@@ -116,7 +116,7 @@ def parts(values: Sequence[Value], count: int) -> Iterator[Sequence[Value]]:
         yield values[number * len(values) // count : (number + 1) * len(values) // count]
 
 
-def _mixed(cells: Sequence[Shade]) -> Shade:
+def mixed(cells: Sequence[Shade]) -> Shade:
     """Return what stands for several cells: the mean, in the colour of the darkest."""
     return Shade(sum(cell.share for cell in cells) / len(cells), max(cells, key=lambda cell: cell.share).colour)
 

@@ -11,9 +11,6 @@ from rocpd.compare.kernel_pairs import MatchLevel
 from rocpd.compare.run_profile import PLURALS, RunFacts, RunProfile
 from rocpd.frozen import frozen
 
-LEAST_SCORE = 0.5
-"""Below this two sides do not compare, and no table is shown."""
-
 _OTHER_GPU = 0.5
 _OTHER_RECORDING = 0.9
 _CLOCK = 0.02  # share by which clocks differ that is worth saying
@@ -31,19 +28,22 @@ class _Difference(NamedTuple):
 
 @frozen
 class Comparability:
-    """Whether two sides compare: from 0, not at all, to 1, and what differs."""
+    """Whether two sides compare: from 0, not at all, to 1, from what score on they do, and what differs."""
 
     score: float
+    least: float
     sentences: tuple[str, ...]
 
     @property
     def is_enough(self) -> bool:
         """Whether a comparison says anything."""
-        return self.score >= LEAST_SCORE
+        return self.score >= self.least
 
 
-def comparability(base: Sequence[RunProfile], new: Sequence[RunProfile], attribution: Attribution) -> Comparability:
-    """Return whether two sides compare.
+def comparability(
+    base: Sequence[RunProfile], new: Sequence[RunProfile], attribution: Attribution, least: float
+) -> Comparability:
+    """Return whether two sides compare; below the score `least` they do not.
 
     The score is a product: fewer by more ranks, 0.5 for other GPUs, 0.9 for each kind of event that one side lacks, 0
     for other units, and the smaller share of kernel time in kernels that both sides have.
@@ -53,7 +53,7 @@ def comparability(base: Sequence[RunProfile], new: Sequence[RunProfile], attribu
     score = 1.0
     for each in differences:
         score *= each.factor
-    return Comparability(score, tuple(each.text for each in differences if each.text))
+    return Comparability(score, least, tuple(each.text for each in differences if each.text))
 
 
 def _units(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[_Difference]:

@@ -20,6 +20,7 @@ from rocpd.errors import UsageError
 from rocpd.frozen import frozen
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.table.human import readable
+from rocpd.trace.short_names import kernel_name
 
 _ALIKE = 0.5  # of the kernel time of the base: below this kernels do other work, and times don't compare
 _FEWEST = 2  # runs a side, to test kernels
@@ -107,7 +108,7 @@ def compare(
     attribution = attribute(side_of(base), side_of(new), pairs)
     if min(len(base), len(new)) >= _FEWEST:
         attribution = replace(attribution, kernels=_tested(attribution.kernels, base, new))
-    compared = comparability(base, new, attribution)
+    compared = comparability(base, new, attribution, options.least_score)
     samples = [[run.samples.get(metric.name, ()) for run in side] for side in (base, new)]
     decision = decide(samples[0], samples[1], options)
     decision = _doubted(decision, compared, attribution, metric)
@@ -210,7 +211,9 @@ def _verdict(comparison: Comparison) -> Finding:
         low, estimate, high = (
             (value - 1) * 100 for value in (decision.ratio.low, decision.ratio.estimate, decision.ratio.high)
         )
-        parts[0] += f" {before} -> {after}, {estimate:+.1f} % [{low:+.1f}, {high:+.1f}]"
+        ends = f"{low:+.1f}", f"{high:+.1f}"
+        interval = f" [{', '.join(ends)}]" if len(set(ends)) > 1 else ""
+        parts[0] += f" {before} -> {after}, {estimate:+.1f} %{interval}"
         evidence |= {"change_percent": estimate, "low_percent": low, "high_percent": high}
     parts.append(f"{comparison.subject.counted}; margin {decision.margin * 100:.3g} %")
     if decision.reason:
@@ -243,6 +246,7 @@ def _changed_work(comparison: Comparison) -> Iterator[Finding]:
     changed = [kernel for kernel in comparison.attribution.kernels if kernel.is_other_work]
     if changed:
         first = changed[0]
-        more = f", and {len(changed) - 1} more kernels" if len(changed) > 1 else ""
-        text = f"work changed: {first.launched}{more}: their calls are no slower or faster, they do something else"
+        name = kernel_name(first.pair.new[0].name).short
+        more = f"; {len(changed) - 1} more kernels" if len(changed) > 1 else ""
+        text = f"work changed, calls do something else: {name}: {first.launched}{more}"
         yield Finding(text, "diff.work", Verdict.PROBLEM, Confidence.CERTAIN)

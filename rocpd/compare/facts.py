@@ -73,7 +73,8 @@ def _settings(text: object) -> Iterator[tuple[str, str]]:
     except ValueError:
         known = {}
     for name, value in known.items() if isinstance(known, dict) else ():
-        if _SETTINGS.fullmatch(name) and not _SECRET.search(f"{name}={value}"):
+        is_shown = _SETTINGS.fullmatch(name) and not _SECRET.search(f"{name}={value}")
+        if is_shown and "/" not in str(value):  # paths differ wherever something is installed
             yield name, str(value)[:_LONGEST]
 
 

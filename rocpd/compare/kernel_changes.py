@@ -11,6 +11,7 @@ from rocpd.compare.run_profile import UNMATCHED, WAITING
 from rocpd.compare.sides import Difference, Side, UnitShare
 from rocpd.frozen import frozen
 
+_MOST_VALUES = 2
 _ROUNDING = 3  # of effects, all together [ns]
 
 
@@ -71,7 +72,8 @@ class _Sum(NamedTuple):
 def kernel_difference(pair: KernelPair, base: Side, new: Side) -> KernelDifference:
     """Return what kernels of both sides that are the same take of a unit, and what the change is."""
     sides = _shares(base, pair.base), _shares(new, pair.new)
-    grids = [_by_grid(side) for side in sides]
+    is_known = all(any(launch.grid for launch, _ in side) for side in sides)
+    grids = [_by_grid(side, is_known) for side in sides]
     totals = [sum(share.total for _, share in side) for side in sides]
     waiting = [_part_of(side, (WAITING, UNMATCHED)) for side in sides]
     effects = _effects(*grids)
@@ -111,13 +113,15 @@ def _part_of(side: Iterable[tuple[KernelLaunch, UnitShare]], parts: Sequence[str
     return sum(time for _, share in side for part, time in share.times.items() if part in parts)
 
 
-def _by_grid(side: Iterable[tuple[KernelLaunch, UnitShare]]) -> dict[Grid | None, _Sum]:
+def _by_grid(side: Iterable[tuple[KernelLaunch, UnitShare]], is_known: bool) -> dict[Grid | None, _Sum]:
+    """Return what a kernel does on each grid; `is_known`: whether grids are known of both sides."""
     grids: dict[Grid | None, _Sum] = {}
     for launch, share in side:
         waited = _part_of([(launch, share)], (WAITING, UNMATCHED))
         median_calls = (share.median or 0.0) * share.calls
         added = _Sum(share.calls, share.total - waited, share.duration - waited, median_calls)
-        grids[launch.grid] = grids.get(launch.grid, _Sum()).plus(added)
+        grid = launch.grid if is_known else None
+        grids[grid] = grids.get(grid, _Sum()).plus(added)
     return grids
 
 
@@ -176,13 +180,19 @@ def _launched(base: Sequence[KernelLaunch], new: Sequence[KernelLaunch]) -> str:
     says: list[str] = []
     grids = [sorted({_grid(launch.grid) for launch in side if launch.grid}) for side in (base, new)]
     if all(grids) and not set(grids[0]) & set(grids[1]):
-        says.append(f"grid {', '.join(grids[0])} -> {', '.join(grids[1])}")
+        says.append(f"grid {_few(grids[0])} -> {_few(grids[1])}")
     words = ("VGPR", "AGPR", "SGPR", "LDS", "scratch", "code object")
     for name, word in zip(CodeFacts._fields, words, strict=True):
         values = [sorted({getattr(launch.code, name) for launch in side} - {None}) for side in (base, new)]
         if all(values) and values[0] != values[1]:
-            says.append(f"{word} {', '.join(map(str, values[0]))} -> {', '.join(map(str, values[1]))}")
+            says.append(f"{word} {_few(values[0])} -> {_few(values[1])}")
     return "; ".join(says)
+
+
+def _few(values: Sequence[object]) -> str:
+    """List values, or the first of them and how many more there are."""
+    more = f" and {len(values) - _MOST_VALUES} more" if len(values) > _MOST_VALUES else ""
+    return ", ".join(map(str, values[:_MOST_VALUES])) + more
 
 
 def _grid(grid: Grid) -> str:

@@ -62,7 +62,7 @@ class KernelLaunch(NamedTuple):
         name: for people, in full.
         category: what it does.
         path: marker ranges around the launch.
-        grid: None for copies, and where a kernel has too many different ones.
+        grid: None for copies, where nothing recorded it, and where a kernel has too many different ones.
         code: what it was built into.
     """
 
@@ -112,9 +112,9 @@ def read_launches(
     return list(known), codes
 
 
-def _resources(row: Sequence[int]) -> tuple[Grid, tuple[int | None, int | None]]:
+def _resources(row: Sequence[int]) -> tuple[Grid | None, tuple[int | None, int | None]]:
     x, y, z, a, b, c, lds, scratch = row
-    return (x, y, z, a, b, c), (_value(lds), _value(scratch))
+    return (x, y, z, a, b, c) if x > 0 else None, (_value(lds), _value(scratch))
 
 
 def _value(number: object) -> int | None:

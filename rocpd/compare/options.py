@@ -23,6 +23,7 @@ class DiffOptions:
         run_noise: with one run a side, differences up to this many percent are unclear.
         metric: what decides: `step`, `kernel:REGEX`, `category:NAME`, `marker:REGEX` or `memory.peak`.
         match: kernels whose names this expression finds, with equal groups, are one kernel.
+        least_score: below it two sides do not compare; 0 compares whatever differs.
         step_marker: regular expression for the text of markers that are steps.
         categories: JSON or TOML file of kernel categories; None: the built-in one.
         everything: warm-up counts too.
@@ -39,6 +40,9 @@ class DiffOptions:
     run_noise: Annotated[
         float, Option("One run a side: differences up to this are unclear.", "PERCENT", least=0, most=1e3)
     ] = 20.0
+    least_score: Annotated[
+        float, Option("Below this score two sides do not compare; 0 compares anything.", "X", least=0, most=1)
+    ] = 0.5
     match: Annotated[
         str | None, Option("Kernels with equal groups of this in their names are one kernel.", "REGEX")
     ] = None

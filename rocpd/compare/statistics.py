@@ -59,8 +59,9 @@ def ratio_of_medians(base: Sequence[Floats], new: Sequence[Floats], confidence: 
 
     The value of a side is the median of the medians of its runs. A resample draws runs with replacement, and of each
     run blocks of ceil(sqrt(n)) consecutive values, as neighbours depend on each other (Künsch, Annals of Statistics 17,
-    1989). Intervals are percentiles of the logarithm of the ratio, widened for few runs (`expanded`). The seed is
-    fixed, and the same for both sides: equal sides have the interval [1, 1], and exchanging sides inverts it.
+    1989). Intervals are percentiles of the logarithm of the ratio, widened for few runs (`expanded`), and where both
+    sides have several at least as wide as Student's with the runs of the smaller side: few runs have few resamples. The
+    seed is fixed, and the same for both sides: equal sides have the interval [1, 1], and exchanging sides inverts it.
 
     Args:
         base: values above 0 of each run of the base, in order of time.
@@ -72,12 +73,25 @@ def ratio_of_medians(base: Sequence[Floats], new: Sequence[Floats], confidence: 
     Interval(estimate=1.0, low=1.0, high=1.0)
     """
     estimate = _middle(new) / _middle(base)
+    if len(base) == len(new) and all(map(np.array_equal, base, new)):
+        return Interval(1.0, 1.0, 1.0)
     draws = np.log(_resampled_medians(new)) - np.log(_resampled_medians(base))
     fewest = min(len(base), len(new))
     tail = expanded((1 - confidence) / 2, fewest)
     ordered = np.sort(draws)
     low, high = _quantile(ordered, tail), -_quantile(-ordered[::-1], tail)
-    return Interval(estimate, min(math.exp(low), estimate), max(math.exp(high), estimate))
+    half = _half_width(base, new, (1 + confidence) / 2) if fewest > 1 else 0.0
+    return Interval(
+        estimate, min(math.exp(low), estimate * math.exp(-half)), max(math.exp(high), estimate * math.exp(half))
+    )
+
+
+def _half_width(base: Sequence[Floats], new: Sequence[Floats], probability: float) -> float:
+    """Return half of Student's interval of the difference of the logarithms of medians of runs."""
+    medians = [np.log([float(np.median(run)) for run in side]) for side in (base, new)]
+    variance = sum(float(side.var(ddof=1)) / len(side) for side in medians)
+    freedom = min(map(len, medians)) * 2 - 2 if min(map(len, medians)) > 1 else 1
+    return student_quantile(probability, freedom) * math.sqrt(variance)
 
 
 def _middle(runs: Sequence[Floats]) -> float:

@@ -97,7 +97,7 @@ RUN = RunProfile(
 def test_what_differs_is_said(changed: dict[str, object], score: float, sentence: str | None) -> None:
     other = replace(RUN, facts=replace(RUN.facts, **changed))  # type: ignore[arg-type]
     attribution = attribute(side_of([RUN]), side_of([other]), pair_kernels(RUN.uses, other.uses))
-    found = comparability([RUN], [other], attribution)
+    found = comparability([RUN], [other], attribution, 0.5)
     assert found.score == pytest.approx(score)
     assert found.sentences == (() if sentence is None else (sentence,))
 
@@ -105,5 +105,5 @@ def test_what_differs_is_said(changed: dict[str, object], score: float, sentence
 def test_other_kernels_and_other_units_do_not_compare() -> None:
     for other in (replace(RUN, uses=(use("x", path="y"),)), replace(RUN, unit="window")):
         attribution = attribute(side_of([RUN]), side_of([other]), pair_kernels(RUN.uses, other.uses))
-        found = comparability([RUN], [other], attribution)
+        found = comparability([RUN], [other], attribution, 0.5)
         assert (found.score, found.is_enough) == (0, False)

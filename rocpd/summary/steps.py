@@ -21,7 +21,6 @@ from rocpd.summary.options import By
 from rocpd.summary.reading import Key, key_of, order_of, statistics
 from rocpd.summary.spread import Spread
 from rocpd.summary.statements import statement
-from rocpd.summary.sums import Total, merge
 from rocpd.trace.steps import MarkerRange, find_steps, folded
 from rocpd.trace.times import valid_times
 from rocpd.types import Row
@@ -76,19 +75,19 @@ def _ranges(reader: RankReader) -> tuple[list[int], list[MarkerRange]]:
     return number[rows].tolist(), ranges
 
 
-@frozen
-class Phase(Total):
-    """Markers whose texts differ in numbers only.
+@dataclass
+class Phase:
+    """Markers whose texts differ in numbers only; ranks are added in place, which copying sums would make quadratic.
 
     Args:
-        spread: their durations [ns].
+        spreads: their durations on each rank [ns].
         totals: the sum of these by division.
         gpu: time of the operations that were launched in them [ns].
     """
 
-    spread: Spread
-    totals: Counter[Key]
-    gpu: int
+    spreads: list[Spread] = field(default_factory=list)
+    totals: Counter[Key] = field(default_factory=Counter)
+    gpu: int = 0
 
 
 class RankSteps(NamedTuple):
@@ -139,7 +138,10 @@ class Steps:
             times[key] = max(length, times.get(key, 0))
             self.first.setdefault(step, shift.to_line(start))
         for text, spread in added.phases.items():
-            merge(self.phases, {text: Phase(spread, Counter({key: spread.moments.total}), gpu.get(text, 0))})
+            phase = self.phases.setdefault(text, Phase())
+            phase.spreads.append(spread)
+            phase.totals[key] += spread.moments.total
+            phase.gpu += gpu.get(text, 0)
 
     def step_rows(self, slow: Mapping[tuple[str, int], Key]) -> list[Row]:
         """One row per step, the longest first; `over_median` compares with the median of all steps.
@@ -165,7 +167,9 @@ class Steps:
         for text, phase in self.phases.items():
             totals = phase.totals
             imbalance = max(totals.values()) * len(totals) / totals.total()
-            rows.append((text, len(totals), *statistics(phase.spread), *_slowest(totals), imbalance, phase.gpu))
+            rows.append(
+                (text, len(totals), *statistics(Spread.sum(phase.spreads)), *_slowest(totals), imbalance, phase.gpu)
+            )
         return sorted(rows, key=lambda row: (-row[3], row[0]))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from docs.advice_page import advice_page
 from docs.analysis_pages import analysis_pages
 from docs.api_page import api_page
+from docs.screens import screens
 from rocpd.schema.versions import VERSIONS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -95,6 +96,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/api.md": api_page,
     "docs/cli.md": cli_page,
     **analysis_pages(),
+    **screens(),
     "schema/tables.md": tables_page,
     "schema/views.md": views_page,
     "schema/relations.svg": relations_picture,

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import http.server
 import importlib.util
+import json
 import shutil
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 IMAGES = Path(__file__).resolve().parent / "images"
+SHOWN = IMAGES / "shown.json"
 _SPEEDSCOPE = Path("node_modules/speedscope/dist/release").resolve()
 _LOADED = "() => !!(self.app && self.app.trace && document.querySelector('.pf-track'))"
 _OPEN = """(names) => {
@@ -100,9 +102,34 @@ def shoot_flame(profile: Path, picture: Path) -> None:
 
 def shoot_page(html: Path, picture: Path) -> None:
     """Take a picture of the upper part of a web page."""
-    with _browser_page(1440, 500) as page:
+    with _browser_page(1100, 900) as page:
         page.goto(html.resolve().as_uri())
         page.screenshot(path=str(picture))
+        _note_headings(page, picture)
+
+
+def _note_headings(page: Any, picture: Path) -> None:
+    """Note what the page of a picture consists of, so that a test sees when that changes."""
+    shown = json.loads(SHOWN.read_text()) if SHOWN.exists() else {}
+    shown[picture.name] = page.locator("h2").all_inner_texts()
+    SHOWN.write_text(f"{json.dumps(shown, indent=1)}\n")
+
+
+def shoot_viewer(job: Path, picture: Path) -> None:
+    """Take a picture of `rocpd view` with a part of the time line taken."""
+    from rocpd.view.job import ViewedJob
+    from rocpd.view.perfetto_ui import PerfettoUi
+    from rocpd.view.server import ViewLimits, ViewServer
+
+    with ViewServer(ViewedJob((str(job),)), PerfettoUi(), ViewLimits()) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with _browser_page(1280, 800) as page:
+            page.goto(f"{server.address}#start=20000000&end=40000000")
+            page.wait_for_selector("#report[aria-busy=false] h2")
+            page.wait_for_timeout(1000)
+            page.screenshot(path=str(picture))
+            _note_headings(page, picture)
+        server.shutdown()
 
 
 def main(arguments: list[str]) -> None:
@@ -119,14 +146,16 @@ def main(arguments: list[str]) -> None:
         run(["convert", "-o", "timeline.pftrace", "--queue-depth", "timeline"])
         run(["simulate", "-o", "job", "--ranks", "2", "--steps", "2"])
         run(["summary", "calls", "job", "-o", "flame.speedscope.json"])
-        run(["summary", "imbalance", "overlap", "stragglers", "job", "-o", "report.html"])
+        run(["report", "timeline", "-o", "report.html"])
         with rocpd.connect("timeline") as session:
             ((start, end),) = session.execute(
                 "SELECT MIN(start), MAX(\"end\") FROM markers WHERE name IN ('step 4', 'step 5') AND rank = 0"
             ).fetchall()
         shoot_trace(Path("timeline.pftrace"), IMAGES / "perfetto.png", ("rank 2", "GPU 2"), (start, end))
         shoot_page(Path("report.html"), IMAGES / "report.png")
-        shoot_flame(Path("flame.speedscope.json"), IMAGES / "flame.png")
+        shoot_viewer(Path("timeline"), IMAGES / "view.png")
+        if _SPEEDSCOPE.is_dir():
+            shoot_flame(Path("flame.speedscope.json"), IMAGES / "flame.png")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from dataclasses import field
 
 import numpy as np
 
+from rocpd.federate.select.part import Part
 from rocpd.frozen import frozen
 from rocpd.read.groups import grouped
 from rocpd.summary.intervals import covered
@@ -30,33 +31,51 @@ class RankWork:
 
     Args:
         kernels: name of a kernel -> how often it ran; communication is left out.
-        steps: text and number of a step marker -> how long its GPUs run kernels that start in it [ns].
+        steps: text and number of a step marker, where all of the step counts -> how long its GPUs run kernels that
+            start in it [ns].
         before: for each channel of the rank, how long kernels before each of its kernels run [ns].
         busy: text and number of a step marker -> how long its GPUs do anything before its start, and before its end.
+        is_cut: whether a window leaves out a part of the trace.
     """
 
     kernels: Mapping[str | None, int]
     steps: Mapping[tuple[str, int], int]
     before: Sequence[Ints]
     busy: Mapping[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    is_cut: bool = False
 
 
-def work_of(ops: Ops, compute: Ints, names: OperationNames, steps: RankSteps, channels: Iterable[Channel]) -> RankWork:
-    """Return what a rank computed; `compute` are the numbers of its kernels among its operations."""
+def work_of(
+    ops: Ops, compute: Ints, names: OperationNames, steps: RankSteps, channels: Iterable[Channel], part: Part
+) -> RankWork:
+    """Return what a rank computed.
+
+    Args:
+        ops: its operations.
+        compute: the numbers of its kernels among these.
+        names: names of operations.
+        steps: its markers.
+        channels: its communication.
+        part: the part of its time that counts.
+    """
+    low = -math.inf if part.start is None else part.start
+    high = math.inf if part.end is None else part.end
+    complete = {key: span for key, span in steps.steps.items() if low <= span[0] and sum(span) <= high}
     added = np.zeros(len(ops), np.int64)
     for (_,), rows in grouped([ops.agent[compute]]):
         added[compute[rows]] = ops.take(compute[rows]).added()
     order = compute[np.argsort(ops.start[compute], kind="stable")]
     starts = ops.start[order]
     summed = np.concatenate([[0], np.cumsum(added[order])])
-    edges = np.array([(start, start + length) for start, length in steps.steps.values()], np.int64).reshape(-1, 2)
+    edges = np.array([(start, start + length) for start, length in complete.values()], np.int64).reshape(-1, 2)
     inside = np.diff(summed[np.searchsorted(starts, edges)], axis=1)[:, 0]
     counts = np.bincount(names.first_alike()[ops.name[compute]], minlength=len(names.full))
     return RankWork(
         {names.full[name]: int(counts[name]) for name in np.flatnonzero(counts).tolist()},
-        dict(zip(steps.steps, inside.tolist(), strict=True)),
+        dict(zip(complete, inside.tolist(), strict=True)),
         tuple(summed[np.searchsorted(starts, channel.start)] for channel in channels),
-        dict(zip(steps.steps, zip(*covered(ops.union(), edges.T).tolist(), strict=True), strict=True)),
+        dict(zip(complete, zip(*covered(ops.union(), edges.T).tolist(), strict=True), strict=True)),
+        part != Part(None, None),
     )
 
 
@@ -121,7 +140,7 @@ def periods(
 def _by_markers(ranks: Sequence[int], steps: Mapping[int, RankSteps], works: Mapping[int, RankWork]) -> Periods | None:
     """Return the steps that all ranks have: those with most markers of the kinds that cover much of the time."""
     first = steps[ranks[0]].steps
-    common = set(first).intersection(*(steps[rank].steps for rank in ranks[1:]))
+    common = set(first).intersection(*(works[rank].steps for rank in ranks))
     kinds: dict[str, list[tuple[str, int]]] = {}
     for key in sorted(common, key=lambda key: first[key]):
         kinds.setdefault(folded(key[0]), []).append(key)

@@ -128,7 +128,7 @@ def communication_of(
     """
     channels, steps = channels_of(reading, ops, names, categories), steps_of(reading.reader, step)
     compute = split(ops, categories, names)["compute"]
-    return RankCommunication(channels, steps, work_of(ops, compute, names, steps, channels))
+    return RankCommunication(channels, steps, work_of(ops, compute, names, steps, channels, reading.window.part))
 
 
 @frozen

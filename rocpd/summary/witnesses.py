@@ -18,6 +18,7 @@ from rocpd.trace.collectives import Group
 from rocpd.types import Flags, Floats, Ints
 
 _MANY = 32  # ranks, whose median hardly depends on one of them
+_CUT = 1.25  # steps by whose kernels ranks that a window cuts may differ
 _BLOCK = 1 << 21  # collectives times members in memory at once
 
 
@@ -54,12 +55,25 @@ class Witness:
 
 
 def peers_of(works: Mapping[int, RankWork], periods: Periods) -> list[Ints]:
-    """Return the columns of ranks that run the same kernels equally often in a step; one alone has no peer."""
-    alike: dict[frozenset[tuple[str | None, int]], list[int]] = {}
+    """Return the columns of ranks that run the same kernels equally often in a step; one alone has no peer.
+
+    A window cuts ranks at different kernels: there, what differs by no more than the kernels of a step is alike.
+    """
+    alike: list[tuple[RankWork, list[int]]] = []
     for column, rank in enumerate(periods.ranks):
-        rates = {(name, round(count / len(periods))) for name, count in works[rank].kernels.items()}
-        alike.setdefault(frozenset(rate for rate in rates if rate[1]), []).append(column)
-    return [np.array(columns, np.int64) for columns in alike.values()]
+        work = works[rank]
+        columns = next((columns for first, columns in alike if _is_alike(first, work, len(periods))), None)
+        if columns is None:
+            alike.append((work, columns := []))
+        columns.append(column)
+    return [np.array(columns, np.int64) for _, columns in alike]
+
+
+def _is_alike(work: RankWork, other: RankWork, steps: int) -> bool:
+    counts = [(work.kernels.get(name, 0), other.kernels.get(name, 0)) for name in {*work.kernels, *other.kernels}]
+    if work.is_cut or other.is_cut:
+        return all(abs(a - b) * steps <= _CUT * max(a, b) for a, b in counts)
+    return all(round(a / steps) == round(b / steps) for a, b in counts)
 
 
 def lateness(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from rocpd.importers import fast_json
 from rocpd.importers.json_events import Event
@@ -49,6 +49,24 @@ _NO_SIZES = (0, 0, 0)
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")  # in names of functions: another one in each process
 
 
+_Argument: TypeAlias = "tuple[str, str, str]"  # name, kind, text
+
+
+class _Region(NamedTuple):
+    """A region: times [ns], thread, name and category; number of the operator around it, and what its event has."""
+
+    start: int
+    end: int
+    tid: int
+    name: str
+    category: str
+    external: int = 0
+    stack: int = 0
+    extdata: str = "{}"
+    call_stack: str = "{}"
+    told: Sequence[_Argument] = ()
+
+
 class KinetoRows:
     """Writes the events of one process.
 
@@ -70,8 +88,7 @@ class KinetoRows:
         self._agents: dict[int, int] = {}
         self._streams: set[int] = set()
         self._done: set[int] = set()  # hashes of operations
-        self._regions: list[tuple[Any, ...]] = []
-        self._arguments: list[list[tuple[str, str, str]]] = []
+        self._regions: list[_Region] = []
         self._dispatches: list[tuple[Any, ...]] = []
         self._copies: list[tuple[Any, ...]] = []
         self._allocations: list[tuple[Any, ...]] = []
@@ -138,31 +155,24 @@ class KinetoRows:
         """Return a time of the file in ns from 1970, or whatever its clock counts from."""
         return self._base + round(microseconds * 1000)
 
-    def _add_region(
-        self, event: Event, times: tuple[int, int], category: str, arguments: Mapping[str, Any], **more: Any
-    ) -> None:
-        correlation = arguments.get("correlation", 0)
-        self._regions.append((
-            *times, more.get("tid") or self._threads.thread(event.get("tid")), str(event["name"]),
-            category, correlation if more.get("launches") else 0, _external(arguments),
-            more.get("extdata", "{}"), more.get("call_stack", "{}"),
-        ))  # fmt: skip
-        self._arguments.append(more.get("told") or [])
-
     def _add_operator(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         told = _told(arguments)
         told += [("fwdbwd", "int", str(link)) for link in self._survey.links.get((event["tid"], event["ts"]), ())]
         told += self._of_collective(event)
         stack = arguments.get("Call stack")
         frames = _json([frame for frame in stack.split(";") if frame]) if isinstance(stack, str) and stack else "{}"
-        self._add_region(event, times, TORCH_OPERATOR, arguments, told=told, call_stack=frames)
+        region = self._region(event, times, TORCH_OPERATOR, arguments)
+        self._regions.append(region._replace(told=told, call_stack=frames))
+
+    def _region(self, event: Event, times: tuple[int, int], category: str, arguments: Mapping[str, Any]) -> _Region:
+        return _Region(*times, self._threads.thread(event.get("tid")), event["name"], category, _external(arguments))
 
     def _add_annotation(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         told = _told(arguments) + self._of_collective(event)
-        text = _json({"message": str(event["name"])})
-        self._add_region(event, times, MARKER_RANGE, arguments, told=told, extdata=text)
+        region = self._region(event, times, MARKER_RANGE, arguments)
+        self._regions.append(region._replace(told=told, extdata=_json({"message": event["name"]})))
 
-    def _of_collective(self, event: Event) -> list[tuple[str, str, str]]:
+    def _of_collective(self, event: Event) -> list[_Argument]:
         if not self._collectives:
             return []
         facts = self._collectives.get((event.get("tid"), event["ts"], event["name"]), {})
@@ -170,29 +180,30 @@ class KinetoRows:
 
     def _add_call(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         told = [(name, "", _text(value)) for name, value in arguments.items() if name not in _NOT_OF_CALLS]
-        self._add_region(event, times, api_category(event["name"]), arguments, told=told, launches=True)
+        region = self._region(event, times, api_category(event["name"]), arguments)
+        self._regions.append(region._replace(told=told, stack=arguments.get("correlation", 0)))
 
     def _add_python(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         facts = {name: value for name, value in arguments.items() if name not in _IN_COLUMNS and value is not None}
-        event = {**event, "name": _ADDRESS.sub("", event["name"])}
-        self._add_region(event, times, _PYTHON, arguments, extdata=_json(facts))
+        region = self._region(event, times, _PYTHON, arguments)
+        self._regions.append(region._replace(name=_ADDRESS.sub("", region.name), extdata=_json(facts)))
 
     def _add_other(self, category: str, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
-        on_gpu = isinstance(arguments.get("device"), int) and isinstance(arguments.get("stream"), int)
-        tid = self._threads.other(arguments["device"], arguments["stream"], category) if on_gpu else None
-        self._add_region(
-            event, times, _OTHERS.get(category, category.upper()), arguments, told=_told(arguments), tid=tid
-        )
+        region = self._region(event, times, _OTHERS.get(category, category.upper()), arguments)
+        if isinstance(arguments.get("device"), int) and isinstance(arguments.get("stream"), int):
+            line = self._threads.other(arguments["device"], arguments["stream"], category)
+            region = region._replace(tid=line)
+        self._regions.append(region._replace(told=_told(arguments)))
 
     def _add_on_gpu(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
-        tid = self._threads.other(event.get("pid"), event.get("tid"), "annotations")
-        self._add_region(event, times, GPU_ANNOTATION, arguments, tid=tid)
+        line = self._threads.other(event.get("pid"), event.get("tid"), "annotations")
+        self._regions.append(_Region(*times, line, event["name"], GPU_ANNOTATION, _external(arguments)))
 
     def _add_mark(self, event: Event) -> None:
         time = self._time(event["ts"])
-        told = _told(event.get("args") or {})
+        region = self._region(event, (time, time), MARK, {})
         text = _json({"message": str(event["name"])})
-        self._add_region(event, (time, time), MARK, {}, told=told, extdata=text)
+        self._regions.append(region._replace(told=_told(event.get("args") or {}), extdata=text))
 
     def _add_kernel(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         block = _sizes(arguments.get("block"))
@@ -263,10 +274,10 @@ class KinetoRows:
     def _write(self) -> None:
         """Write what was collected."""
         if self._regions:
-            start, end, tid, name, category, stack, external, extdata, frames = zip(*self._regions, strict=True)
+            start, end, tid, name, category, external, stack, extdata, frames, told = zip(*self._regions, strict=True)
             events = Events(category, stack, None, external, extdata=extdata, call_stack=frames)
             rows = self._trace.write(Regions(start=start, end=end, tid=tid, name=name, event=events))
-            self._write_arguments(rows.events)
+            self._write_arguments(rows.events, told)
         if self._dispatches:
             (
                 start, end, agent, kernel, stream, stack, external, extdata, lds, wx, wy, wz, gx, gy, gz, graph, node
@@ -291,13 +302,13 @@ class KinetoRows:
                 MemoryAllocations(start=time, end=time, agent_id=agent, type=kind, address=address, size=size, tid=tid)
             )
         self._counters.write()
-        for collected in (self._regions, self._arguments, self._dispatches, self._copies, self._allocations):
+        for collected in (self._regions, self._dispatches, self._copies, self._allocations):
             collected.clear()
 
-    def _write_arguments(self, events: Sequence[int]) -> None:
+    def _write_arguments(self, events: Sequence[int], told: Iterable[Sequence[_Argument]]) -> None:
         rows = [
             (event, position, *argument)
-            for event, arguments in zip(events, self._arguments, strict=True)
+            for event, arguments in zip(events, told, strict=True)
             for position, argument in enumerate(arguments)
         ]
         if rows:
@@ -336,8 +347,8 @@ def _agent(number: int, device: Mapping[str, Any]) -> AgentInfo:
     """Return the agent with this number that an entry of `deviceProperties` describes."""
     known = {"id", "name", "numSms", "totalGlobalMem", "warpSize"}
     more = {key: value for key, value in device.items() if key not in known}
-    name, units, memory, wave = (device.get(key) for key in ("name", "numSms", "totalGlobalMem", "warpSize"))
-    return gpu(number, name, units, memory, wave, **more)
+    facts = {"cu_count": device.get("numSms"), "wave_front_size": device.get("warpSize"), **more}
+    return gpu(number, device.get("name"), device.get("totalGlobalMem"), facts)
 
 
 def _external(arguments: Mapping[str, Any]) -> int:
@@ -350,7 +361,7 @@ def _sizes(sizes: Any) -> Sequence[int]:
     return sizes if isinstance(sizes, list) and len(sizes) == 3 else _NO_SIZES
 
 
-def _told(arguments: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def _told(arguments: Mapping[str, Any]) -> list[_Argument]:
     """Return the arguments of an operator: name, kind and text of each."""
     return [
         (name, "int" if isinstance(value, int) else "", _text(value))

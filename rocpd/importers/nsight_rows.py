@@ -89,7 +89,7 @@ class NsightRows:
     def _describe_gpus(self) -> None:
         """Register GPUs by the numbers that CUDA gives them in this process."""
         columns = (
-            "id", "name", "smCount", "totalMemory", "numThreadsPerWarp", "clockRate", "memoryBandwidth", "busLocation",
+            "id", "name", "totalMemory", "smCount", "numThreadsPerWarp", "clockRate", "memoryBandwidth", "busLocation",
             "uuid", "chipName",
         )  # fmt: skip
         known = {row[0]: row for row in self._tables.rows("TARGET_INFO_GPU", columns)}
@@ -101,9 +101,9 @@ class NsightRows:
         for device in sorted(by_cuda or known):
             row = known.get(by_cuda.get(device, device))
             if row:
-                more = dict(zip(columns[5:], row[5:], strict=True))
-                _, name, units, memory, wave, *_ = row
-                self._agents[device] = self._trace.register(gpu(device, name, units, memory, wave, "NVIDIA", **more))
+                _, name, memory, units, wave, *more = row
+                facts = {"cu_count": units, "wave_front_size": wave, **dict(zip(columns[5:], more, strict=True))}
+                self._agents[device] = self._trace.register(gpu(device, name, memory, facts, "NVIDIA"))
 
     def _describe_streams(self) -> None:
         columns = ("streamId", "contextId", "priority")

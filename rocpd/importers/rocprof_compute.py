@@ -33,6 +33,12 @@ _NO_COUNTER = re.compile(
     r"(wave_size|obj|sig|correlation_id|xcc_index|queue[-_]id|queue-index|pid|tid|dispatchns|completens)(_\d+)?"
     r"|dispatch_id|kernel_name|kernel_id|gpu_id|(start|end)_timestamp|" + "|".join([*_SIZES, *_REGISTERS])
 )
+_FACTS = {
+    "cu_count": "cu_per_gpu", "wave_front_size": "wave_size", "num_xcc": "num_xcd", "simd_per_cu": "simd_per_cu",
+    "max_engine_clk_fcompute": "max_sclk", "max_waves_per_cu": "max_waves_per_cu",
+    "workgroup_max_size": "workgroup_max_size",
+}  # fmt: skip
+"""Fact of a GPU, by its name in rocprofv3's files -> column of `sysinfo.csv`."""
 _ACCUMULATED = "SQ_ACCUM_PREV_HIRES"
 _CLONE = re.compile(r"( \[clone )?( \()?\.kd[\])]?$")
 
@@ -215,14 +221,10 @@ def _agents(trace: TraceWriter, workload: Workload) -> dict[str, int]:
     system = workload.system
     agents = {}
     for device, name in enumerate(sorted({row["gpu_id"] for row in workload.dispatches.values()})):
-        facts = {key: _whole(system.get(key)) for key in ("simd_per_cu", "max_waves_per_cu", "workgroup_max_size")}
         clock = _whole(system.get("max_mclk"))
-        info = gpu(
-            device, system.get("gpu_model"), _whole(system.get("cu_per_gpu")), None, _whole(system.get("wave_size")),
-            "AMD", gpu_id=_whole(name), num_xcc=_whole(system.get("num_xcd")),
-            max_engine_clk_fcompute=_whole(system.get("max_sclk")),
-            mem_banks=[{"heap_type": 1, "mem_clk_max": clock}] if clock else None, **facts,
-        )  # fmt: skip
+        facts = {fact: _whole(system.get(column)) for fact, column in _FACTS.items()}
+        banks = [{"heap_type": 1, "mem_clk_max": clock}] if clock else None
+        info = gpu(device, system.get("gpu_model"), None, {**facts, "gpu_id": _whole(name), "mem_banks": banks}, "AMD")
         agents[name] = trace.register(replace(info, name=system.get("gpu_arch") or info.name))
     return agents
 

@@ -108,8 +108,10 @@ class CsvRows:
             return None
         return self._by_type.get((match[1], int(match[2])), int(match[2]))
 
-    def _linked(self, batch: Columns, **more: Any) -> Events:
-        return Events(more.pop("category", None), numbers(batch, "correlation_id", 0), **more)
+    def _linked(
+        self, batch: Columns, category: Sequence[str] | None = None, extdata: Sequence[str] | None = None
+    ) -> Events:
+        return Events(category, numbers(batch, "correlation_id", 0), extdata=extdata)
 
     def _write_calls(self, batch: Columns) -> None:
         """Write calls and markers; the function of a marker is its message."""
@@ -120,7 +122,7 @@ class CsvRows:
         ]
         self._trace.write(Regions(
             start=numbers(batch, "start_timestamp"), end=numbers(batch, "end_timestamp"), name=functions,
-            tid=numbers(batch, "thread_id"), event=self._linked(batch, category=domains, extdata=extdata),
+            tid=numbers(batch, "thread_id"), event=self._linked(batch, domains, extdata),
         ))  # fmt: skip
 
     def _write_dispatches(self, batch: Columns) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rocpd.importers.rocprofv3_json import Record, column, correlation, handle
@@ -119,9 +120,9 @@ class RocprofRows:
             names.append(operations[record["operation"]] if record["operation"] < len(operations) else kind)
         return kinds, names
 
-    def _events(self, records: Sequence[Record], categories: Sequence[str] | None = None, **more: Any) -> Events:
+    def _events(self, records: Sequence[Record]) -> Events:
         internal, external = (correlation(records, kind) for kind in ("internal", "external"))
-        return Events(categories, internal, correlation_id=external, **more)
+        return Events(None, internal, correlation_id=external)
 
     def _write_calls(self, records: Sequence[Record]) -> None:
         if not records:
@@ -133,10 +134,11 @@ class RocprofRows:
             for category, message in zip(categories, messages, strict=True)
         ]
         parents = correlation(records, "ancestor")
+        events = replace(self._events(records), category=categories, parent_stack_id=parents, extdata=extdata)
         written = self._trace.write(Regions(
             start=column(records, "start_timestamp"), end=column(records, "end_timestamp"), name=names,
             tid=column(records, "thread_id"),
-            event=self._events(records, categories, parent_stack_id=parents, extdata=extdata),
+            event=events,
         ))  # fmt: skip
         told = [
             (event, position, argument.get("type", ""), argument.get("name", ""), str(argument.get("value", "")))

@@ -8,6 +8,8 @@ from __future__ import annotations
 import functools
 import json
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from rocpd.schema.trace.infos import AgentInfo
 
@@ -23,6 +25,7 @@ _COPIES = {
     "A": ("DEVICE", False),  # CUDA arrays lie on the device
     "P": ("DEVICE", False),  # of a peer
 }
+_NOTHING: Mapping[str, object] = MappingProxyType({})
 _API = (("hip", "HIP_RUNTIME_API"), ("hsa_", "HSA_CORE_API"), ("cuda", "CUDA_RUNTIME_API"), ("cu", "CUDA_DRIVER_API"))
 
 
@@ -34,27 +37,22 @@ def agent_id(device: int) -> int:
 def gpu(
     device: int,
     name: str | None = None,
-    compute_units: int | None = None,
     memory: int | None = None,
-    wave_size: int | None = None,
+    facts: Mapping[str, object] = _NOTHING,
     vendor: str | None = None,
-    **more: object,
 ) -> AgentInfo:
     """Return the agent that is a GPU.
 
     Args:
         device: its number, from 0.
         name: product.
-        compute_units: CUs, or SMs.
         memory: of its own [bytes].
-        wave_size: work-items of a wave.
+        facts: what else is known, such as `cu_count`, by the names of rocprofv3 or else of the source; None: unknown.
         vendor: who made it; None: as its name says.
-        more: what else is known, by the names of the source.
     """
-    known = {"cu_count": compute_units, "wave_front_size": wave_size, **more}
-    facts: dict[str, object] = {key: value for key, value in known.items() if value is not None}
+    known = {key: value for key, value in facts.items() if value is not None}
     if memory is not None:
-        facts["mem_banks"] = [{"heap_type": 1, "size_in_bytes": memory}]
+        known["mem_banks"] = [{"heap_type": 1, "size_in_bytes": memory}]
     vendor = vendor or next((word for word in ("AMD", "NVIDIA") if word.lower() in (name or "").lower()), None)
     number = agent_id(device)
     return AgentInfo(
@@ -66,7 +64,7 @@ def gpu(
         name=name or f"GPU {device}",
         product_name=name,
         vendor_name=vendor,
-        extdata=json.dumps(facts),
+        extdata=json.dumps(known),
     )
 
 

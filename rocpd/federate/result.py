@@ -193,13 +193,21 @@ def _hint(message: str) -> str | None:
     if what == "no such table":
         return _did_you_mean(word, (*VIEWS, *TABLES), "`rocpd schema` lists what can be selected from")
     if what == "no such column":
-        known = {column.name for relation in VIEWS for column in view(relation).columns}
-        return _did_you_mean(word, sorted(known), "SELECT * FROM the view LIMIT 1 shows its columns")
+        having = [name for name in VIEWS if word in _columns_of(name)]
+        if having:
+            example = "kernels" if "kernels" in having else having[0]
+            return f"a column of views, such as {example}; `rocpd schema` lists them"
+        known = sorted({column for name in VIEWS for column in _columns_of(name)})
+        return _did_you_mean(word, known, "SELECT * FROM the view LIMIT 1 shows its columns")
     if message.startswith("string or blob too big"):
         return "a value has up to 100,000,000 bytes"
     if wrong := re.match(r'near "(\w+)": syntax error', message):
         return _did_you_mean(wrong[1], _KEYWORDS, "")
     return None
+
+
+def _columns_of(name: str) -> set[str]:
+    return {column.name for column in view(name).columns}
 
 
 def _did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str | None:

@@ -95,7 +95,7 @@ def write_readable(
     with_bars = (_with_bar(column, values) for column, (_, values) in zip(every, by_column, strict=True))
     chosen = _fitting([*itertools.chain.from_iterable(with_bars), *_spark(drawn.counts, len(shown))], screen.width)
     _draw(chosen, out, screen, drawn.colours)
-    return LeftOut(more, tuple(column.head.name for column in every if column not in chosen))
+    return LeftOut(more, tuple(column.head.name for column in every if not (column in chosen or column.is_picture)))
 
 
 class _Column(NamedTuple):

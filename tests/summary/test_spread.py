@@ -64,3 +64,17 @@ def test_many_at_once_are_the_same_as_one_by_one() -> None:
     assert (together.calls, together.moments) == (apart.calls, apart.moments)
     assert [column.tolist() for column in together.distribution()] == [c.tolist() for c in apart.distribution()]
     assert together.calls == 150
+
+
+@given(st.lists(st.integers(0, 10**12), max_size=60), st.integers(1, 30))
+def test_counts_hold_every_duration_once(durations: list[int], bins: int) -> None:
+    counts = Spread.of(np.array(durations, np.int64)).counts(bins)
+    assert sum(counts) == len(durations)
+    assert len(counts) in {0, 1, bins}
+    if len(counts) == bins > 1:
+        assert counts[0]  # the shortest
+        assert counts[-1]  # and the longest
+
+
+def test_counts_are_of_equal_ratios() -> None:
+    assert Spread.of(np.array([10, 99, 101, 999, 1001, 10_000], np.int64)).counts(3) == (2, 2, 2)

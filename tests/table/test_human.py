@@ -6,8 +6,9 @@ import io
 
 import pytest
 
-from rocpd.table.human import Head, readable, write_readable
-from rocpd.table.screen import Screen
+from rocpd.table.human import Head, Pictures, readable, write_readable
+from rocpd.table.palette import BLUE, RED
+from rocpd.table.screen import MANY, Screen
 
 
 @pytest.mark.parametrize(
@@ -66,6 +67,35 @@ def test_a_narrow_terminal_gets_fewer_columns_and_shorter_names() -> None:
     assert "void gemm" in text
     assert "…" in text
     assert max(map(len, text.splitlines())) <= 38
+
+
+def test_a_screen_has_bars_and_distributions() -> None:
+    heads = (Head("name"), Head("total_ns", "ns"), Head("min_ns", "ns", True), Head("percent", "%", is_share=True))
+    rows = [("gemm", 12_000_000, 5, 55.0), ("relu", 8_000_000, 1, 45.0), ("none", 0, None, None)]
+    pictures = Pictures([BLUE, RED], [(1, 0, 8), (4,)])
+    shown: dict[int, list[str]] = {}
+    for width in (80, 50, 30):
+        out = io.StringIO()
+        assert write_readable(heads, iter(rows), out, screen=Screen(width), pictures=pictures).rows is False
+        shown[width] = out.getvalue().splitlines()
+    assert shown[80][2].split() == ["gemm", "12.0", "ms", "5", "ns", "55.0", "%", "███████████", "▁", "█"]
+    assert shown[80][3].split()[-2:] == ["█████████", "█"]
+    assert shown[80][4].split()[-1] == "-"
+    assert shown[50][0].split() == ["name", "total", "percent", "distribution"]  # what is minor goes first
+    assert shown[30][0].split() == ["name", "total", "percent"]
+    out = io.StringIO()
+    write_readable(heads, iter(rows), out, pictures=pictures)
+    assert not set("█▁") & set(out.getvalue())
+
+
+def test_bars_have_the_colours_of_their_rows() -> None:
+    out = io.StringIO()
+    write_readable(
+        (Head("percent", "%", is_share=True),), iter([(50.0,), (50.0,)]), out, 0, Screen(80, MANY), Pictures([RED])
+    )
+    _, _, first, second = out.getvalue().splitlines()
+    assert f"\x1b[38;2;{RED.red};{RED.green};{RED.blue}m██████████" in first
+    assert f"\x1b[38;2;{BLUE.red};{BLUE.green};{BLUE.blue}m██████████" in second
 
 
 def test_rows_are_cut() -> None:

@@ -232,7 +232,9 @@ def _check_acceptance(gate: Gate, base: Sequence[str]) -> None:
         return
     if not gate.reason:
         raise UsageError("--accept needs a reason", '--reason "larger model"')
-    if len(base) != 1 or not base[0].endswith(_ENDING):
+    from rocpd.compare.baseline import is_baseline
+
+    if len(base) != 1 or not is_baseline(base[0]):
         raise UsageError("--accept changes a file of --save-baseline, and the base is none", "--base main.json")
 
 

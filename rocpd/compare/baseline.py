@@ -16,7 +16,7 @@ from rocpd.frozen import frozen
 VERSION = 1
 """Of the form of the file."""
 
-ENDING = ".json"
+_HEAD = b'{"rocpd_baseline":'
 
 
 @frozen
@@ -42,8 +42,12 @@ class Baseline:
 
 
 def is_baseline(path: str) -> bool:
-    """Whether an input is a file that `text` was written to, by its name."""
-    return path.endswith(ENDING)
+    """Whether an input is a file that `text` was written to; traces of other profilers are JSON too."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(len(_HEAD)) == _HEAD
+    except OSError:
+        return False
 
 
 def load_baseline(path: Path) -> Baseline:

@@ -122,15 +122,6 @@ def note(message: str) -> None:
     out.flush()
 
 
-def amount(number: int, noun: str) -> str:
-    """Say how many.
-
-    >>> amount(1, "file"), amount(0, "rank")
-    ('1 file', '0 ranks')
-    """
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def report_written(path: Path, what: str = "", *, is_archive: bool = False) -> None:
     """Report that a file or folder was written, and its size; an archive has further files under the name of `path`."""
     outputs = (path, path.with_suffix(".def"), path.with_suffix("")) if is_archive else (path,)

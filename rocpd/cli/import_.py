@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from rocpd.cli.diagnostics import amount, note, report_written
+from rocpd.amount import amount
+from rocpd.cli.diagnostics import note, report_written
 from rocpd.cli.options import Inputs
 from rocpd.cli.progress import progress
 from rocpd.errors import UsageError

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from rocpd.amount import amount
 from rocpd.cli.analyses import Delivery, run_analyses
-from rocpd.cli.diagnostics import amount, report_written
+from rocpd.cli.diagnostics import report_written
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.cli.progress import progress
 from rocpd.frozen import frozen

@@ -6,7 +6,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from rocpd.cli.diagnostics import amount, report_written
+from rocpd.amount import amount
+from rocpd.cli.diagnostics import report_written
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 from rocpd.cli.progress import progress
 from rocpd.errors import UsageError

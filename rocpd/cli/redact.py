@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, ClassVar
 
+from rocpd.amount import amount
 from rocpd.cli import tables
-from rocpd.cli.diagnostics import amount, note, report_written
+from rocpd.cli.diagnostics import note, report_written
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.cli.progress import progress
 from rocpd.frozen import frozen

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rocpd.cli.diagnostics import amount
+from rocpd.amount import amount
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 from rocpd.errors import Exit, RocpdError
 from rocpd.output import check_free

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rocpd.cli.diagnostics import amount, note
+from rocpd.amount import amount
+from rocpd.cli.diagnostics import note
 from rocpd.cli.progress import progress
 from rocpd.simulator.options import JobOptions
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rocpd.cli.diagnostics import amount, report_written
+from rocpd.amount import amount
+from rocpd.cli.diagnostics import report_written
 from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions
 from rocpd.cli.progress import progress
 from rocpd.errors import UsageError

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
+from rocpd.amount import amount
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.frozen import frozen
@@ -80,15 +81,15 @@ def _whole(details: Any, name: str) -> int | None:
 def facts_of(session: Federation) -> Iterator[tuple[str, str]]:
     """Yield what the job is: (fact, value)."""
     hosts = sorted({rank.hostname or "?" for rank in session.ranks})
-    ranks = _count(len(session.ranks), "rank")
+    ranks = amount(len(session.ranks), "rank")
     separate = f", {session.runs} separate runs, not one job" if session.runs > 1 else ""
-    yield "ranks", f"{ranks} on {_count(len(hosts), 'host')} ({_some(hosts)}){separate}"
+    yield "ranks", f"{ranks} on {amount(len(hosts), 'host')} ({_some(hosts)}){separate}"
     commands = dict.fromkeys(rank.command for rank in session.ranks if rank.command)
     if commands:
         yield ("command" if len(commands) == 1 else f"{len(commands)} commands"), _some(commands, "; ")
     gpus = Counter(_described(each) for each in agents_of(session) if each.type == "GPU")
     if gpus:
-        yield "gpus", _some(f"{words} on {_count(number, 'host')}" for words, number in gpus.items())
+        yield "gpus", _some(f"{words} on {amount(number, 'host')}" for words, number in gpus.items())
     yield from _software(session)
     written = sorted(rank.opening.path.stat().st_mtime for rank in session.ranks)
     first, last = (datetime.fromtimestamp(time).astimezone() for time in (written[0], written[-1]))
@@ -121,10 +122,6 @@ def _software(session: Federation) -> Iterator[tuple[str, str]]:
         yield "rocm", _some(sorted(rocm))
     schemas = sorted({rank.version for rank in session.ranks})
     yield "profiler", f"{_some(sorted(profilers))}, schema {_some(schemas)}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _some(words: Iterable[str], joined: str = ", ") -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from rocpd.amount import amount
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.schema.load import TABLES, table
@@ -27,7 +28,7 @@ class Problem(NamedTuple):
     @property
     def text(self) -> str:
         """The problem in words."""
-        rows = f"{self.rows} row{'' if self.rows == 1 else 's'}"
+        rows = amount(self.rows, "row")
         return self.what.replace(_ROWS, rows, 1) if self.rows else self.what
 
 
@@ -97,7 +98,7 @@ def _streamed_values(session: Federation, rank: Rank) -> Iterator[Problem]:
     if "sample_id" in rank.tables.get("rocpd_pmc_event", ()):
         count = session.count(rank.number, "rocpd_pmc_event", "sample_id IS NOT NULL")
         if count:
-            values = f"{count} streamed (SPM) value{'' if count == 1 else 's'}"
+            values = amount(count, "streamed (SPM) value")
             yield Problem(rank.number, f"rocpd_pmc_event: {values}, in pmc_events but not in traces and tables")
 
 

@@ -8,7 +8,6 @@ the whole trace. Scratch memory, which the runtime takes by itself, is left out.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from rocpd.errors import RocpdError
 from rocpd.frozen import frozen
 from rocpd.read.columns import Select, read_all
 from rocpd.read.names import Names, as_text
+from rocpd.summary.course import through_steps
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.marked import marked_threads
 from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
@@ -31,7 +31,7 @@ from rocpd.summary.steps import read_ranges
 from rocpd.summary.sums import Total, merge
 from rocpd.trace.launch import launching_regions
 from rocpd.trace.memory import ALLOCATING, SCRATCH, held_by
-from rocpd.trace.steps import MarkerRange, find_steps, folded, is_step
+from rocpd.trace.steps import find_steps, folded, is_step
 from rocpd.trace.times import valid_times
 from rocpd.types import NULL, Ints, Row
 
@@ -168,18 +168,19 @@ def _of_rank(reading: RankReading, step: re.Pattern[str]) -> _Rank:
     calls = _calls(*read_regions(whole), piece.numbers[7], piece.numbers[1])
     reading.left_out.update(whole.left_out)
     ranges = read_ranges(whole.reader).every
-    steps = _Steps.of(ranges, step)
+    steps = find_steps(ranges, step)
     row, start, end, agent, queue, address, size, _ = piece.numbers
     order = np.lexsort((row, start))
     live: dict[Hashable, _Allocation] = {}
     done: list[_Allocation] = []
-    answer = _Rank(steps=len(steps.numbers))
+    in_step = through_steps(ranges, steps).at(start)
+    answer = _Rank(steps=sum(each.number is not None for each in steps))
     for at in order[valid_times(start, end)[order]].tolist():
         kind, level = (as_text(column[at]) for column in piece.texts)
         if level == SCRATCH:
             continue
         memory = held_by(level, int(address[at]), int(agent[at]), int(queue[at]))
-        now = steps.at(int(start[at]))
+        now = in_step[at][0]
         held = live.pop(memory, None)
         counts = int(row[at]) in counted
         if held:
@@ -196,24 +197,6 @@ def _of_rank(reading: RankReading, step: re.Pattern[str]) -> _Rank:
         for number, total in of_division.items():
             of_division[number] = total + _StepSum(1, 0, 0, 0, 0)
     return answer
-
-
-class _Steps(NamedTuple):
-    """Steps of a rank in order of time: starts and ends [ns], numbers."""
-
-    starts: list[int]
-    ends: list[int]
-    numbers: list[int]
-
-    @classmethod
-    def of(cls, ranges: Sequence[MarkerRange], pattern: re.Pattern[str]) -> _Steps:
-        main = [(step.number, ranges[step.row]) for step in find_steps(ranges, pattern) if step.number is not None]
-        return cls([step.start for _, step in main], [step.end for _, step in main], [number for number, _ in main])
-
-    def at(self, time: int) -> int | None:
-        """Return the number of the step at a time [ns]."""
-        index = bisect_right(self.starts, time) - 1
-        return self.numbers[index] if index >= 0 and time < self.ends[index] else None
 
 
 def _calls(regions: RankRegions, names: Names, stack: Ints, start: Ints) -> list[tuple[str | None, str | None]]:

@@ -25,7 +25,7 @@ from rocpd.types import Ints
 _ALWAYS = np.iinfo(np.int64).min
 
 
-class Pieces(NamedTuple):
+class Stretches(NamedTuple):
     """Parts of intervals, each in one place: which interval, number of the place, start and end [ns]."""
 
     of: Ints
@@ -48,12 +48,17 @@ class Course:
     places: Ints
     keys: Sequence[Key]
 
-    def divide(self, start: Ints, end: Ints) -> Pieces:
+    def at(self, times: Ints) -> list[Key]:
+        """Return the key of where the rank is at each of some times [ns]."""
+        places = self.places[np.searchsorted(self.edges, times, side="right") - 1]
+        return [self.keys[place] for place in places.tolist()]
+
+    def divide(self, start: Ints, end: Ints) -> Stretches:
         """Divide intervals, none of them empty, by where the rank is [ns]."""
         of, at, start, end = divide(self.edges, start, end)
-        return Pieces(of, self.places[at], start, end)
+        return Stretches(of, self.places[at], start, end)
 
-    def between(self, start: int, end: int) -> Pieces:
+    def between(self, start: int, end: int) -> Stretches:
         """Divide one interval [ns], which may be empty."""
         some = slice(int(end > start))
         return self.divide(np.array([start])[some], np.array([end])[some])
@@ -67,14 +72,19 @@ def course_of(reading: RankReading, agent: int) -> Course:
     ranges = read_ranges(reading.reader.whole()).every
     steps = find_steps(ranges, is_step(reading.options.step_marker))
     if by is By.STEP:
-        segments = nest(ranges, [step.row for step in steps], thread=0).segments.get(0)
-        numbers = {step.row: step.number for step in steps}
-        return _course(segments, lambda row: (numbers.get(row),))
+        return through_steps(ranges, steps)
     nesting = nest(ranges)
     paths = Paths(ranges, nesting, frozenset(step.row for step in steps))
     return _course(
         nesting.segments.get(_main_thread(ranges, steps)), lambda row: (SEPARATOR.join(paths.of(-1, row)) or None,)
     )
+
+
+def through_steps(ranges: Sequence[MarkerRange], steps: Sequence[MarkedStep]) -> Course:
+    """Return in which of its steps a rank is; the key is the number of the step, None outside."""
+    segments = nest(ranges, [step.row for step in steps], thread=0).segments.get(0)
+    numbers = {step.row: step.number for step in steps}
+    return _course(segments, lambda row: (numbers.get(row),))
 
 
 def _main_thread(ranges: Sequence[MarkerRange], steps: Sequence[MarkedStep]) -> int | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
 
+from rocpd.amount import amount
 from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.federation import Federation, Notes
 from rocpd.summary import allocation_sites, budget, idle, ranks, totals, trace
@@ -130,19 +131,15 @@ def job_finding(session: Federation, tables: Mapping[str, Summary]) -> Finding:
     steps = [float(row[0]) for row in _columns(tables, "steps", "mean_ns")]
     commands = sorted({rank.command or "" for rank in job} - {""})
     is_one = session.runs == 1
-    what = _count(len(job), "rank") if is_one else f"{session.runs} separate runs, not one job,"
+    what = amount(len(job), "rank") if is_one else f"{session.runs} separate runs, not one job,"
     parts = [
-        f"{what} on {_count(len(hosts), 'node')}",
+        f"{what} on {amount(len(hosts), 'node')}",
         *[str(product or "GPU") for product, _ in products[:2]],
-        *([f"{_count(len(steps), 'step')} of {readable(median(steps), 'ns')}"] if steps else []),
-        *(commands if is_one else [_count(len(commands), "command")])[:1],
+        *([f"{amount(len(steps), 'step')} of {readable(median(steps), 'ns')}"] if steps else []),
+        *(commands if is_one else [amount(len(commands), "command")])[:1],
     ]
     evidence = {"ranks": len(job), "hosts": hosts, "steps": len(steps)}
     return Finding("; ".join(parts), JOB, Verdict.NONE, Confidence.CERTAIN, evidence=evidence)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _columns(tables: Mapping[str, Summary], name: str, *columns: str) -> list[Row]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from rocpd.advice.recording import HIP, STEPS
 from rocpd.frozen import frozen
-from rocpd.summary.findings import Finding, Verdict
+from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.idle_causes import DRAINED, START, UNKNOWN
 from rocpd.summary.result import Summary
 from rocpd.trace.kernel_categories import Categories, is_communication
@@ -127,6 +127,10 @@ class Case:
     def computing(self, table: str) -> list[Row]:
         """Return the rows of the critical rank that are kernels which compute; no copies, no communication."""
         return [row for row in self.of_critical(table) if not is_communication(self.categories.of(row["name"]))]
+
+    def sure(self, confidence: Confidence) -> Confidence:
+        """Return how sure a finding about time is: without steps it may be start-up."""
+        return confidence if self.job.has_steps else Confidence.HINT
 
     def example(self) -> Example | None:
         """Return a step that takes as long as most: a place to look at."""

@@ -27,7 +27,7 @@ def _look(case: Case) -> Iterator[Finding]:
             f"{same:.0f} % of the communication of rank {row['rank']} is in streams that compute, and {hidden:.0f} "
             f"% of it is hidden: exposed communication takes {exposed:.0f} % of the {case.job.unit}",
             RULE.id,
-            confidence=Confidence.CERTAIN,
+            confidence=case.sure(Confidence.CERTAIN),
             rank=row["rank"],
             agent=row.get("agent"),
             step=example.step if example else None,

@@ -24,7 +24,7 @@ def _look(case: Case) -> Iterator[Finding]:
         f"rank {case.job.critical} waits {share:.0f} % of the time in {worst['call']} until its copy is done, most for "
         f"{worst['name']} of {worst['size']}: the memory of the host is not pinned",
         RULE.id,
-        confidence=Confidence.LIKELY,
+        confidence=case.sure(Confidence.LIKELY),
         rank=case.job.critical,
         step=example.step if example else None,
         window=example.window if example else None,

@@ -38,7 +38,7 @@ def _look(case: Case) -> Iterator[Finding]:
     yield Finding(
         text,
         RULE.id,
-        confidence=Confidence.CERTAIN,
+        confidence=case.sure(Confidence.CERTAIN),
         rank=case.job.critical,
         agent=longest["agent"] if longest else None,
         window=(int(longest["at_ns"]), int(longest["at_ns"] + longest["longest_ns"])) if longest else None,

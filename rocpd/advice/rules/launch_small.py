@@ -34,7 +34,7 @@ def _look(case: Case) -> Iterator[Finding]:
         f"{count * 100 / calls:.0f} % of the kernels of rank {case.job.critical} take less than "
         f"{case.limits['small_us']:g} us, and the GPU idles {share:.0f} % of the time while they are launched: {named}",
         RULE.id,
-        confidence=Confidence.LIKELY,
+        confidence=case.sure(Confidence.LIKELY),
         rank=case.job.critical,
         step=example.step if example else None,
         window=example.window if example else None,

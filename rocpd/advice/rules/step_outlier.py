@@ -17,9 +17,8 @@ def _look(case: Case) -> Iterator[Finding]:
     rows = sorted(case.rows("steps"), key=lambda row: int(row["at_ns"]))
     limits = case.limits
     if len(rows) < limits["least_steps"]:
-        raise CannotLookError(
-            f"too few steps to say which are slow ({len(rows)}; {limits['least_steps']:.0f} are enough)"
-        )
+        enough = f"{len(rows)}; {limits['least_steps']:.0f} are enough"
+        raise CannotLookError(f"too few steps to say which are slow ({enough})")
     times = [float(row["mean_ns"]) for row in rows]
     typical = median(times)
     spread = median(abs(time - typical) for time in times)

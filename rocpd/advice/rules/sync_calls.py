@@ -32,7 +32,7 @@ def _look(case: Case) -> Iterator[Finding]:
         f"the GPU of rank {case.job.critical} idles {share:.0f} % of the time in gaps that begin while its host waits "
         f"for it, most in {worst['name']}",
         RULE.id,
-        confidence=Confidence.CERTAIN,
+        confidence=case.sure(Confidence.CERTAIN),
         rank=case.job.critical,
         agent=worst["agent"],
         window=(int(worst["at_ns"]), int(worst["at_ns"] + worst["longest_ns"])),

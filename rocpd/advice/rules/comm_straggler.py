@@ -21,13 +21,17 @@ MORE_WORK_PERCENT = 1.0
 _LOWER_CLOCK = "Look at power cap and temperature of its GPU: `amd-smi metric --clock --temperature --power`."
 _SLOWER = (
     "The same kernels take longer there. Compare the GPU with the others (`amd-smi metric --clock --power`), look for "
-    "other processes on it (`amd-smi process`), and run the job without this node once."
+    "other processes on it (`amd-smi process`), and run the job without this node once. `rocpd diff JOB --rank N` says "
+    "which kernels take longer."
 )
 _LATE = (
     "Its host starts it late, the GPU is as fast as the others. Look at what runs there before the step "
     "(`idle-calls`), and pin the process to the cores near its GPU (`amd-smi topology`, `numactl --cpunodebind`)."
 )
-_SOMETIMES = "Compare the steps in which it is late with the others: what its host and its kernels do there."
+_SOMETIMES = (
+    "Compare the steps in which it is late with the others: `rocpd diff JOB --step N --against others` says what takes "
+    "longer there, and on which ranks."
+)
 
 
 def _look(case: Case) -> Iterator[Finding]:

@@ -51,9 +51,9 @@ def _finding(slow: Sequence[Row], typical: float, total: float, count: int) -> F
         evidence={"steps": [row["step"] for row in slow], "over_median": times, "median_ns": typical, "of": count},
         shown_by="rocpd summary steps JOB",
         gain_percent=lost * 100 / total,
-        action="Compare it with a usual one: `rocpd summary kernels JOB --step N` and `rocpd summary idle-calls JOB "
-        "--step N` show which kernels take longer there, and what the host does: input, checkpoint, allocation, "
-        "garbage collection.",
+        action="Compare it with the others: `rocpd diff JOB --step N --against others` says which part of the step, "
+        "which kernels and which ranks take longer; `rocpd summary idle-calls JOB --step N` what the host does "
+        "meanwhile: input, checkpoint, allocation, garbage collection.",
         reference="https://rocm.docs.amd.com/en/latest/how-to/rocm-for-ai/inference-optimization/workload.html",
     )
 

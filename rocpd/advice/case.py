@@ -11,9 +11,15 @@ from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.idle_causes import DRAINED, START, UNKNOWN
 from rocpd.summary.result import Summary
 from rocpd.trace.kernel_categories import Categories, is_communication
+from rocpd.trace.short_names import short_names
 
 Row = Mapping[str, Any]
 """A row of a table by the names of its columns."""
+
+
+def short(name: str | None) -> str:
+    """Return what people call a kernel; files may lack its name."""
+    return "a kernel without a name" if name is None else short_names([name])[name]
 
 
 class CannotLookError(Exception):
@@ -69,14 +75,12 @@ class Case:
     Args:
         job: facts of the job.
         tables: by name, divided by rank where they can be.
-        missing: table -> why there is none.
         limits: thresholds of the rule.
         categories: what kernels do, by their names.
     """
 
     job: JobFacts
     tables: Mapping[str, Summary]
-    missing: Mapping[str, str]
     limits: Mapping[str, float]
     categories: Categories
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from rocpd import entries
 from rocpd.advice.rule import Rule, Threshold
@@ -18,7 +18,11 @@ ALL = "all"
 """What `COMMON` is called in files."""
 
 
-def thresholds(rules: Mapping[str, Rule], path: Path | None = None) -> dict[str, dict[str, float]]:
+Limits: TypeAlias = Mapping[str, Mapping[str, float]]
+"""Rule -> threshold -> value."""
+
+
+def thresholds(rules: Mapping[str, Rule], path: Path | None = None) -> Limits:
     """Return rule -> threshold -> value.
 
     Args:

@@ -52,6 +52,28 @@ _BUDGET = Inquiry("budget")
 _IDLE = Inquiry("idle")
 _SITES = Inquiry("allocation-sites")
 
+_TRACE = Inquiry("trace")
+ADVISED = (
+    _TRACE,
+    _RANKS,
+    *(
+        Inquiry(name, By.RANK)
+        for name in (
+            "kernels",
+            "kernel-shapes",
+            "copy-calls",
+            "allocation-sites",
+            "api",
+            "gpu-time",
+            "budget",
+            "idle",
+            "samples",
+        )
+    ),
+    Inquiry("memory"),
+)
+"""What rules of advice look at, as `rocpd.advice.run.questions` has it; trace, ranks and memory need no division."""
+
 SECTIONS: dict[str, Entry] = {
     entry.name: entry
     for entry in (
@@ -59,9 +81,10 @@ SECTIONS: dict[str, Entry] = {
             "verdict",
             "Verdict",
             "rocpd.report.sections.verdict:verdict",
-            (Inquiry("trace"), _RANKS, _BUDGET, _IDLE, _SITES, _KERNELS),
+            (_TRACE, _RANKS, _BUDGET, _IDLE, _SITES, _KERNELS),
         ),
-        Entry("job", "The job", "rocpd.report.sections.job:job", (Inquiry("trace"),)),
+        Entry("advice", "What to do", "rocpd.report.sections.advice:advice", ADVISED),
+        Entry("job", "The job", "rocpd.report.sections.job:job", (_TRACE,)),
         Entry(
             "overview",
             "Ranks over time",

@@ -132,7 +132,8 @@ def test_pdf_has_pages_with_the_verdict(report: Report, outputs: Outputs) -> Non
     assert first_finding(report)[:40] in texts[0].replace("\r\n", " ")
     titles = [bookmark.get_title() for bookmark in document.get_toc()]
     assert titles == [section.title for section in report.sections]
-    colours = {pixel for _, pixel in document[0].render(scale=0.5).to_pil().getcolors(1 << 20)}
+    pages = [document[number].render(scale=0.5).to_pil() for number in (0, 1)]
+    colours = {pixel for page in pages for _, pixel in page.getcolors(1 << 20)}
     assert (0, 114, 178) in colours  # compute is blue
     document.close()
 

@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterator
 
 from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case, Row
+from rocpd.advice.case import CannotLookError, Case, Row, short
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.summary.findings import Confidence, Finding
-from rocpd.trace.short_names import short_names
 
 
 def _look(case: Case) -> Iterator[Finding]:
@@ -48,7 +47,7 @@ def _fits_once(row: Row) -> bool:
 
 
 def _finding(row: Row, share: float, empty: float, of_step: float) -> Finding:
-    name = short_names([row["name"]])[row["name"]]
+    name = short(row["name"])
     text = (
         f"{name} has {row['groups']} work-groups for {row['compute_units']} compute units: {empty * 100:.0f} % of "
         f"the GPU has nothing to do while it runs, {share:.0f} % of the compute time"

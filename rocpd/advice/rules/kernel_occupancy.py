@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case, Row
+from rocpd.advice.case import CannotLookError, Case, Row, short
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.summary.findings import Confidence, Finding
-from rocpd.trace.short_names import short_names
 
 _BY_DESIGN = ("gemm", "attention", "convolution")  # matrix kernels fill all registers on purpose
 
@@ -33,7 +32,7 @@ def _is_low(case: Case, row: Row) -> bool:
 
 
 def _finding(row: Row, share: float, of_step: float) -> Finding:
-    name = short_names([row["name"]])[row["name"]]
+    name = short(row["name"])
     waves = f"{row['waves_per_simd']} wave{'' if row['waves_per_simd'] == 1 else 's'} fit on a SIMD unit"
     spills = f" and takes {row['scratch_bytes']} bytes of scratch per work-item" if row["scratch_bytes"] else ""
     text = (

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case
+from rocpd.advice.case import CannotLookError, Case, short
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.summary.findings import Confidence, Finding
-from rocpd.trace.short_names import short_names
 
 
 def _look(case: Case) -> Iterator[Finding]:
@@ -23,7 +22,7 @@ def _look(case: Case) -> Iterator[Finding]:
     if share < case.limits["least_percent"]:
         return
     worst = max(kernels, key=lambda row: int(row["unstable_ns"]))
-    name = short_names([worst["name"]])[worst["name"]]
+    name = short(worst["name"])
     example = case.example()
     yield Finding(
         f"half of the runs of kernels of rank {case.job.critical} take so much longer than their fast ones that it "

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocpd.advice import recording
-from rocpd.advice.case import Case
+from rocpd.advice.case import Case, short
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.summary.findings import Confidence, Finding
 from rocpd.trace.host_calls import HostCall
-from rocpd.trace.short_names import short_names
 
 
 def _look(case: Case) -> Iterator[Finding]:
@@ -27,8 +26,7 @@ def _look(case: Case) -> Iterator[Finding]:
     if share < case.limits["least_idle_percent"]:
         return
     most = sorted(small, key=lambda row: -int(row["calls"]))[:3]
-    names = short_names(str(row["name"]) for row in most)
-    named = ", ".join(names[str(row["name"])] for row in most)
+    named = ", ".join(short(row["name"]) for row in most)
     example = case.example()
     yield Finding(
         f"{count * 100 / calls:.0f} % of the kernels of rank {case.job.critical} take less than "

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pandas as pd
 import pytest
 
@@ -29,7 +30,22 @@ SOUND = 'start > 0 AND "end" >= start'
 @pytest.fixture(scope="module", params=[False, True], ids=["sound", "damaged"])
 def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
     out = tmp_path_factory.mktemp("job")
-    return simulate(JobOptions(out, ranks=3, nodes=2, steps=5, seed=11, faults=request.param))
+    paths = simulate(JobOptions(out, ranks=3, nodes=2, steps=5, seed=11, faults=request.param))
+    for path in paths:
+        make_operators(path)
+    return paths
+
+
+def make_operators(path: Path) -> None:
+    """Let the marker ranges of one layer be operators of PyTorch."""
+    connection = apsw.Connection(str(path))
+    suffix = connection.execute("SELECT value FROM rocpd_metadata WHERE tag = 'uuid'").fetchone()[0]  # type: ignore[index]
+    connection.execute(f"INSERT INTO rocpd_string{suffix} (string) VALUES ('TORCH_OPERATOR')")
+    connection.execute(
+        f"""UPDATE rocpd_event{suffix} SET category_id = last_insert_rowid()
+        WHERE CASE WHEN json_valid(extdata) THEN json_extract(extdata, '$.message') END LIKE 'layer 1%'"""
+    )
+    connection.close()
 
 
 @pytest.fixture(scope="module")

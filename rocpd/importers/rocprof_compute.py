@@ -60,7 +60,7 @@ class CounterValue:
 
 
 @frozen
-class Workload:
+class CountedProgram:
     """What a folder holds.
 
     Args:
@@ -118,7 +118,7 @@ def _is_counter(name: str) -> bool:
     return not _NO_COUNTER.fullmatch(name.lower())
 
 
-def _workload(path: Path) -> Workload:
+def _workload(path: Path) -> CountedProgram:
     rows = list(_rows(path / _VALUES))
     times = {row["dispatch_id"]: row for row in _rows(path / _TIMES) if "dispatch_id" in row}
     dispatches: dict[int, dict[str, str]] = {}
@@ -128,7 +128,7 @@ def _workload(path: Path) -> Workload:
     values = list(_long(rows) if rows and "Counter_Name" in rows[0] else _wide(rows))
     values += _levels(path, values)
     system = next(_rows_of_system(path / _SYSTEM), {})
-    return Workload(dispatches, tuple(values), system, max((value.number for value in values), default=0))
+    return CountedProgram(dispatches, tuple(values), system, max((value.number for value in values), default=0))
 
 
 def _rows_of_system(path: Path) -> Iterator[dict[str, str]]:
@@ -174,7 +174,7 @@ def _levels(path: Path, joined: Sequence[CounterValue]) -> Iterator[CounterValue
                     yield CounterValue(dispatch, counter, float(text), number, times)
 
 
-def _write(trace: TraceWriter, workload: Workload) -> None:
+def _write(trace: TraceWriter, workload: CountedProgram) -> None:
     from rocpd.schema.trace.events import CounterValues, KernelDispatches
     from rocpd.schema.trace.infos import CounterInfo, KernelInfo
 
@@ -214,7 +214,7 @@ def _pass(value: CounterValue, passes: int) -> dict[str, int]:
     return {"pass": value.number, "passes": passes, **times}
 
 
-def _agents(trace: TraceWriter, workload: Workload) -> dict[str, int]:
+def _agents(trace: TraceWriter, workload: CountedProgram) -> dict[str, int]:
     """Register the GPUs that dispatches ran on; return them by what the folder calls them."""
     from rocpd.importers.vocabulary import gpu
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rocpd.importers.rocprofv3_csv import (
+from rocpd.importers.rocprofv3_files import (
     AGENTS,
     ALLOCATIONS,
     CALLS,

@@ -6,15 +6,14 @@ The keys are those of rocprofiler-sdk's own records. Rows get the ids that rocpr
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rocpd.importers.head import InputHead
+    from rocpd.importers.rocprofv3_records import Record
     from rocpd.importers.source import TraceSource
     from rocpd.importers.target import TraceTarget
 
-Record = Mapping[str, Any]
 _KEY = "rocprofiler-sdk-tool"
 
 
@@ -73,18 +72,3 @@ def _process(metadata: Record) -> Any:
         command=" ".join(command) if isinstance(command, list) else command,
         extdata=json.dumps(metadata.get("config") or {}),
     )
-
-
-def handle(record: Record, name: str) -> int:
-    """Return what a record refers to by a handle, 0 where it refers to nothing."""
-    return int((record.get(name) or {}).get("handle", 0))
-
-
-def column(records: Iterable[Record], name: str, default: Any = None) -> list[Any]:
-    """Return a value of each record."""
-    return [record.get(name, default) for record in records]
-
-
-def correlation(records: Sequence[Record], kind: str) -> list[int]:
-    """Return the correlation ids of records: `internal`, `external` or `ancestor`."""
-    return [int(record.get("correlation_id", {}).get(kind) or 0) for record in records]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rocpd.importers.rocprofv3_json import Record, column, correlation, handle
+from rocpd.importers.rocprofv3_records import Record, column, correlation, handle
 from rocpd.schema.trace.events import (
     Arguments,
     CounterValues,

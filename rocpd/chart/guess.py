@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from rocpd.chart.model import BarPart, Bars, Chart, Lines, Series
@@ -35,11 +36,17 @@ def chart_of(title: str, columns: Sequence[str], units: Sequence[str], rows: Seq
         raise UsageError("no chart shows it: no column holds numbers", ".df() has the rows")
     at = next((place for place in numbers if columns[place] in _AT), None)
     if at is not None and not keys:
-        points = tuple((float(row[at]), float(row[value])) for row in rows if None not in (row[at], row[value]))
+        known = [row for row in rows if row[at] is not None and row[value] is not None]
+        points = tuple((_finite(row[at]), _finite(row[value])) for row in known)
         return Lines(title, (Series(columns[value], BLUE, points),), "ns", units[value])
     labels = tuple(" · ".join(_word(columns[key], row[key]) for key in keys) for row in rows[:_TOP])
-    values = tuple(float(row[value] or 0) for row in rows[:_TOP])
+    values = tuple(_finite(row[value]) for row in rows[:_TOP])
     return Bars(title, labels, (BarPart(columns[value], BLUE, values),), units[value])
+
+
+def _finite(value: float | None) -> float:
+    """Return a number that can be drawn; what is none, or infinite, counts as 0."""
+    return float(value) if value is not None and math.isfinite(value) else 0.0
 
 
 def _keys(columns: Sequence[str], numbers: Sequence[int]) -> list[int]:

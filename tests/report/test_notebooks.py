@@ -45,6 +45,7 @@ def test_answers_to_sql_have_a_chart(files: tuple[Path, ...]) -> None:
         line = session.sql("SELECT start, duration FROM kernels WHERE rank = 0").plot()
         assert (type(bars.chart).__name__, type(line.chart).__name__) == ("Bars", "Lines")
         assert " ms</text>" in bars.svg
+        assert session.sql("SELECT 'a' AS name, 9e999 AS x UNION ALL SELECT 'b', 1.5").plot().svg.count("<rect") >= 2
         with pytest.raises(UsageError, match="no column holds numbers"):
             session.sql("SELECT name FROM kernels").plot()
 

@@ -74,7 +74,7 @@ def test_without_words_there_is_help(cli: Cli) -> None:
         (("query", "--lmit", "3"), "No such option: --lmit", "did you mean --limit or"),
         (("query", "--xyzzy"), "No such option: --xyzzy", "rocpd query --help"),
         (("summry",), "No such command 'summry'", "did you mean summary?"),
-        (("compare",), "No such command 'compare'", "rocpd --help"),
+        (("compare",), "No such command 'compare'", "rocpd diff BASE NEW"),
         (("convert", "-f", "chrome", "."), "format chrome: unknown", "did you mean json?"),
         (("convert", "-f", "parquet", "arrow", "chrome", "."), "chrome: neither a format nor", "did you mean json?"),
         (("convert", "-f", "pftrace", "nowhere"), "nowhere: neither a format nor a file", "one of csv"),

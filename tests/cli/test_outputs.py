@@ -113,7 +113,7 @@ def test_one_file_is_one_file(cli: Cli, tmp_path: Path) -> None:
     ("words", "path", "start"),
     [
         (("info", "db0.db", "-o", "x.csv", "--only", "agents"), "x.csv", "host,type"),
-        (("info", "db0.db", "-d", "d"), "d/out.txt", "RANKS\n"),
+        (("info", "db0.db", "-d", "d"), "d/out.txt", "JOB\n"),
         (("schema", "kernels", "-o", "x.md"), "x.md", "| column |"),
     ],
 )

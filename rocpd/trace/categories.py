@@ -27,17 +27,22 @@ TORCH_OPERATOR = "TORCH_OPERATOR"
 TRACER, GPU_WAIT, GPU_ANNOTATION = "TRACER_OVERHEAD", "GPU_WAIT", "GPU_ANNOTATION"
 """Categories of regions that are no calls: of the profiler itself, waits of a queue, ranges drawn on a GPU."""
 
-_NO_CALLS = ", ".join(f"'{category}'" for category in (TRACER, GPU_WAIT, GPU_ANNOTATION))
-
-NO_CALLS = f"SELECT id FROM rocpd_string WHERE string IN ({_NO_CALLS}) OR " + " OR ".join(  # noqa: S608
+_REPEATS = " OR ".join(
     f"string = '{category}' AND EXISTS (SELECT 1 FROM {base})"  # noqa: S608
     for category, base in _REPEATED.items()
 )
-"""SELECT of the categories, in a rank, of regions that are no calls, or that repeat what a table of operations holds.
+
+REPEATING_CATEGORIES = f"SELECT id FROM rocpd_string WHERE {_REPEATS}"  # noqa: S608
+"""SELECT of the categories, in a rank, of regions that repeat what a table of operations holds.
 
 Versions of rocprofiler-systems write each dispatch, copy and allocation as a region too, with the same event and times.
 Such a region is no call: it counts once, as the operation, and launches nothing.
 """
+
+_OTHERS = ", ".join(f"'{category}'" for category in (TRACER, GPU_WAIT, GPU_ANNOTATION))
+
+NO_CALLS = f"SELECT id FROM rocpd_string WHERE string IN ({_OTHERS}) OR {_REPEATS}"  # noqa: S608
+"""SELECT of the categories, in a rank, of regions that are no calls: they repeat, or only traces show them."""
 
 IS_CALL = f"(NOT EXISTS ({NO_CALLS}) OR (E.category_id IN ({NO_CALLS})) IS NOT 1)"
 """Condition on `rocpd_event E` of a region: it is a call or a marker.

@@ -42,18 +42,20 @@ def dangling(path: Path) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("schema", [1, 2, 3])
-@pytest.mark.parametrize("window", [("2100ns", "2200ns"), ("3150ns", "3300ns"), ("+0ms", "100%")])
+@pytest.mark.parametrize(
+    ("schema", "window"),
+    [(1, ("2100", "2200")), (2, ("3150", "3300")), (2, ("+0ms", "100%")), (3, ("2100", "2200"))],
+)
 def test_the_part_is_the_window_of_the_whole(schema: int, window: tuple[str, str], cli: Cli, tmp_path: Path) -> None:
     trace, part = server(tmp_path / "whole", schema), tmp_path / "part.rpd"
     before = trace.read_bytes()
-    words = ("--start", window[0].removesuffix("ns"), "--end", window[1].removesuffix("ns"))
+    words = ("--start", window[0], "--end", window[1])
     said = cli("trim", trace, "-o", part, *words)
     assert said.code == 0, said
     assert trace.read_bytes() == before
     assert dangling(part) == []
     with rocpd.connect(trace) as whole, rocpd.connect(part) as cut:
-        selected = whole.within(rocpd.Window(words[1], words[3]))
+        selected = whole.within(rocpd.Window(*window))
         assert cut.sql(KERNELS).fetchall() == selected.sql(KERNELS).fetchall()
         markers = "SELECT pid, name, start FROM markers WHERE duration > 0 ORDER BY 1, 3, 2"
         assert set(selected.sql(markers).fetchall()) <= set(cut.sql(markers).fetchall())

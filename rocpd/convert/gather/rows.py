@@ -13,7 +13,7 @@ from rocpd.federate.result import decoded
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.read.columns import Piece, Select, read_all
 from rocpd.read.documents import json_object
-from rocpd.trace.categories import NO_CALLS
+from rocpd.trace.categories import REPEATING_CATEGORIES
 from rocpd.types import Flags, Ints
 
 Columns = dict[str, Ints]
@@ -35,9 +35,9 @@ def events(reader: RankReader, base: str, names: Sequence[str], damaged: Counter
 
 
 def calls(reader: RankReader, names: Sequence[str], damaged: Counter[str] | None = None) -> Columns:
-    """Read columns of regions as `events` does, without those that are no calls."""
+    """Read columns of regions as `events` does, without those that repeat operations."""
     rows = events(reader, "rocpd_region", names, damaged)
-    repeating = [number for (number,) in reader.rows(NO_CALLS)]
+    repeating = [number for (number,) in reader.rows(REPEATING_CATEGORIES)]
     return select(rows, ~np.isin(rows["category_id"], repeating)) if repeating else rows
 
 

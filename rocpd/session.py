@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rocpd.advice.advice import Advice
+    from rocpd.compare.comparison import Comparison
+    from rocpd.compare.options import DiffOptions
     from rocpd.errors import InputError
     from rocpd.federate.describe import Description
     from rocpd.federate.open.foreign import Foreign
@@ -158,6 +160,22 @@ class Session(Federation):
 
         write(self, Path(path), ReportOptions(tuple(sections), asked_of_analyses(options)), force, on_progress)
         return Path(path)
+
+    def diff(self, base: Session, options: DiffOptions | None = None) -> Comparison:
+        """Return whether this job is slower than another, and where the difference is; as `rocpd diff`.
+
+        Args:
+            base: the job to compare with; separate runs in it, or in this one, count as runs of their side.
+            options: `rocpd.compare.options.DiffOptions`; None: its defaults.
+
+        Raises:
+            UsageError: an unknown metric, or an expression that is none.
+            RocpdError: a side has no operations.
+        """
+        from rocpd.compare.options import DiffOptions
+        from rocpd.compare.run import compare_sessions
+
+        return compare_sessions(base, self, options or DiffOptions())
 
     def redact(
         self, folder: str | Path, options: RedactOptions | None = None, *, force: bool = False

@@ -13,7 +13,7 @@ import numpy as np
 
 from rocpd.compare.baseline import is_baseline, load_baseline
 from rocpd.compare.comparison import Comparison, Subject, compare
-from rocpd.compare.metrics import DiffMetric
+from rocpd.compare.metrics import DiffMetric, metric_of
 from rocpd.compare.options import DiffOptions
 from rocpd.compare.profiling import MeasuredRun, measured_runs
 from rocpd.compare.run_profile import PLURALS, RunProfile
@@ -108,6 +108,16 @@ class Comparing:
         if len(runs) > 1:
             raise UsageError(f"{len(runs)} separate runs, not one job", "compare them: rocpd diff BASE NEW")
         return runs[0]
+
+
+def compare_sessions(base: Federation, new: Federation, options: DiffOptions) -> Comparison:
+    """Compare two jobs that are open. Errors as `Comparing.runs`, and `metric_of`."""
+    metric = metric_of(options.metric)
+    sides = [
+        [run.profile(metric) for run in measured_runs(session, str(session.ranks[0].opening.path), options, metric)]
+        for session in (base, new)
+    ]
+    return compare(sides[0], sides[1], options, metric)
 
 
 def _jobs(inputs: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:

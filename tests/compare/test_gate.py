@@ -127,10 +127,16 @@ def test_formats_have_the_same_numbers(job: Path, other: Path, tmp_path: Path, c
         assert "Kernels that explain 90 %" in text
 
 
+def test_python_has_the_same(job: Path, other: Path, cli: Cli) -> None:
+    with rocpd.connect(job) as before, rocpd.connect(other) as after:
+        found = document_of(after.diff(before))
+    said = verdict(cli, job, other)
+    assert {**found, "base": None, "new": None} == {**said, "base": None, "new": None}  # but for their names
+
+
 def test_the_document_is_described(job: Path, cli: Cli) -> None:
     """Each key of the JSON stands on the page, and the other way round."""
     page = (Path(__file__).parents[2] / "docs" / "compare.md").read_text(encoding="utf-8")
     rows = page[page.index("| key | what it is |") :].splitlines()[2:]
     named = [word for row in rows if row.startswith("| ") for word in row.split("|")[1].replace("`", "").split(",")]
     assert [word.strip() for word in named] == list(verdict(cli, job, job))
-    assert document_of.__doc__

@@ -31,7 +31,7 @@ class ViewOptions:
 
 
 def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execution: Execution) -> int:
-    """Show a job in the browser: report, time line, SQL, Perfetto.
+    """Show a job in the browser: report, time line, SQL.
 
     A server on this machine alone, with a secret in its address. A job that is still running is shown as it grows.
     Ctrl-C ends it.

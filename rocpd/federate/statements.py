@@ -9,7 +9,7 @@ def statements(sql: str) -> Iterator[str]:
     """Yield the statements of a script, each with its end: `;` in strings, comments and triggers does not count.
 
     >>> list(statements("select ';'; select 2"))
-    ["select ';';", ' select 2']
+    ["select ';';", ' select 2;']
     """
     import apsw
 

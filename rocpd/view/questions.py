@@ -35,7 +35,7 @@ class Question(Protocol):
 
 
 @frozen
-class Interval:
+class TakenPart:
     """Part of the time line [ns from its start]; None: all of it that the job was opened with."""
 
     start: int | None = None
@@ -52,19 +52,19 @@ class Interval:
 
 @frozen
 class Overview:
-    """What each rank does in each slice of an interval; the more ranks, the fewer slices.
+    """What each rank does in each slice of a part; the more ranks, the fewer slices.
 
     The answer has `start` and `slice` [ns], `slices`, `ranks` (number and host), and for `busy`, `compute` and
     `communication` the percentages of all ranks' slices, one byte each, in base64.
     """
 
-    interval: Interval = Interval()
+    part: TakenPart = TakenPart()
 
     def of(self, session: Session) -> dict[str, Any]:
         """Return the answer for a job; errors as `Session.summary`."""
         number = len(session.ranks)
         slices = max(_FEWEST_SLICES, min(_MOST_SLICES, _MOST_CELLS // number))
-        heat = self.interval.of(session).summary("heat", bins=slices)
+        heat = self.part.of(session).summary("heat", bins=slices)
         by_column = dict(zip(heat.columns, zip(*heat.fetchall(), strict=True), strict=True))
         hosts = {rank.number: rank.hostname for rank in session.ranks}
         ranks = list(dict.fromkeys(by_column["rank"]))
@@ -83,11 +83,11 @@ def _packed(percentages: Iterable[float]) -> str:
 
 @frozen
 class Statement:
-    """SQL that reads, over the rows of an interval, and how many rows of the answer are wanted at most."""
+    """SQL that reads, over the rows of a part, and how many rows of the answer are wanted at most."""
 
     sql: str
     most: int
-    interval: Interval = Interval()
+    part: TakenPart = TakenPart()
 
     def of(self, session: Session) -> dict[str, Any]:
         """Return `columns`, `rows` (texts as people see them; None for NULL), `numeric` columns, `more` and `seconds`.
@@ -98,7 +98,7 @@ class Statement:
         """
         _refuse_writing(self.sql)
         started = time.perf_counter()
-        rows = self.interval.of(session).execute(self.sql)
+        rows = self.part.of(session).execute(self.sql)
         first = list(itertools.islice(rows, self.most + 1))
         shown = first[: self.most]
         columns = list(rows.columns)
@@ -126,23 +126,23 @@ def _refuse_writing(sql: str) -> None:
 
 
 @frozen
-class Trace:
-    """A Perfetto trace of an interval, written to a path."""
+class TraceOfPart:
+    """A Perfetto trace of a part, written to a path."""
 
-    interval: Interval
+    part: TakenPart
     path: str
 
     def of(self, session: Session) -> str:
         """Write the trace and return its path; errors as `Session.convert`."""
-        (path,) = self.interval.of(session).convert("pftrace", Path(self.path), force=True)
+        (path,) = self.part.of(session).convert("pftrace", Path(self.path), force=True)
         return str(path)
 
 
 @frozen
 class Page:
-    """The report of an interval; the time line of ranks stands on the page already."""
+    """The report of a part; the time line of ranks stands on the page already."""
 
-    interval: Interval
+    part: TakenPart
 
     def of(self, session: Session) -> str:
         """Return HTML that goes into a page; errors as `Session.report`."""
@@ -151,4 +151,4 @@ class Page:
         from rocpd.report.writers.html import body
 
         sections = tuple(name for name in known_sections() if name != "overview")
-        return body(build(self.interval.of(session), ReportOptions(sections)).sections)
+        return body(build(self.part.of(session), ReportOptions(sections)).sections)

@@ -21,7 +21,7 @@ from rocpd.view.desk import Desk
 from rocpd.view.guard import HEADERS, HEADERS_OF_UI, Guard
 from rocpd.view.job import ViewedJob
 from rocpd.view.perfetto_ui import PerfettoUi
-from rocpd.view.questions import Interval, Overview, Page, Question, Statement, Trace
+from rocpd.view.questions import Overview, Page, Question, Statement, TakenPart, TraceOfPart
 from rocpd.view.relations import relations
 
 _LONGEST_BODY = 64 * 1024
@@ -107,7 +107,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._route(_GETS)
 
     def do_POST(self) -> None:
-        """Answer what has a body: SQL, and the interval of a trace."""
+        """Answer what has a body: SQL, and the part of a trace."""
         self._route(_POSTS)
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -132,9 +132,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_json({"answer": answer.value, "notes": answer.notes})
 
     def trace(self, body: dict[str, str]) -> None:
-        """Send a trace of an interval."""
+        """Send a trace of a part."""
         with tempfile.TemporaryDirectory(prefix="rocpd-view-") as folder:
-            question = Trace(_interval(body), str(Path(folder) / "trace.pftrace"))
+            question = TraceOfPart(_taken_part(body), str(Path(folder) / "trace.pftrace"))
             path = Path(self.server.desk.ask(question, self.server.limits.other_s).value)
             self._send(HTTPStatus.OK, "application/octet-stream", path.read_bytes())
 
@@ -205,8 +205,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
 
-def _interval(values: dict[str, str]) -> Interval:
-    """Return the interval of a request.
+def _taken_part(values: dict[str, str]) -> TakenPart:
+    """Return the part of a request.
 
     Raises:
         UsageError: an end that is no whole number.
@@ -217,7 +217,7 @@ def _interval(values: dict[str, str]) -> Interval:
         if text and not (text.isascii() and text.isdecimal() and len(text) < 19):
             raise UsageError(f"{side} is in whole nanoseconds")
         sides[side] = int(text) if text else None
-    return Interval(**sides)
+    return TakenPart(**sides)
 
 
 def _job(request: _Handler, _: dict[str, str]) -> None:
@@ -241,12 +241,12 @@ _GETS: dict[str, _Route] = {
     "job": _job,
     "stamp": _stamp,
     "schema": lambda request, _: request.send_json(relations()),
-    "overview": lambda request, values: request.ask(Overview(_interval(values)), request.server.limits.other_s),
-    "report": lambda request, values: request.ask(Page(_interval(values)), request.server.limits.other_s),
+    "overview": lambda request, values: request.ask(Overview(_taken_part(values)), request.server.limits.other_s),
+    "report": lambda request, values: request.ask(Page(_taken_part(values)), request.server.limits.other_s),
 }
 _POSTS: dict[str, _Route] = {
     "sql": lambda request, body: request.ask(
-        Statement(body.get("sql", ""), request.server.limits.sql_rows, _interval(body)), request.server.limits.sql_s
+        Statement(body.get("sql", ""), request.server.limits.sql_rows, _taken_part(body)), request.server.limits.sql_s
     ),
     "trace": _Handler.trace,
 }

@@ -43,7 +43,8 @@ _VIEWS = ("kernels", "regions", "markers", "samples", "memory_copies", "memory_a
           "threads", "kernel_symbols", "counters_collection", "regions_and_samples", "region_args", "top_kernels",
           "busy", "kernel_summary", "events_args", "nodes", "graph_launches", "pmc_events")  # fmt: skip
 _ANALYSES = ("kernels", "copies", "allocations", "memory", "scratch", "api", "markers", "domains", "categories",
-             "gpu-time", "ranks", "launch", "calls", "counters", "op-trace", "variability")  # fmt: skip
+             "gpu-time", "ranks", "launch", "calls", "counters", "op-trace", "variability",
+             "kernel-shapes", "copy-calls", "samples")  # fmt: skip
 _SHOWN: tuple[list[str], ...] = (
     ["--annotate-args"], ["--annotate-pmc"], ["--kernel-rename"], ["--group-by-queue"], ["--split", "rank"], [],
     ["--agent-index-value", "type-relative"], ["--start", "20%"], ["--kernel", "gemm"], ["--rank", "1-3"], ["--gzip"],
@@ -120,6 +121,7 @@ def _words(random: Random) -> list[str]:
             ["summary", "--summary-by-rank", "--domain-summary", "-f", "csv", *out],
             ["summary", random.choice(_ANALYSES)],
             ["summary", "all", "-f", random.choice(("json", "csv", "parquet", "html")), *out],
+            ["advise", "-f", random.choice(("console", "json", "md", "html"))],
             ["info"],
             ["merge", *out],
             ["package", "-o", "../out/job.rpdb", "--copy"],
@@ -129,7 +131,7 @@ def _words(random: Random) -> list[str]:
             ["convert", "-f", "arrow", "--view", random.choice(_VIEWS[:8]), *out],
             ["shell"],
         ),
-        (3, 1, 1, 1, 2, 1, 3, 2, 2, 3, 1, 12, 1, 2, 1, 1),
+        (3, 1, 1, 1, 2, 1, 3, 2, 2, 2, 3, 1, 12, 1, 2, 1, 1),
     )[0]
     if "--group-by-queue" in command and "csv" in command:
         command = ["convert", "-f", "csv", *out]

@@ -16,7 +16,7 @@ def _look(case: Case) -> Iterator[Finding]:
     clocks = [
         row
         for row in case.rows("samples")
-        if CLOCK.search(row["name"]) and row["samples"] >= case.limits["least_samples"]
+        if CLOCK.search(row["name"] or "") and row["samples"] >= case.limits["least_samples"]
     ]
     if not clocks:
         raise CannotLookError(recording.CLOCKS)

@@ -27,20 +27,18 @@ def _look(case: Case) -> Iterator[Finding]:
         )
     for group in sorted({str(some[0]["group"]) for some in compared}):
         of_group = [some for some in compared if some[0]["group"] == group]
-        slow = [row for some in of_group for row in _slow(some, limits["of_best_percent"] / 100)]
-        if slow:
-            lost = sum(_lost(row, some) for some in of_group for row in some if row in slow)
-            yield _finding(case, group, slow, sum(map(len, of_group)), lost)
+        slow = [_slow(some, limits["of_best_percent"] / 100) for some in of_group]
+        if any(rows for rows, _ in slow):
+            every = [row for rows, _ in slow for row in rows]
+            yield _finding(case, group, every, sum(map(len, of_group)), sum(lost for _, lost in slow))
 
 
-def _slow(alike: Sequence[Row], share: float) -> list[Row]:
+def _slow(alike: Sequence[Row], share: float) -> tuple[list[Row], int]:
+    """Return the collectives that are slow among some that are alike, and the time that they take above the fastest."""
     best = max(float(row["bus_gb_per_s"]) for row in alike)
-    return [row for row in alike if row["bus_gb_per_s"] < share * best]
-
-
-def _lost(row: Row, alike: Sequence[Row]) -> int:
-    """Return how much longer a collective takes than the fastest that is like it [ns]."""
-    return int(row["min_ns"]) - min(int(other["min_ns"]) for other in alike)
+    fastest = min(int(row["min_ns"]) for row in alike)
+    slow = [row for row in alike if row["bus_gb_per_s"] < share * best]
+    return slow, sum(int(row["min_ns"]) - fastest for row in slow)
 
 
 def _finding(case: Case, group: str, slow: Sequence[Row], count: int, lost: int) -> Finding:
@@ -64,11 +62,11 @@ def _finding(case: Case, group: str, slow: Sequence[Row], count: int, lost: int)
 
 
 def _explains(cause: Finding, other: Finding) -> bool:
-    """Whether it explains another finding: exposed communication that is longer for it, or slow steps."""
-    gain = (cause.gain_percent or 0.0) * 3
-    return (other.rule in ("comm.exposed", "step.outlier") and other.rank is None) or (
-        other.rule == "comm.exposed" and gain >= (other.gain_percent or 0.0)
-    )
+    """Whether it explains another finding: communication that is exposed for longer, or slow steps."""
+    gain, other_gain = cause.gain_percent or 0.0, other.gain_percent or 0.0
+    if other.rule == "comm.exposed":
+        return gain * 3 >= other_gain
+    return other.rule == "step.outlier" and other.rank is None and gain >= other_gain
 
 
 RULE = Rule(

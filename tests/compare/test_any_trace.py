@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from rocpd.compare.run_profile import RunProfile
 from tests.build import GPU, GPU2, TraceBuilder
 from tests.compare.test_diff import STEP, profile_of
 
+SOAK = bool(os.environ.get("ROCPD_SOAK"))
 STEPS, LENGTH = 4, 1000
 KERNELS = ("gemm", "add", "ncclDevKernel_Generic_1")
 
@@ -52,7 +54,7 @@ def run(job: list[list[dict[str, Any]]]) -> RunProfile:
         return profile_of(*(traced(operations, number, Path(folder)) for number, operations in enumerate(job)))
 
 
-@settings(max_examples=12)
+@settings(max_examples=200 if SOAK else 5)
 @given(ranks, ranks)
 def test_parts_are_the_whole_and_changes_add_up(first: list[list[dict[str, Any]]], second: Any) -> None:
     base, new = run(first), run(second)

@@ -145,11 +145,10 @@ def test_three_percent_are_found_with_a_margin_of_one() -> None:
     assert verdicts(10, 1.03, deviation=0.0, margin=1.0).count("slower") >= 0.95 * len(SEEDS)
 
 
-@pytest.mark.parametrize("runs", [1, 2, 3, 5, 10])
+@pytest.mark.parametrize("runs", [1, 2, 3, 5, 10] if SOAK else [1, 2, 4])
 def test_equal_programs_raise_no_alarm(runs: int) -> None:
-    for margin in (3.0, 1.0):
-        found = verdicts(runs, 1.0, margin=margin)
-        assert found.count("slower") + found.count("faster") <= 0.05 * len(SEEDS), (margin, found)
+    found = verdicts(runs, 1.0, margin=1.0)
+    assert found.count("slower") + found.count("faster") <= 0.05 * len(SEEDS), found
 
 
 def test_runs_are_counted_that_would_tell() -> None:

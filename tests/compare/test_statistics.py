@@ -48,7 +48,7 @@ def test_the_exact_distribution_of_u_is_that_of_all_orders() -> None:
 def test_mann_whitney_is_that_of_scipy() -> None:
     stats = pytest.importorskip("scipy.stats")
     random = np.random.default_rng(3)
-    for n, m in ((3, 5), (10, 10), (8, 30), (40, 60)):
+    for n, m in ((3, 5), (10, 10), (40, 60)):
         for values in (random.normal(size=n + m), random.integers(0, 6, n + m)):
             has_ties = len(set(values.tolist())) < n + m
             method = "exact" if not has_ties and n * m <= 400 else "asymptotic"
@@ -75,11 +75,11 @@ def test_holm_is_that_of_the_paper() -> None:
 def test_an_interval_covers_the_truth() -> None:
     """Of 10 runs a side in nine of ten at least, though runs differ by far more than steps of one."""
     random, hits = np.random.default_rng(5), 0
-    for _ in range(60):
+    for _ in range(40):
         base, new = ([random.normal(100 * (1 + 0.02 * random.normal()), 0.2, 8) for _ in range(10)] for _ in range(2))
         interval = ratio_of_medians(base, [run * 1.07 for run in new])
         hits += interval.low <= 1.07 <= interval.high
-    assert hits >= 54
+    assert hits >= 36
 
 
 def test_exchanged_sides_have_the_inverse_interval() -> None:

@@ -20,7 +20,7 @@ from tests.conftest import Cli
 def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A job with a straggler and a slow step."""
     folder = tmp_path_factory.mktemp("job") / "job"
-    rocpd.simulate(folder, ranks=4, steps=8, seed=7)
+    rocpd.simulate(folder, ranks=2, steps=8, seed=7)
     return folder
 
 
@@ -28,7 +28,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A job that takes more memory, and whose hottest kernel is slower."""
     folder = tmp_path_factory.mktemp("job") / "other"
-    rocpd.simulate(folder, ranks=4, steps=8, seed=7, plant="straggler,slow-step,slow-kernel=60,memory-peak")
+    rocpd.simulate(folder, ranks=2, steps=8, seed=7, plant="straggler,slow-step,slow-kernel=60,memory-peak")
     return folder
 
 
@@ -75,7 +75,7 @@ def test_other_metrics(metric: str, found: str, change: float, job: Path, other:
 
 
 def test_what_is_different_on_a_slow_rank(job: Path, cli: Cli) -> None:
-    truth = plan(JobOptions(job, ranks=4, steps=8, seed=7))
+    truth = plan(JobOptions(job, ranks=2, steps=8, seed=7))
     document = verdict(cli, job, "--rank", str(truth.straggler_rank))
     assert document["verdict"] == "slower"
     changes = {row["part"]: row["change_ns"] for row in document["parts"]}  # type: ignore[attr-defined]
@@ -84,7 +84,7 @@ def test_what_is_different_on_a_slow_rank(job: Path, cli: Cli) -> None:
 
 
 def test_what_is_different_in_a_slow_step(job: Path, cli: Cli) -> None:
-    truth = plan(JobOptions(job, ranks=4, steps=8, seed=7))
+    truth = plan(JobOptions(job, ranks=2, steps=8, seed=7))
     slow = truth.slow_step
     assert slow is not None
     document = verdict(cli, job, "--step", str(slow))

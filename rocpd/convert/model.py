@@ -16,7 +16,7 @@ from rocpd.read.names import TextCodes
 from rocpd.types import NULL, Flags, Floats, Ints
 
 
-class Kind(enum.IntEnum):
+class TrackKind(enum.IntEnum):
     """What a track shows, in the order in which people look for it within a rank, or a GPU of it."""
 
     GPU_TIME = enum.auto()
@@ -49,7 +49,7 @@ class Track:
     """
 
     name: str
-    kind: Kind
+    kind: TrackKind
     title: str = ""
     tid: int | None = None
     unit: str | None = None

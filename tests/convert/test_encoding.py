@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rocpd.convert.formats import protobuf as pb
 from rocpd.convert.gather.lanes import spread
-from rocpd.convert.model import Kind, Ragged, Track, Tracks
+from rocpd.convert.model import Ragged, Track, TrackKind, Tracks
 from tests.pftrace_frames import count_packets
 
 
@@ -75,7 +75,7 @@ def test_nested_lanes_hold_parentheses_only(spans: list[tuple[int, int]]) -> Non
 
 def _lanes(start: np.ndarray, end: np.ndarray, nests: bool) -> list[int]:
     tracks = Tracks()
-    tracks.index("t", lambda: Track("t", Kind.THREAD, nests=nests))
+    tracks.index("t", lambda: Track("t", TrackKind.THREAD, nests=nests))
     track = spread(tracks, np.zeros(len(start), np.int64), start, end)
     return [tracks.all[i].lane for i in track.tolist()]
 

@@ -21,7 +21,8 @@ def answers(path: Path) -> list[object]:
     with rocpd.connect(path) as session:
         trace_text = session.convert("json", path.with_suffix(".json"))[0].read_text()
         tables = [str(session.summary(name)) for name in ("domains", "api", "launch", "calls")]
-        return [*tables, trace_text.count('"ph":"X"'), trace_text.count('"ph":"s"')]
+        recorded = [line for line in trace_text.splitlines() if '"ph":"X"' in line and '"category":' in line]
+        return [*tables, len(recorded), trace_text.count('"ph":"s"')]
 
 
 def test_they_change_no_analysis_and_no_trace(tmp_path: Path) -> None:

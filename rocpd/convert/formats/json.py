@@ -21,7 +21,7 @@ from rocpd.convert.formats.tree import tree
 from rocpd.convert.gather.collect import collect_for_viewers
 from rocpd.convert.gather.context import Damage
 from rocpd.convert.gather.titles import titles_of_job
-from rocpd.convert.model import Annotation, Counters, Instants, Kind, RankEvents, Slices
+from rocpd.convert.model import Annotation, Counters, Instants, RankEvents, Slices, TrackKind
 from rocpd.convert.options import ConvertOptions
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
@@ -106,7 +106,7 @@ class _Lines:
             yield f'{head},"name":"process_labels","args":{{"labels":{_quoted(str(self._clock))}}}}}'
             yield f'{head},"name":"clock","args":{json.dumps(self._clock.facts)}}}'
         in_order = [node.track for node in tree(self._events) if node.track is not None]
-        overviews = [i for i, track in enumerate(self._events.tracks.all) if track.kind is Kind.GPU_TIME]
+        overviews = [i for i, track in enumerate(self._events.tracks.all) if track.kind is TrackKind.GPU_TIME]
         for place, index in enumerate(dict.fromkeys([*overviews, *in_order])):
             track = self._events.tracks.all[index]
             if track.unit is None:

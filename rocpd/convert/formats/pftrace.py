@@ -18,12 +18,12 @@ from rocpd.convert.formats import protobuf as pb
 from rocpd.convert.formats.packets import FLAGS, NEEDS_STATE, PACKET, SEQUENCE, Encoder, in_time_order
 from rocpd.convert.formats.perfetto_colours import correlation
 from rocpd.convert.formats.pftrace_job import job_steps
-from rocpd.convert.formats.tree import Node, tree
+from rocpd.convert.formats.tree import TreeNode, tree
 from rocpd.convert.gather.collect import collect_for_viewers
 from rocpd.convert.gather.context import Damage
 from rocpd.convert.gather.steps import StepTimes
 from rocpd.convert.gather.titles import titles_of_job
-from rocpd.convert.model import Kind, RankEvents
+from rocpd.convert.model import RankEvents, TrackKind
 from rocpd.convert.options import ConvertOptions
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
@@ -114,7 +114,7 @@ def packets(events: RankEvents, sequence: int, pid: int | None = None) -> Iterat
     yield from in_time_order(encoder.units())
 
 
-def _uuids(events: RankEvents, nodes: Sequence[Node], sequence: int) -> Ints:
+def _uuids(events: RankEvents, nodes: Sequence[TreeNode], sequence: int) -> Ints:
     """Return the uuid of each track: that of its node; of the rank itself where it has none."""
     uuids = np.full(len(events.tracks.all), sequence << 32, np.int64)
     for number, node in enumerate(nodes, start=1):
@@ -137,7 +137,7 @@ def _interned(sequence: int, field: int, texts: Sequence[str]) -> Iterator[bytes
         yield _packet(sequence, NEEDS_STATE, pb.text(_INTERNED, b"".join(entries)))
 
 
-def _descriptors(events: RankEvents, nodes: Sequence[Node], rank: int, pid: int | None) -> Iterator[bytes]:
+def _descriptors(events: RankEvents, nodes: Sequence[TreeNode], rank: int, pid: int | None) -> Iterator[bytes]:
     """Yield the descriptors of the rank, whose uuid is `rank`, and of its nodes, whose uuids follow."""
     if pid is None:
         yield pb.number(1, rank) + _named(events.label) + pb.text(14, events.about)
@@ -154,7 +154,7 @@ def _descriptors(events: RankEvents, nodes: Sequence[Node], rank: int, pid: int 
             thread = pb.number(1, pid) + pb.number(2, track.tid & 0xFFFFFFFFFFFFFFFF) + pb.text(5, track.name)
             yield uuid + pb.text(4, thread)
             continue
-        if pid is not None and track and track.kind is Kind.THREAD and track.lane:
+        if pid is not None and track and track.kind is TrackKind.THREAD and track.lane:
             parent = places.get(track.base, parent)
         counter = _counter(track.unit) if track and track.unit is not None else b""
         yield uuid + _named(node.title) + pb.number(5, parent) + pb.number(12, number) + counter

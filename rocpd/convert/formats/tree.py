@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rocpd.convert.model import Kind, RankEvents, Track
+from rocpd.convert.model import RankEvents, Track, TrackKind
 from rocpd.frozen import frozen
 from rocpd.read.ids import distinct
 from rocpd.trace.markers import is_marker
@@ -22,12 +22,17 @@ _Place: TypeAlias = tuple[int, ...]
 _GroupPath: TypeAlias = tuple[tuple[_Place, str], ...]
 """The groups that something lies in, from the rank down: place and title of each."""
 
-_SUBGROUPS = {Kind.COPIES: "copies", Kind.MEMORY: "memory", Kind.COUNTER: "counters", Kind.SAMPLES: "samples"}
-_OTHER_THREADS: _GroupPath = (((len(Kind) + 1,), "other threads"),)
+_SUBGROUPS = {
+    TrackKind.COPIES: "copies",
+    TrackKind.MEMORY: "memory",
+    TrackKind.COUNTER: "counters",
+    TrackKind.SAMPLES: "samples",
+}
+_OTHER_THREADS: _GroupPath = (((len(TrackKind) + 1,), "other threads"),)
 
 
 @frozen
-class Node:
+class TreeNode:
     """A group, or a track.
 
     Args:
@@ -41,7 +46,7 @@ class Node:
     track: int | None
 
 
-def tree(events: RankEvents) -> list[Node]:
+def tree(events: RankEvents) -> list[TreeNode]:
     """Return the groups and tracks of a rank that hold events, each after the group that it lies in."""
     tracks = events.tracks.all
     used = used_tracks(events)
@@ -51,7 +56,7 @@ def tree(events: RankEvents) -> list[Node]:
     places: dict[_GroupPath, int | None] = {}
     for index, path in inside.items():
         track = tracks[index]
-        if track.kind is Kind.GPU_TIME:
+        if track.kind is TrackKind.GPU_TIME:
             places[path] = index
             continue
         place: _Place = (track.kind, track.base, track.lane)
@@ -64,11 +69,11 @@ def tree(events: RankEvents) -> list[Node]:
     return _numbered(places)
 
 
-def _numbered(places: dict[_GroupPath, int | None]) -> list[Node]:
+def _numbered(places: dict[_GroupPath, int | None]) -> list[TreeNode]:
     """Return nodes in order; the path of no length is the rank itself, and none."""
     paths = sorted(path for path in places if path)
     numbers = {path: number for number, path in enumerate(paths)}
-    return [Node(path[-1][1], numbers.get(path[:-1]), places[path]) for path in paths]
+    return [TreeNode(path[-1][1], numbers.get(path[:-1]), places[path]) for path in paths]
 
 
 def used_tracks(events: RankEvents) -> Flags:
@@ -93,7 +98,7 @@ def _threads_on_top(events: RankEvents) -> frozenset[int]:
 
 def _groups(events: RankEvents, track: Track, is_on_top: bool) -> _GroupPath:
     """Return the groups in which a track lies."""
-    if track.kind is Kind.THREAD:
+    if track.kind is TrackKind.THREAD:
         return () if is_on_top else _OTHER_THREADS
     groups: _GroupPath = ()
     if track.agent is not None:
@@ -107,7 +112,7 @@ def _agent_group(events: RankEvents, agent: int, track: str) -> tuple[_Place, st
     """Return the group of an agent, which the name of its track starts with: GPUs come first, unknown agents last."""
     known = list(events.agents)
     position = known.index(agent) if agent in events.agents else len(known)
-    return (Kind.STREAM, agent not in events.gpus, position), events.agents.get(agent) or track.partition(" · ")[0]
+    return (TrackKind.STREAM, agent not in events.gpus, position), events.agents.get(agent) or track.partition(" · ")[0]
 
 
 def _is_subgroup(path: _GroupPath) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from rocpd.convert.deliver.placement import Placement
 from rocpd.convert.gather.rows import Columns, events, select
-from rocpd.convert.model import Kind, RankEvents, Track
+from rocpd.convert.model import RankEvents, Track, TrackKind
 from rocpd.convert.options import AgentIndex, ConvertOptions
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.read.names import all_texts
@@ -90,21 +90,21 @@ class Context:
         if isinstance(tid, int):
             title = str(name) if name else f"thread {tid}"
             known = title if str(tid) in title else f"{title} ({tid})"
-            make = partial(Track, title, Kind.THREAD, known, tid=tid, nests=True)
+            make = partial(Track, title, TrackKind.THREAD, known, tid=tid, nests=True)
             self._threads[number] = self.events.tracks.index(("tid", tid), make)
 
     def thread(self, number: int) -> int:
         """Return the track of a thread by its id in rocpd_info_thread; `thread ?` when it is unknown."""
         if number in self._threads:
             return self._threads[number]
-        return self.events.tracks.index("thread ?", lambda: Track("thread ?", Kind.THREAD, nests=True))
+        return self.events.tracks.index("thread ?", lambda: Track("thread ?", TrackKind.THREAD, nests=True))
 
     def agent(self, number: int) -> str:
         """Return the name of an agent by its id: `GPU 1`, `Agent 2`, or with a `?` when it is unknown."""
         return self.events.agents.get(number, "agent ?" if number == NULL else f"agent ? (id {number})")
 
     def agent_track(
-        self, agent: int, kind: Kind, title: str, unit: str | None = None, line: int | None = None
+        self, agent: int, kind: TrackKind, title: str, unit: str | None = None, line: int | None = None
     ) -> Track:
         """Return a new track of an agent."""
         name = f"{self.agent(agent)} · {title}"

@@ -13,7 +13,7 @@ from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.flows import launch_stacks
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.gather.rows import calls, documents, json_value
-from rocpd.convert.model import Annotation, Instants, Kind, Ragged, Slices, Track, optional
+from rocpd.convert.model import Annotation, Instants, Ragged, Slices, Track, TrackKind, optional
 from rocpd.read.columns import Select, read_all
 from rocpd.read.ids import find_rows, look_up, per_id
 from rocpd.trace.markers import is_marker, marker_categories
@@ -88,7 +88,7 @@ def sample_track(context: Context, tracks: dict[int, tuple[str, int | None]], nu
     """Return the track of samples by its id in rocpd_track; `track ?` when it is unknown."""
     name, _ = tracks.get(number, ("track ?", None))
     return context.events.tracks.index(
-        ("sample", number if number in tracks else None), lambda: Track(name, Kind.SAMPLES)
+        ("sample", number if number in tracks else None), lambda: Track(name, TrackKind.SAMPLES)
     )
 
 

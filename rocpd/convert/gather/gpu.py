@@ -14,7 +14,7 @@ import numpy as np
 from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.gather.rows import Columns
-from rocpd.convert.model import Annotation, Kind, Slices, optional
+from rocpd.convert.model import Annotation, Slices, TrackKind, optional
 from rocpd.frozen import frozen
 from rocpd.read.columns import Select, read_all
 from rocpd.read.ids import distinct, per_id
@@ -32,7 +32,7 @@ _SHOWN = {
     "private_segment_size": "scratch_size",
     **{f"{what}_size_{axis}": f"{what}_{axis}" for what in ("grid", "workgroup") for axis in "xyz"},
 }
-_TITLES = {Kind.STREAM: "", Kind.COPIES: " · copies", Kind.GRAPHS: " · graphs"}
+_TITLES = {TrackKind.STREAM: "", TrackKind.COPIES: " · copies", TrackKind.GRAPHS: " · graphs"}
 _REGISTERS = {"arch_vgpr_count": "vgpr_count", "accum_vgpr_count": "accum_vgpr_count", "sgpr_count": "sgpr_count"}
 
 
@@ -51,7 +51,7 @@ def dispatches(context: Context) -> Dispatches:
     rows = context.on_time_line(context.read_events("rocpd_kernel_dispatch", columns), "kernel dispatches")
     kernels = _kernels(context)
     slices = Slices(
-        _tracks(context, rows, rows["agent_id"], Kind.STREAM),
+        _tracks(context, rows, rows["agent_id"], TrackKind.STREAM),
         rows["start"],
         rows["end"],
         _kernel_names(context, rows, kernels),
@@ -78,7 +78,7 @@ def copies(context: Context) -> Slices:
     directions = {i: context.strings[i] for i in distinct(rows["name_id"]).tolist() if i in context.strings}
     to, source = (context.events.strings.codes(rows[f"{end}_agent_id"], context.agent) for end in ("dst", "src"))
     return Slices(
-        _tracks(context, rows, agents, Kind.COPIES),
+        _tracks(context, rows, agents, TrackKind.COPIES),
         rows["start"],
         rows["end"],
         context.names(rows["name_id"], {i: context.titles.get(text, text) for i, text in directions.items()}),
@@ -106,7 +106,7 @@ def graph_launches(context: Context) -> Slices:
     rows = context.on_time_line(context.read_events("rocpd_graph_launch", columns), "graph launches")
     rows = rows | {"stream_id": rows["queue_id"]}
     return Slices(
-        _tracks(context, rows, rows["agent_id"], Kind.GRAPHS, "queue"),
+        _tracks(context, rows, rows["agent_id"], TrackKind.GRAPHS, "queue"),
         rows["start"],
         rows["end"],
         context.events.names.codes(rows["graph_exec_id"], lambda i: f"graph {'?' if i == NULL else i}"),
@@ -117,14 +117,14 @@ def graph_launches(context: Context) -> Slices:
     )
 
 
-def _tracks(context: Context, rows: Columns, agents: Ints, kind: Kind, by: str | None = None) -> Ints:
+def _tracks(context: Context, rows: Columns, agents: Ints, kind: TrackKind, by: str | None = None) -> Ints:
     """Return the track of each row: one per agent and stream, or queue when the user groups by queue."""
     by = by or ("queue" if context.options.group_by_queue else "stream")
     lines = rows[f"{by}_id"]
     track = np.zeros(len(agents), np.int64)
     for agent, line in sorted(set(zip(*_changes(agents, lines), strict=True))):
         title = f"{by} {'?' if line == NULL else line}{_TITLES[kind]}"
-        make = partial(context.agent_track, agent, kind, title, line=line if kind is Kind.STREAM else None)
+        make = partial(context.agent_track, agent, kind, title, line=line if kind is TrackKind.STREAM else None)
         index = context.events.tracks.index((kind, agent, line), make)
         track[(agents == agent) & (lines == line)] = index
     return spread(context.events.tracks, track, rows["start"], rows["end"])

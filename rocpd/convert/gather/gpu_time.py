@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rocpd.convert.model import Kind, RankEvents, Slices, Track
+from rocpd.convert.model import RankEvents, Slices, Track, TrackKind
 from rocpd.trace.kernel_categories import is_communication
 from rocpd.types import Flags, Ints
 
@@ -75,7 +75,7 @@ def _slices(events: RankEvents, parts: Sequence[tuple[int | None, Ints, Ints, In
 
 def _track(events: RankEvents, gpu: int | None) -> Track:
     name = "GPU time" if gpu is None else f"{events.agents[gpu]} · time"
-    return Track(name, Kind.GPU_TIME, agent=gpu)
+    return Track(name, TrackKind.GPU_TIME, agent=gpu)
 
 
 def _looked_up(known: dict[int, int], keys: Ints) -> Ints:

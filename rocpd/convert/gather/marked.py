@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from rocpd.convert.gather.lanes import spread
-from rocpd.convert.model import Kind, RankEvents, Slices, Track
+from rocpd.convert.model import RankEvents, Slices, Track, TrackKind
 from rocpd.frozen import frozen
 from rocpd.trace.markers import is_marker
 from rocpd.types import Ints
@@ -50,7 +50,7 @@ def marked(events: RankEvents, calls: Slices, work: Sequence[Slices]) -> Slices:
     for agent, launched in _by_agent(events, calls, threads, work) if len(rows) else ():
         marker, start, end = _extents(launched, threads[rows], calls.start[rows], calls.end[rows])
         title = f"{events.agents.get(agent, 'agent ?')} · markers"
-        make = partial(Track, title, Kind.MARKED, "markers", nests=True, agent=agent)
+        make = partial(Track, title, TrackKind.MARKED, "markers", nests=True, agent=agent)
         shown = np.full(len(marker), events.tracks.index((CATEGORY, agent), make))
         parts.append([shown, start, end, calls.name[rows[marker]]])
     track, start, end, name = (np.concatenate(column) for column in zip(*parts, strict=True))

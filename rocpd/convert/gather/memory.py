@@ -14,7 +14,7 @@ import numpy as np
 from rocpd.convert.gather.context import Context, Damage
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.gather.rows import Columns, event_piece
-from rocpd.convert.model import Annotation, Counters, Kind, Slices, optional
+from rocpd.convert.model import Annotation, Counters, Slices, TrackKind, optional
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.part import Part
 from rocpd.read.ids import per_id
@@ -39,7 +39,7 @@ def allocations(context: Context) -> tuple[Slices, Counters]:
         chosen = scratch == flag
         track[chosen] = per_id(
             rows["agent_id"][chosen],
-            lambda i: tracks.index((word, i), lambda: context.agent_track(i, Kind.MEMORY, word)),  # noqa: B023
+            lambda i: tracks.index((word, i), lambda: context.agent_track(i, TrackKind.MEMORY, word)),  # noqa: B023
         )
     names = per_id(rows["type"] * len(text) + rows["level"], lambda i: _name(context, *divmod(i, len(text))))
     slices = Slices(
@@ -119,5 +119,5 @@ def _held(context: Context, rows: Columns) -> Counters:
 
 def _counter(context: Context, agent: int, level: str) -> int:
     title = f"memory {level} held"
-    make = partial(context.agent_track, agent, Kind.MEMORY, title, unit="bytes")
+    make = partial(context.agent_track, agent, TrackKind.MEMORY, title, unit="bytes")
     return context.events.tracks.index(("held", agent, level), make)

@@ -14,7 +14,7 @@ from rocpd.convert.gather.context import Context, Damage
 from rocpd.convert.gather.cpu import sample_tracks
 from rocpd.convert.gather.gpu import Dispatches
 from rocpd.convert.gather.rows import events
-from rocpd.convert.model import Annotation, Counters, Kind, Track
+from rocpd.convert.model import Annotation, Counters, Track, TrackKind
 from rocpd.frozen import frozen
 from rocpd.read.columns import Select, read_all
 from rocpd.read.ids import distinct, find_rows, per_id
@@ -97,7 +97,7 @@ def dispatch_counters(context: Context, read: Values, sums: DispatchValues, disp
     for agent, counter in sorted(set(zip(agents.tolist(), sums.counter.tolist(), strict=True))):
         name = context.counter_track(agent, read.names.texts[counter])
         unit = read.units.get(counter, "")
-        make = partial(Track, name, Kind.COUNTER, unit=unit, agent=agent)
+        make = partial(Track, name, TrackKind.COUNTER, unit=unit, agent=agent)
         track = context.events.tracks.index(("pmc", agent, counter), make)
         rows = np.flatnonzero((agents == agent) & (sums.counter == counter))
         rows = rows[np.lexsort((end[rows], start[rows]))]
@@ -136,7 +136,7 @@ def sample_counters(context: Context, read: Values, dispatches: Dispatches) -> l
         # A track may have the name of one of its counters.
         title = name if (track_id, base) in named_so else f"{base} · {name}"
         unit = read.units.get(counter, "")
-        make = partial(Track, title, Kind.SAMPLES, unit=unit, agent=read.agents.get(counter))
+        make = partial(Track, title, TrackKind.SAMPLES, unit=unit, agent=read.agents.get(counter))
         track = context.events.tracks.index(("pmc", "sample", track_id, counter), make)
         chosen = np.flatnonzero((points["track"] == track_id) & (points["counter"] == counter))
         chosen = chosen[np.argsort(points["start"][chosen], kind="stable")]

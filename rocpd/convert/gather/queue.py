@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from rocpd.convert.gather.context import Context
-from rocpd.convert.model import Counters, Kind, Slices, Track
+from rocpd.convert.model import Counters, Slices, Track, TrackKind
 from rocpd.read.ids import per_id
 from rocpd.trace.launch import launching_regions
 from rocpd.trace.queue_depth import waiting
@@ -38,6 +38,6 @@ def _agent(track: Track) -> int:
 def _of_agent(context: Context, agent: int, agents: Ints, launched: Ints, started: Ints) -> tuple[Ints, Ints, Ints]:
     rows = np.flatnonzero(agents == agent)
     times, depth = waiting(launched[rows], started[rows])
-    make = partial(context.agent_track, agent, Kind.WAITING, "operations waiting", unit="")
+    make = partial(context.agent_track, agent, TrackKind.WAITING, "operations waiting", unit="")
     track = context.events.tracks.index(("waiting", agent), make)
     return np.full(len(times), track), times, depth

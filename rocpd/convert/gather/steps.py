@@ -7,7 +7,7 @@ import numpy as np
 from rocpd.convert.gather.context import Context
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.gather.marked import marker_rows
-from rocpd.convert.model import Kind, RankEvents, Slices, Track
+from rocpd.convert.model import RankEvents, Slices, Track, TrackKind
 from rocpd.federate.select.markers import steps_of_rank
 from rocpd.trace.steps import STEP_MARKER, MarkerRange, is_step, step_times
 from rocpd.types import NULL
@@ -54,7 +54,7 @@ def _steps(events: RankEvents, calls: Slices) -> StepTimes:
 
 def step_slices(events: RankEvents, steps: StepTimes) -> Slices:
     """Return steps as slices on a new track."""
-    track = events.tracks.index(CATEGORY, lambda: Track("steps", Kind.STEPS)) if steps else NULL
+    track = events.tracks.index(CATEGORY, lambda: Track("steps", TrackKind.STEPS)) if steps else NULL
     start, end = np.array(list(steps.values()), np.int64).reshape(-1, 2).T
     name = np.array([events.names.code(f"step {number}") for number in steps], np.int64)
     tracks = spread(events.tracks, np.full(len(steps), track), start, end)

@@ -17,7 +17,7 @@ from rocpd.read.groups import grouped
 from rocpd.summary.course import Course, course_of
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.intervals import covered, unite
-from rocpd.summary.ops import OperationNames, Ops, read_ops, split
+from rocpd.summary.ops import OperationNames, Ops, has_its_time, read_ops, split
 from rocpd.summary.options import By
 from rocpd.summary.reading import Base, Key, RankReading, Reading, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition
@@ -100,11 +100,12 @@ def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str]
     steady = steady_default(reading, step)
     base = (steady.start, steady.end) if steady else reading.window.base
     sums: dict[Key, _Sum] = {}
+    has_time = has_its_time(reading.reader)
     for agent, ran in ops.lanes(By.AGENT):
         course = course_of(reading, agent)
         steps = 1 if reading.options.by is By.STEP else steady.steps if steady else 0
-        for key, times in _times(ran, split(ran, categories, names), base, course):
-            merge(sums, {key: _Sum(*times, 0 if key == (None,) else steps)})
+        for key, times in _times(ran, split(ran, categories, names), base if has_time(agent) else None, course):
+            merge(sums, {key: _Sum(*times, steps if has_time(agent) and key != (None,) else 0)})
     return sums
 
 

@@ -19,7 +19,7 @@ from rocpd.read.names import Names
 from rocpd.summary.course import Course, course_of
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.idle_causes import CAUSES, DRAINED, HOST, QUEUED, START, UNKNOWN, Idle, activities, idle_pieces
-from rocpd.summary.ops import OperationNames, read_ops
+from rocpd.summary.ops import OperationNames, has_its_time, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading, Reading, order_of
 from rocpd.summary.regions import read_regions
@@ -156,8 +156,13 @@ def _of_rank(reading: RankReading, step: re.Pattern[str]) -> _Rank:
     cut = max(first, part.start or first), min(last, part.end or last)
     span = (steady.start, steady.end) if steady else (cut[0], max(cut))
     threads = activities(regions, names)
-    answer = _Rank({}, {}, steady)
+    answer, has_time, between = _Rank({}, {}, steady), has_its_time(reading.reader), span
     for agent, ran in ops.lanes(By.AGENT):
+        span = between
+        if not has_time(agent):
+            span = max(between[0], int(ran.start.min())), min(between[1], int(ran.end.max()))
+            if span[0] >= span[1]:
+                continue
         pieces = idle_pieces(ran, regions, threads, (first, last)).within(*span)
         course = course_of(reading, agent)
         for key, idle_here in _divided(pieces, course):

@@ -6,7 +6,7 @@ Memory: one rank at a time, about 80 bytes per operation. Rows with invalid time
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from rocpd.summary.intervals import Union, union
 from rocpd.summary.options import By
 from rocpd.summary.reading import Base, RankReading
 from rocpd.summary.statements import statement
+from rocpd.trace.agents import GPUS
 from rocpd.trace.kernel_categories import Categories, is_communication
 from rocpd.trace.kernel_names import UNCUT, KernelNames, names_of_kernels
 from rocpd.trace.times import VALID_TIMES, valid_times
@@ -232,6 +233,15 @@ def read_ops(reading: RankReading, names: OperationNames, stacks: bool = False) 
     reading.left_out["GPU operations"] += int((~valid).sum())
     order = np.lexsort((row, kind, end, start, agent))
     return ops.take(order[valid[order]])
+
+
+def has_its_time(reader: RankReader) -> Callable[[int], bool]:
+    """Return what says whether all the time of a rank is that of an agent.
+
+    Of an agent that is none of its GPUs, such as NULL, nothing is known but what ran there.
+    """
+    gpus = {number for (number,) in reader.rows(GPUS)}
+    return lambda agent: not gpus or agent in gpus
 
 
 def read_stacks(reader: RankReader) -> dict[int, tuple[Ints, Ints, Ints]]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rocpd.amount import amount
 from rocpd.cli.diagnostics import report_written
 from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions
 from rocpd.cli.progress import progress
 from rocpd.errors import UsageError
-from rocpd.federate.select.part import Part
-from rocpd.session import Session
+
+if TYPE_CHECKING:
+    from rocpd.session import Session
 
 _RPD, _ENDINGS = ".rpd", (".db", ".db3", ".sqlite", ".sqlite3")
 _NAME = "trimmed"
@@ -65,6 +67,7 @@ def _refuse_filters(selection: SelectionOptions) -> None:
 
 
 def _write_rpd(session: Session, trace: Path, target: Path, force: bool) -> None:
+    from rocpd.federate.select.part import Part
     from rocpd.importers.rpd_trim import trim_rpd
     from rocpd.importers.source import TraceSource
 

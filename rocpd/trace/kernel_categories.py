@@ -13,7 +13,6 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from importlib.resources import files
 from pathlib import Path
 
 from rocpd.errors import UsageError
@@ -78,7 +77,7 @@ def _standard() -> Categories:
 
 
 def _built_in() -> dict[str, list[str]]:
-    return tomllib.loads((files("rocpd.trace") / "data" / "categories.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((Path(__file__).parent / "data" / "categories.toml").read_text(encoding="utf-8"))
 
 
 def _compiled(content: object, where: str) -> Categories:

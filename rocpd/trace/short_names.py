@@ -13,7 +13,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from rocpd.frozen import frozen
@@ -198,7 +198,7 @@ class _Table(NamedTuple):
 
 @functools.cache
 def _table() -> _Table:
-    content = tomllib.loads((files("rocpd.trace") / "data" / "short_names.toml").read_text("utf-8"))
+    content = tomllib.loads((Path(__file__).parent / "data" / "short_names.toml").read_text("utf-8"))
     return _Table([_rule(row) for row in content["rule"]], content["types"], content["libraries"], content["words"])
 
 

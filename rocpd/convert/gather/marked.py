@@ -13,6 +13,7 @@ import numpy as np
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.model import RankEvents, Slices, Track, TrackKind
 from rocpd.frozen import frozen
+from rocpd.read.ids import distinct
 from rocpd.trace.markers import is_marker
 from rocpd.types import Ints
 
@@ -86,7 +87,7 @@ def _by_agent(
 def _extents(launched: _Launched, threads: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
     """Return the markers that launched anything, by position, and from when to when it ran."""
     first, last = np.zeros(len(threads), np.int64), np.zeros(len(threads), np.int64)
-    for thread in np.unique(threads).tolist():
+    for thread in distinct(threads).tolist():
         rows = np.flatnonzero(threads == thread)
         low, high = np.searchsorted(launched.thread, [thread, thread + 1])
         called = launched.called[low:high]

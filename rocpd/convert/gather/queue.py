@@ -9,7 +9,7 @@ import numpy as np
 
 from rocpd.convert.gather.context import Context
 from rocpd.convert.model import Counters, Slices, Track, TrackKind
-from rocpd.read.ids import per_id
+from rocpd.read.ids import distinct, per_id
 from rocpd.trace.launch import launching_regions
 from rocpd.trace.queue_depth import waiting
 from rocpd.types import NULL, Ints
@@ -26,7 +26,7 @@ def depths(context: Context, calls: Slices, work: Sequence[Slices]) -> Counters:
         launched.append(calls.end[call[known]])
         started.append(slices.start[known])
     columns = [np.concatenate(parts) for parts in (agents, launched, started)]
-    parts = [_of_agent(context, agent, *columns) for agent in np.unique(columns[0]).tolist()]
+    parts = [_of_agent(context, agent, *columns) for agent in distinct(columns[0]).tolist()]
     track, time, value = (np.concatenate(column) for column in zip(*parts, strict=True)) if parts else np.zeros((3, 0))
     return Counters(track.astype(np.int64), time.astype(np.int64), value.astype(np.float64))
 

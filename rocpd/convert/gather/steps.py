@@ -9,6 +9,7 @@ from rocpd.convert.gather.lanes import spread
 from rocpd.convert.gather.marked import marker_rows
 from rocpd.convert.model import RankEvents, Slices, Track, TrackKind
 from rocpd.federate.select.markers import steps_of_rank
+from rocpd.read.ids import distinct
 from rocpd.trace.steps import STEP_MARKER, MarkerRange, is_step, step_times
 from rocpd.types import NULL
 
@@ -42,7 +43,7 @@ def read_steps(context: Context, calls: Slices) -> StepTimes:
 def _steps(events: RankEvents, calls: Slices) -> StepTimes:
     pattern = is_step(STEP_MARKER)
     rows = marker_rows(events, calls)
-    known = {name: bool(pattern.search(events.names.texts[name])) for name in np.unique(calls.name[rows]).tolist()}
+    known = {name: bool(pattern.search(events.names.texts[name])) for name in distinct(calls.name[rows]).tolist()}
     rows = rows[[known[name] for name in calls.name[rows].tolist()]] if known else rows
     columns = (calls.name, calls.start, calls.end, calls.track)
     ranges = (

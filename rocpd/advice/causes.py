@@ -9,7 +9,7 @@ from rocpd.advice.rule import Rule
 from rocpd.summary.findings import Finding
 
 
-def tell_once(
+def report_once(
     findings: Sequence[Finding], rules: Mapping[str, Rule]
 ) -> tuple[tuple[Finding, ...], tuple[Explained, ...]]:
     """Divide findings into those that stand for themselves and those that one of these explains, in their order.
@@ -19,7 +19,7 @@ def tell_once(
         rules: by id; they say what explains what.
     """
     causes = [_cause_of(finding, findings, rules) for finding in findings]
-    told, explained = [], []
+    reported, explained = [], []
     for finding, cause in zip(findings, causes, strict=True):
         seen = [id(finding)]
         root = finding
@@ -28,10 +28,10 @@ def tell_once(
             seen.append(id(root))
             cause = causes[next(index for index, other in enumerate(findings) if other is root)]
         if root is finding or cause is not None:  # a circle explains nothing
-            told.append(finding)
+            reported.append(finding)
         else:
             explained.append(Explained(finding, root))
-    return tuple(told), tuple(explained)
+    return tuple(reported), tuple(explained)
 
 
 def _cause_of(finding: Finding, findings: Sequence[Finding], rules: Mapping[str, Rule]) -> Finding | None:

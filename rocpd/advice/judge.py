@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rocpd.advice.advice import Advice
 from rocpd.advice.case import CannotLookError, Case
-from rocpd.advice.causes import tell_once
+from rocpd.advice.causes import report_once
 from rocpd.advice.job import job_of
 from rocpd.advice.rule import Rule
 from rocpd.advice.thresholds import ALL, Limits
@@ -53,8 +53,8 @@ def judge(
         problems += answers
         silent += [] if answers else [rule.id]
     name = inputs or _name_of(session)
-    told, explained = tell_once([_named(finding, name) for finding in problems], rules)
-    return Advice(case.job, tuple(sorted(told, key=_weight)), explained, tuple(silent), tuple(unable))
+    reported, explained = report_once([_named(finding, name) for finding in problems], rules)
+    return Advice(case.job, tuple(sorted(reported, key=_weight)), explained, tuple(silent), tuple(unable))
 
 
 def _name_of(session: Federation) -> str:

@@ -60,7 +60,7 @@ class Rule:
         look: judges a case.
         needs: what it reads; without one of them it can't look.
         thresholds: numbers that decide.
-        explains: whether a finding of this rule is why there is another finding, which then is not told by itself.
+        explains: whether a finding of this rule is why there is another finding, which then is not reported by itself.
     """
 
     id: str

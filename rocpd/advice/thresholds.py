@@ -11,7 +11,7 @@ from rocpd import entries
 from rocpd.advice.rule import Rule, Threshold
 from rocpd.errors import InputError, UsageError
 
-COMMON = (Threshold("least_percent", 2.0, "findings that may gain less of a step are not told"),)
+COMMON = (Threshold("least_percent", 2.0, "findings that may gain less of a step are not reported"),)
 """Thresholds of all rules together."""
 
 ALL = "all"

@@ -1,4 +1,4 @@
-"""Decides whether one side is slower. Only runs tell: with one a side, most differences are unclear. Pure."""
+"""Decides whether one side is slower. Only runs decide: with one a side, most differences are unclear. Pure."""
 
 from __future__ import annotations
 

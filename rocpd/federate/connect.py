@@ -97,7 +97,7 @@ def _executor(how: HowToOpen, notes: Notes) -> Executor | None:
 
 
 def _identify_all(
-    sources: source.Sources, how: HowToOpen, openings: list[Opening], told: Notes
+    sources: source.Sources, how: HowToOpen, openings: list[Opening], on_import: Notes
 ) -> tuple[Sequence[Rank], Sequence[str]]:
     """Return the ranks of all files and notes on the files; `openings` grows by each file that is opened."""
     ranks: list[Rank] = []
@@ -106,7 +106,7 @@ def _identify_all(
     identified = {path: _identified(path, how, openings) for path in sources.paths}
     foreign = [path for path, answer in identified.items() if isinstance(answer, ForeignError)]
     if foreign and how.foreign:
-        for path, files in how.foreign.imported(foreign, how.jobs, told.add).items():
+        for path, files in how.foreign.imported(foreign, how.jobs, on_import.add).items():
             identified[path] = files if isinstance(files, InputError) else _together(files, how, openings)
     for path, answer in identified.items():
         if not isinstance(answer, InputError):

@@ -64,7 +64,7 @@ class _Region(NamedTuple):
     stack: int = 0
     extdata: str = "{}"
     call_stack: str = "{}"
-    told: Sequence[_Argument] = ()
+    recorded: Sequence[_Argument] = ()
 
 
 class KinetoRows:
@@ -156,21 +156,21 @@ class KinetoRows:
         return self._base + round(microseconds * 1000)
 
     def _add_operator(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
-        told = _told(arguments)
-        told += [("fwdbwd", "int", str(link)) for link in self._survey.links.get((event["tid"], event["ts"]), ())]
-        told += self._of_collective(event)
+        recorded = _recorded(arguments)
+        recorded += [("fwdbwd", "int", str(link)) for link in self._survey.links.get((event["tid"], event["ts"]), ())]
+        recorded += self._of_collective(event)
         stack = arguments.get("Call stack")
         frames = _json([frame for frame in stack.split(";") if frame]) if isinstance(stack, str) and stack else "{}"
         region = self._region(event, times, TORCH_OPERATOR, arguments)
-        self._regions.append(region._replace(told=told, call_stack=frames))
+        self._regions.append(region._replace(recorded=recorded, call_stack=frames))
 
     def _region(self, event: Event, times: tuple[int, int], category: str, arguments: Mapping[str, Any]) -> _Region:
         return _Region(*times, self._threads.thread(event.get("tid")), event["name"], category, _external(arguments))
 
     def _add_annotation(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
-        told = _told(arguments) + self._of_collective(event)
+        recorded = _recorded(arguments) + self._of_collective(event)
         region = self._region(event, times, MARKER_RANGE, arguments)
-        self._regions.append(region._replace(told=told, extdata=_json({"message": event["name"]})))
+        self._regions.append(region._replace(recorded=recorded, extdata=_json({"message": event["name"]})))
 
     def _of_collective(self, event: Event) -> list[_Argument]:
         if not self._collectives:
@@ -179,9 +179,9 @@ class KinetoRows:
         return [(name, "", value) for name, value in facts.items()]
 
     def _add_call(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
-        told = [(name, "", _text(value)) for name, value in arguments.items() if name not in _NOT_OF_CALLS]
+        recorded = [(name, "", _text(value)) for name, value in arguments.items() if name not in _NOT_OF_CALLS]
         region = self._region(event, times, api_category(event["name"]), arguments)
-        self._regions.append(region._replace(told=told, stack=arguments.get("correlation", 0)))
+        self._regions.append(region._replace(recorded=recorded, stack=arguments.get("correlation", 0)))
 
     def _add_python(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         facts = {name: value for name, value in arguments.items() if name not in _IN_COLUMNS and value is not None}
@@ -193,7 +193,7 @@ class KinetoRows:
         if isinstance(arguments.get("device"), int) and isinstance(arguments.get("stream"), int):
             line = self._threads.other(arguments["device"], arguments["stream"], category)
             region = region._replace(tid=line)
-        self._regions.append(region._replace(told=_told(arguments)))
+        self._regions.append(region._replace(recorded=_recorded(arguments)))
 
     def _add_on_gpu(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         line = self._threads.other(event.get("pid"), event.get("tid"), "annotations")
@@ -203,7 +203,7 @@ class KinetoRows:
         time = self._time(event["ts"])
         region = self._region(event, (time, time), MARK, {})
         text = _json({"message": str(event["name"])})
-        self._regions.append(region._replace(told=_told(event.get("args") or {}), extdata=text))
+        self._regions.append(region._replace(recorded=_recorded(event.get("args") or {}), extdata=text))
 
     def _add_kernel(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         block = _sizes(arguments.get("block"))
@@ -274,10 +274,12 @@ class KinetoRows:
     def _write(self) -> None:
         """Write what was collected."""
         if self._regions:
-            start, end, tid, name, category, external, stack, extdata, frames, told = zip(*self._regions, strict=True)
+            start, end, tid, name, category, external, stack, extdata, frames, recorded = zip(
+                *self._regions, strict=True
+            )
             events = Events(category, stack, None, external, extdata=extdata, call_stack=frames)
             rows = self._trace.write(Regions(start=start, end=end, tid=tid, name=name, event=events))
-            self._write_arguments(rows.events, told)
+            self._write_arguments(rows.events, recorded)
         if self._dispatches:
             (
                 start, end, agent, kernel, stream, stack, external, extdata, lds, wx, wy, wz, gx, gy, gz, graph, node
@@ -305,10 +307,10 @@ class KinetoRows:
         for collected in (self._regions, self._dispatches, self._copies, self._allocations):
             collected.clear()
 
-    def _write_arguments(self, events: Sequence[int], told: Iterable[Sequence[_Argument]]) -> None:
+    def _write_arguments(self, events: Sequence[int], recorded: Iterable[Sequence[_Argument]]) -> None:
         rows = [
             (event, position, *argument)
-            for event, arguments in zip(events, told, strict=True)
+            for event, arguments in zip(events, recorded, strict=True)
             for position, argument in enumerate(arguments)
         ]
         if rows:
@@ -361,7 +363,7 @@ def _sizes(sizes: Any) -> Sequence[int]:
     return sizes if isinstance(sizes, list) and len(sizes) == 3 else _NO_SIZES
 
 
-def _told(arguments: Mapping[str, Any]) -> list[_Argument]:
+def _recorded(arguments: Mapping[str, Any]) -> list[_Argument]:
     """Return the arguments of an operator: name, kind and text of each."""
     return [
         (name, "int" if isinstance(value, int) else "", _text(value))

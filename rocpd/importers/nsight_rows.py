@@ -258,13 +258,13 @@ class NsightRows:
             for start, end, kind, thread, text, number, domain, payload, payload_number in zip(*batch, strict=True):
                 shown = self._tables.texts.get(number, "") if text is None else text
                 facts = payload or self._tables.texts.get(payload_number)
-                name, category, extdata, told = _range(shown, domains.get(domain), facts)
+                name, category, extdata, recorded = _range(shown, domains.get(domain), facts)
                 if kind not in _RANGE_TYPES | _MARK:
                     continue
                 category = MARK if kind in _MARK and category == MARKER_RANGE else category
                 tid = self._threads.thread(thread & 0xFFFFFF)
                 regions.append((start, start if end is None else end, tid, name, category, extdata))
-                arguments.append(told)
+                arguments.append(recorded)
             self._write_regions(regions, arguments)
 
     def _write_regions(self, regions: Sequence[Any], arguments: Sequence[Sequence[Argument]]) -> None:
@@ -275,13 +275,13 @@ class NsightRows:
         rows = self._trace.write(
             Regions(start=self._times(start), end=self._times(end), tid=tid, name=name, event=events)
         )
-        told = [
+        recorded = [
             (event, position, *pair)
             for event, of_event in zip(rows.events, arguments, strict=True)
             for position, pair in enumerate(of_event)
         ]
-        if told:
-            event, position, kind, names, values = zip(*told, strict=True)
+        if recorded:
+            event, position, kind, names, values = zip(*recorded, strict=True)
             self._trace.write(Arguments(event_id=event, position=position, type=kind, name=names, value=values))
 
     def _write_memory(self, table: str) -> None:
@@ -366,8 +366,8 @@ def _nccl_arguments(function: str, payload: str | None) -> Sequence[Argument]:
         facts = json.loads(payload or "{}")
     except ValueError:
         return ()
-    told = {name: str(facts[key]) for key, name in _NCCL_ARGUMENTS.items() if key in facts}
+    recorded = {name: str(facts[key]) for key, name in _NCCL_ARGUMENTS.items() if key in facts}
     if "Message size [bytes]" in facts:
         counts = {"ncclAllGather": "sendcount", "ncclReduceScatter": "recvcount"}
-        told |= {counts.get(function, "count"): str(facts["Message size [bytes]"]), "datatype": "ncclInt8"}
-    return [("", name, value) for name, value in told.items()]
+        recorded |= {counts.get(function, "count"): str(facts["Message size [bytes]"]), "datatype": "ncclInt8"}
+    return [("", name, value) for name, value in recorded.items()]

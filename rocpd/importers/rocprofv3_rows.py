@@ -140,14 +140,14 @@ class RocprofRows:
             tid=column(records, "thread_id"),
             event=events,
         ))  # fmt: skip
-        told = [
+        recorded = [
             (event, position, argument.get("type", ""), argument.get("name", ""), str(argument.get("value", "")))
             for event, record in zip(written.events, records, strict=True)
             for position, argument in enumerate(record.get("args") or ())
             if isinstance(argument, Mapping)
         ]
-        if told:
-            event, position, kind, name, value = zip(*told, strict=True)
+        if recorded:
+            event, position, kind, name, value = zip(*recorded, strict=True)
             self._trace.write(Arguments(event_id=event, position=position, type=kind, name=name, value=value))
 
     def _write_dispatches(self, records: Sequence[Record]) -> None:

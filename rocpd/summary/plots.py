@@ -180,8 +180,8 @@ def _curves(table: Shown, rows: Sequence[Row], value: str, unit: str, title: str
 
 def _line_name(columns: Sequence[str], key: Row, same: Set[int]) -> str:
     """Name a line by what tells it from others."""
-    told = [number for number in range(len(key)) if number not in same] or range(len(key))
-    return " ".join(_word(columns[number], key[number]) for number in told)
+    differing = [number for number in range(len(key)) if number not in same] or range(len(key))
+    return " ".join(_word(columns[number], key[number]) for number in differing)
 
 
 def _memory(table: Shown) -> Chart:

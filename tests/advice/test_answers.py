@@ -13,7 +13,7 @@ import pytest
 import rocpd
 from rocpd import entries
 from rocpd.advice.case import Case
-from rocpd.advice.causes import tell_once
+from rocpd.advice.causes import report_once
 from rocpd.advice.registry import RULES
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.advice.run import questions, tables_of_rules
@@ -46,10 +46,10 @@ def test_the_forms_say_the_same(job: Path, cli: Cli) -> None:
     assert document["version"] == 1
     assert [finding["rule"] for finding in document["findings"]] == ["comm.straggler", "step.outlier", "memory.peak"]
     assert [other["rule"] for other in document["findings"][0]["explains"]] == ["rank.imbalance"]
-    told = {*document["found_nothing"], *(each["rule"] for each in document["could_not_look"])}
+    reported = {*document["found_nothing"], *(each["rule"] for each in document["could_not_look"])}
     found = {each["rule"] for finding in document["findings"] for each in (finding, *finding["explains"])}
-    assert sorted(told | found) == sorted(rule.id for rule in RULES)
-    assert not told & found
+    assert sorted(reported | found) == sorted(rule.id for rule in RULES)
+    assert not reported & found
     for finding in document["findings"]:
         for form in ("console", "md", "html"):
             assert finding["rule"] in texts[form]
@@ -117,7 +117,7 @@ def test_a_report_advises(job: Path) -> None:
 
 
 def test_a_window_is_judged_by_itself(job: Path) -> None:
-    """In one step nothing is an outlier, and a straggler can't be told from chance."""
+    """In one step nothing is an outlier, and a straggler can't be reported from chance."""
     with rocpd.connect(job, window=rocpd.Window(step="3")) as session:
         assert not rules_of(session.advise()) & {"step.outlier", "comm.straggler"}
 
@@ -195,6 +195,6 @@ def test_causes_are_told_once() -> None:
         rule.id: rule for rule in (_rule("a", "b"), _rule("b", "c"), _rule("c", ""), _rule("d", "e"), _rule("e", "d"))
     }
     findings = [Finding(name, name) for name in "cbade"]
-    told, explained = tell_once(findings, rules)
-    assert [finding.rule for finding in told] == ["a", "d", "e"]
+    reported, explained = report_once(findings, rules)
+    assert [finding.rule for finding in reported] == ["a", "d", "e"]
     assert [(each.finding.rule, each.cause.rule) for each in explained] == [("c", "a"), ("b", "a")]

@@ -142,6 +142,10 @@ def of_one_rank(sql: str, guid: str) -> str:
     return re.sub(r"\b(FROM|JOIN)(\s+)(\w+)", rf"\1\2(SELECT * FROM \3 WHERE guid = '{guid}')", sql)
 
 
+NOT_SIMULATED = {"operators.sql", "operator_facts.sql"}  # of imported traces
+NOT_DAMAGED = {"graph_launches.sql", "graph_calls.sql", "graph_of_dispatch.sql", "sampled_values.sql"}
+
+
 @pytest.mark.parametrize("name", read_by_summaries())
 def test_what_summaries_read_of_a_rank(name: str, session: rocpd.Session) -> None:
     sql = read_by_summaries()[name]
@@ -154,5 +158,5 @@ def test_what_summaries_read_of_a_rank(name: str, session: rocpd.Session) -> Non
         assert bags_differ(expected, actual) is None
         assert len(actual) == len(expected)
         rows += len(actual)
-    is_in_no_file = name == "graph_launches.sql" and session.window is None  # as above
+    is_in_no_file = name in NOT_SIMULATED or (name in NOT_DAMAGED and session.window is None)
     assert rows > 0 or not name.endswith(".sql") or is_in_no_file, "nothing to compare"

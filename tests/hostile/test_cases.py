@@ -16,7 +16,7 @@ import pytest
 from tests.hostile.damage import FAMILIES
 
 SHARES = 4
-COUNT = 20_000 if os.environ.get("ROCPD_SOAK") else 300
+COUNT = 20_000 if os.environ.get("ROCPD_SOAK") else 200
 ROOT = Path(__file__).resolve().parents[2]
 
 

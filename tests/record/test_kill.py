@@ -18,7 +18,7 @@ from tests.record.build import SOAK, Build
 from tests.record.runs import environment
 
 FLUSH_MS = 1000
-KILLS = 200 if SOAK else 12
+KILLS = 200 if SOAK else 8
 AT_ONCE = 2
 
 

@@ -60,7 +60,7 @@ RULE = Rule(
     id="trace.incomplete",
     asks="is anything missing that the analyses need?",
     fires="ranks of the job, kernels, calls, kernels of graphs or events are missing, times are invalid, or clocks of "
-    "hosts do not fit together: each check of `rocpd summary trace` that finds a problem. Costs no time; told first",
+    "hosts do not fit together: each check of `rocpd summary trace` that finds a problem. Costs no time; comes first",
     look=_look,
     needs=(Need("trace", "the inputs hold no events"),),
     explains=_explains,

@@ -33,10 +33,10 @@ def unable(advice: Answers) -> dict[str, list[str]]:
 
 def looked(advice: Answers) -> str:
     """Return what was and was not looked at, in a sentence."""
-    told = {finding.rule for finding in advice.findings} | {each.finding.rule for each in advice.explained}
-    count = len(told) + len(advice.silent)
-    text = f"{count} rules looked, {len(told)} of them found something"
-    if not told:
+    reported = {finding.rule for finding in advice.findings} | {each.finding.rule for each in advice.explained}
+    count = len(reported) + len(advice.silent)
+    text = f"{count} rules looked, {len(reported)} of them found something"
+    if not reported:
         text = f"{count} rules looked and found nothing: that is not to say that nothing is wrong"
     could_not = len(advice.unable)
     text += f"; {could_not} could not look" if could_not else ""

@@ -21,7 +21,7 @@ tables of [analyses](analyses.md), in one pass over the ranks; each finding has
 - how sure it is: `certain` follows from what was recorded, `likely` is not chance, a `hint` may have other reasons.
 
 Findings come in the order of what they may gain; what the recording lacks comes first, since it limits all others. What
-another finding is the cause of is told with that one: a straggler is why the others wait. Every answer ends with the
+another finding causes is reported with that one: a straggler is why the others wait. Every answer ends with the
 rules that found nothing and those that **could not look**, with the option that records what they need. That nothing
 was found does not mean that nothing is wrong. The exit code is 0 either way; gates are what [`rocpd
 diff`](cli.md#rocpd-diff) is for.

@@ -17,6 +17,11 @@ Row = Mapping[str, Any]
 """A row of a table by the names of its columns."""
 
 
+def window_of(row: Row, length: str) -> tuple[int, int]:
+    """Return start and end on the time line [ns] of what a row has at `at_ns`, as long as its column `length` says."""
+    return int(row["at_ns"]), int(row["at_ns"] + row[length])
+
+
 def short(name: str | None) -> str:
     """Return what people call a kernel; files may lack its name."""
     return "a kernel without a name" if name is None else short_names([name])[name]
@@ -27,10 +32,10 @@ class CannotLookError(Exception):
 
 
 class Example(NamedTuple):
-    """A step to look at: text of its marker, start and end on the time line [ns]."""
+    """A step to look at: text of its marker, start and end on the time line [ns]; None where no steps are marked."""
 
-    step: str
-    window: tuple[int, int]
+    step: str | None = None
+    window: tuple[int, int] | None = None
 
 
 @frozen
@@ -136,10 +141,10 @@ class Case:
         """Return how sure a finding about time is: without steps it may be start-up."""
         return confidence if self.job.has_steps else Confidence.HINT
 
-    def example(self) -> Example | None:
+    def example(self) -> Example:
         """Return a step that takes as long as most: a place to look at."""
         steps = sorted(self.rows("steps"), key=lambda row: float(row["mean_ns"]))
         if not steps:
-            return None
+            return Example()
         usual = steps[len(steps) // 2]
-        return Example(str(usual["step"]), (int(usual["at_ns"]), int(usual["at_ns"] + usual["max_ns"])))
+        return Example(str(usual["step"]), window_of(usual, "max_ns"))

@@ -92,8 +92,8 @@ def pair_kernels(
 
 
 def _groups(match: re.Pattern[str] | None, kernel: KernelIdentity) -> Hashable:
-    found = match and (match.search(kernel.name) or match.search(kernel.symbol))
-    return (kernel.kind, found.groups() or found[0]) if found else None
+    part = match and (match.search(kernel.name) or match.search(kernel.symbol))
+    return (kernel.kind, part.groups() or part[0]) if part else None
 
 
 def _by_category(kernel: KernelIdentity) -> Hashable:
@@ -107,8 +107,8 @@ def _paired(
 ) -> Iterator[KernelPair]:
     """Yield pairs of kernels with equal keys, and remove them from those that are left."""
     sides = [_by_key(kernels, key) for kernels in left]
-    for found in [found for found in sides[0] if found in sides[1]]:
-        pair = KernelPair(level, tuple(sides[0][found]), tuple(sides[1][found]))
+    for identity in [identity for identity in sides[0] if identity in sides[1]]:
+        pair = KernelPair(level, tuple(sides[0][identity]), tuple(sides[1][identity]))
         for kernels, those in zip(left, (pair.base, pair.new), strict=True):
             kernels[:] = [kernel for kernel in kernels if kernel not in those]
         yield pair
@@ -119,9 +119,9 @@ def _by_key(
 ) -> dict[Hashable, list[KernelIdentity]]:
     groups: dict[Hashable, list[KernelIdentity]] = {}
     for kernel in kernels:
-        found = key(kernel)
-        if found is not None:
-            groups.setdefault(found, []).append(kernel)
+        identity = key(kernel)
+        if identity is not None:
+            groups.setdefault(identity, []).append(kernel)
     return groups
 
 

@@ -201,9 +201,9 @@ def _idle(reading: RankReading, ops: Ops, units: UnitEdges) -> Ints:
     idle = np.zeros((len(units.numbers), len(CAUSES)), np.int64)
     span = min(int(units.edges[0]), int(ops.start.min())), max(int(units.edges[-1]), int(ops.end.max()))
     for _, on_agent in ops.lanes(By.AGENT):
-        found = idle_pieces(on_agent, regions, threads, span)
-        unit, cut = divided(Pieces(np.arange(len(found.start)), found.start, found.end), units.edges)
-        np.add.at(idle, (unit, found.cause[cut.of]), cut.length)
+        gaps = idle_pieces(on_agent, regions, threads, span)
+        unit, cut = divided(Pieces(np.arange(len(gaps.start)), gaps.start, gaps.end), units.edges)
+        np.add.at(idle, (unit, gaps.cause[cut.of]), cut.length)
     return idle
 
 

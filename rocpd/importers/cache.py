@@ -136,8 +136,8 @@ def entries() -> Iterator[CacheEntry]:
     root = _root()
     with as_output_error(root):
         folders = [path for path in root.iterdir() if path.is_dir()] if root.is_dir() else []
-    found = [entry for folder in folders if (entry := _read_entry(folder))]
-    yield from sorted(found, key=lambda entry: -entry.used)
+    entries = [entry for folder in folders if (entry := _read_entry(folder))]
+    yield from sorted(entries, key=lambda entry: -entry.used)
 
 
 def clear() -> int:

@@ -89,9 +89,9 @@ class JsonEvents:
             if text.startswith(b"["):
                 self._is_array, self._buffer = True, text[1:]
                 return
-            found = _EVENTS.search(text)
-            if found:
-                head, self._buffer = text[: found.end()], text[found.end() :]
+            match = _EVENTS.search(text)
+            if match:
+                head, self._buffer = text[: match.end()], text[match.end() :]
                 self._take_facts(self._parsed(head + b"]}"))
                 return
             if len(text) > _MOST_HEAD:
@@ -100,7 +100,7 @@ class JsonEvents:
 
     def _whole_events(self) -> Sequence[Any]:
         """Take as many events off the buffer as one parse finds; none where that is not clear yet."""
-        places = [found.start() + 1 for found in _BETWEEN.finditer(self._buffer, max(0, len(self._buffer) - _LAST))]
+        places = [match.start() + 1 for match in _BETWEEN.finditer(self._buffer, max(0, len(self._buffer) - _LAST))]
         for place in places[: -_TRIED - 1 : -1]:
             events = self._parsed(b"[" + self._buffer[:place] + b"]")
             if events is not None:
@@ -145,7 +145,7 @@ class JsonEvents:
         Raises:
             InputError: what does not parse is not its end.
         """
-        places = [0, *(found.start() + 1 for found in _BETWEEN.finditer(self._buffer))]
+        places = [0, *(match.start() + 1 for match in _BETWEEN.finditer(self._buffer))]
         low, high = 0, len(places)
         events: Sequence[Any] = []
         while high - low > 1:

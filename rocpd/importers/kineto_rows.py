@@ -72,7 +72,7 @@ class KinetoRows:
 
     Args:
         trace: the file.
-        survey: what the first reading found.
+        survey: what the first reading says.
         lose: called with what has no place in the file.
     """
 

@@ -20,8 +20,8 @@ def knows(head: InputHead) -> bool:
     """Whether it is a folder with files of that kind."""
     from rocpd.importers.rocprofv3_files import KINDS, NAME
 
-    found = (NAME.fullmatch(name.rpartition("/")[2]) for name in head.names)
-    return any(match["kind"] in KINDS for match in found if match)
+    matches = (NAME.fullmatch(name.rpartition("/")[2]) for name in head.names)
+    return any(match["kind"] in KINDS for match in matches if match)
 
 
 def read(source: TraceSource, target: TraceTarget) -> None:

@@ -89,12 +89,12 @@ class CountersOfKernels:
         if not self._exist:
             return
         events = dict(zip(kernels.ids, kernels.events, strict=True))
-        found = self._tables.rows(
+        values = self._tables.rows(
             """SELECT op_id, name, value FROM counter_by_op WHERE op_id IN (SELECT value FROM json_each(?))
             ORDER BY op_id, rowid""",
             (json.dumps(list(events)),),
         )
-        rows = [(events[operation], self._counter(name or ""), value) for operation, name, value in found]
+        rows = [(events[operation], self._counter(name or ""), value) for operation, name, value in values]
         if rows:
             event, counter, value = zip(*rows, strict=True)
             self._trace.write(CounterValues(event_id=event, pmc_id=counter, value=value))

@@ -91,8 +91,8 @@ class RpdTables:
     def processes(self) -> list[RpdProcess]:
         """Return the processes, by node and pid."""
         stride = self._stride("pid_stride")
-        found = self.rows('SELECT pid, MIN(id), MAX(id), MIN(start), MAX("end"), COUNT(*) FROM rocpd_api GROUP BY pid')
-        processes = (RpdProcess(pid, pid // stride, pid % stride, *facts) for pid, *facts in found)
+        calls = self.rows('SELECT pid, MIN(id), MAX(id), MIN(start), MAX("end"), COUNT(*) FROM rocpd_api GROUP BY pid')
+        processes = (RpdProcess(pid, pid // stride, pid % stride, *facts) for pid, *facts in calls)
         return sorted(processes, key=lambda process: (process.node, process.pid))
 
     @functools.cached_property

@@ -1,4 +1,4 @@
-"""Where importers write: one rocpd file per process, and the count of what found no place in it.
+"""Where importers write: one rocpd file per process, and the count of what has no place in it.
 
 What it writes depends on nothing but the content of the input, its name and the version of the importer: an input that
 is imported again gives the same bytes.

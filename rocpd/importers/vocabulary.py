@@ -90,8 +90,8 @@ def copy_direction(kind: str) -> tuple[str, bool | None, bool | None]:
     >>> copy_direction("Memcpy")
     ('MEMORY_COPY', None, None)
     """
-    found = re.search(r"\b([HDAP])(?:\w*-)?to-?([HDAP])", kind)
-    if not found:
+    match = re.search(r"\b([HDAP])(?:\w*-)?to-?([HDAP])", kind)
+    if not match:
         return "MEMORY_COPY", None, None
-    (source, from_host), (target, to_host) = (_COPIES[letter] for letter in found.groups())
+    (source, from_host), (target, to_host) = (_COPIES[letter] for letter in match.groups())
     return f"MEMORY_COPY_{source}_TO_{target}", from_host, to_host

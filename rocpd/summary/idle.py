@@ -156,18 +156,18 @@ def _of_rank(reading: RankReading, step: re.Pattern[str]) -> _Rank:
     cut = max(first, part.start or first), min(last, part.end or last)
     span = (steady.start, steady.end) if steady else (cut[0], max(cut))
     threads = activities(regions, names)
-    answer, has_time, between = _Rank({}, {}, steady), has_its_time(reading.reader), span
+    answer, has_time = _Rank({}, {}, steady), has_its_time(reading.reader)
     for agent, ran in ops.lanes(By.AGENT):
-        span = between
+        low, high = span
         if not has_time(agent):
-            span = max(between[0], int(ran.start.min())), min(between[1], int(ran.end.max()))
-            if span[0] >= span[1]:
+            low, high = max(low, int(ran.start.min())), min(high, int(ran.end.max()))
+            if low >= high:
                 continue
-        pieces = idle_pieces(ran, regions, threads, (first, last)).within(*span)
+        pieces = idle_pieces(ran, regions, threads, (first, last)).within(low, high)
         course = course_of(reading, agent)
         for key, idle_here in _divided(pieces, course):
             merge(answer.idle.setdefault(key, {}), _by_cause(idle_here, names, reading.rank.number, agent))
-        for _, place, start, end in zip(*(column.tolist() for column in course.between(*span)), strict=True):
+        for _, place, start, end in zip(*(column.tolist() for column in course.between(low, high)), strict=True):
             merge(answer.span, {course.keys[place]: end - start})
     return answer
 

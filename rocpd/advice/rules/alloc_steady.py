@@ -22,8 +22,8 @@ def _look(case: Case) -> Iterator[Finding]:
             yield replace(
                 finding,
                 rank=case.job.critical,
-                step=example.step if example else None,
-                window=example.window if example else None,
+                step=example.step,
+                window=example.window,
                 shown_by="rocpd summary allocation-sites memory-steps JOB",
                 action="Allocate once before the loop, or from a pool: hipMallocAsync with "
                 "hipMemPoolAttrReleaseThreshold set, in PyTorch its caching allocator "

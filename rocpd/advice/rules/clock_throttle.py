@@ -36,7 +36,7 @@ def _look(case: Case) -> Iterator[Finding]:
             confidence=Confidence.LIKELY,
             rank=row["rank"],
             agent=row["agent"],
-            window=example.window if example else None,
+            window=example.window,
             evidence={"mean": row["mean"], "others": others, "min": row["min"], "samples": row["samples"]},
             shown_by="rocpd summary samples JOB",
             gain_percent=compute * lower / 100,

@@ -43,7 +43,7 @@ def _look(case: Case) -> Iterator[Finding]:
         yield replace(
             finding,
             rank=rank,
-            window=example.window if example else None,
+            window=example.window,
             gain_percent=_gain(case, finding),
             shown_by="rocpd summary stragglers waits JOB",
             action=_action(finding),

@@ -26,8 +26,8 @@ def _look(case: Case) -> Iterator[Finding]:
         RULE.id,
         confidence=case.sure(Confidence.LIKELY),
         rank=case.job.critical,
-        step=example.step if example else None,
-        window=example.window if example else None,
+        step=example.step,
+        window=example.window,
         evidence={
             "waited": sum(int(row["waited"]) for row in waited),
             "waited_ns": sum(row["waited_ns"] for row in waited),

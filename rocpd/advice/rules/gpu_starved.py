@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocpd.advice import recording
-from rocpd.advice.case import Case, Row
+from rocpd.advice.case import Case, Row, window_of
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.summary.findings import Confidence, Finding
 from rocpd.summary.idle_causes import HOST
@@ -41,7 +41,7 @@ def _look(case: Case) -> Iterator[Finding]:
         confidence=case.sure(Confidence.CERTAIN),
         rank=case.job.critical,
         agent=longest["agent"] if longest else None,
-        window=(int(longest["at_ns"]), int(longest["at_ns"] + longest["longest_ns"])) if longest else None,
+        window=window_of(longest, "longest_ns") if longest else None,
         evidence={str(row["cause"]): row["idle_ns"] for row in starved},
         shown_by="rocpd summary idle idle-calls JOB --by rank",
         gain_percent=share,

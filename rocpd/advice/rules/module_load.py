@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case
+from rocpd.advice.case import CannotLookError, Case, window_of
 from rocpd.advice.rule import Need, Rule
 from rocpd.summary.findings import Confidence, Finding
 from rocpd.trace.host_calls import HostCall
@@ -29,7 +29,7 @@ def _look(case: Case) -> Iterator[Finding]:
         confidence=Confidence.CERTAIN,
         rank=case.job.critical,
         agent=worst["agent"],
-        window=(int(worst["at_ns"]), int(worst["at_ns"] + worst["longest_ns"])),
+        window=window_of(worst, "longest_ns"),
         evidence={str(row["name"]): row["idle_ns"] for row in loads},
         shown_by="rocpd summary idle-calls JOB --by rank",
         gain_percent=share,

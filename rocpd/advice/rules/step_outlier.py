@@ -7,7 +7,7 @@ from itertools import dropwhile
 from statistics import median
 
 from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case, Row
+from rocpd.advice.case import CannotLookError, Case, Row, window_of
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.summary.findings import Confidence, Finding
 from rocpd.table.human import readable
@@ -47,7 +47,7 @@ def _finding(slow: Sequence[Row], typical: float, total: float, count: int) -> F
         confidence=Confidence.CERTAIN,
         rank=rank,
         step=str(worst["step"]),
-        window=(int(worst["at_ns"]), int(worst["at_ns"] + worst["max_ns"])),
+        window=window_of(worst, "max_ns"),
         evidence={"steps": [row["step"] for row in slow], "over_median": times, "median_ns": typical, "of": count},
         shown_by="rocpd summary steps JOB",
         gain_percent=lost * 100 / total,

@@ -196,16 +196,16 @@ def align(
         ranks = [Clock((rank,), "start", Shift(base - span.start)) for rank, span in spans.items()]
         return Alignment.of(ranks, f"time: {len(spans)} ranks aligned at their first event (--align start)")
     names = [(hosts or {}).get(machine.ranks[0]) or f"rank {machine.ranks[0]}" for machine in by_machine]
-    found = _lines(by_machine, names, measure)
-    if found.why and _ran_together(by_machine, of_day):
+    judged = _lines(by_machine, names, measure)
+    if judged.why and _ran_together(by_machine, of_day):
         clocks = [Clock(machine.ranks, "utc", UNSHIFTED) for machine in by_machine]
-        note = f"time: {len(clocks)} clock domains {_BY_DAY}: {found.why}; --align start aligns first events"
-        return Alignment.of(clocks, note, is_contradicted=found.is_contradicted)
-    if found.why:
+        note = f"time: {len(clocks)} clock domains {_BY_DAY}: {judged.why}; --align start aligns first events"
+        return Alignment.of(clocks, note, is_contradicted=judged.is_contradicted)
+    if judged.why:
         clocks = [Clock(machine.ranks, "start", Shift(base - machine.start)) for machine in by_machine]
-        note = f"time: {len(clocks)} clock domains {_AT_START}: {found.why}; {_AS_RECORDED}"
-        return Alignment.of(clocks, note, is_contradicted=found.is_contradicted)
-    clocks = _by_lines(by_machine, found.lines)
+        note = f"time: {len(clocks)} clock domains {_AT_START}: {judged.why}; {_AS_RECORDED}"
+        return Alignment.of(clocks, note, is_contradicted=judged.is_contradicted)
+    clocks = _by_lines(by_machine, judged.lines)
     return Alignment.of(clocks, trust(clocks))
 
 

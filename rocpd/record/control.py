@@ -5,7 +5,9 @@ Believes nobody but that process: others may make the folder first, listen in it
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pwd
 import socket
 import stat
 import struct
@@ -17,10 +19,11 @@ from rocpd.errors import InputError, RocpdError
 from rocpd.read.documents import json_object
 from rocpd.record.recorder import Status
 
-_PATIENCE_S = 30.0  # a flush may have to write much
+_PATIENCE_S = 5.0
 _LONGEST = 1 << 16  # bytes of an answer: some numbers and a path
 _CREDENTIALS = struct.Struct("3i")  # struct ucred of Linux: process, user, group
 _ELSEWHERE = "who listens there is not the recorder of this process; ROCPD_CONTROL_DIR names another folder"
+_STARTING_S = 10.0  # a recorder makes its socket, and listens a moment later
 
 
 class Action(StrEnum):
@@ -43,6 +46,7 @@ def control(pid: int, action: Action) -> Status:
     """
     owner, path = _owner_and_socket(pid)
     _check_folder(pid, owner, path.parent)
+    _check_socket(pid, owner, path)
     reply = _parsed(pid, _ask(pid, owner, path, action))
     if not reply.get("ok"):
         raise RocpdError(f"process {pid}: could not {action}", "its stderr says why")
@@ -66,15 +70,33 @@ def _check_folder(pid: int, owner: int, folder: Path) -> None:
         facts = folder.lstat()
     except OSError as error:
         raise _nobody_listens(pid, error) from error
-    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != owner or facts.st_mode & 0o077:
+    if not (stat.S_ISDIR(facts.st_mode) and _is_private(facts, owner)):
         raise InputError(f"process {pid}: {folder} is not a folder of its user alone (mode 0700)", _ELSEWHERE)
+
+
+def _check_socket(pid: int, owner: int, path: Path) -> None:
+    """Refuse what is no socket of the process's user alone.
+
+    Raises:
+        InputError: it is none, or there is nothing.
+    """
+    try:
+        facts = path.lstat()
+    except OSError as error:
+        raise _nobody_listens(pid, error) from error
+    if not (stat.S_ISSOCK(facts.st_mode) and _is_private(facts, owner)):
+        raise InputError(f"process {pid}: {path} is not a socket of its user alone (mode 0600)", _ELSEWHERE)
+
+
+def _is_private(facts: os.stat_result, owner: int) -> bool:
+    return facts.st_uid == owner and not facts.st_mode & 0o077
 
 
 def _ask(pid: int, owner: int, path: Path, action: Action) -> bytes:
     """Send a command; return the line that is the answer.
 
     Raises:
-        InputError: the process does not listen, or not in time.
+        InputError: the process does not listen, or does not answer in time.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
         try:
@@ -86,6 +108,15 @@ def _ask(pid: int, owner: int, path: Path, action: Action) -> bytes:
                 raise InputError(f"process {pid}: process {listener} of user {user} listens in its place", _ELSEWHERE)
             link.sendall(f"{action}\n".encode())
             return _first_line(link)
+        except ConnectionRefusedError as error:
+            if time.time() - path.lstat().st_mtime > _STARTING_S:
+                path.unlink()  # of an earlier process with this number, or the process runs another program now
+            raise _nobody_listens(pid, error) from error
+        except TimeoutError as error:
+            raise InputError(
+                f"process {pid}: no answer within {_PATIENCE_S:g} s",
+                "it may be stopped, or still be writing: rocpd control status asks again",
+            ) from error
         except OSError as error:
             raise _nobody_listens(pid, error) from error
 
@@ -145,10 +176,40 @@ def _owner_and_socket(pid: int) -> tuple[int, Path]:
     process = Path("/proc") / str(pid)
     try:
         owner = process.stat().st_uid
-        space = (process / "ns" / "pid").stat().st_ino
     except FileNotFoundError as error:
+        _clean_after(pid)
         raise InputError(f"process {pid}: there is no such process") from error
+    if os.geteuid() not in (0, owner):
+        raise InputError(
+            f"process {pid} belongs to {_user(owner)}", "its own user and root may ask its recorder, nobody else"
+        )
+    try:
+        return owner, _folder(owner) / f"{_space(process)}-{pid}.sock"
     except OSError as error:
         raise InputError(f"process {pid}: {error.strerror}") from error
-    folder = os.environ.get("ROCPD_CONTROL_DIR") or f"/tmp/rocpd-{owner}"  # the recorder makes it with mode 0700
-    return owner, Path(folder) / f"{space}-{pid}.sock"
+
+
+def _clean_after(pid: int) -> None:
+    """Remove the socket of a process of this user that is gone: it was killed."""
+    with contextlib.suppress(OSError, InputError):
+        path = _folder(os.geteuid()) / f"{_space(Path('/proc/self'))}-{pid}.sock"
+        _check_folder(pid, os.geteuid(), path.parent)
+        _check_socket(pid, os.geteuid(), path)
+        path.unlink()
+
+
+def _space(process: Path) -> int:
+    """Return the number of a process's pid namespace: containers that share /tmp may have the same pid twice."""
+    return (process / "ns" / "pid").stat().st_ino
+
+
+def _folder(owner: int) -> Path:
+    """Return where recorders of a user listen; they make it with mode 0700."""
+    return Path(os.environ.get("ROCPD_CONTROL_DIR") or f"/tmp/rocpd-{owner}")
+
+
+def _user(number: int) -> str:
+    try:
+        return f"user {pwd.getpwuid(number).pw_name}"
+    except KeyError:
+        return f"user {number}"

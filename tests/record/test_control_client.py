@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -16,6 +17,12 @@ from rocpd.record.control import Action, control, socket_of
 from tests.conftest import Cli, Said
 
 GOOD = b'{"ok":true,"recording":true,"failed":false,"written":7,"lost":0,"file":"/tmp/\\u001b[31mx.db"}\n'
+
+
+def _bind(server: socket.socket, path: Path, mode: int = 0o600) -> None:
+    server.bind(str(path))
+    path.chmod(mode)
+    server.listen()
 
 
 @pytest.fixture
@@ -34,8 +41,7 @@ def listen(folder: Path) -> Iterator[Callable[..., None]]:
 
     def start(answer: bytes, endless: bool = False) -> None:
         server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        server.bind(str(socket_of(os.getpid())))
-        server.listen()
+        _bind(server, socket_of(os.getpid()))
 
         def serve() -> None:
             with server, server.accept()[0] as link:
@@ -99,9 +105,8 @@ def test_an_answer_that_never_comes(listen: Callable[..., None], folder: Path, m
     monkeypatch.setattr(client, "_PATIENCE_S", 0.2)
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with server:
-        server.bind(str(socket_of(os.getpid())))
-        server.listen()
-        with pytest.raises(InputError, match="no recorder listens \\(timed out\\)"):
+        _bind(server, socket_of(os.getpid()))
+        with pytest.raises(InputError, match="no answer within"):
             control(os.getpid(), Action.STATUS)
 
 
@@ -157,8 +162,48 @@ def test_another_process_listens(folder: Path, monkeypatch: pytest.MonkeyPatch, 
     except InputError:
         pytest.skip("this process's parent is another user's")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
-        server.bind(str(path))
-        server.listen()
+        _bind(server, path)
         said = cli("control", "status", str(parent))
     assert said.code == 3
     assert f"process {os.getpid()} of user {os.geteuid()} listens in its place" in said.err
+
+
+@pytest.mark.parametrize("mode", [0o660, 0o666, 0o606])
+def test_a_socket_that_is_open_to_others(mode: int, folder: Path, cli: Cli) -> None:
+    path = socket_of(os.getpid())
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+        _bind(server, path, mode)
+        assert f"{path} is not a socket of its user alone" in cli("control", "status", str(os.getpid())).err
+
+
+def test_a_file_in_the_place_of_the_socket(folder: Path, cli: Cli) -> None:
+    path = socket_of(os.getpid())
+    path.touch(mode=0o600)
+    said = cli("control", "status", str(os.getpid()))
+    assert (said.code, path.exists()) == (3, True)
+    assert f"{path} is not a socket of its user alone" in said.err
+
+
+@pytest.mark.parametrize("seconds", [0, 60])
+def test_a_socket_on_which_nobody_listens_any_more(seconds: int, folder: Path, cli: Cli) -> None:
+    """It is removed, unless its recorder may be about to listen."""
+    path = socket_of(os.getpid())
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+        _bind(server, path)
+    made = path.stat().st_mtime - seconds
+    os.utime(path, (made, made))
+    said = cli("control", "status", str(os.getpid()))
+    assert said.code == 3
+    assert "no recorder listens" in said.err
+    assert path.exists() == (seconds == 0)
+
+
+def test_a_process_of_another_user(monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    said = cli("control", "status", str(os.getpid()))
+    assert said == Said(
+        3,
+        "",
+        f"rocpd: error: process {os.getpid()} belongs to user {pwd.getpwuid(os.getuid()).pw_name}\n"
+        "  hint: its own user and root may ask its recorder, nobody else\n",
+    )

@@ -266,6 +266,8 @@ def test_what_killed_processes_left_is_swept(built: Build, tmp_path: Path, monke
     assert left.exists()
     with pytest.raises(InputError, match="there is no such process"):
         control(process.pid, Action.STATUS)
+    assert not left.exists()
+    left.touch()
     elsewhere = left.with_name(f"1-{process.pid}.sock")  # of another container, where that process may run
     others = [elsewhere, left.with_name(f"{left.stem}.sock.old"), left.with_name("notes")]
     for path in others:

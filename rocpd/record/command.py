@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ TRACES = ("hip", "hsa", "marker", "kernel", "memcpy", "alloc", "scratch", "rccl"
 """Domains that `trace` may name; without it the tool records all but hsa."""
 
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+_NAMES = re.compile(r"[A-Za-z_]\w*(,[A-Za-z_]\w*)*")
 _SHELL_SIGNAL = 128
 """A shell's exit code after a signal is this and the signal's number."""
 
@@ -35,7 +37,8 @@ class Settings:
         flush_ms: the most that a killed process loses [ms]; None for what the environment says.
         drop: lose events rather than make the program wait for the writer.
         off: start without recording.
-        keep_env: also store environment values that look like secrets.
+        group: let the group of the files read them.
+        keep_env: names of variables whose values are stored although they look like secrets, or `all`.
         best_effort: run the command where there is no recorder, too.
         folder: folder of the files.
     """
@@ -53,7 +56,10 @@ class Settings:
     ] = None
     drop: Annotated[bool, Option("When a buffer is full, lose events (counted) rather than wait.")] = False
     off: Annotated[bool, Option("Start with recording off; `rocpd control start PID`.")] = False
-    keep_env: Annotated[bool, Option("Store environment values that look like secrets too.")] = False
+    group: Annotated[bool, Option("Let your group read the files, too (mode 0640, not 0600).")] = False
+    keep_env: Annotated[
+        str | None, Option("Variables to store although they look like secrets; `all` of them.", "NAME,...")
+    ] = None
     best_effort: Annotated[bool, Option("Run the command even if it cannot be recorded.")] = False
     folder: Path = Path()
 
@@ -116,6 +122,8 @@ def environment_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, 
         raise UsageError(f"{preload[0]}: LD_PRELOAD takes no blanks or colons", "move the libraries to another folder")
     values["LD_PRELOAD"] = ":".join(filter(None, (*preload, environ.get("LD_PRELOAD"))))
     values["ROCPD_OUTPUT_PATH"] = str(settings.folder.absolute())
+    if settings.keep_env is not None and not _NAMES.fullmatch(settings.keep_env):
+        raise UsageError(f"--keep-env {settings.keep_env}: not names of variables", "as A,B; or all")
     domains = (settings.trace or "").replace(",", " ").split()
     if unknown := [name for name in domains if name not in TRACES]:
         raise UsageError(f"--trace {unknown[0]}: unknown domain", f"one or more of {','.join(TRACES)}")
@@ -131,7 +139,8 @@ def _variables(settings: Settings) -> dict[str, str]:
         "ROCPD_COUNTERS": settings.counters,
         "ROCPD_OVERFLOW": "drop" if settings.drop else None,
         "ROCPD_START": "0" if settings.off else None,
-        "ROCPD_KEEP_ENV": "1" if settings.keep_env else None,
+        "ROCPD_GROUP": "1" if settings.group else None,
+        "ROCPD_KEEP_ENV": settings.keep_env,
     }
     return {name: str(value) for name, value in given.items() if value is not None}
 

@@ -14,21 +14,12 @@
 
 #include "clock.h"
 #include "json.h"
+#include "rank.h"
 
 extern char** environ;
 
 namespace rocpd {
 namespace {
-
-constexpr std::array kRankVariables = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "PALS_RANKID",
-                                       "FLUX_TASK_RANK"};
-constexpr std::array kSizeVariables = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "PALS_SIZE",
-                                       "FLUX_JOB_SIZE"};
-constexpr std::array kSecretWords = {"TOKEN", "PASS",   "_PWD",   "SECRET", "KEY",     "CREDENTIAL", "PRIVATE",
-                                     "AUTH",  "COOKIE", "JWT",    "BEARER", "SESSION", "DSN"};
-constexpr std::array kSecretParts = {"PAT"};  // between underscores only: PATH is none
-constexpr std::array kSecretSettings = {"password=", "passwd=", "pwd=", "passphrase=", "secret=", "token=", "key=",
-                                        "bearer "};
 
 std::string file_text(const char* path) {
     std::string text;
@@ -53,54 +44,19 @@ std::uint64_t hash_of(std::string_view text) {
     return hash;
 }
 
-int number_of(const char* name) {
-    const char* text = std::getenv(name);
-    if (text == nullptr || *text == '\0') return -1;
-    char* end = nullptr;
-    const long value = std::strtol(text, &end, 10);
-    return *end == '\0' && value >= 0 && value < 1 << 30 ? static_cast<int>(value) : -1;
-}
-
-int first_number(const char* const* names, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i)
-        if (const int value = number_of(names[i]); value >= 0) return value;
-    return -1;
-}
-
-// Whether a URL holds a login, as of a proxy or a repository: scheme://user:password@host, scheme://token@host.
-bool holds_login(std::string_view value) {
-    const auto scheme = value.find("://");
-    if (scheme == std::string_view::npos) return false;
-    const std::string_view rest = value.substr(scheme + 3);
-    const auto at = rest.find('@');
-    if (at == std::string_view::npos) return false;
-    // A password may hold a slash, a token does not.
-    return rest.find(':') < at || rest.find('/') > at || holds_login(rest);
-}
-
-// Whether a value holds a setting with a password, as data sources and connection strings do: Server=x;Password=y.
-bool holds_setting(std::string_view value) {
-    std::string lower(value);
-    for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return std::any_of(kSecretSettings.begin(), kSecretSettings.end(),
-                       [&](const char* setting) { return lower.find(setting) != std::string::npos; });
-}
-
-std::string environment_json(bool keep) {
+std::string environment_json(const Kept& kept) {
     std::string json = "{";
-    std::set<std::string> seen;
+    std::set<std::string_view> seen;
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
         const std::string_view text = *entry;
         const auto equals = text.find('=');
-        if (equals == std::string_view::npos || !seen.emplace(text.substr(0, equals)).second) continue;
-        const std::string name(text.substr(0, equals));
+        const std::string_view name = text.substr(0, equals);
+        if (equals == std::string_view::npos || !seen.insert(name).second) continue;
         const std::string_view value = text.substr(equals + 1);
-        const bool secret = looks_secret(name) || holds_login(value) || holds_setting(value);
-        const bool masked = !keep && !value.empty() && secret;
         if (json.size() > 1) json += ',';
         append_json(json, name, Stray::kExact);
         json += ':';
-        append_json(json, masked ? "***" : value, Stray::kExact);
+        append_json(json, kept.variable(name) ? value : shown_value(name, value), Stray::kExact);
     }
     return json + "}";
 }
@@ -136,12 +92,17 @@ std::string working_folder() {
     return folder;
 }
 
-std::string process_json(const std::string& words, int rank) {
+void append_number(std::string& json, const char* name, int number) {
+    if (number >= 0) json += std::string(",\"") + name + "\":" + std::to_string(number);
+}
+
+std::string process_json(const std::string& words, const Rank& rank) {
     std::string json = R"({"recorder":"librocpd-recorder","argv":)" + argv_json(words) + ",\"working_directory\":";
     append_json(json, working_folder(), Stray::kExact);
-    if (rank >= 0) json += ",\"mpi_rank\":" + std::to_string(rank);
-    if (const int size = first_number(kSizeVariables.data(), kSizeVariables.size()); rank >= 0 && size > 0)
-        json += ",\"mpi_size\":" + std::to_string(size);
+    append_number(json, "mpi_rank", rank.number);
+    append_number(json, "mpi_size", rank.count);
+    append_number(json, "local_rank", rank.on_node);
+    append_number(json, "local_size", rank.count_on_node);
     const auto boot = static_cast<std::int64_t>(now_ns());
     const auto real = static_cast<std::int64_t>(clock_ns(CLOCK_REALTIME));
     json += ",\"clock\":\"CLOCK_BOOTTIME\",\"realtime_offset_ns\":" + std::to_string(real - boot);
@@ -156,17 +117,6 @@ bool plain_word(std::string_view word) {
 }
 
 }  // namespace
-
-bool looks_secret(const std::string& name) {
-    std::string upper = name;
-    for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    const std::string parts = "_" + upper + "_";
-    return std::any_of(kSecretWords.begin(), kSecretWords.end(),
-                       [&](const char* word) { return upper.find(word) != std::string::npos; }) ||
-           std::any_of(kSecretParts.begin(), kSecretParts.end(), [&](const char* part) {
-               return parts.find(std::string("_") + part + "_") != std::string::npos;
-           });
-}
 
 std::string shell_line(const std::string& words) {
     std::string line;
@@ -191,17 +141,19 @@ std::string shell_line(const std::string& words) {
     return line;
 }
 
-Identity identify_process(bool keep_env) {
+Identity identify_process(const Kept& kept) {
     Identity id;
     id.pid = getpid();
     id.ppid = getppid();
     id.init = now_ns();
     id.start = std::min(process_start(), id.init);
-    const std::string words = file_text("/proc/self/cmdline");
-    id.rank = first_number(kRankVariables.data(), kRankVariables.size());
+    const std::string given = file_text("/proc/self/cmdline");
+    const std::string words = kept.all() ? given : shown_words(given);
+    const Rank rank = rank_of_process();
+    id.rank = rank.number;
     id.command = readable(shell_line(words));
-    id.environment = environment_json(keep_env);
-    id.extdata = process_json(words, id.rank);
+    id.environment = environment_json(kept);
+    id.extdata = process_json(words, rank);
     utsname name{};
     uname(&name);
     id.system = name.sysname;

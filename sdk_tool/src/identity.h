@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "secrets.h"
+
 namespace rocpd {
 
 struct Identity {
@@ -20,13 +22,10 @@ struct Identity {
     std::string machine_id, system, host, release, version, hardware, domain;
 };
 
-// Describes the calling process. `keep_env` also keeps environment values that look like secrets.
-Identity identify_process(bool keep_env);
+// Describes the calling process; what looks like a secret and is not kept is masked.
+Identity identify_process(const Kept& kept);
 
 // Returns argv as one line that a shell would split into the same words.
 std::string shell_line(const std::string& zero_terminated_words);
-
-// Whether an environment variable of this name may hold a secret.
-bool looks_secret(const std::string& name);
 
 }  // namespace rocpd

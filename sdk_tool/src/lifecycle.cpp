@@ -154,7 +154,7 @@ bool start_service() {
     const Phase phase = g_state.phase.load(std::memory_order_acquire);
     if (phase != Phase::kIdle) return phase == Phase::kRunning;
     if (!is_owner()) return false;  // a child of vfork()
-    auto writer = std::make_unique<Writer>(identify_process(config().keep_env));
+    auto writer = std::make_unique<Writer>(identify_process(Kept(config().keep_env)));
     Phase idle = Phase::kIdle;
     // The process may have been asked to end meanwhile.
     if (!g_state.phase.compare_exchange_strong(idle, Phase::kRunning)) return false;

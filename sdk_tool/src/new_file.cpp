@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "config.h"
 #include "guid.h"
 #include "schema.h"
 #include "sqlite.h"
@@ -40,6 +41,17 @@ void create_tables(sqlite3* connection, const std::string& guid) {
                         kSchemaVersion + "'), ('uuid', '" + suffix + "'), ('guid', '" + guid + "'); COMMIT");
 }
 
+// Makes an empty file that its user alone may read, or its group too, whatever the umask: a profile names files, hosts
+// and users. SQLite gives its journal the same mode.
+void make_private(const std::string& path, bool for_group) {
+    const int file = ::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    if (file < 0) fail("cannot open " + path, std::strerror(errno));
+    // File systems without modes refuse: then what they show counts.
+    const bool changed = !for_group || fchmod(file, 0640) == 0;
+    static_cast<void>(changed);
+    ::close(file);
+}
+
 // Renames `source` to `target`. False: `target` exists.
 bool rename_to_free(const std::string& source, const std::string& target) {
     if (link(source.c_str(), target.c_str()) == 0) {
@@ -48,7 +60,7 @@ bool rename_to_free(const std::string& source, const std::string& target) {
     }
     if (errno == EEXIST) return false;
     // File systems without hard links: the name is claimed first, then replaced.
-    const int claimed = ::open(target.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    const int claimed = ::open(target.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
     if (claimed < 0 && errno == EEXIST) return false;
     if (claimed < 0) fail("cannot make " + target, std::strerror(errno));
     ::close(claimed);
@@ -63,9 +75,10 @@ bool rename_to_free(const std::string& source, const std::string& target) {
 std::string make_database(const std::string& folder, const std::string& stem, const std::string& guid) {
     make_folder(folder);
     const std::string partial = folder + "/.rocpd-" + guid + ".partial";
-    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXCLUSIVE;
-    sqlite3* connection = connect(partial, flags, "unix-none");  // no other process knows the name
+    make_private(partial, config().group);
+    sqlite3* connection = nullptr;
     try {
+        connection = connect(partial, SQLITE_OPEN_READWRITE, "unix-none");  // no other process knows the name
         create_tables(connection, guid);
         sqlite3_close(connection);
         connection = nullptr;

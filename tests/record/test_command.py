@@ -53,6 +53,12 @@ def test_unknown_domain(built: Build, tmp_path: Path) -> None:
     assert "nonsense" in done.stderr
 
 
+@pytest.mark.parametrize("names", ["--", "", "A,,B", "a b"])
+def test_variables_to_keep_are_names(built: Build, names: str) -> None:
+    with pytest.raises(UsageError, match="not names of variables"):
+        environment_of(Settings(keep_env=names), {"ROCPD_TOOL_DIR": str(built.folder), "ROCPD_ROCM": "0"})
+
+
 def test_killed_command(built: Build, tmp_path: Path) -> None:
     done = cli(tmp_path, "record", "-o", "job", "--", str(built.program("probe")), "ends", "kill")
     assert done.returncode == 128 + 9

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import stat
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,70 @@ def test_secrets_are_masked(built: Build, tmp_path: Path) -> None:
     probe(built, tmp_path / "kept", "threads", "1", "2", env=secret | {"ROCPD_KEEP_ENV": "1"})
     (file,) = databases(tmp_path / "kept")
     assert {name: _process(file)[1][name] for name in secret} == secret
+
+
+_TOKEN = "ghp_" + "t0p" * 8
+_LINES = {
+    ("--password", "t0p"): ("--password", "***"),
+    ("--password=t0p",): ("--password=***",),
+    ("--db-password", "t0p", "--steps", "3"): ("--db-password", "***", "--steps", "3"),
+    ("model.api_key=t0p", "lr=0.1"): ("model.api_key=***", "lr=0.1"),
+    ("-pt0p", "-p8080", "-x"): ("-p***", "-p8080", "-x"),
+    ("--token", "--verbose"): ("--token", "--verbose"),
+    ("--max-tokens", "512", "--tokenizer=gpt2"): ("--max-tokens", "512", "--tokenizer=gpt2"),
+    ("--url", "https://me:t0p@host/x?y=1&token=t0p&z=2"): ("--url", "https://***@host/x?y=1&token=***&z=2"),
+    ("Server=db;Password=t0p;Port=1",): ("Server=db;Password=***;Port=1",),
+    (f"clone={_TOKEN}", f"x:{_TOKEN}"): ("clone=***", "x:***"),
+    ("-H", "Authorization: Basic t0p"): ("-H", "Authorization: *** ***"),
+    ("sh", "-c", "mysql -u me -pt0p --x 'a b' --password='t0p t0p'"): (
+        "sh", "-c", "mysql -u me -p*** --x 'a b' --password=*** ***",
+    ),
+    ("monkey=5", "/path/to/pass/file", "--bypass", "1"): ("monkey=5", "/path/to/pass/file", "--bypass", "1"),
+    ("--jwt", "eyJhbGciOiJIUzI1NiJ9.t0pt0pt0pt0p.t0p"): ("--jwt", "***"),
+}  # fmt: skip
+
+
+def test_secrets_in_the_command_line_are_masked(built: Build, tmp_path: Path) -> None:
+    given = [word for words in _LINES for word in words]
+    probe(built, tmp_path / "masked", "threads", "1", "2", *given)
+    (file,) = databases(tmp_path / "masked")
+    command, _, extdata = _process(file)
+    assert extdata["argv"][4:] == [word for words in _LINES.values() for word in words]
+    assert shlex.split(command) == extdata["argv"]
+    assert b"t0p" not in file.read_bytes()
+    probe(built, tmp_path / "kept", "threads", "1", "2", *given, env={"ROCPD_KEEP_ENV": "all"})
+    (file,) = databases(tmp_path / "kept")
+    assert _process(file)[2]["argv"][4:] == given
+
+
+def test_variables_that_are_named_are_kept(built: Build, tmp_path: Path) -> None:
+    given = {"A_TOKEN": "one", "B_TOKEN": "two", "C_TOKEN": "three"}
+    probe(built, tmp_path, "threads", "1", "2", env=given | {"ROCPD_KEEP_ENV": "A_TOKEN,C_TOKEN"})
+    (file,) = databases(tmp_path)
+    stored = _process(file)[1]
+    assert {name: stored[name] for name in given} == given | {"B_TOKEN": "***"}
+
+
+@pytest.mark.parametrize(("group", "mode"), [("0", 0o600), ("1", 0o640)])
+def test_files_are_private_whatever_the_umask(built: Build, tmp_path: Path, group: str, mode: int) -> None:
+    for umask in ("0000", "0077"):
+        wrap = ["sh", "-c", f'umask {umask}; exec "$@"', "sh"]
+        probe(built, tmp_path / umask, "threads", "1", "2", env={"ROCPD_GROUP": group}, wrap=wrap)
+        (file,) = databases(tmp_path / umask)
+        assert stat.S_IMODE(file.stat().st_mode) == mode
+
+
+def test_ranks_of_torchrun(built: Build, tmp_path: Path) -> None:
+    """Its workers are the ranks, also where srun started it. RANK alone may mean anything."""
+    torch = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}
+    probe(built, tmp_path / "torch", "threads", "1", "2", env=torch | {"SLURM_PROCID": "1", "SLURM_NTASKS": "2"})
+    (file,) = databases(tmp_path / "torch")
+    assert file.name.startswith("rank5-")
+    facts = _process(file)[2]
+    assert [facts[key] for key in ("mpi_rank", "mpi_size", "local_rank", "local_size")] == [5, 8, 1, 4]
+    probe(built, tmp_path / "other", "threads", "1", "2", env={"RANK": "captain", "WORLD_SIZE": "8"})
+    probe(built, tmp_path / "other", "threads", "1", "2", env={"RANK": "3"})
+    assert not [file.name for file in databases(tmp_path / "other") if file.name.startswith("rank")]
 
 
 def test_process_that_records_nothing_leaves_nothing(built: Build, tmp_path: Path) -> None:

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from tests.record.build import SOURCE, Build
+from tests.record.build import SOAK, SOURCE, Build
 from tests.record.runs import databases, rows
 
 _LIBRARIES = {f"rocpd/record/lib/librocpd-{name}.so" for name in ("recorder", "roctx", "tool")}
 
 
-def _wheel(folder: Path, **variables: str) -> Path:
+def _wheel(folder: Path, *, source: Path = SOURCE.parent, **variables: str) -> Path:
     """Build the wheel as pip does, with what is installed here."""
+    return _distribution("wheel", folder, source, **variables)
+
+
+def _distribution(target: str, folder: Path, source: Path = SOURCE.parent, **variables: str) -> Path:
     environment = {name: value for name, value in os.environ.items() if name != "CXX"} | variables
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    done = subprocess.run(command, cwd=SOURCE.parent, env=environment, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)]
+    done = subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    (wheel,) = folder.glob("*.whl")
-    return wheel
+    (built,) = folder.iterdir()
+    return built
 
 
 def test_a_wheel_records(built: Build, tmp_path: Path) -> None:
@@ -40,6 +46,23 @@ def test_a_wheel_records(built: Build, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (file,) = databases(tmp_path / "job")
     assert rows(file, "SELECT name FROM markers") == [("step",)]
+
+
+def test_the_sdist_builds_the_recorder(tmp_path: Path) -> None:
+    """It holds every file that CMake names; in a soak it is built."""
+    with tarfile.open(_distribution("sdist", tmp_path / "dist")) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (source,) = tmp_path.glob("rocpd-*")
+    listed = re.findall(r"[\w./-]+\.(?:cpp|c|py|map)\b", (SOURCE / "CMakeLists.txt").read_text())
+    needed = [f"sdk_tool/{path}" for path in listed if not path.endswith("schema.cpp")]
+    needed += ["sdk_tool/wheel.py", "sdk_tool/include/rocpd/recorder.h", "sdk_tool/cmake/zig-c++"]
+    needed += [str(path.relative_to(SOURCE.parent)) for path in SOURCE.parent.glob("rocpd/schema/sql/*/*.sql")]
+    assert len(needed) > 60
+    assert [path for path in needed if not (source / path).resolve().is_file()] == []
+    if SOAK:
+        wheel = _wheel(tmp_path / "wheel", source=source, ROCPD_RECORDER="require")
+        with zipfile.ZipFile(wheel) as built:
+            assert set(built.namelist()) >= _LIBRARIES
 
 
 def test_without_a_compiler_the_wheel_is_pure_python(tmp_path: Path) -> None:

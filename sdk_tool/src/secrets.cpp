@@ -1,0 +1,208 @@
+#include "secrets.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+namespace rocpd {
+namespace {
+
+constexpr std::string_view kMask = "***";
+// Anywhere in the name of an environment variable.
+constexpr std::array<std::string_view, 13> kInNames = {"token",  "pass", "_pwd",   "secret",  "key",
+                                                       "credential", "private", "auth", "cookie",
+                                                       "jwt",    "bearer", "session", "dsn"};
+// As a whole part of a name, between underscores, dashes and dots: PATH and --max-tokens are none.
+constexpr std::array<std::string_view, 24> kParts = {
+    "pat",        "token",      "pass",   "password", "passwd",        "passphrase", "pwd",    "secret",
+    "secrets",    "key",        "apikey", "auth",     "authorization", "credential", "cookie", "credentials",
+    "private",    "jwt",        "bearer", "session",  "sessionid",     "dsn",        "sshpass", "accesskey"};
+// In values, as data sources and connection strings have them: Server=x;Password=y.
+constexpr std::array<std::string_view, 10> kSettings = {"password=", "passwd=", "pwd=",  "passphrase=", "secret=",
+                                                        "token=",    "key=",    "pass=", "apikey=",     "bearer "};
+
+// How keys and tokens of well-known services start, and how many characters follow at least.
+struct Shape {
+    std::string_view start;
+    std::size_t least;
+};
+constexpr std::array<Shape, 19> kShapes = {{{"ghp_", 20},    {"gho_", 20},  {"ghu_", 20},    {"ghs_", 20},
+                                            {"ghr_", 20},    {"hf_", 20},   {"github_pat_", 20}, {"glpat-", 16},
+                                            {"sk-", 20},     {"xoxb-", 10}, {"xoxp-", 10},   {"xoxa-", 10},
+                                            {"xapp-", 10},   {"AKIA", 16},  {"ASIA", 16},    {"AIza", 30},
+                                            {"npm_", 30},    {"dop_v1_", 20}, {"eyJ", 20}}};
+
+std::string lower(std::string_view text) {
+    std::string result(text);
+    for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return result;
+}
+
+bool is_blank(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
+bool in_token(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+bool has_secret_part(std::string_view name) {
+    const std::string text = lower(name);
+    for (std::size_t at = 0; at <= text.size();) {
+        const std::size_t end = std::min(text.find_first_of("_-.:+", at), text.size());
+        if (std::find(kParts.begin(), kParts.end(), std::string_view(text).substr(at, end - at)) != kParts.end())
+            return true;
+        at = end + 1;
+    }
+    return false;
+}
+
+bool names_secret(std::string_view variable) {
+    const std::string text = lower(variable);
+    return has_secret_part(text) || std::any_of(kInNames.begin(), kInNames.end(), [&](std::string_view word) {
+               return text.find(word) != std::string::npos;
+           });
+}
+
+// Where a login in a URL ends, npos where there is none: scheme://user:password@host, scheme://token@host. A password
+// may hold a slash, a token does not.
+std::size_t end_of_login(std::string_view rest) {
+    const auto at = rest.find('@');
+    if (at == std::string_view::npos) return at;
+    return rest.find(':') < at || rest.find('/') > at ? at : std::string_view::npos;
+}
+
+// MyPassword= is a setting of that kind, monkey= is none.
+bool is_inside_word(std::string_view lower_case, std::size_t at) {
+    const std::string_view setting = lower_case.substr(at);
+    const bool is_short = setting.substr(0, 3) == "key" || setting.substr(0, 4) == "pass=";
+    return is_short && at > 0 && std::isalpha(static_cast<unsigned char>(lower_case[at - 1])) != 0;
+}
+
+std::size_t end_of_setting(std::string_view text, std::size_t at) {
+    const char quote = at < text.size() && (text[at] == '"' || text[at] == '\'') ? text[at] : '\0';
+    if (quote != '\0') return std::min(text.find(quote, at + 1), text.size());
+    return std::min(text.find_first_of(" ;&,'\"\t\n)", at), text.size());
+}
+
+// Size of the token at the start of `text`, 0 where it looks like none.
+std::size_t token_at(std::string_view text) {
+    for (const Shape& shape : kShapes) {
+        if (text.substr(0, shape.start.size()) != shape.start) continue;
+        std::size_t end = shape.start.size();
+        while (end < text.size() && in_token(text[end])) ++end;
+        const std::string_view rest = text.substr(shape.start.size(), end - shape.start.size());
+        // Words with dashes are long too, but hold no digits.
+        if (rest.size() >= shape.least && std::any_of(rest.begin(), rest.end(), is_digit)) return end;
+    }
+    return 0;
+}
+
+// Returns the text with what stands for a secret inside it masked: settings, logins in URLs, tokens.
+std::string inside_masked(std::string_view text) {
+    const std::string small = lower(text);
+    std::string result;
+    for (std::size_t at = 0; at < text.size();) {
+        std::size_t kept = 0, end = 0;  // so many bytes stay, then the mask stands for those up to `end`
+        for (const std::string_view setting : kSettings)
+            if (std::string_view(small).substr(at, setting.size()) == setting && !is_inside_word(small, at)) {
+                kept = setting.size();
+                end = end_of_setting(text, at + kept);
+                break;
+            }
+        if (end == 0 && text.substr(at, 3) == "://") {
+            const std::size_t login = end_of_login(text.substr(at + 3, end_of_setting(text, at + 3) - at - 3));
+            if (login != std::string_view::npos) kept = 3, end = at + 3 + login;
+        }
+        if (end == 0 && (at == 0 || !in_token(text[at - 1])))
+            if (const std::size_t size = token_at(text.substr(at)); size > 0) end = at + size;
+        if (end > at + kept) {
+            result += text.substr(at, kept);
+            result += kMask;
+            at = end;
+        } else {
+            result += text[at++];
+        }
+    }
+    return result;
+}
+
+bool holds_secret(std::string_view value) { return inside_masked(value) != value; }
+
+std::string_view without_dashes(std::string_view option) {
+    return option.substr(std::min(option.find_first_not_of("-'\""), option.size()));
+}
+
+// Masks the words of a command line one by one. A word may be a command line itself: sh -c 'mysql -psecret'.
+class Line {
+public:
+    std::string shown(std::string_view word) {
+        const bool is_first = std::exchange(first_, false);
+        rest_ = false;
+        std::string result;
+        for (std::size_t at = 0; at < word.size();) {
+            std::size_t end = at;
+            while (end < word.size() && is_blank(word[end])) ++end;
+            result += word.substr(at, end - at);
+            at = end;
+            while (end < word.size() && !is_blank(word[end])) ++end;
+            if (end > at) result += is_first ? inside_masked(word.substr(at, end - at)) : piece(word.substr(at, end - at));
+            at = end;
+        }
+        return result;
+    }
+
+private:
+    std::string piece(std::string_view text) {
+        const bool follows = std::exchange(secret_next_, false);
+        if (rest_ || (follows && text.front() != '-')) return std::string(kMask);
+        const auto equals = text.find('=');
+        const std::string_view name = text.substr(0, equals);
+        if (equals != std::string_view::npos && text.size() > equals + 1 && has_secret_part(without_dashes(name))) {
+            const char quote = text[equals + 1];
+            // A value in quotes may hold blanks: then the rest of the word is masked.
+            rest_ = (quote == '"' || quote == '\'') && (text.size() == equals + 2 || text.back() != quote);
+            return std::string(name) + "=" + std::string(kMask);
+        }
+        if (equals == std::string_view::npos) {
+            if (text.size() > 2 && text[0] == '-' && text[1] == 'p' && !std::all_of(text.begin() + 2, text.end(), is_digit))
+                return "-p" + std::string(kMask);
+            const bool is_option = text.size() > 1 && text[0] == '-';
+            const bool is_header = text.size() > 1 && text.back() == ':';
+            if (is_header && has_secret_part(without_dashes(text.substr(0, text.size() - 1)))) rest_ = true;
+            secret_next_ = (is_option && has_secret_part(without_dashes(text))) || lower(without_dashes(text)) == "bearer";
+        }
+        return inside_masked(text);
+    }
+
+    bool first_ = true;         // the program's own name
+    bool secret_next_ = false;  // the piece before this one says that this one is a secret
+    bool rest_ = false;         // so is the rest of the word
+};
+
+}  // namespace
+
+bool Kept::variable(std::string_view name) const {
+    if (all()) return true;
+    for (std::size_t at = 0; at < names_.size();) {
+        const std::size_t end = std::min(names_.find(',', at), names_.size());
+        if (std::string_view(names_).substr(at, end - at) == name) return true;
+        at = end + 1;
+    }
+    return false;
+}
+
+std::string_view shown_value(std::string_view name, std::string_view value) {
+    return !value.empty() && (names_secret(name) || holds_secret(value)) ? kMask : value;
+}
+
+std::string shown_words(const std::string& words) {
+    std::string result;
+    Line line;
+    for (std::size_t at = 0; at < words.size();) {
+        const std::size_t end = std::min(words.find('\0', at), words.size());
+        result += line.shown(std::string_view(words).substr(at, end - at));
+        result += '\0';
+        at = end + 1;
+    }
+    return result;
+}
+
+}  // namespace rocpd

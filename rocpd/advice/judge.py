@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
@@ -67,8 +68,15 @@ def _name_of(session: Federation) -> str:
 
 
 def _named(finding: Finding, name: str) -> Finding:
-    """Return a finding whose commands name the inputs."""
-    shown_by, action = (text and text.replace(_JOB, name) for text in (finding.shown_by, finding.action))
+    """Return a finding whose commands name the inputs, and its rank and step where they ask for one."""
+    said = {_JOB: name}
+    if finding.rank is not None:
+        said["--rank N"] = f"--rank {finding.rank}"
+    if number := re.search(r"\d+", finding.step or ""):
+        said["--step N"] = f"--step {number[0]}"
+    shown_by, action = finding.shown_by, finding.action
+    for placeholder, word in said.items():
+        shown_by, action = (text and text.replace(placeholder, word) for text in (shown_by, action))
     return replace(finding, shown_by=shown_by, action=action)
 
 

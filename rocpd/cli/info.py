@@ -77,7 +77,7 @@ def info(
         tables.open_output(path, output) as out,
     ):
         screen = screen_of(out)
-        for number, (name, section) in enumerate(describe(session, only).items()):
+        for number, (name, section) in enumerate(describe(session, (only,) if only else ()).items()):
             if only is None:
                 heading = screen.bold(name.upper()) if screen else name.upper()
                 out.write(("\n" if number else "") + heading + "\n")

@@ -5,7 +5,7 @@ Only reads: problems are counted and reported, and the rows stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from rocpd.federate.facts import agents_of, facts_of
 from rocpd.federate.federation import Federation
@@ -28,8 +28,8 @@ class Description(dict[str, Result]):
         return "".join(f"<h4>{name}</h4>{result._repr_html_()}" for name, result in self.items())
 
 
-def describe(session: Federation, only: str | None = None) -> Description:
-    """Return all sections, or only one: job, ranks, agents, tables, clocks, problems.
+def describe(session: Federation, only: Collection[str] = ()) -> Description:
+    """Return sections of job, ranks, agents, tables, clocks and problems: those that are named, or all.
 
     `job`: what the job is, a fact per row. `ranks`: one row per process; `mb` is the size of its file in megabytes,
     `span_s` first start to last end in seconds, `clock_domain` a number that ranks with comparable clocks share, `run`
@@ -40,9 +40,8 @@ def describe(session: Federation, only: str | None = None) -> Description:
     those of one of them. `tables`: rows of all ranks together. `problems`: what makes numbers doubtful, by rank.
     """
     session.note_runs()
-    return Description(
-        {name: _result(columns, rows(session)) for name, (columns, rows) in _SECTIONS.items() if only in (None, name)}
-    )
+    chosen = {name: section for name, section in _SECTIONS.items() if name in (only or _SECTIONS)}
+    return Description({name: _result(columns, rows(session)) for name, (columns, rows) in chosen.items()})
 
 
 def _result(columns: str, rows: Iterable[Row]) -> Result:

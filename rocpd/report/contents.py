@@ -81,9 +81,8 @@ SECTIONS: dict[str, Entry] = {
             "verdict",
             "Verdict",
             "rocpd.report.sections.verdict:verdict",
-            (_TRACE, _RANKS, _BUDGET, _IDLE, _SITES, _KERNELS),
+            tuple(dict.fromkeys((_TRACE, _RANKS, _BUDGET, _IDLE, _SITES, _KERNELS, *ADVISED))),
         ),
-        Entry("advice", "What to do", "rocpd.report.sections.advice:advice", ADVISED),
         Entry("job", "The job", "rocpd.report.sections.job:job", (_TRACE,)),
         Entry(
             "overview",

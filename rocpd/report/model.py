@@ -80,10 +80,26 @@ class Text:
 
 
 @frozen
+class Statement:
+    """A finding, and what is said below it: (word, text), such as ("do", "…"); texts of `COMMANDS` are commands."""
+
+    finding: Finding
+    notes: tuple[tuple[str, str], ...] = ()
+
+
+COMMANDS = frozenset({"see", "trace"})
+
+
+@frozen
 class Findings:
     """What was concluded, most important first."""
 
-    findings: tuple[Finding, ...]
+    statements: tuple[Statement, ...]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings alone."""
+        return tuple(statement.finding for statement in self.statements)
 
 
 @frozen

@@ -17,6 +17,17 @@ def style() -> str:
     return (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
 
 
+def page_head(title: str) -> str:
+    """Return the start of a page, up to its body, which ends with `PAGE_END`."""
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width"><style>\n{style()}</style></head><body>'
+    )
+
+
+PAGE_END = "</main></body></html>\n"
+
+
 def write_html(columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> None:
     """Write one page with one table; memory stays flat."""
     write_html_page([Sheet("", "", columns, rows)], out)
@@ -24,15 +35,13 @@ def write_html(columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> None
 
 def write_html_page(sheets: Iterable[Sheet], out: TextIO) -> None:
     """Write one page with a heading and a table for each sheet."""
-    out.write('<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>rocpd</title>')
-    out.write(f'<meta name="viewport" content="width=device-width"><style>\n{style()}</style></head>')
-    out.write('<body><main class="wide">\n')
+    out.write(f'{page_head("rocpd")}<main class="wide">\n')
     for sheet in sheets:
         write_html_lines(sheet.lines, out)
         if sheet.title:
             out.write(f"<h2>{escape(one_line(sheet.title))}</h2>\n")
         write_html_table(sheet.columns, sheet.rows, out)
-    out.write("</main></body></html>\n")
+    out.write(PAGE_END)
 
 
 def write_html_lines(lines: Iterable[str], out: TextIO) -> None:

@@ -18,10 +18,11 @@ from rocpd.advice.registry import RULES
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.advice.run import questions, tables_of_rules
 from rocpd.advice.show import FORMS
+from rocpd.advice.show.text import looked
 from rocpd.errors import InputError, RocpdError, UsageError
 from rocpd.report.build import ReportOptions, build
 from rocpd.report.contents import ADVISED
-from rocpd.report.model import Table
+from rocpd.report.model import Findings, Text
 from rocpd.summary.findings import Finding
 from tests.advice.jobs import rules_of, simulated
 from tests.build import TraceBuilder
@@ -109,11 +110,13 @@ def test_a_report_asks_what_rules_need() -> None:
 def test_a_report_advises(job: Path) -> None:
     with rocpd.connect(job) as session:
         advice = session.advise()
-        (section,) = build(session, ReportOptions(sections=("advice",))).sections
-    (table,) = (block for block in section.blocks if isinstance(block, Table))
-    assert [row[:3] for row in table.rows] == [
-        (finding.rule, finding.gain_percent, finding.text) for finding in advice.findings
-    ]
+        (section,) = build(session, ReportOptions(sections=("verdict",))).sections
+    found, *texts = section.blocks
+    assert isinstance(found, Findings)
+    problems = [statement for statement in found.statements if statement.finding.rule in rules_of(advice)]
+    assert [statement.finding.text for statement in problems] == [finding.text for finding in advice.findings]
+    assert [dict(statement.notes)["do"] for statement in problems] == [finding.action for finding in advice.findings]
+    assert Text(f"{looked(advice)}.") in texts
 
 
 def test_a_window_is_judged_by_itself(job: Path) -> None:

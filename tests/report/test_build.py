@@ -16,6 +16,7 @@ from rocpd.report.contents import SECTIONS, Entry, Inquiry
 from rocpd.report.material import Material
 from rocpd.report.model import Block, Findings, Name, Report, Text
 from rocpd.simulator import JobOptions, plan
+from rocpd.summary.findings import Verdict
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 
@@ -27,12 +28,25 @@ def test_sections_stand_in_order(report: Report) -> None:
 
 def test_the_first_lines_name_what_was_planted(options: JobOptions, report: Report) -> None:
     truth = plan(options)
-    (found,) = report.sections[0].blocks
+    found, *_ = report.sections[0].blocks
     assert isinstance(found, Findings)
     job, straggler, *others = (finding.text for finding in found.findings)
     assert job.startswith("4 ranks on 2 nodes")
     assert straggler.startswith(f"rank {truth.straggler_rank} was last in ")
     assert any(text.startswith(f"step {truth.slow_step} is slow") for text in others)
+
+
+def test_each_cause_is_said_once(report: Report) -> None:
+    found, *_ = report.sections[0].blocks
+    assert isinstance(found, Findings)
+    problems = [each for each in found.statements if each.finding.verdict is Verdict.PROBLEM]
+    assert len({each.finding.rule for each in problems}) == len(problems)
+    straggler = next(each for each in problems if each.finding.rule == "comm.straggler")
+    notes = dict(straggler.notes)
+    assert notes["hence"].startswith("communication that nothing hides takes")
+    assert notes["do"]
+    start, end = straggler.finding.window or (0, 0)
+    assert notes["trace"].endswith(f"--start {start / 1e6:.3f}ms --end {end / 1e6:.3f}ms")
 
 
 @pytest.mark.parametrize("name", ["kernels", "stragglers", "idle", "copies", "memory", "launch"])
@@ -125,6 +139,6 @@ def test_separate_runs_are_no_job(real_files: tuple[Path, ...]) -> None:
     }
     assert "These are 12 separate runs, not one job: nothing compares their ranks." in texts["job"]
     assert not {"waits", "stragglers", "heat"} & {table.name for table in report.tables()}
-    (found,) = report.sections[0].blocks
+    found, *_ = report.sections[0].blocks
     assert isinstance(found, Findings)
     assert found.findings[0].text.startswith("12 separate runs, not one job")

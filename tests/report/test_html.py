@@ -122,7 +122,7 @@ def test_command_writes_and_replaces_only_when_told(files: tuple[Path, ...], tmp
     assert "--force" in refused.err
     assert target.read_text() == before
     assert cli("report", folder, "-o", str(target), "--force").code == 0
-    assert "--start" not in target.read_text()
+    assert "--start 20%" not in target.read_text()
     unknown = cli("report", folder, "-o", "x.docx")
     assert unknown.code
     assert ".html" in unknown.err

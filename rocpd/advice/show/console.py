@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from rocpd.advice.answers import Answers
-from rocpd.advice.show.text import gain, looked, unable, where
+from rocpd.advice.show.text import gain, looked, parts, unable
 from rocpd.summary.findings import Finding
 from rocpd.visible import visible
 
@@ -50,12 +50,8 @@ def _list(findings: Sequence[Finding]) -> Iterator[str]:
 def _finding(advice: Answers, number: int, finding: Finding, width: int) -> Iterator[str]:
     least = "" if finding.gain_percent is None else f", {gain(finding)} of the {advice.job.unit}"
     yield f"{number}  {finding.rule} ({finding.confidence}{least})"
-    parts = [("what", finding.text), ("do", finding.action), ("see", finding.shown_by), ("where", where(finding))]
-    parts += [("hence", f"{other.rule}: {other.text}") for other in advice.effects(finding)]
-    parts += [("read", finding.reference)]
-    for name, text in parts:
-        if text:
-            yield from _wrapped(f"   {name:<6} ", text, width)
+    for name, text in (("what", finding.text), *parts(finding, advice.effect_texts(finding))):
+        yield from _wrapped(f"   {name:<6} ", text, width)
 
 
 def _wrapped(head: str, text: str, width: int) -> list[str]:

@@ -6,24 +6,17 @@ from collections.abc import Iterator
 from html import escape
 
 from rocpd.advice.answers import Answers
-from rocpd.advice.show.text import gain, looked, unable, where
+from rocpd.advice.show.text import gain, looked, parts, unable
 from rocpd.summary.findings import Finding
 from rocpd.table.cell import one_line
+from rocpd.table.html import PAGE_END, page_head
 
-_HEAD = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>rocpd advise</title><style>
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 60em; padding: 0 1em }
-h2 { font-size: 1.1em; margin: 1.5em 0 .25em }
-dl { display: grid; grid-template-columns: 5em 1fr; margin: .25em 0 }
-dt { color: #666 } dd { margin: 0 }
-code { background: #f3f3f3; padding: 0 .25em }
-</style></head><body>
-"""
+_FORMS = {"see": "<code>{}</code>", "read": '<a href="{0}">{0}</a>'}
 
 
 def as_html(advice: Answers, width: int | None = None) -> str:
     """Return a page; `width` is not looked at."""
-    return _HEAD + "".join(f"{line}\n" for line in html_lines(advice)) + "</body></html>\n"
+    return "".join([page_head("rocpd advise"), "<main>\n", *(f"{line}\n" for line in html_lines(advice)), PAGE_END])
 
 
 def html_lines(advice: Answers) -> Iterator[str]:
@@ -44,19 +37,11 @@ def html_lines(advice: Answers) -> Iterator[str]:
 
 
 def _finding(advice: Answers, finding: Finding) -> Iterator[str]:
-    parts = [("do", _text(finding.action or "")), ("see", _code(finding.shown_by)), ("where", _text(where(finding)))]
-    parts += [("hence", _text(f"{other.rule}: {other.text}")) for other in advice.effects(finding)]
-    parts += [
-        ("read", f'<a href="{escape(finding.reference)}">{escape(finding.reference)}</a>' if finding.reference else "")
-    ]
-    yield "<dl>"
-    yield from (f"<dt>{name}</dt><dd>{text}</dd>" for name, text in parts if text)
+    yield '<dl class="parts">'
+    for word, text in parts(finding, advice.effect_texts(finding)):
+        yield f"<dt>{word}</dt><dd>{_FORMS.get(word, '{}').format(_text(text))}</dd>"
     yield "</dl>"
 
 
 def _text(text: str) -> str:
     return escape(one_line(text))
-
-
-def _code(text: str | None) -> str:
-    return f"<code>{_text(text)}</code>" if text else ""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocpd.advice.answers import Answers
-from rocpd.advice.show.text import gain, looked, unable, where
+from rocpd.advice.show.text import gain, looked, parts, unable
 from rocpd.summary.findings import Finding
 from rocpd.table.markdown import inline
+
+_FORMS = {"see": "`{}`", "read": "<{}>"}
 
 
 def as_markdown(advice: Answers, width: int | None = None) -> str:
@@ -37,13 +39,6 @@ def _lines(advice: Answers) -> Iterator[str]:
 
 def _finding(advice: Answers, finding: Finding) -> Iterator[str]:
     yield f"{inline(finding.text)} ({finding.confidence})."
-    if finding.action:
-        yield from ("", inline(finding.action))
     yield ""
-    if finding.shown_by:
-        yield f"- see: `{finding.shown_by}`"
-    if where(finding):
-        yield f"- where: {inline(where(finding))}"
-    yield from (f"- hence: {other.rule}: {inline(other.text)}" for other in advice.effects(finding))
-    if finding.reference:
-        yield f"- read: <{finding.reference}>"
+    for word, text in parts(finding, advice.effect_texts(finding)):
+        yield f"- {word}: {_FORMS.get(word, '{}').format(text if word in _FORMS else inline(text))}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from rocpd.advice.answers import Answers
 from rocpd.summary.findings import Finding
 
@@ -17,10 +19,31 @@ def where(finding: Finding) -> str:
         f"{name} {value}" for name, value in (("rank", finding.rank), ("agent", finding.agent)) if value is not None
     ]
     words += [str(finding.step)] if finding.step else []
-    if finding.window:
-        start, end = finding.window
-        words.append(f"--start {start / 1e6:.3f}ms --end {end / 1e6:.3f}ms")
-    return ", ".join(words)
+    return ", ".join(filter(None, [*words, window_options(finding)]))
+
+
+def window_options(finding: Finding) -> str:
+    """Return the options that select the time of a finding; nothing where it has none."""
+    if not finding.window:
+        return ""
+    start, end = finding.window
+    return f"--start {start / 1e6:.3f}ms --end {end / 1e6:.3f}ms"
+
+
+def parts(finding: Finding, effects: Iterable[str] = ()) -> Iterator[tuple[str, str]]:
+    """Yield what is said below a finding, as far as it is known: (word, text).
+
+    Args:
+        finding: what was found.
+        effects: what it explains, in sentences.
+    """
+    yield from _known(("do", finding.action), ("see", finding.shown_by), ("where", where(finding)))
+    yield from (("hence", effect) for effect in effects)
+    yield from _known(("read", finding.reference))
+
+
+def _known(*pairs: tuple[str, str | None]) -> Iterator[tuple[str, str]]:
+    return ((word, text) for word, text in pairs if text)
 
 
 def unable(advice: Answers) -> dict[str, list[str]]:

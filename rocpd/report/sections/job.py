@@ -15,19 +15,18 @@ from rocpd.types import Row
 def job(material: Material) -> Iterator[Block]:
     """Yield the facts."""
     session = material.session
-    yield _table(
-        "job", "Facts", "What it is, and what recorded it.", _FACTS, _described(material, "job"), material.inputs
-    )
+    described = describe(session, ("job", "agents", "clocks"))
+    job, agents, clocks = (described[name].fetchall() for name in ("job", "agents", "clocks"))
+    yield _table("job", "Facts", "What it is, and what recorded it.", _FACTS, job, material.inputs)
     yield _table("ranks", "Hosts", "Where the processes ran.", _HOSTS, _hosts(material), material.inputs)
     if session.runs > 1:
         yield Text(f"These are {session.runs} separate runs, not one job: nothing compares their ranks.")
     if session.window or session.selection.filtered:
         yield Text(f"Only a part of the job is shown: {material.inputs}")
-    agents = _described(material, "agents")
     yield _table("agents", "Processors", "Of each host, by kind.", _AGENTS, agents, material.inputs)
-    clocks = [row for row in _described(material, "clocks") if row[1] != "none" or row[2]]
-    if clocks:
-        yield _table("clocks", "Clocks", _ABOUT_CLOCKS, _CLOCKS, clocks, material.inputs)
+    aligned = [row for row in clocks if row[1] != "none" or row[2]]
+    if aligned:
+        yield _table("clocks", "Clocks", _ABOUT_CLOCKS, _CLOCKS, aligned, material.inputs)
     trace = material.tables("trace").get("trace")
     if trace:
         lacks = [row for row in trace if row[1] != "none"]
@@ -64,10 +63,6 @@ _CLOCKS = (
     Column("collectives", "", "how many say so", True),
 )
 _ABOUT_CLOCKS = "How the times of hosts are laid on one time line, and how far that can be trusted."
-
-
-def _described(material: Material, name: str) -> list[Row]:
-    return describe(material.session, name)[name].fetchall()
 
 
 def _table(name: str, title: str, doc: str, columns: tuple[Column, ...], rows: Iterable[Row], inputs: str) -> Table:

@@ -7,6 +7,7 @@ one whose hash it names.
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
@@ -18,11 +19,26 @@ from rocpd.chart.model import Timeline
 from rocpd.chart.spark import spark_svg
 from rocpd.chart.svg import svg
 from rocpd.report.contents import section_of
-from rocpd.report.model import Block, Column, Counts, Figure, Findings, Name, Report, Section, Table, Text
+from rocpd.report.model import (
+    COMMANDS,
+    Block,
+    Column,
+    Counts,
+    Figure,
+    Findings,
+    Name,
+    Report,
+    Section,
+    Statement,
+    Table,
+    Text,
+)
 from rocpd.report.writers.cells import MOST_ROWS, heads, rest, shown, word
+from rocpd.summary.findings import Finding
 from rocpd.table.cell import one_line, shorten
 from rocpd.table.html import style
 
+_QUOTED = re.compile("`([^`]+)`")  # what is a command
 _LONGEST = 300  # characters of a full name: some have thousands
 _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"  # of shares, as the script reads them
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -96,13 +112,32 @@ def _block(block: Block) -> Iterator[str]:
 
 def _findings(block: Findings) -> Iterator[str]:
     yield '<ol class="findings">\n'
-    for finding in block.findings:
+    for statement in block.statements:
+        finding = statement.finding
         section = section_of(finding.rule)
         where = f' <a href="#{section}">{section}</a>' if section else ""
         before = word(finding)
         kind = finding.verdict if before else "job"
-        yield f'<li class="{kind}"><b>{before}</b>{_text(finding.text)}{where}</li>\n'
+        said = f"<b>{before}</b>{_text(finding.text)}" if before else _text(finding.text)
+        yield f'<li class="{kind}"{_place(finding)}>{said}{where}'
+        yield f"{_notes(statement)}</li>\n"
     yield "</ol>\n"
+
+
+def _place(finding: Finding) -> str:
+    """Return where a finding is to be seen, for scripts: `rocpd view` opens the place in Perfetto."""
+    start, end = finding.window or (None, None)
+    places = (("start", start), ("end", end), ("rank", finding.rank))
+    return "".join(f' data-{name}="{value}"' for name, value in places if value is not None and finding.window)
+
+
+def _notes(statement: Statement) -> str:
+    notes = "".join(f"<dt>{name}</dt><dd>{_note(name, _text(text))}</dd>" for name, text in statement.notes)
+    return f'<dl class="parts">{notes}</dl>' if notes else ""
+
+
+def _note(name: str, escaped: str) -> str:
+    return f"<code>{escaped}</code>" if name in COMMANDS else _QUOTED.sub(r"<code>\1</code>", escaped)
 
 
 def _figure(figure: Figure) -> Iterator[str]:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TextIO
 
 from rocpd.chart.model import MOST, Timeline
-from rocpd.report.model import Block, Figure, Findings, Report, Table, Text
+from rocpd.report.model import COMMANDS, Block, Figure, Findings, Report, Statement, Table, Text
 from rocpd.report.writers.cells import MOST_ROWS, heads, lines, rest, word
 from rocpd.table import markdown
 from rocpd.table.blocks import shade
+from rocpd.table.cell import one_line
 
 _WIDTH, _MOST_RANKS = 100, 64  # of a time line in characters
 
@@ -31,9 +32,7 @@ def _block(block: Block, out: TextIO) -> None:
         case Text():
             out.write(f"{markdown.inline(block.text)}\n\n")
         case Findings():
-            for finding in block.findings:
-                before = f"**{word(finding).rstrip()}** " if word(finding) else ""
-                out.write(f"- {before}{markdown.inline(finding.text)}\n")
+            out.writelines(f"{line}\n" for statement in block.statements for line in statement_lines(statement))
             out.write("\n")
         case Table():
             _table(block, out)
@@ -42,6 +41,14 @@ def _block(block: Block, out: TextIO) -> None:
             if isinstance(block.chart, Timeline):
                 out.writelines(["```text\n", *_timeline(block.chart), "```\n\n"])
             _table(block.table, out)
+
+
+def statement_lines(statement: Statement) -> Iterator[str]:
+    """Yield a finding as an item of a list, and what is said below it as items of its own."""
+    before = f"**{word(statement.finding).rstrip()}** " if word(statement.finding) else ""
+    yield f"- {before}{markdown.inline(statement.finding.text)}"
+    for name, text in statement.notes:
+        yield f"  - {name}: {f'`{one_line(text)}`' if name in COMMANDS else markdown.inline(text)}"
 
 
 def _table(table: Table, out: TextIO) -> None:

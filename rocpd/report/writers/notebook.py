@@ -13,8 +13,9 @@ from typing import Any
 from rocpd.chart.draw import draw
 from rocpd.chart.svg import svg
 from rocpd.report.model import Block, Figure, Findings, Report, Table, Text
-from rocpd.report.writers.cells import heads, lines, rest, word
+from rocpd.report.writers.cells import heads, lines, rest
 from rocpd.report.writers.html import table_html
+from rocpd.report.writers.markdown import statement_lines
 from rocpd.table.markdown import inline
 
 
@@ -39,8 +40,7 @@ def _cells(block: Block) -> Iterator[dict[str, Any]]:
         case Text():
             yield _text(inline(block.text))
         case Findings():
-            texts = [f"- {word(finding)}{inline(finding.text)}" for finding in block.findings]
-            yield _text("\n".join(texts))
+            yield _text("\n".join(line for statement in block.statements for line in statement_lines(statement)))
         case Table():
             yield from _table(block)
         case Figure():

@@ -16,7 +16,7 @@ from PIL import Image
 
 from rocpd.chart.draw import draw
 from rocpd.chart.drawing import SIZE, Dot, Drawing, Pixels, Rect, Stroke, Word
-from rocpd.report.model import Block, Counts, Figure, Findings, Report, Section, Table, Text
+from rocpd.report.model import Block, Counts, Figure, Findings, Report, Section, Statement, Table, Text
 from rocpd.report.writers.cells import heads, rest, shown, word
 from rocpd.table.cell import one_line, shorten
 from rocpd.table.palette import GREEN, GREY, RED
@@ -87,8 +87,8 @@ class _Pages(FPDF):
                 self._font(9.5)
                 self._paragraph(block.text, 4.6)
             case Findings():
-                for finding in block.findings:
-                    self._finding(word(finding), finding.text)
+                for statement in block.statements:
+                    self._statement(statement)
             case Table():
                 self._table(block)
             case Figure():
@@ -100,17 +100,26 @@ class _Pages(FPDF):
                 self._draw(draw(block.chart))
                 self._table(block.table)
 
-    def _finding(self, before: str, text: str) -> None:
+    def _statement(self, statement: Statement) -> None:
+        before = word(statement.finding)
         colour = RED if before.startswith("Problem") else GREEN if before.startswith("Fine") else GREY
-        self._room(12)
+        self._room(12 + 5 * len(statement.notes))
         top, page = self.y, self.page
-        self.set_x(_MARGIN + 3)
-        self._font(9.5)
-        self.multi_cell(0, 4.8, self._shown(before + text), new_x=XPos.LMARGIN, new_y=YPos.NEXT, align="L")
+        self._indented(before + statement.finding.text, 3, 4.8)
+        for name, text in statement.notes:
+            self._font(8, _DIM)
+            self.set_x(_MARGIN + 3)
+            self.cell(12, 4, name)
+            self._font(8)
+            self._indented(text, 15, 4)
         self.set_fill_color(*colour)
         if self.page == page:
             self.rect(_MARGIN, top, 1.2, self.y - top, style="F")
         self.ln(1)
+
+    def _indented(self, text: str, left: float, height: float) -> None:
+        self.set_x(_MARGIN + left)
+        self.multi_cell(0, height, self._shown(text), new_x=XPos.LMARGIN, new_y=YPos.NEXT, align="L")
 
     def _paragraph(self, text: str, height: float) -> None:
         self.multi_cell(0, height, self._shown(text), new_x=XPos.LMARGIN, new_y=YPos.NEXT, align="L")

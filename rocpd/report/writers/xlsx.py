@@ -82,7 +82,9 @@ def _about(book: Any, report: Report, names: _Names) -> None:
     for section in report.sections:
         for block in section.blocks:
             if isinstance(block, Findings):
-                rows += [(word(finding).removesuffix(": "), finding.text) for finding in block.findings]
+                for statement in block.statements:
+                    rows.append((word(statement.finding).removesuffix(": "), statement.finding.text))
+                    rows += statement.notes
             elif isinstance(block, Text):
                 rows.append((section.title, block.text))
     for number, (head, text) in enumerate(rows):

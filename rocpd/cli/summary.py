@@ -206,14 +206,18 @@ def _delivery(
         UsageError: an unknown format, or one that is for another analysis.
     """
     texts = texts_of(analyses)
-    endings = {**{text.ending: name for name, (_, text) in texts.items()}, **tables.endings()}
+    endings = {text.ending: name for name, forms in texts.items() for text in forms.values()} | tables.endings()
     name = chosen.format.lower() or tables.format_by_ending(output.name, endings)
     if name in texts:
-        analysis, text = texts[name]
-        if list(names) != [analysis]:
-            raise UsageError(f"--format {name} is a format of {analysis}", f"rocpd summary {analysis} --format {name}")
+        forms = texts[name]
+        if len(names) != 1 or names[0] not in forms:
+            which = " and ".join(forms)
+            raise UsageError(
+                f"--format {name} is a format of {which}", f"rocpd summary {next(iter(forms))} --format {name}"
+            )
+        text = forms[names[0]]
         target = output.destination([text.ending]) if output.is_asked else None
-        return TextDelivery(analysis, text, target, output)
+        return TextDelivery(names[0], text, target, output)
     form = find_format(name, of_analyses=True, further=texts)
     to_files = output.is_asked or (form is not None and (form.is_columnar or not names))
     target = output.destination([tables.ending_of(form)]) if to_files else None

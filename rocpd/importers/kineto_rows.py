@@ -35,8 +35,8 @@ from rocpd.schema.trace.events import (
 from rocpd.schema.trace.infos import AgentInfo, KernelInfo, StreamInfo
 from rocpd.schema.trace.writer import TraceWriter
 from rocpd.trace.categories import GPU_ANNOTATION, GPU_WAIT, TORCH_OPERATOR, TRACER
+from rocpd.trace.frames import PYTHON_FUNCTION
 
-_PYTHON = "PYTHON_FUNCTION"
 _OTHERS = {"overhead": TRACER, "cuda_sync": GPU_WAIT}
 _GPU_TYPES = frozenset({1, 6})  # of c10::DeviceType: CUDA, HIP
 _IN_COLUMNS = frozenset({
@@ -185,7 +185,7 @@ class KinetoRows:
 
     def _add_python(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
         facts = {name: value for name, value in arguments.items() if name not in _IN_COLUMNS and value is not None}
-        region = self._region(event, times, _PYTHON, arguments)
+        region = self._region(event, times, PYTHON_FUNCTION, arguments)
         self._regions.append(region._replace(name=_ADDRESS.sub("", region.name), extdata=_json(facts)))
 
     def _add_other(self, category: str, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:

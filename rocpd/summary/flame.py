@@ -1,22 +1,39 @@
-"""Owns the call tree as flame graphs: folded stacks (`a;b;c 123`) and speedscope's JSON."""
+"""Owns flame graphs of the call tree and of call stacks: folded stacks (`a;b;c 123`) and speedscope's JSON."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from rocpd.read.names import Names
 from rocpd.summary.calls import grown, is_lane
 from rocpd.summary.calltree import Node
 from rocpd.summary.options import LANES, By
-from rocpd.summary.reading import Key, Reading, order_of
+from rocpd.summary.reading import DIVISIONS, Key, Reading, order_of
+from rocpd.summary.stacks import all_stacks
 from rocpd.version import __version__
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+_CPU, _GPU = "CPU", "GPU"
+
+
+class _Profile(NamedTuple):
+    """One flame graph.
+
+    Args:
+        labels: whose it is; the frames below all others in folded stacks.
+        unit: of time: CPU or GPU.
+        stacks: frames, the outermost first, and time of their own [ns].
+    """
+
+    labels: list[str]
+    unit: str
+    stacks: list[tuple[list[str], int]]
 
 
 def folded(reading: Reading) -> Iterator[str]:
-    """Yield one line per path that has CPU time of its own [ns], as flamegraph.pl and similar tools read it.
+    """Yield one line per path of calls that has CPU time of its own [ns], as flamegraph.pl and similar tools read it.
 
     Under an agent or stream it is the GPU time of what was launched there.
 
@@ -25,10 +42,19 @@ def folded(reading: Reading) -> Iterator[str]:
     """
     names, trees = grown(reading)
     for key in sorted(trees, key=order_of):
-        for path, node in _paths(trees[key]):
-            if node.cpu_self:
-                words = [*_labels(reading, key), *(_word(names, code) for code in path)]
-                yield f"{';'.join(words)} {node.cpu_self}\n"
+        stacks = [(_texts(names, path), node.cpu_self) for path, node in _paths(trees[key])]
+        yield from _folded(_Profile(_labels(reading, key), _CPU, stacks))
+
+
+def folded_stacks(reading: Reading) -> Iterator[str]:
+    """Yield the same of call stacks: below the division what was recorded, calls, samples or functions.
+
+    Raises:
+        RocpdError: no call stacks were recorded.
+    """
+    for profile in _profiles_of_stacks(reading):
+        if profile.unit == _CPU:
+            yield from _folded(profile)
 
 
 def speedscope(reading: Reading) -> Iterator[str]:
@@ -40,34 +66,62 @@ def speedscope(reading: Reading) -> Iterator[str]:
     names, trees = grown(reading)
     profiles = []
     for key in sorted(trees, key=order_of):
-        label = " ".join(_labels(reading, key)) or "all ranks"
-        kinds = ("GPU",) if is_lane(reading, key) else ("CPU", "GPU")
-        all_kinds = [_profile(trees[key], f"{label}, {kind}", kind == "GPU") for kind in kinds]
-        profiles += [profile for profile in all_kinds if profile["samples"]]
-    frames = [{"name": "?" if text is None else text} for text in names.texts]
+        paths = [(_texts(names, path), node) for path, node in _paths(trees[key])]
+        labels = _labels(reading, key) or ["all ranks"]
+        if not is_lane(reading, key):
+            profiles.append(_Profile(labels, _CPU, [(path, node.cpu_self) for path, node in paths]))
+        profiles.append(_Profile(labels, _GPU, [(path, node.gpu) for path, node in paths]))
+    yield from _speedscope("rocpd calls", profiles)
+
+
+def speedscope_stacks(reading: Reading) -> Iterator[str]:
+    """Yield the same of call stacks, kind by kind.
+
+    Raises:
+        RocpdError: no call stacks were recorded.
+    """
+    yield from _speedscope("rocpd stacks", _profiles_of_stacks(reading))
+
+
+def _profiles_of_stacks(reading: Reading) -> Iterator[_Profile]:
+    """Yield the call stacks of each division and kind, with time on the CPU, then with that of what they launched."""
+    times, _ = all_stacks(reading)
+    for key, kind in sorted(times, key=lambda pair: (order_of(pair[0]), pair[1])):
+        paths = times[key, kind]
+        labels = [f"{field.name} {value}" for field, value in zip(DIVISIONS[reading.by], key, strict=True)]
+        yield _Profile([*labels, kind], _CPU, [(list(path), time.time) for path, time in paths.items()])
+        yield _Profile([*labels, kind], _GPU, [(list(path), time.gpu) for path, time in paths.items()])
+
+
+def _folded(profile: _Profile) -> Iterator[str]:
+    for path, time in profile.stacks:
+        if time:
+            yield f"{';'.join((*profile.labels, *map(_word, path)))} {time}\n"
+
+
+def _speedscope(name: str, profiles: Iterable[_Profile]) -> Iterator[str]:
+    frames: dict[str, int] = {}
+    shown = []
+    for labels, unit, stacks in profiles:
+        own = [(path, time) for path, time in stacks if time]
+        samples = [[frames.setdefault(text, len(frames)) for text in path] for path, _ in own]
+        weights = [time for _, time in own]
+        if weights:
+            span = {"unit": "nanoseconds", "startValue": 0, "endValue": sum(weights)}
+            title = f"{' '.join(labels)}, {unit}"
+            shown.append({"type": "sampled", "name": title, **span, "samples": samples, "weights": weights})
     yield json.dumps(
         {
             "$schema": _SCHEMA,
             "exporter": f"rocpd {__version__}",
-            "name": "rocpd calls",
+            "name": name,
             "activeProfileIndex": 0,
-            "shared": {"frames": frames},
-            "profiles": profiles,
+            "shared": {"frames": [{"name": text} for text in frames]},
+            "profiles": shown,
         },
         ensure_ascii=False,
     )
     yield "\n"
-
-
-def _profile(tree: Node, name: str, gpu: bool) -> dict[str, object]:
-    samples, weights = [], []
-    for path, node in _paths(tree):
-        weight = node.gpu if gpu else node.cpu_self
-        if weight:
-            samples.append(path)
-            weights.append(weight)
-    span = {"type": "sampled", "name": name, "unit": "nanoseconds", "startValue": 0, "endValue": sum(weights)}
-    return {**span, "samples": samples, "weights": weights}
 
 
 def _paths(tree: Node) -> Iterator[tuple[list[int], Node]]:
@@ -83,9 +137,13 @@ def _labels(reading: Reading, key: Key) -> list[str]:
     if reading.by is By.RANK:
         return [f"rank {key[0]}", "unknown thread" if key[1] is None else f"thread {key[1]}"]
     if reading.by in LANES:
-        return [f"rank {key[0]}", f"{reading.by} {key[1]}" if is_lane(reading, key) else "CPU"]
+        return [f"rank {key[0]}", f"{reading.by} {key[1]}" if is_lane(reading, key) else _CPU]
     return [str(part) for part in key]
 
 
-def _word(names: Names, code: int) -> str:
-    return (names.texts[code] or "?").replace(";", ":").replace("\n", " ")
+def _texts(names: Names, path: list[int]) -> list[str]:
+    return [names.texts[code] or "?" for code in path]
+
+
+def _word(text: str) -> str:
+    return text.replace(";", ":").replace("\n", " ")

@@ -65,8 +65,7 @@ class Origins:
 
     def key(self, code: int) -> Key:
         """Return the value of the column of the division."""
-        place = self.places[code] if code >= 0 else None
-        return (SEPARATOR.join(place) or None if isinstance(place, tuple) else place,)
+        return key_of_place(self.places[code] if code >= 0 else None)
 
 
 def read_origins(reading: RankReading, by: By) -> Origins:
@@ -80,17 +79,33 @@ def read_origins(reading: RankReading, by: By) -> Origins:
     threads = np.full(len(at), _UNKNOWN)
     launched = np.flatnonzero(call >= 0)
     at[launched], threads[launched] = start[call[launched]], thread[call[launched]]
+    places, codes = places_at(reading, by, threads, at)
+    kernels, copies = (of_kinds[kind][0] for kind in (KERNEL, COPY))
+    return Origins({KERNEL: (kernels, codes[: len(kernels)]), COPY: (copies, codes[len(kernels) :])}, places)
+
+
+def places_at(reading: RankReading, by: By, threads: Ints, at: Ints) -> tuple[list[Place], Ints]:
+    """Return steps, or paths of markers, and for each time of a thread the number of the one around it.
+
+    Args:
+        reading: reads the rank.
+        by: `By.STEP` or `By.MARKER`.
+        threads: ids; one that no region has for an unknown thread.
+        at: times [ns].
+    """
     ranges = read_ranges(reading.reader).every
     steps = find_steps(ranges, is_step(reading.options.step_marker))
     around = [_steps_at(ranges, steps, threads, at)]
     if by is By.STEP:
-        places, codes = _numbered(around, {step.row: step.number for step in steps}.get)
-    else:
-        nesting = nest(ranges)
-        around.append(nesting.innermost(threads, at))
-        places, codes = _numbered(around, Paths(ranges, nesting, frozenset(step.row for step in steps)).of)
-    kernels, copies = (of_kinds[kind][0] for kind in (KERNEL, COPY))
-    return Origins({KERNEL: (kernels, codes[: len(kernels)]), COPY: (copies, codes[len(kernels) :])}, places)
+        return _numbered(around, {step.row: step.number for step in steps}.get)
+    nesting = nest(ranges)
+    around.append(nesting.innermost(threads, at))
+    return _numbered(around, Paths(ranges, nesting, frozenset(step.row for step in steps)).of)
+
+
+def key_of_place(place: Place) -> Key:
+    """Return the value of the column of the division."""
+    return (SEPARATOR.join(place) or None if isinstance(place, tuple) else place,)
 
 
 def launched_in(reading: RankReading, ops: Ops) -> dict[str, int]:

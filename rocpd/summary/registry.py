@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from rocpd import entries
 from rocpd.frozen import frozen
 from rocpd.option import Option, options_of, typed
-from rocpd.summary.options import GROUPS, WHERE_IT_RAN, By, Options
+from rocpd.summary.options import GROUPS, LAUNCHES, WHERE_IT_RAN, By, Options
 
 OVERVIEW = "overview"
 """What is shown when no analysis is named; it puts others together."""
@@ -32,7 +32,7 @@ GPU_DOMAINS = {
 
 @frozen
 class TextForm:
-    """A format of one analysis alone, beside those of tables.
+    """A format of some analyses alone, beside those of tables.
 
     Args:
         name: what `--format` takes.
@@ -212,6 +212,16 @@ SUMMARIES: dict[str, Analysis] = {
             "calls and ranges by name, with CPU and GPU time of their own and of what runs inside",
         ),
         Analysis(
+            "rocpd.summary.stacks:stacks",
+            ("stacks", "stack-lines"),
+            "functions and lines of recorded call stacks: calls, samples of threads, functions of Python",
+            texts=(
+                TextForm("folded", "rocpd.summary.flame:folded_stacks", ".folded"),
+                TextForm("speedscope", "rocpd.summary.flame:speedscope_stacks", ".speedscope.json"),
+            ),
+            by=(By.RANK, *GROUPS, *LAUNCHES),
+        ),
+        Analysis(
             "rocpd.summary.operators:operators",
             ("operators", "operator-shapes"),
             "operators of PyTorch by name, and by sizes of inputs: calls, CPU and GPU time, rates from sizes",
@@ -301,9 +311,13 @@ def tables_of(analyses: Mapping[str, Analysis]) -> dict[str, str]:
     return {table: name for name, analysis in analyses.items() for table in (name, *analysis.tables)}
 
 
-def texts_of(analyses: Mapping[str, Analysis]) -> dict[str, tuple[str, TextForm]]:
-    """Return format -> (analysis, form): the formats that one analysis alone has."""
-    return {form.name: (name, form) for name, analysis in analyses.items() for form in analysis.texts}
+def texts_of(analyses: Mapping[str, Analysis]) -> dict[str, dict[str, TextForm]]:
+    """Return format -> analysis -> form: the formats that only some analyses have."""
+    texts: dict[str, dict[str, TextForm]] = {}
+    for name, analysis in analyses.items():
+        for form in analysis.texts:
+            texts.setdefault(form.name, {})[name] = form
+    return texts
 
 
 def check_options(

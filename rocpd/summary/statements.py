@@ -8,6 +8,7 @@ from importlib.resources import files
 from rocpd.schema.text import strip_comments
 from rocpd.trace.agents import copy_agent_sql
 from rocpd.trace.categories import IS_CALL, TORCH_OPERATOR
+from rocpd.trace.frames import PYTHON_FUNCTION
 from rocpd.trace.markers import marker_categories
 from rocpd.trace.memory import IS_SCRATCH, NOT_SCRATCH
 
@@ -18,6 +19,7 @@ _RULES = {
     "not_scratch": NOT_SCRATCH,
     "is_call": IS_CALL,
     "operator": TORCH_OPERATOR,
+    "python_function": PYTHON_FUNCTION,
 }
 
 

@@ -32,12 +32,12 @@ def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     out = tmp_path_factory.mktemp("job")
     paths = simulate(JobOptions(out, ranks=3, nodes=2, steps=5, seed=11, faults=request.param))
     for path in paths:
-        make_operators(path)
+        make_operators_and_stacks(path)
     return paths
 
 
-def make_operators(path: Path) -> None:
-    """Let the marker ranges of one layer be operators of PyTorch."""
+def make_operators_and_stacks(path: Path) -> None:
+    """Let the marker ranges of one layer be operators of PyTorch; every third call has a call stack."""
     connection = apsw.Connection(str(path))
     suffix = connection.execute("SELECT value FROM rocpd_metadata WHERE tag = 'uuid'").fetchone()[0]  # type: ignore[index]
     connection.execute(f"INSERT INTO rocpd_string{suffix} (string) VALUES ('TORCH_OPERATOR')")
@@ -45,6 +45,7 @@ def make_operators(path: Path) -> None:
         f"""UPDATE rocpd_event{suffix} SET category_id = last_insert_rowid()
         WHERE CASE WHEN json_valid(extdata) THEN json_extract(extdata, '$.message') END LIKE 'layer 1%'"""
     )
+    connection.execute(f"""UPDATE rocpd_event{suffix} SET call_stack = '["run", "app.py(3): main"]' WHERE id % 3 = 0""")
     connection.close()
 
 
@@ -204,6 +205,7 @@ SUMS = {
     "ranks": "kernels copies busy_ns compute_ns communication_ns copy_ns kernel_sum_ns",
     "calls": "gpu_self_ns",
     "waits": "wait_ns",
+    "stacks": "self_ns idle_self_ns",
     "gpu-time": "operations sum_ns",
     "op-trace": "duration_ns",
     "launch": "launched delay_ns gpu_ns",
@@ -276,10 +278,10 @@ def test_work_can_be_sent_and_answers_come_back(
     assert everything(session, by) == here
 
 
-@pytest.mark.parametrize("name", ["kernels", "api", "gpu-time"])
+@pytest.mark.parametrize("name", ["kernels", "api", "gpu-time", "stacks"])
 def test_clipped_windows_add_up(name: str, files: tuple[Path, ...]) -> None:
     """Adjoining windows, each clipped, hold exactly the time of the whole."""
-    columns = "busy_ns" if name == "gpu-time" else "total_ns"
+    columns = {"gpu-time": "busy_ns", "stacks": "self_ns"}.get(name, "total_ns")
 
     def total(window: rocpd.Window | None) -> int:
         with rocpd.connect(files, window=window) as cut:

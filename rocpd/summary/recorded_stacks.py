@@ -1,0 +1,251 @@
+"""Reads the call stacks of one rank, however they were recorded, and adds up how much time each stands for.
+
+Three kinds, which are never added together: calls of APIs with the frames that they came from, samples of threads, and
+functions of Python that were traced one by one. A stretch of time on a thread belongs to the innermost of what is open;
+a sample stands for the usual time between two samples of its thread. Stretches count for the step and the marker in
+which they start.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from rocpd.frozen import frozen
+from rocpd.read.columns import Select, batches, columns
+from rocpd.read.groups import grouped
+from rocpd.summary.intervals import Union, covered
+from rocpd.summary.ops import OperationNames, read_ops, string_texts
+from rocpd.summary.options import LAUNCHES
+from rocpd.summary.origins import key_of_place, places_at
+from rocpd.summary.reading import Key, RankReading
+from rocpd.summary.spread import total
+from rocpd.summary.statements import statement
+from rocpd.summary.sums import Total
+from rocpd.trace.frames import frames_of
+from rocpd.trace.launch import launching_regions
+from rocpd.trace.nesting import Nesting, nest
+from rocpd.trace.steps import MarkerRange
+from rocpd.trace.times import valid_start, valid_times
+from rocpd.types import Ints
+
+CALLS, SAMPLES, FUNCTIONS = "calls", "samples", "functions"
+"""Kinds of stacks, by what was recorded."""
+
+Path: TypeAlias = tuple[str, ...]
+"""Texts of frames, the outermost first."""
+
+_RANGE = ("start", "end", "thread", "event")
+_FUNCTION = ("start", "end", "thread", "name")
+_SAMPLE = ("at", "thread", "event")
+_CALL = ("stack", "start", "end", "thread")
+
+
+@frozen
+class StackTime(Total):
+    """Time of stacks that are equal.
+
+    Args:
+        count: calls or samples.
+        time: what they stand for [ns].
+        idle: of that, between the first and the last operation of the rank, while none runs [ns].
+        gpu: operations launched in them [ns].
+    """
+
+    count: int = 0
+    time: int = 0
+    idle: int = 0
+    gpu: int = 0
+
+
+class RankStacks(NamedTuple):
+    """Call stacks of a rank: time by division, kind and path; whether the rank has GPU operations."""
+
+    times: dict[tuple[Key, str, Path], StackTime]
+    has_operations: bool
+
+
+class _Ranges(NamedTuple):
+    """Calls or functions of a rank: how they lie in each other, and the path of each."""
+
+    kind: str
+    start: Ints
+    thread: Ints
+    nesting: Nesting
+    path_of: Callable[[int], Path]
+
+
+class _Operations(NamedTuple):
+    """GPU operations: thread and time of the call that launched each, its duration [ns]."""
+
+    thread: Ints
+    at: Ints
+    duration: Ints
+
+
+@frozen
+class _Idle:
+    """When no operation of a rank runs, between its first and last one."""
+
+    busy: Union
+
+    def until(self, times: Ints) -> Ints:
+        """Return how much of it lies before each time [ns]."""
+        start, end = self.busy
+        if not len(start):
+            return np.zeros(len(times), np.int64)
+        before: Ints = np.clip(times, start[0], end[-1]) - start[0] - covered(self.busy, times)
+        return before
+
+
+def read_stacks_of(reading: RankReading) -> RankStacks:
+    """Read the call stacks of a rank."""
+    every = read_ops(reading.unwindowed(), OperationNames())
+    idle = _Idle(every.union())
+    times: dict[tuple[Key, str, Path], StackTime] = {}
+    framed, events = _framed_calls(reading)
+    for ranges in (framed, _functions(reading)):
+        if len(ranges.start):
+            _add_ranges(times, reading, ranges, idle)
+    _add_samples(times, reading, events, idle)
+    return RankStacks(times, len(every) > 0)
+
+
+def _framed_calls(reading: RankReading) -> tuple[_Ranges, Ints]:
+    """Return the calls whose stack was recorded, and their events."""
+    (start, end, thread, event), stacks = _with_stacks(reading, "stack_calls", "rocpd_region", _RANGE)
+    valid = np.flatnonzero(valid_times(start, end))
+    reading.left_out["calls with stacks"] += len(start) - len(valid)
+    paths = [stacks[row] for row in valid.tolist()]
+    start, end, thread = start[valid], end[valid], thread[valid]
+    return _Ranges(CALLS, start, thread, _nested(start, end, thread), paths.__getitem__), event[valid]
+
+
+def _functions(reading: RankReading) -> _Ranges:
+    start, end, thread, name = columns(reading.reader, "rocpd_region", statement("stack_functions"), _FUNCTION)
+    valid = np.flatnonzero(valid_times(start, end))
+    reading.left_out["functions"] += len(start) - len(valid)
+    start, end, thread, name = start[valid], end[valid], thread[valid], name[valid]
+    texts, nesting = string_texts(reading.reader, name), _nested(start, end, thread)
+
+    @functools.cache
+    def path_of(row: int) -> Path:
+        return tuple(texts.get(int(name[each])) or "?" for each in reversed(list(nesting.path(row))))
+
+    return _Ranges(FUNCTIONS, start, thread, nesting, path_of)
+
+
+def _with_stacks(
+    reading: RankReading, select: str, base: str, numbers: tuple[str, ...]
+) -> tuple[list[Ints], Sequence[Path]]:
+    """Read columns with the path of each row; equal stacks are taken apart once."""
+    known: dict[object, Path] = {}
+    read, paths = [[np.empty(0, np.int64)] * len(numbers)], []
+    for batch in batches(reading.reader, Select(statement(select), numbers, texts=("call_stack",), base=base)):
+        read.append(batch.numbers)
+        for text in batch.texts[0]:
+            path = known.get(text)
+            if path is None:
+                path = known[text] = frames_of(text) or ("?",)
+            paths.append(path)
+    return [np.concatenate(column) for column in zip(*read, strict=True)], paths
+
+
+def _nested(start: Ints, end: Ints, thread: Ints) -> Nesting:
+    times = zip(start.tolist(), end.tolist(), thread.tolist(), strict=True)
+    return nest([MarkerRange("", *each) for each in times])
+
+
+def _add_ranges(
+    times: dict[tuple[Key, str, Path], StackTime], reading: RankReading, ranges: _Ranges, idle: _Idle
+) -> None:
+    """Add calls or functions: their number, the time in which each is the innermost, what was launched in it."""
+    rows = np.arange(len(ranges.start))
+    nothing = np.zeros(len(rows), np.int64)
+    _add(times, reading, ranges, rows, (ranges.thread, ranges.start), (nothing + 1, nothing, nothing, nothing))
+    for thread, (since, inside) in ranges.nesting.segments.items():
+        open_ = np.flatnonzero(inside[:-1] >= 0)
+        start, end = since[open_], since[open_ + 1]
+        threads = np.full(len(open_), thread)
+        nothing = np.zeros(len(open_), np.int64)
+        idle_time = idle.until(end) - idle.until(start)
+        _add(times, reading, ranges, inside[open_], (threads, start), (nothing, end - start, idle_time, nothing))
+    launched = _launched(reading)
+    around = ranges.nesting.innermost(launched.thread, launched.at)
+    in_one = np.flatnonzero(around >= 0)
+    nothing = np.zeros(len(in_one), np.int64)
+    where = launched.thread[in_one], launched.at[in_one]
+    _add(times, reading, ranges, around[in_one], where, (nothing, nothing, nothing, launched.duration[in_one]))
+
+
+def _add(
+    times: dict[tuple[Key, str, Path], StackTime],
+    reading: RankReading,
+    ranges: _Ranges,
+    rows: Ints,
+    where: tuple[Ints, Ints],
+    values: tuple[Ints, Ints, Ints, Ints],
+) -> None:
+    """Add values, those of `StackTime`, of ranges by the division of thread and time."""
+    exact = np.int64 if all(total(column) < 1 << 63 for column in values) else object
+    for key, chosen in _by_division(reading, *where):
+        of_rows = np.zeros((4, len(ranges.start)), exact)
+        for sums, column in zip(of_rows, values, strict=True):
+            np.add.at(sums, rows[chosen], column[chosen])
+        for row in np.unique(rows[chosen]).tolist():
+            _merge(times, (key, ranges.kind, ranges.path_of(row)), StackTime(*of_rows[:, row].tolist()))
+
+
+def _add_samples(
+    times: dict[tuple[Key, str, Path], StackTime], reading: RankReading, events: Ints, idle: _Idle
+) -> None:
+    """Add samples, apart from those that are calls too."""
+    (at, thread, event), paths = _with_stacks(reading, "stack_samples", "rocpd_sample", _SAMPLE)
+    valid = valid_start(at)
+    reading.left_out["samples of call stacks"] += int((~valid).sum())
+    rows = np.flatnonzero(valid & ~np.isin(event, events))
+    if not len(rows):
+        return
+    interval = _intervals(reading)
+    for key, chosen in _by_division(reading, thread[rows], at[rows]):
+        of_key = rows[chosen]
+        is_idle = (idle.until(at[of_key] + 1) > idle.until(at[of_key])).tolist()
+        for row, idles in zip(of_key.tolist(), is_idle, strict=True):
+            length = interval[int(thread[row])]
+            _merge(times, (key, SAMPLES, paths[row]), StackTime(1, length, length if idles else 0))
+
+
+def _intervals(reading: RankReading) -> dict[int, int]:
+    """Return thread -> usual time between two of its samples [ns], in the whole trace; 0 of one that has one sample."""
+    at, thread, _ = columns(reading.reader.whole(), "rocpd_sample", statement("stack_samples"), _SAMPLE)
+    intervals = {}
+    for (number,), rows in grouped([thread]):
+        apart = np.diff(np.sort(at[rows][valid_start(at[rows])]))
+        apart = apart[apart > 0]
+        intervals[number] = int(np.median(apart)) if len(apart) else 0
+    return intervals
+
+
+def _launched(reading: RankReading) -> _Operations:
+    """Return the operations that count and whose call is known."""
+    ops = read_ops(reading, OperationNames(), stacks=True)
+    stack, start, end, thread = columns(reading.reader.whole(), "rocpd_region", statement("regions"), _CALL)
+    call = launching_regions(stack, start, end, ops.stack)
+    known = np.flatnonzero(call >= 0)
+    return _Operations(thread[call[known]], start[call[known]], ops.duration[known])
+
+
+def _by_division(reading: RankReading, threads: Ints, at: Ints) -> list[tuple[Key, Ints]]:
+    """Return the keys of the division, and the rows of each."""
+    by = reading.options.by
+    if by not in LAUNCHES:
+        return [(reading.key(), np.arange(len(at)))]
+    places, codes = places_at(reading, by, threads, at)
+    return [(key_of_place(places[code] if code >= 0 else None), rows) for (code,), rows in grouped([codes])]
+
+
+def _merge(times: dict[tuple[Key, str, Path], StackTime], key: tuple[Key, str, Path], more: StackTime) -> None:
+    times[key] = times[key] + more if key in times else more

@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "shell": "Open SQLite's shell on all ranks, read-only",
         "simulate": "Write the files of a simulated training job",
         "record": "Record a command: one database per process",
+        "doctor": "Say what this machine can record, and what to do where it cannot",
         "control": "Start, stop or flush a recorder, or ask how it is",
     }
 )

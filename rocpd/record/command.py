@@ -15,7 +15,7 @@ from typing import Annotated
 from rocpd.errors import UsageError
 from rocpd.frozen import frozen
 from rocpd.option import Option
-from rocpd.record import library
+from rocpd.record import installed, library
 
 TRACES = ("hip", "hsa", "marker", "kernel", "memcpy", "alloc", "scratch", "rccl", "counters")
 """Domains that `trace` may name; without it the tool records all but hsa."""
@@ -149,8 +149,7 @@ def _has_rocm(environ: Mapping[str, str]) -> bool:
     """Whether the program would find rocprofiler-sdk; `ROCPD_ROCM=0|1` overrides a wrong guess."""
     if chosen := environ.get("ROCPD_ROCM"):
         return chosen != "0"
-    root = Path(environ.get("ROCM_PATH") or "/opt/rocm")
-    return any((root / "lib").glob("librocprofiler-sdk.so*"))
+    return installed.find(installed.SDK, environ) is not None
 
 
 def _wait(command: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -1,0 +1,226 @@
+"""Owns what this machine can record, and why not. Starts no recording, and changes nothing.
+
+What it returns can be shown to anybody: no host, user or machine id, no value of a variable that is not ours.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import grp
+import os
+import platform
+import pwd
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+
+from rocpd.errors import UsageError
+from rocpd.frozen import frozen
+from rocpd.record import installed, library
+from rocpd.version import __version__
+
+
+class State(StrEnum):
+    """What came out of a check."""
+
+    OK = "ok"
+    LIMITED = "limited"
+    MISSING = "missing"
+
+
+@frozen
+class Check:
+    """One thing that recording needs, or that helps.
+
+    Args:
+        name: of the thing.
+        state: whether it is there.
+        says: what was found.
+        fix: what to do about it; empty where there is nothing to do.
+    """
+
+    name: str
+    state: State
+    says: str
+    fix: str = ""
+
+
+_OTHERS = ("HSA_TOOLS_LIB", "ROCP_TOOL_LIBRARIES", "NVTX_INJECTION64_PATH", "LD_PRELOAD", "ROCTRACER_DOMAIN")
+"""Variables by which profilers enter a program."""
+_OTHER_PREFIXES = ("ROCPROFSYS_", "ROCPROF_", "OMNITRACE_", "RPDT_", "SCOREP_", "TAU_")
+_SHORT_OF_SPACE = 1 << 30  # bytes
+_UNKNOWN_ERROR_US = 16_000_000
+"""The maximum error that a kernel reports of a clock which nothing has set [us]."""
+
+
+def examine(folder: Path, environ: Mapping[str, str]) -> tuple[Check, ...]:
+    """Return what this machine can record into `folder`, in ten checks."""
+    return (
+        _rocpd(),
+        _recorder(environ),
+        _sdk(environ),
+        _roctx(environ),
+        _gpus(),
+        _smi(environ),
+        _kernel(),
+        _clock(),
+        _output(folder),
+        _other_tools(environ),
+    )
+
+
+def _rocpd() -> Check:
+    libc = " ".join(platform.libc_ver()) or "an unknown C library"
+    words = f"{__version__}, Python {platform.python_version()}, {libc}, {platform.system()} {platform.release()}"
+    if sys.platform != "linux":
+        return Check("rocpd", State.MISSING, words, "record on Linux; files can be read anywhere")
+    return Check("rocpd", State.OK, f"{words}, {platform.machine()}")
+
+
+def _recorder(environ: Mapping[str, str]) -> Check:
+    try:
+        folders = {library.find(name, environ).parent for name in (library.RECORDER, library.ROCTX, library.TOOL)}
+        library.load()
+    except UsageError as error:
+        return Check("recorder", State.MISSING, error.message, error.hint or "")
+    places = ", ".join(sorted(map(_shown, folders)))
+    return Check("recorder", State.OK, f"ranges, marks, Python stacks, host samples: {places}")
+
+
+def _sdk(environ: Mapping[str, str]) -> Check:
+    if environ.get("ROCPD_ROCM") == "0":
+        return Check("GPU work", State.MISSING, "ROCPD_ROCM=0 turns it off", "unset ROCPD_ROCM")
+    found = installed.find(installed.SDK, environ)
+    if found is None:
+        fix = "install ROCm 7 or newer; elsewhere than in /opt/rocm: set ROCM_PATH or LD_LIBRARY_PATH"
+        return Check("GPU work", State.MISSING, "no rocprofiler-sdk", fix)
+    words = f"rocprofiler-sdk {installed.version_of(found) or 'of unknown version'}, {_shown(found.parent)}"
+    if installed.version_of(found).startswith("0."):
+        return Check("GPU work", State.MISSING, words, "rocprofiler-sdk 1.0 is needed, which comes with ROCm 7")
+    return Check("GPU work", State.OK, words)
+
+
+def _roctx(environ: Mapping[str, str]) -> Check:
+    found = installed.find(installed.SDK_ROCTX, environ)
+    theirs = f"AMD's roctx {installed.version_of(found)}".strip() if found else "rocpd's own roctx"
+    if found is None and installed.find(installed.SDK, environ):
+        fix = "install rocprofiler-sdk-roctx; rocpd.record.range works without it"
+        return Check("markers", State.LIMITED, "rocprofiler-sdk without its roctx", fix)
+    return Check("markers", State.OK, f"{theirs}, rocpd.record, NVTX")
+
+
+def _gpus() -> Check:
+    driver = Path("/dev/kfd")
+    if not driver.exists():
+        fix = "load the driver (modprobe amdgpu); in a container: --device=/dev/kfd --device=/dev/dri"
+        return Check("GPUs", State.MISSING, "no /dev/kfd: no AMD GPU, or no driver", fix)
+    nodes = sorted(Path("/dev/dri").glob("renderD*"))
+    closed = [node for node in (driver, *nodes) if not os.access(node, os.R_OK | os.W_OK)]
+    if closed:
+        group = _group(closed[0])
+        fix = f"join the group {group} (usermod -aG {group} YOU; in a container --group-add {group})"
+        return Check("GPUs", State.MISSING, f"no permission for {closed[0]}", fix)
+    return Check("GPUs", State.OK, f"/dev/kfd and {len(nodes)} render nodes can be opened")
+
+
+def _group(path: Path) -> str:
+    number = path.stat().st_gid
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:
+        return str(number)
+
+
+def _smi(environ: Mapping[str, str]) -> Check:
+    found = installed.find(installed.SMI, environ)
+    if found is None:
+        return Check("SMI", State.MISSING, "no libamd_smi: --smi has nothing to read", "install amd-smi-lib of ROCm")
+    return Check("SMI", State.OK, f"libamd_smi {installed.version_of(found)}, {_shown(found.parent)}")
+
+
+def _kernel() -> Check:
+    """Say what the kernel lets profilers see; the recorder needs none of it, other tools beside it do."""
+    paranoid = _first_line("/proc/sys/kernel/perf_event_paranoid")
+    scope = _first_line("/proc/sys/kernel/yama/ptrace_scope")
+    words = f"perf_event_paranoid {paranoid or 'unknown'}, ptrace_scope {scope or 'off'}"
+    if paranoid and int(paranoid) > 2:
+        return Check(
+            "perf", State.LIMITED, words, "for perf beside rocpd, which needs none: sysctl kernel.perf_event_paranoid=2"
+        )
+    return Check("perf", State.OK, f"{words}; rocpd needs neither")
+
+
+def _clock() -> Check:
+    source = _first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource") or "unknown"
+    error = _clock_error_us()
+    words = f"{source}, " + ("state unknown" if error is None else f"within {error / 1e3:.3g} ms of UTC")
+    if error is None or error >= _UNKNOWN_ERROR_US:
+        fix = "run chrony or ntpd, so that nodes can be laid on one time line; collectives do it too"
+        return Check("clock", State.LIMITED, f"{source}, not synchronized", fix)
+    if source not in ("tsc", "arch_sys_counter", "kvm-clock"):
+        return Check("clock", State.LIMITED, words, "each range reads the clock twice: a slow clock source costs time")
+    return Check("clock", State.OK, words)
+
+
+def _clock_error_us() -> int | None:
+    """Return the most by which the clock is wrong, as the kernel says [us]; None when it does not say."""
+    numbers = (ctypes.c_long * 64)()  # struct timex: modes, offset, freq, maxerror …
+    try:
+        state = ctypes.CDLL(None).adjtimex(ctypes.byref(numbers))
+    except (AttributeError, OSError):
+        return None
+    return int(numbers[3]) if state >= 0 else None
+
+
+def _output(folder: Path) -> Check:
+    shown = _shown(folder)
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not stat.S_ISDIR(there.stat().st_mode) or not os.access(there, os.W_OK | os.X_OK):
+        return Check("output", State.MISSING, f"{shown} cannot be written", "name another folder: rocpd record -o DIR")
+    free = shutil.disk_usage(there).free
+    words = f"{shown}, {free / 1e9:.1f} GB free"
+    if free < _SHORT_OF_SPACE:
+        return Check("output", State.LIMITED, words, "a busy rank writes about 100 MB a minute: make room, or -o DIR")
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        return Check("output", State.MISSING, f"{words}: {error.strerror}", "name another folder: rocpd record -o DIR")
+    return Check("output", State.OK, words)
+
+
+def _other_tools(environ: Mapping[str, str]) -> Check:
+    tools = sorted(
+        name for name, value in environ.items() if value and (name in _OTHERS or name.startswith(_OTHER_PREFIXES))
+    )
+    ours = sorted(name for name in environ if name.startswith("ROCPD_"))
+    settings = f"; settings: {', '.join(ours)}" if ours else ""
+    if not tools:
+        return Check("other tools", State.OK, f"none in the environment{settings}")
+    fix = "unset them if a recording lacks work: two tools share what the SDK gives to one"
+    return Check("other tools", State.LIMITED, f"{', '.join(tools)} are set{settings}", fix)
+
+
+def _first_line(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+def _shown(path: Path) -> str:
+    """Return a path that names no user."""
+    if path.is_relative_to(Path.home()):
+        return f"~/{path.relative_to(Path.home())}"
+    return str(Path(*("$USER" if part == _user() else part for part in path.parts)))
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return ""

@@ -12,6 +12,7 @@ from pathlib import Path
 from docs.advice_page import advice_page
 from docs.analysis_pages import analysis_pages
 from docs.api_page import api_page
+from docs.compare_page import compare_page
 from docs.screens import screens
 from rocpd.schema.versions import VERSIONS
 
@@ -95,6 +96,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/advise.md": advice_page,
     "docs/api.md": api_page,
     "docs/cli.md": cli_page,
+    "docs/compare.md": compare_page,
     **analysis_pages(),
     **screens(),
     "schema/tables.md": tables_page,

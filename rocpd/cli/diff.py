@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from rocpd.cli import tables
+from rocpd.cli import known, tables
 from rocpd.cli.analyses import Delivery
-from rocpd.cli.diagnostics import ReaderGoneError, note
-from rocpd.cli.options import Execution, TableOptions
+from rocpd.cli.diagnostics import ReaderGoneError
+from rocpd.cli.options import Execution, Inputs, PlaceOptions, SelectionOptions, SpanOptions, TableOptions
 from rocpd.cli.progress import progress
 from rocpd.cli.terminal import screen_of
-from rocpd.compare.options import DiffOptions
+from rocpd.compare.options import STEP, DiffOptions
 from rocpd.errors import Exit, UsageError
 from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
@@ -59,20 +61,22 @@ class DiffInputs:
         ),
     ] = ()
     new: Annotated[tuple[str, ...], Option("Runs of the other side.", "RUN...", heading=Heading.INPUTS)] = ()
-    step: Annotated[
-        str | None, Option("Compare these steps of one job with --against.", "LIST", heading=Heading.INPUTS)
-    ] = None
-    rank: Annotated[
-        str | None, Option("Compare these ranks of one job with --against.", "LIST", heading=Heading.INPUTS)
-    ] = None
     against: Annotated[
-        str, Option("Steps or ranks to compare with: numbers, or others.", "LIST", heading=Heading.INPUTS)
-    ] = "others"
+        str | None,
+        Option(
+            "Steps or ranks of one job to compare with: numbers, or others (the default).",
+            "LIST",
+            heading=Heading.INPUTS,
+        ),
+    ] = None
+    skip_bad: Annotated[
+        bool, Option("Leave out files that cannot be read, and report them.", heading=Heading.INPUTS)
+    ] = False
 
     @property
-    def is_within(self) -> bool:
-        """Whether parts of one job are compared."""
-        return self.step is not None or self.rank is not None
+    def is_one_job(self) -> bool:
+        """Whether one job is named: two words are two sides, unless --against says otherwise."""
+        return not (self.base or self.new) and (len(self.words) != 2 or self.against is not None)
 
     def sides(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the inputs of the base and of the other side.
@@ -94,6 +98,44 @@ class DiffInputs:
 
 
 @frozen
+class DiffSelection(SpanOptions, PlaceOptions):
+    """What of both sides counts; of one job which steps or ranks are compared with its others."""
+
+    step: Annotated[
+        str | None,
+        Option("Of one job: compare these steps with --against. Of two sides: only these steps.", "LIST"),
+    ] = None
+    rank: Annotated[
+        str | None,
+        Option(
+            "Of one job: compare these ranks with --against. Of two sides: only these ranks.",
+            "LIST",
+            heading=Heading.FILTERS,
+            complete_from=known.ranks,
+        ),
+    ] = None
+
+    def selected(self, *, has_rank: bool) -> SelectionOptions:
+        """Return it as other commands have it; `has_rank`: whether ranks are filtered. Steps are `Comparing`'s."""
+        chosen = {field.name: getattr(self, field.name) for field in fields(self)}
+        return SelectionOptions(**{**chosen, "step": None, "rank": self.rank if has_rank else None})
+
+    @property
+    def is_within(self) -> bool:
+        """Whether steps or ranks are named."""
+        return self.step is not None or self.rank is not None
+
+    @property
+    def text(self) -> str:
+        """What was asked for, as a command has it; empty: nothing."""
+        return " ".join(
+            f"--{field.name.replace('_', '-')} {getattr(self, field.name)}"
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        )
+
+
+@frozen
 class Gate:
     """What the command ends with, and what it leaves."""
 
@@ -108,7 +150,14 @@ class Gate:
     json: Annotated[bool, Option("The same as --format json.", heading=Heading.OUTPUT)] = False
 
 
-def diff(inputs: DiffInputs, asked: DiffOptions, gate: Gate, output: TableOptions, execution: Execution) -> int:
+def diff(
+    inputs: DiffInputs,
+    asked: DiffOptions,
+    gate: Gate,
+    selection: DiffSelection,
+    output: TableOptions,
+    execution: Execution,
+) -> int:
     """Say whether a job is slower than another, and where.
 
     A side is one run or several. With one run a side most differences are unclear, because runs differ by themselves.
@@ -127,40 +176,54 @@ def diff(inputs: DiffInputs, asked: DiffOptions, gate: Gate, output: TableOption
 
     metric = metric_of(asked.metric)
     asked.pattern()
-    with progress("diff", "ranks") as report:
-        comparing = Comparing(asked, metric, partial(_open, execution=execution), report)
-        if gate.save_baseline:
-            _save(comparing, inputs, gate.save_baseline, output)
-            return Exit.GOOD
-        if inputs.is_within:
-            return _show(_within(comparing, inputs), gate, output)
-        base, new = inputs.sides()
-        _check_acceptance(gate, base)
-        runs = comparing.runs(new)
-        comparison = comparing.compare(comparing.runs(base), runs)
+    is_within = _is_within(inputs, selection, gate, metric.name != STEP)
+    opening = partial(_open, inputs=inputs, selection=selection.selected(has_rank=not is_within), execution=execution)
+    steps, text = (None, "") if is_within else (selection.step, selection.text)
+    comparing = Comparing(asked, metric, opening, partial(progress, "diff", "ranks"), steps, text)
+    if gate.save_baseline:
+        _save(comparing, inputs, gate.save_baseline, output)
+        return Exit.GOOD
+    if is_within:
+        return _show(_within(comparing, inputs, selection), gate, output)
+    base, new = inputs.sides()
+    _check_acceptance(gate, base)
+    runs = comparing.runs(new)
+    comparison = comparing.compare(comparing.runs(base), runs)
     if gate.accept:
         _accept(Path(base[0]), comparison, runs, gate.reason or "")
     return _show(comparison, gate, output)
 
 
-def _open(inputs: Sequence[str], execution: Execution) -> Session:
-    from rocpd.session import connect
-
-    return connect(inputs, client=execution.cluster(), jobs=execution.jobs or None, on_note=note)
-
-
-def _within(comparing: Comparing, inputs: DiffInputs) -> Comparison:
-    """Compare steps or ranks of one job.
+def _is_within(inputs: DiffInputs, selection: DiffSelection, gate: Gate, has_metric: bool) -> bool:
+    """Return whether steps or ranks of one job are compared.
 
     Raises:
-        UsageError: both, or inputs of two sides.
+        UsageError: they are, and something is asked for that they don't have; or --against where they are not.
     """
-    if inputs.base or inputs.new or (inputs.step is not None and inputs.rank is not None):
-        raise UsageError("--step and --rank are for parts of one job, one of them", "rocpd diff JOB --step 16")
-    words = inputs.words
-    if inputs.step is not None:
-        return comparing.steps(words, inputs.step, inputs.against)
-    return comparing.ranks(words, inputs.rank or "", inputs.against)
+    is_within = inputs.is_one_job and selection.is_within and not gate.save_baseline
+    if inputs.against is not None and not is_within:
+        raise UsageError("--against needs one job, and --step or --rank", "rocpd diff JOB --step 16 --against 15")
+    if is_within and selection.step is not None and selection.rank is not None:
+        raise UsageError("--step and --rank: only one of them can be compared", "rocpd diff JOB --step 16")
+    if is_within and selection.rank is not None and has_metric:
+        raise UsageError("--metric: ranks are compared by their time without waiting", "--step takes other metrics")
+    if is_within and gate.accept:
+        raise UsageError("--accept changes a file of --save-baseline; steps and ranks of one job have none")
+    return is_within
+
+
+def _open(
+    paths: Sequence[str], inputs: DiffInputs, selection: SelectionOptions, execution: Execution
+) -> AbstractContextManager[Session]:
+    return selection.connect(Inputs(tuple(paths), skip_bad=inputs.skip_bad), execution, has_analyses=True)
+
+
+def _within(comparing: Comparing, inputs: DiffInputs, selection: DiffSelection) -> Comparison:
+    """Compare steps or ranks of one job."""
+    against = inputs.against or "others"
+    if selection.step is not None:
+        return comparing.compare_steps(inputs.words, selection.step, against)
+    return comparing.compare_ranks(inputs.words, selection.rank or "", against)
 
 
 def _show(comparison: Comparison, gate: Gate, output: TableOptions) -> Exit:

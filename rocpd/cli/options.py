@@ -57,8 +57,8 @@ class Inputs:
 
 
 @frozen
-class WindowOptions:
-    """The part of the time line that counts, and how clocks are aligned."""
+class SpanOptions:
+    """The part of the time line that counts, and how clocks are aligned: what commands share that count whole steps."""
 
     HEADING: ClassVar = Heading.WINDOW
 
@@ -83,14 +83,8 @@ class WindowOptions:
             complete_from=known.steps,
         ),
     ] = None
-    step_marker: Annotated[str, MARKS_STEPS] = STEP_MARKER
-    launched: Annotated[bool, Option("GPU work counts where it was launched, not where it ran.")] = False
     window_kernel: Annotated[str | None, Option("From the first to the last of these kernels.", "REGEX")] = None
     auto_roi: Annotated[bool, Option("From the first to the last dispatch of the hottest kernel.")] = False
-    inclusive: Annotated[
-        str, Option("True: events count that overlap the window; False: those that lie in it.", "BOOL")
-    ] = "True"
-    clip: Annotated[bool, Option("Cut what overlaps the window at its edges.")] = False
     align: Annotated[
         Align,
         Option("Where clocks are unrelated: by collectives, else first events (auto); first events of ranks; none."),
@@ -102,14 +96,36 @@ class WindowOptions:
 
 
 @frozen
-class FilterOptions:
-    """Ranks, and events of a rank, that count."""
+class WindowOptions(SpanOptions):
+    """The part of the time line that counts, and which events lie in it."""
+
+    HEADING: ClassVar = Heading.WINDOW
+
+    step_marker: Annotated[str, MARKS_STEPS] = STEP_MARKER
+    launched: Annotated[bool, Option("GPU work counts where it was launched, not where it ran.")] = False
+    inclusive: Annotated[
+        str, Option("True: events count that overlap the window; False: those that lie in it.", "BOOL")
+    ] = "True"
+    clip: Annotated[bool, Option("Cut what overlaps the window at its edges.")] = False
+
+
+@frozen
+class PlaceOptions:
+    """Ranks, hosts and agents that count."""
 
     HEADING: ClassVar = Heading.FILTERS
 
     rank: Annotated[str | None, Option("Only these ranks: 0-3,8.", "LIST", complete_from=known.ranks)] = None
     host: Annotated[str | None, Option("Only ranks of these hosts.", "LIST", complete_from=known.hosts)] = None
     agent: Annotated[str | None, Option("Only GPU work of these agents: 4 or GPU-0.", "LIST")] = None
+
+
+@frozen
+class FilterOptions(PlaceOptions):
+    """Ranks, and events of a rank, that count: the filters of commands that count events."""
+
+    HEADING: ClassVar = Heading.FILTERS
+
     stream: Annotated[str | None, Option("Only GPU work of these streams.", "LIST")] = None
     category: Annotated[
         str | None, Option("Only events of these domains: HIP,MARKER,KERNELS …", "LIST", complete=_categories)

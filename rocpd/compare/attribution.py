@@ -23,7 +23,7 @@ class Attribution:
         unit: time of a unit.
         parts: its parts.
         kernels: kernels and copies, those that change most first; they add up to the parts that are no idle time.
-        categories, paths: the same by what kernels do, and by marker ranges.
+        categories, paths, operators: the same by what kernels do, by marker ranges, and by operators of PyTorch.
     """
 
     unit: Difference
@@ -31,6 +31,7 @@ class Attribution:
     kernels: Sequence[KernelDifference]
     categories: Mapping[str, Difference] = field(default_factory=dict)
     paths: Mapping[str, Difference] = field(default_factory=dict)
+    operators: Mapping[str, Difference] = field(default_factory=dict)
 
     @property
     def cancels(self) -> bool:
@@ -58,6 +59,7 @@ def attribute(base: Side, new: Side, pairs: Sequence[KernelPair]) -> Attribution
         ordered,
         _by(base, new, lambda launch: launch.category),
         _by(base, new, lambda launch: launch.path),
+        _by(base, new, lambda launch: launch.operator),
     )
 
 

@@ -91,8 +91,9 @@ def _run(fields: Mapping[str, Any]) -> RunProfile:
 
 
 def _launch(values: Sequence[Any]) -> KernelLaunch:
-    kind, symbol, name, category, path, grid, code = values
-    return KernelLaunch(kind, symbol, name, category, path, None if grid is None else tuple(grid), CodeFacts(*code))
+    kind, symbol, name, category, path, grid, code, operator = values
+    shape = None if grid is None else tuple(grid)
+    return KernelLaunch(kind, symbol, name, category, path, shape, CodeFacts(*code), operator)
 
 
 def accepted(baseline: Baseline, runs: Iterable[RunProfile], record: Mapping[str, Any]) -> Baseline:

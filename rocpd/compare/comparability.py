@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
 from rocpd.compare.attribution import Attribution
 from rocpd.compare.kernel_pairs import MatchLevel
-from rocpd.compare.run_profile import PLURALS, RunFacts, RunProfile
+from rocpd.compare.run_profile import PLURALS, RunProfile
 from rocpd.frozen import frozen
 
-_OTHER_GPU = 0.5
+_OTHER_GPU = 0.6
 _OTHER_RECORDING = 0.9
 _CLOCK = 0.02  # share by which clocks differ that is worth saying
 _SHARED = 0.98  # of the kernel time
 _MOST_SETTINGS = 12
+_NOT_SET = "not set"
 _WEAK = (MatchLevel.NEW, MatchLevel.GONE, MatchLevel.CATEGORY)
 
 
@@ -45,15 +46,27 @@ def comparability(
 ) -> Comparability:
     """Return whether two sides compare; below the score `least` they do not.
 
-    The score is a product: fewer by more ranks, 0.5 for other GPUs, 0.9 for each kind of event that one side lacks, 0
+    The score is a product: fewer by more ranks, 0.6 for other GPUs, 0.9 for each kind of event that one side lacks, 0
     for other units, and the smaller share of kernel time in kernels that both sides have.
     """
-    differences = [*_units(base, new), *_machines(base, new), *_recorded(base, new), *_shared(attribution)]
-    differences += [*_clocks(base, new), *_settings(base[0].facts, new[0].facts)]
+    differences = [
+        *_selections(base, new),
+        *_units(base, new),
+        *_machines(base, new),
+        *_recorded(base, new),
+        *_shared(attribution),
+    ]
+    differences += [*_clocks(base, new), *_settings(_environment(base), _environment(new))]
     score = 1.0
     for each in differences:
         score *= each.factor
     return Comparability(score, least, tuple(each.text for each in differences if each.text))
+
+
+def _selections(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[_Difference]:
+    parts = [sorted({run.selection or "all of it" for run in side}) for side in (base, new)]
+    if parts[0] != parts[1]:
+        yield _Difference(f"what counts: {', '.join(parts[0])} and {', '.join(parts[1])}")
 
 
 def _units(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[_Difference]:
@@ -80,7 +93,8 @@ def _machines(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator
             yield _Difference(f"{what}: {_several(counts[0])} and {_several(counts[1])}", factor)
     for what, word, factor in (("gpus", "GPUs", _OTHER_GPU), ("versions", "schema", 1.0), ("commands", "command", 1.0)):
         values = [sorted({value for run in side for value in getattr(run.facts, what)}) for side in (base, new)]
-        if values[0] != values[1]:
+        is_unknown = what == "gpus" and not all(values)
+        if values[0] != values[1] and not is_unknown:
             yield _Difference(f"{word}: {', '.join(values[0]) or '-'} and {', '.join(values[1]) or '-'}", factor)
 
 
@@ -112,11 +126,17 @@ def _clocks(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[_
         yield _Difference(f"clocks of GPUs: {first:.0f} and {second:.0f} MHz, {second / first - 1:+.1%}")
 
 
-def _settings(base: RunFacts, new: RunFacts) -> Iterator[_Difference]:
-    names = sorted({*base.environment, *new.environment})
-    changed = [name for name in names if base.environment.get(name) != new.environment.get(name)]
+def _environment(runs: Sequence[RunProfile]) -> Mapping[str, str]:
+    """Return the settings that all runs of a side share, and those that differ between them as such."""
+    names = sorted({name for run in runs for name in run.facts.environment})
+    values = {name: {run.facts.environment.get(name, _NOT_SET) for run in runs} for name in names}
+    return {name: " or ".join(sorted(some)) for name, some in values.items()}
+
+
+def _settings(base: Mapping[str, str], new: Mapping[str, str]) -> Iterator[_Difference]:
+    changed = [name for name in sorted({*base, *new}) if base.get(name) != new.get(name)]
     for name in changed[:_MOST_SETTINGS]:
-        before, after = (side.environment.get(name, "not set") for side in (base, new))
+        before, after = (side.get(name, _NOT_SET) for side in (base, new))
         yield _Difference(f"{name}: {before} and {after}")
     if len(changed) > _MOST_SETTINGS:
         yield _Difference(f"{len(changed) - _MOST_SETTINGS} more settings of the environment differ")

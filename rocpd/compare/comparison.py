@@ -11,9 +11,9 @@ from rocpd.compare.comparability import Comparability, comparability
 from rocpd.compare.decision import ChangeVerdict, Decision, decide
 from rocpd.compare.kernel_changes import KernelDifference
 from rocpd.compare.kernel_pairs import KernelIdentity, identity_of, pair_kernels
-from rocpd.compare.metrics import DiffMetric
+from rocpd.compare.metrics import MEMORY, DiffMetric
 from rocpd.compare.options import STEP, DiffOptions
-from rocpd.compare.run_profile import WINDOW, RankUse, RunProfile
+from rocpd.compare.run_profile import PLURALS, WINDOW, RankUse, RunProfile
 from rocpd.compare.sides import side_of
 from rocpd.compare.statistics import holm, mann_whitney
 from rocpd.errors import UsageError
@@ -22,7 +22,7 @@ from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.table.human import readable
 from rocpd.trace.short_names import kernel_name
 
-_ALIKE = 0.5  # of the kernel time of the base: below this kernels do other work, and times don't compare
+_ALIKE = 0.5  # of the kernel time, or of its change: below this sides do other work, and times don't compare
 _FEWEST = 2  # runs a side, to test kernels
 
 
@@ -111,7 +111,12 @@ def compare(
     compared = comparability(base, new, attribution, options.least_score)
     samples = [[run.samples.get(metric.name, ()) for run in side] for side in (base, new)]
     decision = decide(samples[0], samples[1], options)
-    decision = _doubted(decision, compared, attribution, metric)
+    reason = _why_not_alike(decision, attribution, metric, (base, new))
+    if not compared.is_enough:
+        reason = f"the two do not compare: score {compared.score:.2f}"
+    if reason:
+        verdict, confidence = ChangeVerdict.UNCLEAR, Confidence.HINT
+        decision = replace(decision, verdict=verdict, confidence=confidence, reason=reason, needed=None)
     comparison = Comparison(
         tuple(run.name for run in base),
         tuple(run.name for run in new),
@@ -126,17 +131,23 @@ def compare(
     return replace(comparison, findings=tuple(_findings(comparison)))
 
 
-def _doubted(decision: Decision, compared: Comparability, attribution: Attribution, metric: DiffMetric) -> Decision:
-    """Return the verdict, unclear where the sides do not compare or do other work."""
-    reason = ""
-    if not compared.is_enough:
-        reason = f"the two do not compare: score {compared.score:.2f}"
-    elif metric.name == STEP and attribution.like_for_like < _ALIKE and decision.verdict is not ChangeVerdict.SAME:
-        other = 1 - attribution.like_for_like
-        reason = f"work changed: kernels with {other:.0%} of the compute time do other work in each call"
-    if not reason:
-        return decision
-    return replace(decision, verdict=ChangeVerdict.UNCLEAR, confidence=Confidence.HINT, reason=reason, needed=None)
+def _why_not_alike(
+    decision: Decision, attribution: Attribution, metric: DiffMetric, sides: Sequence[Sequence[RunProfile]]
+) -> str:
+    """Return why a verdict means nothing: the sides did other work; empty where they did the same."""
+    if metric.kind == MEMORY or decision.verdict is ChangeVerdict.SAME:
+        return ""
+    gpus = [{run.facts.gpus for run in side} for side in sides]
+    other = 1 - attribution.like_for_like
+    if metric.kind == STEP and gpus[0] == gpus[1] and other > 1 - _ALIKE:  # other GPUs take other grids for equal work
+        return f"work changed: kernels with {other:.0%} of the compute time do other work in each call"
+    has_steps = any(run.unit != WINDOW for side in sides for run in side)
+    calls = sum(kernel.calls for kernel in attribution.kernels)
+    if has_steps or abs(calls) <= _ALIKE * abs(attribution.unit.change):
+        return ""
+    counts = [sum(kernel.calls_per_unit[side] for kernel in attribution.kernels) for side in (0, 1)]
+    said = f"{counts[0]:.0f} and {counts[1]:.0f} kernels and copies"
+    return f"{said}: without steps, nobody can say whether a run with more of them is slower or longer"
 
 
 def _tested(
@@ -230,8 +241,11 @@ def _of_runs(metric: DiffMetric, base: Sequence[RunProfile], new: Sequence[RunPr
     measured = metric.name
     if measured == STEP:
         measured = "time in which GPUs work" if base[0].unit == WINDOW else base[0].unit
-    is_single = len(base) == len(new) == 1
-    return Subject(measured, "one run a side" if is_single else f"{len(base)} and {len(new)} runs")
+    counted = "one run a side" if len(base) == len(new) == 1 else f"{len(base)} and {len(new)} runs"
+    warm_up = max(run.warm_up for run in (*base, *new))
+    if warm_up:
+        counted += f", warm-up of {warm_up} {base[0].unit if warm_up == 1 else PLURALS[base[0].unit]} left out"
+    return Subject(measured, counted)
 
 
 def _compared(comparison: Comparison) -> Finding:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.compare.facts import RankFacts
-from rocpd.compare.launches import KernelLaunch
+from rocpd.compare.launches import COPY_KIND, KernelLaunch
 from rocpd.compare.measure import RankMeasure
 from rocpd.compare.run_profile import COMPUTE, COPIES, IDLE, TRANSFER, UNMATCHED, WAITING, LaunchUse, RankUse
 from rocpd.errors import UsageError
@@ -36,7 +36,7 @@ class MeasuredRank(NamedTuple):
 
 
 _CLOSE = 0.99  # of the longest
-_OF_KIND = {"compute": COMPUTE, "communication": TRANSFER, "copy": COPIES}
+_OF_KIND = {"compute": COMPUTE, "communication": TRANSFER, COPY_KIND: COPIES}
 
 
 @frozen
@@ -137,7 +137,7 @@ class CountedRanks:
                 for part, times_of_part in member.of_launch(number, launch).items():
                     by_part[part] = by_part.get(part, 0) + int(times_of_part[units].sum())
                 if called:
-                    middle = float(member.measure.medians[number]) * called
+                    middle = float(np.nanmedian(member.measure.medians[member.rows[units], number])) * called
                     medians[launch] = medians.get(launch, 0.0) + middle
         for launch, (calls, time) in sums.items():
             if calls or any(times[launch].values()):

@@ -61,12 +61,13 @@ def decide(base: Sequence[Sequence[float]], new: Sequence[Sequence[float]], opti
     """
     sides = [[np.array(run, np.float64) for run in side if len(run)] for side in (base, new)]
     runs = len(sides[0]), len(sides[1])
-    if not all(runs) or any(run.min() <= 0 for side in sides for run in side):
-        reason = "there is nothing to compare: a side has no time in it"
-        return Decision(
-            ChangeVerdict.UNCLEAR, Confidence.HINT, (0.0, 0.0), None, options.margin / 100, runs, None, reason
-        )
     medians = [[float(np.median(run)) for run in side] for side in sides]
+    empty = [name for name, side in zip(("the base", "the other side"), medians, strict=True) if not all(side)]
+    if empty or not all(runs):
+        reason = f"nothing to compare: {' and '.join(empty) or 'a side'} has none of it"
+        before, after = (float(np.median(side)) if side else 0.0 for side in medians)
+        unclear, margin = ChangeVerdict.UNCLEAR, options.margin / 100
+        return Decision(unclear, Confidence.HINT, (before, after), None, margin, runs, None, reason)
     ratio = ratio_of_medians(sides[0], sides[1])
     margin = max(options.margin / 100, largest_noise(sides[0]))
     is_single = min(runs) == 1

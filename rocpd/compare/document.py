@@ -15,6 +15,7 @@ _TABLES = {
     "kernels": "diff-kernels",
     "categories": "diff-categories",
     "markers": "diff-markers",
+    "operators": "diff-operators",
     "ranks": "diff-ranks",
 }
 

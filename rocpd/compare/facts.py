@@ -23,10 +23,13 @@ _SETTINGS = re.compile(
     r"(NCCL|RCCL|HSA|HIP|ROCR|ROCM|ROCP|GPU|OMP|KMP|PYTORCH|TORCH|MIOPEN|TENSILE|HIPBLASLT|ROCBLAS|TRITON|XLA|UCX|OMPI_MCA|FI|AMD|DEBUG)_\w+"
 )
 _SECRET = re.compile(r"(?i)key|token|secret|passw|credential|auth|cookie")
+_NUMBERED = re.compile(r"(?i)(gpu[ -]?\d*)?")
 _LONGEST = 200  # characters of a value
 _GPUS = "SELECT product_name, name, extdata FROM rocpd_info_agent WHERE type = 'GPU'"
 _ENVIRONMENT = "SELECT environment FROM rocpd_info_process"
 _TABLES = {"kernels": "rocpd_kernel_dispatch", "copies": "rocpd_memory_copy", "allocations": "rocpd_memory_allocate"}
+_CALLS = dict.fromkeys(("HIP", "CUDA"), "calls of HIP or CUDA")
+"""Domain -> what it is called: those that are the same on another vendor's GPU."""
 _ALWAYS = (1, 1 << 62)  # [ns]
 
 
@@ -45,16 +48,16 @@ def read_facts(reading: RankReading) -> RankFacts:
     recorded = {name for name, base in _TABLES.items() if reader.rows(f"SELECT 1 FROM {base} LIMIT 1")}  # noqa: S608
     regions, names = read_regions(reading)
     categories = {names.texts[code] for code in set(regions.category.tolist())}
-    recorded |= {domain_of(category) for category in categories if category} - {""}
+    recorded |= {_CALLS.get(domain, domain) for domain in map(domain_of, filter(None, categories))}
     ((count, mean),) = reader.rows(statement("clock_samples"), _ALWAYS)
     clock = (int(count or 0), float(mean or 0.0)) if isinstance(mean, (int, float)) else (0, 0.0)
-    gpus = {_gpu(*row) for row in reader.rows(_GPUS)}
+    gpus = {known for row in reader.rows(_GPUS) if (known := _gpu(*row))}
     settings = dict(pair for (text,) in reader.rows(_ENVIRONMENT) for pair in _settings(text))
     return RankFacts(tuple(sorted(gpus)), frozenset(recorded), clock, settings)
 
 
-def _gpu(product: object, name: object, extdata: object) -> str:
-    """Return what a GPU is, with its compute units."""
+def _gpu(product: object, name: object, extdata: object) -> str | None:
+    """Return what a GPU is, with its compute units; None where the files know its number alone."""
     units = None
     if isinstance(extdata, str):
         try:
@@ -62,7 +65,9 @@ def _gpu(product: object, name: object, extdata: object) -> str:
             units = known.get("cu_count") if isinstance(known, dict) else None
         except ValueError:
             units = None
-    what = as_text(product) or as_text(name) or "GPU"
+    what = as_text(product) or as_text(name) or ""
+    if _NUMBERED.fullmatch(what):
+        return None
     return f"{what} ({units} compute units)" if units else what
 
 

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from rocpd.compare.launches import COPY_KIND
 from rocpd.compare.run_profile import LaunchUse
 from rocpd.trace.kernel_names import without_kd
 from rocpd.trace.short_names import kernel_name
 
 _CHANGING = re.compile(r"\(anonymous namespace\)::|\[clone [^\]]*\]|_clone\b|\.kd\b|0x[0-9a-fA-F]+")
 _MOST = 2000  # launches of one place that are aligned
+_OFTEN = 0.1  # of the time of a kernel
 _NOTHING = "other"  # category that says nothing
 
 
@@ -27,6 +29,7 @@ class MatchLevel(StrEnum):
     MANGLED = "mangled name"
     NAME = "name"
     FAMILY = "family"
+    OPERATOR = "operator"
     POSITION = "position"
     CATEGORY = "category"
     NEW = "new"
@@ -83,8 +86,8 @@ def pair_kernels(
     pairs: list[KernelPair] = []
     for level, key in keys.items():
         pairs += _paired(level, left, key)
-    positions = dict(_same_places(base, new, pairs, left))
-    pairs += _paired(MatchLevel.POSITION, left, lambda kernel: positions.get(kernel))
+    pairs += _paired(MatchLevel.OPERATOR, left, _by_operators((*base, *new), {*left[0], *left[1]}).get)
+    pairs += _paired(MatchLevel.POSITION, left, dict(_same_places(base, new, pairs, left)).get)
     pairs += _paired(MatchLevel.CATEGORY, left, _by_category)
     pairs += [KernelPair(MatchLevel.GONE, (kernel,), ()) for kernel in left[0]]
     pairs += [KernelPair(MatchLevel.NEW, (), (kernel,)) for kernel in left[1]]
@@ -133,36 +136,58 @@ def _same_places(
 ) -> Iterator[tuple[KernelIdentity, int]]:
     """Yield kernels that are left, with a number that those of one place share: between the same known kernels.
 
-    The launches inside the same marker ranges are aligned by their order; where one kernel took the place of another,
-    the two are one.
+    The launches inside the same marker ranges and operator are aligned by their order; where one kernel took the place
+    of another, the two are one.
     """
     tokens: dict[KernelIdentity, Hashable] = {}
     for number, pair in enumerate(pairs):
         tokens |= dict.fromkeys((*pair.base, *pair.new), number)
-    by_path = [_by_path(side) for side in (base, new)]
+    by_place = [_by_place(side) for side in (base, new)]
     wanted = set(left[0]), set(left[1])
     taken: set[KernelIdentity] = set()
     number = 0
-    for path, of_base in by_path[0].items():
-        of_new = by_path[1].get(path, [])
-        if not path or max(len(of_base), len(of_new)) > _MOST:
+    for place, of_base in by_place[0].items():
+        of_new = by_place[1].get(place, [])
+        if not any(place) or max(len(of_base), len(of_new)) > _MOST:
             continue
         for one, other in _replaced(of_base, of_new, tokens):
             is_free = one in wanted[0] and other in wanted[1] and not {one, other} & taken
-            if is_free and one.kind == other.kind:
+            if is_free and one.kind == other.kind != COPY_KIND:
                 taken |= {one, other}
                 yield from ((one, number), (other, number))
                 number += 1
 
 
-def _by_path(uses: Iterable[LaunchUse]) -> dict[str, list[KernelIdentity]]:
-    paths: dict[str, list[KernelIdentity]] = {}
+def _by_place(uses: Iterable[LaunchUse]) -> dict[tuple[str, str], list[KernelIdentity]]:
+    """Return marker ranges and operator -> kernels that are launched there, in the order of their first launch."""
+    places: dict[tuple[str, str], dict[KernelIdentity, None]] = {}
     for use in uses:
-        kernels = paths.setdefault(use.launch.path, [])
+        places.setdefault((use.launch.path, use.launch.operator), {})[identity_of(use)] = None
+    return {place: list(kernels) for place, kernels in places.items()}
+
+
+def _by_operators(uses: Iterable[LaunchUse], left: Container[KernelIdentity]) -> dict[KernelIdentity, int]:
+    """Return kernel -> number that those have in common which the same operators launch, directly or by way of others.
+
+    Only of kernels that are left and are no copies. An operator counts that launches a tenth of the time of a kernel.
+    """
+    times: dict[KernelIdentity, dict[str, int]] = {}
+    for use in uses:
         kernel = identity_of(use)
-        if kernel not in kernels:
-            kernels.append(kernel)
-    return paths
+        if kernel in left and kernel.kind != COPY_KIND:
+            of_kernel = times.setdefault(kernel, {})
+            of_kernel[use.launch.operator] = of_kernel.get(use.launch.operator, 0) + use.time
+    groups: list[tuple[set[KernelIdentity], set[tuple[str, str]]]] = []
+    for kernel, of_kernel in times.items():
+        least = _OFTEN * sum(of_kernel.values())
+        kernels, operators = (
+            {kernel},
+            {(kernel.kind, name) for name, time in of_kernel.items() if name and time >= least},
+        )
+        met = [group for group in groups if group[1] & operators]
+        groups = [group for group in groups if group not in met]
+        groups.append((kernels.union(*(each[0] for each in met)), operators.union(*(each[1] for each in met))))
+    return {kernel: number for number, (kernels, operators) in enumerate(groups) if operators for kernel in kernels}
 
 
 def _replaced(

@@ -1,4 +1,4 @@
-"""Reads what kernels and copies of one rank were launched with: names, grids, resources, and the markers around."""
+"""Reads what kernels and copies of one rank were launched with: names, grids, resources, markers and operators."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from rocpd.summary.ops import COPY, KERNEL, OperationNames, Ops
 from rocpd.summary.options import By
 from rocpd.summary.origins import SEPARATOR, read_origins
 from rocpd.summary.reading import RankReading
+from rocpd.summary.torch_operators import launched_by, read_operators
 from rocpd.trace.kernel_categories import Categories
 from rocpd.types import NULL, Ints
 
@@ -30,6 +31,9 @@ WHERE K.id IN (SELECT value FROM json_each(?))"""
 _SIZE = re.compile(r"[#&]size=(\d+)")
 _MOST_SHAPES = 16  # of one kernel in one rank; of more the grid varies, and is none of its marks
 _COPIES = "copies"
+
+COPY_KIND = "copy"
+"""Kind of launches that are copies."""
 
 Grid = tuple[int, int, int, int, int, int]
 """Work-items in x, y, z, and of a work-group."""
@@ -64,6 +68,7 @@ class KernelLaunch(NamedTuple):
         path: marker ranges around the launch.
         grid: None for copies, where nothing recorded it, and where a kernel has too many different ones.
         code: what it was built into.
+        operator: operator of PyTorch that launched it; empty: none, or none are recorded.
     """
 
     kind: str
@@ -73,6 +78,7 @@ class KernelLaunch(NamedTuple):
     path: str
     grid: Grid | None
     code: CodeFacts
+    operator: str = ""
 
 
 def read_launches(
@@ -93,23 +99,36 @@ def read_launches(
     kernel, grid, shape, symbols = _shapes(reading, ops)
     is_talk = np.zeros(len(ops), np.int64)
     is_talk[communication] = 1
-    groups = group_rows([ops.kind, is_talk, ops.name, kernel, shape, place])
+    operators, by_operator = _operators(reading, ops)
+    groups = group_rows([ops.kind, is_talk, ops.name, kernel, shape, place, by_operator])
     codes = np.zeros(len(ops), np.int64)
     known: dict[KernelLaunch, int] = {}
     in_order = sorted(groups, key=lambda group: int(group[1][0]))
-    for (kind, talks, name, number, of_shape, at), rows in in_order:
+    for (kind, talks, name, number, of_shape, at, operator), rows in in_order:
         text = names.full[name] or ""
-        path = paths[at] if at >= 0 else ""
+        around = paths[at] if at >= 0 else "", operators[operator]
         if kind == COPY:
-            launch = KernelLaunch("copy", text, text, _COPIES, path, None, CodeFacts())
+            launch = KernelLaunch(COPY_KIND, text, text, _COPIES, around[0], None, CodeFacts(), around[1])
         else:
             symbol, code = symbols.get(number, ("", CodeFacts()))
             what = "communication" if talks else "compute"
             launched, size = _resources(grid[of_shape]) if of_shape >= 0 else (None, (None, None))
             code = code._replace(lds=size[0], scratch=size[1])
-            launch = KernelLaunch(what, symbol or text, text, categories.of(text), path, launched, code)
+            launch = KernelLaunch(what, symbol or text, text, categories.of(text), around[0], launched, code, around[1])
         codes[rows] = known.setdefault(launch, len(known))
     return list(known), codes
+
+
+def _operators(reading: RankReading, ops: Ops) -> tuple[Sequence[str], Ints]:
+    """Return names of operators, the first one empty, and for each operation the number of the one that launched it."""
+    operators = read_operators(reading)
+    if not len(operators.names):
+        return ("",), np.zeros(len(ops), np.int64)
+    numbers = {
+        name: number for number, name in enumerate(dict.fromkeys(["", *(text or "" for text in operators.names)]))
+    }
+    of_rows = np.array([numbers[text or ""] for text in (*operators.names, "")], np.int64)
+    return tuple(numbers), of_rows[launched_by(reading, operators, ops)]
 
 
 def _resources(row: Sequence[int]) -> tuple[Grid | None, tuple[int | None, int | None]]:

@@ -1,7 +1,8 @@
 """Reads one rank: what it did in each unit of time. Compute, exposed communication and copies, and idle time add up.
 
 A unit is a step, from its start to the start of the next one; else what edges say; else the whole time from the first
-to the last operation. Never looks at two ranks: how much of communication is waiting, `run_profile` finds out.
+to the last operation. Of a window those units count that lie in it as a whole. Never looks at two ranks: how much of
+communication is waiting, `critical` finds out.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.compare.launches import KernelLaunch, read_launches
+from rocpd.compare.launches import COPY_KIND, KernelLaunch, read_launches
 from rocpd.compare.pieces import Pieces, divided, outside, owned
+from rocpd.federate.select.part import Part
 from rocpd.frozen import frozen
 from rocpd.read.groups import grouped
 from rocpd.summary.collectives import channels_of
@@ -29,16 +31,27 @@ from rocpd.trace.kernel_categories import Categories
 from rocpd.trace.steps import find_steps
 from rocpd.types import Floats, Ints
 
-KINDS = ("compute", "communication", "copy")
+KINDS = ("compute", "communication", COPY_KIND)
 """What an operation is; also the order in which time is given: to compute, then to communication, then to copies."""
+
+
+WHOLE = -1
+"""Number of the unit that is all the time."""
 
 
 @frozen
 class UnitEdges:
-    """The units of a rank: unit `numbers[n]` lasts from `edges[n]` to `edges[n + 1]` [ns of its clock]."""
+    """The units of a rank.
+
+    Args:
+        numbers: of the units.
+        edges: unit `numbers[n]` lasts from `edges[n]` to `edges[n + 1]` [ns of the rank's clock].
+        ends: where its marker ends, up to which it has to lie in a window to count.
+    """
 
     numbers: Ints
     edges: Ints
+    ends: Ints
 
 
 class ExposedCommunication(NamedTuple):
@@ -71,11 +84,12 @@ class RankMeasure:
         calls: how many started in a unit: `[unit, launch]`.
         time: how long these ran in all.
         exposed: how much each adds to the time in which something of its kind or of one before it runs.
-        medians: median time of a launch [launch].
+        medians: median time of these; NaN: none started.
         idle: `[unit, cause]`, causes as `CAUSES` has them.
         exposed_communication: where the time of `exposed` lies that is communication.
         channels: the rank's communication kernels.
         phases: time in marker ranges that were asked for, by unit [ns].
+        part: what of the rank's time counts.
     """
 
     units: UnitEdges
@@ -89,6 +103,7 @@ class RankMeasure:
     exposed_communication: ExposedCommunication
     channels: Sequence[Channel]
     phases: Ints
+    part: Part
 
 
 @frozen
@@ -109,19 +124,26 @@ class Measuring:
 
 
 def measure(reading: RankReading, how: Measuring) -> RankMeasure | None:
-    """Read one rank; return what it did, None for one without operations."""
+    """Read one rank; return what it did, None for one without operations in the window.
+
+    Args:
+        reading: reads the rank; a window cuts nothing of what it reads.
+        how: what is measured.
+    """
     names = OperationNames()
     ops = read_ops(reading, names, stacks=True)
     if not len(ops):
         return None
-    units = _steps(reading, how.step) if how.given is None else how.given[reading.rank.number]
-    units = units or _whole(ops)
+    part = reading.window.part
+    units = inside(_steps(reading, how.step), part) if how.given is None else how.given[reading.rank.number]
+    units = units or _whole(ops, part)
+    if units is None:
+        return None
     kinds = split(ops, how.categories, names)
     launches, codes = read_launches(reading, ops, names, how.categories, kinds["communication"])
     channels = channels_of(reading, ops, names, how.categories)
-    shape = len(units.numbers), len(launches)
-    calls, time, exposed = (np.zeros(shape, np.int64) for _ in range(3))
-    _count(ops, codes, units, calls, time)
+    calls, time, medians = _count(ops, codes, units, len(launches))
+    exposed = np.zeros(calls.shape, np.int64)
     communication = []
     for _, on_agent in grouped([ops.agent]):
         for kind, pieces in _exposed(ops, kinds, on_agent).items():
@@ -136,17 +158,37 @@ def measure(reading: RankReading, how: Measuring) -> RankMeasure | None:
         calls,
         time,
         exposed,
-        _medians(ops, codes, units, len(launches)),
+        medians,
         _idle(reading, ops, units),
         _located(communication, ops, codes, channels),
         channels,
         _phases(reading, how.marker, units),
+        part,
     )
 
 
-def _whole(ops: Ops) -> UnitEdges:
-    """Return the time from the first to the last operation as one unit."""
-    return UnitEdges(np.array([-1]), np.array([ops.start.min(), ops.end.max()]))
+def inside(units: UnitEdges | None, part: Part) -> UnitEdges | None:
+    """Return the units that lie in a part of the time as a whole; None: there are none.
+
+    >>> numbers, edges, ends = np.array([5, 6, 7]), np.array([10, 20, 30, 40]), np.array([19, 29, 39])
+    >>> units = inside(UnitEdges(numbers, edges, ends), Part(15, 29))
+    >>> units.numbers.tolist(), units.edges.tolist()
+    ([6], [20, 30])
+    """
+    if units is None:
+        return None
+    first = 0 if part.start is None else int(np.searchsorted(units.edges, part.start))
+    last = len(units.numbers) if part.end is None else int(np.searchsorted(units.ends, part.end, side="right"))
+    numbers, edges, ends = units.numbers[first:last], units.edges[first : last + 1], units.ends[first:last]
+    return UnitEdges(numbers, edges, ends) if len(numbers) else None
+
+
+def _whole(ops: Ops, part: Part) -> UnitEdges | None:
+    """Return the time from the first to the last operation of a part of the time as one unit; None: there are none."""
+    start = max(int(ops.start.min()), part.start or 0)
+    end = int(ops.end.max()) if part.end is None else min(int(ops.end.max()), part.end)
+    is_some = bool(((ops.start < end) & (ops.end > start)).any())
+    return UnitEdges(np.array([WHOLE]), np.array([start, end]), np.array([end])) if is_some else None
 
 
 def _steps(reading: RankReading, pattern: re.Pattern[str]) -> UnitEdges | None:
@@ -159,25 +201,27 @@ def _steps(reading: RankReading, pattern: re.Pattern[str]) -> UnitEdges | None:
     ordered = sorted(first.items(), key=lambda item: item[1])
     if not ordered:
         return None
-    edges = [start for _, (start, _) in ordered] + [max(end for _, (_, end) in ordered)]
-    return UnitEdges(np.array([number for number, _ in ordered]), np.array(edges))
+    ends = np.array([end for _, (_, end) in ordered])
+    edges = np.array([*(start for _, (start, _) in ordered), ends.max()])
+    return UnitEdges(np.array([number for number, _ in ordered]), edges, np.minimum(ends, edges[1:]))
 
 
-def _count(ops: Ops, codes: Ints, units: UnitEdges, calls: Ints, time: Ints) -> None:
-    """Count operations, and their time, where they start."""
+def _count(ops: Ops, codes: Ints, units: UnitEdges, count: int) -> tuple[Ints, Ints, Floats]:
+    """Return how many operations of each kind of launch start in a unit, their time, and their median; NaN: none."""
+    shape = len(units.numbers), count
     unit = np.searchsorted(units.edges, ops.start, side="right") - 1
-    some = np.flatnonzero((unit >= 0) & (unit < len(units.numbers)))
-    np.add.at(calls, (unit[some], codes[some]), 1)
-    np.add.at(time, (unit[some], codes[some]), ops.duration[some])
-
-
-def _medians(ops: Ops, codes: Ints, units: UnitEdges, count: int) -> Floats:
-    """Return the median time of each kind of launch in all units, NaN where there is none."""
-    medians = np.full(count, np.nan)
-    some = np.flatnonzero((ops.start >= units.edges[0]) & (ops.start < units.edges[-1]))
-    for (code,), rows in grouped([codes[some]]):
-        medians[code] = np.median(ops.duration[some[rows]])
-    return medians
+    some = np.flatnonzero((unit >= 0) & (unit < shape[0]))
+    group = unit[some] * count + codes[some]
+    duration = ops.duration[some]
+    calls = np.bincount(group, minlength=shape[0] * count)
+    time, medians = np.zeros(len(calls), np.int64), np.full(len(calls), np.nan)
+    np.add.at(time, group, duration)
+    ordered = duration[np.lexsort((duration, group))]
+    used = np.flatnonzero(calls)
+    first, last = (np.cumsum(calls) - calls)[used], np.cumsum(calls)[used] - 1
+    below = (first + last) // 2
+    medians[used] = (ordered[below] + ordered[first + last - below]) / 2
+    return calls.reshape(shape), time.reshape(shape), medians.reshape(shape)
 
 
 def _exposed(ops: Ops, kinds: Mapping[str, Ints], on_agent: Ints) -> dict[str, Pieces]:

@@ -5,7 +5,7 @@ What needs all ranks happens here and in `critical`: units that all of them have
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -14,26 +14,26 @@ import numpy as np
 
 from rocpd.compare.critical import CountedRanks, MeasuredRank, Waits, counted_ranks, of_ranks
 from rocpd.compare.facts import RankFacts, combined, read_facts
-from rocpd.compare.measure import Measuring, RankMeasure, UnitEdges, measure
+from rocpd.compare.measure import WHOLE, Measuring, RankMeasure, UnitEdges, inside, measure
 from rocpd.compare.metrics import MEMORY, DiffMetric
 from rocpd.compare.options import STEP, DiffOptions
 from rocpd.compare.run_profile import COLLECTIVES, PLURALS, STEPS, WINDOW, RunFacts, RunProfile
 from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.federation import Federation
+from rocpd.federate.select.part import Part
 from rocpd.frozen import frozen
 from rocpd.read.matching import Clocks
 from rocpd.summary.arrivals import arrivals
 from rocpd.summary.memory import memory
 from rocpd.summary.options import Options
 from rocpd.summary.reading import RankReading, Reading
-from rocpd.trace.collectives import Channel, Group
+from rocpd.trace.collectives import Group
 from rocpd.trace.kernel_categories import load
 from rocpd.trace.steps import is_step
 from rocpd.types import Floats, Ints, Progress
 
 _WARM = 1.5  # times the median of the rest: leading units that take longer are warm-up
 _FEWEST = 8  # collectives to make units of
-_WHOLE = -1  # number of the unit that is the whole time
 
 
 class _Matched(NamedTuple):
@@ -127,7 +127,8 @@ def measured_runs(
     how = Measuring(load(options.categories), is_step(options.step_marker), metric.marker)
     measured = dict(_measured(reading, how))
     if not measured:
-        raise RocpdError(f"{name}: no kernels or copies to compare")
+        where = " in the window" if session.window else ""
+        raise RocpdError(f"{name}: no kernels or copies to compare{where}", "`rocpd info` says what is recorded")
     runs = sorted({each.rank.run for each in measured.values()})
     made = []
     for run in runs:
@@ -153,9 +154,11 @@ def _measured(reading: Reading, how: Measuring) -> Iterator[tuple[int, MeasuredR
 def _of_rank(reading: RankReading, how: Measuring) -> tuple[RankMeasure, RankFacts] | None:
     if how.given is not None and reading.rank.number not in how.given:
         return None
-    keeping = RankReading(reading.reader.keeping(), reading.options, reading.window, reading.left_out)
-    measured = measure(keeping, how)
-    return (measured, read_facts(keeping)) if measured else None
+    # A window is for units, which count as a whole or not at all: what they consist of is read whatever the window.
+    reader = reading.reader.keeping()
+    reader = reader.unwindowed() if reading.window.part != Part(None, None) else reader
+    measured = measure(replace(reading, reader=reader), how)
+    return (measured, read_facts(replace(reading, reader=reader))) if measured else None
 
 
 def _match(session: Federation, ranks: Sequence[MeasuredRank]) -> _Matched:
@@ -175,20 +178,28 @@ def _match(session: Federation, ranks: Sequence[MeasuredRank]) -> _Matched:
 def _units(ranks: Sequence[MeasuredRank], groups: Sequence[Group]) -> tuple[str, dict[int, UnitEdges | None] | None]:
     """Return what the units of a run are, and for ranks to be read again from where to where."""
     common = set.intersection(*(set(each.measure.units.numbers.tolist()) for each in ranks))
-    if common and common != {_WHOLE}:
+    if common and common != {WHOLE}:
         return STEPS, None
-    everyone = {each.rank.number for each in ranks}
-    whole = [group for group in groups if {member.rank for member in group} == everyone and len(group[0]) >= _FEWEST]
-    if whole:
-        rarest = min(whole, key=lambda group: len(group[0]))
-        return COLLECTIVES, {member.rank: _between(member) for member in reversed(rarest)}
-    return WINDOW, None if common else dict.fromkeys(everyone)
+    parts = {each.rank.number: each.measure.part for each in ranks}
+    everywhere = [group for group in groups if {member.rank for member in group} == parts.keys()]
+    intervals = [edges for group in everywhere if (edges := _between(group, parts))]
+    if intervals:
+        rarest = min(intervals, key=lambda edges: min(len(each.numbers) for each in edges.values()))
+        return COLLECTIVES, {**rarest}
+    return WINDOW, None if common else dict.fromkeys(parts)
 
 
-def _between(channel: Channel) -> UnitEdges:
-    """Return the intervals between the ends of the collectives of a channel."""
-    edges = np.maximum.accumulate(channel.end)
-    return UnitEdges(np.arange(len(edges) - 1), edges)
+def _between(group: Group, parts: Mapping[int, Part]) -> dict[int, UnitEdges]:
+    """Return rank -> the intervals between the ends of collectives in its part of the time; nothing where few are."""
+    edges: dict[int, UnitEdges] = {}
+    for member in reversed(group):
+        ends = np.maximum.accumulate(member.end)
+        within = inside(UnitEdges(np.arange(len(ends) - 1), ends, ends[1:]), parts[member.rank])
+        if within:
+            edges[member.rank] = within
+    numbers = [set(each.numbers.tolist()) for each in edges.values()]
+    is_enough = len(edges) == len(parts) and len(set.intersection(*numbers)) >= _FEWEST - 1
+    return edges if is_enough else {}
 
 
 def _run(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
@@ -13,7 +13,7 @@ import numpy as np
 
 from rocpd.compare.baseline import is_baseline, load_baseline
 from rocpd.compare.comparison import Comparison, Subject, compare
-from rocpd.compare.metrics import DiffMetric, metric_of
+from rocpd.compare.metrics import MEMORY, DiffMetric, metric_of
 from rocpd.compare.options import DiffOptions
 from rocpd.compare.profiling import MeasuredRun, measured_runs
 from rocpd.compare.run_profile import PLURALS, RunProfile
@@ -26,6 +26,7 @@ OpenSide: TypeAlias = Callable[[Sequence[str]], AbstractContextManager[Federatio
 """Opens inputs as one job."""
 
 OTHERS = "others"
+"""Stands for all steps, or ranks, that are not compared with them."""
 
 _FAR = 3 * 1.4826  # median deviations: three standard ones of a normal distribution; a step within is as others are
 _ALONE = (".rpdb", ".yaml")
@@ -39,13 +40,17 @@ class Comparing:
         options: what was asked.
         metric: what decides.
         open_side: opens a job.
-        progress: called with (ranks read, ranks in all) of each job.
+        progress: shows progress while a job is read: (ranks read, ranks in all).
+        steps: only these count, such as `3,5-7`; None: all.
+        selection: what counts of each job, in words; empty: all of it.
     """
 
     options: DiffOptions
     metric: DiffMetric
     open_side: OpenSide
-    progress: Progress | None = None
+    progress: Callable[[], AbstractContextManager[Progress | None]] = nullcontext
+    steps: str | None = None
+    selection: str = ""
 
     def compare(self, base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Comparison:
         """Compare two sides."""
@@ -56,23 +61,35 @@ class Comparing:
 
         Raises:
             InputError: an input can't be read.
+            UsageError: it has none of the steps.
             RocpdError: it has nothing to compare.
         """
         profiles: list[RunProfile] = []
         for name, job in _jobs([word for word in inputs if not is_baseline(word)]):
-            with self.open_side(job) as session:
-                runs = measured_runs(session, name, self.options, self.metric, self.progress)
-                profiles += [run.profile(self.metric) for run in runs]
+            profiles += map(self._profile, self._measured(job, name))
         for word in inputs:
             profiles += load_baseline(Path(word)).runs if is_baseline(word) else ()
         return profiles
 
-    def steps(self, inputs: Sequence[str], step: str, against: str) -> Comparison:
+    def _measured(self, inputs: Sequence[str], name: str) -> list[MeasuredRun]:
+        with self.open_side(inputs) as session, self.progress() as report:
+            return measured_runs(session, name, self.options, self.metric, report)
+
+    def _profile(self, run: MeasuredRun) -> RunProfile:
+        is_whole = self.steps is None
+        profile = (
+            run.profile(self.metric) if is_whole else run.of_units(_numbers("--step", self.steps or ""), self.metric)
+        )
+        return replace(profile, selection=self.selection)
+
+    def compare_steps(self, inputs: Sequence[str], step: str, against: str) -> Comparison:
         """Compare steps of one run with others of it.
 
         Raises:
-            UsageError: there are no such steps, or several runs.
+            UsageError: there are no such steps, several runs, or a metric that steps do not have.
         """
+        if self.metric.kind == MEMORY:
+            raise UsageError(f"--metric {MEMORY}: a run has one peak, its steps have none", "compare whole runs")
         run = self._only(inputs)
         chosen = _numbers("--step", step)
         base = _Others(chosen) if against == OTHERS else _numbers("--against", against)
@@ -86,7 +103,7 @@ class Comparing:
         subject = Subject(f"{self.metric.name} {step} against {against}", f"{counted} {PLURALS[run.unit]}")
         return compare([sides[0]], [sides[1]], options, self.metric, subject)
 
-    def ranks(self, inputs: Sequence[str], rank: str, against: str) -> Comparison:
+    def compare_ranks(self, inputs: Sequence[str], rank: str, against: str) -> Comparison:
         """Compare ranks of one run with others of it, without what they wait for each other.
 
         Raises:
@@ -103,8 +120,7 @@ class Comparing:
         return compare([sides[0]], [sides[1]], options, DiffMetric(), subject)
 
     def _only(self, inputs: Sequence[str]) -> MeasuredRun:
-        with self.open_side(inputs) as session:
-            runs = measured_runs(session, " ".join(inputs), self.options, self.metric, self.progress)
+        runs = self._measured(inputs, " ".join(inputs))
         if len(runs) > 1:
             raise UsageError(f"{len(runs)} separate runs, not one job", "compare them: rocpd diff BASE NEW")
         return runs[0]

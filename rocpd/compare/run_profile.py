@@ -42,7 +42,8 @@ class LaunchUse:
         calls: how often.
         time: sum of durations [ns].
         exposed: time by part [ns].
-        median: of a call, the mean of the ranks by their calls [ns]; None: none starts in the units.
+        median: of a call, as the median of the medians of the units; the mean of the ranks by their calls [ns]; None:
+            none starts in the units.
     """
 
     launch: KernelLaunch
@@ -77,7 +78,7 @@ class RunFacts:
 
     Args:
         ranks, hosts: how many.
-        gpus: product, and compute units, of the GPUs.
+        gpus: product, and compute units, of the GPUs; those that are unknown are left out.
         versions: of the schema.
         recorded: kinds of events.
         clock_mhz: mean of the samples of the clocks of GPUs; None without any.
@@ -110,6 +111,7 @@ class RunProfile:
         idle: idle time of the critical rank by part, in all units [ns].
         ranks: its ranks.
         facts: what it was.
+        selection: what of it counts, in words; empty: all of it.
     """
 
     name: str
@@ -122,6 +124,7 @@ class RunProfile:
     idle: Mapping[str, int]
     ranks: tuple[RankUse, ...]
     facts: RunFacts
+    selection: str = ""
 
     @property
     def units(self) -> int:

@@ -19,6 +19,7 @@ DRAWS = 2000
 
 _SEED = 20_251_223
 _EXACT = 400  # of n * m: up to this the distribution of U is counted
+_TINY = 1e-3  # stands for 0, which has no logarithm; values are whole numbers
 _CHUNK = 1 << 22  # resampled times in memory at once
 _NORMAL = NormalDist()
 
@@ -64,7 +65,7 @@ def ratio_of_medians(base: Sequence[Floats], new: Sequence[Floats], confidence: 
     seed is fixed, and the same for both sides: equal sides have the interval [1, 1], and exchanging sides inverts it.
 
     Args:
-        base: values above 0 of each run of the base, in order of time.
+        base: values of each run of the base, in order of time; their median is above 0.
         new: those of the other side.
         confidence: of the interval.
 
@@ -75,7 +76,8 @@ def ratio_of_medians(base: Sequence[Floats], new: Sequence[Floats], confidence: 
     estimate = _middle(new) / _middle(base)
     if len(base) == len(new) and all(map(np.array_equal, base, new)):
         return Interval(1.0, 1.0, 1.0)
-    draws = np.log(_resampled_medians(new)) - np.log(_resampled_medians(base))
+    after, before = (np.log(np.maximum(_resampled_medians(side), _TINY)) for side in (new, base))
+    draws = after - before
     fewest = min(len(base), len(new))
     tail = expanded((1 - confidence) / 2, fewest)
     ordered = np.sort(draws)

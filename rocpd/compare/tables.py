@@ -79,6 +79,11 @@ TABLES = by_name(
         (Field("marker", "", "path of the ranges, # for numbers; NULL outside"), *_TIMES, _PERCENT),
     ),
     TableDefinition(
+        "diff-operators",
+        "The same by the operators of PyTorch that launched it, where they are recorded.",
+        (Field("operator", "", "the innermost one; NULL: none"), *_TIMES, _PERCENT),
+    ),
+    TableDefinition(
         "diff-ranks",
         "The time of each rank without waiting for others, those that change most first.",
         (
@@ -103,6 +108,8 @@ def tables_of(comparison: Comparison) -> Iterator[Summary]:
     yield _table("diff-kernels", [_kernel(kernel, base) for kernel in attribution.kernels])
     yield _table("diff-categories", _rows(attribution.categories, base))
     yield _table("diff-markers", _rows({name or None: row for name, row in attribution.paths.items()}, base))
+    operators = attribution.operators if any(attribution.operators) else {}
+    yield _table("diff-operators", _rows({name or None: row for name, row in operators.items()}, base))
     yield _table("diff-ranks", [_rank(*row) for row in _ranks(comparison)])
 
 

@@ -92,6 +92,9 @@ def _sections(comparison: Comparison, width: int = _BAR) -> Iterator[_Section]:
     markers = list(explaining(list(comparison.attribution.paths.values())))[:_FEW]
     if len(comparison.attribution.paths) > 1 and markers:
         yield _chosen(tables["diff-markers"], "Markers", markers)
+    operators = list(explaining(list(comparison.attribution.operators.values())))[:_MOST_KERNELS]
+    if any(comparison.attribution.operators) and operators:
+        yield _chosen(tables["diff-operators"], "Operators", operators)
     changed = [number for number, row in enumerate(comparison.ranks) if row.base != row.new][:_FEW]
     if len(comparison.ranks) > 1 and changed:
         yield _chosen(tables["diff-ranks"], "Ranks, without waiting for others", changed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -167,12 +168,12 @@ def test_a_slower_program_is_found_in_four_small_jobs_a_side(tmp_path: Path) -> 
     assert compare(sides[0][:2], sides[0][2:], DiffOptions(), STEP).verdict in ("same", "unclear")
 
 
-@pytest.mark.skipif(not SOAK, reason="make soak: 600 jobs")
+@pytest.mark.skipif(not SOAK, reason="make soak: 6,000 jobs")
 def test_a_slower_kernel_is_found_in_ten_jobs_a_side(tmp_path: Path) -> None:
-    """A kernel 7 % slower, by its own time, and a step 3 % slower: in 19 of 20 rounds; in no other any alarm."""
+    """A kernel 7 % slower, by its own time, and a step 3 % slower: in 190 of 200 rounds; without either 10 alarms."""
     kernel, options = metric_of(f"kernel:{HOT}"), DiffOptions(margin=1)
     found: dict[str, list[str]] = {"kernel": [], "step": [], "none": []}
-    for first in range(1000, 1600, 30):
+    for first in range(1000, 1000 + 30 * len(SEEDS), 30):
         none, slow, step = (
             [simulated(tmp_path, plant, first + at + number, metric=kernel) for number in range(10)]
             for plant, at in (("none", 0), ("slow-kernel=7", 10), ("slow-gpus=3.5", 20))
@@ -180,6 +181,8 @@ def test_a_slower_kernel_is_found_in_ten_jobs_a_side(tmp_path: Path) -> None:
         found["kernel"].append(compare(none, slow, DiffOptions(), kernel).verdict)
         found["step"].append(compare(none, step, options, STEP).verdict)
         found["none"].append(compare(none[:5], none[5:], options, STEP).verdict)
-    assert found["kernel"].count("slower") >= 19, found
-    assert found["step"].count("slower") >= 19, found
-    assert set(found["none"]) <= {"same", "unclear"}, found
+    counts = {what: Counter(verdicts) for what, verdicts in found.items()}
+    print(counts)
+    assert counts["kernel"]["slower"] >= 0.95 * len(SEEDS), counts
+    assert counts["step"]["slower"] >= 0.95 * len(SEEDS), counts
+    assert counts["none"]["slower"] + counts["none"]["faster"] <= 0.05 * len(SEEDS), counts

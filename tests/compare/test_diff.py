@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,45 @@ def test_failures_are_no_verdicts(jobs: dict[str, Path], tmp_path: Path, cli: Cl
     assert cli("diff", jobs["base"], existing).code == 3
     assert cli("diff", jobs["base"], jobs["straggler"], "-o", existing).code == 3
     assert cli("diff", jobs["base"], jobs["again"], "--metric", "gemm").code == 2
+
+
+def test_a_window_has_the_steps_that_lie_in_it(jobs: dict[str, Path], cli: Cli) -> None:
+    """They are the same as if they were named; steps that are cut do not count."""
+    inside = ("--start-marker", "step 2", "--end-marker", "step 3")
+    documents = [
+        json.loads(cli("diff", jobs["base"], jobs["straggler"], "--json", *words).out)
+        for words in (inside, ("--step", "2,3"), ("--step", "2-3", "--rank", "0"))
+    ]
+    windowed, named, of_rank = documents
+    assert windowed["comparable"]["differences"] == []
+    assert (windowed["unit"], windowed["parts"], windowed["kernels"]) == ("step", named["parts"], named["kernels"])
+    assert {row["rank"] for row in of_rank["ranks"]} == {0}
+    assert of_rank["parts"] != named["parts"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--step", "77"), 2, "no such step in all ranks"),
+        (("--rank", "9"), 3, "no rank is numbered 9"),
+        (("--against", "3"), 2, "--against needs one job"),
+        (("--start", "99.99%"), 3, "no kernels or copies to compare in the window"),
+        (("--agent", "99"), 3, "no event passes the filters"),
+    ],
+)
+def test_parts_that_are_not_there(
+    words: tuple[str, ...], code: int, said: str, jobs: dict[str, Path], cli: Cli
+) -> None:
+    answer = cli("diff", jobs["base"], jobs["again"], *words)
+    assert answer.code == code
+    assert said in answer.err
+
+
+def test_a_damaged_file_is_left_out_where_that_is_asked_for(jobs: dict[str, Path], tmp_path: Path, cli: Cli) -> None:
+    for file in jobs["base"].glob("*.db"):
+        shutil.copyfile(file, tmp_path / file.name)
+    (tmp_path / "bad.db").write_bytes(b"SQLite format 3\0" + bytes(4000))
+    assert cli("diff", jobs["base"], tmp_path).code == 3
+    answer = cli("diff", jobs["base"], tmp_path, "--skip-bad")
+    assert (answer.code, answer.out.splitlines()[0][:5]) == (0, "same:")
+    assert "bad.db" in answer.err

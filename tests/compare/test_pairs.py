@@ -17,8 +17,10 @@ from rocpd.compare.sides import side_of
 GEMM = "Cijk_Ailk_Bljk_BBS_BH_MT{}x192x64_MI16x16x1"
 
 
-def use(name: str, symbol: str = "", path: str = "step # / forward", category: str = "other") -> LaunchUse:
-    launch = KernelLaunch("compute", symbol or name, name, category, path, (64, 1, 1, 64, 1, 1), CodeFacts())
+def use(
+    name: str, symbol: str = "", path: str = "step # / forward", category: str = "other", operator: str = ""
+) -> LaunchUse:
+    launch = KernelLaunch("compute", symbol or name, name, category, path, (64, 1, 1, 64, 1, 1), CodeFacts(), operator)
     return LaunchUse(launch, 10, 1000, {COMPUTE: 1000}, 100.0)
 
 
@@ -47,6 +49,18 @@ def test_what_stands_in_the_place_of_another_is_the_same() -> None:
     assert ("POSITION", ["old"], ["young"]) in levels(base, new)
     more = [use("first"), use("young"), use("other"), use("last")]
     assert not [level for level, *_ in levels(base, more) if level == "POSITION"]
+
+
+def test_what_equal_operators_launch_is_the_same() -> None:
+    """Two that share an operator with one of the other side are one with it; what no operator launches stays alone."""
+    base = [use("sm90_gemm", operator="aten::mm"), use("flash_fwd", operator="aten::_flash"), use("alone", path="")]
+    new = [use("Cijk_1", operator="aten::mm"), use("attn_fwd", operator="aten::_flash")]
+    new += [use("Cijk_2", operator=operator) for operator in ("aten::mm", "aten::addmm")]
+    assert levels(base, new) == [
+        ("OPERATOR", ["sm90_gemm"], ["Cijk_1", "Cijk_2"]),
+        ("OPERATOR", ["flash_fwd"], ["attn_fwd"]),
+        ("GONE", ["alone"], []),
+    ]
 
 
 def test_the_last_resort_is_the_category() -> None:
@@ -87,7 +101,8 @@ RUN = RunProfile(
     [
         ({}, 1.0, None),
         ({"ranks": 8}, 0.5, "ranks: 4 and 8"),
-        ({"gpus": ("MI250",)}, 0.5, "GPUs: MI300X and MI250"),
+        ({"gpus": ("MI250",)}, 0.6, "GPUs: MI300X and MI250"),
+        ({"gpus": ()}, 1.0, None),
         ({"recorded": ("kernels",)}, 0.9, "HIP: recorded on the base alone"),
         ({"clock_mhz": 1900.0}, 1.0, "clocks of GPUs: 2100 and 1900 MHz, -9.5%"),
         ({"environment": {"NCCL_ALGO": "Tree"}}, 1.0, "NCCL_ALGO: Ring and Tree"),

@@ -74,3 +74,30 @@ def test_what_two_gpus_did_before_and_after() -> None:
     assert sum(part.change for part in parts.values()) == found.attribution.unit.change
     assert abs(parts["compute"].change) < 0.01 * parts["compute"].base
     assert {kernel.pair.level for kernel in found.attribution.kernels} == {MatchLevel.MANGLED}
+
+
+def test_one_model_on_gpus_of_two_vendors() -> None:
+    """Calls of CUDA are to one what those of HIP are to the other; kernels meet in the operators that launch them."""
+    names = ("kineto/h100_qwen1.5_0.5b.json.gz", "kineto/mi300_qwen1.5_0.5b.json.gz")
+    base, new = (profile_of(private(name, 1)[0]) for name in names)
+    found = compare([base], [new], DiffOptions(), STEP)
+    assert found.verdict == "unclear"
+    assert found.comparability.score == pytest.approx(0.6, abs=0.01)
+    assert [text[:5] for text in found.comparability.sentences] == ["GPUs:"]
+    by_operator = {
+        kernel.pair.base[0].name: kernel for kernel in found.attribution.kernels if kernel.pair.level == "operator"
+    }
+    (attention,) = (kernel for name, kernel in by_operator.items() if "flash_fwd" in name)
+    assert [kernel.name for kernel in attention.pair.new] == ["attn_fwd"]
+    operators = found.attribution.operators
+    assert sum(row.change for row in operators.values()) == sum(kernel.change for kernel in found.attribution.kernels)
+    assert operators["aten::_flash_attention_forward"].change == pytest.approx(869_590, abs=100)
+    recorded = {row.base for row in operators.values()}
+    assert len(recorded) > 15
+
+
+def test_operators_of_rpd() -> None:
+    profile = profile_of(private("rpd/mytrace.rpd.gz", 1)[0])
+    found = compare([profile], [profile], DiffOptions(), STEP).attribution.operators
+    assert sum(row.base for row in found.values()) == sum(sum(use.exposed.values()) for use in profile.uses)
+    assert any(name.startswith("aten::") for name in found)

@@ -137,6 +137,7 @@ class Session(Federation):
         path: str | Path = "report.html",
         sections: Iterable[str] = (),
         *,
+        base: Session | None = None,
         force: bool = False,
         on_progress: Progress | None = None,
         **options: object,
@@ -146,6 +147,7 @@ class Session(Federation):
         Args:
             path: the file, relative to the working directory; its ending says which format, as `rocpd report --help`.
             sections: names of sections; none: all.
+            base: a job to compare it with, in a section of its own.
             force: replace an existing file.
             on_progress: called with (ranks read, ranks in all).
             options: what analyses are asked: `categories`, `step_marker`, `everything`, `bins`.
@@ -155,10 +157,12 @@ class Session(Federation):
             OutputError: the file exists (without `force`) or cannot be written.
             InputError: an input is damaged.
         """
-        from rocpd.report.build import ReportOptions, asked_of_analyses
+        from rocpd.report.build import ReportOptions, asked_of_analyses, base_of
         from rocpd.report.write import write
 
-        write(self, Path(path), ReportOptions(tuple(sections), asked_of_analyses(options)), force, on_progress)
+        asked = asked_of_analyses(options)
+        chosen = ReportOptions(tuple(sections), asked, base=base_of(base, asked) if base else None)
+        write(self, Path(path), chosen, force, on_progress)
         return Path(path)
 
     def diff(self, base: Session, options: DiffOptions | None = None) -> Comparison:

@@ -59,24 +59,21 @@ def _bars(chart: Bars) -> Drawing:
     names = [(part.name, part.colour) for part in chart.parts] if len(chart.parts) > 1 else []
     names += [(kind, colour_of(kind)) for kind in dict.fromkeys(chart.kinds)]
     left, top = _room(labels), 22.0 if names else 2.0
-    totals = [sum(values) for values in zip(*(part.values for part in chart.parts), strict=True)]
-    across = Scale(0.0, max(totals, default=0.0) or 1.0, left, WIDTH - 70)
+    across = Scale(min(chart.starts, default=0.0), max(chart.ends, default=0.0) or 1.0, left, WIDTH - 70)
     bottom = top + len(labels) * (_ROW + _GAP)
     shapes = [*_legend(names, left), *_ticks_below(across, chart.unit, top, bottom), *_rows(chart, labels, across, top)]
-    for number, label in enumerate(labels):
+    is_plain = len(chart.parts) == 1
+    notes = chart.notes or [readable(end, chart.unit) if is_plain else "" for end in chart.ends]
+    for number, (label, end, note) in enumerate(zip(labels, chart.ends, notes, strict=True)):
         y = top + number * (_ROW + _GAP) + _ROW / 2 + 4
         shapes.append(Word(left - 6, y, label, "end"))
-        shapes += [_value_beside(across, totals[number], chart.unit, y)] if len(chart.parts) == 1 else []
+        shapes += [Word(across(end) + 5, y, note, is_faint=True)] if note else []
     return Drawing(WIDTH, bottom + _TICK + 4, tuple(shapes))
-
-
-def _value_beside(across: Scale, value: float, unit: str, y: float) -> Word:
-    return Word(across(value) + 5, y, readable(value, unit), is_faint=True)
 
 
 def _rows(chart: Bars, labels: Sequence[str], across: Scale, top: float) -> Iterator[Shape]:
     for number, label in enumerate(labels):
-        done = 0.0
+        done = chart.starts[number] if chart.starts else 0.0
         for part in chart.parts:
             value = part.values[number]
             x, width = across(done), across(done + value) - across(done)

@@ -29,6 +29,8 @@ class Bars:
         parts: from the left.
         unit: of the values.
         kinds: what each bar is, where the colour says that; none: the colour is that of the part.
+        starts: where each bar starts; none: at 0.
+        notes: what stands beside each bar; none: its value, where it has one part.
     """
 
     title: str
@@ -36,6 +38,15 @@ class Bars:
     parts: tuple[BarPart, ...]
     unit: str = ""
     kinds: tuple[str, ...] = ()
+    starts: tuple[float, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """Where each bar ends."""
+        lengths = [sum(values) for values in zip(*(part.values for part in self.parts), strict=True)]
+        starts = self.starts or (0,) * len(lengths)
+        return tuple(start + length for start, length in zip(starts, lengths, strict=True))
 
 
 @frozen

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -23,6 +24,8 @@ from rocpd.summary.options import Options
 if TYPE_CHECKING:
     from rocpd.federate.select.filters import Filters
     from rocpd.federate.select.window import Window
+    from rocpd.report.material import ReportBase
+    from rocpd.session import Session
 
 
 def _sections() -> Iterable[str]:
@@ -56,6 +59,14 @@ class ReportChoice:
         tuple[str, ...],
         Option("Only these sections:", "NAME...", complete=_sections, listing=_section_listing),
     ] = ()
+    base: Annotated[
+        tuple[str, ...],
+        Option(
+            "Compare with this job, or a file of `rocpd diff --save-baseline`; several are runs.",
+            "RUN...",
+            heading=Heading.INPUTS,
+        ),
+    ] = ()
     plots: Annotated[Path | None, Option("Also write each chart as SVG and PNG into this folder.", "DIR")] = None
     force: Annotated[bool, Option("Replace existing output.")] = False
 
@@ -79,23 +90,50 @@ def report(
         rocpd report job/ -o report.html
         rocpd report job/ -o middle.html --start 40% --end 60%
         rocpd report job/ -o report.pdf --plots charts
+        rocpd report after/ -o report.html --base before/
         rocpd report job/ -o kernels.xlsx --sections verdict kernels --rank 0-3
     """
     from rocpd.report.build import ReportOptions, inputs_of
     from rocpd.report.write import ready, write
 
     ready(chosen.path, chosen.plots)
-    chosen_sections(chosen.sections)
+    chosen_sections(chosen.sections, has_base=bool(chosen.base))
+    given = Options(**asked.fields(Options))
+    base = _base(chosen.base, inputs, selection, execution, given) if chosen.base else None
     with selection.connect(inputs, execution, has_analyses=True) as session, progress("report", "ranks") as bar:
-        paths = [str(Path(path).absolute()) if Path(path).exists() else path for path in inputs.paths]
+        paths = _absolute(inputs.paths)
         read = " ".join(map(shlex.quote, inputs.paths)) or inputs_of(session)
         words = " ".join([read, *_words(selection), *_asked_words(asked)])
-        given = Options(**asked.fields(Options))
-        options = ReportOptions(chosen.sections, given, words, _python(paths, selection), chosen.plots)
+        options = ReportOptions(chosen.sections, given, words, _python(paths, selection), chosen.plots, base)
         write(session, chosen.path, options, chosen.force, bar)
     report_written(chosen.path)
     if chosen.plots:
         report_written(chosen.plots)
+
+
+def _base(
+    runs: Sequence[str], inputs: Inputs, selection: SelectionOptions, execution: Execution, asked: Options
+) -> ReportBase:
+    """Return what the job is compared with: what is selected of it is selected of that, too."""
+    from rocpd.compare.baseline import is_baseline
+    from rocpd.compare.metrics import DiffMetric
+    from rocpd.compare.run import Comparing
+    from rocpd.report.build import diff_options
+    from rocpd.report.material import ReportBase
+
+    def opened(words: Sequence[str]) -> Session:
+        return selection.connect(inputs.only(words), execution, has_analyses=True)
+
+    options = diff_options(asked)
+    selected = " ".join(_words(selection))
+    comparing = Comparing(options, DiffMetric(), opened, partial(progress, "base", "ranks"), selection=selected)
+    words = "" if selected else " ".join(map(shlex.quote, runs))
+    connect = "" if any(map(is_baseline, runs)) else _python(_absolute(runs), selection)
+    return ReportBase(tuple(comparing.runs(runs)), words, connect, options, selected)
+
+
+def _absolute(paths: Iterable[str]) -> list[str]:
+    return [str(Path(path).absolute()) if Path(path).exists() else path for path in paths]
 
 
 def _python(paths: Sequence[str], selection: SelectionOptions) -> str:

@@ -111,34 +111,38 @@ class MeasuredRun:
 def measured_runs(
     session: Federation, name: str, options: DiffOptions, metric: DiffMetric, progress: Progress | None = None
 ) -> list[MeasuredRun]:
+    """Read each run of a job; `progress` is called with (ranks read, ranks in all). As `runs_of`."""
+    asked = Options(step_marker=options.step_marker, categories=options.categories)
+    return runs_of(Reading(session, asked, progress), name, options, metric)
+
+
+def runs_of(reading: Reading, name: str, options: DiffOptions, metric: DiffMetric) -> list[MeasuredRun]:
     """Read each run of a job.
 
     Args:
-        session: the job.
+        reading: the job.
         name: what people call it.
         options: what was asked.
         metric: what decides.
-        progress: called with (ranks read, ranks in all).
 
     Raises:
         RocpdError: no run has operations.
     """
-    reading = Reading(session, Options(step_marker=options.step_marker, categories=options.categories), progress)
     how = Measuring(load(options.categories), is_step(options.step_marker), metric.marker)
     measured = dict(_measured(reading, how))
     if not measured:
-        where = " in the window" if session.window else ""
+        where = " in the window" if reading.session.window else ""
         raise RocpdError(f"{name}: no kernels or copies to compare{where}", "`rocpd info` says what is recorded")
     runs = sorted({each.rank.run for each in measured.values()})
     made = []
     for run in runs:
         ranks = [each for each in measured.values() if each.rank.run == run]
-        matched = _match(session, ranks)
+        matched = _match(reading.session, ranks)
         unit, given = _units(ranks, matched.groups)
         if given:
             again = dict(_measured(reading, replace(how, given=given)))
             ranks = [again[each.rank.number] for each in ranks]
-            matched = _match(session, ranks)
+            matched = _match(reading.session, ranks)
         called = name if len(runs) == 1 else f"{name} (run {run})"
         peak = _peak(reading, ranks) if metric.kind == MEMORY else None
         made.append(_run(called, unit, ranks, matched.waits, options.everything, peak))

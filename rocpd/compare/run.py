@@ -15,11 +15,14 @@ from rocpd.compare.baseline import is_baseline, load_baseline
 from rocpd.compare.comparison import Comparison, Subject, compare
 from rocpd.compare.metrics import MEMORY, DiffMetric, metric_of
 from rocpd.compare.options import DiffOptions
-from rocpd.compare.profiling import MeasuredRun, measured_runs
+from rocpd.compare.profiling import MeasuredRun, measured_runs, runs_of
 from rocpd.compare.run_profile import PLURALS, RunProfile
+from rocpd.compare.tables import tables_of
 from rocpd.errors import UsageError
 from rocpd.federate.federation import Federation
 from rocpd.frozen import frozen
+from rocpd.summary.reading import Reading
+from rocpd.summary.result import Summary
 from rocpd.types import Progress
 
 OpenSide: TypeAlias = Callable[[Sequence[str]], AbstractContextManager[Federation]]
@@ -129,11 +132,34 @@ class Comparing:
 def compare_sessions(base: Federation, new: Federation, options: DiffOptions) -> Comparison:
     """Compare two jobs that are open. Errors as `Comparing.runs`, and `metric_of`."""
     metric = metric_of(options.metric)
-    sides = [
-        [run.profile(metric) for run in measured_runs(session, str(session.ranks[0].opening.path), options, metric)]
-        for session in (base, new)
-    ]
+    sides = [profiles_of(session, options, metric) for session in (base, new)]
     return compare(sides[0], sides[1], options, metric)
+
+
+def profiles_of(session: Federation, options: DiffOptions, metric: DiffMetric) -> list[RunProfile]:
+    """Return what there is to compare of the runs of a job that is open. Errors as `Comparing.runs`."""
+    runs = measured_runs(session, str(session.ranks[0].opening.path), options, metric)
+    return [run.profile(metric) for run in runs]
+
+
+def compared_with(
+    base: Sequence[RunProfile], options: DiffOptions, selection: str = ""
+) -> Callable[[Reading], Iterator[Summary]]:
+    """Return the analysis that compares a job with runs of a base: the tables of `rocpd diff`.
+
+    Args:
+        base: the runs.
+        options: what was asked.
+        selection: what counts of the job, in words; empty: all of it.
+    """
+    metric = metric_of(options.metric)
+
+    def compared(reading: Reading) -> Iterator[Summary]:
+        runs = [run.profile(metric) for run in runs_of(reading, "this job", options, metric)]
+        new = [replace(run, selection=selection) for run in runs]
+        return tables_of(compare(base, new, options, metric))
+
+    return compared
 
 
 def _jobs(inputs: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:

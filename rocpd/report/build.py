@@ -7,18 +7,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rocpd import entries
+from rocpd.compare.metrics import DiffMetric
+from rocpd.compare.options import DiffOptions
+from rocpd.compare.run import profiles_of
 from rocpd.errors import UsageError
 from rocpd.federate.federation import Federation
 from rocpd.frozen import frozen
 from rocpd.option import options_of, typed
 from rocpd.report.contents import READ, Entry, chosen_sections
-from rocpd.report.material import Material, gather
+from rocpd.report.material import Material, ReportBase, gather
 from rocpd.report.model import Report, Section, Text
 from rocpd.summary.options import Options
 from rocpd.types import Progress
 from rocpd.version import __version__
 
 _FEW = 4  # files that are named one by one
+_COMPARED = """
+base = rocpd.connect({})
+differences = {{table.name: table for table in tables_of(session.diff(base))}}"""  # as `comparison` names it
 _SELECTED = "  # this report is of a part of it: .within(…) and .where(…) select that"
 
 
@@ -32,6 +38,7 @@ class ReportOptions:
         inputs: what was read, as words of a command line; empty: found by the files.
         connect: arguments of `rocpd.connect` that give the same, as Python has them; empty: the files.
         plots: folder for the charts as pictures; None: nowhere.
+        base: what the job is compared with; None: nothing.
     """
 
     sections: tuple[str, ...] = ()
@@ -39,6 +46,7 @@ class ReportOptions:
     inputs: str = ""
     connect: str = ""
     plots: Path | None = None
+    base: ReportBase | None = None
 
 
 def build(session: Federation, asked: ReportOptions | None = None, progress: Progress | None = None) -> Report:
@@ -54,19 +62,34 @@ def build(session: Federation, asked: ReportOptions | None = None, progress: Pro
         InputError: a file is damaged.
     """
     asked = asked or ReportOptions()
-    sections = chosen_sections(asked.sections)
-    material = gather(session, sections, asked.options, asked.inputs or inputs_of(session), progress)
+    sections = chosen_sections(asked.sections, has_base=asked.base is not None)
+    material = gather(session, sections, asked.options, asked.inputs or inputs_of(session), asked.base, progress)
     made: list[Section] = []
     for entry in sections:
         made.append(_section(entry, material, made))
     connect = f"rocpd.connect({asked.connect or _files(session)})"
     if not asked.connect and session.selection != type(session.selection)():
         connect += _SELECTED
+    if asked.base and asked.base.connect:
+        connect += _COMPARED.format(asked.base.connect)
     return Report(_title(session), tuple(made), f"rocpd {__version__}", material.inputs, connect)
 
 
 def _files(session: Federation) -> str:
     return repr([str(path) for path in _paths(session)])
+
+
+def base_of(session: Federation, options: Options) -> ReportBase:
+    """Return a job that is open as what another one is compared with. Errors as `rocpd.compare.run.profiles_of`."""
+    asked = diff_options(options)
+    is_whole = session.selection == type(session.selection)()
+    runs = profiles_of(session, asked, DiffMetric())
+    return ReportBase(tuple(runs), inputs_of(session) if is_whole else "", _files(session) if is_whole else "", asked)
+
+
+def diff_options(options: Options) -> DiffOptions:
+    """Return what is asked of a comparison, as it is asked of analyses."""
+    return DiffOptions(step_marker=options.step_marker, categories=options.categories, everything=options.everything)
 
 
 def asked_of_analyses(values: Mapping[str, object]) -> Options:

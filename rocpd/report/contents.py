@@ -37,6 +37,7 @@ class Entry:
         home: `module:function` that takes a `Material` and yields blocks.
         needs: analyses that it arranges; all sections share one pass over the ranks.
         recorded_by: what records the data, where there is none.
+        has_base: whether it compares with a base, without which there is no such section.
     """
 
     name: str
@@ -44,7 +45,11 @@ class Entry:
     home: str
     needs: tuple[Inquiry, ...] = ()
     recorded_by: str = ""
+    has_base: bool = False
 
+
+COMPARED = Inquiry("diff")
+"""Asks the comparison with a base, which is no analysis of one job."""
 
 _KERNELS = Inquiry("kernels")
 _RANKS = Inquiry("ranks")
@@ -148,6 +153,13 @@ SECTIONS: dict[str, Entry] = {
             (Inquiry("counters"),),
             "rocprofv3 --pmc SQ_WAVES GRBM_GUI_ACTIVE …",
         ),
+        Entry(
+            "comparison",
+            "Compared with the base",
+            "rocpd.report.sections.comparison:comparison",
+            (COMPARED,),
+            has_base=True,
+        ),
         Entry("appendix", "How to make each table again", "rocpd.report.sections.appendix:appendix"),
     )
 }
@@ -164,17 +176,19 @@ def known_sections() -> dict[str, Entry]:
     }
 
 
-def chosen_sections(names: Iterable[str]) -> list[Entry]:
+def chosen_sections(names: Iterable[str], *, has_base: bool = False) -> list[Entry]:
     """Return the sections that were named, in the order of a report; all where none was.
 
     Raises:
-        UsageError: an unknown name.
+        UsageError: an unknown name, or a section that compares, without a base.
     """
     known, asked = known_sections(), list(names)
     for name in asked:
         if name not in known:
             raise UsageError(f"no section is called {name}", entries.near(name, known, f"one of {', '.join(known)}"))
-    return [entry for name, entry in known.items() if not asked or name in asked]
+        if known[name].has_base and not has_base:
+            raise UsageError(f"section {name}: there is no base", "--base says what to compare with")
+    return [entry for name, entry in known.items() if name in asked or not (asked or entry.has_base > has_base)]
 
 
 def _plain(name: str, home: str, package: str) -> Entry:
@@ -183,6 +197,7 @@ def _plain(name: str, home: str, package: str) -> Entry:
 
 
 _WHERE = {
+    "diff": "comparison",
     "comm.exposed": "budget",
     "comm": "collectives",
     "step": "steps",

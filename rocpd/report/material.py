@@ -8,10 +8,13 @@ from dataclasses import replace
 from typing import cast
 
 from rocpd import entries
+from rocpd.compare.options import DiffOptions
+from rocpd.compare.run import compared_with
+from rocpd.compare.run_profile import RunProfile
 from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.federation import Federation, Notes
 from rocpd.frozen import frozen
-from rocpd.report.contents import Entry, Inquiry
+from rocpd.report.contents import COMPARED, Entry, Inquiry
 from rocpd.report.model import Block, Column, Figure, Name, Table
 from rocpd.summary.options import By, Options
 from rocpd.summary.plots import plot
@@ -34,6 +37,25 @@ _WANTED = frozenset(TABLES) - {"phases"}  # which would match calls and operatio
 
 
 @frozen
+class ReportBase:
+    """What a job is compared with.
+
+    Args:
+        runs: what there is to compare of it.
+        words: what it is on a command line; empty: no command compares the two as the report does.
+        connect: arguments of `rocpd.connect` that open it, as Python has them; empty: it is no job.
+        options: what is asked of the comparison.
+        selection: what counts of the job, in words; empty: all of it.
+    """
+
+    runs: tuple[RunProfile, ...]
+    words: str = ""
+    connect: str = ""
+    options: DiffOptions = DiffOptions()
+    selection: str = ""
+
+
+@frozen
 class Material:
     """What sections arrange.
 
@@ -42,12 +64,14 @@ class Material:
         answers: tables of each question by name; None: all tables of the job.
         missing: why a question has no answer.
         inputs: what was read, as words of a command line.
+        base: what it is compared with.
     """
 
     reading: Reading
     answers: Mapping[Inquiry, Mapping[str, Summary]]
     missing: Mapping[Inquiry, str]
     inputs: str
+    base: ReportBase | None = None
 
     @property
     def session(self) -> Federation:
@@ -122,7 +146,12 @@ def _head(field: Field, values: Iterable[object]) -> Column:
 
 
 def gather(
-    session: Federation, sections: Iterable[Entry], options: Options, inputs: str, progress: Progress | None = None
+    session: Federation,
+    sections: Iterable[Entry],
+    options: Options,
+    inputs: str,
+    base: ReportBase | None = None,
+    progress: Progress | None = None,
 ) -> Material:
     """Read all that sections need, each rank once.
 
@@ -132,7 +161,7 @@ def gather(
     questions = list(dict.fromkeys(question for section in sections for question in section.needs))
     quiet = Federation(session.job, session.selection, Notes(), owns_files=False)
     reading = Reading(quiet, options, progress, _WANTED)
-    analyses = {_key(question): _function(question) for question in questions}
+    analyses = {_key(question): _function(question, base) for question in questions}
     asked = {_key(question): _options(session, options, question) for question in questions}
     answers: dict[Inquiry, dict[str, Summary]] = {}
     missing: dict[Inquiry, str] = {}
@@ -143,7 +172,7 @@ def gather(
             raise
         except RocpdError as error:  # it lacks the data that it needs
             missing[question] = error.message
-    return Material(reading, answers, missing, inputs)
+    return Material(reading, answers, missing, inputs, base)
 
 
 def _is_of_any(table: Summary) -> bool:
@@ -154,7 +183,9 @@ def _key(question: Inquiry) -> str:
     return f"{question.analysis} by {question.by}" if question.by else question.analysis
 
 
-def _function(question: Inquiry) -> Analysis:
+def _function(question: Inquiry, base: ReportBase | None) -> Analysis:
+    if base and question == COMPARED:
+        return compared_with(base.runs, base.options, base.selection)
     analysis = SUMMARIES.get(question.analysis) or known_analyses()[question.analysis]
     return cast("Callable[[Reading], Iterable[Summary]]", entries.load(analysis.home, question.analysis))
 

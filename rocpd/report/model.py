@@ -80,7 +80,7 @@ class Text:
 
 
 @frozen
-class Statement:
+class Conclusion:
     """A finding, and what is said below it: (word, text), such as ("do", "…"); texts of `COMMANDS` are commands."""
 
     finding: Finding
@@ -94,12 +94,12 @@ COMMANDS = frozenset({"see", "trace"})
 class Findings:
     """What was concluded, most important first."""
 
-    statements: tuple[Statement, ...]
+    conclusions: tuple[Conclusion, ...]
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """The findings alone."""
-        return tuple(statement.finding for statement in self.statements)
+        return tuple(conclusion.finding for conclusion in self.conclusions)
 
 
 @frozen
@@ -134,7 +134,7 @@ class Report:
         sections: in order.
         made_by: product and version.
         inputs: what was read, as words of a command line.
-        connect: Python that opens the same job.
+        connect: Python that opens the same job, as the value of `session`; lines after it make what tables need.
     """
 
     title: str

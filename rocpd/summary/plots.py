@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from itertools import pairwise
 from statistics import median
 from typing import Protocol
 
 from rocpd.chart.guess import chart_of
 from rocpd.chart.model import MOST, BarPart, Bars, Chart, Lines, Matrix, Series, Timeline
+from rocpd.table.human import readable
 from rocpd.table.palette import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, colour_of
 from rocpd.trace.kernel_categories import load
 from rocpd.types import Row
@@ -207,6 +210,25 @@ def _memory_steps(table: Shown) -> Chart:
     return Lines("Memory that steps leave behind", (Series("growth", PURPLE, tuple(points)),), "", "bytes")
 
 
+def _changes(table: Shown) -> Chart:
+    """Show what changed between two sides: each part starts where the one before leads."""
+    parts = _columns(table, "part", "base_ns", "new_ns")
+    ends = list(itertools.accumulate((new - base for _, base, new in parts), initial=sum(base for _, base, _ in parts)))
+    every = [(part, start, end) for (part, *_), (start, end) in zip(parts, pairwise(ends), strict=True)]
+    changes = [change for change in every if change[1] != change[2]] or every[:1]
+    return Bars(
+        "What changed, from the base to this job",
+        tuple(part for part, *_ in changes),
+        (
+            BarPart("longer", RED, tuple(max(0, end - start) for _, start, end in changes)),
+            BarPart("shorter", GREEN, tuple(max(0, start - end) for _, start, end in changes)),
+        ),
+        "ns",
+        starts=tuple(min(start, end) for _, start, end in changes),
+        notes=tuple(f"{'+' if end > start else ''}{readable(end - start, 'ns')}" for _, start, end in changes),
+    )
+
+
 CHARTS: dict[str, Callable[[Shown], Chart]] = {
     "kernels": _kernels,
     "top-kernels": _kernels,
@@ -218,5 +240,6 @@ CHARTS: dict[str, Callable[[Shown], Chart]] = {
     "memory-curve": _memory,
     "queue-depth": _queue_depth,
     "memory-steps": _memory_steps,
+    "diff-parts": _changes,
 }
 """Table -> what draws it; others are drawn as bars."""

@@ -113,9 +113,9 @@ def test_a_report_advises(job: Path) -> None:
         (section,) = build(session, ReportOptions(sections=("verdict",))).sections
     found, *texts = section.blocks
     assert isinstance(found, Findings)
-    problems = [statement for statement in found.statements if statement.finding.rule in rules_of(advice)]
-    assert [statement.finding.text for statement in problems] == [finding.text for finding in advice.findings]
-    assert [dict(statement.notes)["do"] for statement in problems] == [finding.action for finding in advice.findings]
+    problems = [conclusion for conclusion in found.conclusions if conclusion.finding.rule in rules_of(advice)]
+    assert [conclusion.finding.text for conclusion in problems] == [finding.text for finding in advice.findings]
+    assert [dict(conclusion.notes)["do"] for conclusion in problems] == [finding.action for finding in advice.findings]
     assert Text(f"{looked(advice)}.") in texts
 
 

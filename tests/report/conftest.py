@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,12 @@ def options(tmp_path_factory: pytest.TempPathFactory) -> JobOptions:
 @pytest.fixture(scope="session")
 def files(options: JobOptions) -> tuple[Path, ...]:
     return simulate(options)
+
+
+@pytest.fixture(scope="session")
+def base_files(options: JobOptions, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
+    """The same job with nothing wrong."""
+    return simulate(replace(options, out=tmp_path_factory.mktemp("base") / "before", plant="none"))
 
 
 @pytest.fixture(scope="session")

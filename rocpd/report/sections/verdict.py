@@ -9,9 +9,9 @@ from rocpd.advice.judge import judge
 from rocpd.advice.registry import known_rules
 from rocpd.advice.show.text import gain, looked, unable, window_options
 from rocpd.advice.thresholds import thresholds
-from rocpd.report.contents import ADVISED
+from rocpd.report.contents import ADVISED, COMPARED
 from rocpd.report.material import Material
-from rocpd.report.model import Block, Findings, Statement, Text
+from rocpd.report.model import Block, Conclusion, Findings, Text
 from rocpd.summary.findings import Finding, Verdict
 from rocpd.summary.overview import ANALYSES, conclude
 from rocpd.summary.result import Summary
@@ -33,11 +33,13 @@ def verdict(material: Material) -> Iterator[Block]:
     job, *concluded = conclude(material.session, tables)
     advice = _advice(material)
     symptoms, others = _divided(concluded, advice)
-    statements = [
-        Statement(finding, tuple(_notes(material, advice, finding, effects)))
+    conclusions = [
+        Conclusion(finding, tuple(_notes(material, advice, finding, effects)))
         for finding, effects in zip(advice.findings, symptoms, strict=True)
     ]
-    yield Findings((Statement(job), *statements, *map(Statement, others)))
+    compared = material.tables(COMPARED.analysis).get("diff")
+    first = [job, *(compared.findings[:1] if compared else ())]
+    yield Findings((*map(Conclusion, first), *conclusions, *map(Conclusion, others)))
     yield Text(f"{looked(advice)}.")
     for reason, rules in unable(advice).items():
         yield Text(f"Could not look: {', '.join(rules)}: {reason}.")

@@ -23,13 +23,13 @@ from rocpd.report.model import (
     COMMANDS,
     Block,
     Column,
+    Conclusion,
     Counts,
     Figure,
     Findings,
     Name,
     Report,
     Section,
-    Statement,
     Table,
     Text,
 )
@@ -93,16 +93,16 @@ def _section(section: Section) -> Iterator[str]:
     name = _text(section.name)
     yield f'<section id="{name}" aria-labelledby="{name}-title">\n<h2 id="{name}-title">{_text(section.title)}</h2>\n'
     for block in section.blocks:
-        yield from _block(block)
+        yield from _block(block, section.name)
     yield "</section>\n"
 
 
-def _block(block: Block) -> Iterator[str]:
+def _block(block: Block, section: str) -> Iterator[str]:
     match block:
         case Text():
             yield f"<p>{_text(block.text)}</p>\n"
         case Findings():
-            yield from _findings(block)
+            yield from _findings(block, section)
         case Table():
             yield f'<h3>{_text(block.title)}</h3>\n<p class="dim">{_text(block.doc)}</p>\n'
             yield from table_html(block)
@@ -110,17 +110,17 @@ def _block(block: Block) -> Iterator[str]:
             yield from _figure(block)
 
 
-def _findings(block: Findings) -> Iterator[str]:
+def _findings(block: Findings, here: str) -> Iterator[str]:
     yield '<ol class="findings">\n'
-    for statement in block.statements:
-        finding = statement.finding
+    for conclusion in block.conclusions:
+        finding = conclusion.finding
         section = section_of(finding.rule)
-        where = f' <a href="#{section}">{section}</a>' if section else ""
+        where = f' <a href="#{section}">{section}</a>' if section not in ("", here) else ""
         before = word(finding)
         kind = finding.verdict if before else "job"
         said = f"<b>{before}</b>{_text(finding.text)}" if before else _text(finding.text)
         yield f'<li class="{kind}"{_place(finding)}>{said}{where}'
-        yield f"{_notes(statement)}</li>\n"
+        yield f"{_notes(conclusion)}</li>\n"
     yield "</ol>\n"
 
 
@@ -131,8 +131,8 @@ def _place(finding: Finding) -> str:
     return "".join(f' data-{name}="{value}"' for name, value in places if value is not None and finding.window)
 
 
-def _notes(statement: Statement) -> str:
-    notes = "".join(f"<dt>{name}</dt><dd>{_note(name, _text(text))}</dd>" for name, text in statement.notes)
+def _notes(conclusion: Conclusion) -> str:
+    notes = "".join(f"<dt>{name}</dt><dd>{_note(name, _text(text))}</dd>" for name, text in conclusion.notes)
     return f'<dl class="parts">{notes}</dl>' if notes else ""
 
 

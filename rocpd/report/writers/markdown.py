@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TextIO
 
 from rocpd.chart.model import MOST, Timeline
-from rocpd.report.model import COMMANDS, Block, Figure, Findings, Report, Statement, Table, Text
+from rocpd.report.model import COMMANDS, Block, Conclusion, Figure, Findings, Report, Table, Text
 from rocpd.report.writers.cells import MOST_ROWS, heads, lines, rest, word
 from rocpd.table import markdown
 from rocpd.table.blocks import shade
@@ -32,7 +32,7 @@ def _block(block: Block, out: TextIO) -> None:
         case Text():
             out.write(f"{markdown.inline(block.text)}\n\n")
         case Findings():
-            out.writelines(f"{line}\n" for statement in block.statements for line in statement_lines(statement))
+            out.writelines(f"{line}\n" for conclusion in block.conclusions for line in conclusion_lines(conclusion))
             out.write("\n")
         case Table():
             _table(block, out)
@@ -43,11 +43,11 @@ def _block(block: Block, out: TextIO) -> None:
             _table(block.table, out)
 
 
-def statement_lines(statement: Statement) -> Iterator[str]:
+def conclusion_lines(conclusion: Conclusion) -> Iterator[str]:
     """Yield a finding as an item of a list, and what is said below it as items of its own."""
-    before = f"**{word(statement.finding).rstrip()}** " if word(statement.finding) else ""
-    yield f"- {before}{markdown.inline(statement.finding.text)}"
-    for name, text in statement.notes:
+    before = f"**{word(conclusion.finding).rstrip()}** " if word(conclusion.finding) else ""
+    yield f"- {before}{markdown.inline(conclusion.finding.text)}"
+    for name, text in conclusion.notes:
         yield f"  - {name}: {f'`{one_line(text)}`' if name in COMMANDS else markdown.inline(text)}"
 
 

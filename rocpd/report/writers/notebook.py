@@ -15,14 +15,15 @@ from rocpd.chart.svg import svg
 from rocpd.report.model import Block, Figure, Findings, Report, Table, Text
 from rocpd.report.writers.cells import heads, lines, rest
 from rocpd.report.writers.html import table_html
-from rocpd.report.writers.markdown import statement_lines
+from rocpd.report.writers.markdown import conclusion_lines
 from rocpd.table.markdown import inline
 
 
 def write_notebook(report: Report, path: Path) -> None:
     """Write the notebook."""
     cells = [_text(f"# {inline(report.title)}\n\nMade by {inline(report.made_by)}.")]
-    cells.append(_code(f"import rocpd\n\nsession = {report.connect}"))
+    imports = "import rocpd" + ("\nfrom rocpd.compare.tables import tables_of" if "tables_of" in report.connect else "")
+    cells.append(_code(f"{imports}\n\nsession = {report.connect}"))
     for section in report.sections:
         cells.append(_text(f"## {inline(section.title)}"))
         cells += [cell for block in section.blocks for cell in _cells(block)]
@@ -40,7 +41,7 @@ def _cells(block: Block) -> Iterator[dict[str, Any]]:
         case Text():
             yield _text(inline(block.text))
         case Findings():
-            yield _text("\n".join(line for statement in block.statements for line in statement_lines(statement)))
+            yield _text("\n".join(line for conclusion in block.conclusions for line in conclusion_lines(conclusion)))
         case Table():
             yield from _table(block)
         case Figure():

@@ -16,7 +16,7 @@ from PIL import Image
 
 from rocpd.chart.draw import draw
 from rocpd.chart.drawing import SIZE, Dot, Drawing, Pixels, Rect, Stroke, Word
-from rocpd.report.model import Block, Counts, Figure, Findings, Report, Section, Statement, Table, Text
+from rocpd.report.model import Block, Conclusion, Counts, Figure, Findings, Report, Section, Table, Text
 from rocpd.report.writers.cells import heads, rest, shown, word
 from rocpd.table.cell import one_line, shorten
 from rocpd.table.palette import GREEN, GREY, RED
@@ -87,8 +87,8 @@ class _Pages(FPDF):
                 self._font(9.5)
                 self._paragraph(block.text, 4.6)
             case Findings():
-                for statement in block.statements:
-                    self._statement(statement)
+                for conclusion in block.conclusions:
+                    self._conclusion(conclusion)
             case Table():
                 self._table(block)
             case Figure():
@@ -100,13 +100,13 @@ class _Pages(FPDF):
                 self._draw(draw(block.chart))
                 self._table(block.table)
 
-    def _statement(self, statement: Statement) -> None:
-        before = word(statement.finding)
+    def _conclusion(self, conclusion: Conclusion) -> None:
+        before = word(conclusion.finding)
         colour = RED if before.startswith("Problem") else GREEN if before.startswith("Fine") else GREY
-        self._room(12 + 5 * len(statement.notes))
+        self._room(12 + 5 * len(conclusion.notes))
         top, page = self.y, self.page
-        self._indented(before + statement.finding.text, 3, 4.8)
-        for name, text in statement.notes:
+        self._indented(before + conclusion.finding.text, 3, 4.8)
+        for name, text in conclusion.notes:
             self._font(8, _DIM)
             self.set_x(_MARGIN + 3)
             self.cell(12, 4, name)

@@ -82,9 +82,9 @@ def _about(book: Any, report: Report, names: _Names) -> None:
     for section in report.sections:
         for block in section.blocks:
             if isinstance(block, Findings):
-                for statement in block.statements:
-                    rows.append((word(statement.finding).removesuffix(": "), statement.finding.text))
-                    rows += statement.notes
+                for conclusion in block.conclusions:
+                    rows.append((word(conclusion.finding).removesuffix(": "), conclusion.finding.text))
+                    rows += conclusion.notes
             elif isinstance(block, Text):
                 rows.append((section.title, block.text))
     for number, (head, text) in enumerate(rows):
@@ -174,24 +174,28 @@ def _grid(sheet: Any, rows: Sequence[Sequence[object]], form: Any = None) -> Non
 
 
 def _bars(book: Any, sheet: Any, chart: Bars) -> None:
-    heads = ["", *(f"{part.name} [{chart.unit}]" if chart.unit else part.name for part in chart.parts)]
-    values = [(label, *(part.values[number] for part in chart.parts)) for number, label in enumerate(chart.labels)]
+    series: list[tuple[str, dict[str, object], Sequence[float]]] = []
+    series += [("from", {"none": True}, chart.starts)] if chart.starts else []
+    series += [(part.name, {"color": part.colour.hex}, part.values) for part in chart.parts]
+    heads = ["", *(f"{name} [{chart.unit}]" if chart.unit else name for name, *_ in series)]
+    values = [(label, *(numbers[row] for *_, numbers in series)) for row, label in enumerate(chart.labels)]
     _grid(sheet, [heads, *values])
     drawn = book.add_chart({"type": "bar", "subtype": "stacked"})
     last = len(values) + 2
-    for place, part in enumerate(chart.parts, 1):
+    for place, (_, fill, _) in enumerate(series, 1):
         drawn.add_series(
             {
                 "name": [sheet.name, 2, place],
                 "categories": [sheet.name, 3, 0, last, 0],
                 "values": [sheet.name, 3, place, last, place],
-                "fill": {"color": part.colour.hex},
+                "fill": fill,
                 "gap": 40,
             }
         )
-    drawn.set_x_axis({"num_format": _AXES.get(chart.unit, "General")})
+    drawn.set_x_axis({"num_format": _AXES.get(chart.unit, "General"), "min": min(chart.starts, default=None)})
     drawn.set_y_axis({"reverse": True})
-    _insert(sheet, drawn, chart, len(chart.parts) + 2, max(320, 20 * len(values)))
+    drawn.set_legend({"position": "bottom", "delete_series": [0] if chart.starts else None})
+    _insert(sheet, drawn, chart, len(series) + 2, max(320, 20 * len(values)))
 
 
 def _lines(book: Any, sheet: Any, chart: Lines) -> None:
@@ -211,13 +215,13 @@ def _lines(book: Any, sheet: Any, chart: Lines) -> None:
         )
     drawn.set_x_axis({"num_format": _AXES.get(chart.x_unit, "General")})
     drawn.set_y_axis({"num_format": _AXES.get(chart.y_unit, "General")})
+    drawn.set_legend({"position": "bottom"})
     _insert(sheet, drawn, chart, len(chart.series) * 2 + 1, 360)
 
 
 def _insert(sheet: Any, drawn: Any, chart: Bars | Lines, place: int, height: int) -> None:
     drawn.set_title({"name": chart.title, "name_font": {"size": 12}})
     drawn.set_size({"width": 900, "height": height})
-    drawn.set_legend({"position": "bottom"})
     sheet.insert_chart(1, place, drawn, {"description": chart.title})
 
 

@@ -169,8 +169,7 @@ def _match(session: Federation, ranks: Sequence[MeasuredRank]) -> _Matched:
     """Match the communication of a run; what belongs to nothing has no waits."""
     channels = [channel for each in ranks for channel in each.measure.channels]
     clocks = Clocks.of(session, channels)
-    groups, _ = clocks.groups(channels)
-    pairs, _ = clocks.pairs(channels)
+    groups, pairs, _ = clocks.match(channels)
     waits: dict[int, Ints] = {}
     every: list[Group] = [*groups, *((pair.sender, pair.receiver) for pair in pairs)]
     for group in every:

@@ -45,9 +45,9 @@ def communication(reader: RankReader) -> list[Communication]:
         return []
     every = _kernels(reader.whole(), wanted, names)[0] if reader.selects("rocpd_kernel_dispatch") else counted
     every = every.take(np.lexsort((every.row, every.start)))
-    launched = launches(reader.whole(), every.row, ARGUMENTS, unnamed=True)
+    launched = launches(reader.whole(), every.row, ARGUMENTS)
     result = []
-    for channel in channels(reader.rank.number, names.texts, every, counted, launched):
+    for channel in channels(reader.whole(), names.texts, every, counted, launched):
         rows = channel.counted.row
         known: dict[Transfer | None, int] = {}
         transfers = (transfer_of(channel.name, launched.calls.get(row, ())) for row in rows.tolist())

@@ -22,6 +22,7 @@ from rocpd.read.names import Names, as_text
 from rocpd.trace.collectives import Channel, CommunicationKernels, is_shared
 from rocpd.trace.launch import launching_regions
 from rocpd.trace.rccl import (
+    FUNCTIONS,
     GROUP_END,
     GROUP_START,
     RcclCall,
@@ -42,6 +43,10 @@ SELECT R.event_id, R.tid, R.start, R."end", S.string FROM rocpd_region R
 LEFT JOIN rocpd_string S ON S.id = R.name_id
 WHERE S.string GLOB 'nccl[A-Z]*' OR R.event_id IN (SELECT value FROM json_each(?))
 ORDER BY R.start, R.id"""
+_HAS_CALLS = "SELECT 1 FROM rocpd_string WHERE string IN ({}) LIMIT 1"
+_ORDER = """
+SELECT id, dispatch_id FROM rocpd_kernel_dispatch WHERE id IN (SELECT value FROM json_each(?))"""
+_LAST = "SELECT MAX(dispatch_id) FROM rocpd_kernel_dispatch"
 _STACKS = """
 SELECT K.id, E.stack_id FROM rocpd_kernel_dispatch K JOIN rocpd_event E ON E.id = K.event_id
 WHERE E.stack_id > 0 AND K.id IN (SELECT value FROM json_each(?))"""
@@ -107,22 +112,19 @@ class _Thread:
             call -= 1
 
 
-def launches(
-    reader: RankReader, kernels: Ints, arguments: Sequence[str] = COMMUNICATOR_ARGUMENTS, *, unnamed: bool = False
-) -> RcclLaunches:
+def launches(reader: RankReader, kernels: Ints, arguments: Sequence[str] = COMMUNICATOR_ARGUMENTS) -> RcclLaunches:
     """Return what the RCCL calls of a rank say of dispatches.
 
     Args:
         reader: reads all rows of the rank.
         kernels: ids of the dispatches.
         arguments: names of the arguments that are read.
-        unnamed: also look for the calls where no call names its communicator.
     """
     of_calls: dict[int, dict[str, str]] = {}
     for event, name, value in reader.rows(_ARGS.format(", ".join(f"'{name}'" for name in arguments))):
         of_calls.setdefault(event, {})[name] = as_text(value) or ""
     named = [event for event, of_call in of_calls.items() if of_call.get("comm") or of_call.get("function")]
-    if not len(kernels) or not (named or unnamed):
+    if not len(kernels) or not (named or any(reader.rows(_HAS_CALLS.format(", ".join(f"'{f}'" for f in FUNCTIONS))))):
         return RcclLaunches()
     threads = _threads(reader, named, of_calls)
     communicators, calls = {}, {}
@@ -177,7 +179,7 @@ def _made(calls: Iterable[Mapping[str, str]], names: Sequence[str]) -> dict[str,
 
 
 def channels(
-    rank: int,
+    reader: RankReader,
     names: Sequence[str | None],
     every: CommunicationKernels,
     counted: CommunicationKernels,
@@ -186,7 +188,7 @@ def channels(
     """Return the communication kernels of a rank by name, agent, communicator (or stream where none is named) and role.
 
     Args:
-        rank: its number.
+        reader: reads all rows of the rank.
         names: full names of kernels.
         every: all of the rank, in order of start and id.
         counted: those that count.
@@ -197,6 +199,7 @@ def channels(
     streams = np.where(codes == words.code(None), every.stream, NULL)
     roles, role_codes = _roles(names, every, launched)
     counted = counted.take(np.argsort(counted.row))
+    order, last = ({}, 0) if launched.calls else _order(reader, every.row)
     result = []
     for (name, agent, code, _, role), rows in grouped([every.name, every.agent, codes, streams, role_codes]):
         kernels = every.take(rows)
@@ -206,7 +209,7 @@ def channels(
         result.append(
             Channel(
                 names[name],
-                rank,
+                reader.rank.number,
                 agent,
                 word if word and is_shared(word) else None,
                 launched.sizes.get(word) if word else None,
@@ -218,9 +221,17 @@ def channels(
                 roles[role],
                 launched.own.get(word) if word else None,
                 *_moves(names[name], kernels.row, launched),
+                order=np.array([order[row] for row in kernels.row.tolist()] + [last] if order else [], np.int64),
             )
         )
     return result
+
+
+def _order(reader: RankReader, rows: Ints) -> tuple[dict[int, int], int]:
+    """Return dispatch -> its number among all launches of the process, and the last of these numbers."""
+    numbered = reader.rows(_ORDER, (json.dumps(rows.tolist()),))
+    ((last,),) = reader.rows(_LAST)
+    return {row: number(order) for row, order in numbered}, number(last)
 
 
 def _moves(name: str | None, rows: Ints, launched: RcclLaunches) -> tuple[Ints, tuple[Transfer | None, ...]]:

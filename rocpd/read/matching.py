@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
+from typing import NamedTuple
 
 from rocpd.federate.federation import Federation
 from rocpd.federate.select.timeline import UNSHIFTED, Shift
 from rocpd.frozen import frozen
 from rocpd.trace.collectives import Channel, Group, match
+from rocpd.trace.program_order import EITHER, sends
 from rocpd.trace.transfers import Partners, match_transfers
 from rocpd.types import Ints
 
@@ -20,6 +22,20 @@ CLOCK_NS = 1_000
 """By which clocks of the GPUs of a machine differ [ns]."""
 
 _ON_ONE_LINE = ("reference", "collectives")
+
+
+class Matches(NamedTuple):
+    """The communication of a job, matched.
+
+    Args:
+        groups: channels of one communicator each, which run collectives.
+        pairs: channels that send to each other.
+        lost: why how many kernels that count are in neither.
+    """
+
+    groups: Sequence[Group]
+    pairs: Sequence[Partners]
+    lost: Counter[str]
 
 
 @frozen
@@ -62,17 +78,22 @@ class Clocks:
             return None
         return CLOCK_NS if len({self.numbers.get(rank) for rank in ranks}) == 1 else max(CLOCK_NS, self.likely_ns)
 
-    def groups(self, channels: Sequence[Channel]) -> tuple[list[Group], Counter[str]]:
-        """Put channels into groups; as `rocpd.trace.collectives.match`."""
+    def match(self, channels: Sequence[Channel]) -> Matches:
+        """Put channels into groups, and those that send and receive into pairs."""
         recorded, moved, lines = self._moved(channels)
-        groups, lost = match(moved, lines)
-        return [tuple(recorded[id(channel)] for channel in group) for group in groups], lost
-
-    def pairs(self, channels: Sequence[Channel]) -> tuple[list[Partners], Counter[str]]:
-        """Put channels that send and receive into pairs; as `rocpd.trace.transfers.match_transfers`."""
-        recorded, moved, lines = self._moved(channels)
-        pairs, lost = match_transfers(moved, lines)
-        return [Partners(recorded[id(one)], recorded[id(other)], known) for one, other, known in pairs], lost
+        of_groups, lost = match(moved, lines)
+        of_pairs, lost_transfers = match_transfers(moved, lines)
+        groups: list[Group] = []
+        pairs = [Partners(recorded[id(one)], recorded[id(other)], known) for one, other, known in of_pairs]
+        for group in of_groups:
+            members, is_sending = tuple(recorded[id(channel)] for channel in group), sends(group)
+            if is_sending and len(members) == 2:
+                pairs.append(Partners(*members, is_directed=False))
+            elif is_sending is False:
+                groups.append(members)
+            else:
+                lost[EITHER] += sum(len(member.numbers) for member in members)
+        return Matches(groups, pairs, lost + lost_transfers)
 
     def _moved(self, channels: Sequence[Channel]) -> tuple[dict[int, Channel], list[Channel], dict[int, int]]:
         """Return channels with times that compare: `id` -> what was recorded, they themselves, rank -> its line."""

@@ -14,6 +14,7 @@ from rocpd.federate.run.rank_reader import MapRanks, RankReader
 from rocpd.read.communication import Communication, communication
 from rocpd.trace.clocks import ClockLine, ContradictionError, Meetings, align_clocks, line_between
 from rocpd.trace.collectives import CommunicationKernels, match
+from rocpd.trace.program_order import sends
 from rocpd.trace.rccl import SENDRECV, Transfer, Waits
 from rocpd.trace.transfers import match_transfers
 from rocpd.types import NULL, Flags, Ints
@@ -107,7 +108,7 @@ def meetings_by_kind(members: Iterable[Communication], clocks: Mapping[int, int]
     of_channel = {id(each.channel): each for each in members if each.channel.rank in clocks}
     groups, _ = match((each.channel for each in of_channel.values()), clocks)
     kinds: dict[object, list[Meetings]] = {}
-    for group in groups:
+    for group in (group for group in groups if not sends(group)):
         meetings = _of_group([of_channel[id(channel)] for channel in group], clocks, count)
         if len(meetings.ended):
             first = group[0]

@@ -49,7 +49,7 @@ def channels_of(reading: RankReading, ops: Ops, names: OperationNames, categorie
             return []
     launched = launches(reading.reader.whole(), every.row, ARGUMENTS)
     shown = dict(zip(reversed(names.full), reversed(names.texts), strict=True))
-    known = channels(reading.rank.number, names.full, every, counted, launched)
+    known = channels(reading.reader.whole(), names.full, every, counted, launched)
     return [replace(channel, shown=shown[channel.name]) for channel in known]
 
 

@@ -170,17 +170,16 @@ class MatchedCommunication:
         }
         steps, works = ({number: getattr(rank, what) for number, rank in ranks.items()} for what in ("steps", "work"))
         clocks = Clocks.of(session, channels)
-        groups, lost = clocks.groups(channels)
-        pairs, lost_transfers = clocks.pairs(channels)
+        groups, pairs, lost = clocks.match(channels)
         pieces = periods(steps, works, groups, before)
         hosts = {rank.number: rank.hostname for rank in session.ranks}
-        has_stages = any(channel.role for channel in channels) or lost.total() > _count(channels) / 10
+        has_stages = bool(pairs) or any(channel.role for channel in channels) or lost.total() > _count(channels) / 10
         judgement = judge(groups, pieces, works, clocks, hosts, has_stages=has_stages)
         if lost and not groups:
             judgement = unknown(f"stragglers: not known: none of {_count(channels)} communication kernels is matched")
         if judgement.usual is not None and pieces:
             judgement = _explained(session, judgement, judgement.usual, pieces)
-        return cls(groups, pairs, lost + lost_transfers, clocks, pieces, judgement)
+        return cls(groups, pairs, lost, clocks, pieces, judgement)
 
 
 def _explained(session: Federation, judgement: Judgement, usual: int, pieces: Periods) -> Judgement:

@@ -8,14 +8,15 @@ none: these go by stream. Their groups are inferred:
 1. Candidates are agents that ran equally many kernels of the name, for communicators of equal size where it is known.
    Of several communicators with equal numbers the i-th that an agent started with is the i-th of the others.
 2. On one clock, members run at the same time, in nine of ten collectives: a barrier has all of them inside. They also
-   end together, while groups that do equally much end apart: as far from each other as one of them was late.
+   end together, while groups that do equally much end apart: as far from each other as one of them was late. Those
+   that end as close to each other as members of one do are told apart by whom each waits for (`rocpd.trace.divisions`).
 3. Groups on different clocks are parts of one when their ends differ by a line, as those of clocks that run evenly do,
    and by little else. A part with as many members as the communicator has ranks is whole. Of few collectives any ends
    lie near a line: then clocks with one group each are taken for parts of one.
 4. What is not clear is not matched: a group that is larger than its communicator, members that don't all overlap, two
    that fit equally well, an agent that is alone. How many kernels that concerns is returned.
 
-Groups that are never further apart than the members of one are taken for one where their size is not known.
+Groups of which neither ends nor arrivals show that they are several are taken for one where their size is not known.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ import numpy as np
 from rocpd.frozen import frozen
 from rocpd.trace.clocks import line_between
 from rocpd.trace.clusters import connected, is_clear, separated
+from rocpd.trace.divisions import divide
 from rocpd.trace.rccl import SendRole, Transfer
 from rocpd.types import Flags, Floats, Ints
 
@@ -94,6 +96,8 @@ class Channel:
         moves: what the kernels move: numbers in `transfers`, one for each; empty where no calls were recorded.
         transfers: different ones of them, None for unknown.
         shown: what people are told its name is.
+        order: number of each kernel among all launches of the process, and that of the last launch; empty where calls
+            say what the kernels do.
     """
 
     name: str | None
@@ -111,6 +115,7 @@ class Channel:
     moves: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     transfers: tuple[Transfer | None, ...] = ()
     shown: str | None = None
+    order: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __len__(self) -> int:
         return len(self.start)
@@ -191,23 +196,25 @@ def _together(members: Sequence[Channel], size: int | None) -> list[Group]:
             apart[a, others] = apart[others, a] = _distances(end[others] - end[a])
     longest = np.maximum(_MOST_APART * (end - start).mean(1), _FARTHER * _JITTER_NS)
     apart[~overlaps | (apart > np.minimum(longest[:, None], longest))] = np.inf
-    return [tuple(members[row] for row in part) for part in _parts(apart, times, size)]
+    return [tuple(members[row] for row in part) for part in _parts(apart, start, end, size)]
 
 
-def _parts(apart: Floats, times: int, size: int | None) -> Iterator[Ints]:
+def _parts(apart: Floats, start: Ints, end: Ints, size: int | None) -> Iterator[Ints]:
     """Yield which channels are near each other and no others; else how those that hang together are divided, if at all.
 
     Args:
         apart: how far from each other channels end, infinity for two that are not together.
-        times: how many collectives the means are of.
+        start, end: of the kernels (columns) of each channel (row).
         size: how many ranks the communicators have, None where unknown.
     """
     near = np.isfinite(apart) & _near(apart, _FARTHER)
     for rows in connected(near):
-        if len(rows) <= (size or len(rows)) and near[np.ix_(rows, rows)].all():
+        if divided := divide(start[rows], end[rows], size) if len(rows) > (size or 1) else []:
+            yield from (rows[part] for part in divided)
+        elif len(rows) <= (size or len(rows)) and near[np.ix_(rows, rows)].all():
             yield rows
         else:
-            yield from (rows[part] for part in separated(apart[np.ix_(rows, rows)], times, size))
+            yield from (rows[part] for part in separated(apart[np.ix_(rows, rows)], start.shape[1], size))
 
 
 def _near(apart: Floats, farther: float) -> Flags:

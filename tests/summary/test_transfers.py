@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import rocpd
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.job_plan import plan
+from rocpd.trace.collectives import listed
 from tests.conftest import OpenJob
 from tests.members import Member
 from tests.summary.cells import cells
@@ -90,6 +92,19 @@ def test_pairs_of_a_pipeline_are_true(nodes: int, tmp_path: Path) -> None:
     with rocpd.connect(simulate(options)) as session:
         found = {(sender, receiver): count for sender, receiver, count in cells(session, "transfers", PAIRS)}
     assert found == Counter((each.sender, each.receiver) for each in plan(options).transfers())
+
+
+@pytest.mark.parametrize("options", [{"ranks": 2, "nodes": 2}, {"ranks": 4, "noise": 0.05}, {"ranks": 4, "nodes": 2}])
+def test_transfers_under_a_name_that_says_nothing_are_no_collectives(options: dict[str, Any], tmp_path: Path) -> None:
+    """No calls are recorded. A pipeline of two stages; a rank that waits for the other stage is held up by nobody."""
+    job = JobOptions(tmp_path, pp=2, steps=12, plant="none", rccl="none", seed=31, **options)
+    with rocpd.connect(simulate(job)) as session:
+        pairs = {frozenset(pair[:2]): pair[2] for pair in cells(session, "transfers", PAIRS)}
+        groups = Counter(cells(session, "collectives", "group"))
+        (finding, *_) = session.summary("stragglers").findings
+    assert pairs == Counter(frozenset((each.sender, each.receiver)) for each in plan(job).transfers())
+    assert groups == Counter(listed(each.group.members) for each in plan(job).collectives())
+    assert finding.verdict != "problem"
 
 
 PAIRS = "sender receiver transfers"

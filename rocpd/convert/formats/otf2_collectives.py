@@ -104,7 +104,7 @@ def collectives(session: Federation, placements: Iterable[Placement], by_queue: 
     if not members:
         return {}
     channels = [member.channel for member in members.values()]
-    groups, lost = Clocks.of(session, channels).groups(channels)
+    groups, _, lost = Clocks.of(session, channels).match(channels)
     if lost and len(session.ranks) > 1:
         every = sum(len(member.codes) for member in members.values())
         session.note(

@@ -62,7 +62,9 @@ IMPORTERS: Mapping[str, Importer] = MappingProxyType(
             Importer("kineto", "traces of PyTorch's profiler (Kineto), JSON", "rocpd.importers.kineto"),
             Importer("nsys", "exports of Nsight Systems, SQLite", "rocpd.importers.nsight"),
             Importer("rocprofv3-json", "rocprofv3's JSON", "rocpd.importers.rocprofv3_json"),
-            Importer("rocprof-compute", "workload folders of rocprof-compute", "rocpd.importers.rocprof_compute"),
+            Importer(
+                "rocprof-compute", "workload folders of rocprof-compute", "rocpd.importers.rocprof_compute", version=2
+            ),
             Importer("rocprofv3-csv", "folders of rocprofv3's CSV files", "rocpd.importers.rocprofv3_csv"),
         )
     }

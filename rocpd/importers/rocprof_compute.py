@@ -28,6 +28,7 @@ _SIZES = {
     "workgroup_size": "workgroup_size_x", "grid_size": "grid_size_x",
 }  # fmt: skip
 _REGISTERS = {"arch_vgpr": "arch_vgpr_count", "accum_vgpr": "accum_vgpr_count", "sgpr": "sgpr_count"}
+_REPEAT = re.compile(r"(\w+)_\d+")
 _NEXT_PASS = re.compile(r"wave_size_\d+")
 _NO_COUNTER = re.compile(
     r"(wave_size|obj|sig|correlation_id|xcc_index|queue[-_]id|queue-index|pid|tid|dispatchns|completens)(_\d+)?"
@@ -36,7 +37,10 @@ _NO_COUNTER = re.compile(
 _FACTS = {
     "cu_count": "cu_per_gpu", "wave_front_size": "wave_size", "num_xcc": "num_xcd", "simd_per_cu": "simd_per_cu",
     "max_engine_clk_fcompute": "max_sclk", "max_waves_per_cu": "max_waves_per_cu",
-    "workgroup_max_size": "workgroup_max_size",
+    "workgroup_max_size": "workgroup_max_size", "array_count": "se_per_gpu",
+    **{name: name for name in (
+        "total_l2_chan", "lds_banks_per_cu", "sqc_per_gpu", "pipes_per_gpu", "num_hbm_channels",
+    )},
 }  # fmt: skip
 """Fact of a GPU, by its name in rocprofv3's files -> column of `sysinfo.csv`."""
 _ACCUMULATED = "SQ_ACCUM_PREV_HIRES"
@@ -50,13 +54,22 @@ def knows(head: InputHead) -> bool:
 
 @frozen
 class CounterValue:
-    """A counter of a dispatch, and the pass in which it was measured: its number from 1, start and end [ns]."""
+    """A counter of a dispatch, and the pass in which it was measured: its number from 1, start and end [ns].
+
+    One that another pass measured as well `is_repeat`: its name then ends in the pass, so that nothing adds up the two.
+    """
 
     dispatch: int
     counter: str
     value: float
     number: int
     times: tuple[int, int] | None = None
+    is_repeat: bool = False
+
+    @property
+    def name(self) -> str:
+        """What it is called in the file."""
+        return f"{self.counter}_{self.number}" if self.is_repeat else self.counter
 
 
 @frozen
@@ -153,7 +166,10 @@ def _wide(rows: list[dict[str, str]]) -> Iterator[CounterValue]:
             if _NEXT_PASS.fullmatch(name):
                 number += 1
             elif _is_counter(name) and text:
-                yield CounterValue(int(row["dispatch_id"]), name, float(text), number)
+                again = _REPEAT.fullmatch(name)
+                is_repeat = again is not None and again[1] in row
+                counter = again[1] if again and is_repeat else name
+                yield CounterValue(int(row["dispatch_id"]), counter, float(text), number, is_repeat=is_repeat)
 
 
 def _levels(path: Path, joined: Sequence[CounterValue]) -> Iterator[CounterValue]:
@@ -169,9 +185,9 @@ def _levels(path: Path, joined: Sequence[CounterValue]) -> Iterator[CounterValue
             dispatch, times = int(row["dispatch_id"]), (int(row["start_timestamp"]), int(row["end_timestamp"]))
             for name, text in row.items():
                 counter = f"{file.stem}_ACCUM" if name == _ACCUMULATED else name
-                if _is_counter(name) and text and (dispatch, counter) not in known:
+                if _is_counter(name) and text:
+                    yield CounterValue(dispatch, counter, float(text), number, times, (dispatch, counter) in known)
                     known.add((dispatch, counter))
-                    yield CounterValue(dispatch, counter, float(text), number, times)
 
 
 def _write(trace: TraceWriter, workload: CountedProgram) -> None:
@@ -180,7 +196,7 @@ def _write(trace: TraceWriter, workload: CountedProgram) -> None:
 
     agents = _agents(trace, workload)
     events: dict[int, int] = {}
-    counters: dict[tuple[str, int], int] = {}
+    pmcs: dict[tuple[str, int], int] = {}
     for number, row in workload.dispatches.items():
         name = _CLONE.sub("", row["kernel_name"])
         registers: dict[str, Any] = {field: _whole(row.get(column)) for column, field in _REGISTERS.items()}
@@ -192,18 +208,17 @@ def _write(trace: TraceWriter, workload: CountedProgram) -> None:
             agent_id=agents[row["gpu_id"]], kernel_id=kernel, dispatch_id=number, **sizes, **ones,
         )  # fmt: skip
         events[number] = trace.write(dispatch).events[0]
+    counters = []
     for value in workload.values:
         agent = agents[workload.dispatches[value.dispatch]["gpu_id"]]
-        if (value.counter, agent) not in counters:
-            counter = CounterInfo(agent_id=agent, target_arch="GPU", name=value.counter, value_type="ABS")
-            counters[value.counter, agent] = trace.register(counter)
+        if (value.name, agent) not in pmcs:
+            pmcs[value.name, agent] = trace.register(
+                CounterInfo(agent_id=agent, target_arch="GPU", name=value.name, symbol=value.counter, value_type="ABS")
+            )
+        counters.append(pmcs[value.name, agent])
     if workload.values:
         trace.write(CounterValues(
-            event_id=[events[value.dispatch] for value in workload.values],
-            pmc_id=[
-                counters[value.counter, agents[workload.dispatches[value.dispatch]["gpu_id"]]]
-                for value in workload.values
-            ],
+            event_id=[events[value.dispatch] for value in workload.values], pmc_id=counters,
             value=[value.value for value in workload.values],
             extdata=[json.dumps(_pass(value, workload.passes)) for value in workload.values],
         ))  # fmt: skip
@@ -223,6 +238,7 @@ def _agents(trace: TraceWriter, workload: CountedProgram) -> dict[str, int]:
     for device, name in enumerate(sorted({row["gpu_id"] for row in workload.dispatches.values()})):
         clock = _whole(system.get("max_mclk"))
         facts = {fact: _whole(system.get(column)) for fact, column in _FACTS.items()}
+        facts["simd_arrays_per_engine"] = 1 if facts["array_count"] else None  # `se_per_gpu` counts engines
         banks = [{"heap_type": 1, "mem_clk_max": clock}] if clock else None
         info = gpu(device, system.get("gpu_model"), None, {**facts, "gpu_id": _whole(name), "mem_banks": banks}, "AMD")
         agents[name] = trace.register(replace(info, name=system.get("gpu_arch") or info.name))

@@ -8,6 +8,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Annotated
 
+from rocpd.counters.per import Per
 from rocpd.frozen import frozen
 from rocpd.option import Option
 from rocpd.trace.kernel_names import KernelNames
@@ -25,6 +26,7 @@ class By(enum.StrEnum):
     MARKER = "marker"
     RUN = "run"
     COMMAND = "command"
+    DISPATCH = "dispatch"
 
 
 GROUPS = (By.HOST, By.RUN, By.COMMAND)
@@ -36,8 +38,11 @@ LANES = (By.AGENT, By.STREAM)
 LAUNCHES = (By.STEP, By.MARKER)
 """Divisions of a rank by where its operations were launched."""
 
-WHERE_IT_RAN = tuple(by for by in By if by not in LAUNCHES)
-"""All other divisions."""
+DIVISIONS_OF_TIME = tuple(by for by in By if by is not By.DISPATCH)
+"""Divisions whose parts have more than one event."""
+
+WHERE_IT_RAN = tuple(by for by in DIVISIONS_OF_TIME if by not in LAUNCHES)
+"""Those of them that do not go by the launch."""
 
 
 MARKS_STEPS = Option("Markers that are steps; without it: step 5, iter 5, batch 5 …", "REGEX")
@@ -57,6 +62,8 @@ class Options:
         bins: points of curves and columns of the heat map.
         top: how many of the largest gaps are listed.
         everything: warm-up, start-up and shut-down count too.
+        per: what amounts of panels are counted per.
+        amd_compatible: panels have the numbers of rocprof-compute, over all kernels.
         further: values of options that an analysis of another package declares, by name.
     """
 
@@ -68,4 +75,6 @@ class Options:
     bins: Annotated[int, Option("Points of a curve, columns of the heat map.", "N", least=1)] = 50
     top: Annotated[int, Option("How many of the largest gaps to list.", "N", least=0)] = 20
     everything: Annotated[bool, Option("Count warm-up, start-up and shut-down too.", flags=("--all",))] = False
+    per: Annotated[Per, Option("What amounts of panels are counted per.")] = Per.KERNEL
+    amd_compatible: Annotated[bool, Option("Panels with rocprof-compute's numbers, over all kernels.")] = False
     further: Mapping[str, object] = field(default_factory=dict)

@@ -40,6 +40,7 @@ DIVISIONS: dict[By | None, tuple[Field, ...]] = {
     By.COMMAND: (Field("command", "", "command line of the process"),),
     By.AGENT: (RANK, AGENT),
     By.STREAM: (RANK, Field("stream", "", "HIP stream id; NULL for what belongs to no stream")),
+    By.DISPATCH: (RANK, Field("dispatch", "", "number of the dispatch in its rank, as the profiler counts")),
     By.STEP: (
         Field(
             "step",
@@ -95,6 +96,8 @@ def key_of(by: By | None, rank: Rank, lane: int | None = None) -> Key:
             if lane is None:
                 raise ValueError(f"the key of a division by {by.value} needs the id of the {by.value}")
             return (rank.number, None if lane == NULL else lane)
+        case By.DISPATCH:
+            raise ValueError("the key of a division by dispatch needs the number of the dispatch")
         case By.STEP | By.MARKER:
             raise ValueError(f"a division by {by.value} goes by the launch of each operation")
     return ()

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from rocpd import entries
+from rocpd.counters.panels import PANELS
 from rocpd.frozen import frozen
 from rocpd.option import Option, options_of, typed
-from rocpd.summary.options import GROUPS, LAUNCHES, WHERE_IT_RAN, By, Options
+from rocpd.summary.options import DIVISIONS_OF_TIME, GROUPS, LAUNCHES, WHERE_IT_RAN, By, Options
 
 OVERVIEW = "overview"
 """What is shown when no analysis is named; it puts others together."""
@@ -93,7 +94,7 @@ SUMMARIES: dict[str, Analysis] = {
             ("kernels",),
             "time by kernel, with median, p95 and p99",
             ("step_marker",),
-            by=tuple(By),
+            by=DIVISIONS_OF_TIME,
         ),
         Analysis(
             "rocpd.summary.kernel_shapes:kernel_shapes",
@@ -105,7 +106,7 @@ SUMMARIES: dict[str, Analysis] = {
             ("copies",),
             "copies by direction: time, bytes, bandwidth",
             ("step_marker",),
-            by=tuple(By),
+            by=DIVISIONS_OF_TIME,
         ),
         Analysis(
             "rocpd.summary.copy_rates:copy_rates",
@@ -144,14 +145,14 @@ SUMMARIES: dict[str, Analysis] = {
             ("categories", "unmatched"),
             "kernels by what they do: GEMM, communication, attention …; names that no pattern knows",
             ("categories", "step_marker"),
-            by=tuple(By),
+            by=DIVISIONS_OF_TIME,
         ),
         Analysis(
             "rocpd.summary.gpu_time:gpu_time",
             ("gpu-time", "gaps", "largest-gaps", "overlap"),
             "busy and idle time of agents, gaps, overlap of compute, communication and copies",
             ("categories", "top", "step_marker"),
-            by=tuple(By),
+            by=DIVISIONS_OF_TIME,
         ),
         Analysis(
             "rocpd.summary.budget:budget",
@@ -183,7 +184,7 @@ SUMMARIES: dict[str, Analysis] = {
             ),
             "balance of ranks, who waits for whom in collectives, spread of steps, rank × time",
             ("categories", "step_marker", "bins"),
-            by=tuple(By),
+            by=DIVISIONS_OF_TIME,
         ),
         Analysis(
             "rocpd.summary.launch:launch",
@@ -237,6 +238,13 @@ SUMMARIES: dict[str, Analysis] = {
             "rocpd.summary.counters:counters",
             ("counters", "counters-wide"),
             "hardware counters per kernel",
+        ),
+        Analysis(
+            "rocpd.summary.panels:panels",
+            ("panels", *PANELS),
+            "metrics of hardware counters: rates, use, occupancy, instructions, caches, memory",
+            ("per", "amd_compatible"),
+            by=(By.RANK, By.HOST, By.AGENT, By.DISPATCH),
         ),
         Analysis(
             "rocpd.summary.samples:samples",
@@ -303,7 +311,7 @@ def values_of(name: str, analysis: Analysis, asked: Mapping[str, object]) -> dic
 def _plain(name: str, home: str, package: str) -> Analysis:
     """Return the entry of a function alone: it may read whatever our own analyses read."""
     every = tuple(option.name for option in options_of(Options))
-    return Analysis(home, (name,), f"from {package}", every, is_whole=True, by=tuple(By))
+    return Analysis(home, (name,), f"from {package}", every, is_whole=True, by=DIVISIONS_OF_TIME)
 
 
 def tables_of(analyses: Mapping[str, Analysis]) -> dict[str, str]:

@@ -1,0 +1,151 @@
+"""Reads what was counted of the dispatches of a rank, as `rocpd.counters` takes it, and joins passes over ranks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rocpd.counters.hardware import Hardware, hardware
+from rocpd.counters.measured import SIZES, CounterRows, Measured, Pass, are_one_program, by_name, joined
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.read.columns import Select, columns, read_all
+from rocpd.read.groups import grouped
+from rocpd.read.names import as_text
+from rocpd.summary.ops import kernel_texts
+from rocpd.summary.statements import statement
+from rocpd.trace.kernel_names import KernelNames
+from rocpd.trace.times import valid_times
+from rocpd.types import NULL, Floats, Ints
+
+_COLUMNS = ("event", "number", "kernel", "agent", *SIZES[:4], "start", "end")
+_REGISTERS = """SELECT id, arch_vgpr_count, accum_vgpr_count, sgpr_count FROM rocpd_info_kernel_symbol"""
+_AGENTS = "SELECT id, name, extdata FROM rocpd_info_agent"
+_COUNTERS = "SELECT id, name, symbol FROM rocpd_info_pmc"
+_PASSES = """SELECT MAX(json_extract(extdata, '$.passes')) FROM rocpd_info_process WHERE json_valid(extdata)"""
+_VALUES = Select(statement("counter_values"), ("event", "pmc"), ("value",))
+_PASS_VALUES = Select(statement("counter_passes"), ("event", "pmc", "pass", "start", "end"), ("value",))
+
+
+def measured(reader: RankReader, names: KernelNames = KernelNames.DISPLAY) -> Measured:
+    """Return what was counted in a rank: its dispatches with counter values, or all where none has any."""
+    return reader.once(("measured", names), lambda: _measured(reader, names))
+
+
+def _measured(reader: RankReader, names: KernelNames) -> Measured:
+    passes_in_file = reader.rows(_PASSES)[0][0] or 1
+    read = read_all(reader, _PASS_VALUES if passes_in_file > 1 else _VALUES)
+    dispatches = columns(reader, "rocpd_kernel_dispatch", statement("counted_dispatches"), _COLUMNS)
+    counted = np.isin(dispatches[0], read.numbers[0])
+    chosen = np.flatnonzero(counted) if counted.any() else np.arange(len(dispatches[0]))
+    order = chosen[np.lexsort((dispatches[1][chosen], dispatches[-2][chosen]))]
+    event, number, kernel, agent, *sizes, start, end = (column[order] for column in dispatches)
+    durations = np.where(valid_times(start, end), end - start, np.nan).astype(np.float64)
+    values = _Values(event, read.numbers[0], read.numbers[1], read.reals[0])
+    symbols = reader.rows(_COUNTERS)
+    if passes_in_file > 1:
+        called = {number: as_text(symbol) or as_text(name) or "?" for number, name, symbol in symbols}
+        passes = tuple(_passes_in_file(values, called, *read.numbers[2:]))
+    else:
+        called = {number: as_text(name) or "?" for number, name, _ in symbols}
+        counters = values.counters(called)
+        passes = (Pass(counters, durations, values.collected),) if counters else ()
+    texts = kernel_texts(reader, names, kernel)
+    known, kernels = np.unique(kernel, return_inverse=True)
+    gpus, kinds = _hardware(reader, agent)
+    return Measured(
+        kernels,
+        tuple(texts.get(number) for number in known.tolist()),
+        number,
+        gpus,
+        agent,
+        {**_known_sizes(sizes), **_registers(reader, kernel)},
+        durations,
+        passes,
+        kinds,
+    )
+
+
+class _Values:
+    """Counter values as columns, with the row of the dispatch that each is of."""
+
+    def __init__(self, events: Ints, event: Ints, pmc: Ints, value: Floats) -> None:
+        order = np.argsort(events, kind="stable")
+        place = np.clip(np.searchsorted(events[order], event), 0, max(len(events) - 1, 0))
+        is_known = events[order][place] == event if len(events) else np.zeros(len(event), bool)
+        self.known = np.flatnonzero(is_known & ~np.isnan(value))
+        self.rows = order[place[self.known]] if len(events) else place[self.known]
+        self.pmc, self.value = pmc[self.known], value[self.known]
+        self.collected = 0
+
+    def counters(self, called: Mapping[int, str], chosen: Ints | None = None) -> dict[str, CounterRows]:
+        """Return the values by counter; `chosen`: only some of them."""
+        chosen = np.arange(len(self.pmc)) if chosen is None else chosen
+        groups = [(key[0], chosen[some]) for key, some in grouped([self.pmc[chosen]])]
+        self.collected = len(groups)
+        return by_name((called.get(pmc, "?"), self.rows[some], self.value[some]) for pmc, some in groups)
+
+
+def _passes_in_file(values: _Values, called: Mapping[int, str], number: Ints, start: Ints, end: Ints) -> Iterator[Pass]:
+    """Yield the passes of a program whose file holds all of them; one has no times where its values have none."""
+    number, start, end = (column[values.known] for column in (number, start, end))
+    count = int(values.rows.max(initial=-1)) + 1
+    for _, some in sorted(grouped([number])):
+        counters = values.counters(called, some)
+        times = np.where(valid_times(start[some], end[some]), end[some] - start[some], np.nan)
+        durations = np.full(count, np.nan)
+        durations[values.rows[some]] = times
+        yield Pass(counters, None if np.isnan(durations).all() else durations, values.collected)
+
+
+def _known_sizes(sizes: Sequence[Ints]) -> dict[str, Floats]:
+    return {name: np.where(size == NULL, np.nan, size) for name, size in zip(SIZES, sizes, strict=False)}
+
+
+def _registers(reader: RankReader, kernels: Ints) -> dict[str, Floats]:
+    known = {row[0]: [np.nan if count is None else count for count in row[1:]] for row in reader.rows(_REGISTERS)}
+    ids, places = np.unique(kernels, return_inverse=True)
+    table = np.array([known.get(number, [np.nan] * 3) for number in ids.tolist()], np.float64).reshape(-1, 3)
+    return {name: table[places, column] for column, name in enumerate(SIZES[4:])}
+
+
+def _hardware(reader: RankReader, agents: Ints) -> tuple[Ints, tuple[Hardware, ...]]:
+    """Return for each dispatch which kind of GPU ran it, and these kinds."""
+    described = {number: hardware(str(name), _document(text)) for number, name, text in reader.rows(_AGENTS)}
+    ids, places = np.unique(agents, return_inverse=True)
+    kinds: dict[Hardware, int] = {}
+    of_agent = [kinds.setdefault(described.get(number, Hardware("?", {})), len(kinds)) for number in ids.tolist()]
+    return np.array(of_agent, np.int64)[places] if len(ids) else places, tuple(kinds)
+
+
+def _document(text: object) -> dict[str, Any]:
+    try:
+        document = json.loads(text) if isinstance(text, str | bytes) else {}
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def programs(ranks: Sequence[Rank]) -> list[list[int]]:
+    """Return the numbers of ranks that may be passes of one program: the n-th of runs of one command on one host."""
+    places: dict[int, int] = {}
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for rank in ranks:
+        place = places[rank.run] = places.get(rank.run, -1) + 1
+        groups.setdefault((rank.hostname, rank.command, place), []).append(rank.number)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def join_passes(by_rank: Mapping[int, Measured], groups: Iterable[Sequence[int]]) -> dict[int, Measured]:
+    """Return what was measured with the passes of each program joined, by the first rank of each."""
+    rest = dict(by_rank)
+    for group in groups:
+        runs = [rest[number] for number in group if number in rest]
+        if len(runs) > 1 and are_one_program(runs):
+            for number in group[1:]:
+                rest.pop(number, None)
+            rest[group[0]] = joined(runs)
+    return rest

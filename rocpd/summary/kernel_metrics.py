@@ -1,0 +1,140 @@
+"""Calculates metrics of counters for each kernel: rank by rank, and of the passes of one program together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+
+from rocpd.counters.definitions import Architecture, CounterMetric, MetricTable
+from rocpd.counters.measured import Measured
+from rocpd.counters.metrics import Calculator, MetricSums
+from rocpd.errors import RocpdError
+from rocpd.federate.open.identify import Rank
+from rocpd.frozen import frozen
+from rocpd.read.groups import grouped
+from rocpd.summary.counted import join_passes, measured, programs
+from rocpd.summary.options import By, Options
+from rocpd.summary.reading import Key, RankReading, Reading, key_of
+from rocpd.types import Ints
+
+MetricKey: TypeAlias = tuple[str, str]
+"""Number of the table, and the metric's name."""
+
+GroupKey: TypeAlias = tuple[Key, "str | None", str]
+"""Division, kernel, architecture."""
+
+_UNKNOWN = RocpdError(
+    "no kernels on GPUs whose counters are known", "those of gfx908, gfx90a, gfx940 to gfx942 and gfx950 are"
+)
+
+
+@frozen
+class KernelMetrics:
+    """Metrics of one kernel in one division, on one kind of GPU; two of them add up.
+
+    Args:
+        time: of its dispatches [ns].
+        sums: of each metric.
+        peaks: of each metric that has one, as far as it is known.
+        constants: of the GPU, for what is shown of a mean.
+    """
+
+    time: float
+    sums: Mapping[MetricKey, MetricSums]
+    peaks: Mapping[MetricKey, float | None]
+    constants: Mapping[str, float]
+
+    def __add__(self, other: KernelMetrics) -> KernelMetrics:
+        sums = {key: sums + other.sums[key] for key, sums in self.sums.items()}
+        return KernelMetrics(self.time + other.time, sums, self.peaks, self.constants)
+
+
+KernelGroups: TypeAlias = dict[GroupKey, KernelMetrics]
+
+
+def of_panels(reading: Reading, panels: Sequence[str]) -> KernelGroups:
+    """Return the metrics of some panels.
+
+    Raises:
+        RocpdError: no kernels, or none on an architecture that is known.
+    """
+    groups = programs(reading.session.ranks)
+    some_passes = frozenset(number for group in groups for number in group)
+    waiting: dict[int, Measured] = {}
+    ranks: dict[int, Rank] = {}
+    metrics: KernelGroups = {}
+    for rank, answer in reading.each(partial(_of_rank, panels=tuple(panels), some_passes=some_passes)):
+        if isinstance(answer, Measured):
+            waiting[rank.number], ranks[rank.number] = answer, rank
+        else:
+            _merge(metrics, answer)
+    for number, program in join_passes(waiting, groups).items():
+        _merge(metrics, _of_measured(program, ranks[number], reading.options, panels))
+    if not metrics:
+        raise _UNKNOWN
+    return metrics
+
+
+def _merge(into: KernelGroups, added: Mapping[GroupKey, KernelMetrics]) -> None:
+    for key, metrics in added.items():
+        into[key] = into[key] + metrics if key in into else metrics
+
+
+def _of_rank(
+    reading: RankReading, panels: tuple[str, ...], some_passes: frozenset[int]
+) -> Measured | dict[GroupKey, KernelMetrics]:
+    """Return the metrics of a rank; what was measured, where other ranks may have more of the same dispatches."""
+    counted = measured(reading.reader, reading.options.kernel_names)
+    if reading.rank.number in some_passes:
+        return counted
+    return _of_measured(counted, reading.rank, reading.options, panels)
+
+
+def _of_measured(counted: Measured, rank: Rank, options: Options, panels: Sequence[str]) -> KernelGroups:
+    metrics: KernelGroups = {}
+    for kind, hardware in enumerate(counted.hardware):
+        known = hardware.architecture
+        if known:
+            chosen = np.flatnonzero(counted.gpus == kind)
+            calculator = Calculator(counted, hardware, chosen, options.per, options.amd_compatible)
+            _merge(metrics, dict(_of_gpu(calculator, counted, chosen, rank, options, _metrics_of(known, panels))))
+    return metrics
+
+
+def _metrics_of(known: Architecture, panels: Sequence[str]) -> list[tuple[MetricTable, CounterMetric]]:
+    return [entry for name in panels for entry in known.panel(name)]
+
+
+def _of_gpu(
+    calculator: Calculator,
+    counted: Measured,
+    chosen: Ints,
+    rank: Rank,
+    options: Options,
+    wanted: Sequence[tuple[MetricTable, CounterMetric]],
+) -> Iterator[tuple[GroupKey, KernelMetrics]]:
+    calculated = {(table.id, metric.name): calculator.calculate(metric) for table, metric in wanted}
+    peaks = {(table.id, metric.name): calculator.constant(metric.peak) for table, metric in wanted if metric.peak}
+    quartiles = {table.id for table, _ in wanted if table.has_quartiles}
+    durations = counted.durations[chosen]
+    for (kernel, *lane), rows in _divided(counted, chosen, options):
+        sums = {key: MetricSums.of(values, rows, key[0] in quartiles) for key, values in calculated.items()}
+        name = None if kernel < 0 else counted.names[kernel]
+        time = float(np.nansum(durations[rows]))
+        yield (
+            (_division(options.by, rank, lane), name, calculator.architecture.name),
+            KernelMetrics(time, sums, peaks, calculator.constants),
+        )
+
+
+def _divided(counted: Measured, chosen: Ints, options: Options) -> Iterator[tuple[tuple[int, ...], Ints]]:
+    kernels = np.full(len(chosen), -1) if options.amd_compatible else counted.kernels[chosen]
+    lanes = {By.AGENT: counted.agents, By.DISPATCH: counted.numbers}
+    return grouped([kernels, *(lane[chosen] for by, lane in lanes.items() if by is options.by)])
+
+
+def _division(by: By | None, rank: Rank, lane: Sequence[int]) -> Key:
+    return (rank.number, *lane) if by is By.DISPATCH else key_of(by, rank, *lane)

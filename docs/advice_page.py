@@ -57,6 +57,9 @@ least_idle_percent = 5.0
 _UNABLE = """
 ## When rules can't look
 
+Options are those of the profiler that recorded the trace: of a trace of PyTorch's profiler the arguments of
+`torch.profiler`, of Nsight Systems those of `nsys`; what a profiler can't record is only said to be missing. Of rocprofv3:
+
 | rules | without |
 |---|---|
 """
@@ -109,7 +112,7 @@ def advice_page() -> str:
     parts.append(_UNABLE)
     without: dict[str, list[str]] = {}
     for rule in RULES:
-        for reason in dict.fromkeys(need.without for need in rule.needs):
+        for reason in dict.fromkeys(need.text() for need in rule.needs):
             without.setdefault(reason, []).append(f"`{rule.id}`")
     parts += [f"| {', '.join(ids)} | {reason} |\n" for reason, ids in without.items()]
     parts.append(_OTHERS)

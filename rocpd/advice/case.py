@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rocpd.advice.recording import HIP, STEPS
+from rocpd.advice.recording import HIP, STEPS, NotRecorded
 from rocpd.frozen import frozen
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.idle_causes import DRAINED, START, UNKNOWN
 from rocpd.summary.result import Summary
 from rocpd.trace.kernel_categories import Categories, is_communication
+from rocpd.trace.recorders import ROCPROFV3, Recorder
 from rocpd.trace.short_names import short_names
 
 Row = Mapping[str, Any]
@@ -28,7 +29,19 @@ def short(name: str | None) -> str:
 
 
 class CannotLookError(Exception):
-    """What a rule needs is not recorded; the text says what, and how it is recorded."""
+    """A rule lacks what it needs.
+
+    Args:
+        reason: what that is.
+    """
+
+    def __init__(self, reason: str | NotRecorded) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def text(self, recorder: Recorder) -> str:
+        """Return what to say of it, with the options of the profiler that recorded the inputs."""
+        return self.reason if isinstance(self.reason, str) else self.reason.text(recorder)
 
 
 class Example(NamedTuple):
@@ -51,6 +64,7 @@ class JobFacts:
         has_steps: whether there are steps.
         times: rank -> time of its agents that the budget divides [ns].
         shares: rank -> part of the budget -> share of that time [%].
+        recorder: the profiler that recorded it.
     """
 
     text: str
@@ -61,6 +75,7 @@ class JobFacts:
     has_steps: bool
     times: Mapping[int, int]
     shares: Mapping[int, Mapping[str, float]]
+    recorder: Recorder = ROCPROFV3
 
     @property
     def unit(self) -> str:

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Mapping
 
 from rocpd.advice.case import JobFacts
+from rocpd.federate.facts import importers_of
 from rocpd.federate.federation import Federation
 from rocpd.summary.findings import Finding, Verdict
 from rocpd.summary.overview import job_finding
 from rocpd.summary.result import Summary
 from rocpd.summary.verdict import RULE as STRAGGLER
+from rocpd.trace.recorders import recorder_of
 
 
 def job_of(session: Federation, tables: Mapping[str, Summary]) -> JobFacts:
@@ -40,6 +42,7 @@ def job_of(session: Federation, tables: Mapping[str, Summary]) -> JobFacts:
         has_steps=critical in steps,
         times=times,
         shares=shares,
+        recorder=recorder_of(importers_of(session)),
     )
 
 

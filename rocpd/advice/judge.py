@@ -49,7 +49,8 @@ def judge(
         try:
             answers = _answers(rule, replace(case, limits=limits[rule.id]), limits[ALL]["least_percent"])
         except CannotLookError as error:
-            unable.append(Finding(str(error), rule.id, Verdict.UNKNOWN, Confidence.CERTAIN))
+            text = error.text(case.job.recorder)
+            unable.append(Finding(text, rule.id, Verdict.UNKNOWN, Confidence.CERTAIN))
             continue
         problems += answers
         silent += [] if answers else [rule.id]

@@ -1,26 +1,36 @@
-"""Owns what is said where data is missing: what is not recorded, and the options that record it."""
+"""Owns what is said where data is missing: what is not recorded, and what records it."""
 
 from __future__ import annotations
 
+from rocpd.frozen import frozen
+from rocpd.trace.recorders import Recordable, Recorder
 
-def _with(what: str, rocprofv3: str, ours: str) -> str:
-    return f"{what}: record with `rocprofv3 {rocprofv3}` or `rocpd record --trace {ours}`"
+
+@frozen
+class NotRecorded:
+    """Something that is not recorded, or not in the inputs.
+
+    Args:
+        what: it is, in words.
+        recordable: what would have to be recorded.
+        besides: what helps as well, whatever the profiler.
+    """
+
+    what: str
+    recordable: Recordable
+    besides: str = ""
+
+    def text(self, recorder: Recorder) -> str:
+        """Return what to say of it, with the options of the profiler that recorded the inputs."""
+        return recorder.missing(self.what, self.recordable) + self.besides
 
 
-KERNELS = _with("no kernels are recorded", "--kernel-trace", "kernel")
-HIP = _with("calls of HIP that launch kernels are not recorded", "--hip-trace", "hip,kernel")
-COPIES = _with("no copies are recorded", "--memory-copy-trace", "memcpy,hip")
-ALLOCATIONS = _with("no allocations are recorded", "--memory-allocation-trace", "alloc,hip")
-COMMUNICATION = (
-    "no communication between ranks is recorded: open the files of all ranks, recorded with "
-    "`rocprofv3 --kernel-trace` or `rocpd record --trace kernel`"
-)
-SIZES = _with("the sizes of collectives are not recorded", "--rccl-trace", "rccl,kernel")
-STEPS = (
-    'no steps are marked: mark them with roctxRangePush("step 5") (Python: rocpd.record.range) and record with '
-    "`rocprofv3 --marker-trace` or `rocpd record`, or name their markers with --step-marker"
-)
-CLOCKS = (
-    "no clocks of GPUs are sampled: record with `rocprof-sys-sample` and ROCPROFSYS_USE_AMD_SMI=ON (before ROCm 6.4 "
-    "ROCPROFSYS_USE_ROCM_SMI)"
-)
+KERNELS = NotRecorded("no kernels are recorded", Recordable.KERNELS)
+HIP = NotRecorded("calls that launch kernels are not recorded", Recordable.CALLS)
+COPIES = NotRecorded("no copies are recorded", Recordable.COPIES)
+ALLOCATIONS = NotRecorded("no allocations are recorded", Recordable.ALLOCATIONS)
+COMMUNICATION = "no communication between ranks is in the inputs: open the files of all ranks together"
+COLLECTIVES = "no collectives of several ranks are in the inputs: open the files of all ranks together"
+SIZES = NotRecorded("the sizes of collectives are not recorded", Recordable.COLLECTIVES)
+STEPS = NotRecorded("no steps are marked", Recordable.STEPS, "; or name their markers with --step-marker")
+CLOCKS = NotRecorded("no clocks of GPUs are sampled", Recordable.CLOCKS)

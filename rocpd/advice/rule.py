@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from rocpd.advice.case import Case
+from rocpd.advice.recording import NotRecorded
 from rocpd.frozen import frozen
 from rocpd.summary.findings import Finding
+from rocpd.trace.recorders import ROCPROFV3, Recorder
 
 ENTRY_POINTS = "rocpd.rules"
 """Entry point group; each one names a `Rule`."""
@@ -38,7 +40,11 @@ class Need:
     """
 
     table: str
-    without: str
+    without: str | NotRecorded
+
+    def text(self, recorder: Recorder = ROCPROFV3) -> str:
+        """Return why, with the options of a profiler."""
+        return self.without if isinstance(self.without, str) else self.without.text(recorder)
 
 
 Look: TypeAlias = Callable[[Case], Iterable[Finding]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -107,11 +107,20 @@ def _described(agents: Agents) -> str:
     return f"{agents.number} × {agents.product or 'GPU'} ({', '.join(filter(None, details))})"
 
 
+def importers_of(session: Federation) -> frozenset[str]:
+    """Return the importers that made the files, as one rank of each host knows them; empty: none did."""
+    readers = map(session.reader, _one_of_each_host(session))
+    return frozenset("".join(str(name) for (name,) in reader.rows(_IMPORTER)) for reader in readers)
+
+
+def _one_of_each_host(session: Federation) -> Sequence[int]:
+    return list({rank.hostname: rank.number for rank in reversed(session.ranks)}.values())
+
+
 def _software(session: Federation) -> Iterator[tuple[str, str]]:
     """Yield the versions of ROCm, and what recorded the files, as one rank of each host knows them."""
     rocm, profilers = set(), set()
-    for rank in {rank.hostname: rank for rank in reversed(session.ranks)}.values():
-        reader = session.reader(rank.number)
+    for reader in map(session.reader, _one_of_each_host(session)):
         ((environment, extdata),) = reader.rows(_PROCESS) or [(None, None)]
         environment, extdata = str(environment or ""), str(extdata or "")
         rocm.update(_ROCM.findall(environment))

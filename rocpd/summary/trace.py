@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from rocpd.federate.facts import importers_of
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.frozen import frozen
 from rocpd.read.communicators import launches
@@ -27,6 +28,7 @@ from rocpd.trace.host_calls import launches_graph, launches_kernel
 from rocpd.trace.kernel_categories import Categories, load
 from rocpd.trace.launch import launches as launching
 from rocpd.trace.launch import launching_regions
+from rocpd.trace.recorders import Recordable, Recorder, recorder_of
 from rocpd.types import Ints, Row
 
 SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "PALS_SIZE", "FLUX_JOB_SIZE", "WORLD_SIZE")
@@ -45,6 +47,7 @@ class _Check:
     Args:
         name: of the check.
         problem: what it means, after "N of M ".
+        recordable: what would have to be recorded.
         unknown: why it can't be looked for, where no rank has what it takes.
         tolerated: share that may be missing [%]: last events of a process are often not written.
     """
@@ -52,6 +55,7 @@ class _Check:
     name: str
     problem: str
     unknown: str
+    recordable: Recordable | None = None
     tolerated: float = 0.0
 
 
@@ -59,24 +63,27 @@ _CHECKS = (
     _Check("ranks", "ranks of the job are not among the files", "no environment says how many ranks the job has"),
     _Check(
         "kernel trace",
-        "ranks with calls of HIP have no kernels: record with --kernel-trace",
-        "neither kernels nor calls of HIP are recorded",
+        "ranks with calls of HIP or CUDA have no kernels",
+        "neither kernels nor calls of HIP or CUDA are recorded",
+        Recordable.KERNELS,
     ),
     _Check(
         "HIP trace",
-        "ranks have kernels and no calls of HIP: who launches, and why GPUs idle, is unknown; record with --hip-trace",
+        "ranks have kernels and no calls of HIP or CUDA, so who launches, and why GPUs idle, is unknown",
         "no kernels are recorded",
+        Recordable.CALLS,
     ),
     _Check("lost events", "events were lost by the recorder", "the recorder does not say how many events it lost"),
     _Check("graphs", "launches of graphs have no operations: the time of their kernels is missing", "no graphs"),
     _Check("links", "kernels and all calls are not linked: who launches what is unknown", "no calls of HIP"),
-    _Check("dispatches", "calls that launch a kernel have none: kernels are missing", "no calls of HIP", 1.0),
-    _Check("launches", "kernels have no call that launched them: calls are missing", "no calls of HIP", 1.0),
+    _Check("dispatches", "calls that launch a kernel have none: kernels are missing", "no calls of HIP", tolerated=1.0),
+    _Check("launches", "kernels have no call that launched them: calls are missing", "no calls of HIP", tolerated=1.0),
     _Check("order", "kernels start before the call that launches them: clocks of CPU and GPU disagree", "no calls"),
     _Check(
         "communicators",
-        "communication kernels have no known communicator: groups are inferred; record with --rccl-trace",
+        "communication kernels have no known communicator, so groups are inferred",
         "no communication kernels",
+        Recordable.COLLECTIVES,
     ),
     _Check(
         "clocks",
@@ -125,9 +132,11 @@ def trace(reading: Reading) -> Iterator[Summary]:
     if world:
         counts["ranks"] = _Count(max(0, world - ranks), max(world, ranks), 0)
     checked = [(check, counts.get(check.name, _Count(0, 0, 0))) for check in _CHECKS]
-    problems = [finding for check, count in checked if (finding := _finding(check, count)).verdict is Verdict.PROBLEM]
+    recorder = recorder_of(importers_of(reading.session))
+    findings = [_finding(check, count, recorder) for check, count in checked]
+    problems = [finding for finding in findings if finding.verdict is Verdict.PROBLEM]
     order = (Verdict.PROBLEM, Verdict.UNKNOWN, Verdict.NONE)
-    rows = sorted((_row(check, count) for check, count in checked), key=lambda row: order.index(Verdict(str(row[1]))))
+    rows = sorted(map(_row, checked, findings), key=lambda row: order.index(Verdict(str(row[1]))))
     nothing = Finding("nothing is missing that can be checked", "trace", Verdict.NONE, Confidence.CERTAIN)
     yield Summary(TABLES["trace"], TABLES["trace"].fields, rows, findings=problems or [nothing])
 
@@ -149,11 +158,12 @@ def _clocks(reading: Reading) -> _Count:
     return _Count(0, sum(clock.method in ("collectives", "reference") for clock in alignment.clocks), 0)
 
 
-def _finding(check: _Check, count: _Count) -> Finding:
+def _finding(check: _Check, count: _Count, recorder: Recorder) -> Finding:
     rule = f"trace.{check.name.replace(' ', '-')}"
     evidence = {"missing": count.missing, "of": count.of, "ranks": count.ranks}
     if count.missing * 100 > count.of * check.tolerated:
         text = f"{count.missing:,} of {count.of:,} {check.problem}"
+        text = recorder.missing(text, check.recordable) if check.recordable else text
         return Finding(text, rule, Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
     if count.outside:
         text = f"{count.outside:,} calls launch what may have run outside of the window that the files hold"
@@ -163,8 +173,8 @@ def _finding(check: _Check, count: _Count) -> Finding:
     return Finding("", rule, Verdict.NONE, Confidence.CERTAIN, evidence=evidence)
 
 
-def _row(check: _Check, count: _Count) -> Row:
-    finding = _finding(check, count)
+def _row(checked: tuple[_Check, _Count], finding: Finding) -> Row:
+    check, count = checked
     return (check.name, finding.verdict.value, count.missing, count.of, count.ranks, finding.text or None)
 
 

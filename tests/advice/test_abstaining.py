@@ -75,7 +75,7 @@ def test_without_a_table_rules_say_what_to_record(table: str, job: list[Path], t
 
 
 def test_options_that_are_advised_exist() -> None:
-    texts = [need.without for rule in RULES for need in rule.needs]
+    texts = [need.text() for rule in RULES for need in rule.needs]
     named = {word for text in texts for word in re.findall(r"`rocprofv3 ([^`]*)`", text)}
     assert {option for words in named for option in words.split()} <= ROCPROFV3
 
@@ -105,3 +105,27 @@ def test_files_of_the_systems_profiler() -> None:
     assert rules_of(unlinked) <= {"trace.incomplete", "profiler.cost"}
     assert {"gpu.starved", "sync.calls", "copy.blocking"} <= reasons(unlinked).keys()
     assert "kernel.occupancy" in reasons(unlinked)  # a Radeon, whose registers are given out differently
+
+
+OPTIONS: dict[str, set[str]] = {
+    "kineto/mi300_qwen1.5_0.5b.json.gz": set(),
+    "kineto/hta_sampled_rank-0.json.gz": {"torch.profiler"},
+    "nsys/mfu_2gpu_before.sqlite": {"nsys"},
+    "rpd/matmul_result.rpd": {"runTracer.sh"},
+    "rocprofv3-json/mi350x_908_results.json.gz": {"rocprofv3", "rocpd", "rocprof-sys-sample"},
+}
+"""Trace -> whose options may be named."""
+
+
+@pytest.mark.parametrize("path", OPTIONS)
+def test_options_are_those_of_the_profiler_that_recorded_the_trace(path: str) -> None:
+    with rocpd.connect(private(path, 1)[0]) as session:
+        advice = session.advise()
+        checks = [str(row["meaning"]) for row in session.summary("trace").df().to_dict("records")]
+    incomplete = [finding.action or "" for finding in advice.findings if finding.rule == "trace.incomplete"]
+    told = " ".join([*(finding.text for finding in advice.unable), *incomplete, *checks])
+    tools = ("rocprofv3", "rocpd", "torch.profiler", "nsys", "runTracer.sh", "rocprof-sys-sample")
+    commands = [command for command in re.findall(r"`([^`]*)`", told) if command.startswith(tools)]
+    commands = [command for command in commands if not command.startswith(("rocpd info", "rocpd summary"))]
+    assert {next(tool for tool in tools if command.startswith(tool)) for command in commands} == OPTIONS[path]
+    assert advice.findings or advice.unable

@@ -16,7 +16,7 @@ def _look(case: Case) -> Iterator[Finding]:
     if not rows:
         raise CannotLookError(recording.COMMUNICATION)
     if all(row["same_stream_percent"] is None for row in rows):
-        raise CannotLookError("streams are not recorded: record with rocprofv3 of ROCm 7 or `rocpd record`")
+        raise CannotLookError("streams are not recorded: newer versions of profilers do")
     exposed = case.job.shares[rows[0]["rank"]].get(EXPOSED_COMMUNICATION, 0.0)
     for row in rows:
         same, hidden = float(row["same_stream_percent"] or 0.0), float(row["hidden_percent"])

@@ -75,7 +75,7 @@ RULE = Rule(
     fires="collectives of {least_mib} MiB or more reach less than {of_best_percent} % of the bus bandwidth of the best "
     "one of the same size and group, of {least_collectives} or more. Gains the time above the fastest",
     look=_look,
-    needs=(Need("collectives", recording.COMMUNICATION),),
+    needs=(Need("collectives", recording.COLLECTIVES),),
     thresholds=(
         Threshold("of_best_percent", 40.0, "bus bandwidth by that of the best of the same size and group"),
         Threshold("least_mib", 1.0, "size of the result of collectives that are compared [MiB]"),

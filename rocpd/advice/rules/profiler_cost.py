@@ -9,6 +9,7 @@ from rocpd.advice.case import CannotLookError, Case
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.summary.findings import Confidence, Finding
 from rocpd.trace.host_calls import launches_kernel
+from rocpd.trace.recorders import Recordable
 
 
 def _look(case: Case) -> Iterator[Finding]:
@@ -23,6 +24,7 @@ def _look(case: Case) -> Iterator[Finding]:
     ]
     if not slow:
         return
+    less = case.job.recorder.how.get(Recordable.LESS, "record fewer kinds of events at a time")
     most = max(slow, key=lambda row: int(row["calls"]))
     yield Finding(
         f"{most['name']} takes {most['median_ns'] / 1000:.0f} us on rank {case.job.critical}, without a profiler "
@@ -32,9 +34,8 @@ def _look(case: Case) -> Iterator[Finding]:
         rank=case.job.critical,
         evidence={str(row["name"]): row["median_ns"] for row in slow},
         shown_by="rocpd summary api JOB --by rank",
-        action="Record less at a time: `rocprofv3 --kernel-trace` or `rocpd record --trace kernel` for what GPUs "
-        "do, calls of HIP in another run, HSA calls and hardware counters only where they are needed.",
-        reference="https://rocm.docs.amd.com/projects/rocprofiler-sdk/en/latest/how-to/using-rocprofv3.html",
+        action=f"{less[0].upper()}{less[1:]}; what GPUs do in one run, what calls take in another.",
+        reference=case.job.recorder.reference,
     )
 
 

@@ -2,38 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from rocpd.advice.case import Case
 from rocpd.advice.rule import Need, Rule
 from rocpd.summary.findings import Finding, Verdict
+from rocpd.trace.recorders import Recordable, Recorder
 
 _PREFIX = "trace."
-_LESS = (
-    "Record fewer kinds of events at a time (`rocprofv3 --kernel-trace --hip-trace` instead of `--sys-trace`), and let "
-    "each process end by itself: what a killed one still held is lost."
-)
-_DO = {
-    "ranks": "Open the files of all ranks together, as a folder. Of a rank that wrote none look at how it ended, and "
-    "whether the launcher starts it under the profiler (`mpirun … rocprofv3 … -- APP`).",
-    "kernel-trace": "Record these ranks with `rocprofv3 --kernel-trace` or `rocpd record --trace kernel,hip`.",
-    "HIP-trace": "Record with `rocprofv3 --hip-trace --kernel-trace` or `rocpd record --trace hip,kernel`.",
-    "lost-events": f"{_LESS} `rocpd record` without `--drop` lets the program wait rather than lose events.",
-    "graphs": "Run it once with graphs off (PyTorch: without CUDA graphs, `torch.compile` without "
-    'mode="reduce-overhead") to see the kernels, or record with a newer rocprofiler-sdk.',
-    "links": "Record with a newer version of the profiler, or with `rocprofv3 --hip-trace --kernel-trace` or `rocpd "
-    "record`: each call and what it launches have one correlation id there.",
-    "dispatches": _LESS,
-    "launches": _LESS,
-    "order": "Do not trust delays between launch and start on these ranks; record again with a newer rocprofiler-sdk.",
-    "communicators": "Record with `rocprofv3 --rccl-trace` or `rocpd record --trace rccl,kernel`, from the start of "
-    "the program: communicators are made there.",
-    "times": "`rocpd info JOB --only problems --skip-bad` names damaged files; record these ranks again.",
-    "clocks": "Do not compare times of different hosts in this trace. Let the clocks of the hosts run freely while it "
-    "is recorded: no step of ntpd or chronyd, no suspend.",
+_ENDING = "let each process end by itself: what a killed one still held is lost"
+_DO: Mapping[str, tuple[Recordable | None, str]] = {
+    "ranks": (
+        None,
+        "open the files of all ranks together, as a folder. Of a rank that wrote none look at how it ended, and "
+        "whether the launcher starts the profiler for each rank",
+    ),
+    "kernel-trace": (Recordable.KERNELS, ""),
+    "HIP-trace": (Recordable.CALLS, ""),
+    "lost-events": (Recordable.LESS, "`rocpd record` without `--drop` lets the program wait rather than lose events"),
+    "graphs": (
+        None,
+        "run it once with graphs off (PyTorch: without CUDA graphs, `torch.compile` without "
+        'mode="reduce-overhead") to see the kernels, or record with a newer version of the profiler',
+    ),
+    "links": (
+        Recordable.CALLS,
+        "newer versions of profilers write one correlation id for each call and what it launches",
+    ),
+    "dispatches": (Recordable.LESS, _ENDING),
+    "launches": (
+        None,
+        "what was launched before the recording started has no call: record from earlier on. Else record fewer kinds "
+        f"of events at a time, and {_ENDING}",
+    ),
+    "order": (None, "do not trust delays between launch and start on these ranks; record with a newer profiler"),
+    "communicators": (Recordable.COLLECTIVES, "record from the start of the program: communicators are made there"),
+    "times": (None, "`rocpd info JOB --only problems --skip-bad` names damaged files; record these ranks again"),
+    "clocks": (
+        None,
+        "do not compare times of different hosts in this trace. Let the clocks of the hosts run freely while it is "
+        "recorded: no step of ntpd or chronyd, no suspend",
+    ),
 }
-_REFERENCE = "https://rocm.docs.amd.com/projects/rocprofiler-sdk/en/latest/how-to/using-rocprofv3.html"
+"""Check -> what would have to be recorded, which the profiler has options for, and what else to do."""
+
+
+def _action(check: str, recorder: Recorder) -> str:
+    recordable, besides = _DO[check]
+    how = recorder.how.get(recordable, "") if recordable else ""
+    return " ".join(f"{text[0].upper()}{text[1:]}." for text in (how, besides) if text)
 
 
 def _look(case: Case) -> Iterator[Finding]:
@@ -46,8 +64,8 @@ def _look(case: Case) -> Iterator[Finding]:
                 rule=RULE.id,
                 evidence=evidence,
                 shown_by="rocpd summary trace JOB",
-                action=_DO[check],
-                reference=_REFERENCE,
+                action=_action(check, case.job.recorder) or None,
+                reference=case.job.recorder.reference,
             )
 
 

@@ -41,7 +41,7 @@ def explained(name: str) -> Iterator[str]:
     if rule.needs:
         yield ""
         yield "Can't look where"
-        for reason in dict.fromkeys(need.without for need in rule.needs):
+        for reason in dict.fromkeys(need.text() for need in rule.needs):
             yield from textwrap.wrap(reason, _WIDTH, initial_indent="- ", subsequent_indent="  ")
 
 

@@ -58,7 +58,8 @@ _UNABLE = """
 ## When rules can't look
 
 Options are those of the profiler that recorded the trace: of a trace of PyTorch's profiler the arguments of
-`torch.profiler`, of Nsight Systems those of `nsys`; what a profiler can't record is only said to be missing. Of rocprofv3:
+`torch.profiler`, of Nsight Systems those of `nsys`; what a profiler can't record is only said to be missing. Those of
+rocprofv3:
 
 | rules | without |
 |---|---|

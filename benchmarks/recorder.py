@@ -51,6 +51,29 @@ for n in [0, 1] * %d:
 print(statistics.median(pairs))
 """
 
+_SAMPLED = """
+import ctypes, statistics, threading, time
+recorder = ctypes.CDLL("librocpd-recorder.so")  # the one that is in this process
+waiting = threading.Event()
+for _ in [0] * 4: threading.Thread(target=waiting.wait, daemon=True).start()
+def deep(depth):
+    if depth: return deep(depth - 1)
+    return sum(number %% 7 for number in range(2000))
+def block():
+    start = time.process_time(), time.perf_counter()
+    for _ in [0] * 2000: deep(20)
+    return time.process_time() - start[0], time.perf_counter() - start[1]
+def sampled(on):
+    (recorder.rocpd_start if on else recorder.rocpd_stop)()
+    return block()
+block()
+pairs = []
+for n in [0, 1] * %d:
+    first, second = sampled(n), sampled(1 - n)
+    pairs.append([a / b for a, b in zip(*((first, second) if n else (second, first)))])
+print(*(statistics.median(column) for column in zip(*pairs)))
+"""
+
 
 def run() -> None:
     """Print each figure with its bar; needs `make tool`."""
@@ -64,6 +87,7 @@ def run() -> None:
         _pairs(program, folder)
         _writer(program, folder)
         _numpy(build / "lib" / "librocpd-roctx.so", folder)
+        _stacks(build / "lib" / "librocpd-roctx.so", folder)
     finally:
         shutil.rmtree(folder)
 
@@ -128,4 +152,22 @@ def _numpy(library: Path, folder: Path) -> None:
     print(
         f"annotated NumPy program, {ROUNDS} runs of {PAIRS} interleaved pairs: {statistics.median(found):+.2f} % with "
         f"recording on (bar: 2), {min(found):+.2f} … {max(found):+.2f} %"
+    )
+
+
+def _stacks(library: Path, folder: Path) -> None:
+    """Time blocks of the same work, 20 calls deep and beside four waiting threads, with samples and without."""
+    env = _environment(folder) | {"LD_PRELOAD": str(library), "ROCPD_PYTHON_STACKS": "100", "ROCPD_START": "0"}
+    env["LD_LIBRARY_PATH"] = str(library.parent)
+    script = folder / "sampled.py"
+    script.write_text(_SAMPLED % (PAIRS // 20), encoding="utf-8")
+    cpu: list[float] = []
+    wall: list[float] = []
+    for _ in range(ROUNDS):
+        done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, check=True)
+        for column, ratio in zip((cpu, wall), done.stdout.split(), strict=True):
+            column.append((float(ratio) - 1) * 100)
+    print(
+        f"Python call stacks at 100 Hz, {ROUNDS} runs of {PAIRS // 10} interleaved pairs: "
+        f"{statistics.median(cpu):+.2f} % CPU time (bar: 2), {statistics.median(wall):+.2f} % time"
     )

@@ -59,5 +59,6 @@ def record(program: Program, settings: Settings) -> int:
         note(f"hint: {outcome.why_not.hint}")
     elif not outcome.files:
         note(f"{program.command[0]}: nothing was recorded: no markers, no GPU work")
-        note("hint: roctx or rocpd.mark, rocpd.range name parts of a program; --sample-hz 10 samples CPU and memory")
+        note("hint: roctx, NVTX or rocpd.record.range name parts of a program; rocpd doctor says what GPU work needs")
+        note("hint: --python-stacks 100 samples what Python does; --sample-hz 10 samples CPU and memory")
     return outcome.code

@@ -33,7 +33,8 @@ class Settings:
     Args:
         trace: domains, such as `hip,kernel`; None: the tool's default.
         counters: hardware counters, or None.
-        sample_hz: samples of CPU time and memory per second; 0 for none, None for what the environment says.
+        sample_hz: samples of the process and its machine per second; 0 for none, None for what the environment says.
+        python_stacks: samples of the call stacks of all Python threads per second; as `sample_hz`.
         flush_ms: the most that a killed process loses [ms]; None for what the environment says.
         drop: lose events rather than make the program wait for the writer.
         off: start without recording.
@@ -51,6 +52,9 @@ class Settings:
     sample_hz: Annotated[float | None, Option("CPU time and memory samples per second.", "HZ", least=0, most=10000)] = (
         None
     )
+    python_stacks: Annotated[
+        float | None, Option("Samples of the call stacks of all Python threads per second.", "HZ", least=0, most=1000)
+    ] = None
     flush_ms: Annotated[
         int | None, Option("Most that a killed process may lose [ms]; 1000 without it.", "MS", least=1)
     ] = None
@@ -135,6 +139,7 @@ def _variables(settings: Settings) -> dict[str, str]:
     given = {
         "ROCPD_FLUSH_MS": settings.flush_ms,
         "ROCPD_SAMPLE_HZ": settings.sample_hz,
+        "ROCPD_PYTHON_STACKS": settings.python_stacks,
         "ROCPD_TRACE": settings.trace,
         "ROCPD_COUNTERS": settings.counters,
         "ROCPD_OVERFLOW": "drop" if settings.drop else None,

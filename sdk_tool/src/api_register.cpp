@@ -15,8 +15,6 @@ using namespace rocpd;
 
 namespace {
 
-std::atomic<std::int64_t> g_next_track{1};
-
 Cell cell(const char* text) { return text != nullptr ? Cell(readable(text)) : Cell(nullptr); }
 Cell cell(std::uint64_t number) { return static_cast<std::int64_t>(number); }
 Cell cell(std::uint32_t number) { return std::int64_t{number}; }

@@ -25,6 +25,7 @@ enum Kind : std::uint16_t {
     kAllocate,   // Head, rocpd_allocation_t, message
     kSample,     // Head, Value
     kCounter,    // Head, Value
+    kStack,      // Head, thread (64 bits), call stack as JSON
 };
 
 // Longer texts are cut, and the cut is counted. It must fit into a quarter of the smallest ring.

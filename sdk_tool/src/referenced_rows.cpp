@@ -116,6 +116,15 @@ void ReferencedRows::counter(std::int64_t id) {
     tables_.put(kPmc, std::move(cells));
 }
 
+std::int64_t ReferencedRows::track_of_thread(std::uint32_t tid, std::uint32_t name) {
+    thread(tid, nullptr);
+    const auto [known, is_new] = thread_tracks_.try_emplace({tid, name});
+    if (!is_new) return known->second;
+    known->second = g_next_track.fetch_add(1);
+    tables_.put(kThreadTrack, {known->second, std::int64_t{name}, std::int64_t{tid}});
+    return known->second;
+}
+
 void ReferencedRows::track(std::int64_t id) {
     if (!is_new(kTrack, id)) return;
     tables_.put(kTrack, {id, std::int64_t{texts().number(numbered("track", id))}});

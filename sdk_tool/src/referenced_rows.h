@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "registrations.h"
 #include "tables.h"
@@ -29,6 +31,8 @@ public:
     void kernel(std::int64_t id);
     void counter(std::int64_t id);
     void track(std::int64_t id);
+    // Returns the id of the thread's track of this name, which is made on first use.
+    std::int64_t track_of_thread(std::uint32_t tid, std::uint32_t name);
 
     // Names the thread, whether it has a row or will get one.
     void name_thread(std::uint32_t tid, std::string_view name, std::uint64_t began);
@@ -43,6 +47,7 @@ private:
 
     Tables& tables_;
     std::unordered_map<const Table*, std::unordered_set<std::int64_t>> known_;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> thread_tracks_;  // by thread and name
     std::size_t texts_written_ = 0;
     std::size_t registrations_written_ = 0;
 };

@@ -48,6 +48,10 @@ inline constexpr Table kPmc{"rocpd_info_pmc",
                             "id, agent_id, target_arch, event_code, instance_id, name, symbol, description, component, "
                             "units, value_type, block, expression, is_constant, is_derived, nid, pid"};
 inline constexpr Table kTrack{"rocpd_track", "id, name_id, nid, pid"};
+inline constexpr Table kThreadTrack{"rocpd_track", "id, name_id, tid, nid, pid"};
+
+// The next id of a track.
+inline std::atomic<std::int64_t> g_next_track{1};
 
 class Registrations {
 public:

@@ -5,7 +5,11 @@
 namespace rocpd {
 
 Rows::Rows(const Identity& identity)
-    : tables_(identity), referenced_(tables_), ranges_(tables_, referenced_), gpu_rows_(tables_, referenced_) {
+    : tables_(identity),
+      referenced_(tables_),
+      ranges_(tables_, referenced_),
+      gpu_rows_(tables_, referenced_),
+      stacks_(tables_, referenced_) {
     referenced_.write_new();
 }
 
@@ -30,6 +34,7 @@ void Rows::take(ThreadBuffer& thread, const Head& entry) {
         case kAllocate: return gpu_rows_.allocation(thread, entry);
         case kSample: return gpu_rows_.sample(entry);
         case kCounter: return gpu_rows_.counter(entry);
+        case kStack: return stacks_.sample(entry);
         default: return;
     }
 }

@@ -10,6 +10,7 @@
 #include "identity.h"
 #include "ranges.h"
 #include "referenced_rows.h"
+#include "stacks.h"
 #include "tables.h"
 #include "thread_buffer.h"
 #include "gpu_rows.h"
@@ -54,6 +55,7 @@ private:
     ReferencedRows referenced_;
     Ranges ranges_;
     GpuRows gpu_rows_;
+    Stacks stacks_;
     Losses losses_;  // as they stand in the file
 };
 

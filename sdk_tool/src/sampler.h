@@ -1,12 +1,12 @@
-// Owns samples of the process's CPU time and memory, ROCPD_SAMPLE_HZ times a second.
+// Owns which samplers there are: of Python's call stacks, of GPUs, of the process and its machine.
 #pragma once
 
 namespace rocpd {
 
-// Starts the thread when a rate is set and recording is on, unless it runs already.
+// Starts those that have a rate, when recording is on and they do not run already.
 void start_sampling();
 
-// To be called in a forked child: the thread is the parent's.
+// To be called in a forked child: the threads are the parent's.
 void forget_sampling();
 
 }  // namespace rocpd

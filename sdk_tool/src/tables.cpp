@@ -44,6 +44,7 @@ Tables::Tables(Identity identity)
 
 void Tables::prepare() {
     event_ = database_.batch("rocpd_event", "id, category_id, stack_id, parent_stack_id, correlation_id, extdata");
+    stack_event_ = database_.batch("rocpd_event", "id, category_id, call_stack");
     region_ = database_.batch("rocpd_region", "nid, pid, tid, start, \"end\", name_id, event_id");
     argument_ = database_.batch("rocpd_arg", "event_id, position, type, name, value");
     dispatch_ = database_.batch(
@@ -62,8 +63,8 @@ void Tables::prepare() {
     string_ = database_.batch("rocpd_string", "id, string");
 }
 
-std::array<Batch*, 9> Tables::batches() {
-    return {&event_, &region_, &argument_, &dispatch_, &copy_, &allocation_, &sample_, &value_, &string_};
+std::array<Batch*, 10> Tables::batches() {
+    return {&event_, &stack_event_, &region_, &argument_, &dispatch_, &copy_, &allocation_, &sample_, &value_, &string_};
 }
 
 bool Tables::begin() {
@@ -113,6 +114,11 @@ std::int64_t Tables::event(const Event& e) {
         .integer(as_integer(e.correlation))
         .text(e.extdata.empty() ? std::string_view("{}") : e.extdata)
         .run();
+    return last_event_;
+}
+
+std::int64_t Tables::stack_event(std::uint32_t category, std::string_view call_stack) {
+    stack_event_.integer(++last_event_).integer(category).text(call_stack).run();
     return last_event_;
 }
 

@@ -38,6 +38,8 @@ public:
 
     // Returns the id of the event.
     std::int64_t event(const Event& event);
+    // An event of nothing but a call stack [JSON].
+    std::int64_t stack_event(std::uint32_t category, std::string_view call_stack);
     void region(std::uint32_t tid, std::uint64_t start, std::uint64_t end, std::uint32_t name, std::int64_t event);
     void argument(std::int64_t event, std::size_t position, std::string_view type, std::string_view name,
                   std::string_view value);
@@ -57,13 +59,13 @@ public:
 
 private:
     void prepare();
-    std::array<Batch*, 9> batches();
+    std::array<Batch*, 10> batches();
     void describe_process();
 
     const Identity identity_;
     Database database_;
     unsigned prepared_for_ = 0;  // the database's connections() at that time
-    Batch event_, region_, argument_, dispatch_, copy_, allocation_, sample_, value_, string_;
+    Batch event_, stack_event_, region_, argument_, dispatch_, copy_, allocation_, sample_, value_, string_;
     std::int64_t last_event_ = 0;
     std::uint32_t no_region_;  // text number of the empty name: no enclosing marker
 };

@@ -1,0 +1,143 @@
+"""Samples of Python's call stacks: of all its threads and children, without a change of the program."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from tests.record.build import Build
+from tests.record.runs import check_closed, databases, environment, metadata, probe, rows
+
+_STACKS = """
+SELECT T.tid, S.timestamp, E.id, E.call_stack, C.string
+FROM rocpd_sample S
+JOIN rocpd_track T ON T.id = S.track_id
+JOIN rocpd_event E ON E.id = S.event_id
+JOIN rocpd_string C ON C.id = E.category_id
+ORDER BY S.timestamp
+"""
+
+
+def _sampled(built: Build, folder: Path, script: str, hz: int = 200) -> subprocess.CompletedProcess[str]:
+    folder.mkdir(exist_ok=True)
+    (folder / "program.py").write_text(textwrap.dedent(script))
+    env = environment(folder / "out", LD_PRELOAD=str(built.lib / "librocpd-roctx.so"), ROCPD_PYTHON_STACKS=str(hz))
+    return subprocess.run(
+        [sys.executable, "program.py"], cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def two_threads(built: Build, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]]:
+    """The file of a program whose main thread waits while another works, and the numbers of both threads."""
+    folder = tmp_path_factory.mktemp("stacks")
+    script = """
+    import json, os, threading, time
+
+    class Model:
+        def forward(self):
+            return sum(number % 7 for number in range(1000))
+
+    def work():
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end:
+            Model().forward()
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    print(json.dumps({"main": os.getpid(), "worker": worker.native_id}))
+    worker.join()
+    """
+    done = _sampled(built, folder, script)
+    assert (done.returncode, done.stderr) == (0, "")
+    (file,) = databases(folder / "out")
+    return file, json.loads(done.stdout)
+
+
+def test_frames_of_each_thread(two_threads: tuple[Path, dict[str, int]]) -> None:
+    file, threads = two_threads
+    check_closed(file)
+    stacks: dict[int, list[list[str]]] = {}
+    for tid, _, _, stack, category in rows(file, _STACKS):
+        stacks.setdefault(tid, []).append(json.loads(stack))
+        assert category == "timer_sampling"
+    assert sorted(stacks) == sorted(threads.values())
+    working = [stack for stack in stacks[threads["worker"]] if "program.py(6): Model.forward" in stack]
+    assert len(working) > 5
+    frames = ["Model.forward", "work", "Thread.run", "Thread._bootstrap_inner", "Thread._bootstrap"]
+    assert {tuple(frame.split(": ")[1] for frame in stack[-5:]) for stack in working} == {tuple(frames)}
+    joining = [stack for stack in stacks[threads["main"]] if "program.py(16): <module>" in stack]
+    assert len(joining) > 5
+    assert all("Thread.join" in stack[-2] for stack in joining)
+
+
+def test_equal_stacks_are_stored_once(two_threads: tuple[Path, dict[str, int]]) -> None:
+    samples = rows(two_threads[0], _STACKS)
+    events = {event: stack for _, _, event, stack, _ in samples}
+    assert len(set(events.values())) == len(events) < len(samples)
+
+
+def test_stacks_are_summarized(two_threads: tuple[Path, dict[str, int]]) -> None:
+    with rocpd.connect([two_threads[0]]) as session:
+        shown = session.summary("stacks").df().to_dict("records")
+    forward = next(row for row in shown if row["function"] == "Model.forward")
+    run = next(row for row in shown if row["function"] == "Thread.run")
+    assert (forward["kind"], forward["file"]) == ("samples", "program.py")
+    assert 0.1e9 < forward["total_ns"] <= run["total_ns"] < 1e9
+
+
+def test_children_are_sampled(built: Build, tmp_path: Path) -> None:
+    """Those that are forked while their parent is sampled, too."""
+    script = """
+    import multiprocessing, time
+
+    def leaf():
+        end = time.monotonic() + 0.2
+        while time.monotonic() < end:
+            pass
+
+    def child():
+        leaf()
+
+    if __name__ == "__main__":
+        time.sleep(0.1)
+        for method in ("fork", "spawn"):
+            process = multiprocessing.get_context(method).Process(target=child)
+            process.start()
+            process.join()
+            assert process.exitcode == 0
+    """
+    done = _sampled(built, tmp_path, script)
+    assert (done.returncode, done.stderr) == (0, "")
+    with_leaf = [file for file in databases(tmp_path / "out") if "leaf" in str(rows(file, _STACKS))]
+    assert len(with_leaf) == 2
+
+
+def test_a_program_ends_as_it_would(built: Build, tmp_path: Path) -> None:
+    """Sampling goes on until Python ends: by exit, by an error, by os._exit, with threads that still run."""
+    script = """
+    import os, sys, threading, time
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    end = time.monotonic() + 0.05
+    while time.monotonic() < end:
+        pass
+    {}
+    """
+    for number, (ending, code) in enumerate((("sys.exit(3)", 3), ("raise ValueError", 1), ("os._exit(4)", 4))):
+        done = _sampled(built, tmp_path / str(number), script.format(ending), hz=1000)
+        assert done.returncode == code, done.stderr
+        for file in databases(tmp_path / str(number) / "out"):
+            check_closed(file)
+
+
+def test_other_programs_have_no_stacks(built: Build, tmp_path: Path) -> None:
+    probe(built, tmp_path, "threads", "1", "2", env={"ROCPD_PYTHON_STACKS": "1000"})
+    (file,) = databases(tmp_path)
+    assert rows(file, _STACKS) == []
+    assert metadata(file)["recorder_lost_events"] == "0"

@@ -43,6 +43,8 @@ TABLES = by_name(
             Field("gaps", "", "times without operation"),
             Field("median_gap_ns", "ns", "median gap", True),
             Field("max_gap_ns", "ns", "longest gap"),
+            Field("mean_gap_ns", "ns", "mean gap", True),
+            Field("idle_percent", "%", "idle by span: the time lost between operations", True),
         ),
     ),
     TableDefinition(
@@ -54,6 +56,8 @@ TABLES = by_name(
             Field("total_ns", "ns", "their sum"),
             Field("max_ns", "ns", "the longest"),
             Field("percent", "%", "share of the idle time", is_share=True),
+            Field("mean_ns", "ns", "their mean", True),
+            Field("span_percent", "%", "share of the time of the agents, idle or busy"),
         ),
     ),
     TableDefinition(
@@ -151,7 +155,7 @@ def gpu_time(reading: Reading) -> Iterator[Summary]:
     has_span = reading.by is not By.MARKER  # what markers launch lies between what others do
     yield reading.summary(TABLES["gpu-time"], (_busy_row(*item, has_span) for item in ordered), By.AGENT)
     if has_span:
-        gap_rows = (row for key, gap in _gap_sums(reading, ordered) for row in _histogram(key, gap))
+        gap_rows = (row for each in _gap_sums(reading, ordered) for row in _histogram(*each))
         yield reading.summary(TABLES["gaps"], gap_rows)
         yield Summary(TABLES["largest-gaps"], TABLES["largest-gaps"].fields, _largest_rows(reading, largest))
     if reading.by is By.STREAM:
@@ -242,10 +246,11 @@ def _computing_streams(ops: Ops, compute: Ints) -> Ints:
 def _busy_row(key: Key, s: _Sum, has_span: bool) -> Row:
     m = s.gap.moments
     if not has_span:
-        return (*key, s.operations, None, s.busy, None, None, s.total, None, None, None)
+        return (*key, s.operations, None, s.busy, None, None, s.total, None, None, None, None, None)
     percent = s.busy * 100 / s.span if s.span else None
     idle = s.span - s.busy
-    return (*key, s.operations, s.span, s.busy, idle, percent, s.total, m.timed, s.gap.quantile(0.5), m.longest)
+    gaps = (m.timed, s.gap.quantile(0.5), m.longest, m.mean, idle * 100 / s.span if s.span else None)
+    return (*key, s.operations, s.span, s.busy, idle, percent, s.total, *gaps)
 
 
 def _overlap_row(key: Key, s: _Sum) -> Row:
@@ -260,13 +265,14 @@ def _overlap_row(key: Key, s: _Sum) -> Row:
     return (*key, *times, *(part * 100 / base if base else None for part, base in shares))
 
 
-def _gap_sums(reading: Reading, ordered: list[tuple[Key, _Sum]]) -> list[tuple[Key, Spread]]:
+def _gap_sums(reading: Reading, ordered: list[tuple[Key, _Sum]]) -> list[tuple[Key, Spread, int]]:
+    """Return for each division its gaps, and the time of its agents [ns]."""
     if reading.by is not None:
-        return [(key, agent.gap) for key, agent in ordered]
-    return [((), sum((agent.gap for _, agent in ordered), Spread()))]
+        return [(key, agent.gap, agent.span) for key, agent in ordered]
+    return [((), sum((agent.gap for _, agent in ordered), Spread()), sum(agent.span for _, agent in ordered))]
 
 
-def _histogram(key: Key, gap: Spread) -> Iterator[Row]:
+def _histogram(key: Key, gap: Spread, span: int) -> Iterator[Row]:
     values, counts = gap.distribution()
     sums = (values.astype(object) * counts) if total(values) > 1 << 40 else values * counts
     idle = int(sums.sum())
@@ -276,7 +282,8 @@ def _histogram(key: Key, gap: Spread) -> Iterator[Row]:
         count = int(counts[low:high].sum())
         length_ = int(sums[low:high].sum())
         longest = int(values[high - 1]) if high > low else None
-        yield (*key, label, count, length_, longest, length_ * 100 / idle if idle else None)
+        shares = (length_ * 100 / idle if idle else None, length_ / count if count else None)
+        yield (*key, label, count, length_, longest, *shares, length_ * 100 / span if span else None)
 
 
 def _labels() -> list[str]:

@@ -9,23 +9,26 @@ were launched before it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from rocpd.errors import RocpdError
 from rocpd.frozen import frozen
+from rocpd.read.columns import columns
 from rocpd.read.groups import grouped
 from rocpd.summary.links import Links, link, started
-from rocpd.summary.ops import OperationNames, Ops, all_lanes, read_ops
-from rocpd.summary.options import By
+from rocpd.summary.ops import OperationNames, Ops, all_lanes, read_ops, string_texts
+from rocpd.summary.options import By, Options
 from rocpd.summary.queue_depth import TABLE as QUEUE_DEPTH
 from rocpd.summary.queue_depth import Depths, depths, edges_of
 from rocpd.summary.queue_depth import rows as queue_rows
 from rocpd.summary.reading import Base, Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import Spread, total
+from rocpd.summary.statements import statement
 from rocpd.summary.steps import read_ranges
 from rocpd.summary.sums import Total, merge
 from rocpd.trace.steps import is_step
@@ -115,7 +118,8 @@ def launch(reading: Reading) -> Iterator[Summary]:
         raise RocpdError("no operation has a call that launched it in the selection", "were API calls traced?")
     yield reading.summary(TABLES["launch"], _delay_rows(delays))
     rows = [(*key, *_sum_row(sums[key])) for key in sorted(sums, key=order_of)]
-    yield reading.summary(TABLES["bottleneck"], rows, By.AGENT)
+    by_agent = reading.asking(_by_agent(reading.options))
+    yield by_agent.summary(TABLES["bottleneck"], rows, By.AGENT)
     yield Summary(QUEUE_DEPTH, QUEUE_DEPTH.fields, queue_rows(edges, queues))
 
 
@@ -135,17 +139,37 @@ def _of_rank(
         (number, agent): depths(links.end[rows], start[rows], edges[number])
         for (agent,), rows in grouped([linked.agent])
     }
-    return delays, _sums(reading, _Submitted.of(ops, links), steps), queues
+    by_agent = replace(reading, options=_by_agent(reading.options))
+    return delays, _sums(by_agent, _Submitted.of(ops, links), steps), queues
+
+
+def _by_agent(options: Options) -> Options:
+    """Return the question of tables that cannot be divided by calls: by agent."""
+    return replace(options, by=None) if options.by is By.API else options
 
 
 def _delays(reading: RankReading, names: OperationNames, ops: Ops, start: Ints, links: Links) -> _Delays:
     delays: _Delays = {}
     delay = np.maximum(start - links.end, 0)
     api = np.where(links.first, links.end - links.start, 0)
-    for (name, lane), rows in grouped([ops.name, ops.lane(reading.options.by)]):
+    if reading.options.by is By.API:
+        lane, key_of_lane = _functions(reading, links)
+    else:
+        lane, key_of_lane = ops.lane(reading.options.by), reading.key
+    for (name, number), rows in grouped([ops.name, lane]):
         added = _Delay(Spread.of(delay[rows]), total(api[rows]), total(ops.duration[rows]))
-        merge(delays.setdefault(reading.key(lane), {}), {names.texts[name]: added})
+        merge(delays.setdefault(key_of_lane(number), {}), {names.texts[name]: added})
     return delays
+
+
+def _functions(reading: RankReading, links: Links) -> tuple[Ints, Callable[[int], Key]]:
+    """Return the function of each call as the id of its name, and what returns the key of one."""
+    reader = reading.reader.whole()
+    row, name = columns(reader, "rocpd_region", statement("regions"), ("id", "name"))
+    order = np.argsort(row, kind="stable")
+    functions = name[order][np.searchsorted(row[order], links.call)]
+    texts = string_texts(reader, functions)
+    return functions, lambda number: (texts.get(number),)
 
 
 @frozen

@@ -24,11 +24,13 @@ class Links:
 
     Args:
         linked: numbers of the operations whose call is known.
+        call: ids of their calls.
         start, end: of their calls [ns].
         first: whether the operation is the first one of its call: a graph launch starts many.
     """
 
     linked: Ints
+    call: Ints
     start: Ints
     end: Ints
     first: np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -36,7 +38,7 @@ class Links:
 
 def link(reader: RankReader, ops: Ops) -> Links:
     """Find the call of each operation in the whole trace; calls whose times are invalid are left out."""
-    _, stack, start, end = columns(reader.whole(), "rocpd_region", _CALLS, _COLUMNS)
+    row, stack, start, end = columns(reader.whole(), "rocpd_region", _CALLS, _COLUMNS)
     call = launching_regions(stack, start, end, ops.stack)
     linked = np.flatnonzero(call >= 0)
     linked = linked[valid_times(start[call[linked]], end[call[linked]])]
@@ -44,7 +46,7 @@ def link(reader: RankReader, ops: Ops) -> Links:
     by_time = np.lexsort((ops.start[linked], call))
     first = np.zeros(len(linked), bool)
     first[by_time[np.flatnonzero(np.diff(call[by_time], prepend=-1))]] = True
-    return Links(linked, start[call], end[call], first)
+    return Links(linked, row[call], start[call], end[call], first)
 
 
 def launching_rows(reader: RankReader) -> Ints:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -12,11 +13,14 @@ import numpy as np
 
 from rocpd.errors import RocpdError
 from rocpd.federate.open.identify import Rank
+from rocpd.read.groups import grouped
 from rocpd.summary.ops import OperationNames, Ops, read_ops
 from rocpd.summary.options import By
+from rocpd.summary.outliers import typical_of
 from rocpd.summary.reading import AGENT, RANK, RankReading, Reading
 from rocpd.summary.result import Field, Summary, TableDefinition
-from rocpd.types import NULL, Ints, Row
+from rocpd.summary.spread import Spread
+from rocpd.types import NULL, Floats, Ints, Row
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +39,8 @@ TABLES = {
             Field("duration_ns", "ns", "end - start"),
             Field("kind", "", "kernel or copy", True),
             Field("name", "", "kernel, or direction of the copy", is_kernel=True),
+            Field("z_score", "", "distance from the mean of its name on the rank, in deviations", True),
+            Field("median_score", "", "from the median, by 1.4826 times the median of such distances", True),
         ),
     )
 }
@@ -54,6 +60,7 @@ class Trace(NamedTuple):
         duration: [ns].
         kind: 0 kernel, 1 copy.
         name: number in `names`.
+        z_score, median_score: how far the duration lies from others of the name; NaN where nothing can be far.
     """
 
     names: list[str | None]
@@ -65,6 +72,8 @@ class Trace(NamedTuple):
     duration: Ints
     kind: Ints
     name: Ints
+    z_score: Floats
+    median_score: Floats
 
 
 def op_trace(reading: Reading) -> Iterator[Summary]:
@@ -80,7 +89,12 @@ def op_trace(reading: Reading) -> Iterator[Summary]:
     fresh = [chain([first], rows)]
     table = TABLES["op-trace"]
     if reading.by is By.STREAM:  # narrow terminals keep what divides
-        table = replace(table, fields=tuple(replace(f, minor=f.name in ("agent", "kind")) for f in table.fields))
+        table = replace(
+            table,
+            fields=tuple(
+                replace(f, minor=f.name in ("agent", "kind", "z_score", "median_score")) for f in table.fields
+            ),
+        )
     again = lambda: fresh.pop() if fresh else _rows(reading)  # noqa: E731
     yield Summary(table, table.fields, again, batches=partial(_batches, reading))
 
@@ -88,10 +102,11 @@ def op_trace(reading: Reading) -> Iterator[Summary]:
 def _rows(reading: Reading) -> Iterator[Row]:
     for rank, trace in traces(reading):
         lists = (column.tolist() for column in trace[1:])
-        for agent, stream, number, gap, start, length, kind, name in zip(*lists, strict=True):
+        for agent, stream, number, gap, start, length, kind, name, *scores in zip(*lists, strict=True):
             known = (None if agent == NULL else agent, None if stream == NULL else stream)
             times = (None if gap == NULL else gap, start, length)
-            yield (rank.number, *known, number, *times, _KINDS[kind], trace.names[name])
+            far = (None if math.isnan(score) else score for score in scores)
+            yield (rank.number, *known, number, *times, _KINDS[kind], trace.names[name], *far)
 
 
 def traces(reading: Reading) -> Iterator[tuple[Rank, Trace]]:
@@ -105,15 +120,17 @@ def _batches(reading: Reading) -> pa.RecordBatchReader:
     import pyarrow as pa
 
     numbers = dict.fromkeys(("rank", "agent", "stream", "number", "gap_ns", "start_ns", "duration_ns"), pa.int64())
-    schema = pa.schema({**numbers, "kind": pa.string(), "name": pa.string()})
+    scores = dict.fromkeys(("z_score", "median_score"), pa.float64())
+    schema = pa.schema({**numbers, "kind": pa.string(), "name": pa.string(), **scores})
 
     def read() -> Iterator[pa.RecordBatch]:
         for rank, trace in traces(reading):
-            columns = [pa.array(column, mask=column == NULL) for column in trace[1:-2]]
+            columns = [pa.array(column, mask=column == NULL) for column in trace[1:-4]]
             kind = pa.array(_KINDS).take(pa.array(trace.kind))
             name = pa.array(trace.names, pa.string()).take(pa.array(trace.name))
             ranks = pa.array(np.full(len(kind), rank.number))
-            yield pa.record_batch([ranks, *columns, kind, name], schema=schema)
+            far = [pa.array(column, mask=np.isnan(column)) for column in trace[-2:]]
+            yield pa.record_batch([ranks, *columns, kind, name, *far], schema=schema)
 
     return pa.RecordBatchReader.from_batches(schema, read())
 
@@ -123,11 +140,20 @@ def _of_rank(reading: RankReading) -> Trace:
     names = OperationNames()
     ops = read_ops(reading, names)
     lanes = [_lane(ran) for _, ran in ops.lanes(reading.options.by)] or [(np.empty(0, np.int64),) * 8]
-    return Trace(names.texts, *map(np.concatenate, zip(*lanes, strict=True)))
+    agent, stream, number, gap, start, duration, kind, name = map(np.concatenate, zip(*lanes, strict=True))
+    return Trace(names.texts, agent, stream, number, gap, start, duration, kind, name, *_scores(name, duration))
+
+
+def _scores(names: Ints, durations: Ints) -> tuple[Floats, Floats]:
+    """Return how far each duration lies from those of its name, by the mean and by the median."""
+    by_mean, by_median = np.empty(len(names)), np.empty(len(names))
+    for _, rows in grouped([names]):
+        typical = typical_of(Spread.of(durations[rows]))
+        by_mean[rows], by_median[rows] = typical.z_scores(durations[rows]), typical.median_scores(durations[rows])
+    return by_mean, by_median
 
 
 def _lane(ops: Ops) -> tuple[Ints, ...]:
     ops = ops.take(np.lexsort((ops.row, ops.kind, ops.end, ops.start)))
-    gaps = np.maximum(ops.start[1:] - np.maximum.accumulate(ops.end)[:-1], 0)
     numbers = np.arange(1, len(ops) + 1)
-    return ops.agent, ops.stream, numbers, np.append(NULL, gaps), ops.start, ops.duration, ops.kind, ops.name
+    return ops.agent, ops.stream, numbers, ops.gaps_before(), ops.start, ops.duration, ops.kind, ops.name

@@ -108,6 +108,16 @@ class Ops:
         longer: Ints = np.maximum(self.end - np.maximum(self.start, latest), 0)
         return longer
 
+    def gaps_before(self) -> Ints:
+        """Return for each operation, of one agent, the time from the latest end of all before it [ns].
+
+        0 while one still runs, `NULL` for the first.
+        """
+        latest = np.maximum.accumulate(self.end)
+        gaps = np.maximum(self.start[1:] - latest[:-1], 0)
+        before: Ints = np.append(NULL, gaps)[: len(self)]
+        return before
+
     def within(self, base: Base | None) -> Ops:
         """Return these operations, cut at the edges of a window."""
         if base is None:

@@ -27,6 +27,7 @@ class By(enum.StrEnum):
     RUN = "run"
     COMMAND = "command"
     DISPATCH = "dispatch"
+    API = "api"
 
 
 GROUPS = (By.HOST, By.RUN, By.COMMAND)
@@ -38,8 +39,8 @@ LANES = (By.AGENT, By.STREAM)
 LAUNCHES = (By.STEP, By.MARKER)
 """Divisions of a rank by where its operations were launched."""
 
-DIVISIONS_OF_TIME = tuple(by for by in By if by is not By.DISPATCH)
-"""Divisions whose parts have more than one event."""
+DIVISIONS_OF_TIME = tuple(by for by in By if by not in (By.DISPATCH, By.API))
+"""Divisions of all that has a time: not by what counters or launches alone know."""
 
 WHERE_IT_RAN = tuple(by for by in DIVISIONS_OF_TIME if by not in LAUNCHES)
 """Those of them that do not go by the launch."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from rocpd.errors import RocpdError
 from rocpd.read.groups import grouped
-from rocpd.summary.ops import OperationNames, Ops, read_ops
+from rocpd.summary.ops import OperationNames, read_ops
 from rocpd.summary.options import By
 from rocpd.summary.reading import RankReading, Reading
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
@@ -161,7 +161,7 @@ def _of_rank(reading: RankReading, sequence: int) -> tuple[dict[_Context, _Sums]
     sums: dict[_Context, _Sums] = {}
     gaps: dict[int, _Sums] = {}
     for _, ops in read_ops(reading, names).lanes(By.AGENT):
-        before = _gaps(ops)
+        before = ops.gaps_before()
         earlier = [np.concatenate([np.full(min(n, len(ops)), -1), ops.name[:-n]]) for n in range(1, sequence + 1)]
         for codes, rows in grouped([ops.name, *earlier]):
             texts = tuple("" if code < 0 else _text(names, code) for code in codes)
@@ -175,12 +175,6 @@ def _of_rank(reading: RankReading, sequence: int) -> tuple[dict[_Context, _Sums]
 def _text(names: OperationNames, code: int) -> str:
     text = names.texts[code] or ""
     return _COPIES.get(text, text)
-
-
-def _gaps(ops: Ops) -> Ints:
-    """Return the idle time before each operation of an agent [ns], `NULL` before the first."""
-    latest = np.maximum.accumulate(ops.end)
-    return np.concatenate([[NULL], np.maximum(ops.start[1:] - latest[:-1], 0)])[: len(ops)].astype(np.int64)
 
 
 def _sums(times: Ints, starts: Ints | None = None, gaps: Ints | None = None) -> _Sums:

@@ -41,6 +41,7 @@ DIVISIONS: dict[By | None, tuple[Field, ...]] = {
     By.AGENT: (RANK, AGENT),
     By.STREAM: (RANK, Field("stream", "", "HIP stream id; NULL for what belongs to no stream")),
     By.DISPATCH: (RANK, Field("dispatch", "", "number of the dispatch in its rank, as the profiler counts")),
+    By.API: (Field("api", "", "function that launched it"),),
     By.STEP: (
         Field(
             "step",
@@ -98,7 +99,7 @@ def key_of(by: By | None, rank: Rank, lane: int | None = None) -> Key:
             return (rank.number, None if lane == NULL else lane)
         case By.DISPATCH:
             raise ValueError("the key of a division by dispatch needs the number of the dispatch")
-        case By.STEP | By.MARKER:
+        case By.STEP | By.MARKER | By.API:
             raise ValueError(f"a division by {by.value} goes by the launch of each operation")
     return ()
 

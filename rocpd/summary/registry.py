@@ -191,6 +191,7 @@ SUMMARIES: dict[str, Analysis] = {
             ("launch", "bottleneck", "queue-depth"),
             "delay from launch to start; how long GPUs wait for the CPU; how much waits on them",
             ("step_marker", "bins"),
+            by=(*WHERE_IT_RAN, By.API),
         ),
         Analysis(
             "rocpd.summary.calls:calls",
@@ -264,8 +265,21 @@ SUMMARIES: dict[str, Analysis] = {
             reads_late=True,
         ),
         Analysis(
+            "rocpd.summary.instances:instances",
+            ("instances",),
+            "how the n-th run of each kernel differs between GPUs",
+            by=GROUPS,
+        ),
+        Analysis(
+            "rocpd.summary.marker_kernels:marker_kernels",
+            ("marker-kernels",),
+            "kernels by marker and agent",
+            ("step_marker",),
+            by=(),
+        ),
+        Analysis(
             "rocpd.summary.variability:variability",
-            ("variability", "variability-total"),
+            ("variability", "variability-total", "durations"),
             "spread of each kernel, in the context of those before it; time above the fastest instance",
             ("categories", "sequence"),
         ),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,9 +36,31 @@ TABLES = by_name(
             Field("min", "", "smallest"),
             Field("median", "", "median"),
             Field("max", "", "largest"),
+            Field("mean_over_time", "", "each value by how long it holds: to its recorded end, else to the next one"),
         ),
     )
 )
+
+
+class _Value(NamedTuple):
+    """A sampled value.
+
+    Args:
+        start: when [ns].
+        end: until when it holds, None where that was not recorded [ns].
+        last: end of the part of the rank that counts, None where all does [ns].
+        value: what was sampled.
+    """
+
+    start: int
+    end: int | None
+    last: int | None
+    value: float
+
+    def end_before(self, following: int) -> int:
+        """Return until when it holds, in the part that counts [ns]; `following` is the start of the next one."""
+        end = following if self.end is None else self.end
+        return end if self.last is None else min(end, self.last)
 
 
 def samples(reading: Reading) -> Iterator[Summary]:
@@ -46,25 +69,38 @@ def samples(reading: Reading) -> Iterator[Summary]:
     Raises:
         RocpdError: nothing was.
     """
-    values: dict[Key, list[float]] = {}
+    values: dict[Key, list[_Value]] = {}
     for _, added in reading.each(partial(_of_rank, step=is_step(reading.options.step_marker))):
         values |= added
     if not values:
         raise RocpdError("no samples in the selection")
     rows = []
     for key in sorted(values, key=order_of):
-        some = np.array(values[key])
-        statistics = (some.mean(), some.min(), np.median(some), some.max())
+        some = np.array([each.value for each in values[key]])
+        statistics = (some.mean(), some.min(), np.median(some), some.max(), _mean_over_time(values[key]))
         rows.append((*key, len(some), *map(float, statistics)))
     yield Summary(TABLES["samples"], TABLES["samples"].fields, rows)
 
 
-def _of_rank(reading: RankReading, step: re.Pattern[str]) -> dict[Key, list[float]]:
-    steady = steady_default(reading, step)
-    values: dict[Key, list[float]] = {}
-    for name, units, agent, at, value in reading.reader.rows(statement("sampled_values")):
-        if isinstance(value, int | float) and (not steady or steady.start <= number(at) < steady.end):
+def _of_rank(reading: RankReading, step: re.Pattern[str]) -> dict[Key, list[_Value]]:
+    """Return the values of each counter in the order of their times."""
+    steady, base = steady_default(reading, step), reading.window.base
+    last = steady.end if steady else base[1] if base else None
+    values: dict[Key, list[_Value]] = {}
+    for name, units, agent, at, value, until in reading.reader.rows(statement("sampled_values")):
+        start = number(at)
+        if isinstance(value, int | float) and (not steady or steady.start <= start < steady.end):
             lane = number(agent)
             key = (reading.rank.number, None if lane == NULL else lane, as_text(name), as_text(units))
-            values.setdefault(key, []).append(float(value))
+            end = until if isinstance(until, int) else None
+            values.setdefault(key, []).append(_Value(start, end, last, float(value)))
     return values
+
+
+def _mean_over_time(values: Sequence[_Value]) -> float:
+    """Return the mean of values in the order of their times, each by how long it holds."""
+    following = [*(each.start for each in values[1:]), values[-1].start]
+    held = [
+        max(0, each.end_before(next_start) - each.start) for each, next_start in zip(values, following, strict=True)
+    ]
+    return float(np.average([each.value for each in values], weights=held if any(held) else None))

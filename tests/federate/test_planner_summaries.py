@@ -142,7 +142,7 @@ def of_one_rank(sql: str, guid: str) -> str:
     return re.sub(r"\b(FROM|JOIN)(\s+)(\w+)", rf"\1\2(SELECT * FROM \3 WHERE guid = '{guid}')", sql)
 
 
-NOT_SIMULATED = {"operators.sql", "operator_facts.sql"}  # of imported traces
+NOT_SIMULATED = {"operators.sql", "operator_facts.sql", "stack_calls.sql", "stack_functions.sql", "stack_samples.sql"}
 NOT_DAMAGED = {"graph_launches.sql", "graph_calls.sql", "graph_of_dispatch.sql", "sampled_values.sql"}
 
 

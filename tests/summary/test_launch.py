@@ -35,6 +35,22 @@ def test_delays(open_job: OpenJob) -> None:
     ]
 
 
+def test_delays_by_the_call_that_launched(open_job: OpenJob) -> None:
+    """The same kernel launched by two functions; what has no call is in no row, the other tables stay as they are."""
+    trace = job().region("launchLate", 710, 720, stack=5).kernel("a", 725, 735, stack=5)
+    session = open_job(trace)
+    assert cells(session, "launch", "api name launched delay_ns gpu_ns", "api") == [
+        ("graph", "h", 1, 25, 10),
+        ("graph", "g", 1, 0, 10),
+        ("launch", "a", 2, 75, 175),
+        ("launch", "b", 1, 50, 50),
+        ("launchLate", "a", 1, 5, 10),
+    ]
+    for table in ("bottleneck", "queue-depth"):
+        assert session.summary(table, "api").fetchall() == session.summary(table).fetchall()
+    assert session.summary("bottleneck", "api").columns[:2] == ("rank", "agent")
+
+
 def test_waiting_for_the_cpu(open_job: OpenJob) -> None:
     """Gaps 200-450 (launched at 400), 500-610 (returned later), 620-640 (long launched), 650-700 (unknown)."""
     columns = "operations launched launches launches_per_step span_ns idle_ns cpu_bound_ns unknown_ns"

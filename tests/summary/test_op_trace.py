@@ -97,4 +97,5 @@ def test_batches_hold_the_same(open_job: OpenJob) -> None:
 def test_narrow_terminals_keep_what_divides(open_job: OpenJob) -> None:
     session = open_job(job())
     for by, minor in ((None, ["stream", "kind"]), ("stream", ["agent", "kind"])):
+        minor += ["z_score", "median_score"]
         assert [field.name for field in session.summary("op-trace", by).fields if field.minor] == minor

@@ -1,6 +1,9 @@
--- Values that were sampled while one rank ran, each with what it is and whose: time [ns].
-SELECT P.name AS name, P.units AS units, P.agent_id AS agent, S."timestamp" AS at, E.value AS value
+-- Values that were sampled while one rank ran, each with what it is and whose: time [ns], and until when it holds,
+-- where that was recorded.
+SELECT P.name AS name, P.units AS units, P.agent_id AS agent, S."timestamp" AS at, V.value AS value,
+    CASE WHEN json_valid(E.extdata) THEN json_extract(E.extdata, '$.end') END AS until
 FROM rocpd_sample S
-JOIN rocpd_pmc_event E ON E.event_id = S.event_id
-JOIN rocpd_info_pmc P ON P.id = E.pmc_id
+JOIN rocpd_pmc_event V ON V.event_id = S.event_id
+JOIN rocpd_info_pmc P ON P.id = V.pmc_id
+LEFT JOIN rocpd_event E ON E.id = S.event_id
 ORDER BY S."timestamp"

@@ -1,0 +1,43 @@
+"""Sampled values, worked out by hand."""
+
+from __future__ import annotations
+
+import json
+
+import rocpd
+from tests.build import TraceBuilder
+from tests.conftest import OpenJob
+from tests.summary.cells import cells
+
+MEANS = "name samples mean mean_over_time"
+
+
+def sampled(*values: tuple[int, float], ends: bool = False) -> TraceBuilder:
+    """Values of one counter; with `ends` each holds for 10 ns."""
+    trace = TraceBuilder()
+    for at, value in values:
+        trace.sample("clock", at, category="GPU_MONITOR").counter("sclk", value, units="MHz")
+        if ends:
+            trace.rows["rocpd_event"][-1]["extdata"] = json.dumps({"end": at + 10})
+    return trace
+
+
+def test_values_hold_until_the_next(open_job: OpenJob) -> None:
+    """100 for 10 ns, 400 for 90 ns; the last one holds for no known time."""
+    session = open_job(sampled((100, 100.0), (110, 400.0), (200, 1000.0)))
+    assert cells(session, "samples", MEANS) == [("sclk", 3, 500.0, 370.0)]
+
+
+def test_values_hold_until_the_end_that_was_recorded(open_job: OpenJob) -> None:
+    session = open_job(sampled((100, 100.0), (110, 400.0), (200, 1000.0), ends=True))
+    assert cells(session, "samples", MEANS) == [("sclk", 3, 500.0, 500.0)]
+
+
+def test_the_end_of_a_window_ends_the_last_value(open_job: OpenJob) -> None:
+    trace = sampled((100, 100.0), (110, 400.0), ends=True).region("f", 1, 1001)
+    cut = open_job(trace).within(rocpd.Window(0, 114))
+    assert cells(cut, "samples", MEANS) == [("sclk", 2, 250.0, (10 * 100 + 4 * 400) / 14)]
+
+
+def test_one_value(open_job: OpenJob) -> None:
+    assert cells(open_job(sampled((100, 7.0))), "samples", MEANS) == [("sclk", 1, 7.0, 7.0)]

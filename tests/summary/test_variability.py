@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-import scipy.stats
+from scipy import stats  # type: ignore[import-untyped]
 
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
@@ -80,8 +80,8 @@ def test_outliers_by_mean_and_by_median(open_job: OpenJob) -> None:
     scores = cells(session, "op-trace", "name z_score median_score")
     assert [row[1:] for row in scores if row[0] == "same"] == [(None, None)] * 2
     of_k = [row for row in scores if row[0] == "k"]
-    assert [row[1] for row in of_k] == pytest.approx(scipy.stats.zscore(lengths).tolist())
-    distance = scipy.stats.median_abs_deviation(lengths, scale="normal")
+    assert [row[1] for row in of_k] == pytest.approx(stats.zscore(lengths).tolist())
+    distance = stats.median_abs_deviation(lengths, scale="normal")
     assert [row[2] for row in of_k] == pytest.approx([(x - 100.5) / distance for x in lengths], rel=1e-4)
 
 

@@ -121,13 +121,24 @@ class _Rank:
 
 @dataclass
 class _Allocation:
-    key: Key
+    """An allocation, and what frees it; `counts`, `free_counts`: whether they lie in what was selected."""
+
+    agent: int
     site: _Site
     size: int
     step: int | None
     counts: bool
-    freed: bool = False
+    is_freed: bool = False
     freed_in: int | None = None
+    free_counts: bool = False
+
+
+class _History(NamedTuple):
+    """All allocations of a rank by their start, how many steps it has, and what is left out."""
+
+    allocations: Sequence[_Allocation]
+    steps: int
+    left_out: Counter[str]
 
 
 def allocation_sites(reading: Reading) -> Iterator[Summary]:
@@ -158,15 +169,35 @@ def allocation_sites(reading: Reading) -> Iterator[Summary]:
 
 
 def _of_rank(reading: RankReading, step: re.Pattern[str]) -> _Rank:
+    history = reading.reader.once(("allocations", step), lambda: _history(reading, step))
+    reading.left_out.update(history.left_out)
+    answer = _Rank(steps=history.steps)
+    by = reading.options.by
+    keys = {agent: key_of(by, reading.rank, agent) for agent in {made.agent for made in history.allocations}}
+    by_key: dict[Key, list[_Allocation]] = {}
+    for made in history.allocations:
+        by_key.setdefault(keys[made.agent], []).append(made)
+    held = Counter[_Site]()
+    left = dict[_Site, set[int]]()
+    for key, allocations in by_key.items():
+        _add_steps(answer, key, allocations)
+        for site, numbers in _add_sites(answer, key, [made for made in allocations if made.counts]).items():
+            left.setdefault(site, set()).update(numbers)
+            held[site] += answer.sites[key][site].held
+    if answer.steps >= _FEWEST:
+        answer.leaks = {site: held[site] for site, numbers in left.items() if len(numbers) >= answer.steps * _MOST}
+    return answer
+
+
+def _history(reading: RankReading, step: re.Pattern[str]) -> _History:
     whole = reading.whole()
     piece = read_all(
         whole.reader, Select(statement("allocation_calls"), _NUMBERS, texts=_TEXTS, base="rocpd_memory_allocate")
     )
     if not piece.count:
-        return _Rank()
+        return _History((), 0, Counter())
     counted = {row for (row,) in reading.reader.rows("SELECT id FROM rocpd_memory_allocate")}
     calls = _calls(*read_regions(whole), piece.numbers[7], piece.numbers[1])
-    reading.left_out.update(whole.left_out)
     ranges = read_ranges(whole.reader).every
     steps = find_steps(ranges, step)
     row, start, end, agent, queue, address, size, _ = piece.numbers
@@ -174,29 +205,22 @@ def _of_rank(reading: RankReading, step: re.Pattern[str]) -> _Rank:
     live: dict[Hashable, _Allocation] = {}
     done: list[_Allocation] = []
     in_step = through_steps(ranges, steps).at(start)
-    answer = _Rank(steps=sum(each.number is not None for each in steps))
     for at in order[valid_times(start, end)[order]].tolist():
         kind, level = (as_text(column[at]) for column in piece.texts)
         if level == SCRATCH:
             continue
         memory = held_by(level, int(address[at]), int(agent[at]), int(queue[at]))
-        now = in_step[at][0]
+        now, counts = in_step[at][0], int(row[at]) in counted
         held = live.pop(memory, None)
-        counts = int(row[at]) in counted
         if held:
-            held.freed, held.freed_in = True, now
-            _add_step(answer, held.key, now, counts, 0, held.size)
+            held.is_freed, held.freed_in, held.free_counts = True, now, counts
         if kind in ALLOCATING:
-            key = key_of(reading.options.by, reading.rank, int(agent[at]))
-            made = _Allocation(key, _Site(calls[at][0], calls[at][1], level), max(0, int(size[at])), now, counts)
+            made = _Allocation(
+                int(agent[at]), _Site(calls[at][0], calls[at][1], level), max(0, int(size[at])), now, counts
+            )
             live[memory] = made
             done.append(made)
-            _add_step(answer, key, now, counts, 1, made.size)
-    _add_sites(answer, [made for made in done if made.counts])
-    for of_division in answer.by_step.values():
-        for number, total in of_division.items():
-            of_division[number] = total + _StepSum(1, 0, 0, 0, 0)
-    return answer
+    return _History(done, sum(each.number is not None for each in steps), whole.left_out)
 
 
 def _calls(regions: RankRegions, names: Names, stack: Ints, start: Ints) -> list[tuple[str | None, str | None]]:
@@ -212,35 +236,39 @@ def _calls(regions: RankRegions, names: Names, stack: Ints, start: Ints) -> list
     return list(zip(functions, texts, strict=True))
 
 
-def _add_step(answer: _Rank, key: Key, step: int | None, counts: bool, allocations: int, size: int) -> None:
-    if step is not None and counts:
-        frees = 1 - allocations
-        total = _StepSum(0, allocations, frees, size * allocations, size * frees)
-        merge(answer.by_step.setdefault(key, {}), {step: total})
-
-
-def _add_sites(answer: _Rank, allocations: Sequence[_Allocation]) -> None:
-    steps: dict[tuple[Key, _Site], set[int]] = {}
-    leaking: dict[tuple[Key, _Site], set[int]] = {}
+def _add_steps(answer: _Rank, key: Key, allocations: Sequence[_Allocation]) -> None:
+    """Add what the steps of a rank allocate and free."""
+    sums: dict[int, list[int]] = {}
     for made in allocations:
-        site = made.key, made.site
-        churn = made.freed and made.step is not None and made.step == made.freed_in
-        added = _SiteSum(1, made.size, 0 if made.freed else made.size, 0, int(churn), 0)
-        merge(answer.sites.setdefault(made.key, {}), {made.site: added})
-        answer.largest[site] = max(made.size, answer.largest.get(site, 0))
-        if made.step is not None:
-            steps.setdefault(site, set()).add(made.step)
-            if not made.freed:
-                leaking.setdefault(site, set()).add(made.step)
-    for site, numbers in steps.items():
-        merge(answer.sites[site[0]], {site[1]: _SiteSum(0, 0, 0, len(numbers), 0, len(leaking.get(site, ())))})
-    held = Counter[_Site]()
-    left = dict[_Site, set[int]]()
-    for (key, where), numbers in leaking.items():
-        left.setdefault(where, set()).update(numbers)
-        held[where] += answer.sites[key][where].held
-    if answer.steps >= _FEWEST:
-        answer.leaks = {where: held[where] for where, numbers in left.items() if len(numbers) >= answer.steps * _MOST}
+        if made.step is not None and made.counts:
+            total = sums.setdefault(made.step, [0, 0, 0, 0])
+            total[0] += 1
+            total[2] += made.size
+        if made.freed_in is not None and made.free_counts:
+            total = sums.setdefault(made.freed_in, [0, 0, 0, 0])
+            total[1] += 1
+            total[3] += made.size
+    if sums:
+        answer.by_step[key] = {step: _StepSum(1, *total) for step, total in sums.items()}
+
+
+def _add_sites(answer: _Rank, key: Key, allocations: Sequence[_Allocation]) -> dict[_Site, set[int]]:
+    """Add what the sites of a rank allocate; return the steps in which each leaves memory behind."""
+    by_site: dict[_Site, list[_Allocation]] = {}
+    for made in allocations:
+        by_site.setdefault(made.site, []).append(made)
+    leaving: dict[_Site, set[int]] = {}
+    for site, some in by_site.items():
+        steps = {made.step for made in some} - {None}
+        left = {made.step for made in some if made.step is not None and not made.is_freed}
+        held = sum(made.size for made in some if not made.is_freed)
+        churn = sum(made.is_freed and made.step is not None and made.step == made.freed_in for made in some)
+        total = _SiteSum(len(some), sum(made.size for made in some), held, len(steps), churn, len(left))
+        answer.sites.setdefault(key, {})[site] = total
+        answer.largest[key, site] = max(made.size for made in some)
+        if left:
+            leaving[site] = left
+    return leaving
 
 
 def _site_rows(job: _Rank) -> Iterator[Row]:

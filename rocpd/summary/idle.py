@@ -8,7 +8,8 @@ of events don't apply: what is left out would seem idle.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -143,20 +144,51 @@ def _note_steady(reading: Reading, parts: list[SteadyPart | None]) -> None:
         reading.session.note(f"idle: in the {shown[0]} steps of each rank{before}; --all counts the whole trace")
 
 
+class _Gaps(NamedTuple):
+    """When an agent is idle and why, between two times [ns]."""
+
+    agent: int
+    idle: Idle
+    low: int
+    high: int
+
+
+class _History(NamedTuple):
+    """The gaps of the agents of a rank, names in them, steps that count, and what is left out."""
+
+    gaps: Sequence[_Gaps]
+    names: Names
+    steady: SteadyPart | None
+    left_out: Counter[str]
+
+
 def _of_rank(reading: RankReading, step: re.Pattern[str]) -> _Rank:
+    history = reading.reader.once(("idle", step, reading.options.everything), lambda: _history(reading, step))
+    reading.left_out.update(history.left_out)
+    answer = _Rank({}, {}, history.steady)
+    for agent, idle_of_agent, low, high in history.gaps:
+        course = course_of(reading, agent)
+        for key, idle_here in _divided(idle_of_agent, course):
+            times = _by_cause(idle_here, history.names, reading.rank.number, agent)
+            merge(answer.idle.setdefault(key, {}), times)
+        for _, place, start, end in zip(*(column.tolist() for column in course.between(low, high)), strict=True):
+            merge(answer.span, {course.keys[place]: end - start})
+    return answer
+
+
+def _history(reading: RankReading, step: re.Pattern[str]) -> _History:
     whole = reading.whole()
     ops = read_ops(whole, OperationNames(), stacks=True)
     if not len(ops):
-        return _Rank({}, {}, None)
+        return _History((), Names(), None, Counter())
     regions, names = read_regions(whole)
-    reading.left_out.update(whole.left_out)
     ends = [(int(some.start.min()), int(some.end.max())) for some in (ops, regions) if len(some.start)]
     first, last = min(start for start, _ in ends), max(end for _, end in ends)
     steady, part = steady_default(reading, step), reading.window.part
     cut = max(first, part.start or first), min(last, part.end or last)
     span = (steady.start, steady.end) if steady else (cut[0], max(cut))
     threads = activities(regions, names)
-    answer, has_time = _Rank({}, {}, steady), has_its_time(reading.reader)
+    gaps, has_time = [], has_its_time(reading.reader)
     for agent, ran in ops.lanes(By.AGENT):
         low, high = span
         if not has_time(agent):
@@ -164,12 +196,8 @@ def _of_rank(reading: RankReading, step: re.Pattern[str]) -> _Rank:
             if low >= high:
                 continue
         pieces = idle_pieces(ran, regions, threads, (first, last)).within(low, high)
-        course = course_of(reading, agent)
-        for key, idle_here in _divided(pieces, course):
-            merge(answer.idle.setdefault(key, {}), _by_cause(idle_here, names, reading.rank.number, agent))
-        for _, place, start, end in zip(*(column.tolist() for column in course.between(low, high)), strict=True):
-            merge(answer.span, {course.keys[place]: end - start})
-    return answer
+        gaps.append(_Gaps(agent, pieces, low, high))
+    return _History(gaps, names, steady, whole.left_out)
 
 
 def _divided(idle: Idle, course: Course) -> Iterator[tuple[Key, Idle]]:

@@ -7,13 +7,17 @@ builder method takes None for what shall be NULL, and columns by name that repla
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import json
+import tempfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
+
+import apsw
 
 from rocpd.schema.load import table
 from rocpd.schema.trace.events import (
@@ -46,6 +50,9 @@ CPU, GPU, GPU2 = 0, 1, 2
 
 CODE_OBJECT = 1
 QUEUE, STREAM = 1, 0
+_OF_ROWS = ("DELETE ", "INSERT ", "UPDATE ", "WITH ")
+"""What statements start with that leave tables as they are; others run before views are stored."""
+
 MAIN = -1
 """Stands for the main thread: its tid is the pid."""
 
@@ -291,15 +298,33 @@ class TraceBuilder:
 
     def write(self, path: Path, version: str = LATEST) -> Path:
         """Make the file; NOT NULL is left out of tables that hold a NULL."""
-        with create(path, self.guid, version) as writer:
-            self.write_into(writer)
+        if not all(statement.startswith(_OF_ROWS) for statement in self._late):
+            with create(path, self.guid, version) as writer:
+                self.write_into(writer)
+            return path
+        with path.open("xb") as file:
+            file.write(_empty_file(self.guid, version, self._loose()))
+        connection = apsw.Connection(str(path))
+        for pragma in ("synchronous", "journal_mode"):
+            connection.pragma(pragma, "off")
+        with contextlib.closing(connection), connection:
+            self._fill(Writer(connection, self.guid, version))
         return path
 
     def write_into(self, writer: Writer) -> None:
         """Fill the tables that `writer` made."""
+        for base in self._loose():
+            writer.loosen(base)
+        self._fill(writer)
+
+    def _loose(self) -> tuple[str, ...]:
+        """Return the tables that hold a NULL."""
+        return tuple(
+            base for base, rows in self.rows.items() if any(value is None for row in rows for value in row.values())
+        )
+
+    def _fill(self, writer: Writer) -> None:
         for base, rows in self.rows.items():
-            if any(value is None for row in rows for value in row.values()):
-                writer.loosen(base)
             for columns, group in itertools.groupby(rows, key=tuple):
                 writer.insert(base, columns, [tuple(row.values()) for row in group])
         for statement in self._late:
@@ -388,6 +413,17 @@ def _symbol(name: str, number: int) -> KernelInfo:
         accum_vgpr_count=4,
         extdata=json.dumps({**facts, **names}, ensure_ascii=False),
     )
+
+
+@functools.lru_cache(64)  # making the tables and views takes ten times as long as filling them
+def _empty_file(guid: str, version: str, loose: tuple[str, ...]) -> bytes:
+    """Return the content of a file without rows, whose tables `loose` take NULL."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "empty.db")
+        with create(path, guid, version) as writer:
+            for base in loose:
+                writer.loosen(base)
+        return path.read_bytes()
 
 
 @functools.cache

@@ -102,7 +102,7 @@ def command_of(function: Function, name: str) -> click.Command:
 
 def _is_same(option: Option, own: Option) -> bool:
     """Whether an option is one that the command declares itself; help may say more of it."""
-    return replace(option, help=own.help, heading=own.heading) == own
+    return option.name == own.name and replace(option, help=own.help, heading=own.heading) == own
 
 
 def _words(option: Option) -> tuple[str, ...]:

@@ -160,13 +160,8 @@ def pieces(
 
 
 def _has_key(reader: RankReader, base: str, database: ShareDatabase) -> bool:
-    """Whether `id` is the primary key, as in every file that a profiler wrote: unique, and rows lie in its order."""
-    if base not in reader.tables.columns:
-        return True
-    info = database.connection.execute(
-        "SELECT type FROM pragma_table_info(?) WHERE name = 'id' AND pk = 1", (base + reader.tables.suffix,)
-    )
-    return [str(kind).upper() for (kind,) in info] == ["INTEGER"]
+    """Whether `id` is the primary key, as in every file that a profiler wrote."""
+    return base not in reader.tables.columns or database.has_key(base + reader.tables.suffix)
 
 
 def _by_key(run: Callable[..., Cursor], select: Select, damaged: Counter[str] | None, size: int) -> Iterator[Piece]:

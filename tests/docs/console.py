@@ -9,6 +9,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.warm import program
+
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.M | re.S)
 
@@ -32,9 +34,9 @@ def steps(page: Path) -> list[Step]:
 
 
 def run(command: str, folder: Path) -> str:
-    """Run a command in a shell with this environment's `rocpd` first; give stdout and stderr as they come."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "LC_ALL": "C.UTF-8"}
+    """Run a command in a shell in which `rocpd` is the one of `tests.warm`; return stdout and stderr as they come."""
+    path = os.pathsep.join([str(program().parent), str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": "1"}
     environment.pop("ROCPD_INPUT", None)
     done = subprocess.run(
         ["bash", "-c", command],

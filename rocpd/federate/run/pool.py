@@ -74,6 +74,15 @@ class ShareDatabase:
         self.connection = share.opening.connect()
         guard(self.connection)
         self._unifier = Unifier(self.connection, share.tables, keyed=True)
+        self._has_key: dict[str, bool] = {}
+
+    def has_key(self, table: str) -> bool:
+        """Whether `id` is the primary key of a table of the file: unique, and rows lie in its order."""
+        if table not in self._has_key:
+            sql = "SELECT type FROM pragma_table_info(?) WHERE name = 'id' AND pk = 1"
+            kinds = [str(kind).upper() for (kind,) in self.connection.execute(sql, (table,))]
+            self._has_key[table] = kinds == ["INTEGER"]
+        return self._has_key[table]
 
     def execute(
         self, sql: str, bindings: Parameters = None, tables: Sequence[RankTables] | None = None, exact: bool = False

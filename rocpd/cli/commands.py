@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
     {
         "query": "Ask SQL of all ranks at once",
         "summary": "Show where the time went, exact over all ranks",
+        "counters": "Show which hardware counters were collected, and for what",
         "diff": "Say whether a job is slower than another, and where",
         "advise": "Say what costs time, and what to do about it",
         "report": "Write what there is to say about a job as one file",

@@ -162,15 +162,6 @@ def _moved(one: Pass, run: Measured, to: Ints, count: int) -> Pass:
     return Pass({name: rows.moved(to) for name, rows in one.counters.items()}, durations, one.collected)
 
 
-def are_one_program(runs: Sequence[Measured]) -> bool:
-    """Whether runs are passes of one program: most dispatches are the same, and they count different things."""
-    if len({run.counters for run in runs}) < 2 or not all(run.count and run.passes for run in runs):
-        return False
-    keys = [frozenset(run.keys_of_dispatches()) for run in runs]
-    shared = frozenset.intersection(*keys)
-    return 2 * len(shared) > max(map(len, keys))
-
-
 def by_name(values: Iterable[tuple[str, Ints, Floats]]) -> dict[str, CounterRows]:
     """Return counters by name; `X[0]`, `X[1]` … are instances of X."""
     parts: dict[str, list[tuple[Ints, Floats]]] = {}

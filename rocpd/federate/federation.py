@@ -85,6 +85,14 @@ class Federation:
         """How many separate runs the ranks are of; those of one job are of one."""
         return len({rank.run for rank in self.ranks})
 
+    def counted_once(self) -> Self:
+        """Return a session with one pass of each program that ran again for other counters; most jobs have none."""
+        if not self.job.programs:
+            return self
+        passes = max(map(len, self.job.programs))
+        self.note(f"{passes} passes of one program, for different counters: what is no counter is of the first pass")
+        return self._with(self.job.of_first_passes(keep_alignment=self.window is not None), self.selection)
+
     def note_runs(self) -> None:
         """Note that there are several runs, where what is asked for takes them together."""
         if self.runs > 1:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import cached_property, partial
 
 from rocpd.federate.open.identify import Rank
+from rocpd.federate.passes import CountedRun, counted_run, programs
 from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.files import Files
@@ -127,6 +128,28 @@ class Job:
         for rank in self.ranks:
             runs.setdefault(rank.run, []).append(rank)
         return self.of_ranks(max(map(tuple, runs.values()), key=len, default=()), keep_alignment=False)
+
+    @cached_property
+    def programs(self) -> tuple[tuple[int, ...], ...]:
+        """Numbers of ranks that are passes of one program, which ran again for other counters."""
+        return programs(self.ranks, self._counted_runs)
+
+    def of_first_passes(self, *, keep_alignment: bool) -> Job:
+        """Return the job of one pass of each program."""
+        return self._aligned_first_passes if keep_alignment else self._first_passes
+
+    @cached_property
+    def _first_passes(self) -> Job:
+        further = {number for program in self.programs for number in program[1:]}
+        return self.of_ranks(tuple(rank for rank in self.ranks if rank.number not in further), keep_alignment=False)
+
+    @cached_property
+    def _aligned_first_passes(self) -> Job:
+        return dataclasses.replace(self._first_passes, kept_alignment=self.alignment)
+
+    def _counted_runs(self, numbers: Iterable[int]) -> dict[int, CountedRun]:
+        some = self.of_ranks(tuple(self.rank_of[number] for number in numbers), keep_alignment=False)
+        return {rank.number: run for rank, run in some.map_ranks(counted_run)}
 
     @cached_property
     def time_line(self) -> TimeLine | None:

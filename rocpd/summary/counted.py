@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
 from rocpd.counters.hardware import Hardware, hardware
-from rocpd.counters.measured import SIZES, CounterRows, Measured, Pass, are_one_program, by_name, joined
+from rocpd.counters.measured import SIZES, CounterRows, Measured, Pass, by_name, joined
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.read.columns import Select, columns, read_all
 from rocpd.read.groups import grouped
 from rocpd.read.names import as_text
 from rocpd.summary.ops import kernel_texts
+from rocpd.summary.options import Options
+from rocpd.summary.reading import RankReading, Reading
 from rocpd.summary.statements import statement
 from rocpd.trace.kernel_names import KernelNames
 from rocpd.trace.times import valid_times
-from rocpd.types import NULL, Floats, Ints
+from rocpd.types import NULL, Answer, Floats, Ints
 
 _COLUMNS = ("event", "number", "kernel", "agent", *SIZES[:4], "start", "end")
 _REGISTERS = """SELECT id, arch_vgpr_count, accum_vgpr_count, sgpr_count FROM rocpd_info_kernel_symbol"""
@@ -129,14 +132,32 @@ def _document(text: object) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def programs(ranks: Sequence[Rank]) -> list[list[int]]:
-    """Return the numbers of ranks that may be passes of one program: the n-th of runs of one command on one host."""
-    places: dict[int, int] = {}
-    groups: dict[tuple[object, ...], list[int]] = {}
-    for rank in ranks:
-        place = places[rank.run] = places.get(rank.run, -1) + 1
-        groups.setdefault((rank.hostname, rank.command, place), []).append(rank.number)
-    return [group for group in groups.values() if len(group) > 1]
+def each_program(reading: Reading, work: Callable[[Measured, Rank, Options], Answer]) -> Iterator[tuple[Rank, Answer]]:
+    """Do work on what was counted in each rank, and on the passes of each program together.
+
+    Args:
+        reading: what to read.
+        work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
+    """
+    programs = reading.every_pass.job.programs
+    in_passes = frozenset(number for program in programs for number in program)
+    waiting: dict[int, Measured] = {}
+    task = partial(_counted, work=work, in_passes=in_passes)
+    ranks: dict[int, Rank] = {}
+    for rank, answer in reading.with_passes().each(task):
+        if rank.number in in_passes:
+            waiting[rank.number], ranks[rank.number] = cast("Measured", answer), rank
+        else:
+            yield rank, cast("Answer", answer)
+    for number, program in join_passes(waiting, programs).items():
+        yield ranks[number], work(program, ranks[number], reading.options)
+
+
+def _counted(
+    reading: RankReading, work: Callable[[Measured, Rank, Options], Answer], in_passes: frozenset[int]
+) -> Answer | Measured:
+    counted = measured(reading.reader, reading.options.kernel_names)
+    return counted if reading.rank.number in in_passes else work(counted, reading.rank, reading.options)
 
 
 def join_passes(by_rank: Mapping[int, Measured], groups: Iterable[Sequence[int]]) -> dict[int, Measured]:
@@ -144,7 +165,7 @@ def join_passes(by_rank: Mapping[int, Measured], groups: Iterable[Sequence[int]]
     rest = dict(by_rank)
     for group in groups:
         runs = [rest[number] for number in group if number in rest]
-        if len(runs) > 1 and are_one_program(runs):
+        if len(runs) > 1:
             for number in group[1:]:
                 rest.pop(number, None)
             rest[group[0]] = joined(runs)

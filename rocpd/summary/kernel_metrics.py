@@ -15,9 +15,9 @@ from rocpd.errors import RocpdError
 from rocpd.federate.open.identify import Rank
 from rocpd.frozen import frozen
 from rocpd.read.groups import grouped
-from rocpd.summary.counted import join_passes, measured, programs
+from rocpd.summary.counted import each_program
 from rocpd.summary.options import By, Options
-from rocpd.summary.reading import Key, RankReading, Reading, key_of
+from rocpd.summary.reading import Key, Reading, key_of
 from rocpd.types import Ints
 
 MetricKey: TypeAlias = tuple[str, str]
@@ -61,18 +61,9 @@ def of_panels(reading: Reading, panels: Sequence[str]) -> KernelGroups:
     Raises:
         RocpdError: no kernels, or none on an architecture that is known.
     """
-    groups = programs(reading.session.ranks)
-    some_passes = frozenset(number for group in groups for number in group)
-    waiting: dict[int, Measured] = {}
-    ranks: dict[int, Rank] = {}
     metrics: KernelGroups = {}
-    for rank, answer in reading.each(partial(_of_rank, panels=tuple(panels), some_passes=some_passes)):
-        if isinstance(answer, Measured):
-            waiting[rank.number], ranks[rank.number] = answer, rank
-        else:
-            _merge(metrics, answer)
-    for number, program in join_passes(waiting, groups).items():
-        _merge(metrics, _of_measured(program, ranks[number], reading.options, panels))
+    for _, of_rank in each_program(reading, partial(_of_measured, panels=tuple(panels))):
+        _merge(metrics, of_rank)
     if not metrics:
         raise _UNKNOWN
     return metrics
@@ -83,17 +74,7 @@ def _merge(into: KernelGroups, added: Mapping[GroupKey, KernelMetrics]) -> None:
         into[key] = into[key] + metrics if key in into else metrics
 
 
-def _of_rank(
-    reading: RankReading, panels: tuple[str, ...], some_passes: frozenset[int]
-) -> Measured | dict[GroupKey, KernelMetrics]:
-    """Return the metrics of a rank; what was measured, where other ranks may have more of the same dispatches."""
-    counted = measured(reading.reader, reading.options.kernel_names)
-    if reading.rank.number in some_passes:
-        return counted
-    return _of_measured(counted, reading.rank, reading.options, panels)
-
-
-def _of_measured(counted: Measured, rank: Rank, options: Options, panels: Sequence[str]) -> KernelGroups:
+def _of_measured(counted: Measured, rank: Rank, options: Options, panels: tuple[str, ...]) -> KernelGroups:
     metrics: KernelGroups = {}
     for kind, hardware in enumerate(counted.hardware):
         known = hardware.architecture

@@ -156,7 +156,7 @@ class Reading:
     """What an analysis reads from and what was asked of it.
 
     Args:
-        session: what to read.
+        session: what to read; of passes of one program the first one counts, `with_passes` has the others too.
         options: what was asked.
         progress: called with (ranks read, ranks in all).
         wanted: tables that will be looked at; None: all.
@@ -169,14 +169,19 @@ class Reading:
         progress: Progress | None = None,
         wanted: frozenset[str] | None = None,
     ) -> None:
-        self.session = session
+        self.every_pass = session
+        self.session = session.counted_once()
         self.options = options or Options()
         self.wanted = wanted
         self._progress = progress
 
     def on(self, session: Federation) -> Reading:
         """Return the same question to another session."""
-        return self._with(session=session)
+        return self._with(session=session.counted_once(), every_pass=session)
+
+    def with_passes(self) -> Reading:
+        """Return the same question to all passes of a program, whose counters belong together."""
+        return self if self.every_pass is self.session else self._with(session=self.every_pass)
 
     def asking(self, options: Options) -> Reading:
         """Return another question to the same session."""

@@ -241,6 +241,12 @@ SUMMARIES: dict[str, Analysis] = {
             "hardware counters per kernel",
         ),
         Analysis(
+            "rocpd.summary.collected:collected",
+            ("collected", "passes", "to-collect"),
+            "which counters were collected, in which passes, and what further ones are for",
+            by=(),
+        ),
+        Analysis(
             "rocpd.summary.panels:panels",
             ("panels", *PANELS),
             "metrics of hardware counters: rates, use, occupancy, instructions, caches, memory",

@@ -38,12 +38,17 @@ class _Asking(Reading):
     def each(self, work: Callable[[RankReading], Answer]) -> Iterator[tuple[Rank, Answer]]:
         raise _Asked(work)
 
+    def with_passes(self) -> Reading:
+        if self.every_pass is not self.session:
+            raise RocpdError("passes are read apart: the others read one of them")
+        return self
+
 
 class _Answering(Reading):
     """Gives answers that are known already."""
 
     def __init__(self, reading: Reading, options: Options, answers: Sequence[tuple[Rank, _Answer]]) -> None:
-        super().__init__(reading.session, options)
+        super().__init__(reading.every_pass, options)
         self._answers: Sequence[tuple[Rank, _Answer]] | None = answers
 
     def each(self, work: Callable[[RankReading], Answer]) -> Iterator[tuple[Rank, Answer]]:
@@ -86,7 +91,7 @@ def together(
 def _work_of(reading: Reading, analysis: Analysis, options: Options) -> _Work | None:
     """Return what an analysis does on each rank; None where it does nothing, or raises an error before."""
     try:
-        for _ in analysis(_Asking(reading.session, options, wanted=reading.wanted)):
+        for _ in analysis(_Asking(reading.every_pass, options, wanted=reading.wanted)):
             return None
     except _Asked as asked:
         return asked.work

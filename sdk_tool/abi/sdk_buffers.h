@@ -26,10 +26,25 @@ typedef enum rocprofiler_buffer_tracing_kind_t {
     ROCPROFILER_BUFFER_TRACING_KERNEL_DISPATCH = 11,
     ROCPROFILER_BUFFER_TRACING_SCRATCH_MEMORY = 12,
     ROCPROFILER_BUFFER_TRACING_RCCL_API = 14,
+    ROCPROFILER_BUFFER_TRACING_OMPT = 15,
     ROCPROFILER_BUFFER_TRACING_MEMORY_ALLOCATION = 16,
+    ROCPROFILER_BUFFER_TRACING_ROCDECODE_API = 18,
+    ROCPROFILER_BUFFER_TRACING_ROCJPEG_API = 19,
     ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT = 21,
-    ROCPROFILER_BUFFER_TRACING_HIP_COMPILER_API_EXT = 22
+    ROCPROFILER_BUFFER_TRACING_HIP_COMPILER_API_EXT = 22,
+    ROCPROFILER_BUFFER_TRACING_ROCDECODE_API_EXT = 23,
+    ROCPROFILER_BUFFER_TRACING_KFD_EVENT_UNMAP_FROM_GPU = 27,
+    ROCPROFILER_BUFFER_TRACING_KFD_EVENT_DROPPED_EVENTS = 28,
+    ROCPROFILER_BUFFER_TRACING_KFD_PAGE_MIGRATE = 29,
+    ROCPROFILER_BUFFER_TRACING_KFD_PAGE_FAULT = 30,
+    ROCPROFILER_BUFFER_TRACING_KFD_QUEUE = 31,
+    ROCPROFILER_BUFFER_TRACING_MARKER_CORE_RANGE_API = 32
+    /* Kinds of later versions are known by their names alone. */
 } rocprofiler_buffer_tracing_kind_t;
+
+typedef int (*rocprofiler_buffer_tracing_kind_cb_t)(rocprofiler_buffer_tracing_kind_t kind, void* data);
+typedef int (*rocprofiler_buffer_tracing_kind_operation_cb_t)(rocprofiler_buffer_tracing_kind_t kind,
+                                                              rocprofiler_tracing_operation_t operation, void* data);
 
 typedef struct rocprofiler_record_header_t {
     __extension__ union {

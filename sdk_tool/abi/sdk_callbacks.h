@@ -13,6 +13,8 @@ typedef enum rocprofiler_callback_phase_t {
 
 typedef enum rocprofiler_callback_tracing_kind_t {
     ROCPROFILER_CALLBACK_TRACING_NONE = 0,
+    ROCPROFILER_CALLBACK_TRACING_HIP_RUNTIME_API = 5,
+    ROCPROFILER_CALLBACK_TRACING_HIP_COMPILER_API = 6,
     ROCPROFILER_CALLBACK_TRACING_MARKER_CORE_API = 7,
     ROCPROFILER_CALLBACK_TRACING_MARKER_CONTROL_API = 8,
     ROCPROFILER_CALLBACK_TRACING_MARKER_NAME_API = 9,
@@ -33,6 +35,8 @@ typedef struct rocprofiler_callback_tracing_record_t {
 
 typedef void (*rocprofiler_callback_tracing_cb_t)(rocprofiler_callback_tracing_record_t record,
                                                   rocprofiler_user_data_t* user_data, void* callback_data);
+
+typedef int (*rocprofiler_callback_tracing_kind_cb_t)(rocprofiler_callback_tracing_kind_t kind, void* data);
 
 typedef enum rocprofiler_code_object_operation_t {
     ROCPROFILER_CODE_OBJECT_NONE = 0,

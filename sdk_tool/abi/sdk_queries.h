@@ -7,8 +7,16 @@
 
 typedef enum rocprofiler_external_correlation_id_request_kind_t {
     ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_NONE = 0,
+    ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_HSA_CORE_API = 1,
+    ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_HSA_AMD_EXT_API = 2,
+    ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_HSA_IMAGE_EXT_API = 3,
+    ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_HSA_FINALIZE_EXT_API = 4,
+    ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_HIP_RUNTIME_API = 5,
+    ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_HIP_COMPILER_API = 6,
     ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_MEMORY_COPY = 10,
-    ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_KERNEL_DISPATCH = 11
+    ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_KERNEL_DISPATCH = 11,
+    ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_RCCL_API = 13,
+    ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_MEMORY_ALLOCATION = 15
 } rocprofiler_external_correlation_id_request_kind_t;
 
 typedef int (*rocprofiler_external_correlation_id_request_cb_t)(
@@ -29,6 +37,26 @@ typedef enum rocprofiler_agent_version_t {
     ROCPROFILER_AGENT_INFO_VERSION_0 = 1
 } rocprofiler_agent_version_t;
 
+typedef struct rocprofiler_agent_mem_bank_t {
+    uint32_t heap_type; /* HSA_HEAPTYPE */
+    uint32_t flags;     /* bit fields */
+    uint32_t width, mem_clk_max;
+    uint64_t size_in_bytes;
+} rocprofiler_agent_mem_bank_t;
+
+typedef struct rocprofiler_agent_cache_t {
+    uint64_t processor_id_low, size;
+    uint32_t level, cache_line_size, cache_lines_per_tag, association, latency;
+    uint32_t type; /* bit fields */
+} rocprofiler_agent_cache_t;
+
+typedef struct rocprofiler_agent_io_link_t {
+    uint32_t type; /* HSA_IOLINKTYPE */
+    uint32_t version_major, version_minor, node_from, node_to, weight, min_latency, max_latency, min_bandwidth;
+    uint32_t max_bandwidth, recommended_transfer_size;
+    uint32_t flags; /* bit fields */
+} rocprofiler_agent_io_link_t;
+
 typedef struct rocprofiler_agent_v0_t {
     uint64_t size;
     rocprofiler_agent_id_t id;
@@ -44,9 +72,9 @@ typedef struct rocprofiler_agent_v0_t {
     uint32_t cu_per_engine, max_waves_per_cu, family_id, workgroup_max_size, grid_max_size;
     uint64_t local_mem_size, hive_id, gpu_id;
     rocprofiler_dim3_t workgroup_max_dim, grid_max_dim;
-    const void* mem_banks;
-    const void* caches;
-    const void* io_links;
+    const rocprofiler_agent_mem_bank_t* mem_banks;
+    const rocprofiler_agent_cache_t* caches;
+    const rocprofiler_agent_io_link_t* io_links;
     const char* name;
     const char* vendor_name;
     const char* product_name;

@@ -17,7 +17,12 @@ typedef uint64_t rocprofiler_kernel_id_t;
 typedef uint64_t rocprofiler_dispatch_id_t;
 typedef uint64_t rocprofiler_counter_instance_id_t;
 
-typedef enum rocprofiler_status_t { ROCPROFILER_STATUS_SUCCESS = 0, ROCPROFILER_STATUS_ERROR } rocprofiler_status_t;
+typedef enum rocprofiler_status_t {
+    ROCPROFILER_STATUS_SUCCESS = 0,
+    ROCPROFILER_STATUS_ERROR = 1,
+    ROCPROFILER_STATUS_ERROR_CONTEXT_CONFLICT = 12,
+    ROCPROFILER_STATUS_ERROR_INCOMPATIBLE_ABI = 18
+} rocprofiler_status_t;
 
 typedef union rocprofiler_user_data_t {
     uint64_t value;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "sdk.h"
@@ -10,6 +11,9 @@ namespace rocpd::client {
 
 // Registers all agents with the recorder.
 void register_agents();
+
+// What the SDK knows of an agent, as JSON.
+std::string agent_facts(rocprofiler_agent_id_t handle);
 
 // Returns the id that events use, -1 for a handle that no agent has.
 std::int64_t agent_of(rocprofiler_agent_id_t handle);

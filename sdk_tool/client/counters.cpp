@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
+#include <set>
 #include <unordered_map>
 
 #include "agents.h"
@@ -23,19 +23,24 @@ rocprofiler_status_t take_counters(rocprofiler_agent_id_t, rocprofiler_counter_i
     return ROCPROFILER_STATUS_SUCCESS;
 }
 
+// Counters are numbered by architecture, and a row has one agent: the first that has the counter, as in rocprofv3's files.
 void register_counter(const rocprofiler_counter_info_v0_t& info, rocprofiler_agent_id_t agent) {
+    static auto& registered = *new std::set<std::uint64_t>;
+    if (!registered.insert(info.id.handle).second) return;
     rocpd_counter_t counter{};
     counter.id = static_cast<std::int64_t>(info.id.handle);
     counter.agent_id = agent_of(agent);
     counter.target_arch = "GPU";
     counter.name = info.name;
     counter.description = info.description;
-    counter.component = "rocprofiler-sdk";
+    counter.component = "rocm";
     counter.value_type = "ABS";
     counter.block = info.block;
     counter.expression = info.expression;
     counter.is_constant = info.is_constant;
     counter.is_derived = info.is_derived;
+    const std::string facts = agent_facts(agent);
+    counter.extdata = facts.c_str();
     rocpd_register_counter(&counter);
 }
 
@@ -70,28 +75,25 @@ void choose(rocprofiler_dispatch_counting_service_data_t dispatch, rocprofiler_c
     if (found != configs().end()) *config = found->second;
 }
 
-// A counter has one record per instance of its hardware block; the file holds their sum, as rocprofv3's does.
+// One value per instance of the counter's hardware block.
 void take_values(rocprofiler_dispatch_counting_service_data_t dispatch, rocprofiler_counter_record_t* records,
                  std::size_t count, rocprofiler_user_data_t, void*) {
-    std::map<std::uint64_t, double> sums;
     for (std::size_t i = 0; i < count; ++i) {
         rocprofiler_counter_id_t counter{};
         if (g_sdk.query_record_counter_id(records[i].id, &counter) == ROCPROFILER_STATUS_SUCCESS)
-            sums[counter.handle] += records[i].counter_value;
+            rocpd_counter_value(static_cast<std::int64_t>(dispatch.dispatch_info.dispatch_id),
+                                static_cast<std::int64_t>(counter.handle), records[i].counter_value);
     }
-    for (const auto& [counter, sum] : sums)
-        rocpd_counter_value(static_cast<std::int64_t>(dispatch.dispatch_info.dispatch_id),
-                            static_cast<std::int64_t>(counter), sum);
 }
 
 }  // namespace
 
-void collect_counters(rocprofiler_context_id_t context, const std::vector<std::string>& names) {
+bool collect_counters(rocprofiler_context_id_t context, const std::vector<std::string>& names) {
     if (g_sdk.iterate_agent_supported_counters == nullptr || g_sdk.query_counter_info == nullptr ||
         g_sdk.create_counter_config == nullptr || g_sdk.query_record_counter_id == nullptr ||
         g_sdk.configure_callback_dispatch_counting_service == nullptr) {
         std::fprintf(stderr, "rocpd: this rocprofiler-sdk cannot collect counters\n");
-        return;
+        return false;
     }
     std::vector<std::string> found;
     for (const rocprofiler_agent_id_t agent : gpus())
@@ -99,8 +101,8 @@ void collect_counters(rocprofiler_context_id_t context, const std::vector<std::s
     for (const std::string& name : names)
         if (std::find(found.begin(), found.end(), name) == found.end())
             std::fprintf(stderr, "rocpd: no GPU has a counter %s\n", name.c_str());
-    if (!configs().empty())
-        g_sdk.configure_callback_dispatch_counting_service(context, choose, nullptr, take_values, nullptr);
+    return !configs().empty() && g_sdk.configure_callback_dispatch_counting_service(
+                                     context, choose, nullptr, take_values, nullptr) == ROCPROFILER_STATUS_SUCCESS;
 }
 
 }  // namespace rocpd::client

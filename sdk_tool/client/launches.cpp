@@ -1,64 +1,47 @@
 #include "launches.h"
 
-#include <array>
-#include <mutex>
-#include <unordered_map>
+#include <atomic>
+
+#include "pending.h"
 
 namespace rocpd::client {
 namespace {
 
-// Records that never come (their context was stopped, the queue was destroyed) must not fill the memory in long runs.
-constexpr std::size_t kGeneration = 32768;
+thread_local std::uint64_t t_correlation = 0;
 
-struct Pending {
-    Launch launch;
-    std::uint32_t records = 0;  // still to come
-};
+Pending<Launch>& pending() {
+    static auto& only = *new Pending<Launch>;
+    return only;
+}
 
-// A part of the table. Generations: when the younger one is full, the older one is forgotten.
-class Shard {
-public:
-    void remember(std::uint64_t correlation, const Launch& launch) {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        if (young_.size() >= kGeneration) {
-            old_.swap(young_);
-            young_.clear();
-        }
-        Pending& pending = young_[correlation];
-        pending.launch = launch;
-        ++pending.records;
-    }
+bool leaves_record_behind(rocprofiler_external_correlation_id_request_kind_t kind) {
+    return kind == ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_KERNEL_DISPATCH ||
+           kind == ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_MEMORY_COPY ||
+           kind == ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_MEMORY_ALLOCATION;
+}
 
-    Launch take(std::uint64_t correlation) {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        for (Map* map : {&young_, &old_}) {
-            const auto found = map->find(correlation);
-            if (found == map->end()) continue;
-            const Launch launch = found->second.launch;
-            if (--found->second.records == 0) map->erase(found);
-            return launch;
-        }
-        return {};
-    }
-
-private:
-    using Map = std::unordered_map<std::uint64_t, Pending>;
-    std::mutex mutex_;
-    Map young_, old_;
-};
-
-// Launching threads seldom meet: consecutive ids are in different shards.
-Shard& shard(std::uint64_t correlation) {
-    static auto& only = *new std::array<Shard, 16>;
-    return only[correlation % only.size()];
+// Called once for each call, dispatch, copy and allocation, in the thread that makes it.
+int on_request(rocprofiler_thread_id_t, rocprofiler_context_id_t,
+               rocprofiler_external_correlation_id_request_kind_t kind, rocprofiler_tracing_operation_t,
+               std::uint64_t correlation, rocprofiler_user_data_t* external, void*) {
+    static std::atomic<bool> expected{false};
+    if (!expected.load(std::memory_order_relaxed) && !expected.exchange(true)) rocpd_expect_events();
+    if (leaves_record_behind(kind)) pending().keep(correlation, {current_marker(), current_stream()});
+    external->value = t_correlation;
+    return 0;
 }
 
 }  // namespace
 
-void remember_launch(std::uint64_t correlation) {
-    shard(correlation).remember(correlation, {current_marker(), current_stream()});
+void follow_launches(rocprofiler_context_id_t context) {
+    if (g_sdk.configure_external_correlation_id_request_service != nullptr)
+        g_sdk.configure_external_correlation_id_request_service(context, nullptr, 0, on_request, nullptr);
 }
 
-Launch take_launch(std::uint64_t correlation) { return shard(correlation).take(correlation); }
+Launch take_launch(std::uint64_t correlation) { return pending().take(correlation); }
+
+void set_correlation(std::uint64_t id) { t_correlation = id; }
+
+std::uint64_t current_correlation() { return t_correlation; }
 
 }  // namespace rocpd::client

@@ -1,12 +1,14 @@
-// Owns what is known only at launch, while records of GPU work come much later: enclosing marker and HIP stream.
+// Owns what is known only at launch, while records of GPU work come much later: enclosing marker and HIP stream, and the
+// user's number of the launching thread, which the SDK carries to the record.
 //
 // The SDK carries two numbers from a launch to its record. The internal correlation id is the key of what is kept here;
-// the external one is left to the user.
+// the external one is the user's.
 #pragma once
 
 #include <cstdint>
 
 #include "rocpd/recorder.h"
+#include "sdk.h"
 
 namespace rocpd::client {
 
@@ -15,13 +17,18 @@ struct Launch {
     std::uint64_t stream = 0;  // id
 };
 
-// Keeps marker and stream of the calling thread for one record of `correlation`.
-void remember_launch(std::uint64_t correlation);
+// Has the SDK ask for the user's number at each call and launch, in its thread. Launches are remembered.
+void follow_launches(rocprofiler_context_id_t context);
 
-// Returns them for one record; called once for each record of a call that launched several operations.
+// Returns what was known for one record; called once for each record of a call that launched several operations.
 Launch take_launch(std::uint64_t correlation);
 
+// Sets the user's number of the calling thread. Threads that set none have none: the SDK's own stack of numbers would
+// give them that of the main thread.
+void set_correlation(std::uint64_t id);
+
 // Of the calling thread.
+std::uint64_t current_correlation();
 rocpd_text_t current_marker();
 std::uint64_t current_stream();
 

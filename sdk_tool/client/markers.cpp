@@ -1,12 +1,15 @@
 #include "markers.h"
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "launches.h"
+#include "names.h"
 #include "rocpd/recorder.h"
 #include "streams.h"
 
@@ -17,14 +20,16 @@ constexpr int kDeepest = 1024;
 
 struct Level {
     rocpd_text_t text;
-    std::uint64_t range;  // the recorder's number
+    std::uint64_t range;     // the recorder's number, 0: not recorded
+    std::uint64_t stack_id;
 };
 
-// Open ranges of this thread. Plain memory: made without allocation when the thread is.
+// Open ranges of this thread. Plain memory: made without allocation when the thread is. Kept while recording is paused
+// too: a range may start in a pause and end after it, or the other way round.
 thread_local Level t_levels[kDeepest];
 thread_local int t_depth = 0;
 
-rocpd_text_t text_of(const char* text) { return text != nullptr ? rocpd_text(text, std::strlen(text)) : 0; }
+std::atomic<bool> g_paused{false};
 
 rocpd_text_t thread_range() {
     static const rocpd_text_t only = text_of("roctxThreadRangeA");
@@ -36,22 +41,32 @@ rocpd_text_t process_range() {
     return only;
 }
 
-// Starts a range, which the recorder ends at the latest. Returns its number.
+// The range or call around a marker: one that is in the file, where the innermost is not.
+std::uint64_t parent_of(const rocprofiler_callback_tracing_record_t& event) {
+    const std::uint64_t around = event.correlation_id.ancestor;
+    int depth = t_depth < kDeepest ? t_depth : kDeepest;
+    if (depth == 0 || t_levels[depth - 1].stack_id != around) return around;
+    while (depth > 0 && t_levels[depth - 1].range == 0) --depth;
+    return depth > 0 ? t_levels[depth - 1].stack_id : 0;
+}
+
+// Starts a range, which the recorder ends at the latest. Returns its number, 0 in a pause.
 std::uint64_t open(const rocprofiler_callback_tracing_record_t& event, const char* text, rocpd_text_t function) {
+    if (g_paused.load()) return 0;
     rocpd_range_t range{};
     range.text = text;
     range.text_size = text != nullptr ? std::strlen(text) : 0;
     range.function = function;
     range.stack_id = event.correlation_id.internal;
-    range.parent_stack_id = event.correlation_id.ancestor;
-    range.correlation_id = event.correlation_id.external.value;
+    range.parent_stack_id = parent_of(event);
+    range.correlation_id = current_correlation();
     range.of_thread = function == thread_range() ? 1 : 0;
     return rocpd_range_open(&range);
 }
 
 void push(const rocprofiler_callback_tracing_record_t& event, const char* text) {
     const std::uint64_t range = open(event, text, thread_range());
-    if (t_depth < kDeepest) t_levels[t_depth] = {text_of(text), range};
+    if (t_depth < kDeepest) t_levels[t_depth] = {text_of(text), range, event.correlation_id.internal};
     ++t_depth;
 }
 
@@ -60,14 +75,15 @@ void pop() {
 }
 
 void mark(const rocprofiler_callback_tracing_record_t& event, const char* text) {
+    if (g_paused.load()) return;
     static const rocpd_text_t category = text_of("MARKER_CORE_API");
     static const rocpd_text_t function = text_of("roctxMarkA");
     rocpd_region_t region{};
     region.event.category = category;
     region.event.tid = static_cast<std::uint32_t>(event.thread_id);
     region.event.stack_id = event.correlation_id.internal;
-    region.event.parent_stack_id = event.correlation_id.ancestor;
-    region.event.correlation_id = event.correlation_id.external.value;
+    region.event.parent_stack_id = parent_of(event);
+    region.event.correlation_id = current_correlation();
     region.event.message = text;
     region.event.message_size = text != nullptr ? std::strlen(text) : 0;
     region.name = function;
@@ -151,16 +167,18 @@ void on_marker(rocprofiler_callback_tracing_record_t event, rocprofiler_user_dat
         on_call(event, data);
 }
 
-void on_marker_control(rocprofiler_callback_tracing_record_t event, rocprofiler_user_data_t*, void* context) {
-    const rocprofiler_context_id_t main = *static_cast<const rocprofiler_context_id_t*>(context);
+void on_marker_control(rocprofiler_callback_tracing_record_t event, rocprofiler_user_data_t*, void* data) {
+    const auto& contexts = *static_cast<const std::vector<rocprofiler_context_id_t>*>(data);
     if (event.operation == ROCPROFILER_MARKER_CONTROL_API_ID_roctxProfilerPause &&
         event.phase == ROCPROFILER_CALLBACK_PHASE_ENTER) {
         // Work that was launched before the pause is reported later: the recorder goes on taking it.
-        g_sdk.stop_context(main);
+        g_paused.store(true);
+        for (const rocprofiler_context_id_t context : contexts) g_sdk.stop_context(context);
     } else if (event.operation == ROCPROFILER_MARKER_CONTROL_API_ID_roctxProfilerResume &&
                event.phase == ROCPROFILER_CALLBACK_PHASE_EXIT) {
         rocpd_start();
-        g_sdk.start_context(main);
+        for (const rocprofiler_context_id_t context : contexts) g_sdk.start_context(context);
+        g_paused.store(false);
     }
 }
 

@@ -6,69 +6,16 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "agents.h"
+#include "arguments.h"
 #include "launches.h"
+#include "names.h"
+#include "other_records.h"
 #include "rocpd/recorder.h"
 
 namespace rocpd::client {
 namespace {
-
-rocpd_text_t text(const char* words) { return rocpd_text(words, std::strlen(words)); }
-
-// Names of kinds, as rocprofv3 writes them.
-const char* category_name(std::uint32_t kind) {
-    switch (kind) {
-        case ROCPROFILER_BUFFER_TRACING_HSA_CORE_API: return "HSA_CORE_API";
-        case ROCPROFILER_BUFFER_TRACING_HSA_AMD_EXT_API: return "HSA_AMD_EXT_API";
-        case ROCPROFILER_BUFFER_TRACING_HSA_IMAGE_EXT_API: return "HSA_IMAGE_EXT_API";
-        case ROCPROFILER_BUFFER_TRACING_HSA_FINALIZE_EXT_API: return "HSA_FINALIZE_EXT_API";
-        case ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API: return "HIP_RUNTIME_API";
-        case ROCPROFILER_BUFFER_TRACING_HIP_COMPILER_API: return "HIP_COMPILER_API";
-        case ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT: return "HIP_RUNTIME_API_EXT";
-        case ROCPROFILER_BUFFER_TRACING_HIP_COMPILER_API_EXT: return "HIP_COMPILER_API_EXT";
-        case ROCPROFILER_BUFFER_TRACING_RCCL_API: return "RCCL_API";
-        case ROCPROFILER_BUFFER_TRACING_KERNEL_DISPATCH: return "KERNEL_DISPATCH";
-        case ROCPROFILER_BUFFER_TRACING_MEMORY_COPY: return "MEMORY_COPY";
-        case ROCPROFILER_BUFFER_TRACING_MEMORY_ALLOCATION: return "MEMORY_ALLOCATION";
-        case ROCPROFILER_BUFFER_TRACING_SCRATCH_MEMORY: return "SCRATCH_MEMORY";
-        default: return "UNKNOWN";
-    }
-}
-
-// Text numbers of categories and functions, each asked for once.
-class Names {
-public:
-    rocpd_text_t category(std::uint32_t kind) {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        rocpd_text_t& known = categories_[kind];
-        if (known == 0) known = text(category_name(kind));
-        return known;
-    }
-    rocpd_text_t function(rocprofiler_buffer_tracing_kind_t kind, rocprofiler_tracing_operation_t operation) {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        rocpd_text_t& known = functions_[{static_cast<int>(kind), operation}];
-        if (known == 0) {
-            const char* name = nullptr;
-            std::uint64_t size = 0;
-            g_sdk.query_buffer_tracing_kind_operation_name(kind, operation, &name, &size);
-            known = name != nullptr ? rocpd_text(name, std::strlen(name)) : text("unknown function");
-        }
-        return known;
-    }
-
-private:
-    std::mutex mutex_;
-    std::map<std::uint32_t, rocpd_text_t> categories_;
-    std::map<std::pair<int, int>, rocpd_text_t> functions_;
-};
-
-Names& names() {
-    static Names& only = *new Names;
-    return only;
-}
 
 std::uint32_t tid(rocprofiler_thread_id_t thread) { return static_cast<std::uint32_t>(thread); }
 
@@ -85,7 +32,7 @@ std::uint64_t parent(const rocprofiler_async_correlation_id_t& id) { return id.i
 template <typename Record>
 rocpd_event_t event_of(const rocprofiler_record_header_t& header, const Record& r) {
     rocpd_event_t event{};
-    event.category = names().category(header.kind);
+    event.category = category_of(header.kind);
     event.tid = tid(r.thread_id);
     event.stack_id = r.correlation_id.internal;
     event.parent_stack_id = parent(r.correlation_id);
@@ -93,42 +40,17 @@ rocpd_event_t event_of(const rocprofiler_record_header_t& header, const Record& 
     return event;
 }
 
-struct Arguments {
-    std::vector<rocpd_argument_t> list;
-    std::vector<std::string> values;
-};
-
-int take_argument(rocprofiler_buffer_tracing_kind_t, rocprofiler_tracing_operation_t, std::uint32_t, const void* const,
-                  std::int32_t, const char* type, const char* name, const char* value, void* data) {
-    auto& arguments = *static_cast<Arguments*>(data);
-    arguments.values.emplace_back(value != nullptr ? value : "");
-    arguments.list.push_back({text(type != nullptr ? type : ""), text(name != nullptr ? name : ""), nullptr, 0});
-    return 0;
-}
-
-bool has_arguments(std::uint32_t kind) {
-    return (kind == ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT ||
-            kind == ROCPROFILER_BUFFER_TRACING_HIP_COMPILER_API_EXT) &&
-           g_sdk.iterate_buffer_tracing_record_args != nullptr;
-}
-
 void on_call(const rocprofiler_record_header_t& header) {
     const auto& r = payload<rocprofiler_buffer_tracing_hip_api_record_t>(header);
     rocpd_region_t region{};
     region.event = event_of(header, r);
-    region.name = names().function(r.kind, r.operation);
+    region.name = function_of(header.kind, r.operation);
     region.start = r.start_timestamp;
     region.end = r.end_timestamp;
     Arguments arguments;
-    if (has_arguments(header.kind)) {
-        g_sdk.iterate_buffer_tracing_record_args(header, take_argument, &arguments);
-        for (std::size_t i = 0; i < arguments.list.size(); ++i) {
-            arguments.list[i].value = arguments.values[i].data();
-            arguments.list[i].value_size = arguments.values[i].size();
-        }
-        region.arguments = arguments.list.data();
-        region.argument_count = arguments.list.size();
-    }
+    read_arguments(header, arguments);
+    region.arguments = arguments.list.data();
+    region.argument_count = arguments.list.size();
     rocpd_region(&region);
 }
 
@@ -157,11 +79,11 @@ void on_dispatch(const rocprofiler_record_header_t& header) {
 
 rocpd_text_t direction(rocprofiler_memory_copy_operation_t operation) {
     switch (operation) {
-        case ROCPROFILER_MEMORY_COPY_HOST_TO_HOST: return text("MEMORY_COPY_HOST_TO_HOST");
-        case ROCPROFILER_MEMORY_COPY_HOST_TO_DEVICE: return text("MEMORY_COPY_HOST_TO_DEVICE");
-        case ROCPROFILER_MEMORY_COPY_DEVICE_TO_HOST: return text("MEMORY_COPY_DEVICE_TO_HOST");
-        case ROCPROFILER_MEMORY_COPY_DEVICE_TO_DEVICE: return text("MEMORY_COPY_DEVICE_TO_DEVICE");
-        default: return text("MEMORY_COPY_NONE");
+        case ROCPROFILER_MEMORY_COPY_HOST_TO_HOST: return text_of("MEMORY_COPY_HOST_TO_HOST");
+        case ROCPROFILER_MEMORY_COPY_HOST_TO_DEVICE: return text_of("MEMORY_COPY_HOST_TO_DEVICE");
+        case ROCPROFILER_MEMORY_COPY_DEVICE_TO_HOST: return text_of("MEMORY_COPY_DEVICE_TO_HOST");
+        case ROCPROFILER_MEMORY_COPY_DEVICE_TO_DEVICE: return text_of("MEMORY_COPY_DEVICE_TO_DEVICE");
+        default: return text_of("MEMORY_COPY_NONE");
     }
 }
 
@@ -181,7 +103,7 @@ void on_copy(const rocprofiler_record_header_t& header) {
         c.dst_address = r.dst_address.value;
         c.src_address = r.src_address.value;
     }
-    c.queue_id = 0;
+    c.queue_id = -1;  // the SDK names none
     c.stream_id = static_cast<std::int64_t>(launch.stream);
     rocpd_copy(&c);
 }
@@ -201,7 +123,8 @@ void on_allocation(const rocprofiler_record_header_t& header) {
     a.agent_id = agent_of(r.agent_id);
     a.address = r.address.value;
     a.size = r.allocation_size;
-    a.queue_id = a.stream_id = -1;
+    a.queue_id = 0;  // none, in rocprofv3's files
+    a.stream_id = static_cast<std::int64_t>(take_launch(r.correlation_id.internal).stream);
     rocpd_allocation(&a);
 }
 
@@ -221,7 +144,7 @@ void on_scratch(const rocprofiler_record_header_t& header) {
     a.agent_id = agent_of(r.agent_id);
     a.size = r.allocation_size;
     a.queue_id = static_cast<std::int64_t>(r.queue_id.handle);
-    a.stream_id = -1;
+    a.stream_id = 0;
     rocpd_allocation(&a);
 }
 
@@ -232,7 +155,7 @@ void on_record(const rocprofiler_record_header_t& header) {
         case ROCPROFILER_BUFFER_TRACING_MEMORY_COPY: return on_copy(header);
         case ROCPROFILER_BUFFER_TRACING_MEMORY_ALLOCATION: return on_allocation(header);
         case ROCPROFILER_BUFFER_TRACING_SCRATCH_MEMORY: return on_scratch(header);
-        default: return on_call(header);
+        default: return take_other(header) ? void() : on_call(header);
     }
 }
 

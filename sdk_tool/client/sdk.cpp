@@ -13,9 +13,13 @@ Sdk g_sdk{};
 
 namespace {
 
+constexpr const char* kLibrary = "librocprofiler-sdk.so.1";
+
+// The SDK may have been loaded for one library alone, such as an extension of Python: RTLD_DEFAULT does not look there.
 template <typename Function>
-void find(Function& function, const char* name) {
-    function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+void find(Function& function, void* library, const char* name) {
+    void* found = library != nullptr ? dlsym(library, name) : nullptr;
+    function = reinterpret_cast<Function>(found != nullptr ? found : dlsym(RTLD_DEFAULT, name));
 }
 
 bool any_file(const std::string& pattern) {
@@ -28,7 +32,8 @@ bool any_file(const std::string& pattern) {
 }  // namespace
 
 bool find_sdk() {
-#define ROCPD_FIND(NAME) find(g_sdk.NAME, "rocprofiler_" #NAME)
+    void* const library = dlopen(kLibrary, RTLD_LAZY | RTLD_NOLOAD);
+#define ROCPD_FIND(NAME) find(g_sdk.NAME, library, "rocprofiler_" #NAME)
     ROCPD_FIND(create_context);
     ROCPD_FIND(start_context);
     ROCPD_FIND(stop_context);
@@ -39,11 +44,14 @@ bool find_sdk() {
     ROCPD_FIND(at_internal_thread_create);
     ROCPD_FIND(configure_callback_tracing_service);
     ROCPD_FIND(configure_buffer_tracing_service);
+    ROCPD_FIND(query_buffer_tracing_kind_name);
+    ROCPD_FIND(iterate_buffer_tracing_kinds);
+    ROCPD_FIND(iterate_buffer_tracing_kind_operations);
+    ROCPD_FIND(query_callback_tracing_kind_name);
+    ROCPD_FIND(iterate_callback_tracing_kinds);
     ROCPD_FIND(query_buffer_tracing_kind_operation_name);
     ROCPD_FIND(iterate_buffer_tracing_record_args);
     ROCPD_FIND(configure_external_correlation_id_request_service);
-    ROCPD_FIND(push_external_correlation_id);
-    ROCPD_FIND(pop_external_correlation_id);
     ROCPD_FIND(query_available_agents);
     ROCPD_FIND(iterate_agent_supported_counters);
     ROCPD_FIND(query_counter_info);
@@ -54,6 +62,7 @@ bool find_sdk() {
     return g_sdk.create_context != nullptr && g_sdk.start_context != nullptr && g_sdk.stop_context != nullptr &&
            g_sdk.create_buffer != nullptr && g_sdk.flush_buffer != nullptr &&
            g_sdk.configure_callback_tracing_service != nullptr && g_sdk.configure_buffer_tracing_service != nullptr &&
+           g_sdk.query_buffer_tracing_kind_name != nullptr && g_sdk.iterate_buffer_tracing_kinds != nullptr &&
            g_sdk.query_buffer_tracing_kind_operation_name != nullptr && g_sdk.query_available_agents != nullptr;
 }
 

@@ -35,6 +35,15 @@ struct Sdk {
                                                              rocprofiler_buffer_tracing_kind_t,
                                                              const rocprofiler_tracing_operation_t*, std::size_t,
                                                              rocprofiler_buffer_id_t);
+    rocprofiler_status_t (*query_buffer_tracing_kind_name)(rocprofiler_buffer_tracing_kind_t, const char**,
+                                                           std::uint64_t*);
+    rocprofiler_status_t (*iterate_buffer_tracing_kinds)(rocprofiler_buffer_tracing_kind_cb_t, void*);
+    rocprofiler_status_t (*iterate_buffer_tracing_kind_operations)(rocprofiler_buffer_tracing_kind_t,
+                                                                   rocprofiler_buffer_tracing_kind_operation_cb_t,
+                                                                   void*);
+    rocprofiler_status_t (*query_callback_tracing_kind_name)(rocprofiler_callback_tracing_kind_t, const char**,
+                                                             std::uint64_t*);
+    rocprofiler_status_t (*iterate_callback_tracing_kinds)(rocprofiler_callback_tracing_kind_cb_t, void*);
     rocprofiler_status_t (*query_buffer_tracing_kind_operation_name)(rocprofiler_buffer_tracing_kind_t,
                                                                      rocprofiler_tracing_operation_t, const char**,
                                                                      std::uint64_t*);
@@ -43,10 +52,6 @@ struct Sdk {
     rocprofiler_status_t (*configure_external_correlation_id_request_service)(
         rocprofiler_context_id_t, const rocprofiler_external_correlation_id_request_kind_t*, std::size_t,
         rocprofiler_external_correlation_id_request_cb_t, void*);
-    rocprofiler_status_t (*push_external_correlation_id)(rocprofiler_context_id_t, rocprofiler_thread_id_t,
-                                                         rocprofiler_user_data_t);
-    rocprofiler_status_t (*pop_external_correlation_id)(rocprofiler_context_id_t, rocprofiler_thread_id_t,
-                                                        rocprofiler_user_data_t*);
     rocprofiler_status_t (*query_available_agents)(rocprofiler_agent_version_t, rocprofiler_query_available_agents_cb_t,
                                                    std::size_t, void*);
     rocprofiler_status_t (*iterate_agent_supported_counters)(rocprofiler_agent_id_t,

@@ -4,8 +4,57 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "kinds.h"
+
 namespace rocpd::client {
 namespace {
+
+// What a word of ROCPD_TRACE stands for.
+struct Domain {
+    const char* word;
+    bool by_default;
+    std::vector<std::string> kinds;  // of records
+};
+
+const std::vector<Domain>& domains() {
+    static const auto& only = *new std::vector<Domain>{
+        {"hip", true, {"HIP_RUNTIME_API", "HIP_COMPILER_API"}},
+        {"hsa", false, {"HSA_CORE_API", "HSA_AMD_EXT_API", "HSA_IMAGE_EXT_API", "HSA_FINALIZE_EXT_API"}},
+        {"kernel", true, {"KERNEL_DISPATCH"}},
+        {"memcpy", true, {"MEMORY_COPY"}},
+        {"alloc", true, {"MEMORY_ALLOCATION"}},
+        {"scratch", true, {"SCRATCH_MEMORY"}},
+        {"rccl", true, {"RCCL_API"}},
+        {"rocdecode", true, {"ROCDECODE_API"}},
+        {"rocjpeg", true, {"ROCJPEG_API"}},
+        {"graph", true, {"HIP_GRAPH"}},
+        {"event", false, {"HIP_EVENT"}},
+        {"ompt", false, {"OMPT"}},
+        {"kfd",
+         false,
+         {"KFD_PAGE_MIGRATE", "KFD_PAGE_FAULT", "KFD_QUEUE", "KFD_EVENT_UNMAP_FROM_GPU", "KFD_EVENT_DROPPED_EVENTS"}},
+    };
+    return only;
+}
+
+bool ends_with(const std::string& text, const std::string& end) {
+    return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+std::string without_ext(const std::string& name) {
+    return ends_with(name, "_EXT") && name.rfind("HSA_", 0) != 0 ? name.substr(0, name.size() - 4) : name;
+}
+
+// APIs of libraries that have no word of their own, also those that no SDK had when this was written.
+std::vector<std::string> other_apis() {
+    std::set<std::string> named = {"MARKER_CORE_API", "MARKER_CONTROL_API", "MARKER_NAME_API", "MARKER_CORE_RANGE_API"};
+    for (const Domain& domain : domains()) named.insert(domain.kinds.begin(), domain.kinds.end());
+    std::vector<std::string> others;
+    for (const std::string& name : record_kinds())
+        if (ends_with(without_ext(name), "_API") && named.count(without_ext(name)) == 0)
+            others.push_back(without_ext(name));
+    return others;
+}
 
 std::vector<std::string> words(const char* name) {
     const char* value = std::getenv(name);
@@ -19,18 +68,35 @@ std::vector<std::string> words(const char* name) {
     return found;
 }
 
-void choose(Settings& s, const std::vector<std::string>& chosen) {
-    if (chosen.empty()) return;
-    s.hip = s.hsa = s.marker = s.kernel = s.memcpy = s.alloc = s.scratch = s.rccl = s.counters = false;
-    const std::vector<std::pair<std::string, bool*>> known = {
-        {"hip", &s.hip},     {"hsa", &s.hsa},         {"marker", &s.marker}, {"kernel", &s.kernel},
-        {"memcpy", &s.memcpy}, {"alloc", &s.alloc},   {"scratch", &s.scratch}, {"rccl", &s.rccl},
-        {"counters", &s.counters},
-    };
-    for (const std::string& word : chosen) {
-        const auto found = std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first == word; });
-        if (found != known.end())
-            *found->second = true;
+// Asks for those that the SDK has, with arguments where it has them. Returns whether it has any.
+bool ask_for(Settings& s, const std::vector<std::string>& names) {
+    bool any = false;
+    for (const std::string& name : names) {
+        const std::string full = name + "_EXT";
+        const std::string& chosen = record_kind(full) != 0 ? full : name;
+        if (record_kind(chosen) == 0) continue;
+        s.kinds.insert(chosen);
+        any = true;
+    }
+    return any;
+}
+
+// A kind by the SDK's own name, such as HIPFILE_API.
+bool is_kind(const std::string& word) { return record_kind(word) != 0; }
+
+void choose(Settings& s, const std::string& word) {
+    const auto same = [&](const Domain& domain) { return domain.word == word; };
+    const auto domain = std::find_if(domains().begin(), domains().end(), same);
+    if (word == "marker") {
+        s.marker = true;
+    } else if (word == "counters") {
+        if (s.counter_names.empty())
+            std::fprintf(stderr, "rocpd: ROCPD_TRACE: counters: none is named, as --counters or ROCPD_COUNTERS does\n");
+    } else if (word == "other" ? !ask_for(s, other_apis()) : domain != domains().end() && !ask_for(s, domain->kinds)) {
+        std::fprintf(stderr, "rocpd: ROCPD_TRACE: %s: this rocprofiler-sdk reports nothing of that kind\n", word.c_str());
+    } else if (word != "other" && domain == domains().end()) {
+        if (is_kind(word))
+            ask_for(s, {without_ext(word)});
         else
             std::fprintf(stderr, "rocpd: ROCPD_TRACE: %s is unknown and left out\n", word.c_str());
     }
@@ -41,9 +107,16 @@ void choose(Settings& s, const std::vector<std::string>& chosen) {
 Settings read_settings() {
     Settings s;
     s.counter_names = words("ROCPD_COUNTERS");
-    choose(s, words("ROCPD_TRACE"));
-    // Naming counters asks for them, and their values belong to dispatches.
-    if (!s.counter_names.empty()) s.counters = s.kernel = true;
+    const std::vector<std::string> chosen = words("ROCPD_TRACE");
+    s.marker = chosen.empty();
+    for (const std::string& word : chosen) choose(s, word);
+    if (chosen.empty()) {
+        for (const Domain& domain : domains())
+            if (domain.by_default) ask_for(s, domain.kinds);
+        ask_for(s, other_apis());
+    }
+    // The values of counters belong to dispatches.
+    if (!s.counter_names.empty()) ask_for(s, {"KERNEL_DISPATCH"});
     return s;
 }
 

@@ -1,17 +1,19 @@
 // Owns the client's life: rocprofiler-sdk finds rocprofiler_configure, calls initialize, and at the end finalize.
 #include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "agents.h"
+#include "arguments.h"
 #include "code_objects.h"
 #include "counters.h"
 #include "flusher.h"
+#include "kinds.h"
 #include "launches.h"
 #include "markers.h"
 #include "records.h"
@@ -23,14 +25,19 @@
 namespace rocpd::client {
 namespace {
 
-constexpr std::size_t kBufferBytes = 4 << 20;
+// While the SDK delivers one half of a buffer, calls fill the other; when that is full too, they wait until we have taken
+// all of the first. The smaller the buffer, the shorter that wait: docs/recording.md has the figures.
+constexpr std::size_t kBufferBytes = 256 << 10;
 // The SDK's ids never reach this; ids of ranges that come from rocpd.record and others start here.
 constexpr std::uint64_t kOwnStackIds = std::uint64_t{1} << 48;
 
 struct Client {
     Settings settings;
-    rocprofiler_context_id_t main{};     // what is traced
-    rocprofiler_context_id_t objects{};  // code objects and pauses: needed while nothing is traced too
+    rocprofiler_context_id_t main{};      // what is traced
+    rocprofiler_context_id_t counting{};  // counters: cannot start where another tool counts
+    // Needed while nothing is traced too: code objects, streams, which ranges are open, pauses.
+    rocprofiler_context_id_t always{};
+    std::vector<rocprofiler_context_id_t> pausable;
     std::vector<rocprofiler_buffer_id_t> buffers;
     std::atomic<bool> running{false};
     pid_t pid = 0;
@@ -43,9 +50,9 @@ Client& client() {
 
 bool good(rocprofiler_status_t status) { return status == ROCPROFILER_STATUS_SUCCESS; }
 
-void callbacks(rocprofiler_context_id_t context, rocprofiler_callback_tracing_kind_t kind,
-               rocprofiler_callback_tracing_cb_t callback, void* data = nullptr) {
-    if (!good(g_sdk.configure_callback_tracing_service(context, kind, nullptr, 0, callback, data)))
+void callbacks(rocprofiler_callback_tracing_kind_t kind, rocprofiler_callback_tracing_cb_t callback,
+               void* data = nullptr) {
+    if (!good(g_sdk.configure_callback_tracing_service(client().always, kind, nullptr, 0, callback, data)))
         std::fprintf(stderr, "rocpd: this rocprofiler-sdk does not report events of kind %d\n", static_cast<int>(kind));
 }
 
@@ -61,64 +68,38 @@ bool make_buffer(rocprofiler_buffer_id_t& buffer) {
     return true;
 }
 
-bool buffered(rocprofiler_buffer_tracing_kind_t kind, rocprofiler_buffer_id_t buffer) {
-    return good(g_sdk.configure_buffer_tracing_service(client().main, kind, nullptr, 0, buffer));
-}
+bool is_gpu_work(const std::string& kind) { return kind == "KERNEL_DISPATCH" || kind == "MEMORY_COPY"; }
 
-void trace_calls(const Settings& s, rocprofiler_buffer_id_t buffer) {
-    if (s.hip) {
-        // With arguments where the SDK has them.
-        if (!buffered(ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT, buffer))
-            buffered(ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API, buffer);
-        if (!buffered(ROCPROFILER_BUFFER_TRACING_HIP_COMPILER_API_EXT, buffer))
-            buffered(ROCPROFILER_BUFFER_TRACING_HIP_COMPILER_API, buffer);
-    }
-    if (s.hsa)
-        for (const auto kind :
-             {ROCPROFILER_BUFFER_TRACING_HSA_CORE_API, ROCPROFILER_BUFFER_TRACING_HSA_AMD_EXT_API,
-              ROCPROFILER_BUFFER_TRACING_HSA_IMAGE_EXT_API, ROCPROFILER_BUFFER_TRACING_HSA_FINALIZE_EXT_API})
-            buffered(kind, buffer);
-    if (s.rccl) buffered(ROCPROFILER_BUFFER_TRACING_RCCL_API, buffer);
-    if (s.alloc) buffered(ROCPROFILER_BUFFER_TRACING_MEMORY_ALLOCATION, buffer);
-    if (s.scratch) buffered(ROCPROFILER_BUFFER_TRACING_SCRATCH_MEMORY, buffer);
-}
-
-// Called once for each dispatch and copy, in the thread that launches it. Sets no id: the user's stays.
-int on_launch(rocprofiler_thread_id_t, rocprofiler_context_id_t, rocprofiler_external_correlation_id_request_kind_t,
-              rocprofiler_tracing_operation_t, std::uint64_t correlation, rocprofiler_user_data_t*, void*) {
-    remember_launch(correlation);
-    return 1;
-}
-
-// The id of rocpd_correlate becomes the SDK's external correlation id of the calling thread.
-void on_correlate(std::uint64_t id) {
-    static thread_local bool pushed = false;
-    const auto thread = static_cast<rocprofiler_thread_id_t>(syscall(SYS_gettid));
-    rocprofiler_user_data_t external{};
-    if (pushed) g_sdk.pop_external_correlation_id(client().main, thread, &external);
-    external.value = id;
-    pushed = id != 0;
-    if (pushed) g_sdk.push_external_correlation_id(client().main, thread, external);
-}
-
-void trace_gpu(const Settings& s, rocprofiler_buffer_id_t buffer) {
-    if (s.kernel) buffered(ROCPROFILER_BUFFER_TRACING_KERNEL_DISPATCH, buffer);
-    if (s.memcpy) buffered(ROCPROFILER_BUFFER_TRACING_MEMORY_COPY, buffer);
-    if (!s.kernel && !s.memcpy) return;
-    callbacks(client().main, ROCPROFILER_CALLBACK_TRACING_HIP_STREAM, on_stream);
-    const rocprofiler_external_correlation_id_request_kind_t kinds[] = {
-        ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_KERNEL_DISPATCH,
-        ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_MEMORY_COPY};
-    if (g_sdk.configure_external_correlation_id_request_service != nullptr)
-        g_sdk.configure_external_correlation_id_request_service(client().main, kinds, 2, on_launch, nullptr);
+// GPU work has a buffer of its own.
+void trace_kinds(rocprofiler_buffer_id_t calls, rocprofiler_buffer_id_t work) {
+    for (const std::string& kind : client().settings.kinds)
+        if (!good(g_sdk.configure_buffer_tracing_service(
+                client().main, static_cast<rocprofiler_buffer_tracing_kind_t>(record_kind(kind)), nullptr, 0,
+                is_gpu_work(kind) ? work : calls)))
+            std::fprintf(stderr, "rocpd: this rocprofiler-sdk does not report %s\n", kind.c_str());
 }
 
 void trace_markers() {
     if (!good(g_sdk.configure_callback_tracing_service(
-            client().main, ROCPROFILER_CALLBACK_TRACING_MARKER_CORE_RANGE_API, nullptr, 0, on_marker, nullptr)))
-        callbacks(client().main, ROCPROFILER_CALLBACK_TRACING_MARKER_CORE_API, on_marker);
-    callbacks(client().main, ROCPROFILER_CALLBACK_TRACING_MARKER_NAME_API, on_marker_name);
-    callbacks(client().objects, ROCPROFILER_CALLBACK_TRACING_MARKER_CONTROL_API, on_marker_control, &client().main);
+            client().always, ROCPROFILER_CALLBACK_TRACING_MARKER_CORE_RANGE_API, nullptr, 0, on_marker, nullptr)))
+        callbacks(ROCPROFILER_CALLBACK_TRACING_MARKER_CORE_API, on_marker);
+    callbacks(ROCPROFILER_CALLBACK_TRACING_MARKER_NAME_API, on_marker_name);
+    callbacks(ROCPROFILER_CALLBACK_TRACING_MARKER_CONTROL_API, on_marker_control, &client().pausable);
+}
+
+// Another tool may have what we ask for.
+void start(rocprofiler_context_id_t context, const char* lost) {
+    const rocprofiler_status_t status = g_sdk.start_context(context);
+    if (good(status)) return;
+    const bool conflict = status == ROCPROFILER_STATUS_ERROR_CONTEXT_CONFLICT;
+    std::fprintf(stderr, "rocpd: %s: rocprofiler-sdk refuses (status %d%s)\n", lost, static_cast<int>(status),
+                 conflict ? ", another tool in this process uses the same service" : "");
+}
+
+bool make_contexts(Client& c) {
+    for (rocprofiler_context_id_t* context : {&c.main, &c.counting, &c.always})
+        if (!good(g_sdk.create_context(context))) return false;
+    return true;
 }
 
 // Threads that the SDK starts inherit the mask: no signal handler of the application runs on them.
@@ -135,36 +116,40 @@ void after_sdk_thread(rocprofiler_runtime_library_t, void*) { pthread_sigmask(SI
 int initialize(rocprofiler_client_finalize_t, void*) {
     Client& c = client();
     c.pid = getpid();
+    learn_kinds();
     c.settings = read_settings();
     register_agents();
     rocprofiler_buffer_id_t calls{}, work{};
-    if (!good(g_sdk.create_context(&c.main)) || !good(g_sdk.create_context(&c.objects)) || !make_buffer(calls) ||
-        !make_buffer(work)) {
+    if (!make_contexts(c) || !make_buffer(calls) || !make_buffer(work)) {
         std::fprintf(stderr, "rocpd: rocprofiler-sdk refuses a context; GPU work is not recorded\n");
         return -1;
     }
-    callbacks(c.objects, ROCPROFILER_CALLBACK_TRACING_CODE_OBJECT, on_code_object);
+    callbacks(ROCPROFILER_CALLBACK_TRACING_CODE_OBJECT, on_code_object);
+    if (!follow_arguments(c.always)) callbacks(ROCPROFILER_CALLBACK_TRACING_HIP_STREAM, on_stream);
+    c.pausable = {c.main};
     if (c.settings.marker) trace_markers();
-    trace_calls(c.settings, calls);
-    trace_gpu(c.settings, work);
-    if (c.settings.counters && !c.settings.counter_names.empty()) collect_counters(c.main, c.settings.counter_names);
+    trace_kinds(calls, work);
+    follow_launches(c.main);
+    const bool counts = !c.settings.counter_names.empty() && collect_counters(c.counting, c.settings.counter_names);
     rocpd_start_as_configured();
+    rocpd_on_correlate(set_correlation);
     c.running.store(true);
     start_flusher(c.buffers);
-    g_sdk.start_context(c.objects);
-    // The context runs while recording is off too: `rocpd control start` must find the current streams and markers.
-    g_sdk.start_context(c.main);
+    start(c.always, "markers, streams and the names of kernels are missing");
+    // The contexts run while recording is off too: `rocpd control start` must find the current streams and markers.
+    start(c.main, "GPU work is not recorded");
+    if (counts) {
+        start(c.counting, "counters are not recorded, everything else is");
+        c.pausable.push_back(c.counting);
+    }
     rocpd_before_flush(flush_pending);
-    if (g_sdk.push_external_correlation_id != nullptr && g_sdk.pop_external_correlation_id != nullptr)
-        rocpd_on_correlate(on_correlate);
     return 0;
 }
 
 void finalize(void*) {
     Client& c = client();
     if (c.pid != getpid() || !c.running.exchange(false)) return;
-    g_sdk.stop_context(c.main);
-    g_sdk.stop_context(c.objects);
+    for (const rocprofiler_context_id_t context : {c.main, c.counting, c.always}) g_sdk.stop_context(context);
     stop_flusher();
     rocpd_finalize();
 }

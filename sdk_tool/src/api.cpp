@@ -1,6 +1,4 @@
 // Owns the C functions of rocpd/recorder.h that switch the recorder on and off, and those of ranges and marks.
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -8,8 +6,8 @@
 
 #include "clock.h"
 #include "config.h"
+#include "hooks.h"
 #include "lifecycle.h"
-#include "ranges.h"
 #include "recording.h"
 #include "rocpd/recorder.h"
 #include "sampler.h"
@@ -20,28 +18,6 @@ namespace {
 
 std::atomic<std::uint64_t> g_next_range{1};
 
-// A function that a tool registered. Not called in a forked child, where the tool does not run.
-template <typename Function>
-class Hook {
-public:
-    void set(Function function) {
-        pid_.store(getpid());
-        function_.store(function);
-    }
-    template <typename... Arguments>
-    void call(Arguments... arguments) const {
-        if (pid_.load() != getpid()) return;
-        if (const Function function = function_.load()) function(arguments...);
-    }
-
-private:
-    std::atomic<pid_t> pid_{0};
-    std::atomic<Function> function_{nullptr};
-};
-
-Hook<void (*)()> g_before_flush;
-Hook<void (*)(std::uint64_t)> g_on_correlate;
-
 }  // namespace
 
 extern "C" {
@@ -50,14 +26,14 @@ int rocpd_start(void) {
     const Phase phase = g_state.phase.load(std::memory_order_acquire);
     if (phase == Phase::kClosed || phase == Phase::kFailed) return -1;
     if (is_recording()) return 0;
-    g_before_flush.call();  // records that a tool holds from before the start are refused
+    deliver_held();  // records that a tool holds from before the start are refused
     if (!g_state.recording.exchange(true)) start_sampling();
     return 0;
 }
 
 int rocpd_stop(void) {
     if (!is_recording()) return 0;
-    g_before_flush.call();  // records that a tool holds are from before the stop
+    deliver_held();  // records that a tool holds are from before the stop
     g_state.recording.store(false);
     return 0;
 }
@@ -67,12 +43,12 @@ int rocpd_listen(void) { return start_service() ? 0 : -1; }
 int rocpd_start_as_configured(void) { return config().start ? rocpd_start() : rocpd_listen(); }
 
 int rocpd_flush(void) {
-    g_before_flush.call();
+    deliver_held();
     return flush() ? 0 : -1;
 }
 
 void rocpd_finalize(void) {
-    g_before_flush.call();
+    deliver_held();
     finish(10000);
 }
 
@@ -143,7 +119,7 @@ int rocpd_range_end(uint64_t id) {
 }
 
 int rocpd_correlate(uint64_t id) {
-    g_on_correlate.call(id);
+    pass_on_correlation(id);
     Turn turn;
     if (!turn) return -1;
     turn->correlate(id);
@@ -157,13 +133,5 @@ void rocpd_name_thread(const char* name, size_t size) {
     const std::string_view kept = turn->cut(view(name, size));
     turn.put(kThread, 0, kept.size(), [&](char* at) { append(at, kept.data(), kept.size()); });
 }
-
-void rocpd_before_flush(void (*flush_pending)(void)) { g_before_flush.set(flush_pending); }
-
-uint32_t rocpd_flush_ms(void) { return config().flush_ms; }
-
-void rocpd_on_correlate(void (*correlate)(uint64_t id)) { g_on_correlate.set(correlate); }
-
-void rocpd_own_stack_ids_from(uint64_t first) { g_next_stack.store(first); }
 
 }  // extern "C"

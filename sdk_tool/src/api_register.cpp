@@ -72,7 +72,7 @@ void rocpd_register_counter(const rocpd_counter_t* c) {
         kPmc, {c->id, id_or_null(c->agent_id), one_of(c->target_arch, {"CPU", "GPU"}), c->id, std::int64_t{0},
                needed(c->name), needed(c->name), cell(c->description), cell(c->component), needed(c->units),
                one_of(c->value_type, {"ABS", "ACCUM", "RELATIVE"}), cell(c->block), cell(c->expression),
-               std::int64_t{c->is_constant}, std::int64_t{c->is_derived}});
+               std::int64_t{c->is_constant}, std::int64_t{c->is_derived}, json_cell(c->extdata)});
 }
 
 int64_t rocpd_register_track(const char* name) {

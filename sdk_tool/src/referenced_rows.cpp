@@ -109,10 +109,11 @@ void ReferencedRows::kernel(std::int64_t id) {
 
 void ReferencedRows::counter(std::int64_t id) {
     if (!is_new(kPmc, id)) return;
-    std::vector<Cell> cells(15, nullptr);
+    std::vector<Cell> cells(16, nullptr);
     cells[0] = id;
     cells[5] = cells[6] = numbered("counter", id);
     cells[9] = std::string();
+    cells[15] = std::string("{}");
     tables_.put(kPmc, std::move(cells));
 }
 

@@ -46,7 +46,7 @@ inline constexpr Table kSymbol{"rocpd_info_kernel_symbol",
                                "arch_vgpr_count, accum_vgpr_count, extdata, nid, pid"};
 inline constexpr Table kPmc{"rocpd_info_pmc",
                             "id, agent_id, target_arch, event_code, instance_id, name, symbol, description, component, "
-                            "units, value_type, block, expression, is_constant, is_derived, nid, pid"};
+                            "units, value_type, block, expression, is_constant, is_derived, extdata, nid, pid"};
 inline constexpr Table kTrack{"rocpd_track", "id, name_id, nid, pid"};
 inline constexpr Table kThreadTrack{"rocpd_track", "id, name_id, tid, nid, pid"};
 

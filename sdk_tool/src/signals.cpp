@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "config.h"
+#include "hooks.h"
 #include "lifecycle.h"
 #include "state.h"
 
@@ -14,6 +15,7 @@ namespace {
 
 void ended_by(int number) {
     const int saved = errno;
+    deliver_held();
     // The interrupted thread may hold a lock that the writer needs: wait only while the writer makes progress.
     finish(1000);
     errno = saved;

@@ -3,12 +3,16 @@
 // usage: client_probe THREADS ROUNDS [SCENARIO]; exits with 7.
 #include <dlfcn.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -60,14 +64,83 @@ void stop(int rounds) {
 
 void open(int) {
     standin::leave_open();
-    standin::across_pause();
+    standin::push("across");
+    standin::pause();
+    standin::pop();
+    standin::resume();
     std::thread(standin::leave_open).join();
+}
+
+// Ranges around, in and after a pause.
+void ranges(int) {
+    standin::push("A");
+    standin::pause();
+    standin::push("B");
+    standin::push("C");
+    standin::pop();
+    standin::pop();
+    standin::resume();
+    standin::mark("in A");
+    standin::push("D");
+    standin::pop();
+    standin::pop();
+    standin::mark("after A");
+}
+
+// Strings that are gone when the record of their call is read, and one that a call is to fill.
+void strings(int) {
+    const long page = sysconf(_SC_PAGESIZE);
+    void* memory = mmap(nullptr, static_cast<std::size_t>(page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char* path = static_cast<char*>(memory);
+    std::strcpy(path, "kernels.co");
+    standin::load_module(path);
+    munmap(memory, static_cast<std::size_t>(page));
+    standin::load_module(nullptr);
+    auto freed = std::make_unique<std::string>(200, 'x');
+    standin::load_module(freed->c_str());
+    freed.reset();
+    standin::get_name(path);  // an address, no string
+}
+
+// Streams that the SDK does not know: made in a pause, and the one that each thread has.
+void streams(int) {
+    standin::pause();
+    standin::create_stream(0x6000);
+    standin::resume();
+    standin::launch_on(0x6000);
+    for (int i = 0; i < 2; ++i) standin::launch_on(standin::kStreamPerThread);
+    std::thread([] { standin::launch_on(standin::kStreamPerThread); }).join();
+    standin::create_stream(0x6000);  // the address is used again
+    standin::launch_on(0x6000);
+    standin::launch_on(0x8000);      // nobody saw it made
+    standin::launch_on(0);
+}
+
+// Threads without an id of their own, while the main thread has one.
+void inherit(int) {
+    recorder<int(std::uint64_t)>("rocpd_correlate")(777);
+    std::thread([] { standin::work(1); }).join();
+    standin::work(1);
+}
+
+// Eight calls, none of which the SDK has delivered when the process ends.
+template <int Signal>
+void signalled(int) {
+    for (int i = 0; i < 8; ++i) standin::call();
+    if (Signal == SIGABRT) std::abort();
+    std::raise(Signal);
+}
+
+// Calls as fast as they come; prints the longest wait.
+void fast(int rounds) {
+    for (int i = 0; i < 1000 * rounds; ++i) standin::call();
+    std::printf("%llu\n", static_cast<unsigned long long>(standin::longest_wait()));
 }
 
 void names(int) {
     standin::name(ROCPROFILER_MARKER_NAME_API_ID_roctxNameOsThread, "main thread");
     standin::name(ROCPROFILER_MARKER_NAME_API_ID_roctxNameHipDevice, "first GPU");
-    for (int i = 0; i < 3; ++i) standin::name_stream("compute", 0x5001);
+    for (int i = 0; i < 3; ++i) standin::name_stream("compute", standin::kStream);
     standin::name_stream("nobody's", 0x7777);
 }
 
@@ -81,8 +154,21 @@ void handler(int) {
 const std::map<std::string, std::function<void(int)>> kScenarios = {
     {"pause", pause}, {"correlate", correlate}, {"graph", graph},     {"stop", stop},
     {"open", open},   {"names", names},         {"handler", handler}, {"_exit", [](int) { _exit(kCode); }},
-    {"twice", [](int) { standin::finish(); }},
+    {"twice", [](int) { standin::finish(); }}, {"ranges", ranges}, {"strings", strings}, {"streams", streams},
+    {"inherit", inherit}, {"SIGTERM", signalled<SIGTERM>}, {"SIGINT", signalled<SIGINT>},
+    {"SIGHUP", signalled<SIGHUP>}, {"SIGABRT", signalled<SIGABRT>}, {"fast", fast},
 };
+
+// What the SDK is like in scenarios of that name.
+standin::Ways ways(const std::string& how) {
+    standin::Ways chosen;
+    chosen.as_calls = how == "calls";
+    chosen.small_agents = how == "small agents";
+    chosen.large_agents = chosen.appended = chosen.later = how == "later";
+    chosen.no_agents = how == "no agents";
+    chosen.other_counts = how == "other counts";
+    return chosen;
+}
 
 }  // namespace
 
@@ -90,7 +176,7 @@ int main(int argc, char** argv) {
     if (argc < 3) return 2;
     const std::string how = argc > 3 ? argv[3] : "";
     if (how == "old") return standin::start(700) ? 1 : kCode;
-    if (how == "calls") standin::tell_ranges_as_calls();
+    standin::behave(ways(how));
     if (how == "early") {  // ranges long before the SDK sets its clients up
         recorder<int()>("rocpd_start")();
         for (int i = 0; i < 100; ++i) {

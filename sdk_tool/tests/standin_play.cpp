@@ -25,28 +25,84 @@ struct Entered {
 
 std::uint64_t fresh() { return world().correlation.fetch_add(1); }
 
-void call(rocprofiler_buffer_tracing_kind_t kind, int operation, const Entered& frame, std::uint64_t start) {
-    rocprofiler_buffer_tracing_hip_api_record_t r{};
-    r.kind = kind;
-    if (world().as_calls && kind == ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT)
-        r.kind = ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API;
-    if (world().as_calls && kind == ROCPROFILER_BUFFER_TRACING_HIP_COMPILER_API_EXT)
-        r.kind = ROCPROFILER_BUFFER_TRACING_HIP_COMPILER_API;
-    r.operation = operation;
-    r.correlation_id.internal = frame.id;
-    r.correlation_id.external = pushed_id();
-    r.correlation_id.ancestor = frame.parent;
-    r.start_timestamp = start;
-    r.end_timestamp = now();
-    r.thread_id = tid();
-    put(r);
+bool is_hip(rocprofiler_buffer_tracing_kind_t kind) {
+    return kind == ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT ||
+           kind == ROCPROFILER_BUFFER_TRACING_HIP_COMPILER_API_EXT;
+}
+
+// The kind as older SDKs know it, which have no arguments in their records.
+rocprofiler_buffer_tracing_kind_t reported(rocprofiler_buffer_tracing_kind_t kind) {
+    if (!world().ways.as_calls) return kind;
+    if (kind == ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT) return ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API;
+    if (kind == ROCPROFILER_BUFFER_TRACING_HIP_COMPILER_API_EXT) return ROCPROFILER_BUFFER_TRACING_HIP_COMPILER_API;
+    return kind;
+}
+
+// Kinds of calls are numbered alike in requests, as far as they are asked for.
+int request_kind(rocprofiler_buffer_tracing_kind_t kind) {
+    if (kind == ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT)
+        return ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_HIP_RUNTIME_API;
+    if (kind == ROCPROFILER_BUFFER_TRACING_HIP_COMPILER_API_EXT)
+        return ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_HIP_COMPILER_API;
+    if (kind == ROCPROFILER_BUFFER_TRACING_RCCL_API) return ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_RCCL_API;
+    return kind <= ROCPROFILER_BUFFER_TRACING_HSA_FINALIZE_EXT_API ? static_cast<int>(kind) : 0;
+}
+
+// A call of the application: callbacks for those that the client asked for, then a record. The work in it is done
+// between making and ending it.
+class Call {
+public:
+    Call(rocprofiler_buffer_tracing_kind_t kind, int operation, HipArguments arguments = {})
+        : frame_(fresh()),
+          kind_(kind),
+          operation_(operation),
+          external_(external_id(request_kind(kind), frame_.id)),
+          data_{sizeof data_, arguments, 0},
+          told_(kind == ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT ? ROCPROFILER_CALLBACK_TRACING_HIP_RUNTIME_API
+                                                                       : ROCPROFILER_CALLBACK_TRACING_NONE,
+                operation, frame_.id, frame_.parent, &data_),
+          start_(now()) {}
+    ~Call() {
+        told_.leave(&data_);
+        HipCallRecord r{};
+        r.kind = reported(kind_);
+        r.operation = operation_;
+        r.correlation_id.internal = frame_.id;
+        r.correlation_id.external = external_;
+        r.correlation_id.ancestor = frame_.parent;
+        r.start_timestamp = start_;
+        r.end_timestamp = now();
+        r.thread_id = tid();
+        r.arguments = data_.arguments;
+        put(r, is_hip(r.kind) ? sizeof r : offsetof(HipCallRecord, arguments));
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    const Entered& frame() const { return frame_; }
+    std::uint64_t start() const { return start_; }
+
+private:
+    const Entered frame_;
+    const rocprofiler_buffer_tracing_kind_t kind_;
+    const int operation_;
+    const rocprofiler_user_data_t external_;
+    HipCallData data_;
+    Told told_;
+    const std::uint64_t start_;
+};
+
+template <typename T>
+std::uint64_t as_word(T* pointer) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, &pointer, sizeof pointer);
+    return word;
 }
 
 // The calling thread works on this stream.
 class OnStream {
 public:
     explicit OnStream(std::uint64_t stream)
-        : data_{sizeof data_, {stream}, {}},
+        : data_{sizeof data_, {stream_id(stream)}, {stream}},
           told_(ROCPROFILER_CALLBACK_TRACING_HIP_STREAM, ROCPROFILER_HIP_STREAM_SET, 0, 0, &data_) {}
     ~OnStream() { told_.leave(&data_); }
     OnStream(const OnStream&) = delete;
@@ -57,61 +113,66 @@ private:
     Told told_;
 };
 
-void dispatch(const Entered& frame, std::uint64_t start, std::uint64_t stream, std::uint64_t kernel) {
-    rocprofiler_buffer_tracing_kernel_dispatch_record_t r{};
+// As SDKs after 1.0 have it.
+struct LongerDispatch {
+    rocprofiler_buffer_tracing_kernel_dispatch_record_t record;
+    std::int32_t pipe_id;
+};
+
+void dispatch(const Call& call, std::uint64_t queue, std::uint64_t kernel) {
+    LongerDispatch longer{};
+    rocprofiler_buffer_tracing_kernel_dispatch_record_t& r = longer.record;
     r.kind = ROCPROFILER_BUFFER_TRACING_KERNEL_DISPATCH;
     r.operation = ROCPROFILER_KERNEL_DISPATCH_COMPLETE;
-    r.correlation_id.internal = frame.id;
-    r.correlation_id.external = external_id(ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_KERNEL_DISPATCH, frame.id);
+    r.correlation_id.internal = call.frame().id;
+    r.correlation_id.external = external_id(ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_KERNEL_DISPATCH, call.frame().id);
     r.thread_id = tid();
-    r.start_timestamp = start;
-    r.end_timestamp = start + 1000;
+    r.start_timestamp = call.start();
+    r.end_timestamp = call.start() + 1000;
     r.dispatch_info.size = sizeof r.dispatch_info;
     r.dispatch_info.agent_id.handle = 9002;
-    r.dispatch_info.queue_id.handle = 16 + stream;
+    r.dispatch_info.queue_id.handle = queue;
     r.dispatch_info.kernel_id = kernel;
     r.dispatch_info.dispatch_id = world().dispatch.fetch_add(1);
     r.dispatch_info.workgroup_size = {64, 1, 1};
     r.dispatch_info.grid_size = {6400, 1, 1};
     count_dispatch(r.dispatch_info);
-    put(r);
+    r.size = world().ways.appended ? sizeof longer : sizeof r;
+    put_bytes(r.kind, r.operation, &longer, r.size);
 }
 
 void launch(std::uint64_t stream, std::uint64_t kernel, int kernels = 1) {
     const OnStream on(stream);
-    const Entered frame(fresh());
-    const std::uint64_t start = now();
-    for (int i = 0; i < kernels; ++i) dispatch(frame, start, stream, kernel);
-    call(ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT, 1, frame, start);
+    const Call call(ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT, kHipLaunchKernel, {{0x2012a0, stream}});
+    for (int i = 0; i < kernels; ++i) dispatch(call, stream == 0 ? 16 : 17, kernel);
 }
 
 void copy(rocprofiler_memory_copy_operation_t operation) {
-    const Entered frame(fresh());
-    const std::uint64_t start = now();
+    const Call call(ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT, kHipMemcpy, {{0x1000, 4096}});
     rocprofiler_buffer_tracing_memory_copy_record_t r{};
     r.kind = ROCPROFILER_BUFFER_TRACING_MEMORY_COPY;
     r.operation = operation;
-    r.correlation_id.internal = frame.id;
-    r.correlation_id.external = external_id(ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_MEMORY_COPY, frame.id);
+    r.correlation_id.internal = call.frame().id;
+    r.correlation_id.external = external_id(ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_MEMORY_COPY, call.frame().id);
     r.thread_id = tid();
-    r.start_timestamp = start;
-    r.end_timestamp = start + 500;
+    r.start_timestamp = call.start();
+    r.end_timestamp = call.start() + 500;
     const bool up = operation == ROCPROFILER_MEMORY_COPY_HOST_TO_DEVICE;
     r.dst_agent_id.handle = up ? 9002 : 9000;
     r.src_agent_id.handle = up ? 9000 : 9002;
     r.bytes = 4096;
     r.dst_address.value = 0x1000;
     put(r);
-    call(ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT, 2, frame, start);
 }
 
 void allocate(rocprofiler_memory_allocation_operation_t operation) {
     const Entered frame(fresh());
+    const auto external = external_id(ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_MEMORY_ALLOCATION, frame.id);
     rocprofiler_buffer_tracing_memory_allocation_record_t r{};
     r.kind = ROCPROFILER_BUFFER_TRACING_MEMORY_ALLOCATION;
     r.operation = operation;
     r.correlation_id.internal = frame.id;
-    r.correlation_id.external = pushed_id();
+    r.correlation_id.external = external;
     r.correlation_id.ancestor = frame.parent;
     r.thread_id = tid();
     r.start_timestamp = now();
@@ -138,11 +199,6 @@ void scratch() {
     put(r);
 }
 
-void plain_call(rocprofiler_buffer_tracing_kind_t kind) {
-    const Entered frame(fresh());
-    call(kind, 3, frame, now());
-}
-
 rocprofiler_callback_tracing_marker_api_data_t marker(const char* text) {
     rocprofiler_callback_tracing_marker_api_data_t data{};
     data.size = sizeof data;
@@ -155,32 +211,35 @@ void call_twice(rocprofiler_callback_tracing_kind_t kind, int operation, const c
     Told(kind, operation, fresh(), 0, &data).leave(&data);
 }
 
+rocprofiler_callback_tracing_kind_t marker_kind() {
+    return world().ways.as_calls ? ROCPROFILER_CALLBACK_TRACING_MARKER_CORE_API
+                                 : ROCPROFILER_CALLBACK_TRACING_MARKER_CORE_RANGE_API;
+}
+
 // A range or mark, in either of the SDK's ways to report them: as what it is, or as the calls that it takes.
 class Range {
 public:
     Range(rocprofiler_marker_core_range_api_id_t what, std::uint64_t id, std::uint64_t parent, const char* text)
         : what_(what),
+          id_(id),
           data_(marker(text)),
-          told_(kind(), world().as_calls ? begin_call() : what, id, parent, &data_) {
-        if (!world().as_calls) return;
+          told_(marker_kind(), world().ways.as_calls ? begin_call() : what, id, parent, &data_) {
+        if (!world().ways.as_calls) return;
         data_.retval.roctx_range_id_t_retval = id;
         told_.leave(&data_);
         data_.args.roctxRangeStop.id = id;
     }
     void end() {
-        if (!world().as_calls)
+        if (!world().ways.as_calls)
             told_.leave(&data_);
         else if (what_ == ROCPROFILER_MARKER_CORE_RANGE_API_ID_roctxThreadRangeA)
-            Told(kind(), ROCPROFILER_MARKER_CORE_API_ID_roctxRangePop, fresh(), 0, &data_).leave(&data_);
+            Told(marker_kind(), ROCPROFILER_MARKER_CORE_API_ID_roctxRangePop, fresh(), 0, &data_).leave(&data_);
         else if (what_ == ROCPROFILER_MARKER_CORE_RANGE_API_ID_roctxProcessRangeA)
-            Told(kind(), ROCPROFILER_MARKER_CORE_API_ID_roctxRangeStop, fresh(), 0, &data_).leave(&data_);
+            Told(marker_kind(), ROCPROFILER_MARKER_CORE_API_ID_roctxRangeStop, fresh(), 0, &data_).leave(&data_);
     }
+    bool is_known() const { return static_cast<bool>(told_); }
 
 private:
-    static rocprofiler_callback_tracing_kind_t kind() {
-        return world().as_calls ? ROCPROFILER_CALLBACK_TRACING_MARKER_CORE_API
-                                : ROCPROFILER_CALLBACK_TRACING_MARKER_CORE_RANGE_API;
-    }
     int begin_call() const {
         switch (what_) {
             case ROCPROFILER_MARKER_CORE_RANGE_API_ID_roctxThreadRangeA:
@@ -192,19 +251,23 @@ private:
     }
 
     const rocprofiler_marker_core_range_api_id_t what_;
+    const std::uint64_t id_;
     rocprofiler_callback_tracing_marker_api_data_t data_;
     Told told_;
 };
 
+// Ranges of the calling thread that the SDK knows: pushed while their service was active.
+thread_local std::vector<Range> t_ranges;
+
 // What happens in every tenth round.
-void now_and_then(std::uint64_t step) {
+void now_and_then() {
     scratch();
     for (const auto kind :
          {ROCPROFILER_BUFFER_TRACING_HSA_CORE_API, ROCPROFILER_BUFFER_TRACING_HSA_AMD_EXT_API,
           ROCPROFILER_BUFFER_TRACING_HSA_IMAGE_EXT_API, ROCPROFILER_BUFFER_TRACING_HSA_FINALIZE_EXT_API,
           ROCPROFILER_BUFFER_TRACING_HIP_COMPILER_API_EXT, ROCPROFILER_BUFFER_TRACING_RCCL_API})
-        plain_call(kind);
-    Range(ROCPROFILER_MARKER_CORE_RANGE_API_ID_roctxMarkA, fresh(), step, "mark").end();
+        Call(kind, kSomeCall);
+    mark("mark");
     Range whole(ROCPROFILER_MARKER_CORE_RANGE_API_ID_roctxProcessRangeA, fresh(), 0, "process range");
     std::thread([&] { whole.end(); }).join();
 }
@@ -213,39 +276,76 @@ void now_and_then(std::uint64_t step) {
 
 namespace standin {
 
+void push(const char* text) {
+    const std::uint64_t id = fresh();
+    const std::uint64_t parent = t_calls.empty() ? 0 : t_calls.back();
+    Range range(ROCPROFILER_MARKER_CORE_RANGE_API_ID_roctxThreadRangeA, id, parent, text);
+    if (!range.is_known()) return;
+    t_calls.push_back(id);
+    t_ranges.push_back(range);
+}
+
+void pop() {
+    if (t_ranges.empty()) return;
+    t_ranges.back().end();
+    t_ranges.pop_back();
+    t_calls.pop_back();
+}
+
+void mark(const char* text) {
+    const std::uint64_t parent = t_calls.empty() ? 0 : t_calls.back();
+    Range(ROCPROFILER_MARKER_CORE_RANGE_API_ID_roctxMarkA, fresh(), parent, text).end();
+}
+
 void work(int rounds) {
     for (int round = 0; round < rounds; ++round) {
-        const std::string text = "step " + std::to_string(round % 3);
-        const Entered step(fresh());
-        Range range(ROCPROFILER_MARKER_CORE_RANGE_API_ID_roctxThreadRangeA, step.id, step.parent, text.c_str());
+        push(("step " + std::to_string(round % 3)).c_str());
         allocate(ROCPROFILER_MEMORY_ALLOCATION_ALLOCATE);
         copy(ROCPROFILER_MEMORY_COPY_HOST_TO_DEVICE);
         launch(0, 1);
-        launch(1, 2);
+        launch(kStream, 2);
         copy(ROCPROFILER_MEMORY_COPY_DEVICE_TO_HOST);
         allocate(ROCPROFILER_MEMORY_ALLOCATION_FREE);
-        if (round % 10 == 0) now_and_then(step.id);
-        range.end();
+        if (round % 10 == 0) now_and_then();
+        pop();
     }
 }
 
+void call() { Call(ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT, kHipInit); }
+
+void load_module(const char* path) {
+    Call(ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT, kHipModuleLoad, {{0x7000, as_word(path)}});
+}
+
+void get_name(char* name) {
+    Call(ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT, kHipDeviceGetName, {{as_word(name), 256}});
+}
+
+void create_stream(std::uint64_t stream) {
+    {
+        const Call call(ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT, kHipStreamCreate, {{as_word(&stream)}});
+    }
+    meet_stream(stream);
+}
+
+void meet_stream(std::uint64_t stream) {
+    add_stream(stream);
+    if (!is_traced(ROCPROFILER_CALLBACK_TRACING_HIP_STREAM, ROCPROFILER_HIP_STREAM_CREATE)) return;
+    rocprofiler_callback_tracing_hip_stream_data_t data{sizeof data, {stream_id(stream)}, {stream}};
+    Told(ROCPROFILER_CALLBACK_TRACING_HIP_STREAM, ROCPROFILER_HIP_STREAM_CREATE, 0, 0, &data);
+}
+
+void launch_on(std::uint64_t stream) { launch(stream, 2); }
+
 void graph(int kernels) {
-    const Entered step(fresh());
-    Range range(ROCPROFILER_MARKER_CORE_RANGE_API_ID_roctxThreadRangeA, step.id, step.parent, "graph");
-    launch(1, 2, kernels);
-    range.end();
+    push("graph");
+    launch(kStream, 2, kernels);
+    pop();
 }
 
 void leave_open() {
     Range(ROCPROFILER_MARKER_CORE_RANGE_API_ID_roctxThreadRangeA, fresh(), 0, "open");
     Range(ROCPROFILER_MARKER_CORE_RANGE_API_ID_roctxProcessRangeA, fresh(), 0, "open process range");
-}
-
-void across_pause() {
-    Range range(ROCPROFILER_MARKER_CORE_RANGE_API_ID_roctxThreadRangeA, fresh(), 0, "across");
-    pause();
-    range.end();
-    resume();
 }
 
 void name(int operation, const char* text) {
@@ -268,8 +368,6 @@ void resume() {
     call_twice(ROCPROFILER_CALLBACK_TRACING_MARKER_CONTROL_API, ROCPROFILER_MARKER_CONTROL_API_ID_roctxProfilerResume,
                nullptr);
 }
-
-void tell_ranges_as_calls() { world().as_calls = true; }
 
 void interrupt_puts(void (*handler)()) { world().in_put = handler; }
 

@@ -2,6 +2,8 @@
 #include <dlfcn.h>
 #include <signal.h>
 
+#include <cstdio>
+
 #include "standin_sdk.h"
 #include "standin_world.h"
 
@@ -34,15 +36,86 @@ void load_code() {
         Told(ROCPROFILER_CALLBACK_TRACING_CODE_OBJECT, ROCPROFILER_CODE_OBJECT_DEVICE_KERNEL_SYMBOL_REGISTER, 0, 0,
              &symbol);
     }
-    for (std::uint64_t stream : {0, 1}) {
-        rocprofiler_callback_tracing_hip_stream_data_t data{sizeof data, {stream}, {0x5000 + stream}};
-        Told(ROCPROFILER_CALLBACK_TRACING_HIP_STREAM, ROCPROFILER_HIP_STREAM_CREATE, 0, 0, &data).leave(&data);
+    meet_stream(kStream);
+}
+
+// A client may ask for some operations of a kind only.
+Operations chosen(const rocprofiler_tracing_operation_t* operations, std::size_t count) {
+    return operations != nullptr ? Operations(operations, operations + count) : Operations();
+}
+
+const char* const kFunctions[kHipCalls] = {"hipInit",       "hipLaunchKernel", "hipMemcpy",        "some_call",
+                                           "hipModuleLoad", "hipStreamCreate", "hipDeviceGetName"};
+
+// Kinds after those that the client knows by number.
+constexpr int kPlannedApi = 38, kPlannedEvent = 39, kLast = 40;
+
+const char* const kKinds[kLast] = {
+    nullptr, "HSA_CORE_API", "HSA_AMD_EXT_API", "HSA_IMAGE_EXT_API", "HSA_FINALIZE_EXT_API", "HIP_RUNTIME_API",
+    "HIP_COMPILER_API", "MARKER_CORE_API", "MARKER_CONTROL_API", "MARKER_NAME_API", "MEMORY_COPY", "KERNEL_DISPATCH",
+    "SCRATCH_MEMORY", "CORRELATION_ID_RETIREMENT", "RCCL_API", "OMPT", "MEMORY_ALLOCATION", "RUNTIME_INITIALIZATION",
+    "ROCDECODE_API", "ROCJPEG_API", "HIP_STREAM", "HIP_RUNTIME_API_EXT", "HIP_COMPILER_API_EXT", "ROCDECODE_API_EXT",
+    "KFD_EVENT_PAGE_MIGRATE", "KFD_EVENT_PAGE_FAULT", "KFD_EVENT_QUEUE", "KFD_EVENT_UNMAP_FROM_GPU",
+    "KFD_EVENT_DROPPED_EVENTS", "KFD_PAGE_MIGRATE", "KFD_PAGE_FAULT", "KFD_QUEUE", "MARKER_CORE_RANGE_API", "HIP_GRAPH",
+    "ROCSHMEM_API", "ROCSHMEM_API_EXT", "HIPFILE_API", "HIPFILE_API_EXT", "PLANNED_API", "HIP_EVENT"};
+
+const std::map<int, const char*> kCallbackKinds = {
+    {ROCPROFILER_CALLBACK_TRACING_HIP_RUNTIME_API, "HIP_RUNTIME_API"},
+    {ROCPROFILER_CALLBACK_TRACING_HIP_COMPILER_API, "HIP_COMPILER_API"},
+    {ROCPROFILER_CALLBACK_TRACING_MARKER_CORE_API, "MARKER_CORE_API"},
+    {ROCPROFILER_CALLBACK_TRACING_MARKER_CONTROL_API, "MARKER_CONTROL_API"},
+    {ROCPROFILER_CALLBACK_TRACING_MARKER_NAME_API, "MARKER_NAME_API"},
+    {ROCPROFILER_CALLBACK_TRACING_CODE_OBJECT, "CODE_OBJECT"},
+    {ROCPROFILER_CALLBACK_TRACING_HIP_STREAM, "HIP_STREAM"},
+    {ROCPROFILER_CALLBACK_TRACING_MARKER_CORE_RANGE_API, "MARKER_CORE_RANGE_API"},
+};
+
+// Older SDKs report calls without arguments, and ranges by their calls.
+bool is_older(int kind) {
+    return kind != ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT &&
+           kind != ROCPROFILER_BUFFER_TRACING_HIP_COMPILER_API_EXT &&
+           kind != ROCPROFILER_BUFFER_TRACING_MARKER_CORE_RANGE_API;
+}
+
+bool has_kind(int kind) {
+    const int last = world().ways.later ? kLast : static_cast<int>(ROCPROFILER_BUFFER_TRACING_MARKER_CORE_RANGE_API) + 1;
+    return kind > ROCPROFILER_BUFFER_TRACING_NONE && kind < last && (!world().ways.as_calls || is_older(kind));
+}
+
+// One argument of a HIP call, as text. Strings are read now, whenever now is.
+struct Argument {
+    const char* type;
+    const char* name;
+    bool is_string;
+};
+
+std::vector<Argument> arguments_of(int operation) {
+    switch (operation) {
+        case kHipLaunchKernel: return {{"PKv", "function_address", false}, {"P12ihipStream_t", "stream", false}};
+        case kHipMemcpy: return {{"Pv", "pointer", false}, {"m", "bytes", false}};
+        case kHipModuleLoad: return {{"PP12ihipModule_t", "module", false}, {"PKc", "fname", true}};
+        case kHipStreamCreate: return {{"PP12ihipStream_t", "stream", false}};
+        case kHipDeviceGetName: return {{"Pc", "name", true}, {"i", "len", false}};
+        default: return {};
     }
+}
+
+std::string as_text(const Argument& argument, std::uint64_t word) {
+    if (argument.is_string) {
+        const char* text = nullptr;
+        std::memcpy(&text, &word, sizeof text);
+        return text == nullptr ? "(null)" : text;
+    }
+    char text[32];
+    std::snprintf(text, sizeof text, argument.type[0] == 'P' ? "0x%lx" : "%lu", static_cast<unsigned long>(word));
+    return text;
 }
 
 }  // namespace
 
 namespace standin {
+
+void behave(const Ways& ways) { world().ways = ways; }
 
 bool start(std::uint32_t version) {
     using Configure = rocprofiler_tool_configure_result_t* (*)(std::uint32_t, const char*, std::uint32_t,
@@ -61,13 +134,25 @@ void finish() {
     world().client->finalize(world().client->tool_data);
 }
 
+std::uint64_t longest_wait() { return world().longest_put.load(); }
+
 }  // namespace standin
+
+// For a program that finds nothing else of this library.
+STANDIN_API int standin_play() {
+    if (!start()) return 1;
+    work(1);
+    finish();
+    return 7;
+}
 
 STANDIN_API rocprofiler_status_t rocprofiler_create_context(rocprofiler_context_id_t* context) {
     context->handle = ++world().contexts;
     return kGood;
 }
 STANDIN_API rocprofiler_status_t rocprofiler_start_context(rocprofiler_context_id_t context) {
+    if (world().ways.other_counts && context.handle == world().count_context)
+        return ROCPROFILER_STATUS_ERROR_CONTEXT_CONFLICT;
     world().active[context.handle] = true;
     return kGood;
 }
@@ -75,15 +160,17 @@ STANDIN_API rocprofiler_status_t rocprofiler_stop_context(rocprofiler_context_id
     world().active[context.handle] = false;
     return kGood;
 }
-STANDIN_API rocprofiler_status_t rocprofiler_create_buffer(rocprofiler_context_id_t context, std::size_t,
+STANDIN_API rocprofiler_status_t rocprofiler_create_buffer(rocprofiler_context_id_t context, std::size_t size,
                                                            std::size_t watermark, rocprofiler_buffer_policy_t,
                                                            rocprofiler_buffer_tracing_cb_t callback, void* data,
                                                            rocprofiler_buffer_id_t* id) {
     auto buffer = std::make_unique<Buffer>();
     buffer->context = context.handle;
+    buffer->size = size;
     buffer->watermark = watermark;
     buffer->callback = callback;
     buffer->data = data;
+    serve(*buffer);
     id->handle = world().buffers.size();
     world().buffers.push_back(std::move(buffer));
     return kGood;
@@ -110,67 +197,99 @@ STANDIN_API rocprofiler_status_t rocprofiler_at_internal_thread_create(
     return kGood;
 }
 STANDIN_API rocprofiler_status_t rocprofiler_flush_buffer(rocprofiler_buffer_id_t id) {
-    Buffer& buffer = *world().buffers[id.handle];
-    std::vector<Record> records;
-    {
-        const std::lock_guard<std::mutex> lock(buffer.mutex);
-        records.swap(buffer.records);
-        buffer.used = 0;
-    }
-    if (!records.empty()) deliver(buffer, records);
+    flush(*world().buffers[id.handle]);
     return kGood;
 }
 STANDIN_API rocprofiler_status_t rocprofiler_configure_callback_tracing_service(
-    rocprofiler_context_id_t context, rocprofiler_callback_tracing_kind_t kind, const rocprofiler_tracing_operation_t*,
-    std::size_t, rocprofiler_callback_tracing_cb_t callback, void* data) {
-    if (kind == ROCPROFILER_CALLBACK_TRACING_MARKER_CORE_RANGE_API && world().as_calls) return ROCPROFILER_STATUS_ERROR;
-    world().callbacks[kind] = {context.handle, callback, data};
+    rocprofiler_context_id_t context, rocprofiler_callback_tracing_kind_t kind,
+    const rocprofiler_tracing_operation_t* operations, std::size_t count, rocprofiler_callback_tracing_cb_t callback,
+    void* data) {
+    if (kind == ROCPROFILER_CALLBACK_TRACING_MARKER_CORE_RANGE_API && world().ways.as_calls)
+        return ROCPROFILER_STATUS_ERROR;
+    if (world().callbacks.count(kind) != 0) return ROCPROFILER_STATUS_ERROR;
+    world().callbacks[kind] = {context.handle, callback, data, chosen(operations, count)};
     return kGood;
 }
-STANDIN_API rocprofiler_status_t rocprofiler_configure_buffer_tracing_service(rocprofiler_context_id_t,
-                                                                              rocprofiler_buffer_tracing_kind_t kind,
-                                                                              const rocprofiler_tracing_operation_t*,
-                                                                              std::size_t, rocprofiler_buffer_id_t id) {
-    if (world().as_calls && (kind == ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT ||
-                             kind == ROCPROFILER_BUFFER_TRACING_HIP_COMPILER_API_EXT))
-        return ROCPROFILER_STATUS_ERROR;
-    world().buffered[kind] = id.handle;
+STANDIN_API rocprofiler_status_t rocprofiler_configure_buffer_tracing_service(
+    rocprofiler_context_id_t, rocprofiler_buffer_tracing_kind_t kind, const rocprofiler_tracing_operation_t* operations,
+    std::size_t count, rocprofiler_buffer_id_t id) {
+    if (!has_kind(static_cast<int>(kind))) return ROCPROFILER_STATUS_ERROR;
+    world().buffered[kind] = {id.handle, chosen(operations, count)};
+    return kGood;
+}
+STANDIN_API rocprofiler_status_t rocprofiler_query_buffer_tracing_kind_name(rocprofiler_buffer_tracing_kind_t kind,
+                                                                            const char** name, std::uint64_t* size) {
+    const int number = static_cast<int>(kind);
+    if (!has_kind(number)) return ROCPROFILER_STATUS_ERROR;
+    if (name != nullptr) *name = kKinds[number];
+    if (size != nullptr) *size = std::strlen(kKinds[number]);
+    return kGood;
+}
+STANDIN_API rocprofiler_status_t rocprofiler_iterate_buffer_tracing_kinds(
+    rocprofiler_buffer_tracing_kind_cb_t callback, void* data) {
+    for (int kind = 1; kind < kLast; ++kind)
+        if (has_kind(kind) && callback(static_cast<rocprofiler_buffer_tracing_kind_t>(kind), data) != 0) break;
+    return kGood;
+}
+STANDIN_API rocprofiler_status_t rocprofiler_query_callback_tracing_kind_name(rocprofiler_callback_tracing_kind_t kind,
+                                                                              const char** name, std::uint64_t* size) {
+    const auto found = kCallbackKinds.find(kind);
+    if (found == kCallbackKinds.end()) return ROCPROFILER_STATUS_ERROR;
+    if (name != nullptr) *name = found->second;
+    if (size != nullptr) *size = std::strlen(found->second);
+    return kGood;
+}
+STANDIN_API rocprofiler_status_t rocprofiler_iterate_callback_tracing_kinds(
+    rocprofiler_callback_tracing_kind_cb_t callback, void* data) {
+    for (const auto& [kind, name] : kCallbackKinds)
+        if (callback(static_cast<rocprofiler_callback_tracing_kind_t>(kind), data) != 0) break;
+    return kGood;
+}
+STANDIN_API rocprofiler_status_t rocprofiler_iterate_buffer_tracing_kind_operations(
+    rocprofiler_buffer_tracing_kind_t kind, rocprofiler_buffer_tracing_kind_operation_cb_t callback, void* data) {
+    for (int operation = 0; operation < kHipCalls; ++operation)
+        if (callback(kind, operation, data) != 0) break;
     return kGood;
 }
 STANDIN_API rocprofiler_status_t rocprofiler_query_buffer_tracing_kind_operation_name(
     rocprofiler_buffer_tracing_kind_t kind, rocprofiler_tracing_operation_t operation, const char** name,
     std::uint64_t*) {
-    static const char* const names[] = {"hipInit", "hipLaunchKernel", "hipMemcpy", "some_call"};
-    *name = names[operation];
+    *name = kFunctions[operation];
     return kind == ROCPROFILER_BUFFER_TRACING_NONE ? ROCPROFILER_STATUS_ERROR : kGood;
 }
 STANDIN_API rocprofiler_status_t rocprofiler_iterate_buffer_tracing_record_args(
     rocprofiler_record_header_t header, rocprofiler_buffer_tracing_operation_args_cb_t callback, void* data) {
-    const auto& r = *static_cast<const rocprofiler_buffer_tracing_hip_api_record_t*>(header.payload);
-    callback(r.kind, r.operation, 0, nullptr, 1, "void*", "pointer", "0x1000", data);
-    callback(r.kind, r.operation, 1, nullptr, 0, "size_t", "bytes", "4096", data);
+    if (header.kind != ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT) return kGood;
+    const auto& r = *static_cast<const HipCallRecord*>(header.payload);
+    std::uint32_t number = 0;
+    for (const Argument& argument : arguments_of(r.operation)) {
+        const std::uint64_t* word = &r.arguments.word[number];
+        callback(r.kind, r.operation, number++, word, 0, argument.type, argument.name,
+                 as_text(argument, *word).c_str(), data);
+    }
     return kGood;
 }
 STANDIN_API rocprofiler_status_t rocprofiler_configure_external_correlation_id_request_service(
-    rocprofiler_context_id_t, const rocprofiler_external_correlation_id_request_kind_t* kinds, std::size_t count,
-    rocprofiler_external_correlation_id_request_cb_t callback, void* data) {
-    world().requests = {kinds, kinds + count};
+    rocprofiler_context_id_t context, const rocprofiler_external_correlation_id_request_kind_t* kinds,
+    std::size_t count, rocprofiler_external_correlation_id_request_cb_t callback, void* data) {
+    world().requests = kinds != nullptr ? std::set<int>(kinds, kinds + count) : std::set<int>();  // none: all
+    world().request_context = context.handle;
     world().request = callback;
     world().request_data = data;
     return kGood;
 }
-STANDIN_API rocprofiler_status_t rocprofiler_push_external_correlation_id(rocprofiler_context_id_t context,
+STANDIN_API rocprofiler_status_t rocprofiler_push_external_correlation_id(rocprofiler_context_id_t,
                                                                          rocprofiler_thread_id_t thread,
                                                                          rocprofiler_user_data_t value) {
     const std::lock_guard<std::mutex> lock(world().pushed_mutex);
-    world().pushed[{context.handle, thread}].push_back(value.value);
+    world().pushed[thread].push_back(value.value);
     return kGood;
 }
-STANDIN_API rocprofiler_status_t rocprofiler_pop_external_correlation_id(rocprofiler_context_id_t context,
+STANDIN_API rocprofiler_status_t rocprofiler_pop_external_correlation_id(rocprofiler_context_id_t,
                                                                         rocprofiler_thread_id_t thread,
                                                                         rocprofiler_user_data_t* value) {
     const std::lock_guard<std::mutex> lock(world().pushed_mutex);
-    auto& stack = world().pushed[{context.handle, thread}];
+    auto& stack = world().pushed[thread];
     if (stack.empty()) return ROCPROFILER_STATUS_ERROR;
     value->value = stack.back();
     stack.pop_back();
@@ -178,29 +297,59 @@ STANDIN_API rocprofiler_status_t rocprofiler_pop_external_correlation_id(rocprof
 }
 STANDIN_API rocprofiler_status_t rocprofiler_query_available_agents(rocprofiler_agent_version_t version,
                                                                     rocprofiler_query_available_agents_cb_t callback,
-                                                                    std::size_t, void* data) {
-    rocprofiler_agent_v0_t cpu{};
-    cpu.size = sizeof cpu;
+                                                                    std::size_t size, void* data) {
+    struct Larger {
+        rocprofiler_agent_v0_t known;
+        std::uint64_t later;
+    };
+    const Ways& ways = world().ways;
+    std::size_t own = sizeof(rocprofiler_agent_v0_t);
+    if (ways.small_agents) own = offsetof(rocprofiler_agent_v0_t, runtime_visibility);
+    if (ways.large_agents) own = sizeof(Larger);
+    if (size > own || ways.no_agents) return ROCPROFILER_STATUS_ERROR_INCOMPATIBLE_ABI;
+    static const rocprofiler_agent_mem_bank_t memory{1, 0, 8192, 1300, 206141652992};
+    static const rocprofiler_agent_cache_t caches[] = {{7, 32, 1, 128, 0, 0, 0, 9}, {8, 4096, 2, 128, 0, 16, 0, 9}};
+    static const rocprofiler_agent_io_link_t link{2, 0, 0, 2, 0, 20, 0, 0, 0, 0, 0, 1};
+    // One after the other in memory that is no larger than it has to be.
+    std::vector<Larger> space(3);
+    rocprofiler_agent_v0_t& cpu = space[0].known;
+    cpu.size = own;
     cpu.id.handle = 9000;
     cpu.type = ROCPROFILER_AGENT_TYPE_CPU;
     cpu.name = cpu.product_name = "AMD EPYC";
     cpu.vendor_name = "CPU";
     cpu.model_name = "";
-    rocprofiler_agent_v0_t gpu = cpu;
-    gpu.id.handle = 9002;
-    gpu.type = ROCPROFILER_AGENT_TYPE_GPU;
-    gpu.name = "gfx942";
-    gpu.product_name = "AMD Instinct MI300X";
-    gpu.vendor_name = "AMD";
-    gpu.node_id = 2;
-    gpu.logical_node_id = 1;
-    gpu.cu_count = 304;
-    const void* agents[] = {&cpu, &gpu};
-    return callback(version, agents, 2, data);
+    for (std::uint32_t number : {0u, 1u}) {
+        rocprofiler_agent_v0_t& gpu = space[number + 1].known;
+        gpu = cpu;
+        gpu.id.handle = 9002 + number;
+        gpu.type = ROCPROFILER_AGENT_TYPE_GPU;
+        gpu.name = "gfx942";
+        gpu.product_name = "AMD Instinct MI300X";
+        gpu.vendor_name = "AMD";
+        gpu.node_id = 2 + number;
+        gpu.logical_node_id = static_cast<std::int32_t>(1 + number);
+        gpu.logical_node_type_id = static_cast<std::int32_t>(number);
+        gpu.cu_count = 304;
+        gpu.device_id = 29857;
+        gpu.gpu_id = 9845 + number;
+        gpu.fw_version = 185 | 3u << 10;
+        gpu.mem_banks_count = gpu.io_links_count = 1;
+        gpu.caches_count = 2;
+        gpu.mem_banks = &memory;
+        gpu.caches = caches;
+        gpu.io_links = &link;
+        if (!ways.small_agents) {
+            gpu.runtime_visibility = 15;
+            gpu.uuid.bytes[0] = 134;
+        }
+    }
+    const void* agents[] = {&space[0], &space[1], &space[2]};
+    return callback(version, agents, 3, data);
 }
 STANDIN_API rocprofiler_status_t rocprofiler_iterate_agent_supported_counters(
     rocprofiler_agent_id_t agent, rocprofiler_available_counters_cb_t callback, void* data) {
-    rocprofiler_counter_id_t counters[] = {{1}, {2}, {3}};
+    rocprofiler_counter_id_t counters[] = {{1}, {2}, {3}};  // the same for all agents of an architecture
     return callback(agent, counters, 3, data);
 }
 STANDIN_API rocprofiler_status_t rocprofiler_query_counter_info(rocprofiler_counter_id_t id,
@@ -220,12 +369,13 @@ STANDIN_API rocprofiler_status_t rocprofiler_query_record_counter_id(rocprofiler
     counter->handle = id & 0xff;
     return kGood;
 }
-STANDIN_API rocprofiler_status_t rocprofiler_create_counter_config(rocprofiler_agent_id_t,
+STANDIN_API rocprofiler_status_t rocprofiler_create_counter_config(rocprofiler_agent_id_t agent,
                                                                    rocprofiler_counter_id_t* counters,
                                                                    std::size_t count,
                                                                    rocprofiler_counter_config_id_t* id) {
+    world().counters.clear();
     for (std::size_t i = 0; i < count; ++i) world().counters.push_back(counters[i].handle);
-    id->handle = 1;
+    id->handle = agent.handle;
     return kGood;
 }
 STANDIN_API rocprofiler_status_t rocprofiler_configure_callback_dispatch_counting_service(

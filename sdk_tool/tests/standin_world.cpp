@@ -1,5 +1,10 @@
 #include "standin_world.h"
 
+#include <pthread.h>
+
+#include <stdexcept>
+#include <thread>
+
 namespace standin {
 
 World& world() {
@@ -7,15 +12,21 @@ World& world() {
     return only;
 }
 
+bool is_traced(rocprofiler_callback_tracing_kind_t kind, int operation) {
+    const auto found = world().callbacks.find(kind);
+    if (found == world().callbacks.end() || !world().active[found->second.context]) return false;
+    return found->second.operations.empty() || found->second.operations.count(operation) != 0;
+}
+
 Told::Told(rocprofiler_callback_tracing_kind_t kind, int operation, std::uint64_t id, std::uint64_t parent,
            void* payload) {
-    const auto found = world().callbacks.find(kind);
-    if (found == world().callbacks.end() || !world().active[found->second.context]) return;
-    callback_ = &found->second;
+    if (!is_traced(kind, operation)) return;
+    callback_ = &world().callbacks.find(kind)->second;
     record_.context_id.handle = callback_->context;
     record_.thread_id = tid();
     record_.correlation_id.internal = id;
-    record_.correlation_id.external = pushed_id();
+    const bool api = kind <= ROCPROFILER_CALLBACK_TRACING_MARKER_NAME_API;  // requests count on from there otherwise
+    record_.correlation_id.external = external_id(api ? kind : 0, id);
     record_.correlation_id.ancestor = parent;
     record_.kind = kind;
     record_.operation = operation;
@@ -31,6 +42,8 @@ void Told::leave(void* payload) {
     callback_->call(record_, &user_, callback_->data);
 }
 
+namespace {
+
 void deliver(Buffer& buffer, std::vector<Record>& records) {
     std::vector<rocprofiler_record_header_t> headers(records.size());
     std::vector<rocprofiler_record_header_t*> pointers;
@@ -43,25 +56,66 @@ void deliver(Buffer& buffer, std::vector<Record>& records) {
     buffer.callback({buffer.context}, {0}, pointers.data(), pointers.size(), buffer.data, 0);
 }
 
-void put_bytes(std::uint32_t kind, const void* bytes, std::size_t size) {
+void deliver_when_asked(Buffer& buffer) {
+    pthread_setname_np(pthread_self(), "standin-sdk");
+    std::unique_lock<std::mutex> lock(buffer.mutex);
+    for (;;) {
+        buffer.changed.wait(lock, [&] { return buffer.asked; });
+        std::vector<Record> records;
+        records.swap(buffer.records);
+        buffer.used = 0;
+        buffer.asked = false;
+        buffer.delivering = true;
+        lock.unlock();
+        buffer.changed.notify_all();  // the other half is free
+        if (!records.empty()) deliver(buffer, records);
+        lock.lock();
+        buffer.delivering = false;
+        buffer.changed.notify_all();
+    }
+}
+
+}  // namespace
+
+void serve(Buffer& buffer) { std::thread([&buffer] { deliver_when_asked(buffer); }).detach(); }
+
+void flush(Buffer& buffer) {
+    std::unique_lock<std::mutex> lock(buffer.mutex);
+    buffer.changed.wait(lock, [&] { return !buffer.delivering && !buffer.asked; });
+    buffer.asked = true;
+    buffer.changed.notify_all();
+    buffer.changed.wait(lock, [&] { return !buffer.delivering && !buffer.asked; });
+}
+
+void put_bytes(std::uint32_t kind, int operation, const void* bytes, std::size_t size) {
     const auto found = world().buffered.find(static_cast<int>(kind));
     if (found == world().buffered.end()) return;
-    Buffer& buffer = *world().buffers[found->second];
+    if (!found->second.operations.empty() && found->second.operations.count(operation) == 0) return;
+    Buffer& buffer = *world().buffers[found->second.buffer];
     if (!world().active[buffer.context]) return;
     Record copy{kind, std::vector<std::uint64_t>((size + 7) / 8)};
     std::memcpy(copy.bytes.data(), bytes, size);
-    std::vector<Record> full;
+    const std::uint64_t started = now();
     {
-        const std::lock_guard<std::mutex> lock(buffer.mutex);
+        std::unique_lock<std::mutex> lock(buffer.mutex);
         if (world().in_put != nullptr) world().in_put();
+        while (buffer.used + size > buffer.size) {
+            // The half is full. It becomes the other one when the client has taken that.
+            buffer.asked = buffer.asked || !buffer.delivering;
+            buffer.changed.notify_all();
+            buffer.changed.wait(lock);
+        }
         buffer.records.push_back(std::move(copy));
         buffer.used += size;
-        if (buffer.used >= buffer.watermark / 64) {  // small buffers: much going over
-            full.swap(buffer.records);
-            buffer.used = 0;
+        if (buffer.used >= buffer.watermark && !buffer.delivering && !buffer.asked) {
+            buffer.asked = true;
+            buffer.changed.notify_all();
         }
     }
-    if (!full.empty()) deliver(buffer, full);
+    const std::uint64_t took = now() - started;
+    std::uint64_t longest = world().longest_put.load();
+    while (took > longest && !world().longest_put.compare_exchange_weak(longest, took)) {
+    }
 }
 
 void count_dispatch(const rocprofiler_kernel_dispatch_info_t& info) {
@@ -87,19 +141,36 @@ void count_dispatch(const rocprofiler_kernel_dispatch_info_t& info) {
     w.count_record(data, records.data(), records.size(), user, nullptr);
 }
 
-rocprofiler_user_data_t pushed_id() {
+rocprofiler_user_data_t external_id(int kind, std::uint64_t id) {
+    World& w = world();
     rocprofiler_user_data_t value{};
-    const std::lock_guard<std::mutex> lock(world().pushed_mutex);
-    const auto found = world().pushed.find({1, tid()});
-    if (found != world().pushed.end() && !found->second.empty()) value.value = found->second.back();
+    const auto asked = static_cast<rocprofiler_external_correlation_id_request_kind_t>(kind);
+    const bool asks = w.request != nullptr && (w.requests.empty() || w.requests.count(kind) != 0);
+    if (asks && w.active[w.request_context] &&
+        w.request(tid(), {w.request_context}, asked, 0, id, &value, w.request_data) == 0)
+        return value;
+    const std::lock_guard<std::mutex> lock(w.pushed_mutex);
+    for (const std::uint64_t thread : {tid(), static_cast<std::uint64_t>(getpid())}) {
+        const auto found = w.pushed.find(thread);
+        if (found == w.pushed.end()) continue;
+        value.value = found->second.empty() ? 0 : found->second.back();
+        break;
+    }
     return value;
 }
 
-rocprofiler_user_data_t external_id(rocprofiler_external_correlation_id_request_kind_t kind, std::uint64_t id) {
-    World& w = world();
-    rocprofiler_user_data_t value{};
-    if (w.requests.count(kind) != 0 && w.request(tid(), {1}, kind, 0, id, &value, w.request_data) == 0) return value;
-    return pushed_id();
+void add_stream(std::uint64_t stream) {
+    if (!is_traced(ROCPROFILER_CALLBACK_TRACING_HIP_STREAM, ROCPROFILER_HIP_STREAM_CREATE)) return;
+    const std::lock_guard<std::mutex> lock(world().streams_mutex);
+    world().streams.emplace(stream, world().streams.size());
+}
+
+std::uint64_t stream_id(std::uint64_t stream) {
+    if (!is_traced(ROCPROFILER_CALLBACK_TRACING_HIP_STREAM, ROCPROFILER_HIP_STREAM_SET)) return 0;
+    const std::lock_guard<std::mutex> lock(world().streams_mutex);
+    const auto found = world().streams.find(stream);
+    if (found == world().streams.end()) throw std::out_of_range("no such stream");
+    return found->second;
 }
 
 }  // namespace standin

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <cstring>
 #include <ctime>
@@ -12,10 +13,12 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "rocprofiler.h"
+#include "standin_sdk.h"
 
 namespace standin {
 
@@ -26,35 +29,53 @@ struct Record {
     std::vector<std::uint64_t> bytes;
 };
 
+// Two halves: one is filled while the other is delivered, in a thread of its own. One flag for both: whoever finds the
+// half full waits until the client has taken all of the other.
 struct Buffer {
     std::uint64_t context;
-    std::size_t watermark;
+    std::size_t size, watermark;
     rocprofiler_buffer_tracing_cb_t callback;
     void* data;
     std::mutex mutex;
+    std::condition_variable changed;
     std::vector<Record> records;
     std::size_t used = 0;
+    bool asked = false;       // for a delivery
+    bool delivering = false;  // the flag
 };
+
+// Which operations of a kind are reported; none: all.
+using Operations = std::set<int>;
 
 struct Callback {
     std::uint64_t context;
     rocprofiler_callback_tracing_cb_t call;
     void* data;
+    Operations operations;
+};
+
+struct Buffered {
+    std::uint64_t buffer;
+    Operations operations;
 };
 
 // Never destroyed: threads play until the end.
 struct World {
+    Ways ways;
     std::mutex mutex;
     std::uint64_t contexts = 0;
     std::atomic<bool> active[8] = {};
     std::vector<std::unique_ptr<Buffer>> buffers;
     std::map<int, Callback> callbacks;
-    std::map<int, std::uint64_t> buffered;  // kind -> buffer
+    std::map<int, Buffered> buffered;  // by kind
     std::set<int> requests;
+    std::uint64_t request_context = 0;
     rocprofiler_external_correlation_id_request_cb_t request = nullptr;
     void* request_data = nullptr;
     std::mutex pushed_mutex;
-    std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::uint64_t>> pushed;  // context, thread
+    std::map<std::uint64_t, std::vector<std::uint64_t>> pushed;  // by thread
+    std::mutex streams_mutex;
+    std::map<std::uint64_t, std::uint64_t> streams{{0, 0}};  // hipStream_t -> id, of those that the SDK knows
     rocprofiler_dispatch_counting_service_cb_t count_dispatch = nullptr;
     rocprofiler_dispatch_counting_record_cb_t count_record = nullptr;
     std::uint64_t count_context = 0;
@@ -62,10 +83,10 @@ struct World {
     rocprofiler_tool_configure_result_t* client = nullptr;
     std::atomic<std::uint64_t> correlation{1};
     std::atomic<std::uint64_t> dispatch{1};
+    std::atomic<std::uint64_t> longest_put{0};  // [ns]
     std::atomic<bool> finished{false};
-    bool as_calls = false;       // markers are reported as calls, and calls without their arguments
     bool threads_are_quiet = true;  // the client keeps signals off the threads that the SDK starts
-    void (*in_put)() = nullptr;  // called while a buffer is locked
+    void (*in_put)() = nullptr;     // called while a buffer is locked
 };
 
 World& world();
@@ -85,6 +106,7 @@ public:
     Told(rocprofiler_callback_tracing_kind_t kind, int operation, std::uint64_t id, std::uint64_t parent,
          void* payload);
     void leave(void* payload);
+    explicit operator bool() const { return callback_ != nullptr; }
 
 private:
     const Callback* callback_ = nullptr;
@@ -92,25 +114,71 @@ private:
     rocprofiler_user_data_t user_{};
 };
 
-// Hands records to the client.
-void deliver(Buffer& buffer, std::vector<Record>& records);
+// Starts the thread that delivers.
+void serve(Buffer& buffer);
+
+// Has everything in the buffer delivered, and waits for it.
+void flush(Buffer& buffer);
+
+// Whether a context with that service is active, and the operation one of its.
+bool is_traced(rocprofiler_callback_tracing_kind_t kind, int operation);
 
 // Puts bytes of a record into the buffer of its kind, unless that is not traced.
-void put_bytes(std::uint32_t kind, const void* bytes, std::size_t size);
+void put_bytes(std::uint32_t kind, int operation, const void* bytes, std::size_t size);
 
 template <typename T>
-void put(T& record) {
-    record.size = sizeof record;
-    put_bytes(static_cast<std::uint32_t>(record.kind), &record, sizeof record);
+void put(T& record, std::size_t size = sizeof(T)) {
+    record.size = size;
+    put_bytes(static_cast<std::uint32_t>(record.kind), static_cast<int>(record.operation), &record, size);
 }
 
 // Reports the counters of a dispatch to a client that collects some.
 void count_dispatch(const rocprofiler_kernel_dispatch_info_t& info);
 
-// The id that the client sets for work of this kind, else the one that the calling thread pushed last.
-rocprofiler_user_data_t external_id(rocprofiler_external_correlation_id_request_kind_t kind, std::uint64_t id);
+// The id that the client sets for work of this kind, else the one that the calling thread pushed last. A thread that
+// never pushed one inherits the main thread's.
+rocprofiler_user_data_t external_id(int kind, std::uint64_t id);
 
-// What the calling thread pushed last.
-rocprofiler_user_data_t pushed_id();
+// The number of a stream. The SDK throws for those that it does not know.
+std::uint64_t stream_id(std::uint64_t stream);
+
+// Makes a stream known, if its service is active.
+void add_stream(std::uint64_t stream);
+
+// Makes a stream known and tells the client.
+void meet_stream(std::uint64_t stream);
+
+// A HIP call with its arguments, as callbacks and records have them.
+struct HipArguments {
+    std::uint64_t word[4];
+};
+
+struct HipCallData {
+    std::uint64_t size;
+    HipArguments arguments;
+    std::uint64_t result;
+};
+
+struct HipCallRecord {
+    std::uint64_t size;
+    rocprofiler_buffer_tracing_kind_t kind;
+    rocprofiler_tracing_operation_t operation;
+    rocprofiler_correlation_id_t correlation_id;
+    rocprofiler_timestamp_t start_timestamp, end_timestamp;
+    rocprofiler_thread_id_t thread_id;
+    HipArguments arguments;
+    std::uint64_t result;
+};
+
+enum HipCall : int {
+    kHipInit,
+    kHipLaunchKernel,
+    kHipMemcpy,
+    kSomeCall,
+    kHipModuleLoad,
+    kHipStreamCreate,
+    kHipDeviceGetName,
+    kHipCalls
+};
 
 }  // namespace standin

@@ -32,6 +32,25 @@ def probe(
     )
 
 
+def client(
+    built: Build, folder: Path, *arguments: str, threads: int = 0, rounds: int = 1, **env: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a scenario of the stand-in SDK with the client preloaded."""
+    preload = {"LD_PRELOAD": str(built.lib / "librocpd-tool.so"), "ROCPD_TRACE": "hip,hsa,marker,kernel,memcpy,alloc,"
+               "scratch,rccl", "ROCPD_TOOL_WARNED": "1"}  # fmt: skip
+    return subprocess.run(
+        [str(built.program("client_probe")), str(threads), str(rounds), *arguments],
+        env=environment(folder, **(preload | env)), capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+def only(folder: Path) -> Path:
+    """Return the one file of a folder, which was closed as it should be."""
+    (file,) = databases(folder)
+    check_closed(file)
+    return file
+
+
 def databases(folder: Path) -> list[Path]:
     """Return the files of a folder, after making sure that nothing lies beside them."""
     files = sorted(folder.iterdir())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -13,33 +14,19 @@ from pathlib import Path
 import pytest
 
 from tests.record.build import SOURCE, Build, build
-from tests.record.runs import CODE, check_closed, databases, environment, metadata, probe, rows
+from tests.record.runs import CODE, client, environment, metadata, only, probe, rows
 
 THREADS, ROUNDS = 4, 100
 TENTHS = THREADS * ROUNDS // 10
 
 
-def _client(
-    built: Build, folder: Path, *arguments: str, threads: int = THREADS, rounds: int = ROUNDS, **env: str
-) -> subprocess.CompletedProcess[str]:
-    preload = {"LD_PRELOAD": str(built.lib / "librocpd-tool.so"), "ROCPD_TRACE": "hip,hsa,marker,kernel,memcpy,alloc,"
-               "scratch,rccl,counters", "ROCPD_TOOL_WARNED": "1"}  # fmt: skip
-    return subprocess.run(
-        [str(built.program("client_probe")), str(threads), str(rounds), *arguments],
-        env=environment(folder, **(preload | env)), capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-
-
-def _only(folder: Path) -> Path:
-    (file,) = databases(folder)
-    check_closed(file)
-    return file
+_client = functools.partial(client, threads=THREADS, rounds=ROUNDS)
 
 
 def test_everything_arrives(built: Build, tmp_path: Path) -> None:
     done = _client(built, tmp_path, ROCPD_COUNTERS="SQ_WAVES,GRBM_COUNT,NONE")
     assert (done.returncode, done.stderr) == (CODE, "rocpd: no GPU has a counter NONE\n")
-    file = _only(tmp_path)
+    file = only(tmp_path)
     n = THREADS * ROUNDS
     assert rows(file, "SELECT category, name, COUNT(*) FROM regions GROUP BY 1, 2 ORDER BY 1, 2") == [
         ("HIP_COMPILER_API_EXT", "some_call", TENTHS),
@@ -62,10 +49,17 @@ def test_everything_arrives(built: Build, tmp_path: Path) -> None:
     assert rows(file, "SELECT type, level, COUNT(*) FROM rocpd_memory_allocate GROUP BY 1, 2 ORDER BY 1, 2") == [
         ("ALLOC", "REAL", n), ("ALLOC", "SCRATCH", TENTHS), ("FREE", "REAL", n),
     ]  # fmt: skip
-    assert rows(file, "SELECT DISTINCT position, type, name, value FROM rocpd_arg ORDER BY 1") == [
-        (0, "void*", "pointer", "0x1000"), (1, "size_t", "bytes", "4096"),
-    ]  # fmt: skip
-    assert rows(file, "SELECT COUNT(*) FROM rocpd_arg") == [(8 * n + 2 * TENTHS,)]
+    arguments = rows(
+        file, "SELECT name, arg_name, arg_type, arg_value, COUNT(*) FROM regions JOIN events_args USING (event_id) "
+        "GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 4"
+    )  # fmt: skip
+    assert arguments == [
+        ("hipLaunchKernel", "function_address", "void const*", "0x2012a0", 2 * n),
+        ("hipLaunchKernel", "stream", "ihipStream_t*", "0x0", n),
+        ("hipLaunchKernel", "stream", "ihipStream_t*", "0x5001", n),
+        ("hipMemcpy", "bytes", "unsigned long", "4096", 2 * n),
+        ("hipMemcpy", "pointer", "void*", "0x1000", 2 * n),
+    ]
     # Two instances of each: 2 d + 1 and 2 d + 5 for dispatch d.
     dispatches = 2 * n
     total = dispatches * (dispatches + 1)
@@ -76,7 +70,7 @@ def test_everything_arrives(built: Build, tmp_path: Path) -> None:
 
 def test_flows_and_enclosing_markers(built: Build, tmp_path: Path) -> None:
     assert _client(built, tmp_path).returncode == CODE
-    file = _only(tmp_path)
+    file = only(tmp_path)
     linked = (
         "SELECT COUNT(*), COUNT(DISTINCT K.stack_id) FROM kernels K JOIN regions A ON A.stack_id = K.stack_id "
         "AND A.tid = K.tid JOIN markers M ON M.stack_id = A.parent_stack_id AND M.tid = A.tid AND M.name = K.region"
@@ -89,7 +83,7 @@ def test_flows_and_enclosing_markers(built: Build, tmp_path: Path) -> None:
 def test_external_correlation_ids_are_the_users(built: Build, tmp_path: Path) -> None:
     """An id that the program sets is on calls, markers and GPU work; markers and streams stay linked all the same."""
     assert _client(built, tmp_path, "correlate", threads=0, rounds=5).returncode == CODE
-    file = _only(tmp_path)
+    file = only(tmp_path)
     expected = [(n, 2) for n in (0, 1001, 1002, 1003, 1004, 1005)]
     for view in ("kernels", "memory_copies", "memory_allocations"):
         counts = f"SELECT corr_id, COUNT(*) FROM {view} WHERE category != 'SCRATCH_MEMORY' GROUP BY 1 ORDER BY 1"
@@ -112,14 +106,14 @@ def test_external_correlation_ids_are_the_users(built: Build, tmp_path: Path) ->
 def test_one_call_that_launches_many_kernels(built: Build, tmp_path: Path) -> None:
     assert _client(built, tmp_path, "graph", threads=0, rounds=20).returncode == CODE
     sql = "SELECT stack_id, COUNT(*), MIN(region), MAX(region), MIN(stream), MAX(stream) FROM kernels GROUP BY 1"
-    recorded = [row[1:] for row in rows(_only(tmp_path), sql)]
+    recorded = [row[1:] for row in rows(only(tmp_path), sql)]
     assert recorded == [(20, "graph", "graph", "Stream 1", "Stream 1"), (1, "graph", "graph", "Stream 1", "Stream 1")]
 
 
 def test_stop_keeps_what_the_sdk_still_holds(built: Build, tmp_path: Path) -> None:
     """Nothing is flushed but by the stop; what happens while recording is off never comes."""
     assert _client(built, tmp_path, "stop", ROCPD_FLUSH_MS="60000").returncode == CODE
-    file = _only(tmp_path)
+    file = only(tmp_path)
     assert rows(file, "SELECT COUNT(*) FROM kernels") == [(2 * (THREADS * ROUNDS + 1),)]
     assert rows(file, "SELECT COUNT(*) FROM markers WHERE name GLOB 'step *'") == [(THREADS * ROUNDS + 1,)]
 
@@ -128,7 +122,7 @@ def test_ranges_that_nobody_ends(built: Build, tmp_path: Path) -> None:
     assert _client(built, tmp_path, "open", threads=0).returncode == CODE
     sql = "SELECT name, function, json_extract(extdata, '$.unfinished'), start <= \"end\" FROM markers M " \
         "JOIN rocpd_event E ON E.id = M.event_id ORDER BY 1, 2, M.id"  # fmt: skip
-    assert rows(_only(tmp_path), sql) == [
+    assert rows(only(tmp_path), sql) == [
         ("across", "roctxThreadRangeA", None, 1),
         ("open", "roctxThreadRangeA", 1, 1),
         ("open", "roctxThreadRangeA", 1, 1),
@@ -139,7 +133,7 @@ def test_ranges_that_nobody_ends(built: Build, tmp_path: Path) -> None:
 
 def test_older_sdk(built: Build, tmp_path: Path) -> None:
     assert _client(built, tmp_path, "calls").returncode == CODE
-    file = _only(tmp_path)
+    file = only(tmp_path)
     assert rows(file, "SELECT function, COUNT(*) FROM markers GROUP BY 1 ORDER BY 1") == [
         ("roctxMarkA", TENTHS), ("roctxProcessRangeA", TENTHS), ("roctxThreadRangeA", THREADS * ROUNDS),
     ]  # fmt: skip
@@ -153,7 +147,7 @@ def test_older_sdk(built: Build, tmp_path: Path) -> None:
 
 def test_names_that_the_program_gives(built: Build, tmp_path: Path) -> None:
     assert _client(built, tmp_path, "names", threads=1, rounds=1).returncode == CODE
-    file = _only(tmp_path)
+    file = only(tmp_path)
     assert rows(file, "SELECT id, name FROM rocpd_info_stream ORDER BY 1") == [(0, "Default Stream"), (1, "compute")]
     main = "SELECT name FROM rocpd_info_thread WHERE id = (SELECT pid FROM rocpd_info_process)"
     assert rows(file, main) == [("main thread",)]
@@ -163,14 +157,14 @@ def test_names_that_the_program_gives(built: Build, tmp_path: Path) -> None:
 def test_exit_in_a_signal_handler_while_the_sdk_is_busy(built: Build, tmp_path: Path) -> None:
     done = _client(built, tmp_path, "handler", threads=1, rounds=20)
     assert done.returncode == CODE
-    _only(tmp_path)
+    only(tmp_path)
 
 
 def test_ranges_from_before_the_sdk_have_stack_ids_of_their_own(built: Build, tmp_path: Path) -> None:
     assert _client(built, tmp_path, "early", threads=1, rounds=50).returncode == CODE
     shared = "SELECT COUNT(*) FROM markers E JOIN regions A ON A.stack_id = E.stack_id AND A.id != E.id " \
         "WHERE E.name = 'early'"  # fmt: skip
-    file = _only(tmp_path)
+    file = only(tmp_path)
     assert rows(file, "SELECT COUNT(*) FROM markers WHERE name = 'early'") == [(100,)]
     assert rows(file, shared) == [(0,)]
 
@@ -178,13 +172,14 @@ def test_ranges_from_before_the_sdk_have_stack_ids_of_their_own(built: Build, tm
 @pytest.mark.parametrize("trace", ["counters", "hip"])
 def test_counters_come_with_their_dispatches(built: Build, tmp_path: Path, trace: str) -> None:
     assert _client(built, tmp_path, ROCPD_TRACE=trace, ROCPD_COUNTERS="SQ_WAVES").returncode == CODE
-    recorded = rows(_only(tmp_path), "SELECT COUNT(*), COUNT(event_id) FROM rocpd_pmc_event")
-    assert recorded == [(2 * THREADS * ROUNDS, 2 * THREADS * ROUNDS)]
+    recorded = rows(only(tmp_path), "SELECT COUNT(*), COUNT(event_id) FROM rocpd_pmc_event")
+    # Each counter has two instances, and a value of each.
+    assert recorded == [(4 * THREADS * ROUNDS, 4 * THREADS * ROUNDS)]
 
 
 def test_kernel_symbols_and_agents(built: Build, tmp_path: Path) -> None:
     assert _client(built, tmp_path, rounds=1).returncode == CODE
-    file = _only(tmp_path)
+    file = only(tmp_path)
     extdata = json.loads(rows(file, "SELECT extdata FROM rocpd_info_kernel_symbol WHERE id = 1")[0][0])
     assert extdata["truncated_kernel_name"] == "gemm"
     assert extdata["formatted_kernel_name"] == "void gemm<float>(float*, float*)"
@@ -192,14 +187,14 @@ def test_kernel_symbols_and_agents(built: Build, tmp_path: Path) -> None:
     agents = "SELECT id, type, name, product_name, json_extract(extdata, '$.cu_count') FROM rocpd_info_agent"
     assert rows(file, agents) == [
         (0, "CPU", "AMD EPYC", "AMD EPYC", 0),
-        (2, "GPU", "gfx942", "AMD Instinct MI300X", 304),
+        *((n, "GPU", "gfx942", "AMD Instinct MI300X", 304) for n in (2, 3)),
     ]
 
 
 def test_choice_of_domains(built: Build, tmp_path: Path) -> None:
     done = _client(built, tmp_path, ROCPD_TRACE="kernel,marker,nonsense")
     assert done.stderr == "rocpd: ROCPD_TRACE: nonsense is unknown and left out\n"
-    file = _only(tmp_path)
+    file = only(tmp_path)
     assert rows(file, "SELECT DISTINCT category FROM regions ORDER BY 1") == [
         ("MARKER_CORE_API",), ("MARKER_CORE_RANGE_API",)
     ]  # fmt: skip
@@ -208,14 +203,14 @@ def test_choice_of_domains(built: Build, tmp_path: Path) -> None:
 
 def test_pause_and_resume(built: Build, tmp_path: Path) -> None:
     assert _client(built, tmp_path, "pause", threads=1, rounds=20).returncode == CODE
-    assert rows(_only(tmp_path), "SELECT COUNT(*) FROM kernels") == [(2 * 21,)]
+    assert rows(only(tmp_path), "SELECT COUNT(*) FROM kernels") == [(2 * 21,)]
 
 
 @pytest.mark.parametrize("how", ["_exit", "twice"])
 def test_ways_out(built: Build, tmp_path: Path, how: str) -> None:
     done = _client(built, tmp_path, how, ROCPD_FLUSH_MS="60000")
     assert (done.returncode, done.stderr) == (CODE, "")
-    assert rows(_only(tmp_path), "SELECT COUNT(*) FROM kernels") == [(2 * THREADS * ROUNDS,)]
+    assert rows(only(tmp_path), "SELECT COUNT(*) FROM kernels") == [(2 * THREADS * ROUNDS,)]
 
 
 def test_sdk_that_is_too_old(built: Build, tmp_path: Path) -> None:
@@ -249,7 +244,7 @@ def test_client_under_sanitizers(tmp_path: Path, sanitizer: str, runtime: str) -
             UBSAN_OPTIONS="halt_on_error=1:exitcode=99",
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (CODE, ""), how
-        assert metadata(_only(folder))["recorder_lost_events"] == "0"
+        assert metadata(only(folder))["recorder_lost_events"] == "0"
 
 
 def _headers(folder: Path) -> Path:

@@ -222,12 +222,16 @@ class Round:
         names = ["hipMemcpy", "hipLaunchKernel", "hipLaunchKernel", "hipMemcpy", *["some_call"] * 6]
         event = self.event(["HIP_RUNTIME_API_EXT"] * 4 + list(CALLS), stack, parent_stack_id=self.first)
         calls = self.trace.write(Regions(start=start, end=end, name=names, tid=self.tid, event=event))
-        # The stand-in has the same two arguments for every call of HIP.
-        hip = [calls.events[i] for i in (0, 1, 2, 3, 8)]
-        self.trace.write(
-            Arguments(event_id=[event for event in hip for _ in range(2)], position=[0, 1] * 5,
-                      type=["void*", "size_t"] * 5, name=["pointer", "bytes"] * 5, value=["0x1000", "4096"] * 5)
-        )  # fmt: skip
+        copied, launched = (("void*", "unsigned long"), ("pointer", "bytes")), (
+            ("void const*", "ihipStream_t*"), ("function_address", "stream"))  # fmt: skip
+        values = [("0x1000", "4096"), ("0x2012a0", "0x0"), ("0x2012a0", "0x5001"), ("0x1000", "4096")]
+        for number, ((types, names), value) in enumerate(
+            zip([copied, launched, launched, copied], values, strict=True)
+        ):
+            self.trace.write(
+                Arguments(event_id=calls.events[number], position=[0, 1], type=list(types), name=list(names),
+                          value=list(value))
+            )  # fmt: skip
 
     def write_work(self) -> None:
         launches = [self.first + 3, self.first + 4]
@@ -241,15 +245,17 @@ class Round:
                 grid_size_z=1, region_name="step 0", event=self.event(None, launches),
             )
         )  # fmt: skip
-        waves = [2.0 * number + 1, 2.0 * number + 3]
-        self.trace.write(CounterValues(event_id=dispatches.events, pmc_id=1, value=waves))
+        # A row for each instance of the counter; the stand-in has two.
+        for instance in (0, 1):
+            waves = [float(number + instance), float(number + 1 + instance)]
+            self.trace.write(CounterValues(event_id=dispatches.events, pmc_id=1, value=waves))
         copies = [self.first + 2, self.first + 5]
         start, end = self.at("rocpd_memory_copy", copies)
         self.trace.write(
             MemoryCopies(
                 start=start, end=end, tid=self.tid, name=["MEMORY_COPY_HOST_TO_DEVICE", "MEMORY_COPY_DEVICE_TO_HOST"],
                 dst_agent_id=[GPU, CPU], dst_address=4096, src_agent_id=[CPU, GPU], src_address=0, size=4096,
-                queue_id=0, stream_id=0, region_name="step 0", event=self.event(None, copies),
+                stream_id=0, region_name="step 0", event=self.event(None, copies),
             )
         )  # fmt: skip
 
@@ -263,7 +269,7 @@ class Round:
             MemoryAllocations(
                 start=start, end=end, tid=self.tid, agent_id=GPU, type=["ALLOC", "FREE", "ALLOC"],
                 level=["REAL", "REAL", "SCRATCH"], address=[0x7F0000001000, 0x7F0000001000, 0], size=[1 << 20, 0, 512],
-                queue_id=[None, None, 17], extdata=["{}", "{}", '{"flags": "1"}'], event=event,
+                queue_id=[0, 0, 17], stream_id=0, extdata=["{}", "{}", '{"flags": "1"}'], event=event,
             )
         )  # fmt: skip
 
@@ -290,9 +296,10 @@ def gpu_work(trace: TraceWriter, recorded: Path) -> None:
     trace.register(AgentInfo(CPU, type="CPU", logical_index=0, type_index=0, uuid=0, name="AMD EPYC", model_name="",
                              vendor_name="CPU", product_name="AMD EPYC", user_name="AMD EPYC",
                              extdata=hardware[CPU]))  # fmt: skip
-    trace.register(AgentInfo(GPU, type="GPU", logical_index=1, type_index=0, uuid=0, name="gfx942", model_name="",
-                             vendor_name="AMD", product_name="AMD Instinct MI300X", user_name="AMD Instinct MI300X",
-                             extdata=hardware[GPU]))  # fmt: skip
+    for number in (GPU, GPU + 1):
+        trace.register(AgentInfo(number, type="GPU", logical_index=number - 1, type_index=number - GPU, uuid=29857,
+                                 name="gfx942", model_name="", vendor_name="AMD", product_name="AMD Instinct MI300X",
+                                 user_name="AMD Instinct MI300X", extdata=hardware[number]))  # fmt: skip
     code = dict(rows(recorded, "SELECT id, extdata FROM rocpd_info_code_object"))
     trace.register(CodeObjectInfo(1, agent_id=GPU, uri="memory://1#offset=0x10&size=32", load_base=4096, load_size=8192,
                                   load_delta=0, storage_type="MEMORY", extdata=code[1]))  # fmt: skip
@@ -301,8 +308,9 @@ def gpu_work(trace: TraceWriter, recorded: Path) -> None:
     trace.register(_kernel(1, "_Z4gemmIfEvPT_S1_.kd", gemm, arch_vgpr_count=32, extdata=symbols[1]))
     trace.register(_kernel(2, "reduce.kd", "reduce", arch_vgpr_count=32, extdata=symbols[2]))
     trace.register(CounterInfo(1, agent_id=GPU, target_arch="GPU", event_code=1, instance_id=0, name="SQ_WAVES",
-                               description="of the stand-in", component="rocprofiler-sdk", value_type="ABS",
-                               block="SQ", expression="", is_constant=0, is_derived=0))  # fmt: skip
+                               description="of the stand-in", component="rocm", value_type="ABS",
+                               block="SQ", expression="", is_constant=0, is_derived=0,
+                               extdata=hardware[GPU]))  # fmt: skip
     for first, correlation in ((1, 1001), (17, 0)):
         Round(trace, recorded, first, correlation).write()
 

@@ -162,6 +162,7 @@ typedef struct {
     const char* expression; /* of a derived counter */
     int is_constant;
     int is_derived;
+    const char* extdata; /* JSON object or NULL */
 } rocpd_counter_t;
 
 /* A later registration of an id replaces the earlier one. Events that name an unregistered id are kept, and the id gets
@@ -273,6 +274,11 @@ ROCPD_API int rocpd_counter_value(int64_t dispatch_id, int64_t counter, double v
 /* `flush_pending` is called before a flush, a start, a stop and the end, by the thread that asks for it, which may be in
  * a signal handler: it must return soon, whatever was interrupted. */
 ROCPD_API void rocpd_before_flush(void (*flush_pending)(void));
+
+/* Events of the program will come later, from a thread of the tool: the signals that end the process are to find the
+ * recorder ready. To be called in a thread of the program, before its first event. Returns 0, or -1 when no thread can be
+ * started. */
+ROCPD_API int rocpd_expect_events(void);
 
 /* The most that a killed process may lose [ms], as ROCPD_FLUSH_MS says. */
 ROCPD_API uint32_t rocpd_flush_ms(void);

@@ -64,8 +64,8 @@ NUMBERED = {
 RECORDED = ("schema_version", "uuid", "guid")
 """Lines of the metadata that every file has; those named `recorder…` say how the recorder fared."""
 
-UNUSED = {"PROCESS_SAMPLE", "MARKER_CORE_API", "MARKER_CORE_RANGE_API", "roctxMarkA", "roctxProcessRangeA",
-          "roctxThreadRangeA"}  # fmt: skip
+UNUSED = {"PROCESS_SAMPLE", "timer_sampling", "Python call stack", "MARKER_CORE_API", "MARKER_CORE_RANGE_API",
+          "roctxMarkA", "roctxProcessRangeA", "roctxThreadRangeA"}  # fmt: skip
 """Texts that the recorder stores ahead of the event that may name them; so it does with those of arguments, markers."""
 
 
@@ -222,16 +222,16 @@ class Round:
         names = ["hipMemcpy", "hipLaunchKernel", "hipLaunchKernel", "hipMemcpy", *["some_call"] * 6]
         event = self.event(["HIP_RUNTIME_API_EXT"] * 4 + list(CALLS), stack, parent_stack_id=self.first)
         calls = self.trace.write(Regions(start=start, end=end, name=names, tid=self.tid, event=event))
-        copied, launched = (("void*", "unsigned long"), ("pointer", "bytes")), (
-            ("void const*", "ihipStream_t*"), ("function_address", "stream"))  # fmt: skip
-        values = [("0x1000", "4096"), ("0x2012a0", "0x0"), ("0x2012a0", "0x5001"), ("0x1000", "4096")]
-        for number, ((types, names), value) in enumerate(
-            zip([copied, launched, launched, copied], values, strict=True)
-        ):
+        copied = [("void*", "pointer", "0x1000"), ("unsigned long", "bytes", "4096")]
+        launched = [
+            [("void const*", "function_address", "0x2012a0"), ("ihipStream_t*", "stream", stream)]
+            for stream in ("0x0", "0x5001")
+        ]
+        for number, arguments in enumerate([copied, *launched, copied]):
+            types, named, values = (list(column) for column in zip(*arguments, strict=True))
             self.trace.write(
-                Arguments(event_id=calls.events[number], position=[0, 1], type=list(types), name=list(names),
-                          value=list(value))
-            )  # fmt: skip
+                Arguments(event_id=calls.events[number], position=[0, 1], type=types, name=named, value=values)
+            )
 
     def write_work(self) -> None:
         launches = [self.first + 3, self.first + 4]

@@ -62,6 +62,8 @@ def hardware(name: str, facts: Mapping[str, Any]) -> Hardware:
         "banks": given.get("lds_banks_per_cu", float(_BANKS)),
         "pipes": given.get("pipes_per_gpu", float(_PIPES)),
     }
+    simds = given.get("simd_per_cu")
+    known["simd_count"] = given.get("simd_count") or (simds * known["cu"] if simds and known["cu"] else None)
     known["sqc"] = given.get("sqc_per_gpu") or _scalar_caches(base, known["cu"], known["se"])
     banks = _L2_BANKS.get(base)
     known["l2ch"] = given.get("total_l2_chan") or (banks * known["xcc"] if banks and known["xcc"] else None)

@@ -7,7 +7,7 @@ the same in each. Values of instances stay apart until a formula adds them up. N
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -88,6 +88,7 @@ class Measured:
         passes: in the order in which they ran.
         hardware: the kinds of GPU.
         unmatched: dispatches of passes that have no counterpart in the others.
+        expressions: derived counter -> its formula, as the file has it.
     """
 
     kernels: Ints
@@ -100,6 +101,7 @@ class Measured:
     passes: tuple[Pass, ...]
     hardware: tuple[Hardware, ...]
     unmatched: int = 0
+    expressions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -152,7 +154,8 @@ def joined(runs: Sequence[Measured]) -> Measured:
         to = np.array([place.get(key, -1) for key in run.keys_of_dispatches()], np.int64)
         unmatched += int(np.count_nonzero(to < 0))
         passes += (_moved(one, run, to, base.count) for one in run.passes)
-    return replace(base, passes=tuple(passes), unmatched=unmatched)
+    expressions = {name: text for run in runs for name, text in run.expressions.items()}
+    return replace(base, passes=tuple(passes), unmatched=unmatched, expressions=expressions)
 
 
 def _moved(one: Pass, run: Measured, to: Ints, count: int) -> Pass:

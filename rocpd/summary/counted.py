@@ -28,6 +28,7 @@ _COLUMNS = ("event", "number", "kernel", "agent", *SIZES[:4], "start", "end")
 _REGISTERS = """SELECT id, arch_vgpr_count, accum_vgpr_count, sgpr_count FROM rocpd_info_kernel_symbol"""
 _AGENTS = "SELECT id, name, extdata FROM rocpd_info_agent"
 _COUNTERS = "SELECT id, name, symbol FROM rocpd_info_pmc"
+_EXPRESSIONS = "SELECT DISTINCT name, expression FROM rocpd_info_pmc WHERE expression <> '' AND expression <> name"
 _PASSES = """SELECT MAX(json_extract(extdata, '$.passes')) FROM rocpd_info_process WHERE json_valid(extdata)"""
 _VALUES = Select(statement("counter_values"), ("event", "pmc"), ("value",))
 _PASS_VALUES = Select(statement("counter_passes"), ("event", "pmc", "pass", "start", "end"), ("value",))
@@ -69,6 +70,7 @@ def _measured(reader: RankReader, names: KernelNames) -> Measured:
         durations,
         passes,
         kinds,
+        expressions={str(name): str(text) for name, text in reader.rows(_EXPRESSIONS)},
     )
 
 

@@ -247,6 +247,12 @@ SUMMARIES: dict[str, Analysis] = {
             by=(),
         ),
         Analysis(
+            "rocpd.summary.derived:derived",
+            ("derived", "derived-missing"),
+            "counters that are derived from others, by the file's formulas or rocprofv3's",
+            by=(By.RANK, By.HOST, By.AGENT),
+        ),
+        Analysis(
             "rocpd.summary.panels:panels",
             ("panels", *PANELS),
             "metrics of hardware counters: rates, use, occupancy, instructions, caches, memory",

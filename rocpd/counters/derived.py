@@ -1,0 +1,209 @@
+"""Calculates the counters that rocprofv3 derives from others, by what a file says of them, or else as it defines them.
+
+Instances of a counter stay apart until `reduce` puts them together. What a file lacks is said, not guessed.
+"""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+
+import numpy as np
+
+from rocpd.counters.definitions import needs
+from rocpd.counters.formula import (
+    AbstainError,
+    Call,
+    FormulaError,
+    MissingError,
+    NamedValue,
+    Node,
+    Operation,
+    Value,
+    evaluate,
+    parse,
+)
+from rocpd.counters.hardware import Hardware
+from rocpd.counters.measured import CounterRows, Measured, Pass
+from rocpd.frozen import frozen
+from rocpd.types import Floats, Ints
+
+_REDUCED = ("sum", "max", "min", "avr")
+
+
+@frozen
+class DerivedCounter:
+    """A counter that is derived from others.
+
+    Args:
+        name: as rocprofv3 has it.
+        expression: its formula, as text.
+        is_files_own: whether the file says so; else rocprofv3's definition for the architecture is taken.
+    """
+
+    name: str
+    expression: str
+    is_files_own: bool
+
+
+@frozen
+class DerivedValues:
+    """Values of a derived counter for each dispatch, NaN where it can't be said; None: of none, for a reason."""
+
+    values: Floats | None
+    passes: int = 1
+    reason: str | None = None
+
+
+@functools.cache
+def bundled(architecture: str) -> Mapping[str, str]:
+    """Return the derived counters of an architecture: name -> formula.
+
+    >>> bundled("gfx942")["FetchSize"], "Wavefronts" in bundled("gfx942"), "Wavefronts" in bundled("gfx90a")
+    ('FETCH_SIZE', False, True)
+    """
+    document = tomllib.loads((files("rocpd.counters") / "data" / "derived.toml").read_text(encoding="utf-8"))
+    base = architecture.partition(":")[0]
+    return {
+        name: definition["expression"]
+        for name, definitions in document.items()
+        for definition in definitions
+        if base in definition["architectures"]
+    }
+
+
+class DerivedCalculator:
+    """Calculates derived counters of the dispatches of one kind of GPU.
+
+    Args:
+        measured: the dispatches.
+        hardware: the GPU.
+        chosen: rows of its dispatches.
+    """
+
+    def __init__(self, measured: Measured, hardware: Hardware, chosen: Ints) -> None:
+        self._measured, self._hardware, self._chosen = measured, hardware, chosen
+        known = {name: DerivedCounter(name, text, False) for name, text in bundled(hardware.name).items()}
+        own = measured.expressions.items()
+        self.counters = {**known, **{name: DerivedCounter(name, text, True) for name, text in own}}
+        self._terms: dict[str, Node] = {}
+        self.broken: dict[str, str] = {}
+        for name, counter in self.counters.items():
+            try:
+                self._terms[name] = parse(counter.expression)
+            except FormulaError as error:
+                self.broken[name] = str(error)
+
+    def calculate(self, name: str) -> DerivedValues:
+        """Return the values of a derived counter."""
+        if name in self.broken:
+            return DerivedValues(None, reason=self.broken[name])
+        terms = {term: node for term, node in self._terms.items() if term == name or not self._has(term)}
+        try:
+            needed = needs(self._terms[name], terms)
+        except RecursionError:
+            return DerivedValues(None, reason="it is derived from itself")
+        having = {leaf: self._passes_having(leaf) for leaf in needed}
+        missing = [leaf for leaf, runs in having.items() if not runs and leaf not in self._hardware.constants]
+        if missing:
+            return DerivedValues(None, reason=f"not there: {' '.join(missing)}")
+        having = {leaf: runs for leaf, runs in having.items() if runs}
+        common = [run for run in self._measured.passes if all(run in runs for runs in having.values())]
+        sources = {leaf: (common or runs)[0] for leaf, runs in having.items()}
+        if not sources:
+            return DerivedValues(None, reason="a constant of the GPU")
+        if summed := [leaf for leaf in self._reduced(self._terms[name], terms) if self._is_summed(leaf, sources)]:
+            return DerivedValues(None, reason=f"the file has sums over instances: {' '.join(summed)}")
+        try:
+            scope = _InstanceScope(terms, self._measured.count, self._hardware, sources)
+            values = np.asarray(evaluate(self._terms[name], scope), np.float64)
+        except (AbstainError, MissingError) as error:
+            return DerivedValues(None, reason=str(error))
+        if values.ndim == 2 and values.shape[1] > 1:
+            return DerivedValues(None, reason="it has several values for a dispatch")
+        every = np.broadcast_to(values.reshape(-1), self._measured.count)
+        return DerivedValues(every[self._chosen], len({id(run) for run in sources.values()}) or 1)
+
+    def collected(self, name: str) -> Floats | None:
+        """Return what the profiler calculated itself; None: it did not."""
+        rows = next((run.counters[name] for run in self._measured.passes if name in run.counters), None)
+        return rows.summed(self._measured.count)[self._chosen] if rows else None
+
+    def _passes_having(self, name: str) -> list[Pass]:
+        """Return the passes with a counter, those first that have it under just this name."""
+        runs = [run for run in self._measured.passes if _find(run, name)]
+        return sorted(runs, key=lambda run: name not in run.counters)
+
+    def _has(self, name: str) -> bool:
+        return any(name in run.counters for run in self._measured.passes)
+
+    def _reduced(self, node: Node, terms: Mapping[str, Node]) -> Iterator[str]:
+        """Yield the counters of which a formula takes the largest, smallest or mean instance."""
+        match node:
+            case Call("reduce", (NamedValue(name), NamedValue(how))) if how != "sum":
+                yield name
+            case Operation(_, left, right):
+                yield from self._reduced(left, terms)
+                yield from self._reduced(right, terms)
+            case Call(_, arguments):
+                for argument in arguments:
+                    yield from self._reduced(argument, terms)
+            case NamedValue(name) if name in terms:
+                yield from self._reduced(terms[name], terms)
+
+    def _is_summed(self, name: str, sources: Mapping[str, Pass]) -> bool:
+        """Whether the file has one value for several instances; GRBM has one for each XCC."""
+        rows = sources[name].counters.get(name) if name in sources else None
+        if rows is None or len(rows.rows) != len(np.unique(rows.rows)):
+            return False
+        return not name.startswith("GRBM_") or self._hardware.constants.get("xcc", 2) > 1
+
+
+class _InstanceScope:
+    """What names stand for: terms, counters with a column for each instance, constants of the GPU."""
+
+    def __init__(self, terms: Mapping[str, Node], count: int, hardware: Hardware, sources: Mapping[str, Pass]) -> None:
+        self._terms, self._count, self._hardware, self._sources = terms, count, hardware, sources
+
+    def value(self, name: str) -> Value:
+        if name in self._terms:
+            return evaluate(self._terms[name], self)
+        if name not in self._sources:
+            return self._hardware.constants[name]
+        rows = _find(self._sources[name], name)
+        if rows is None:
+            raise MissingError(name)
+        counter, reduction = rows
+        instances = counter.instances(self._count)
+        return evaluate(parse(f"reduce(it, {reduction})"), _It(instances)) if reduction else instances
+
+    def accumulated(self, name: str) -> Value:
+        rows = self._sources[f"ACC({name})"].find(f"ACC({name})")
+        if rows is None:
+            raise MissingError(f"ACC({name})")
+        return rows.instances(self._count)
+
+
+class _It:
+    """One value, whatever it is called."""
+
+    def __init__(self, value: Value) -> None:
+        self._value = value
+
+    def value(self, _name: str) -> Value:
+        return self._value
+
+    accumulated = value
+
+
+def _find(run: Pass, name: str) -> tuple[CounterRows, str] | None:
+    """Return a counter and how its instances are put together, of names such as `TCC_HIT_sum`."""
+    if name.startswith("ACC("):
+        rows = run.find(name)
+        return (rows, "") if rows else None
+    if name in run.counters:
+        return run.counters[name], ""
+    base, _, reduction = name.rpartition("_")
+    return (run.counters[base], reduction) if reduction in _REDUCED and base in run.counters else None

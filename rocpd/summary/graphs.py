@@ -6,8 +6,8 @@ handle of the executable graph, in each process by itself: handles of two proces
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from rocpd.errors import RocpdError
 from rocpd.read.columns import columns
 from rocpd.read.groups import grouped
 from rocpd.read.names import as_text
+from rocpd.summary.graph_captures import Capture, Sizes, handle, read_captures
 from rocpd.summary.intervals import length
 from rocpd.summary.ops import KERNEL, OperationNames, Ops, read_ops
 from rocpd.summary.reading import RANK, RankReading, Reading
@@ -28,6 +29,8 @@ from rocpd.types import Ints, Row
 _GRAPH = Field("graph", "", "handle of the executable graph, NULL where not recorded")
 _WALL = Field("wall_ns", "ns", "from the start of the first operation to the end of the last")
 _BUSY = Field("busy_ns", "ns", "of this with an operation at work")
+_GRID = tuple(f"grid_size_{axis}" for axis in "xyz")
+_GROUP = tuple(f"workgroup_size_{axis}" for axis in "xyz")
 _IDLE = Field("idle_ns", "ns", "of this without")
 
 TABLES = by_name(
@@ -73,6 +76,33 @@ TABLES = by_name(
             Field("total_ns", "ns", "sum of durations"),
             Field("mean_ns", "ns", "mean duration"),
             Field("percent", "%", "share of the time of all operations of the graph", is_share=True),
+            Field("grid", "", "work-items, x by y by z, of its launches or their capture; NULL where not recorded"),
+            Field("workgroup", "", "work-items of a work-group"),
+        ),
+    ),
+    TableDefinition(
+        "graph-captures",
+        "Each capture of a graph, in order of time.",
+        (
+            Field("capture", "", "number in the rank, from 1"),
+            Field("graph", "", "handle of the graph, NULL where not recorded"),
+            Field("executables", "", "handles of the executable graphs that were made of it"),
+            Field("stream", "", "handle of the stream"),
+            Field("at_ns", "ns", "start of the call that begins it, from the start of the time line"),
+            Field("capture_ns", "ns", "until the return of the call that ends it"),
+            Field("kernels", "", "launches of kernels that it holds"),
+        ),
+    ),
+    TableDefinition(
+        "captured-kernels",
+        "The kernels of each capture, in order.",
+        (
+            Field("capture", "", "number in the rank, from 1"),
+            Field("number", "", "which launch of the capture, from 1"),
+            Field("kernel", "", "kernel, NULL where the launch does not name it", is_kernel=True),
+            Field("grid", "", "work-items, x by y by z; NULL where not recorded"),
+            Field("workgroup", "", "work-items of a work-group"),
+            Field("function", "", "that launched it"),
         ),
     ),
 )
@@ -91,23 +121,37 @@ class _Launch(NamedTuple):
     busy: int
 
 
+_Kernel: TypeAlias = "tuple[str | None, str | None]"  # graph, kernel
+_Sizes: TypeAlias = "tuple[Sizes | None, Sizes | None]"  # grid, work-group
+
+
 class _OfRank(NamedTuple):
-    """Launches of a rank; (graph, kernel) -> calls and their time [ns]; calls without operations."""
+    """What a rank has of graphs.
+
+    Args:
+        launches: of graphs that have operations.
+        kernels: calls and their time [ns].
+        sizes: what kernels were launched with.
+        without: calls without operations.
+        captures: of graphs; times by the clock of the rank.
+    """
 
     launches: Sequence[_Launch]
-    kernels: Mapping[tuple[str | None, str | None], tuple[int, int]]
+    kernels: Mapping[_Kernel, tuple[int, int]]
+    sizes: Mapping[_Kernel, Iterable[_Sizes]]
     without: int
+    captures: Sequence[Capture]
 
 
 def graphs(reading: Reading) -> Iterator[Summary]:
-    """Return graphs, their launches, and their kernels.
+    """Return graphs, their launches, their kernels, and how they were captured.
 
     Raises:
-        RocpdError: no call launched a graph.
+        RocpdError: no call launched or captured a graph.
     """
     ranks = {rank.number: answer for rank, answer in reading.each(_of_rank)}
     without = sum(answer.without for answer in ranks.values())
-    if not any(answer.launches for answer in ranks.values()):
+    if not any(answer.launches or answer.captures for answer in ranks.values()):
         hint = f"{without} launches have no operations in the selection" if without else None
         raise RocpdError("no graph was launched in the selection", hint)
     if without:
@@ -120,6 +164,14 @@ def graphs(reading: Reading) -> Iterator[Summary]:
         listed += [_launch_row(number, launch, int(shift.to_line(launch.at))) for launch in answer.launches]
     yield _table(reading, "graph-launches", sorted(listed, key=lambda row: (row[2], row[0])))
     yield _table(reading, "graph-kernels", [row for n, answer in ranks.items() for row in _kernel_rows(n, answer)])
+    captures = []
+    for number, answer in ranks.items():
+        starts = [int(reading.shift(number).to_line(capture.start)) for capture in answer.captures]
+        captures += [_capture_row(number, *each) for each in enumerate(zip(answer.captures, starts, strict=True), 1)]
+    if captures:
+        rows = [row for number, answer in ranks.items() for row in _captured_rows(number, answer)]
+        yield _table(reading, "graph-captures", captures)
+        yield _table(reading, "captured-kernels", rows)
 
 
 def _table(reading: Reading, name: str, rows: Sequence[Row]) -> Summary:
@@ -129,25 +181,52 @@ def _table(reading: Reading, name: str, rows: Sequence[Row]) -> Summary:
 def _of_rank(reading: RankReading) -> _OfRank:
     rows = reading.reader.whole().rows(statement("graph_calls"))
     calls = [row for row in rows if launches_graph(as_text(row[1])) and all(isinstance(n, int) for n in row[2:5])]
+    whole_stacks = read_ops(reading.whole(), OperationNames(), stacks=True).stack
+    captures = read_captures(reading, whole_stacks)
     if not calls:
-        return _OfRank((), {}, 0)
+        return _OfRank((), {}, {}, 0, captures)
     start, end, stack = (np.array(column, np.int64) for column in list(zip(*calls, strict=True))[2:5])
     names = OperationNames()
     ops = read_ops(reading, names, stacks=True)
     call = launching_regions(stack, start, end, ops.stack)
     known = _graphs_of_dispatches(reading)
     launches: list[_Launch] = []
-    kernels: dict[tuple[str | None, str | None], tuple[int, int]] = {}
+    kernels: dict[_Kernel, tuple[int, int]] = {}
+    sizes = _captured_sizes(captures)
+    sizes_of = _sizes_of_dispatches(reading)
     for (number,), of_call in grouped([call]):
         if number < 0:
             continue
         work = ops.take(of_call)
-        graph = _handle(as_text(calls[number][5])) or _handle_of(work, known)
+        graph = handle(as_text(calls[number][5])) or _handle_of(work, known)
         launches.append(_launch(graph, int(start[number]), int(end[number]), work))
         for (name,), of_name in grouped([work.name]):
             count, time = kernels.get((graph, names.texts[name]), (0, 0))
             kernels[graph, names.texts[name]] = count + len(of_name), time + total(work.duration[of_name])
-    return _OfRank(sorted(launches, key=lambda launch: launch.at), kernels, len(calls) - len(launches))
+            for row in work.row[of_name][work.kind[of_name] == KERNEL].tolist():
+                if row in sizes_of:
+                    sizes.setdefault((graph, names.texts[name]), {})[sizes_of[row]] = None
+    launches.sort(key=lambda launch: launch.at)
+    return _OfRank(launches, kernels, sizes, len(calls) - len(launches), captures)
+
+
+def _captured_sizes(captures: Iterable[Capture]) -> dict[_Kernel, dict[_Sizes, None]]:
+    """Return what kernels of executable graphs were captured with."""
+    sizes: dict[_Kernel, dict[_Sizes, None]] = {}
+    for capture in captures:
+        for launch in capture.launches:
+            for executable in capture.executables if launch.grid else ():
+                sizes.setdefault((executable, launch.kernel), {})[launch.grid, launch.group] = None
+    return sizes
+
+
+def _sizes_of_dispatches(reading: RankReading) -> Mapping[int, _Sizes]:
+    """Return id of a dispatch -> grid and work-group, where these are known."""
+    shapes = columns(reading.reader, "rocpd_kernel_dispatch", statement("kernel_shapes"), ("id", *_GRID, *_GROUP))
+    known = np.flatnonzero((shapes[1] > 0) & (shapes[4] > 0))
+    return {
+        row: ((*sizes[:3],), (*sizes[3:],)) for row, *sizes in zip(*(c[known].tolist() for c in shapes), strict=True)
+    }
 
 
 def _graphs_of_dispatches(reading: RankReading) -> Mapping[int, int]:
@@ -155,21 +234,9 @@ def _graphs_of_dispatches(reading: RankReading) -> Mapping[int, int]:
     return dict(zip(row.tolist(), graph.tolist(), strict=True))
 
 
-def _handle(text: str | None) -> str | None:
-    """Return a handle in one form, whichever the source has.
-
-    >>> _handle("0x24922d90"), _handle("613559696"), _handle(None)
-    ('0x24922d90', '0x24922d90', None)
-    """
-    try:
-        return f"{int(text, 0):#x}" if text else None
-    except ValueError:
-        return text
-
-
 def _handle_of(work: Ops, known: Mapping[int, int]) -> str | None:
     rows: Ints = work.row[work.kind == KERNEL]
-    return next((_handle(str(known[row])) for row in rows.tolist() if row in known), None)
+    return next((handle(str(known[row])) for row in rows.tolist() if row in known), None)
 
 
 def _launch(graph: str | None, start: int, end: int, work: Ops) -> _Launch:
@@ -217,4 +284,28 @@ def _kernel_rows(rank: int, answer: _OfRank) -> Iterator[Row]:
         answer.kernels.items(), key=lambda item: (item[0][0] or "", -item[1][1], item[0][1] or "")
     ):
         share = time * 100 / totals[graph] if totals[graph] else None
-        yield rank, graph, kernel, calls, calls / counts[graph], time, time / calls, share
+        sizes = tuple(answer.sizes.get((graph, kernel), ()))
+        grid, group = (_sizes_text(size[at] for size in sizes) for at in range(2))
+        yield rank, graph, kernel, calls, calls / counts[graph], time, time / calls, share, grid, group
+
+
+def _capture_row(rank: int, number: int, capture_and_start: tuple[Capture, int]) -> Row:
+    capture, start = capture_and_start
+    handles = capture.graph, " ".join(capture.executables) or None, capture.stream
+    return rank, number, *handles, start, capture.end - capture.start, len(capture.launches)
+
+
+def _captured_rows(rank: int, answer: _OfRank) -> Iterator[Row]:
+    for number, capture in enumerate(answer.captures, 1):
+        for at, launch in enumerate(capture.launches, 1):
+            sizes = _sizes_text([launch.grid]), _sizes_text([launch.group])
+            yield rank, number, at, launch.kernel, *sizes, launch.function
+
+
+def _sizes_text(sizes: Iterable[Sizes | None]) -> str | None:
+    """Return sizes as text, each once.
+
+    >>> _sizes_text([(128, 2, 1), None, (128, 2, 1), (64, 1, 1)])
+    '128x2x1 64x1x1'
+    """
+    return " ".join(dict.fromkeys("x".join(map(str, size)) for size in sizes if size)) or None

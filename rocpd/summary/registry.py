@@ -204,8 +204,8 @@ SUMMARIES: dict[str, Analysis] = {
         ),
         Analysis(
             "rocpd.summary.graphs:graphs",
-            ("graphs", "graph-launches", "graph-kernels"),
-            "what launches of graphs cost on the CPU and take on the GPU, and which kernels they have",
+            ("graphs", "graph-launches", "graph-kernels", "graph-captures", "captured-kernels"),
+            "launches of graphs: cost on the CPU, time on the GPU; their kernels, and what was captured",
             by=(),
         ),
         Analysis(

@@ -143,6 +143,7 @@ def of_one_rank(sql: str, guid: str) -> str:
 
 
 NOT_SIMULATED = {"operators.sql", "operator_facts.sql", "stack_calls.sql", "stack_functions.sql", "stack_samples.sql"}
+NOT_SIMULATED |= {"capture_calls.sql"}
 NOT_DAMAGED = {"graph_launches.sql", "graph_calls.sql", "graph_of_dispatch.sql", "sampled_values.sql"}
 
 

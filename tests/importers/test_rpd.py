@@ -138,6 +138,24 @@ def test_monitors_are_samples_of_the_rank_that_uses_the_gpu(job: rocpd.Session) 
     ]
 
 
+def test_captures_of_graphs(tmp_path: Path) -> None:
+    """The launch between begin and end has no operation; the graph's has no sizes but those of the capture."""
+    rpd = RpdBuilder(tmp_path / "a.rpd")
+    rpd.api("hipStreamBeginCapture", 1000, 1010, "stream = 0x5000 | mode = 0")
+    rpd.launch(rpd.api("hipExtModuleLaunchKernel", 1020, 1030), "k", (512, 2, 1), (64, 1, 1), "0x5000")
+    rpd.launch(rpd.api("hipLaunchKernel", 1040, 1050), "l", (3, 1, 1), (64, 1, 1), "0x5000")
+    rpd.api("hipStreamEndCapture", 1060, 1070, "stream = 0x5000 | graph = 0x9")
+    rpd.api("hipGraphInstantiate", 1080, 1090, "graphExec = 0x77 | graph = 0x9")
+    call = rpd.api("hipGraphLaunch", 1100, 1110, "graphExec = 0x77 | stream = 0x5000")
+    for at, name in ((1120, "k"), (1140, "l")):
+        rpd.op(at, at + 10, name, api=call)
+    rpd.close()
+    with rocpd.connect(tmp_path / "a.rpd") as session:
+        assert session.summary("graph-captures").fetchall() == [(0, 1, "0x9", "0x77", "0x5000", 0, 70, 2)]
+        sizes = [row[-2:] for row in session.summary("graph-kernels")]
+    assert sizes == [("512x2x1", "64x1x1"), ("192x1x1", "64x1x1")]
+
+
 def test_stack_frames_are_call_stacks(trace: Path, job: rocpd.Session) -> None:
     rows = job.sql("SELECT call_stack FROM regions WHERE call_stack <> '{}'").fetchall()
     frames = '["hipLaunchKernel", "forward()", "main"]'

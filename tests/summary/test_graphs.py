@@ -62,3 +62,50 @@ def test_a_real_trace_without_capture_calls() -> None:
         assert cells(session, "graphs", "graph launches operations wall_ns gpu_ns") == [
             ("0x24922d90", 20, 418.0, 94_200_093, 94_200_004)
         ]
+
+
+def captured(trace: TraceBuilder, at: int, kernel: str, stream: str, **columns: object) -> None:
+    """A launch of 10 ns that records a kernel of 4 blocks of 32 x 2 work-items."""
+    trace.region("hipLaunchKernel", at, at + 10, **columns)  # type: ignore[arg-type]
+    trace.arg("kernel", kernel).arg("grid", "4, 1, 1").arg("workgroup", "32, 2, 1").arg("stream", stream)
+
+
+def test_captures_their_kernels_and_what_was_made_of_them(open_job: OpenJob) -> None:
+    """Two captures of one graph handle, and two threads; one launch forks, one has an operation, one is elsewhere."""
+    trace = TraceBuilder()
+    for at, executable in ((1000, "0x70"), (2000, HANDLE)):
+        trace.region("hipStreamBeginCapture", at, at + 10).arg("stream", "0x5000")
+        captured(trace, at + 20, "a", "0x5000")
+        captured(trace, at + 40, "forked", "0x6000")
+        captured(trace, at + 60, "b", "0x5000", tid=99)
+        captured(trace, at + 80, "elsewhere", "0x6000", tid=99)
+        captured(trace, at + 100, "made", "0x5000", stack=at)
+        trace.kernel("made", at + 120, at + 130, stack=at)
+        trace.region("hipStreamEndCapture", at + 200, at + 210).arg("stream", "0x5000").arg("graph", "0x9")
+        trace.region("hipGraphInstantiate", at + 300, at + 310).arg("graphExec", executable).arg("graph", "0x9")
+    launch(trace, 3000, 7, ("a", 20, 40), ("b", 30, 60), ("unknown", 70, 75))
+    trace.rows["rocpd_kernel_dispatch"][-1] |= {f"grid_size_{axis}": 8 for axis in "xyz"}
+    for row in trace.rows["rocpd_kernel_dispatch"][-3:-1]:
+        row |= {f"{what}_size_{axis}": 0 for what in ("grid", "workgroup") for axis in "xyz"}
+    session = open_job(trace)
+    assert cells(session, "graph-captures", "capture graph executables stream at_ns capture_ns kernels") == [
+        (1, "0x9", "0x70", "0x5000", 0, 210, 3),
+        (2, "0x9", HANDLE, "0x5000", 1000, 210, 3),
+    ]
+    assert cells(session, "captured-kernels", "capture number kernel grid workgroup function")[3:] == [
+        (2, 1, "a", "128x2x1", "32x2x1", "hipLaunchKernel"),
+        (2, 2, "forked", "128x2x1", "32x2x1", "hipLaunchKernel"),
+        (2, 3, "b", "128x2x1", "32x2x1", "hipLaunchKernel"),
+    ]
+    assert sorted(cells(session, "graph-kernels", "kernel grid workgroup")) == [
+        ("a", "128x2x1", "32x2x1"),
+        ("b", "128x2x1", "32x2x1"),
+        ("unknown", "8x8x8", "256x1x1"),
+    ]
+
+
+def test_a_capture_without_launches_or_end(open_job: OpenJob) -> None:
+    trace = TraceBuilder().region("hipStreamBeginCapture", 10, 20).region("hipStreamEndCapture", 30, 40)
+    session = open_job(trace.region("hipStreamBeginCapture", 50, 60))
+    assert cells(session, "graph-captures", "graph stream capture_ns kernels") == [(None, None, 30, 0)]
+    assert cells(session, "graphs", "graph") == []

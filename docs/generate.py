@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import io
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -31,11 +32,12 @@ def cli_page() -> str:
 
 
 def _help(*command: str) -> str:
-    environment = {**os.environ, "COLUMNS": "100", "LC_ALL": "C.UTF-8"}
-    shown = subprocess.run(
-        [sys.executable, "-m", "rocpd", *command, "--help"], env=environment, capture_output=True, text=True, check=True
-    )
-    return f"```text\n{shown.stdout.rstrip()}\n```\n"
+    from rocpd.cli import run
+
+    os.environ["COLUMNS"] = "100"
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        run([*command, "--help"])
+    return f"```text\n{shown.getvalue().rstrip()}\n```\n"
 
 
 def tables_page() -> str:

@@ -60,6 +60,11 @@ def program() -> Path:
     return path
 
 
+def shell_path() -> str:
+    """Return a PATH on which `rocpd` is the program, and `python` and what else is installed are those of the tests."""
+    return os.pathsep.join([str(program().parent), str(Path(sys.executable).parent), os.environ["PATH"]])
+
+
 def _serve(address: str) -> None:
     """Answer requests until stdin is closed."""
     _import_all()

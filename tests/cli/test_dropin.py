@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from rocpd.simulator import JobOptions, simulate
+from tests.warm import shell_path
 
 SUMMARY = ["Name", "Calls", "DURATION (nsec)", "AVERAGE (nsec)", "PERCENT (INC)", "MIN (nsec)", "MAX (nsec)", "STD_DEV"]
 KERNELS = (
@@ -40,9 +41,8 @@ def six(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def shell(command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command line as documents give it, in bash, which expands `db{0..3}.db`."""
-    bin_folder = Path(sys.executable).parent
     env = {name: value for name, value in os.environ.items() if not name.startswith("ROCPD_")}
-    env |= {"PATH": f"{bin_folder}{os.pathsep}{env['PATH']}", **environment}
+    env |= {"PATH": shell_path(), **environment}
     return subprocess.run(["bash", "-c", command], cwd=folder, env=env, capture_output=True, text=True, timeout=120)
 
 
@@ -341,9 +341,10 @@ def test_beside_amds_package(work: Path) -> None:
     (other / "__main__.py").write_text(
         "def main():\n    print('the other one')\n\nif __name__ == '__main__':\n    main()\n"
     )
-    path = str(other.parent)
-    assert shell("python -m rocpd --version", work, PYTHONPATH=path).stdout == "the other one\n"
+    python = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    there = {"PYTHONPATH": str(other.parent), "PATH": python}
+    assert shell("python -m rocpd --version", work, **there).stdout == "the other one\n"
     for command in ("python -I -m rocpd", "env -u PYTHONPATH rocpd"):
-        assert shell(f"{command} --version", work, PYTHONPATH=path).stdout.startswith("rocpd ")
-        done = shell(f"{command} convert -f csv -j 2 --force -i db0.db db1.db", work, PYTHONPATH=path)
+        assert shell(f"{command} --version", work, **there).stdout.startswith("rocpd ")
+        done = shell(f"{command} convert -f csv -j 2 --force -i db0.db db1.db", work, **there)
         assert done.returncode == 0, done.stderr

@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.warm import program
+from tests.warm import shell_path
 
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.M | re.S)
@@ -35,8 +35,7 @@ def steps(page: Path) -> list[Step]:
 
 def run(command: str, folder: Path) -> str:
     """Run a command in a shell in which `rocpd` is the one of `tests.warm`; return stdout and stderr as they come."""
-    path = os.pathsep.join([str(program().parent), str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": path, "LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": "1"}
+    environment = {**os.environ, "PATH": shell_path(), "LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": "1"}
     environment.pop("ROCPD_INPUT", None)
     done = subprocess.run(
         ["bash", "-c", command],

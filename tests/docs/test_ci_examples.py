@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ import yaml
 
 import rocpd
 from tests.docs.console import ROOT
+from tests.warm import program, shell_path
 
 _BLOCKS = re.compile(r"^```yaml\n(.*?)^```", re.M | re.S)
 _RECORD = '#!/bin/sh\ncp -r recorded/"$1" "$1"\n'
@@ -38,12 +38,11 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("host", "new", "code"), [("GitHub", "slower", 1), ("GitLab", "same", 0)])
 def test_examples_run(host: str, new: str, code: int, recorded: Path, tmp_path: Path) -> None:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}
+    environment = {**os.environ, "PATH": shell_path(), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}
     (tmp_path / "recorded").symlink_to(recorded / new)
     (tmp_path / "record.sh").write_text(_RECORD)
     (tmp_path / "record.sh").chmod(0o755)
-    save = ["rocpd", "diff", "--save-baseline", "main.json", "--base"]
+    save = [str(program()), "diff", "--save-baseline", "main.json", "--base"]
     runs = [str(recorded / "base" / f"run{number}") for number in range(1, 5)]
     subprocess.run([*save, *runs], cwd=tmp_path, env=environment, check=True, capture_output=True)
     script = ["bash", "-e", "-c", scripts()[host]]

@@ -115,7 +115,8 @@ def panels(reading: Reading) -> Iterator[Summary]:
         kinds.setdefault(kind, []).append(metrics)
     unmeasured = {kind: _unmeasured(every) for kind, every in kinds.items()}
     if reading.wants("panels"):
-        yield Summary(TABLES["panels"], TABLES["panels"].fields, list(_contents(names, kinds, reading.options)))
+        contents = list(_contents(names, kinds, unmeasured, reading.options))
+        yield Summary(TABLES["panels"], TABLES["panels"].fields, contents)
     keys = sorted(groups, key=lambda key: (order_of(key[0]), -groups[key].time, order_of(key[1:])))
     nowhere = (None,) * len(DIVISIONS[reading.by])
     for name in names:
@@ -134,11 +135,16 @@ def _unmeasured(every: Sequence[KernelMetrics]) -> frozenset[MetricKey]:
     return frozenset(key for key in every[0].sums if all(metrics.sums[key].missing for metrics in every))
 
 
-def _contents(names: Sequence[str], kinds: Mapping[str, Sequence[KernelMetrics]], options: Options) -> Iterator[Row]:
+def _contents(
+    names: Sequence[str],
+    kinds: Mapping[str, Sequence[KernelMetrics]],
+    unmeasured: Mapping[str, frozenset[MetricKey]],
+    options: Options,
+) -> Iterator[Row]:
     for name in names:
         for kind, every in kinds.items():
             keys = [(table.id, metric.name) for table, metric in _Panel(name, kind, options).metrics()]
-            lacking = {key: every[0].sums[key].missing for key in keys if key in _unmeasured(every)}
+            lacking = {key: every[0].sums[key].missing for key in keys if key in unmeasured[kind]}
             missing = dict.fromkeys(counter for some in lacking.values() for counter in some)
             yield (name, kind, PANELS[name], len(keys) - len(lacking), len(keys), " ".join(missing) or None)
 

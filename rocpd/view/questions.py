@@ -139,6 +139,15 @@ class TraceOfPart:
 
 
 @frozen
+class TimeLineStart:
+    """At which time of a trace the time line starts."""
+
+    def of(self, session: Session) -> str:
+        """Return the time [ns], 0 where there are no events, as text: numbers of a page are less exact."""
+        return str(session.time_range[0] if session.time_range else 0)
+
+
+@frozen
 class Page:
     """The report of a part; the time line of ranks stands on the page already."""
 
@@ -150,5 +159,5 @@ class Page:
         from rocpd.report.contents import known_sections
         from rocpd.report.writers.html import body
 
-        sections = tuple(name for name in known_sections() if name != "overview")
+        sections = tuple(name for name, entry in known_sections().items() if name != "overview" and not entry.has_base)
         return body(build(self.part.of(session), ReportOptions(sections)).sections)

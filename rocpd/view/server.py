@@ -21,7 +21,7 @@ from rocpd.view.desk import Desk
 from rocpd.view.guard import HEADERS, HEADERS_OF_UI, Guard
 from rocpd.view.job import ViewedJob
 from rocpd.view.perfetto_ui import PerfettoUi
-from rocpd.view.questions import Overview, Page, Question, Statement, TakenPart, TraceOfPart
+from rocpd.view.questions import Overview, Page, Question, Statement, TakenPart, TimeLineStart, TraceOfPart
 from rocpd.view.relations import relations
 
 _LONGEST_BODY = 64 * 1024
@@ -242,6 +242,7 @@ _GETS: dict[str, _Route] = {
     "stamp": _stamp,
     "schema": lambda request, _: request.send_json(relations()),
     "overview": lambda request, values: request.ask(Overview(_taken_part(values)), request.server.limits.other_s),
+    "start": lambda request, _: request.ask(TimeLineStart(), request.server.limits.other_s),
     "report": lambda request, values: request.ask(Page(_taken_part(values)), request.server.limits.other_s),
 }
 _POSTS: dict[str, _Route] = {

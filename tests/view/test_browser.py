@@ -142,3 +142,18 @@ def test_perfetto_opens_the_part(page: Page) -> None:
     page.wait_for_selector("#status:has-text('in Perfetto')")
     ui.wait_for_selector("text=rank 0", timeout=60_000)
     ui.close()
+
+
+def test_a_finding_opens_its_place_in_perfetto(page: Page) -> None:
+    place = page.locator("li[data-start]").first
+    start, end = (int(place.get_attribute(f"data-{side}") or 0) for side in ("start", "end"))
+    with page.context.expect_page() as opened:
+        place.get_by_role("button", name="Open in Perfetto").click()
+    ui = opened.value
+    ui.wait_for_selector("text=rank 0", timeout=60_000)
+    ui.wait_for_function("() => self.app.trace?.workspace.pinnedTracks.length", timeout=60_000)
+    pinned = ui.evaluate("() => self.app.trace.workspace.pinnedTracks.map((track) => track.name)")
+    assert [name.partition(" · ")[0] for name in pinned] == ["rank 0"]
+    shown = "() => Math.round(Number(self.app.trace.timeline.visibleWindow.duration))"
+    assert ui.evaluate(shown) == pytest.approx(end - start, rel=0.01)
+    ui.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import socket
 import threading
 import time
@@ -16,6 +17,7 @@ from rocpd.view.desk import Desk
 from rocpd.view.job import ViewedJob
 from rocpd.view.questions import Overview, Statement
 from rocpd.view.server import ViewServer
+from tests.perfetto_engine import Engine
 from tests.view.conftest import Ask
 
 FOREIGN = (
@@ -159,6 +161,21 @@ def test_everything_is_of_the_part_that_was_taken(ask: Ask, job: Path) -> None:
     assert len(ask("trace", sides).body) < len(ask("trace", {}).body)
     report = ask(f"report?start={sides['start']}&end={sides['end']}").json["answer"]
     assert report != ask("report").json["answer"]
+
+
+def test_the_trace_of_a_finding_holds_its_place(ask: Ask, tmp_path: Path) -> None:
+    """The page asks for the trace around a finding, and shows the place by the time at which its time line starts."""
+    page = ask("report").json["answer"]
+    (found,) = re.findall(r'<li class="problem" data-start="(\d+)" data-end="(\d+)" data-rank="(\d+)">', page)
+    start, end, rank = map(int, found)
+    said = ask("trace", {"start": start - 50_000, "end": end + 50_000})
+    origin = int(ask("start").json["answer"])
+    (tmp_path / "x.pftrace").write_bytes(said.body)
+    engine = Engine(tmp_path / "x.pftrace")
+    steps = engine.rows("SELECT MIN(ts), MAX(ts + dur) FROM recorded WHERE title = 'step 0'")
+    assert steps == [(origin + start, origin + end)]
+    ((first, last),) = engine.rows(f"SELECT MIN(ts), MAX(ts + dur) FROM recorded WHERE rank GLOB 'rank {rank} *'")
+    assert first < origin + start < origin + end <= last
 
 
 def test_a_job_that_grows_is_read_anew(tmp_path: Path, job: Path) -> None:

@@ -2,7 +2,7 @@
 // Texts from files go into the page as texts, never as markup; only the report comes as markup, escaped by its writer.
 
 const $ = (id) => document.getElementById(id);
-const state = { job: null, strip: null, whole: null, start: null, end: null, view: {}, stamp: null, asked: 0 };
+const state = { job: null, origin: 0n, strip: null, whole: null, start: null, end: null, view: {}, stamp: null, asked: 0 };
 
 async function ask(path, body) {
   const options = body ? { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) } : {};
@@ -183,10 +183,12 @@ async function loadReport() {
   const number = ++state.asked, main = $("report");
   main.setAttribute("aria-busy", "true");
   try {
-    const { answer, notes } = await (await ask(`report${query(taken())}`)).json();
+    const [{ answer, notes }, start] = await Promise.all([`report${query(taken())}`, "start"].map(async (path) => (await ask(path)).json()));
+    state.origin = BigInt(start.answer);
     if (number !== state.asked) return; // another part was taken meanwhile
     const page = new DOMParser().parseFromString(answer, "text/html");
     main.replaceChildren(...page.body.childNodes);
+    addPlaces(main);
     main.dispatchEvent(new CustomEvent("rocpd-report", { bubbles: true }));
     say($("status"), notes.join(" · "));
   } catch (error) {
@@ -252,23 +254,46 @@ async function loadSchema() {
 
 // --- Perfetto --------------------------------------------------------------------------------------------------------
 
+// Opens the trace of a part, and in it a place: a shorter part, and the rank whose tracks are shown first.
 // A window that is opened after a wait is taken for a pop-up: it is opened at the click, and the trace follows.
-async function openPerfetto() {
-  const address = new URL(state.job.perfetto, location.href), ui = window.open(address);
+async function openPerfetto(part, place) {
+  const address = new URL(state.job.perfetto, location.href);
+  if (place) {
+    const shown = new URLSearchParams({ visStart: state.origin + BigInt(place.start), visEnd: state.origin + BigInt(place.end) });
+    const args = [`^rank 0*${place.rank}( |$)`]; // as traces name ranks
+    const commands = ["Pin", "Expand"].map((verb) => ({ id: `dev.perfetto.${verb}TracksByRegex`, args }));
+    if (place.rank !== undefined) shown.set("startupCommands", JSON.stringify(commands));
+    address.hash = `${address.hash || "#!/"}?${shown.toString().replaceAll("+", "%20")}`;
+  }
+  const ui = window.open(address);
   if (!ui) {
     say($("status"), "the browser blocked the new window: allow pop-ups of this page", true);
     return;
   }
   say($("status"), "writing the trace …");
   try {
-    const buffer = await (await ask("trace", taken())).arrayBuffer();
+    const buffer = await (await ask("trace", part)).arrayBuffer();
     const size = (buffer.byteLength / 1e6).toFixed(1);
     await ready(ui, address.origin);
-    const title = state.start === null ? "rocpd" : `rocpd, ${ms(state.start)} to ${ms(state.end)} ms`;
+    const title = part.start === null ? "rocpd" : `rocpd, ${ms(part.start)} to ${ms(part.end)} ms`;
     ui.postMessage({ perfetto: { buffer, title, fileName: "rocpd.pftrace" } }, address.origin);
     say($("status"), `opened ${size} MB in Perfetto`);
   } catch (error) {
     say($("status"), error.message, true);
+  }
+}
+
+// Findings that have a place get a button that opens it, with some of what is around it.
+function addPlaces(main) {
+  for (const item of main.querySelectorAll("[data-start]")) {
+    const [start, end] = [item.dataset.start, item.dataset.end].map(Number);
+    const rank = "rank" in item.dataset ? Number(item.dataset.rank) : undefined;
+    const margin = Math.max(100_000, Math.round((end - start) / 4));
+    const part = { start: Math.max(0, start - margin), end: end + margin };
+    const button = element("button", "Open in Perfetto");
+    button.type = "button";
+    button.addEventListener("click", () => openPerfetto(part, { start, end: Math.max(end, start + 1000), rank }));
+    item.append(button);
   }
 }
 
@@ -315,7 +340,7 @@ async function start() {
   state.job = await (await ask("job")).json();
   for (const [name, colour] of Object.entries(state.job.colours)) document.documentElement.style.setProperty(`--${name}`, colour);
   $("inputs").textContent = state.job.inputs.join(" ");
-  $("perfetto").addEventListener("click", openPerfetto);
+  $("perfetto").addEventListener("click", () => openPerfetto(taken()));
   $("strip").addEventListener("pointerdown", startDrag);
   $("strip").addEventListener("pointermove", hover);
   $("strip").addEventListener("keydown", byKeyboard);

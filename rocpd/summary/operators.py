@@ -15,6 +15,8 @@ from rocpd.errors import RocpdError
 from rocpd.frozen import frozen
 from rocpd.read.columns import columns
 from rocpd.read.groups import grouped
+from rocpd.summary.operator_phases import TABLE as PHASES
+from rocpd.summary.operator_phases import PhaseTime, phase_rows, times_of_phases
 from rocpd.summary.ops import OperationNames, read_ops
 from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
@@ -53,6 +55,7 @@ TABLES = by_name(
             Field("tflop_per_s", "TFLOP/s", "flops by gpu_ns"),
         ),
     ),
+    PHASES,
 )
 
 _Kind: TypeAlias = "tuple[str | None, str | None]"  # operator, sizes
@@ -73,15 +76,17 @@ class _Sum(Total):
 
 
 def operators(reading: Reading) -> Iterator[Summary]:
-    """Return operators by name, and by name and sizes.
+    """Return operators by name, by name and sizes, and by phase.
 
     Raises:
         RocpdError: no operators were recorded.
     """
     names: dict[Key, dict[_Kind, _Sum]] = {}
     shapes: dict[Key, dict[_Kind, _Sum]] = {}
-    for rank, (by_name_of_rank, by_shape) in reading.each(_of_rank):
+    phases: dict[Key, dict[str | None, PhaseTime]] = {}
+    for rank, (by_name_of_rank, by_shape, by_phase) in reading.each(_of_rank):
         key = key_of(reading.by, rank)
+        merge(phases.setdefault(key, {}), by_phase)
         merge(names.setdefault(key, {}), by_name_of_rank)
         merge(shapes.setdefault(key, {}), by_shape)
     if not any(names.values()):
@@ -89,15 +94,21 @@ def operators(reading: Reading) -> Iterator[Summary]:
     for table, sums in (("operators", names), ("operator-shapes", shapes)):
         rows = (row for key in sorted(sums, key=order_of) for row in _rows(key, sums[key], table))
         yield reading.summary(TABLES[table], rows)
+    in_order = sorted(phases.items(), key=lambda item: order_of(item[0]))
+    yield reading.summary(PHASES, [(*key, *row) for key, times in in_order for row in phase_rows(times)])
 
 
-def _of_rank(reading: RankReading) -> tuple[dict[_Kind, _Sum], dict[_Kind, _Sum]]:
+def _of_rank(
+    reading: RankReading,
+) -> tuple[dict[_Kind, _Sum], dict[_Kind, _Sum], dict[str | None, PhaseTime]]:
     found = read_operators(reading)
     names: dict[_Kind, _Sum] = {}
     shapes: dict[_Kind, _Sum] = {}
-    _add_calls(found, _counting(reading, found), names, shapes)
+    counting = _counting(reading, found)
+    _add_calls(found, counting, names, shapes)
     ops = read_ops(reading, OperationNames(), stacks=True)
-    for (inner,), rows in grouped([launched_by(reading, found, ops)]):
+    launched_in = launched_by(reading, found, ops)
+    for (inner,), rows in grouped([launched_in]):
         time = total(ops.duration[rows])
         seen: set[tuple[int, _Kind]] = set()
         for depth, row in enumerate(found.around(inner)):
@@ -107,7 +118,8 @@ def _of_rank(reading: RankReading) -> tuple[dict[_Kind, _Sum], dict[_Kind, _Sum]
                 seen.add((number, kind))
                 more = _Sum(gpu=0 if is_outer else time, own_gpu=own, launches=0 if is_outer else len(rows))
                 merge(sums, {kind: more})
-    return names, shapes
+    phases = times_of_phases(reading, found, counting, ops, launched_in) if len(found.names) else {}
+    return names, shapes, phases
 
 
 def _shape(found: TorchOperators, row: int) -> _Kind:

@@ -225,8 +225,8 @@ SUMMARIES: dict[str, Analysis] = {
         ),
         Analysis(
             "rocpd.summary.operators:operators",
-            ("operators", "operator-shapes"),
-            "operators of PyTorch by name, and by sizes of inputs: calls, CPU and GPU time, rates from sizes",
+            ("operators", "operator-shapes", "operator-phases"),
+            "operators of PyTorch by name, sizes of inputs and phase: calls, CPU and GPU time, rates from sizes",
             by=(By.RANK, *GROUPS),
         ),
         Analysis(

@@ -37,6 +37,7 @@ class TorchOperators:
         values: texts of the inputs that are no tensors, None where they were not recorded.
         sequence: its sequence number, None where it has none.
         start, end: [ns].
+        thread: id.
         event: id of its event.
         nesting: which lies in which.
     """
@@ -47,6 +48,7 @@ class TorchOperators:
     sequence: Sequence[int | None]
     start: Ints
     end: Ints
+    thread: Ints
     event: Ints
     nesting: Nesting
 
@@ -72,6 +74,7 @@ def read_operators(reading: RankReading) -> TorchOperators:
         [_whole(facts.get((number, "Sequence number"))) for number in events],
         start,
         end,
+        thread,
         event,
         nest(ranges),
     )

@@ -32,7 +32,7 @@ def test_names_that_are_blobs(open_job: OpenJob) -> None:
     missing = {"scratch", "collectives", "stragglers", "waits", "communication", "transfers", "memory-steps"}
     missing |= {"graphs", "graph-launches", "graph-kernels", "autograd", "autograd-pairs", "samples"}
     missing |= {"graph-captures", "captured-kernels"}
-    missing |= {"operators", "operator-shapes", "stacks", "stack-lines", "instances"}
+    missing |= {"operators", "operator-shapes", "operator-phases", "stacks", "stack-lines", "instances"}
     rankless = ("imbalance", "steps", "phases", "trace", "overview", "top-kernels", "top-steps")
     for table in TABLES:
         try:

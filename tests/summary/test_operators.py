@@ -9,7 +9,7 @@ import pytest
 import rocpd
 from rocpd.trace.operator_flops import flops_of
 from tests.build import TraceBuilder
-from tests.conftest import OpenJob
+from tests.conftest import OpenJob, private
 from tests.summary.cells import cells
 
 
@@ -85,3 +85,39 @@ def test_a_convolution_counted_out(stride: int, padding: int, dilation: int) -> 
     gradient = f"[[{images},{outputs},{len(at)},{len(at)}],{sizes[1:]}"
     assert flops_of("aten::convolution_backward", gradient, '["[True, True, False]"]') == 2 * operations
     assert flops_of("aten::convolution_backward", gradient, '["[False, True, True]"]') == operations
+
+
+def test_phases_of_training(open_job: OpenJob) -> None:
+    """mm launches 5 ns; its backward operator on another thread 7 ns, with a forward one inside; the optimizer 3 ns."""
+    trace = TraceBuilder()
+    operator(trace, "aten::mm", 10, 60)
+    launch(trace, 30, 1, 5)
+    trace.region("autograd::engine::evaluate_function: MmBackward0", 100, 200, category="TORCH_OPERATOR", tid=7)
+    trace.region("aten::mm", 110, 190, category="TORCH_OPERATOR", tid=7)
+    trace.region("hipLaunchKernel", 120, 121, stack=2, tid=7).kernel("gemm", 1200, 1207, stack=2)
+    trace.region("roctxRangePushA", 300, 400, message="Optimizer.step#SGD.step")
+    operator(trace, "aten::add_", 310, 330)
+    launch(trace, 320, 3, 3)
+    launch(trace, 500, 4, 15)
+    session = open_job(trace)
+    columns = "phase operators cpu_ns gpu_ns launches percent"
+    assert cells(session, "operator-phases", columns) == [
+        ("forward", 1, 50, 5, 1, 500 / 30),
+        ("backward", 1, 100, 7, 1, 700 / 30),
+        ("optimizer", 1, 20, 3, 1, 10.0),
+        (None, 0, 0, 15, 1, 50.0),
+    ]
+
+
+def test_phases_of_a_real_trace_hold_all_gpu_work() -> None:
+    """What its annotation holds is the optimizer's, apart from what no operator launched: an optimizer's kernels."""
+    (packed,) = private("kineto/hta_sampled_rank-0.json.gz", 1)
+    with rocpd.connect(packed) as session:
+        rows = dict(cells(session, "operator-phases", "phase gpu_ns"))
+        whole = session.sql("SELECT (SELECT SUM(duration) FROM kernels) + (SELECT SUM(duration) FROM memory_copies)")
+        annotated = dict(cells(session, "phases", "phase gpu_ns"))
+        assert sum(rows.values()) == whole.fetchall()[0][0]
+    assert set(rows) >= {"forward", "backward", "optimizer"}
+    assert rows["optimizer"] + rows[None] == sum(
+        time for phase, time in annotated.items() if phase.startswith(("Optimizer.step", "Optimizer.zero_grad"))
+    )

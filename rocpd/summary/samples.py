@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +18,9 @@ from rocpd.summary.reading import AGENT, RANK, Key, RankReading, Reading, order_
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.statements import statement
 from rocpd.summary.steady import steady_default
+from rocpd.trace.sampled import adds_up, is_sentinel, meant_unit
 from rocpd.trace.steps import is_step
-from rocpd.types import NULL
+from rocpd.types import NULL, Row
 
 CLOCK = re.compile(r"gfx.?clock|gfxclk|sclk", re.IGNORECASE)
 """Names of what samples the clock of the compute units."""
@@ -37,6 +40,7 @@ TABLES = by_name(
             Field("median", "", "median"),
             Field("max", "", "largest"),
             Field("mean_over_time", "", "each value by how long it holds: to its recorded end, else to the next one"),
+            Field("left_out", "", "values that stand for none, such as 65535 W", True),
         ),
     )
 )
@@ -63,38 +67,69 @@ class _Value(NamedTuple):
         return end if self.last is None else min(end, self.last)
 
 
+class _Series(NamedTuple):
+    """Values of one counter, and how many were left out."""
+
+    values: Sequence[_Value]
+    left_out: int
+
+
 def samples(reading: Reading) -> Iterator[Summary]:
     """Return what was sampled.
 
     Raises:
         RocpdError: nothing was.
     """
-    values: dict[Key, list[_Value]] = {}
+    values: dict[Key, _Series] = {}
     for _, added in reading.each(partial(_of_rank, step=is_step(reading.options.step_marker))):
         values |= added
     if not values:
         raise RocpdError("no samples in the selection")
-    rows = []
-    for key in sorted(values, key=order_of):
-        some = np.array([each.value for each in values[key]])
-        statistics = (some.mean(), some.min(), np.median(some), some.max(), _mean_over_time(values[key]))
-        rows.append((*key, len(some), *map(float, statistics)))
+    rows = [(*key, *_statistics(values[key])) for key in sorted(values, key=order_of)]
     yield Summary(TABLES["samples"], TABLES["samples"].fields, rows)
 
 
-def _of_rank(reading: RankReading, step: re.Pattern[str]) -> dict[Key, list[_Value]]:
-    """Return the values of each counter in the order of their times."""
+def _statistics(series: _Series) -> Row:
+    if not series.values:
+        return (0, None, None, None, None, None, series.left_out)
+    some = np.array([each.value for each in series.values])
+    statistics = (some.mean(), some.min(), np.median(some), some.max(), _mean_over_time(series.values))
+    return (len(some), *map(float, statistics), series.left_out)
+
+
+def _of_rank(reading: RankReading, step: re.Pattern[str]) -> dict[Key, _Series]:
+    """Return the values of each counter in the order of their times; of one that adds up its rates."""
     steady, base = steady_default(reading, step), reading.window.base
     last = steady.end if steady else base[1] if base else None
     values: dict[Key, list[_Value]] = {}
+    left_out: Counter[Key] = Counter()
     for name, units, agent, at, value, until in reading.reader.rows(statement("sampled_values")):
         start = number(at)
         if isinstance(value, int | float) and (not steady or steady.start <= start < steady.end):
             lane = number(agent)
-            key = (reading.rank.number, None if lane == NULL else lane, as_text(name), as_text(units))
+            unit = meant_unit(as_text(name), as_text(units))
+            key = (reading.rank.number, None if lane == NULL else lane, as_text(name), unit)
             end = until if isinstance(until, int) else None
-            values.setdefault(key, []).append(_Value(start, end, last, float(value)))
-    return values
+            every = values.setdefault(key, [])
+            if is_sentinel(value, unit):
+                left_out[key] += 1
+            else:
+                every.append(_Value(start, end, last, float(value)))
+    return {
+        (*key[:3], f"{key[3] or '1'}/s") if adds_up(as_text(key[2])) else key: _Series(
+            _rates(every) if adds_up(as_text(key[2])) else every, left_out[key]
+        )
+        for key, every in values.items()
+    }
+
+
+def _rates(values: Sequence[_Value]) -> list[_Value]:
+    """Return what values that add up grow by in a second, each until the next one; where they start anew, nothing."""
+    return [
+        _Value(one.start, after.start, one.last, (after.value - one.value) * 1e9 / (after.start - one.start))
+        for one, after in pairwise(values)
+        if after.start > one.start and after.value >= one.value
+    ]
 
 
 def _mean_over_time(values: Sequence[_Value]) -> float:

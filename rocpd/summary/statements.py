@@ -11,6 +11,7 @@ from rocpd.trace.categories import IS_CALL, TORCH_OPERATOR
 from rocpd.trace.frames import PYTHON_FUNCTION
 from rocpd.trace.markers import marker_categories
 from rocpd.trace.memory import IS_SCRATCH, NOT_SCRATCH
+from rocpd.trace.sampled import NO_SENTINEL, OWN_SAMPLE
 
 _RULES = {
     "marker_categories": marker_categories(),
@@ -19,6 +20,8 @@ _RULES = {
     "not_scratch": NOT_SCRATCH,
     "is_call": IS_CALL,
     "operator": TORCH_OPERATOR,
+    "own_sample": OWN_SAMPLE,
+    "no_sentinel": NO_SENTINEL,
     "python_function": PYTHON_FUNCTION,
 }
 

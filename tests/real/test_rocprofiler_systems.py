@@ -14,6 +14,7 @@ import pytest
 import rocpd
 from rocpd.schema.load import TABLES, VIEWS, view
 from tests.conftest import Cli, private
+from tests.perfetto_engine import Engine
 
 GUIDS = {"rocpd-484153.db": "1cf7d1f031340596bfab7b59c8d5f015", "rocpd-490524.db": "303f3db46c6581b44aa407c5785c3544"}
 BY_GUID = "SELECT guid, COUNT(*), SUM(duration) FROM kernels GROUP BY guid ORDER BY 1"
@@ -110,3 +111,34 @@ def test_an_operation_that_is_also_a_region_counts_once(four: list[Path], cli: C
     assert calls == {"HIP": 2130, "KERNELS": 1004, "MEMORY_COPIES": 48, "MEMORY_ALLOCATIONS": 22, "SMI": 1236}
     with rocpd.connect(four[1]) as session:
         assert session.execute("SELECT COUNT(*) FROM regions").fetchall() == [(2130 + 1004 + 48 + 22,)]
+
+
+def test_samples_are_of_their_agent_and_sentinels_are_counted(four: list[Path]) -> None:
+    """A sample has an event for all values of a GPU and a track for each, which all GPUs share."""
+    with rocpd.connect(four[0]) as session:
+        rows = {(row[1], row[2]): row[3:] for row in session.summary("samples")}
+    power = {agent: row for (agent, name), row in rows.items() if name == "device_power"}
+    assert {row[:2] for row in power.values()} == {("W", 69)}
+    assert len(power) == 8
+    assert max(row[5] for row in power.values()) == 380
+    assert {row[0] for (_, name), row in rows.items() if name == "device_memory_usage"} == {"MB"}
+    assert rows[1, "process_page_fault"][:2] == ("1/s", 67)
+    with rocpd.connect(four[1]) as session:
+        rows = {(row[1], row[2]): row[3:] for row in session.summary("samples")}
+    assert rows[23129, "device_power"] == ("W", 0, None, None, None, None, None, 309)
+    assert rows[23129, "device_temp"][:4] == ("°C", 309, pytest.approx(40.2, abs=0.1), 33.0)
+
+
+def test_each_gpu_has_its_counters_in_perfetto(four: list[Path], tmp_path: Path, cli: Cli) -> None:
+    values = "SELECT T.name, T.unit, COUNT(*), MAX(C.value) FROM counter C JOIN counter_track T ON T.id = C.track_id"
+    for path in four[:2]:
+        said = cli("convert", "-f", "pftrace", "-o", tmp_path / f"{path.stem}.pftrace", path)
+        assert said.code == 0
+        assert ("values: 309" in said.err) == (path == four[1])
+    rows = Engine(tmp_path / f"{four[0].stem}.pftrace").rows(f"{values} GROUP BY T.id")
+    assert {row[:3] for row in rows if "power" in row[0]} == {(f"GPU {n} · device_power", "W", 69) for n in range(8)}
+    assert [row[3] for row in rows if row[0] == "GPU 0 · device_power"] == [380]
+    rows = Engine(tmp_path / f"{four[1].stem}.pftrace").rows(f"{values} GROUP BY T.id")
+    assert sorted(row[:3] for row in rows if row[0].startswith("device_")) == [
+        ("device_busy_mm", "%", 309), ("device_memory_usage", "MB", 309), ("device_temp", "°C", 309),
+    ]  # fmt: skip

@@ -13,13 +13,14 @@ import numpy as np
 from rocpd.convert.gather.context import Context, Damage
 from rocpd.convert.gather.cpu import sample_tracks
 from rocpd.convert.gather.gpu import Dispatches
-from rocpd.convert.gather.rows import events
+from rocpd.convert.gather.rows import Columns, events
 from rocpd.convert.model import Annotation, Counters, Track, TrackKind
 from rocpd.frozen import frozen
 from rocpd.read.columns import Select, read_all
 from rocpd.read.ids import distinct, find_rows, per_id
 from rocpd.read.names import TextCodes
-from rocpd.types import NULL, Floats, Ints
+from rocpd.trace.sampled import is_sentinel, meant_unit
+from rocpd.types import NULL, Flags, Floats, Ints
 
 _VALUES = Select(
     "SELECT id, event_id, pmc_id, value FROM rocpd_pmc_event WHERE sample_id IS NULL",
@@ -31,17 +32,17 @@ _VALUES = Select(
 
 @frozen
 class Values:
-    """Counter values: event id, number of the counter in `names`, value.
+    """Counter values: event id, number of the counter in `names`, agent that it is of or NULL, value.
 
-    `units` goes with `names`, and so does `agents`, for counters that are of one agent.
+    `units` goes with `names`.
     """
 
     event: Ints
     counter: Ints
+    agent: Ints
     value: Floats
     names: TextCodes[str]
     units: dict[int, str]
-    agents: dict[int, int]
 
     @property
     def events(self) -> frozenset[int]:
@@ -52,13 +53,13 @@ class Values:
 def values(context: Context) -> Values:
     """Read the counter values of a rank, streamed ones left out."""
     names, units, known = TextCodes[str](), dict[int, str](), dict[int, int]()
-    agents: dict[int, set[int]] = {}
+    agents: dict[int, int] = {}
     for number, name, symbol, unit, agent in context.reader.rows(
         "SELECT id, name, symbol, units, agent_id FROM rocpd_info_pmc"
     ):
         known[number] = names.code(str(name or symbol or f"counter {number}"))
-        units.setdefault(known[number], str(unit or ""))
-        agents.setdefault(known[number], set()).add(agent)
+        units.setdefault(known[number], meant_unit(str(name), str(unit or "")) or "")
+        agents[number] = agent if agent in context.events.agents else NULL
     odd = Counter[str]()
     read = read_all(context.reader, _VALUES, odd)
     del odd["value"]  # counted below, NULL among them
@@ -67,8 +68,8 @@ def values(context: Context) -> Values:
     keep = ~np.isnan(value) & (event != NULL)
     context.damage[Damage.NO_VALUE, "values"] += int(np.count_nonzero(~keep))
     counter = per_id(pmc[keep], lambda i: known[i] if i in known else names.code(f"counter {i}"))
-    of_one = {code: agent for code, (agent, *others) in agents.items() if agent in context.events.agents and not others}
-    return Values(event[keep], counter, value[keep], names, units, of_one)
+    agent = per_id(pmc[keep], lambda i: agents.get(i, NULL))
+    return Values(event[keep], counter, agent, value[keep], names, units)
 
 
 @frozen
@@ -121,24 +122,57 @@ def sample_counters(context: Context, read: Values, dispatches: Dispatches) -> l
     """Return the values of samples as counters on their tracks; values of no event that is shown are counted."""
     rows = events(context.reader, "rocpd_sample", ("track_id", "timestamp", "event_id"))
     _, of_dispatch = find_rows(dispatches.event, read.event)
-    sample, of_sample = find_rows(rows["event_id"], read.event)
-    context.damage[Damage.NO_EVENT, "values"] += int(np.count_nonzero(~of_dispatch & ~of_sample))
-    sample = sample[of_sample]
-    points = {"start": rows["timestamp"][sample], "track": rows["track_id"][sample], "counter": read.counter[of_sample]}
-    points["row"] = np.flatnonzero(of_sample)
-    points = context.on_time_line(points, "samples")
     tracks = sample_tracks(context)
+    sample, of_sample = _samples_of_values(read, rows["event_id"], rows["track_id"], tracks)
+    context.damage[Damage.NO_EVENT, "values"] += int(np.count_nonzero(~of_dispatch & ~of_sample))
+    stands_for_none = _sentinels(read, of_sample)
+    context.damage[Damage.NO_VALUE, "values"] += int(np.count_nonzero(stands_for_none))
+    row = np.flatnonzero(of_sample)[~stands_for_none]
+    points = {"start": rows["timestamp"][sample[row]], "track": rows["track_id"][sample[row]], "row": row}
+    points |= {"counter": read.counter[row], "agent": read.agent[row]}
+    return _on_tracks(context, read, context.on_time_line(points, "samples"), tracks)
+
+
+def _samples_of_values(
+    read: Values, event: Ints, track: Ints, tracks: dict[int, tuple[str, int | None]]
+) -> tuple[Ints, Flags]:
+    """Return the sample of each value, and whether it has one, by the events and tracks of samples.
+
+    An event may have several samples: a value is of that whose track is called like it, if any track is.
+    """
+    codes = {name: code for code, name in enumerate(read.names.texts)}
+    called = per_id(track, lambda i: codes.get(tracks.get(i, ("track ?", None))[0], NULL))
+    has_track = np.isin(read.counter, called)
+    width = len(read.names.texts) + 1
+    by_name, is_named = find_rows(event * width + called, read.event * width + read.counter)
+    by_event, is_known = find_rows(event, read.event)
+    return np.where(has_track, by_name, by_event), np.where(has_track, is_named, is_known)
+
+
+def _sentinels(read: Values, of_sample: Flags) -> Flags:
+    """Say which values of samples stand for none."""
+    pairs = zip(read.value[of_sample].tolist(), read.counter[of_sample].tolist(), strict=True)
+    return np.fromiter((is_sentinel(value, read.units.get(counter)) for value, counter in pairs), bool)
+
+
+def _on_tracks(
+    context: Context, read: Values, points: Columns, tracks: dict[int, tuple[str, int | None]]
+) -> list[Counters]:
+    """Return a counter for each track, name and agent; several agents of one are told apart by their names."""
     result = []
-    pairs = sorted(set(zip(points["track"].tolist(), points["counter"].tolist(), strict=True)))
-    named_so = {(track_id, read.names.texts[counter]) for track_id, counter in pairs}
-    for track_id, counter in pairs:
+    keys = sorted({*zip(*(points[name].tolist() for name in ("track", "counter", "agent")), strict=True)})
+    named_so = {(track_id, read.names.texts[counter]) for track_id, counter, _ in keys}
+    several = {key[:2] for key, count in Counter((track, counter) for track, counter, _ in keys).items() if count > 1}
+    for track_id, counter, agent in keys:
         base, name = tracks.get(track_id, ("track ?", None))[0], read.names.texts[counter]
         # A track may have the name of one of its counters.
         title = name if (track_id, base) in named_so else f"{base} · {name}"
+        title = f"{context.agent(agent)} · {title}" if (track_id, counter) in several else title
         unit = read.units.get(counter, "")
-        make = partial(Track, title, TrackKind.SAMPLES, unit=unit, agent=read.agents.get(counter))
-        track = context.events.tracks.index(("pmc", "sample", track_id, counter), make)
-        chosen = np.flatnonzero((points["track"] == track_id) & (points["counter"] == counter))
+        make = partial(Track, title, TrackKind.SAMPLES, unit=unit, agent=None if agent == NULL else agent)
+        track = context.events.tracks.index(("pmc", "sample", track_id, counter, agent), make)
+        same = (points["track"] == track_id) & (points["counter"] == counter) & (points["agent"] == agent)
+        chosen = np.flatnonzero(same)
         chosen = chosen[np.argsort(points["start"][chosen], kind="stable")]
         result.append(Counters(np.full(len(chosen), track), points["start"][chosen], read.value[points["row"][chosen]]))
     return result

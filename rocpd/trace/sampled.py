@@ -1,0 +1,53 @@
+"""Owns what sampled values mean: which stand for no value, which add up all that was before, which unit is meant.
+
+AMD-SMI writes the largest number of a type where it knows none: https://rocm.docs.amd.com/projects/amdsmi. Samplers of
+rocprofiler-systems share a track between GPUs, and an event between several values of a GPU.
+"""
+
+from __future__ import annotations
+
+import re
+
+_LARGEST = frozenset({4294967295.0, 18446744073709551615.0})
+_LARGEST_16 = 65535.0
+_SMALL_UNITS = frozenset({"w", "mw", "°c", "c", "%", "mhz", "lanes", "mt/s"})  # no GPU has so many of these
+_ADDS_UP = re.compile(
+    r"device_xgmi_(read|write)_data|device_pcie_bandwidth_acc|device_storage_(read|write)_(bytes|ops|errors)"
+    r"|process_(context_switch|page_fault|user_cpu_time|kernel_cpu_time)|nic_(rx|tx)_|energy",
+    re.IGNORECASE,
+)
+_MEANT = {("device_memory_usage", "gb"): "MB", ("", "w"): "W", ("", "sec"): "s"}
+
+OWN_SAMPLE = "(N.string = P.name OR N.string NOT IN (SELECT name FROM rocpd_info_pmc))"
+"""SQL: a value P of the event of a sample is of its track N: one that is called like a value has no other."""
+
+NO_SENTINEL = f"V.value NOT IN ({_LARGEST_16}, {', '.join(map(str, sorted(_LARGEST)))})"
+"""SQL: a clock V is one."""
+
+
+def is_sentinel(value: float, unit: str | None) -> bool:
+    """Whether a value stands for none.
+
+    >>> is_sentinel(65535.0, "W"), is_sentinel(65535.0, "MB"), is_sentinel(4294967295.0, "MB"), is_sentinel(380.0, "W")
+    (True, False, True, False)
+    """
+    return value in _LARGEST or (value == _LARGEST_16 and (unit or "").lower() in _SMALL_UNITS)
+
+
+def adds_up(name: str | None) -> bool:
+    """Whether the values of a name add up all that was before, so that a rate is what they say.
+
+    >>> adds_up("device_xgmi_read_data [3]"), adds_up("device_power")
+    (True, False)
+    """
+    return bool(name and _ADDS_UP.match(name))
+
+
+def meant_unit(name: str | None, unit: str | None) -> str | None:
+    """Return the unit that is meant: one version calls megabytes GB.
+
+    >>> meant_unit("device_memory_usage", "GB"), meant_unit("device_power", "w"), meant_unit("x", None)
+    ('MB', 'W', None)
+    """
+    written = (unit or "").lower()
+    return _MEANT.get((name or "", written), _MEANT.get(("", written), unit))

@@ -55,6 +55,7 @@ TABLES = by_name(
             Field("steps", "", "steps of the ranks in which it allocates"),
             Field("churn", "", "allocations that are freed in the step that made them"),
             Field("leaking_steps", "", "steps that leave an allocation which nothing frees"),
+            Field("churn_ns", "ns", "time of the calls that make and free what churns", True),
         ),
     ),
     TableDefinition(
@@ -81,7 +82,10 @@ class _Site(NamedTuple):
 
 @frozen
 class _SiteSum(Total):
-    """What a site allocates: `held` is never freed [bytes], `churn` in its own step; `steps` by rank and step."""
+    """What a site allocates: `held` is never freed [bytes], `churn` in its own step; `steps` by rank and step.
+
+    `churn_time` is that of the calls that make and free what churns [ns].
+    """
 
     allocations: int
     size: int
@@ -89,6 +93,7 @@ class _SiteSum(Total):
     steps: int
     churn: int
     leaking: int
+    churn_time: int = 0
 
 
 @frozen
@@ -121,13 +126,17 @@ class _Rank:
 
 @dataclass
 class _Allocation:
-    """An allocation, and what frees it; `counts`, `free_counts`: whether they lie in what was selected."""
+    """An allocation, and what frees it; `counts`, `free_counts`: whether they lie in what was selected.
+
+    `time` is that of the calls that make and free it [ns].
+    """
 
     agent: int
     site: _Site
     size: int
     step: int | None
     counts: bool
+    time: int
     is_freed: bool = False
     freed_in: int | None = None
     free_counts: bool = False
@@ -197,7 +206,7 @@ def _history(reading: RankReading, step: re.Pattern[str]) -> _History:
     if not piece.count:
         return _History((), 0, Counter())
     counted = {row for (row,) in reading.reader.rows("SELECT id FROM rocpd_memory_allocate")}
-    calls = _calls(*read_regions(whole), piece.numbers[7], piece.numbers[1])
+    calls, times = _calls(*read_regions(whole), piece.numbers[7], piece.numbers[1])
     ranges = read_ranges(whole.reader).every
     steps = find_steps(ranges, step)
     row, start, end, agent, queue, address, size, _ = piece.numbers
@@ -214,17 +223,19 @@ def _history(reading: RankReading, step: re.Pattern[str]) -> _History:
         held = live.pop(memory, None)
         if held:
             held.is_freed, held.freed_in, held.free_counts = True, now, counts
+            held.time += times[at]
         if kind in ALLOCATING:
-            made = _Allocation(
-                int(agent[at]), _Site(calls[at][0], calls[at][1], level), max(0, int(size[at])), now, counts
-            )
+            where = _Site(calls[at][0], calls[at][1], level)
+            made = _Allocation(int(agent[at]), where, max(0, int(size[at])), now, counts, times[at])
             live[memory] = made
             done.append(made)
     return _History(done, sum(each.number is not None for each in steps), whole.left_out)
 
 
-def _calls(regions: RankRegions, names: Names, stack: Ints, start: Ints) -> list[tuple[str | None, str | None]]:
-    """Return function and marker of the call of each allocation or free."""
+def _calls(
+    regions: RankRegions, names: Names, stack: Ints, start: Ints
+) -> tuple[list[tuple[str | None, str | None]], list[int]]:
+    """Return function and marker of the call of each allocation or free, and how long it took [ns]."""
     call = launching_regions(regions.stack, regions.start, regions.end, stack)
     marked = marked_threads(regions, names)
     markers = np.full(len(call), NULL)
@@ -233,7 +244,8 @@ def _calls(regions: RankRegions, names: Names, stack: Ints, start: Ints) -> list
         markers[rows] = around.at(start[rows])
     functions = [names.texts[regions.name[at]] if at >= 0 else None for at in call.tolist()]
     texts = [None if code == NULL else folded(names.texts[code] or "") for code in markers.tolist()]
-    return list(zip(functions, texts, strict=True))
+    times = [int(regions.end[at] - regions.start[at]) if at >= 0 else 0 for at in call.tolist()]
+    return list(zip(functions, texts, strict=True)), times
 
 
 def _add_steps(answer: _Rank, key: Key, allocations: Sequence[_Allocation]) -> None:
@@ -262,8 +274,9 @@ def _add_sites(answer: _Rank, key: Key, allocations: Sequence[_Allocation]) -> d
         steps = {made.step for made in some} - {None}
         left = {made.step for made in some if made.step is not None and not made.is_freed}
         held = sum(made.size for made in some if not made.is_freed)
-        churn = sum(made.is_freed and made.step is not None and made.step == made.freed_in for made in some)
-        total = _SiteSum(len(some), sum(made.size for made in some), held, len(steps), churn, len(left))
+        churn = [made for made in some if made.is_freed and made.step is not None and made.step == made.freed_in]
+        size, time = sum(made.size for made in some), sum(made.time for made in churn)
+        total = _SiteSum(len(some), size, held, len(steps), len(churn), len(left), time)
         answer.sites.setdefault(key, {})[site] = total
         answer.largest[key, site] = max(made.size for made in some)
         if left:
@@ -276,7 +289,18 @@ def _site_rows(job: _Rank) -> Iterator[Row]:
         sites = job.sites[key]
         for site in sorted(sites, key=lambda site: (-sites[site].size, order_of(site))):
             s = sites[site]
-            yield (*key, *site, s.allocations, s.size, job.largest[key, site], s.held, s.steps, s.churn, s.leaking)
+            yield (
+                *key,
+                *site,
+                s.allocations,
+                s.size,
+                job.largest[key, site],
+                s.held,
+                s.steps,
+                s.churn,
+                s.leaking,
+                s.churn_time,
+            )
 
 
 def _step_rows(job: _Rank) -> Iterator[Row]:
@@ -303,16 +327,21 @@ def _findings(job: _Rank, leaks: Mapping[_Site, Sequence[tuple[int, int]]], ever
         on = f"rank {ranks[0][0]}" if len(ranks) == 1 else f"{len(ranks)} ranks"
         left = readable(size, "bytes")
         text = f"leak candidate: {_place(site)} leaves {left} behind, some in nearly every step, on {on}"
-        evidence = {"held_bytes": size, "ranks": len(ranks), "steps": job.steps}
+        left_behind = {"held_bytes": size, "ranks": len(ranks), "steps": job.steps}
         rank = ranks[0][0] if len(ranks) == 1 else None
-        yield Finding(text, "memory.leak", Verdict.PROBLEM, Confidence.HINT, rank, evidence=evidence)
+        yield Finding(text, "memory.leak", Verdict.PROBLEM, Confidence.HINT, rank, evidence=left_behind)
     churning = {site: s for site, s in sites.items() if job.steps >= _FEWEST and s.churn >= s.steps > every * _OFTEN}
     for site, s in sorted(churning.items(), key=lambda item: -item[1].churn):
         each = s.churn / s.steps
         text = (
             f"{_place(site)} allocates {each:.0f} times in each step what the step frees again: a pool would save that"
         )
-        evidence = {"churn": s.churn, "steps": s.steps}
+        evidence: dict[str, object] = {
+            "call": site.call,
+            "marker": site.marker,
+            "churn": s.churn,
+            "steps": s.steps,
+        }
         yield Finding(text, "alloc.steady", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
     if not leaks and not churning:
         verdict = Verdict.NONE if job.steps >= _FEWEST else Verdict.UNKNOWN

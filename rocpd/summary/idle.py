@@ -17,6 +17,7 @@ from rocpd.errors import RocpdError
 from rocpd.frozen import frozen
 from rocpd.read.groups import grouped
 from rocpd.read.names import Names
+from rocpd.summary.call_paths import WAITING, CallPaths
 from rocpd.summary.course import Course, course_of
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.idle_causes import CAUSES, DRAINED, HOST, QUEUED, START, UNKNOWN, Idle, activities, idle_pieces
@@ -73,6 +74,8 @@ TABLES = by_name(
             Field(
                 "begun_ns", "ns", "idle times that begin in it, to their end, or until the host works for itself", True
             ),
+            Field("in_marker", "", "of calls that wait: path of the ranges in which most of it lies; NULL: none", True),
+            Field("in_marker_percent", "%", "how much of it lies there", True),
         ),
     ),
 )
@@ -87,16 +90,27 @@ class _Time:
         pieces: how many.
         longest: length [ns], rank, agent, start as recorded.
         begun: sum of the gaps that begin with it, up to work of the host [ns].
+        markers: path of ranges -> its part of the sum, where it is a call that waits [ns].
     """
 
     total: int
     pieces: int
     longest: tuple[int, int, int, int]
     begun: int
+    markers: Mapping[str, int]
 
     def __add__(self, other: _Time) -> _Time:
         longest = max(self.longest, other.longest, key=lambda piece: (piece[0], -piece[1], -piece[3]))
-        return _Time(self.total + other.total, self.pieces + other.pieces, longest, self.begun + other.begun)
+        markers = dict(self.markers)
+        merge(markers, other.markers)
+        return _Time(self.total + other.total, self.pieces + other.pieces, longest, self.begun + other.begun, markers)
+
+    def main_marker(self) -> tuple[str | None, float | None]:
+        """Return the path with most of the time, and its share [%]."""
+        if not self.markers:
+            return None, None
+        path = min(self.markers, key=lambda path: (-self.markers[path], path))
+        return path, self.markers[path] * 100 / self.total
 
 
 _ByCause = dict[tuple[str, str | None], _Time]  # cause, function or marker
@@ -154,10 +168,11 @@ class _Gaps(NamedTuple):
 
 
 class _History(NamedTuple):
-    """The gaps of the agents of a rank, names in them, steps that count, and what is left out."""
+    """The gaps of the agents of a rank, names in them, where calls are made, steps that count, and what is left out."""
 
     gaps: Sequence[_Gaps]
     names: Names
+    paths: CallPaths
     steady: SteadyPart | None
     left_out: Counter[str]
 
@@ -169,7 +184,7 @@ def _of_rank(reading: RankReading, step: re.Pattern[str]) -> _Rank:
     for agent, idle_of_agent, low, high in history.gaps:
         course = course_of(reading, agent)
         for key, idle_here in _divided(idle_of_agent, course):
-            times = _by_cause(idle_here, history.names, reading.rank.number, agent)
+            times = _by_cause(idle_here, history, (reading.rank.number, agent))
             merge(answer.idle.setdefault(key, {}), times)
         for _, place, start, end in zip(*(column.tolist() for column in course.between(low, high)), strict=True):
             merge(answer.span, {course.keys[place]: end - start})
@@ -180,7 +195,7 @@ def _history(reading: RankReading, step: re.Pattern[str]) -> _History:
     whole = reading.whole()
     ops = read_ops(whole, OperationNames(), stacks=True)
     if not len(ops):
-        return _History((), Names(), None, Counter())
+        return _History((), Names(), CallPaths(whole), None, Counter())
     regions, names = read_regions(whole)
     ends = [(int(some.start.min()), int(some.end.max())) for some in (ops, regions) if len(some.start)]
     first, last = min(start for start, _ in ends), max(end for _, end in ends)
@@ -197,7 +212,7 @@ def _history(reading: RankReading, step: re.Pattern[str]) -> _History:
                 continue
         pieces = idle_pieces(ran, regions, threads, (first, last)).within(low, high)
         gaps.append(_Gaps(agent, pieces, low, high))
-    return _History(gaps, names, steady, whole.left_out)
+    return _History(gaps, names, CallPaths(reading.whole()), steady, whole.left_out)
 
 
 def _divided(idle: Idle, course: Course) -> Iterator[tuple[Key, Idle]]:
@@ -208,15 +223,17 @@ def _divided(idle: Idle, course: Course) -> Iterator[tuple[Key, Idle]]:
         yield course.keys[place], Idle(pieces.start[rows], pieces.end[rows], idle.cause[of], idle.what[of])
 
 
-def _by_cause(idle: Idle, names: Names, rank: int, agent: int) -> _ByCause:
+def _by_cause(idle: Idle, history: _History, owner: tuple[int, int]) -> _ByCause:
+    """Return idle time by cause and by call or marker; `owner`: rank and agent."""
     times: _ByCause = {}
     length = idle.end - idle.start
     begun = idle.gaps()
     for (cause, what), rows in grouped([idle.cause, idle.what]):
         longest = rows[int(length[rows].argmax())]
-        name = None if what == NULL else folded(names.texts[what] or "")
-        piece = int(length[longest]), rank, agent, int(idle.start[longest])
-        time = _Time(int(length[rows].sum()), len(rows), piece, int(begun[rows].sum()))
+        name = None if what == NULL else folded(history.names.texts[what] or "")
+        piece = int(length[longest]), *owner, int(idle.start[longest])
+        markers = history.paths.times(what, idle.start[rows], length[rows]) if CAUSES[cause] in WAITING else {}
+        time = _Time(int(length[rows].sum()), len(rows), piece, int(begun[rows].sum()), markers)
         merge(times, {(CAUSES[cause], name): time})
     return times
 
@@ -243,7 +260,7 @@ def _call_rows(reading: Reading, key: Key, times: _ByCause) -> Iterator[Row]:
         length, rank, agent, start = time.longest
         at = reading.shift(rank).to_line(start)
         sums = (time.total, time.total * 100 / total, time.pieces)
-        yield (*key, cause, name, *sums, length, rank, agent, at, time.begun)
+        yield (*key, cause, name, *sums, length, rank, agent, at, time.begun, *time.main_marker())
 
 
 def _findings(idle: Mapping[Key, _ByCause], spans: Mapping[Key, int]) -> Iterator[Finding]:

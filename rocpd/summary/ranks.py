@@ -22,6 +22,7 @@ from rocpd.summary.options import GROUPS, LANES, LAUNCHES, By
 from rocpd.summary.origins import launched_in
 from rocpd.summary.reading import DIVISIONS, STATISTICS, Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.summary.slow_steps import Growth, growths
 from rocpd.summary.spread import total
 from rocpd.summary.steps import Steps
 from rocpd.summary.stragglers import CommunicationTables, RankCommunication, communication_of, who
@@ -81,6 +82,15 @@ TABLES = by_name(
                 "slowest_rank", "", "rank that was slow in it (--by host: slowest_hostname), as said below; NULL: none"
             ),
             Field("over_median", "", "mean_ns by the median of all steps"),
+            Field(
+                "grew",
+                "",
+                "of a slow step: what grew most beside usual ones: compute, communication, copy or idle; else NULL",
+                True,
+            ),
+            Field("grew_ns", "ns", "by how much", True),
+            Field("grew_in", "", "kernel, or what the host did meanwhile, that grew most of it", True, is_kernel=True),
+            Field("grew_rank", "", "the rank on which all but communication grew most", True),
         ),
     ),
     TableDefinition(
@@ -152,12 +162,13 @@ class _Slices(NamedTuple):
 
 
 class _Rank(NamedTuple):
-    """The answer of one rank: loads and shares of slices by division, communication, steps, what it computed."""
+    """The answer of one rank: loads and shares of slices by division, communication, steps, what slow ones have."""
 
     loads: dict[Key, _Load]
     heat: dict[Key, Floats]
     communication: RankCommunication
     gpu: dict[str, int]
+    growths: dict[tuple[str, int], Growth]
 
 
 def ranks(reading: Reading) -> Iterator[Summary]:
@@ -177,12 +188,19 @@ def ranks(reading: Reading) -> Iterator[Summary]:
     heat: dict[Key, Floats] = {}
     communication: dict[int, RankCommunication] = {}
     for rank, answer in reading.each(
-        partial(_of_rank, categories=categories, step=step, slices=slices, has_gpu=reading.wants("phases"))
+        partial(
+            _of_rank,
+            categories=categories,
+            step=step,
+            slices=slices,
+            wanted=frozenset(filter(reading.wants, ("steps", "phases"))),
+        )
     ):
         merge(loads, answer.loads)
         merge(heat, answer.heat)
         communication[rank.number] = answer.communication
         steps.add(rank, answer.communication.steps, answer.gpu, slices.shifts.get(rank.number, UNSHIFTED))
+        steps.add_growths(rank, answer.growths)
     if not any(load.kernels or load.copies for load in loads.values()) and not steps.phases:
         raise RocpdError("no kernels, copies or markers in the selection")
     communicating = stragglers.communication(reading, by, communication)
@@ -205,11 +223,11 @@ def _slices(reading: Reading) -> _Slices:
 
 
 def _of_rank(
-    reading: RankReading, categories: Categories, step: re.Pattern[str], slices: _Slices, has_gpu: bool
+    reading: RankReading, categories: Categories, step: re.Pattern[str], slices: _Slices, wanted: frozenset[str]
 ) -> _Rank:
-    """Read what is compared of one rank; `has_gpu`: with the GPU time of phases."""
+    """Read what is compared of one rank; `wanted`: tables that take more than the others, and will be looked at."""
     names, by = OperationNames(), reading.options.by or By.RANK
-    ops = read_ops(reading, names, stacks=has_gpu)
+    ops = read_ops(reading, names, stacks="phases" in wanted)
     lanes = ops.lanes(by) if by in LANES else [(NULL, ops)]
     loads, heat = {}, {}
     for lane, on_lane in lanes:
@@ -218,8 +236,11 @@ def _of_rank(
         if len(on_lane):
             heat[key] = _heat(on_lane, rows_by_kind, slices, reading.rank.number)
     communication = communication_of(reading, ops, names, categories, step)
-    has_gpu = has_gpu and bool(communication.steps.phases)
-    return _Rank(loads, heat, communication, launched_in(reading, ops) if has_gpu else {})
+    gpu = launched_in(reading, ops) if "phases" in wanted and communication.steps.phases else {}
+    grown: dict[tuple[str, int], Growth] = {}
+    if "steps" in wanted:
+        grown = growths(reading, ops, names, split(ops, categories, names), communication.steps.steps)
+    return _Rank(loads, heat, communication, gpu, grown)
 
 
 def _load(ops: Ops, rows_by_kind: Mapping[str, Ints], shift: Shift) -> _Load:

@@ -19,6 +19,7 @@ from rocpd.read.columns import Select, read_all
 from rocpd.read.names import as_text
 from rocpd.summary.options import By
 from rocpd.summary.reading import Key, key_of, order_of, statistics
+from rocpd.summary.slow_steps import Growth
 from rocpd.summary.spread import Spread
 from rocpd.summary.statements import statement
 from rocpd.trace.steps import MarkerRange, find_steps, folded
@@ -122,6 +123,7 @@ class Steps:
     steps: dict[tuple[str, int], dict[Key, int]] = field(default_factory=dict)
     first: dict[tuple[str, int], int] = field(default_factory=dict)
     phases: dict[str, Phase] = field(default_factory=dict)
+    growths: dict[tuple[str, int], tuple[int, Growth]] = field(default_factory=dict)
 
     def add(self, rank: Rank, added: RankSteps, gpu: Mapping[str, int], shift: Shift) -> None:
         """Add those of a rank.
@@ -143,6 +145,13 @@ class Steps:
             phase.totals[key] += spread.moments.total
             phase.gpu += gpu.get(text, 0)
 
+    def add_growths(self, rank: Rank, growths: Mapping[tuple[str, int], Growth]) -> None:
+        """Add what grew in slow steps of a rank: of each step that rank counts on which most grew."""
+        for step, growth in growths.items():
+            known = self.growths.get(step)
+            if known is None or growth.own > known[1].own:
+                self.growths[step] = rank.number, growth
+
     def step_rows(self, slow: Mapping[tuple[str, int], Key]) -> list[Row]:
         """One row per step, the longest first; `over_median` compares with the median of all steps.
 
@@ -157,9 +166,20 @@ class Steps:
             over = means[step] / typical if typical else None
             spread = (means[step], least, most, most - least)
             rows.append(
-                (*step, self.first[step], len(times), *spread, *(slow.get(step) or _slowest(times, _CLEARLY)), over)
+                (
+                    *(*step, self.first[step], len(times), *spread),
+                    *(slow.get(step) or _slowest(times, _CLEARLY)),
+                    over,
+                    *self._grown(step),
+                )
             )
         return sorted(rows, key=lambda row: (-row[4], row[2], row[0], row[1]))
+
+    def _grown(self, step: tuple[str, int]) -> Row:
+        if step not in self.growths:
+            return None, None, None, None
+        rank, growth = self.growths[step]
+        return growth.part, growth.time, growth.what, rank
 
     def phase_rows(self) -> list[Row]:
         """One row per phase, most time first; imbalance is the largest rank total by the mean of rank totals."""

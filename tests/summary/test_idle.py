@@ -55,6 +55,19 @@ def test_every_cause(open_job: OpenJob) -> None:
     )
 
 
+def test_calls_that_wait_have_the_markers_around_them(open_job: OpenJob) -> None:
+    """Of 40 us of synchronising three quarters lie in the forward pass [us]."""
+    trace = TraceBuilder().region("roctxRangePushA", 1 * US, 900 * US, message="step 1").kernel("a", 100 * US, 200 * US)
+    trace.region("roctxRangePushA", 205 * US, 245 * US, message="forward 3")
+    trace.region("hipDeviceSynchronize", 210 * US, 240 * US)
+    trace.region("hipLaunchKernel", 250 * US, 260 * US, stack=1).kernel("b", 300 * US, 400 * US, stack=1)
+    trace.region("hipDeviceSynchronize", 410 * US, 420 * US)
+    trace.region("hipLaunchKernel", 430 * US, 440 * US, stack=2).kernel("c", 500 * US, 600 * US, stack=2)
+    rows = cells(open_job(trace), "idle-calls", "name idle_ns in_marker in_marker_percent")
+    assert ("hipDeviceSynchronize", 40 * US, "step # / forward #", 75.0) in rows
+    assert all(path is None for name, _, path, _ in rows if name != "hipDeviceSynchronize")
+
+
 def test_threads_are_apart(open_job: OpenJob) -> None:
     """What counts is what the thread does that launches next; the other one synchronises all the time."""
     trace = TraceBuilder().kernel("a", 10, 20).kernel("b", 90, 100, stack=1)

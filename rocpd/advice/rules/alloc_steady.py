@@ -9,6 +9,7 @@ from rocpd.advice import recording
 from rocpd.advice.case import Case
 from rocpd.advice.rule import Need, Rule
 from rocpd.summary.findings import Finding
+from rocpd.summary.idle_causes import DRAINED, START
 
 POOLED = ("hipMallocAsync", "hipMallocFromPoolAsync")
 """Calls that take memory from a pool: what would be advised is done."""
@@ -22,6 +23,7 @@ def _look(case: Case) -> Iterator[Finding]:
             yield replace(
                 finding,
                 rank=case.job.critical,
+                gain_percent=_gain(case, finding),
                 step=example.step,
                 window=example.window,
                 shown_by="rocpd summary allocation-sites memory-steps JOB",
@@ -34,11 +36,23 @@ def _look(case: Case) -> Iterator[Finding]:
             )
 
 
+def _gain(case: Case, finding: Finding) -> float | None:
+    """Return the share of the time that calls take which would not be made [%]; None where it is not known.
+
+    No more than the GPU idles: what the host saves while the GPU works gains nothing.
+    """
+    where = finding.evidence["call"], finding.evidence["marker"]
+    rows = [row for row in case.of_critical("allocation-sites") if (row["call"], row["marker"]) == where]
+    calls = sum(int(row["churn_ns"]) for row in rows)
+    idle = sum(int(row["idle_ns"]) for row in case.of_critical("idle") if row["cause"] not in (START, DRAINED))
+    return case.job.share(min(calls, idle)) if calls else None
+
+
 RULE = Rule(
     id="alloc.steady",
     asks="do steps allocate what they free again?",
     fires="a call frees in the same step what it allocates, in more than half of the steps, and takes it from no pool. "
-    "Says no gain: hipMalloc and hipFree cost what they make others wait for",
+    "Gains the time of these calls, as far as the GPU idles so long",
     look=_look,
-    needs=(Need("allocation-sites", recording.ALLOCATIONS),),
+    needs=(Need("allocation-sites", recording.ALLOCATIONS), Need("idle", recording.KERNELS)),
 )

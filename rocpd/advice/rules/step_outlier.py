@@ -7,10 +7,13 @@ from itertools import dropwhile
 from statistics import median
 
 from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case, Row, window_of
+from rocpd.advice.case import CannotLookError, Case, Row, short, window_of
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.summary.findings import Confidence, Finding
+from rocpd.summary.slow_steps import IDLE
 from rocpd.table.human import readable
+
+_PARTS = {"compute": "compute", "communication": "communication", "copy": "copies", IDLE: "idle time"}
 
 
 def _look(case: Case) -> Iterator[Finding]:
@@ -40,6 +43,7 @@ def _finding(slow: Sequence[Row], typical: float, total: float, count: int) -> F
     on = "" if rank is None else f", slowest on rank {rank}"
     times = float(worst["mean_ns"]) / typical
     text = f"{what}{others} {verb} slow: {times:.2f} times the median of {count} steps ({readable(typical, 'ns')}){on}"
+    text += _meanwhile(worst, what if others else "it")
     lost = sum(float(row["mean_ns"]) - typical for row in slow)
     return Finding(
         text,
@@ -48,7 +52,13 @@ def _finding(slow: Sequence[Row], typical: float, total: float, count: int) -> F
         rank=rank,
         step=str(worst["step"]),
         window=window_of(worst, "max_ns"),
-        evidence={"steps": [row["step"] for row in slow], "over_median": times, "median_ns": typical, "of": count},
+        evidence={
+            "steps": [row["step"] for row in slow],
+            "over_median": times,
+            "median_ns": typical,
+            "of": count,
+            **{name: worst[name] for name in ("grew", "grew_ns", "grew_in", "grew_rank") if worst[name] is not None},
+        },
         shown_by="rocpd summary steps JOB",
         gain_percent=lost * 100 / total,
         action="Compare it with the others: `rocpd diff JOB --step N --against others` says which part of the step, "
@@ -56,6 +66,15 @@ def _finding(slow: Sequence[Row], typical: float, total: float, count: int) -> F
         "meanwhile: input, checkpoint, allocation, garbage collection.",
         reference="https://rocm.docs.amd.com/en/latest/how-to/rocm-for-ai/inference-optimization/workload.html",
     )
+
+
+def _meanwhile(row: Row, step: str) -> str:
+    """Say what grew most in a step, on which rank."""
+    if row["grew"] is None:
+        return ""
+    longer = f"{_PARTS[row['grew']]} took {readable(row['grew_ns'], 'ns')} longer on rank {row['grew_rank']}"
+    grew_in = row["grew_in"] if row["grew"] == IDLE or row["grew_in"] is None else short(row["grew_in"])
+    return f"; in {step} {longer}{'' if grew_in is None else f', most in {grew_in}'}"
 
 
 def _explains(cause: Finding, other: Finding) -> bool:

@@ -28,9 +28,10 @@ def _look(case: Case) -> Iterator[Finding]:
             raise CannotLookError(recording.COPIES)
         return
     worst = max(calls, key=lambda row: int(row["begun_ns"]))
+    where = f", {worst['in_marker_percent']:.0f} % of it in {worst['in_marker']}" if worst["in_marker"] else ""
     yield Finding(
         f"the GPU of rank {case.job.critical} idles {share:.0f} % of the time in gaps that begin while its host waits "
-        f"for it, most in {worst['name']}",
+        f"for it, most in {worst['name']}{where}",
         RULE.id,
         confidence=case.sure(Confidence.CERTAIN),
         rank=case.job.critical,

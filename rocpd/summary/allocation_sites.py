@@ -55,7 +55,7 @@ TABLES = by_name(
             Field("steps", "", "steps of the ranks in which it allocates"),
             Field("churn", "", "allocations that are freed in the step that made them"),
             Field("leaking_steps", "", "steps that leave an allocation which nothing frees"),
-            Field("churn_ns", "ns", "time of the calls that make and free what churns", True),
+            Field("churn_call_ns", "ns", "time of the calls that make and free what churns", True),
         ),
     ),
     TableDefinition(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from pathlib import Path
 
@@ -97,6 +98,24 @@ def test_planted_facts_fire_their_rules_and_no_other(plants: str, tmp_path: Path
         assert (program, command) == ("rocpd", "summary")
         assert planned(words[: words.index(str(tmp_path / "job"))])
         assert finding.gain_percent is None or 2 <= finding.gain_percent <= 100
+
+
+def test_findings_say_where_and_how_much(tmp_path: Path) -> None:
+    """What grew in the slow step, in which markers the host waits, what a pool would save, when memory is full."""
+    found = {
+        finding.rule: finding
+        for plants in ("slow-step,steady-allocation", "synchronous-calls", "leak")
+        for finding in advice_on(tmp_path / plants, plants).findings
+    }
+    slow = found["step.outlier"]
+    assert slow.evidence["grew"] == "compute"
+    assert "compute took" in slow.text
+    assert re.search(r"most in hipDeviceSynchronize, \d+ % of it in step # / \w+", found["sync.calls"].text)
+    assert 2 <= (found["alloc.steady"].gain_percent or 0) < 4
+    leak = found["memory.leak"]
+    assert leak.gain_percent is None
+    assert isinstance(leak.evidence["steps_to_full"], float)
+    assert "memory is full after about" in leak.text
 
 
 def test_what_is_planted_together_is_told_apart(tmp_path: Path) -> None:

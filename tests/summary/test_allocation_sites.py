@@ -49,7 +49,7 @@ def test_sites_and_steps(open_job: OpenJob) -> None:
     )
     evidence = {"call": "hipMalloc", "marker": "forward", "churn": 5, "steps": 5}
     assert (churn.rule, churn.evidence) == ("alloc.steady", evidence)
-    assert cells(session, "allocation-sites", "churn_ns") == [0, 5 * 10, 0]  # what frees has no call
+    assert cells(session, "allocation-sites", "churn_call_ns") == [0, 5 * 10, 0]  # what frees has no call
 
 
 def test_a_window_selects_allocations_and_not_frees(open_job: OpenJob) -> None:

@@ -43,7 +43,7 @@ def _gain(case: Case, finding: Finding) -> float | None:
     """
     where = finding.evidence["call"], finding.evidence["marker"]
     rows = [row for row in case.of_critical("allocation-sites") if (row["call"], row["marker"]) == where]
-    calls = sum(int(row["churn_ns"]) for row in rows)
+    calls = sum(int(row["churn_call_ns"]) for row in rows)
     idle = sum(int(row["idle_ns"]) for row in case.of_critical("idle") if row["cause"] not in (START, DRAINED))
     return case.job.share(min(calls, idle)) if calls else None
 

@@ -43,7 +43,7 @@ def _finding(slow: Sequence[Row], typical: float, total: float, count: int) -> F
     on = "" if rank is None else f", slowest on rank {rank}"
     times = float(worst["mean_ns"]) / typical
     text = f"{what}{others} {verb} slow: {times:.2f} times the median of {count} steps ({readable(typical, 'ns')}){on}"
-    text += _meanwhile(worst, what if others else "it")
+    text += _meanwhile(worst, what if others else "it", rank)
     lost = sum(float(row["mean_ns"]) - typical for row in slow)
     return Finding(
         text,
@@ -68,11 +68,12 @@ def _finding(slow: Sequence[Row], typical: float, total: float, count: int) -> F
     )
 
 
-def _meanwhile(row: Row, step: str) -> str:
-    """Say what grew most in a step, on which rank."""
+def _meanwhile(row: Row, step: str, named: int | None) -> str:
+    """Say what grew most in a step, on which rank; `named`: the rank that is said to be slowest."""
     if row["grew"] is None:
         return ""
-    longer = f"{_PARTS[row['grew']]} took {readable(row['grew_ns'], 'ns')} longer on rank {row['grew_rank']}"
+    on = "" if row["grew_rank"] == named else f" on rank {row['grew_rank']}"
+    longer = f"{_PARTS[row['grew']]} took {readable(row['grew_ns'], 'ns')} longer{on}"
     grew_in = row["grew_in"] if row["grew"] == IDLE or row["grew_in"] is None else short(row["grew_in"])
     return f"; in {step} {longer}{'' if grew_in is None else f', most in {grew_in}'}"
 

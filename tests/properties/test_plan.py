@@ -178,7 +178,7 @@ def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 def test_planned_statements_give_what_the_whole_gives(job: Counted) -> None:
     @seed(time.time_ns() if SOAK else zlib.crc32(job.name.encode()))
     @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-    @given(statements(job.columns, job.values))
+    @given(statements(job.columns, job.values, shrinks=SOAK))
     def law(statement: Statement) -> None:
         expected = job.answer(statement, "attached")
         if isinstance(expected, str):

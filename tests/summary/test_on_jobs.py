@@ -254,8 +254,9 @@ def everything(session: rocpd.Session, by: By | None = None) -> dict[str, Any]:
             continue
         for table in run(session, name, Options(by, sequence=1)):
             rows[table.name] = (table.columns, table.fetchall())
-    amd = summarize(session, SummaryOptions(by_rank=True, domains=True))
-    rows["amd"] = [(table.name, table.columns, table.fetchall()) for table in amd]
+    if by is None:
+        amd = summarize(session, SummaryOptions(by_rank=True, domains=True))
+        rows["amd"] = [(table.name, table.columns, table.fetchall()) for table in amd]
     return rows
 
 

@@ -48,12 +48,10 @@ def communication(reader: RankReader) -> list[Communication]:
     launched = launches(reader.whole(), every.row, ARGUMENTS)
     result = []
     for channel in channels(reader.whole(), names.texts, every, counted, launched):
-        rows = channel.counted.row
-        known: dict[Transfer | None, int] = {}
-        transfers = (transfer_of(channel.name, launched.calls.get(row, ())) for row in rows.tolist())
-        codes = [known.setdefault(transfer, len(known)) for transfer in transfers]
-        queues_of_channel = queues[find_rows(counted.row, rows)[0]]
-        result.append(Communication(channel, queues_of_channel, np.array(codes, np.int64), tuple(known)))
+        transfers = None if channel.role else transfer_of(channel.name, ()), *channel.transfers[1:]
+        codes = channel.moves[channel.numbers] if len(channel.moves) else np.zeros(len(channel.numbers), np.int64)
+        queues_of_channel = queues[find_rows(counted.row, channel.counted.row)[0]]
+        result.append(Communication(channel, queues_of_channel, codes, transfers))
     return result
 
 

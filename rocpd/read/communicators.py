@@ -22,7 +22,6 @@ from rocpd.read.names import Names, as_text
 from rocpd.trace.collectives import Channel, CommunicationKernels, is_shared
 from rocpd.trace.launch import launching_regions
 from rocpd.trace.rccl import (
-    FUNCTIONS,
     GROUP_END,
     GROUP_START,
     RcclCall,
@@ -33,17 +32,17 @@ from rocpd.trace.rccl import (
     transfer_of,
     whole_number,
 )
-from rocpd.types import NULL, Ints
+from rocpd.types import NULL, Ints, Row
 
+_NAMELESS = "record_param_comms"  # of PyTorch: an argument says which function of RCCL it stands for
+_RCCL_CALLS = f"""
+SELECT R.event_id, R.tid, R.start, R."end", S.string FROM rocpd_region R
+JOIN rocpd_string S ON S.id = R.name_id
+WHERE R.name_id IN (SELECT id FROM rocpd_string WHERE string GLOB 'nccl[A-Z]*' OR string = '{_NAMELESS}')
+ORDER BY R.start, R.id"""
 _ARGS = """
 SELECT event_id, name, value FROM rocpd_arg
-WHERE name IN ({}) AND EXISTS (SELECT 1 FROM rocpd_string WHERE string GLOB 'nccl*' OR string = 'record_param_comms')"""
-_RCCL_CALLS = """
-SELECT R.event_id, R.tid, R.start, R."end", S.string FROM rocpd_region R
-LEFT JOIN rocpd_string S ON S.id = R.name_id
-WHERE S.string GLOB 'nccl[A-Z]*' OR R.event_id IN (SELECT value FROM json_each(?))
-ORDER BY R.start, R.id"""
-_HAS_CALLS = "SELECT 1 FROM rocpd_string WHERE string IN ({}) LIMIT 1"
+WHERE event_id IN (SELECT value FROM json_each(?)) AND name IN ({})"""
 _ORDER = """
 SELECT id, dispatch_id FROM rocpd_kernel_dispatch WHERE id IN (SELECT value FROM json_each(?))"""
 _LAST = "SELECT MAX(dispatch_id) FROM rocpd_kernel_dispatch"
@@ -120,13 +119,14 @@ def launches(reader: RankReader, kernels: Ints, arguments: Sequence[str] = COMMU
         kernels: ids of the dispatches.
         arguments: names of the arguments that are read.
     """
-    of_calls: dict[int, dict[str, str]] = {}
-    for event, name, value in reader.rows(_ARGS.format(", ".join(f"'{name}'" for name in arguments))):
-        of_calls.setdefault(event, {})[name] = as_text(value) or ""
-    named = [event for event, of_call in of_calls.items() if of_call.get("comm") or of_call.get("function")]
-    if not len(kernels) or not (named or any(reader.rows(_HAS_CALLS.format(", ".join(f"'{f}'" for f in FUNCTIONS))))):
+    regions = reader.rows(_RCCL_CALLS) if len(kernels) else []
+    if not regions:
         return RcclLaunches()
-    threads = _threads(reader, named, of_calls)
+    of_calls: dict[int, dict[str, str]] = {}
+    wanted = _ARGS.format(", ".join(f"'{name}'" for name in arguments))
+    for event, name, value in reader.rows(wanted, (json.dumps([event for event, *_ in regions]),)):
+        of_calls.setdefault(event, {})[name] = as_text(value) or ""
+    threads = _threads(regions, of_calls)
     communicators, calls = {}, {}
     for kernel, (_, time, _, tid) in _launching_calls(reader, kernels):
         running = list(threads[tid].at(time)) if tid in threads else []
@@ -155,14 +155,12 @@ def _launching_calls(reader: RankReader, kernels: Ints) -> Iterator[tuple[int, t
             yield kernel, calls[call]
 
 
-def _threads(
-    reader: RankReader, named: Sequence[int], of_calls: Mapping[int, Mapping[str, str]]
-) -> dict[int | None, _Thread]:
+def _threads(regions: Iterable[Row], of_calls: Mapping[int, Mapping[str, str]]) -> dict[int | None, _Thread]:
     threads: dict[int | None, _Thread] = {}
-    for event, tid, start, end, name in reader.rows(_RCCL_CALLS, (json.dumps(named),)):
-        if isinstance(start, int) and isinstance(end, int):
-            arguments = of_calls.get(event, {})
-            call = RcclCall(arguments.get("function") or as_text(name) or "", arguments)
+    for event, tid, start, end, name in regions:
+        arguments = of_calls.get(event, {})
+        call = RcclCall(arguments.get("function") or as_text(name) or "", arguments)
+        if isinstance(start, int) and isinstance(end, int) and call.name != _NAMELESS:
             threads.setdefault(tid, _Thread()).add(start, end, call)
     return threads
 

@@ -8,6 +8,7 @@ Calls and markers are those of the whole trace, whatever the selection.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field
 from typing import TypeAlias
 
 import numpy as np
@@ -133,13 +134,22 @@ class Paths:
     ranges: Sequence[MarkerRange]
     nesting: Nesting
     steps: frozenset[int]
+    known: dict[int, tuple[Path, bool]] = field(default_factory=lambda: {-1: ((), False)})
 
     def of(self, step: int, row: int) -> Path:
         """Return the path of a range, within the step that the rank is in."""
-        rows = list(self.nesting.path(row))
-        if self.steps.isdisjoint(rows):
-            rows += self.nesting.path(step)
-        return tuple(folded(self.ranges[each].text) for each in reversed(rows))
+        path, has_step = self._path(row)
+        return path if has_step else self._path(step)[0] + path
+
+    def _path(self, row: int) -> tuple[Path, bool]:
+        """Return the path of a range on its thread, and whether a step is part of it."""
+        rows = [row]
+        while rows[-1] not in self.known:
+            rows.append(self.nesting.parents.get(rows[-1], -1))
+        for inner, outer in zip(rows[-2::-1], rows[:0:-1], strict=True):
+            path, has_step = self.known[outer]
+            self.known[inner] = (*path, folded(self.ranges[inner].text)), has_step or inner in self.steps
+        return self.known[row]
 
 
 def _numbered(around: Sequence[Ints], place: Callable[..., Place]) -> tuple[list[Place], Ints]:

@@ -226,8 +226,6 @@ def role_of(kernel: str | None, calls: Sequence[RcclCall]) -> SendRole | None:
 
 
 _DIRECTIONS = {"ncclSend": "send", "ncclRecv": "receive"}
-FUNCTIONS = (*_CALLS, *_DIRECTIONS)
-"""Functions that communicate."""
 
 
 def is_collective(call: RcclCall) -> bool:

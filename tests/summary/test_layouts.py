@@ -49,16 +49,3 @@ def test_groups_that_hardly_differ_are_found_where_their_ends_or_arrivals_do(
         found = Counter(cells(session, "collectives", "group"))
     true = Counter(each.group.members for each in plan(options).collectives())
     assert found == {listed(group): true[group] for group in true}
-
-
-@pytest.mark.parametrize(("plant", "tp"), [("straggler=25", 1), ("straggler=25", 4), ("none", 1)])
-def test_windows_blame_nobody_else(plant: str, tp: int, tmp_path: Path) -> None:
-    """A window cuts ranks at different kernels: they do the same work all the same, in the steps that lie in it."""
-    options = JobOptions(tmp_path, ranks=8, nodes=2, tp=tp, rccl="sizes", seed=3, steps=16, plant=plant)
-    verdicts = Counter[int | str | None]()
-    with rocpd.connect(simulate(options)) as session:
-        for start in range(15, 50, 7):
-            part = session.within(rocpd.Window(f"{start}%", f"{start + 47}%"))
-            (finding, *_) = part.summary("stragglers").findings
-            verdicts[finding.rank if finding.verdict == "problem" else finding.verdict] += 1
-    assert verdicts == {plan(options).straggler_rank if plant != "none" else "none": 5}

@@ -70,6 +70,31 @@ def test_nobody_is_named_without_cause(layout: str, rccl: str, tmp_path: Path) -
     assert sum(finding.verdict != "none" for finding in found) <= len(seeds) * 0.05, found
 
 
+WINDOWS = {
+    "markers": rocpd.Window(start_marker="step 3", end_marker="step 13"),
+    "launched": rocpd.Window(start_marker="step 2", end_marker="step 10", launched=True),
+    "clip": rocpd.Window(start_marker="step 5", end_marker="step 15", clip=True),
+    "times": rocpd.Window("21.5%", "72%"),
+}
+
+
+WINDOWED = [(*job, plant) for job in JOBS for plant in ("straggler=10", "none")]
+
+
+@pytest.mark.parametrize(
+    ("layout", "rccl", "plant"), WINDOWED if SOAK else [(*QUICK[0], "straggler=10"), (*QUICK[1], "none")]
+)
+def test_a_window_of_steps_names_whom_the_whole_job_names(layout: str, rccl: str, plant: str, tmp_path: Path) -> None:
+    """It cuts ranks at different kernels, which do the same work all the same; never is another rank blamed."""
+    for seed in range(3000, 3010 if SOAK else 3001):
+        job = JobOptions(tmp_path, seed=seed, plant=plant, rccl=rccl, **{"steps": 16, **LAYOUTS[layout]})
+        expected = ("none", None) if plant == "none" else ("problem", plan(job).straggler_rank)
+        with rocpd.connect(simulate(job)) as session:
+            for name, window in WINDOWS.items():
+                finding, *_ = session.within(window).summary("stragglers").findings
+                assert (finding.verdict, finding.rank) == expected, (seed, name, finding.text)
+
+
 @pytest.mark.parametrize("layout", list(PIPELINES) if SOAK else ["pipeline, four nodes"])
 def test_a_late_launch_in_a_pipeline_is_told_from_those_that_it_holds_up(layout: str, tmp_path: Path) -> None:
     """All ranks behind the late one come late to their collectives, too; but they wait, and do not idle."""

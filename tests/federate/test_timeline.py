@@ -64,6 +64,33 @@ def test_offsets_that_are_known(word: str, cli: Cli, tmp_path: Path) -> None:
     assert f"time: clocks shifted by n1 -100 ns{within}\n" in done.err
 
 
+OTHER = "--output-path"
+COMMANDS = {
+    "query": ["select 1"],
+    "summary": ["kernels"],
+    "info": [],
+    "advise": [],
+    "shell": [],
+    "convert": ["-f", "json", OTHER],
+    "merge": [OTHER],
+    "report": ["-o"],
+    "trim": ["--start", "1%", "-o"],
+    "diff": [],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_offsets_are_taken_by_every_command(command: str, cli: Cli, tmp_path: Path) -> None:
+    """Each refuses one of a host that is not in the job, in the same words."""
+    path = TraceBuilder(0, host="n0").kernel("a", 100, 110).write(tmp_path / "a.db")
+    more = COMMANDS[command]
+    output = [tmp_path / "out.md"] if more and more[-1] in (OTHER, "-o") else []
+    jobs = [path, path] if command == "diff" else [path]
+    words = [*more, *jobs] if command in ("query", "summary") else [*jobs, *more, *output]
+    done = cli(command, *words, "--clock-offset", "nowhere=5")
+    assert (done.code, "clock offset for nowhere: no rank ran there" in done.err) == (2, True), done.err
+
+
 def test_python_gives_offsets_with_their_error(tmp_path: Path) -> None:
     path = TraceBuilder(0, host="n0").kernel("a", 100, 110).write(tmp_path / "a.db")
     with rocpd.connect(path, clock_offsets={"n0": (50, 3)}) as session:

@@ -52,8 +52,8 @@ def test_machines_that_begin_at_another_time_are_in_one_step(open_job: OpenJob) 
             rank.kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", start + 410_000 + 3_000 * number, start + 500_000)
     ranks[0].kernel("early", 100_000_000, 100_001_000)
     session = open_job(*ranks)
-    step = session.within(rocpd.Window(start_marker="step 5", end_marker="step 5"))
-    assert step.sql("SELECT rank, COUNT(*) FROM kernels GROUP BY 1 ORDER BY 1").fetchall() == [(0, 2), (1, 2)]
+    inside = session.within(rocpd.Window(start_marker="step 5", end_marker="step 5"))
+    assert inside.sql("SELECT rank, COUNT(*) FROM kernels GROUP BY 1 ORDER BY 1").fetchall() == [(0, 2), (1, 2)]
     ends = "SELECT rank, MAX(\"end\") FROM kernels WHERE name GLOB 'nccl*' GROUP BY 1 ORDER BY 1"
-    on_line = [step.alignment.shift(rank).to_line(end) for rank, end in step.sql(ends)]
+    on_line = [inside.alignment.shift(rank).to_line(end) for rank, end in inside.sql(ends)]
     assert abs(on_line[0] - on_line[1]) <= 1

@@ -17,8 +17,12 @@ from rocpd.frozen import frozen
 from rocpd.option import Option
 from rocpd.record import installed, library
 
-TRACES = ("hip", "hsa", "marker", "kernel", "memcpy", "alloc", "scratch", "rccl", "counters")
-"""Domains that `trace` may name; without it the tool records all but hsa."""
+TRACES = (
+    "hip", "hsa", "marker", "kernel", "memcpy", "alloc", "scratch", "rccl", "counters", "rocdecode", "rocjpeg", "graph",
+    "event", "ompt", "kfd", "other",
+)  # fmt: skip
+"""Domains that `trace` may name; without it the tool records all but hsa, event, ompt and kfd. `other` is every API
+that has no word here. Words in capitals are rocprofiler-sdk's own names of kinds, such as HIPFILE_API."""
 
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _NAMES = re.compile(r"[A-Za-z_]\w*(,[A-Za-z_]\w*)*")
@@ -121,15 +125,17 @@ def environment_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, 
     if _has_rocm(environ):
         tool = str(library.find(library.TOOL, environ))
         values["ROCP_TOOL_LIBRARIES"] = ":".join(filter(None, (tool, environ.get("ROCP_TOOL_LIBRARIES"))))
-        preload = [tool]  # markers come through AMD's roctx, with the kernels they enclose
-    if " " in preload[0] or ":" in preload[0]:
-        raise UsageError(f"{preload[0]}: LD_PRELOAD takes no blanks or colons", "move the libraries to another folder")
+        # Markers come through AMD's roctx, with the kernels they enclose: also those of programs that link the old one.
+        roctx = installed.find(installed.SDK_ROCTX, environ)
+        preload = [tool, str(roctx)] if roctx else [tool]
+    if bad := [path for path in preload if " " in path or ":" in path]:
+        raise UsageError(f"{bad[0]}: LD_PRELOAD takes no blanks or colons", "move the libraries to another folder")
     values["LD_PRELOAD"] = ":".join(filter(None, (*preload, environ.get("LD_PRELOAD"))))
     values["ROCPD_OUTPUT_PATH"] = str(settings.folder.absolute())
     if settings.keep_env is not None and not _NAMES.fullmatch(settings.keep_env):
         raise UsageError(f"--keep-env {settings.keep_env}: not names of variables", "as A,B; or all")
     domains = (settings.trace or "").replace(",", " ").split()
-    if unknown := [name for name in domains if name not in TRACES]:
+    if unknown := [name for name in domains if name not in TRACES and not name.isupper()]:
         raise UsageError(f"--trace {unknown[0]}: unknown domain", f"one or more of {','.join(TRACES)}")
     return values | _variables(settings)
 

@@ -14,10 +14,15 @@ Pending<Launch>& pending() {
     return only;
 }
 
-bool leaves_record_behind(rocprofiler_external_correlation_id_request_kind_t kind) {
-    return kind == ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_KERNEL_DISPATCH ||
-           kind == ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_MEMORY_COPY ||
-           kind == ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_MEMORY_ALLOCATION;
+void keep(rocprofiler_external_correlation_id_request_kind_t kind, std::uint64_t correlation) {
+    switch (kind) {
+        case ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_KERNEL_DISPATCH:
+        case ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_MEMORY_COPY:
+            return pending().keep(correlation, {current_marker(), current_stream(), next_node()});
+        case ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_MEMORY_ALLOCATION:
+            return pending().keep(correlation, {current_marker(), current_stream(), {}});
+        default: return;
+    }
 }
 
 // Called once for each call, dispatch, copy and allocation, in the thread that makes it.
@@ -26,7 +31,7 @@ int on_request(rocprofiler_thread_id_t, rocprofiler_context_id_t,
                std::uint64_t correlation, rocprofiler_user_data_t* external, void*) {
     static std::atomic<bool> expected{false};
     if (!expected.load(std::memory_order_relaxed) && !expected.exchange(true)) rocpd_expect_events();
-    if (leaves_record_behind(kind)) pending().keep(correlation, {current_marker(), current_stream()});
+    keep(kind, correlation);
     external->value = t_correlation;
     return 0;
 }
@@ -38,7 +43,12 @@ void follow_launches(rocprofiler_context_id_t context) {
         g_sdk.configure_external_correlation_id_request_service(context, nullptr, 0, on_request, nullptr);
 }
 
-Launch take_launch(std::uint64_t correlation) { return pending().take(correlation); }
+Launch take_launch(std::uint64_t correlation) {
+    std::uint64_t number = 0;
+    Launch launch = pending().take(correlation, number);
+    launch.node.number += number;  // a graph's kernels have one call; they end in the order of their launch, as a rule
+    return launch;
+}
 
 void set_correlation(std::uint64_t id) { t_correlation = id; }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "graphs.h"
 #include "rocpd/recorder.h"
 #include "sdk.h"
 
@@ -15,6 +16,7 @@ namespace rocpd::client {
 struct Launch {
     rocpd_text_t marker = 0;   // text of the innermost range of the launching thread
     std::uint64_t stream = 0;  // id
+    Node node;
 };
 
 // Has the SDK ask for the user's number at each call and launch, in its thread. Launches are remembered.

@@ -50,16 +50,21 @@ std::uint64_t parent_of(const rocprofiler_callback_tracing_record_t& event) {
     return depth > 0 ? t_levels[depth - 1].stack_id : 0;
 }
 
-// Starts a range, which the recorder ends at the latest. Returns its number, 0 in a pause.
-std::uint64_t open(const rocprofiler_callback_tracing_record_t& event, const char* text, rocpd_text_t function) {
-    if (g_paused.load()) return 0;
+rocpd_range_t described(const rocprofiler_callback_tracing_record_t& event, const char* text) {
     rocpd_range_t range{};
     range.text = text;
     range.text_size = text != nullptr ? std::strlen(text) : 0;
-    range.function = function;
     range.stack_id = event.correlation_id.internal;
     range.parent_stack_id = parent_of(event);
     range.correlation_id = current_correlation();
+    return range;
+}
+
+// Starts a range, which the recorder ends at the latest. Returns its number, 0 in a pause.
+std::uint64_t open(const rocprofiler_callback_tracing_record_t& event, const char* text, rocpd_text_t function) {
+    if (g_paused.load()) return 0;
+    rocpd_range_t range = described(event, text);
+    range.function = function;
     range.of_thread = function == thread_range() ? 1 : 0;
     return rocpd_range_open(&range);
 }
@@ -76,19 +81,8 @@ void pop() {
 
 void mark(const rocprofiler_callback_tracing_record_t& event, const char* text) {
     if (g_paused.load()) return;
-    static const rocpd_text_t category = text_of("MARKER_CORE_API");
-    static const rocpd_text_t function = text_of("roctxMarkA");
-    rocpd_region_t region{};
-    region.event.category = category;
-    region.event.tid = static_cast<std::uint32_t>(event.thread_id);
-    region.event.stack_id = event.correlation_id.internal;
-    region.event.parent_stack_id = parent_of(event);
-    region.event.correlation_id = current_correlation();
-    region.event.message = text;
-    region.event.message_size = text != nullptr ? std::strlen(text) : 0;
-    region.name = function;
-    region.start = region.end = rocpd_now();
-    rocpd_region(&region);
+    const rocpd_range_t as = described(event, text);
+    rocpd_mark_as(&as);
 }
 
 // One callback pair per range: entered when it starts, left when it ends. The SDK carries `user` from one to the other.

@@ -77,6 +77,16 @@ struct HipEvent {
     rocprofiler_queue_id_t source;
 };
 
+struct GraphLaunch {
+    Start head;
+    rocprofiler_correlation_id_t correlation;
+    rocprofiler_thread_id_t thread;
+    std::uint64_t start, end;
+    rocprofiler_agent_id_t agent;
+    rocprofiler_queue_id_t queue;
+    std::uint64_t graph, kernels;
+};
+
 // A region in the making, with facts as its arguments.
 class Event {
 public:
@@ -149,6 +159,22 @@ void take(const HipEvent& r) {
     event.add_address("event", r.event).add("source_queue", static_cast<std::int64_t>(r.source.handle)).record();
 }
 
+void take(const GraphLaunch& r) {
+    rocpd_graph_launch_t launch{};
+    launch.event.category = category_of(static_cast<std::uint32_t>(r.head.kind));
+    launch.event.tid = static_cast<std::uint32_t>(r.thread);
+    launch.event.stack_id = r.correlation.internal;
+    launch.event.parent_stack_id = r.correlation.ancestor;
+    launch.event.correlation_id = r.correlation.external.value;
+    launch.agent_id = agent_of(r.agent);
+    launch.queue_id = static_cast<std::int64_t>(r.queue.handle);
+    launch.start = r.start;
+    launch.end = r.end;
+    launch.graph_exec_id = r.graph;
+    launch.kernel_dispatch_count = r.kernels;
+    rocpd_graph_launch(&launch);
+}
+
 // Records that cannot be read are counted in the file, by kind.
 void note_unread(std::uint32_t kind) {
     static std::mutex& mutex = *new std::mutex;
@@ -178,6 +204,7 @@ std::map<std::uint32_t, Reader> known_readers() {
              {"KFD_QUEUE", read<QueueSuspension>},
              {"KFD_EVENT_UNMAP_FROM_GPU", read<Unmapping>},
              {"KFD_EVENT_DROPPED_EVENTS", read<Dropped>},
+             {"HIP_GRAPH", read<GraphLaunch>},
              {"HIP_EVENT", read<HipEvent>}})
         if (const std::uint32_t kind = record_kind(name)) readers[kind] = reader;
     return readers;

@@ -15,11 +15,16 @@ namespace rocpd::client {
 template <typename Known>
 class Pending {
 public:
-    // Keeps what is known for one record.
+    // Keeps what is known for one record. For further records of the same call, what was known for the first one counts.
     void keep(std::uint64_t correlation, Known known) { shard(correlation).keep(correlation, std::move(known)); }
 
-    // Returns it for one record; called once for each record of a call that launched several operations.
-    Known take(std::uint64_t correlation) { return shard(correlation).take(correlation); }
+    // Returns it for one record; called once for each record of a call that launched several operations. `number` says
+    // how many were taken before.
+    Known take(std::uint64_t correlation, std::uint64_t& number) { return shard(correlation).take(correlation, number); }
+    Known take(std::uint64_t correlation) {
+        std::uint64_t number = 0;
+        return take(correlation, number);
+    }
 
 private:
     static constexpr std::size_t kGeneration = 32768;
@@ -27,6 +32,7 @@ private:
     struct Entry {
         Known known;
         std::uint32_t records = 0;  // still to come
+        std::uint32_t taken = 0;
     };
 
     class Shard {
@@ -37,15 +43,16 @@ private:
                 old_.swap(young_);
                 young_.clear();
             }
-            Entry& entry = young_[correlation];
-            entry.known = std::move(known);
-            ++entry.records;
+            const auto [entry, fresh] = young_.try_emplace(correlation);
+            if (fresh) entry->second.known = std::move(known);
+            ++entry->second.records;
         }
-        Known take(std::uint64_t correlation) {
+        Known take(std::uint64_t correlation, std::uint64_t& number) {
             const std::lock_guard<std::mutex> lock(mutex_);
             for (auto* map : {&young_, &old_}) {
                 const auto found = map->find(correlation);
                 if (found == map->end()) continue;
+                number = found->second.taken++;
                 if (--found->second.records > 0) return found->second.known;
                 Known known = std::move(found->second.known);
                 map->erase(found);

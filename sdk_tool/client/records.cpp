@@ -66,6 +66,8 @@ void on_dispatch(const rocprofiler_record_header_t& header) {
     d.queue_id = static_cast<std::int64_t>(info.queue_id.handle);
     d.stream_id = static_cast<std::int64_t>(launch.stream);
     d.region_name = launch.marker;
+    d.graph_exec_id = launch.node.graph;
+    d.graph_node_id = launch.node.number;
     d.start = r.start_timestamp;
     d.end = r.end_timestamp;
     d.private_segment_size = info.private_segment_size;
@@ -105,6 +107,8 @@ void on_copy(const rocprofiler_record_header_t& header) {
     }
     c.queue_id = -1;  // the SDK names none
     c.stream_id = static_cast<std::int64_t>(launch.stream);
+    c.graph_exec_id = launch.node.graph;
+    c.graph_node_id = launch.node.number;
     rocpd_copy(&c);
 }
 

@@ -13,6 +13,7 @@
 #include "code_objects.h"
 #include "counters.h"
 #include "flusher.h"
+#include "graphs.h"
 #include "kinds.h"
 #include "launches.h"
 #include "markers.h"
@@ -87,6 +88,13 @@ void trace_markers() {
     callbacks(ROCPROFILER_CALLBACK_TRACING_MARKER_CONTROL_API, on_marker_control, &client().pausable);
 }
 
+// Which graph kernels and copies belong to is known during its launch.
+void trace_graphs() {
+    rocpd_use_graphs();
+    if (const std::uint32_t kind = callback_kind("HIP_GRAPH"))
+        callbacks(static_cast<rocprofiler_callback_tracing_kind_t>(kind), on_graph);
+}
+
 // Another tool may have what we ask for.
 void start(rocprofiler_context_id_t context, const char* lost) {
     const rocprofiler_status_t status = g_sdk.start_context(context);
@@ -130,6 +138,7 @@ int initialize(rocprofiler_client_finalize_t, void*) {
     if (c.settings.marker) trace_markers();
     trace_kinds(calls, work);
     follow_launches(c.main);
+    if (c.settings.kinds.count("HIP_GRAPH") != 0) trace_graphs();
     const bool counts = !c.settings.counter_names.empty() && collect_counters(c.counting, c.settings.counter_names);
     rocpd_start_as_configured();
     rocpd_on_correlate(set_correlation);

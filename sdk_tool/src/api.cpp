@@ -18,6 +18,25 @@ namespace {
 
 std::atomic<std::uint64_t> g_next_range{1};
 
+// Records the start of a range, or a mark, as a tool knows it. Returns 0, or -1 when it was lost.
+int put_as(Kind kind, const rocpd_range_t& range, std::uint64_t id) {
+    Turn turn;
+    if (!turn || (range.stack_id == 0 && !turn->ensure_correlation())) return -1;
+    const std::uint64_t time = now_ns();
+    const std::string_view kept = turn->cut(view(range.text, range.text_size));
+    const Begun begun{id,
+                      range.stack_id,
+                      range.parent_stack_id,
+                      range.correlation_id,
+                      range.function,
+                      range.of_thread != 0 ? 1u : 0u,
+                      kept.size()};
+    return turn.put(kind, time, sizeof begun + kept.size(), [&](char* at) {
+        std::memcpy(at, &begun, sizeof begun);
+        append(at + sizeof begun, kept.data(), kept.size());
+    });
+}
+
 }  // namespace
 
 extern "C" {
@@ -93,23 +112,11 @@ uint64_t rocpd_range_begin(const char* text, size_t size) {
 
 uint64_t rocpd_range_open(const rocpd_range_t* range) {
     if (!is_recording()) return 0;
-    Turn turn;
-    if (!turn || (range->stack_id == 0 && !turn->ensure_correlation())) return 0;
-    const std::uint64_t time = now_ns();
-    const std::string_view kept = turn->cut(view(range->text, range->text_size));
-    const Begun begun{g_next_range.fetch_add(1, std::memory_order_relaxed),
-                      range->stack_id,
-                      range->parent_stack_id,
-                      range->correlation_id,
-                      range->function,
-                      range->of_thread != 0 ? 1u : 0u,
-                      kept.size()};
-    const int lost = turn.put(kBegin, time, sizeof begun + kept.size(), [&](char* at) {
-        std::memcpy(at, &begun, sizeof begun);
-        append(at + sizeof begun, kept.data(), kept.size());
-    });
-    return lost == 0 ? begun.id : 0;
+    const std::uint64_t id = g_next_range.fetch_add(1, std::memory_order_relaxed);
+    return put_as(kBegin, *range, id) == 0 ? id : 0;
 }
+
+int rocpd_mark_as(const rocpd_range_t* mark) { return is_recording() ? put_as(kMarkAs, *mark, 0) : -1; }
 
 int rocpd_range_end(uint64_t id) {
     if (id == 0 || id >= g_next_range.load(std::memory_order_relaxed)) return -1;  // never started

@@ -77,6 +77,10 @@ int rocpd_allocation(const rocpd_allocation_t* allocation) {
     return record(kAllocate, *allocation);
 }
 
+void rocpd_use_graphs(void) { g_state.graphs.store(true); }
+
+int rocpd_graph_launch(const rocpd_graph_launch_t* launch) { return record(kGraph, *launch); }
+
 int rocpd_sample(int64_t track, uint64_t time, int64_t counter, double value) {
     return record(kSample, time, Value{track, counter, value});
 }

@@ -23,6 +23,8 @@ enum Kind : std::uint16_t {
     kDispatch,   // Head, rocpd_dispatch_t, message
     kCopy,       // Head, rocpd_copy_t, message
     kAllocate,   // Head, rocpd_allocation_t, message
+    kMarkAs,     // Head, Begun, text
+    kGraph,      // Head, rocpd_graph_launch_t, message
     kSample,     // Head, Value
     kCounter,    // Head, Value
     kStack,      // Head, thread (64 bits), call stack as JSON

@@ -117,6 +117,13 @@ void GpuRows::allocation(ThreadBuffer& thread, const Head& entry) {
     tables_.allocation(a, tid, json_, event);
 }
 
+void GpuRows::graph_launch(ThreadBuffer& thread, const Head& entry) {
+    const auto g = body<rocpd_graph_launch_t>(entry);
+    const std::uint32_t tid = thread_of(g.event, thread);
+    refer_to(g.agent_id, g.queue_id, -1);
+    tables_.graph_launch(g, tid, event_of(g.event, {after_head(entry) + sizeof g, g.event.message_size}));
+}
+
 void GpuRows::sample(const Head& entry) {
     const auto s = body<Value>(entry);
     referenced_.track(s.target);

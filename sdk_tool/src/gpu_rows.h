@@ -24,6 +24,7 @@ public:
     void dispatch(ThreadBuffer& thread, const Head& entry);
     void copy(ThreadBuffer& thread, const Head& entry);
     void allocation(ThreadBuffer& thread, const Head& entry);
+    void graph_launch(ThreadBuffer& thread, const Head& entry);
     void sample(const Head& entry);
     void counter(const Head& entry);
 

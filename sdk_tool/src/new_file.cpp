@@ -13,6 +13,7 @@
 #include "guid.h"
 #include "schema.h"
 #include "sqlite.h"
+#include "state.h"
 
 namespace rocpd {
 namespace {
@@ -35,10 +36,15 @@ void make_folder(const std::string& folder) {
 void create_tables(sqlite3* connection, const std::string& guid) {
     const std::string suffix = suffix_of(guid);
     run(connection, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN");
-    for (const char* const* text = kSchema; *text != nullptr; ++text)
+    const bool graphs = g_state.graphs.load();
+    for (const char* const* text = graphs ? kGraphSchema : kSchema; *text != nullptr; ++text)
         run(connection, replaced(replaced(*text, "{{uuid}}", suffix), "{{guid}}", guid));
     run(connection, "INSERT INTO \"rocpd_metadata" + suffix + "\" (tag, value) VALUES ('schema_version', '" +
-                        kSchemaVersion + "'), ('uuid', '" + suffix + "'), ('guid', '" + guid + "'); COMMIT");
+                        (graphs ? "3.0.2" : "3") + "'), ('uuid', '" + suffix + "'), ('guid', '" + guid + "')");
+    if (graphs)
+        run(connection, "INSERT INTO \"rocpd_metadata" + suffix + "\" (tag, value) VALUES ('schema_version_major', '3'), "
+                        "('schema_version_minor', '0'), ('schema_version_patch', '2')");
+    run(connection, "COMMIT");
 }
 
 // Makes an empty file that its user alone may read, or its group too, whatever the umask: a profile names files, hosts

@@ -20,10 +20,8 @@ Ranges::Ranges(Tables& tables, ReferencedRows& referenced)
     : tables_(tables),
       referenced_(referenced),
       ranges_(texts().number("MARKER_CORE_RANGE_API")),
-      core_(texts().number("MARKER_CORE_API")),
       thread_range_(texts().number("roctxThreadRangeA")),
-      process_range_(texts().number("roctxProcessRangeA")),
-      mark_(texts().number("roctxMarkA")) {}
+      process_range_(texts().number("roctxProcessRangeA")) {}
 
 Timeline& Ranges::timeline(ThreadBuffer& thread) {
     if (!thread.timeline.has_row) {
@@ -33,12 +31,21 @@ Timeline& Ranges::timeline(ThreadBuffer& thread) {
     return thread.timeline;
 }
 
-void Ranges::write(const Open& range, std::uint64_t end, std::uint32_t category, bool unfinished) {
+std::int64_t Ranges::event_of(const Open& range, bool unfinished) {
     json_ = "{\"message\":";
     append_json(json_, range.text);
     json_ += unfinished ? ",\"unfinished\":true}" : "}";
-    const std::int64_t event = tables_.event({category, range.stack_id, range.parent, range.correlation, json_});
-    tables_.region(range.tid, range.start, end, range.function, event);
+    return tables_.event({ranges_, range.stack_id, range.parent, range.correlation, json_});
+}
+
+void Ranges::write(const Open& range, std::uint64_t end, bool unfinished) {
+    tables_.region(range.tid, range.start, end, range.function, event_of(range, unfinished));
+}
+
+// As rocprofv3 writes marks: samples on a track of the thread that is named as their category.
+void Ranges::write_mark(const Open& mark) {
+    const std::int64_t event = event_of(mark, false);
+    tables_.sample(referenced_.track_of_thread(mark.tid, ranges_), mark.start, event);
 }
 
 void Ranges::push(ThreadBuffer& thread, const Head& entry) {
@@ -57,7 +64,7 @@ void Ranges::push(ThreadBuffer& thread, const Head& entry) {
 
 void Ranges::pop(ThreadBuffer& thread, const Head& entry) {
     Timeline& line = timeline(thread);
-    if (line.depth > 0) write(line.ranges[--line.depth], entry.time, ranges_, false);
+    if (line.depth > 0) write(line.ranges[--line.depth], entry.time, false);
 }
 
 Open Ranges::opened(ThreadBuffer& thread, const Timeline& line, std::uint64_t time) {
@@ -70,30 +77,38 @@ Open Ranges::opened(ThreadBuffer& thread, const Timeline& line, std::uint64_t ti
     return range;
 }
 
-void Ranges::mark(ThreadBuffer& thread, const Head& entry) {
-    Open range = opened(thread, timeline(thread), entry.time);
-    range.function = mark_;
-    range.text = text_of(entry);
-    write(range, entry.time, core_, false);
-}
-
-void Ranges::begin(ThreadBuffer& thread, const Head& entry) {
-    const auto begun = body<Begun>(entry);
+Open Ranges::opened_as(ThreadBuffer& thread, const Head& entry, const Begun& begun) {
     Open range = opened(thread, timeline(thread), entry.time);
     if (begun.stack_id != 0) {
         range.stack_id = begun.stack_id;
         range.parent = begun.parent;
         range.correlation = begun.correlation;
     }
+    range.text.assign(after_head(entry) + sizeof begun, begun.text_size);
+    return range;
+}
+
+void Ranges::mark(ThreadBuffer& thread, const Head& entry) {
+    Open range = opened(thread, timeline(thread), entry.time);
+    range.text = text_of(entry);
+    write_mark(range);
+}
+
+void Ranges::mark_as(ThreadBuffer& thread, const Head& entry) {
+    write_mark(opened_as(thread, entry, body<Begun>(entry)));
+}
+
+void Ranges::begin(ThreadBuffer& thread, const Head& entry) {
+    const auto begun = body<Begun>(entry);
+    Open range = opened_as(thread, entry, begun);
     range.function = begun.function != 0 ? begun.function : process_range_;
     range.of_thread = begun.of_thread != 0;
-    range.text.assign(after_head(entry) + sizeof begun, begun.text_size);
     const auto early = ended_.find(begun.id);
     if (early == ended_.end()) {
         begun_.emplace(begun.id, std::move(range));
         return;
     }
-    write(range, early->second.time, ranges_, false);
+    write(range, early->second.time, false);
     ended_.erase(early);
 }
 
@@ -104,7 +119,7 @@ void Ranges::end(const Head& entry) {
         ended_.emplace(number, Stray{entry.time, round_});  // the start may still lie in another thread's ring
         return;
     }
-    write(begun->second, entry.time, ranges_, false);
+    write(begun->second, entry.time, false);
     begun_.erase(begun);
 }
 
@@ -121,20 +136,20 @@ void Ranges::name_thread(ThreadBuffer& thread, std::string_view name) {
 
 void Ranges::end_thread(ThreadBuffer& thread, std::uint64_t time) {
     Timeline& line = thread.timeline;
-    while (line.depth > 0) write(line.ranges[--line.depth], time, ranges_, true);
+    while (line.depth > 0) write(line.ranges[--line.depth], time, true);
     for (auto begun = begun_.begin(); begun != begun_.end();) {
         if (!begun->second.of_thread || begun->second.tid != thread.tid) {
             ++begun;
             continue;
         }
-        write(begun->second, time, ranges_, true);
+        write(begun->second, time, true);
         begun = begun_.erase(begun);
     }
     referenced_.end_thread(thread.tid, time);
 }
 
 void Ranges::end_all(std::uint64_t time) {
-    for (const auto& begun : begun_) write(begun.second, time, ranges_, true);
+    for (const auto& begun : begun_) write(begun.second, time, true);
     begun_.clear();
     ended_.clear();
 }

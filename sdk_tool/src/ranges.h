@@ -22,6 +22,7 @@ public:
     void begin(ThreadBuffer& thread, const Head& entry);
     void end(const Head& entry);
     void mark(ThreadBuffer& thread, const Head& entry);
+    void mark_as(ThreadBuffer& thread, const Head& entry);
     void name_thread(ThreadBuffer& thread, std::string_view name);
 
     // Ends the ranges that a thread left open.
@@ -39,7 +40,10 @@ private:
 
     Timeline& timeline(ThreadBuffer& thread);
     Open opened(ThreadBuffer& thread, const Timeline& line, std::uint64_t time);
-    void write(const Open& range, std::uint64_t end, std::uint32_t category, bool unfinished);
+    Open opened_as(ThreadBuffer& thread, const Head& entry, const Begun& begun);
+    std::int64_t event_of(const Open& range, bool unfinished);
+    void write(const Open& range, std::uint64_t end, bool unfinished);
+    void write_mark(const Open& mark);
 
     Tables& tables_;
     ReferencedRows& referenced_;
@@ -47,7 +51,7 @@ private:
     std::unordered_map<std::uint64_t, Stray> ended_;  // ends that were read before their start
     unsigned round_ = 0;
     std::string json_;
-    const std::uint32_t ranges_, core_, thread_range_, process_range_, mark_;  // texts
+    const std::uint32_t ranges_, thread_range_, process_range_;  // texts
 };
 
 // The next stack id of a range or mark.

@@ -32,6 +32,8 @@ void Rows::take(ThreadBuffer& thread, const Head& entry) {
         case kDispatch: return gpu_rows_.dispatch(thread, entry);
         case kCopy: return gpu_rows_.copy(thread, entry);
         case kAllocate: return gpu_rows_.allocation(thread, entry);
+        case kMarkAs: return ranges_.mark_as(thread, entry);
+        case kGraph: return gpu_rows_.graph_launch(thread, entry);
         case kSample: return gpu_rows_.sample(entry);
         case kCounter: return gpu_rows_.counter(entry);
         case kStack: return stacks_.sample(entry);

@@ -3,9 +3,10 @@
 
 namespace rocpd {
 
-extern const char* const kSchemaVersion;
-
-// Statements in order, ending with nullptr; {{uuid}} stands for the suffix, {{guid}} for the GUID.
+// Statements in order, ending with nullptr; {{uuid}} stands for the suffix, {{guid}} for the GUID. Version 3.0.0.
 extern const char* const kSchema[];
+
+// Version 3.0.2, which has graphs.
+extern const char* const kGraphSchema[];
 
 }  // namespace rocpd

@@ -27,6 +27,7 @@ struct State {
     std::atomic<bool> finish{false};         // asked to close the file
     std::atomic<std::uint32_t> finished{0};
     std::atomic<std::uint32_t> progress{0};  // counts up while the writer makes progress
+    std::atomic<bool> graphs{false};           // new files have the tables and columns of graphs
     std::atomic<std::uint64_t> unbuffered{0};  // events that were lost because their thread got no buffer
 };
 

@@ -9,6 +9,7 @@
 #include "json.h"
 #include "lifecycle.h"
 #include "sqlite.h"
+#include "state.h"
 #include "texts.h"
 
 namespace rocpd {
@@ -37,6 +38,7 @@ std::string stem(const Identity& identity) {
 Tables::Tables(Identity identity)
     : identity_(std::move(identity)),
       database_(config().folder, stem(identity_), new_guid()),
+      graphs_(g_state.graphs.load()),
       no_region_(texts().number("")) {
     if (!begin()) fail("cannot write", "another process has locked the new file");
     describe_process();
@@ -47,14 +49,20 @@ void Tables::prepare() {
     stack_event_ = database_.batch("rocpd_event", "id, category_id, call_stack");
     region_ = database_.batch("rocpd_region", "nid, pid, tid, start, \"end\", name_id, event_id");
     argument_ = database_.batch("rocpd_arg", "event_id, position, type, name, value");
-    dispatch_ = database_.batch(
-        "rocpd_kernel_dispatch",
+    const std::string node = graphs_ ? ", graph_exec_id, graph_node_id" : "";
+    const std::string of_dispatch =
         "nid, pid, tid, agent_id, kernel_id, dispatch_id, queue_id, stream_id, start, \"end\", private_segment_size, "
         "group_segment_size, workgroup_size_x, workgroup_size_y, workgroup_size_z, grid_size_x, grid_size_y, "
-        "grid_size_z, region_name_id, event_id");
-    copy_ = database_.batch("rocpd_memory_copy",
-                            "nid, pid, tid, start, \"end\", name_id, dst_agent_id, dst_address, src_agent_id, "
-                            "src_address, size, queue_id, stream_id, region_name_id, event_id");
+        "grid_size_z, region_name_id, event_id";
+    const std::string of_copy =
+        "nid, pid, tid, start, \"end\", name_id, dst_agent_id, dst_address, src_agent_id, src_address, size, queue_id, "
+        "stream_id, region_name_id, event_id";
+    dispatch_ = database_.batch("rocpd_kernel_dispatch", (of_dispatch + node).c_str());
+    copy_ = database_.batch("rocpd_memory_copy", (of_copy + node).c_str());
+    if (graphs_)
+        graph_ = database_.batch("rocpd_graph_launch",
+                                 "nid, pid, tid, agent_id, queue_id, start, \"end\", graph_exec_id, "
+                                 "kernel_dispatch_count, event_id");
     allocation_ = database_.batch(
         "rocpd_memory_allocate",
         "nid, pid, tid, agent_id, type, level, start, \"end\", address, size, queue_id, stream_id, event_id, extdata");
@@ -63,8 +71,11 @@ void Tables::prepare() {
     string_ = database_.batch("rocpd_string", "id, string");
 }
 
-std::array<Batch*, 10> Tables::batches() {
-    return {&event_, &stack_event_, &region_, &argument_, &dispatch_, &copy_, &allocation_, &sample_, &value_, &string_};
+std::vector<Batch*> Tables::batches() {
+    std::vector<Batch*> all = {&event_, &stack_event_, &region_, &argument_, &dispatch_,
+                               &copy_,  &allocation_,  &sample_, &value_,    &string_};
+    if (graphs_) all.push_back(&graph_);
+    return all;
 }
 
 bool Tables::begin() {
@@ -133,6 +144,15 @@ void Tables::argument(std::int64_t event, std::size_t position, std::string_view
     argument_.integer(event).integer(as_integer(position)).text(type).text(name).text(value).run();
 }
 
+template <typename Work>
+void Tables::add_node(Batch& batch, const Work& work) {
+    if (!graphs_) return;
+    if (work.graph_exec_id != 0)
+        batch.integer(as_integer(work.graph_exec_id)).integer(as_integer(work.graph_node_id));
+    else
+        batch.nothing().nothing();
+}
+
 void Tables::dispatch(const rocpd_dispatch_t& d, std::uint32_t tid, std::int64_t event) {
     dispatch_.integer(identity_.node_id).integer(identity_.pid).integer(tid).integer(d.agent_id).integer(d.kernel_id);
     dispatch_.integer(d.dispatch_id).integer(d.queue_id).integer(d.stream_id);
@@ -140,7 +160,9 @@ void Tables::dispatch(const rocpd_dispatch_t& d, std::uint32_t tid, std::int64_t
     dispatch_.integer(d.private_segment_size).integer(d.group_segment_size);
     for (const std::uint32_t size : d.workgroup_size) dispatch_.integer(size);
     for (const std::uint32_t size : d.grid_size) dispatch_.integer(size);
-    dispatch_.integer(d.region_name != 0 ? d.region_name : no_region_).integer(event).run();
+    dispatch_.integer(d.region_name != 0 ? d.region_name : no_region_).integer(event);
+    add_node(dispatch_, d);
+    dispatch_.run();
 }
 
 void Tables::copy(const rocpd_copy_t& c, std::uint32_t tid, std::int64_t event) {
@@ -149,7 +171,9 @@ void Tables::copy(const rocpd_copy_t& c, std::uint32_t tid, std::int64_t event) 
     copy_.integer_or_null(c.dst_agent_id).integer(as_integer(c.dst_address));
     copy_.integer_or_null(c.src_agent_id).integer(as_integer(c.src_address));
     copy_.integer(as_integer(c.size)).integer_or_null(c.queue_id).integer_or_null(c.stream_id);
-    copy_.integer(c.region_name != 0 ? c.region_name : no_region_).integer(event).run();
+    copy_.integer(c.region_name != 0 ? c.region_name : no_region_).integer(event);
+    add_node(copy_, c);
+    copy_.run();
 }
 
 void Tables::allocation(const rocpd_allocation_t& a, std::uint32_t tid, std::string_view extdata,
@@ -159,6 +183,13 @@ void Tables::allocation(const rocpd_allocation_t& a, std::uint32_t tid, std::str
     allocation_.integer(as_integer(a.start)).integer(as_integer(a.end));
     allocation_.integer(as_integer(a.address)).integer(as_integer(a.size));
     allocation_.integer_or_null(a.queue_id).integer_or_null(a.stream_id).integer(event).text(extdata).run();
+}
+
+void Tables::graph_launch(const rocpd_graph_launch_t& g, std::uint32_t tid, std::int64_t event) {
+    if (!graphs_) return;
+    graph_.integer(identity_.node_id).integer(identity_.pid).integer(tid).integer_or_null(g.agent_id);
+    graph_.integer_or_null(g.queue_id).integer(as_integer(g.start)).integer(as_integer(g.end));
+    graph_.integer(as_integer(g.graph_exec_id)).integer(as_integer(g.kernel_dispatch_count)).integer(event).run();
 }
 
 void Tables::sample(std::int64_t track, std::uint64_t time, std::int64_t event) {

@@ -1,7 +1,6 @@
 // Owns rows in SQL: which columns each kind of row fills. Knows nothing of entries or threads.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -47,6 +46,7 @@ public:
     void copy(const rocpd_copy_t& copy, std::uint32_t tid, std::int64_t event);
     void allocation(const rocpd_allocation_t& allocation, std::uint32_t tid, std::string_view extdata,
                     std::int64_t event);
+    void graph_launch(const rocpd_graph_launch_t& launch, std::uint32_t tid, std::int64_t event);
     void sample(std::int64_t track, std::uint64_t time, std::int64_t event);
     void value(std::int64_t event, std::int64_t counter, double value);  // event 0: none
     void string(std::size_t id, std::string_view text);
@@ -59,13 +59,16 @@ public:
 
 private:
     void prepare();
-    std::array<Batch*, 10> batches();
+    std::vector<Batch*> batches();
     void describe_process();
+    template <typename Work>
+    void add_node(Batch& batch, const Work& work);
 
     const Identity identity_;
     Database database_;
     unsigned prepared_for_ = 0;  // the database's connections() at that time
-    Batch event_, stack_event_, region_, argument_, dispatch_, copy_, allocation_, sample_, value_, string_;
+    Batch event_, stack_event_, region_, argument_, dispatch_, copy_, allocation_, graph_, sample_, value_, string_;
+    const bool graphs_;  // the file has them
     std::int64_t last_event_ = 0;
     std::uint32_t no_region_;  // text number of the empty name: no enclosing marker
 };

@@ -155,7 +155,7 @@ const std::map<std::string, std::function<void(int)>> kScenarios = {
     {"pause", pause}, {"correlate", correlate}, {"graph", graph},     {"stop", stop},
     {"open", open},   {"names", names},         {"handler", handler}, {"_exit", [](int) { _exit(kCode); }},
     {"twice", [](int) { standin::finish(); }}, {"ranges", ranges}, {"strings", strings}, {"streams", streams},
-    {"inherit", inherit}, {"SIGTERM", signalled<SIGTERM>}, {"SIGINT", signalled<SIGINT>},
+    {"inherit", inherit}, {"later", [](int) { standin::rare(); }}, {"SIGTERM", signalled<SIGTERM>}, {"SIGINT", signalled<SIGINT>},
     {"SIGHUP", signalled<SIGHUP>}, {"SIGABRT", signalled<SIGABRT>}, {"fast", fast},
 };
 

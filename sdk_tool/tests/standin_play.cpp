@@ -199,6 +199,36 @@ void scratch() {
     put(r);
 }
 
+// A record as words; the first two are filled in.
+void put_words(int kind, std::vector<std::uint64_t> words) {
+    constexpr int kOperation = kSomeCall;
+    words[0] = words.size() * sizeof words[0];
+    words[1] = static_cast<std::uint64_t>(kind) | static_cast<std::uint64_t>(kOperation) << 32;
+    put_bytes(static_cast<std::uint32_t>(kind), kOperation, words.data(), words[0]);
+}
+
+void driver_events() {
+    const std::uint64_t pid = static_cast<std::uint64_t>(getpid()), time = now(), gpu = 9002, cpu = 9000;
+    put_words(ROCPROFILER_BUFFER_TRACING_KFD_PAGE_MIGRATE,
+              {0, 0, time - 9, time, pid, 0x1000, 0x2000, cpu, gpu, gpu, cpu, 0});
+    put_words(ROCPROFILER_BUFFER_TRACING_KFD_PAGE_FAULT, {0, 0, time - 8, time, pid, gpu, 0x1008});
+    put_words(ROCPROFILER_BUFFER_TRACING_KFD_QUEUE, {0, 0, time - 7, time, pid, gpu});
+    put_words(ROCPROFILER_BUFFER_TRACING_KFD_EVENT_UNMAP_FROM_GPU, {0, 0, time, pid, gpu, 0x1000, 0x2000});
+    put_words(ROCPROFILER_BUFFER_TRACING_KFD_EVENT_DROPPED_EVENTS, {0, 0, time, pid | std::uint64_t{5} << 32});
+}
+
+// A graph of three kernels and a copy.
+void launch_graph() {
+    std::uint64_t payload[3] = {sizeof payload, 77, 0x9000};
+    const auto callbacks = static_cast<rocprofiler_callback_tracing_kind_t>(kGraphCallbacks);
+    const Call call(ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT, kSomeCall);
+    Told told(callbacks, kGraphLaunch, call.frame().id, call.frame().parent, payload);
+    for (int i = 0; i < 3; ++i) dispatch(call, 16, 1);
+    copy(ROCPROFILER_MEMORY_COPY_HOST_TO_DEVICE);
+    told.leave(payload);
+    put_words(kHipGraph, {0, 0, call.frame().id, 0, call.frame().parent, tid(), call.start(), now(), 9002, 16, 77, 3});
+}
+
 rocprofiler_callback_tracing_marker_api_data_t marker(const char* text) {
     rocprofiler_callback_tracing_marker_api_data_t data{};
     data.size = sizeof data;
@@ -309,6 +339,18 @@ void work(int rounds) {
         if (round % 10 == 0) now_and_then();
         pop();
     }
+}
+
+void rare() {
+    driver_events();
+    launch_graph();
+    const std::uint64_t time = now(), id = fresh();
+    put_words(kHipEvent, {0, 0, id, 0, tid(), time - 5, time, 9002, 16, 0xe0, 17});
+    put_words(ROCPROFILER_BUFFER_TRACING_CORRELATION_ID_RETIREMENT, {0, 0, time, id});
+    for (const int kind : {static_cast<int>(ROCPROFILER_BUFFER_TRACING_ROCDECODE_API_EXT),
+                           static_cast<int>(ROCPROFILER_BUFFER_TRACING_ROCJPEG_API),
+                           static_cast<int>(ROCPROFILER_BUFFER_TRACING_OMPT), kPlannedApi})
+        Call(static_cast<rocprofiler_buffer_tracing_kind_t>(kind), kSomeCall);
 }
 
 void call() { Call(ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT, kHipInit); }

@@ -47,10 +47,7 @@ Operations chosen(const rocprofiler_tracing_operation_t* operations, std::size_t
 const char* const kFunctions[kHipCalls] = {"hipInit",       "hipLaunchKernel", "hipMemcpy",        "some_call",
                                            "hipModuleLoad", "hipStreamCreate", "hipDeviceGetName"};
 
-// Kinds after those that the client knows by number.
-constexpr int kPlannedApi = 38, kPlannedEvent = 39, kLast = 40;
-
-const char* const kKinds[kLast] = {
+const char* const kKinds[kLastKind] = {
     nullptr, "HSA_CORE_API", "HSA_AMD_EXT_API", "HSA_IMAGE_EXT_API", "HSA_FINALIZE_EXT_API", "HIP_RUNTIME_API",
     "HIP_COMPILER_API", "MARKER_CORE_API", "MARKER_CONTROL_API", "MARKER_NAME_API", "MEMORY_COPY", "KERNEL_DISPATCH",
     "SCRATCH_MEMORY", "CORRELATION_ID_RETIREMENT", "RCCL_API", "OMPT", "MEMORY_ALLOCATION", "RUNTIME_INITIALIZATION",
@@ -68,6 +65,7 @@ const std::map<int, const char*> kCallbackKinds = {
     {ROCPROFILER_CALLBACK_TRACING_CODE_OBJECT, "CODE_OBJECT"},
     {ROCPROFILER_CALLBACK_TRACING_HIP_STREAM, "HIP_STREAM"},
     {ROCPROFILER_CALLBACK_TRACING_MARKER_CORE_RANGE_API, "MARKER_CORE_RANGE_API"},
+    {kGraphCallbacks, "HIP_GRAPH"},
 };
 
 // Older SDKs report calls without arguments, and ranges by their calls.
@@ -78,7 +76,7 @@ bool is_older(int kind) {
 }
 
 bool has_kind(int kind) {
-    const int last = world().ways.later ? kLast : static_cast<int>(ROCPROFILER_BUFFER_TRACING_MARKER_CORE_RANGE_API) + 1;
+    const int last = world().ways.later ? kLastKind : static_cast<int>(ROCPROFILER_BUFFER_TRACING_MARKER_CORE_RANGE_API) + 1;
     return kind > ROCPROFILER_BUFFER_TRACING_NONE && kind < last && (!world().ways.as_calls || is_older(kind));
 }
 
@@ -227,7 +225,7 @@ STANDIN_API rocprofiler_status_t rocprofiler_query_buffer_tracing_kind_name(rocp
 }
 STANDIN_API rocprofiler_status_t rocprofiler_iterate_buffer_tracing_kinds(
     rocprofiler_buffer_tracing_kind_cb_t callback, void* data) {
-    for (int kind = 1; kind < kLast; ++kind)
+    for (int kind = 1; kind < kLastKind; ++kind)
         if (has_kind(kind) && callback(static_cast<rocprofiler_buffer_tracing_kind_t>(kind), data) != 0) break;
     return kGood;
 }
@@ -254,6 +252,7 @@ STANDIN_API rocprofiler_status_t rocprofiler_iterate_buffer_tracing_kind_operati
 STANDIN_API rocprofiler_status_t rocprofiler_query_buffer_tracing_kind_operation_name(
     rocprofiler_buffer_tracing_kind_t kind, rocprofiler_tracing_operation_t operation, const char** name,
     std::uint64_t*) {
+    if (operation < 0 || operation >= kHipCalls) return ROCPROFILER_STATUS_ERROR;
     *name = kFunctions[operation];
     return kind == ROCPROFILER_BUFFER_TRACING_NONE ? ROCPROFILER_STATUS_ERROR : kGood;
 }

@@ -48,6 +48,10 @@ void launch_on(std::uint64_t stream);
 // A range with one call that launches so many kernels.
 void graph(int kernels);
 
+// What only some versions report: events of the driver, of rocDecode, rocJPEG and OpenMP, of HIP's events and graphs, and
+// of a library that nobody knows yet.
+void rare();
+
 // A range of the thread and one of the process that never end.
 void leave_open();
 

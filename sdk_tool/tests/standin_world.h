@@ -145,6 +145,10 @@ std::uint64_t stream_id(std::uint64_t stream);
 // Makes a stream known, if its service is active.
 void add_stream(std::uint64_t stream);
 
+// Numbers of kinds that later SDKs have.
+constexpr int kHipGraph = 33, kPlannedApi = 38, kHipEvent = 39, kLastKind = 40;
+constexpr int kGraphCallbacks = 22, kGraphLaunch = 3;
+
 // Makes a stream known and tells the client.
 void meet_stream(std::uint64_t stream);
 

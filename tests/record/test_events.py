@@ -27,7 +27,6 @@ def test_odd_ranges(built: Build, tmp_path: Path) -> None:
     del texts["x" * 32768]
     assert texts == {
         "before pause": ("roctxThreadRangeA", False),
-        "mark": ("roctxMarkA", False),
         "across threads": ("roctxProcessRangeA", False),
         "never stopped": ("roctxProcessRangeA", True),
         '"quotes" \\ \n \\xff\\xfe ünï': ("roctxThreadRangeA", False),
@@ -102,7 +101,7 @@ def test_all_of_roctx(built: Build, tmp_path: Path) -> None:
     (file,) = databases(tmp_path / "out")
     assert rows(file, "SELECT name, function FROM markers ORDER BY 1") == [
         ("", "roctxThreadRangeA"),
-        ("mark", "roctxMarkA"),
+        ("mark", "MARKER_CORE_RANGE_API"),
         ("one", "roctxProcessRangeA"),
         ("outer", "roctxThreadRangeA"),
         ("two", "roctxProcessRangeA"),

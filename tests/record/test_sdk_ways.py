@@ -104,6 +104,45 @@ def test_counters_belong_to_the_first_agent_of_an_architecture(built: Build, tmp
     assert json.loads(described[0][0]) == json.loads(described[0][1])
 
 
+def test_events_that_only_some_versions_report(built: Build, tmp_path: Path) -> None:
+    """Those of the driver, of other libraries, of HIP's events, and of kinds that nobody knew when this was written."""
+    trace = "hip,kernel,memcpy,rocdecode,rocjpeg,graph,event,ompt,kfd,other,CORRELATION_ID_RETIREMENT"
+    done = client(built, tmp_path, "later", ROCPD_TRACE=trace)
+    assert (done.returncode, done.stderr) == (CODE, "")
+    file = only(tmp_path)
+    regions = (
+        "SELECT category, COUNT(*), MIN(start <= \"end\") FROM regions WHERE category NOT LIKE 'HIP_R%' GROUP BY 1"
+    )
+    assert rows(file, regions) == [
+        (category, 1, 1)
+        for category in (
+            "HIP_EVENT", "KFD_EVENT_DROPPED_EVENTS", "KFD_EVENT_UNMAP_FROM_GPU", "KFD_PAGE_FAULT", "KFD_PAGE_MIGRATE",
+            "KFD_QUEUE", "OMPT", "PLANNED_API", "ROCDECODE_API_EXT", "ROCJPEG_API",
+        )
+    ]  # fmt: skip
+    migrated = "SELECT arg_name, arg_value FROM events_args WHERE category = 'KFD_PAGE_MIGRATE' ORDER BY arg_position"
+    assert rows(file, migrated) == [
+        ("src_agent", "0"), ("dst_agent", "2"), ("start_address", "0x1000"), ("end_address", "0x2000"),
+        ("error_code", "0"),
+    ]  # fmt: skip
+    assert metadata(file)["rocprofiler_unread_records CORRELATION_ID_RETIREMENT"] == "1"
+
+
+def test_graphs_and_their_nodes(built: Build, tmp_path: Path) -> None:
+    assert client(built, tmp_path, "later", ROCPD_TRACE="hip,kernel,memcpy,graph").returncode == CODE
+    file = only(tmp_path)
+    assert metadata(file)["schema_version"] == "3.0.2"
+    launched = "SELECT graph_exec_id, kernel_dispatch_count, agent_abs_index, queue_id, tid = pid FROM graph_launches"
+    assert rows(file, launched) == [(77, 3, 2, 16, 1)]
+    nodes = (
+        "SELECT graph_exec_id, graph_node_id FROM rocpd_kernel_dispatch UNION ALL "
+        "SELECT graph_exec_id, graph_node_id FROM rocpd_memory_copy"
+    )
+    assert rows(file, nodes) == [(77, 0), (77, 1), (77, 2), (77, 3)]
+    linked = "SELECT COUNT(*) FROM kernels K JOIN graph_launches G ON G.stack_id = K.stack_id"
+    assert rows(file, linked) == [(3,)]
+
+
 def test_library_that_was_loaded_for_itself(built: Build, tmp_path: Path) -> None:
     """As an extension of Python loads it: RTLD_LOCAL."""
     env = environment(tmp_path, LD_PRELOAD=str(built.lib / "librocpd-tool.so"), ROCPD_TOOL_WARNED="1")

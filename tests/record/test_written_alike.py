@@ -211,7 +211,8 @@ class Round:
         self.trace.write(marker_ranges(["step 0", "process range"], start, end, self.tid,
                                        ["roctxThreadRangeA", "roctxProcessRangeA"], ranges))  # fmt: skip
         mark = self.event(None, first + 14, parent_stack_id=first)
-        self.trace.write(marks("mark", self.at("rocpd_region", [first + 14])[0], self.tid, event=mark))
+        track = self.trace.register(TrackInfo(tid=self.tid, name=MARKER_RANGE))
+        self.trace.write(marks("mark", self.at("rocpd_sample", [first + 14])[0], track, event=mark))
         self.write_calls()
         self.write_work()
         self.write_memory()
@@ -287,6 +288,8 @@ def spans(recorded: Path) -> dict[tuple[str, int], tuple[int, int]]:
     for base in ("rocpd_region", "rocpd_kernel_dispatch", "rocpd_memory_copy", "rocpd_memory_allocate"):
         sql = f'SELECT E.stack_id, start, "end" FROM {base} JOIN rocpd_event E ON E.id = event_id'
         by_table |= {(base, stack): (start, end) for stack, start, end in rows(recorded, sql)}
+    sql = "SELECT E.stack_id, timestamp FROM rocpd_sample JOIN rocpd_event E ON E.id = event_id"
+    by_table |= {("rocpd_sample", stack): (time, time) for stack, time in rows(recorded, sql)}
     return by_table
 
 

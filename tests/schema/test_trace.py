@@ -89,7 +89,7 @@ def write_everything(trace: TraceWriter) -> None:
     trace.write(Arguments(event_id=calls.events, position=0, type="hipStream_t", name="stream", value=["0x1", None],
                           extdata=['{"stream_id":1}', "{}"]))  # fmt: skip
     trace.write(marker_ranges("step", 5, 50, 16))
-    trace.write(marks("half", 25, 16))
+    trace.write(marks("half", 25, trace.register(TrackInfo(tid=16, name=MARKER_RANGE))))
     launched = trace.write(
         KernelDispatches(start=[21, 23], end=[22, 26], tid=16, agent_id=gpu, kernel_id=gemm, queue_id=16, stream_id=1,
                          workgroup_size_x=64, grid_size_x=256, region_name="step", graph_exec_id=1,
@@ -124,7 +124,7 @@ def test_every_view_shows_what_was_written(version: str, tmp_path: Path) -> None
     )
     assert rows(path, "SELECT name, function, category, start, \"end\" FROM markers ORDER BY start") == [
         ("step", "roctxThreadRangeA", "MARKER_CORE_RANGE_API", 5, 50),
-        ("half", "roctxMarkA", "MARKER_CORE_API", 25, 25),
+        ("half", "MARKER_CORE_RANGE_API", "MARKER_CORE_RANGE_API", 25, 25),
     ]  # fmt: skip
     calls = "SELECT name, corr_id, parent_stack_id, call_stack, line_info FROM regions WHERE category LIKE 'HIP%'"
     assert rows(path, calls) == [

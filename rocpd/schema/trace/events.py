@@ -258,9 +258,10 @@ def marker_ranges(
     return Regions(start=start, end=end, tid=tid, name=name, event=replace(event, category=category, message=text))
 
 
-def marks(
-    text: TextColumn, time: IntColumn, tid: IntColumn, name: TextColumn = "roctxMarkA", event: Events = Events()
-) -> Regions:
-    """Return points in time that a user marked with `text`, as regions without length; times in ns."""
-    category = MARK if event.category is None else event.category
-    return marker_ranges(text, time, time, tid, name, replace(event, category=category))
+def marks(text: TextColumn, time: IntColumn, track_id: IntColumn, event: Events = Events()) -> Samples:
+    """Return points in time that a user marked with `text`, as rocprofv3 writes them: samples; times in ns.
+
+    Their track is that of the thread: `trace.register(TrackInfo(tid=tid, name=MARKER_RANGE))`.
+    """
+    category = MARKER_RANGE if event.category is None else event.category
+    return Samples(track_id=track_id, timestamp=time, event=replace(event, category=category, message=text))

@@ -89,6 +89,9 @@ typedef struct {
 /* As rocpd_range_begin. */
 ROCPD_API uint64_t rocpd_range_open(const rocpd_range_t* range);
 
+/* As rocpd_mark, of a mark as a tool knows it. */
+ROCPD_API int rocpd_mark_as(const rocpd_range_t* mark);
+
 /* Ends a range by its number. */
 ROCPD_API int rocpd_range_end(uint64_t id);
 
@@ -225,6 +228,8 @@ typedef struct {
     uint32_t workgroup_size[3];    /* work-items */
     uint32_t grid_size[3];         /* work-items */
     rocpd_text_t region_name;      /* text of the enclosing marker */
+    uint64_t graph_exec_id;        /* of the graph that it is a node of, 0: none */
+    uint64_t graph_node_id;        /* place in the graph, in the order of launch */
 } rocpd_dispatch_t;
 
 typedef struct {
@@ -240,7 +245,20 @@ typedef struct {
     uint64_t size;     /* [bytes] */
     int64_t queue_id;  /* -1: none */
     int64_t stream_id; /* -1: none */
+    uint64_t graph_exec_id;
+    uint64_t graph_node_id;
 } rocpd_copy_t;
+
+/* A launch of a graph. */
+typedef struct {
+    rocpd_event_t event;
+    int64_t agent_id; /* -1: unknown */
+    int64_t queue_id; /* -1: none */
+    uint64_t start;   /* [ns] */
+    uint64_t end;     /* [ns] */
+    uint64_t graph_exec_id;
+    uint64_t kernel_dispatch_count;
+} rocpd_graph_launch_t;
 
 typedef enum { ROCPD_ALLOC, ROCPD_FREE, ROCPD_REALLOC, ROCPD_RECLAIM } rocpd_allocation_type_t;
 typedef enum { ROCPD_REAL, ROCPD_VIRTUAL, ROCPD_SCRATCH } rocpd_allocation_level_t;
@@ -262,6 +280,11 @@ ROCPD_API int rocpd_region(const rocpd_region_t* region);
 ROCPD_API int rocpd_dispatch(const rocpd_dispatch_t* dispatch);
 ROCPD_API int rocpd_copy(const rocpd_copy_t* copy);
 ROCPD_API int rocpd_allocation(const rocpd_allocation_t* allocation);
+
+/* Has files hold graphs: then they are of version 3.0.2 of the schema, else of 3.0.0, which leaves graphs out. To be
+ * called before the first event. */
+ROCPD_API void rocpd_use_graphs(void);
+ROCPD_API int rocpd_graph_launch(const rocpd_graph_launch_t* launch);
 
 /* A point on a track at `time` [ns], in the counter's unit; counter -1 has no value. */
 ROCPD_API int rocpd_sample(int64_t track, uint64_t time, int64_t counter, double value);

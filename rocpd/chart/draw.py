@@ -10,7 +10,7 @@ from operator import itemgetter
 from rocpd.chart.drawing import WIDTH, Dot, Drawing, Pixels, Rect, Shape, Stroke, Word, width_of
 from rocpd.chart.model import MOST, Bars, Chart, Lines, Matrix, Point, Series, Timeline
 from rocpd.chart.png import Rgba, png
-from rocpd.chart.scale import Scale
+from rocpd.chart.scale import LogScale, Scale
 from rocpd.table.cell import shorten, shorten_apart
 from rocpd.table.human import readable
 from rocpd.table.palette import GREY, RED, Colour, colour_of
@@ -93,12 +93,14 @@ def _ticks_below(across: Scale, unit: str, top: float, bottom: float) -> Iterato
 
 
 def _lines(chart: Lines) -> Drawing:
-    points = [point for series in chart.series for point in series.points]
+    marked = [(x, y) for series in chart.series for x, y, _ in series.marked]
+    points = [point for series in chart.series for point in series.points] + (marked if chart.is_log else [])
     xs, ys = [x for x, _ in points] or [0.0], [y for _, y in points] or [0.0]
-    up = Scale(min(0.0, *ys), max(ys) or 1.0, 22.0 + _HEIGHT, 26.0)
+    kind = LogScale if chart.is_log and points else Scale
+    up = kind(min(ys) if chart.is_log else min(0.0, *ys), max(ys) or 1.0, 22.0 + _HEIGHT, 26.0)
     levels = [(value, readable(value, chart.y_unit)) for value in up.ticks(chart.y_unit, 5)]
     left = _room(text for _, text in levels)
-    across = Scale(min(xs), max(xs), left, WIDTH - 20)
+    across = kind(min(xs), max(xs), left, WIDTH - 20)
     shapes: list[Shape] = []
     for value, text in levels:
         shapes += [Stroke(((left, up(value)), (WIDTH - 20, up(value))), _GRID)]
@@ -115,7 +117,8 @@ def _line(series: Series, chart: Lines, across: Scale, up: Scale) -> Iterator[Sh
     places = [(across(x), up(y)) for x, y in _highest(series.points)]
     if chart.is_stepped:
         places = [place for a, b in pairwise(places) for place in (a, (b[0], a[1]))] + places[-1:]
-    yield Stroke(tuple(places), series.colour, 1.5, series.name)
+    if places:
+        yield Stroke(tuple(places), series.colour, 1.5, series.name)
     if len(series.points) == 1:
         yield Dot(*places[0], 3.0, series.colour, series.name)
     for x, y, text in series.marked:

@@ -69,6 +69,7 @@ class Lines:
         x_unit: unit of the first coordinate.
         y_unit: unit of the second.
         is_stepped: whether a value holds until the next point, so that no slope is drawn.
+        is_log: whether both axes are logarithmic; all coordinates are above 0.
     """
 
     title: str
@@ -76,6 +77,7 @@ class Lines:
     x_unit: str = "ns"
     y_unit: str = ""
     is_stepped: bool = False
+    is_log: bool = False
 
 
 @frozen

@@ -40,3 +40,24 @@ class Scale:
         first = math.ceil(self.low / step - 1e-9)
         count = math.floor(self.high / step + 1e-9) - first + 1
         return [(first + number) * step for number in range(count)]
+
+
+@frozen
+class LogScale(Scale):
+    """Lays values by their logarithms; all are above 0."""
+
+    def __call__(self, value: float) -> float:
+        """Return the place of a value."""
+        low, high = math.log10(self.low), math.log10(self.high)
+        share = (math.log10(value) - low) / (high - low) if high > low else 0.0
+        return self.start + (self.end - self.start) * share
+
+    def ticks(self, unit: str, most: int) -> list[float]:
+        """Return up to `most` powers of ten.
+
+        >>> LogScale(0.2, 5000, 0, 1).ticks("", 5)
+        [1.0, 10.0, 100.0, 1000.0]
+        """
+        first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
+        step = -(-(last - first + 1) // most) or 1
+        return [10.0**power for power in range(first, last + 1, step)]

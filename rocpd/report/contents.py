@@ -150,7 +150,7 @@ SECTIONS: dict[str, Entry] = {
             "counters",
             "Hardware counters",
             "rocpd.report.sections.counters:counters",
-            (Inquiry("counters"),),
+            (Inquiry("counters"), Inquiry("roofline")),
             "rocprofv3 --pmc SQ_WAVES GRBM_GUI_ACTIVE …",
         ),
         Entry(

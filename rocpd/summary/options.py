@@ -65,6 +65,7 @@ class Options:
         everything: warm-up, start-up and shut-down count too.
         per: what amounts of panels are counted per.
         amd_compatible: panels have the numbers of rocprof-compute, over all kernels.
+        roofs: `roofline.csv` of measured rates; None: those that follow from the clock.
         further: values of options that an analysis of another package declares, by name.
     """
 
@@ -78,4 +79,5 @@ class Options:
     everything: Annotated[bool, Option("Count warm-up, start-up and shut-down too.", flags=("--all",))] = False
     per: Annotated[Per, Option("What amounts of panels are counted per.")] = Per.KERNEL
     amd_compatible: Annotated[bool, Option("Panels with rocprof-compute's numbers, over all kernels.")] = False
+    roofs: Annotated[Path | None, Option("Measured rates for the roofline, a roofline.csv.", "FILE")] = None
     further: Mapping[str, object] = field(default_factory=dict)

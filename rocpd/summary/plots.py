@@ -28,6 +28,7 @@ _TITLES = {
     "launch": "Delay from launch to start",
     "stragglers": "Waiting that ranks cause",
     "imbalance": "Balance of ranks",
+    "roofline": "Roofline",
 }  # of charts whose table says more than they show
 _BARS, _DIFFERING = 64, 20  # bars of a budget; where there are more, so many are shown
 _SIDE = 24  # rows and columns of a matrix
@@ -229,6 +230,36 @@ def _changes(table: Shown) -> Chart:
     )
 
 
+def _roofline(table: Shown) -> Lines:
+    """Return the roofs of levels and of types of operations, and the kernels by their bytes of the farthest level."""
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.shortened(table.fetchall())]
+    bandwidths = {row["level"]: row["peak_gb_per_s"] for row in rows if row["peak_gb_per_s"]}
+    peaks = {row["type"]: row["peak_gflop_per_s"] for row in rows if row["type"] and row["peak_gflop_per_s"]}
+    farthest = next(iter(bandwidths), None)
+    kernels = {
+        row["kernel"]: (row["intensity"], row["gflop_per_s"], row["kernel"] or "?")
+        for row in rows
+        if row["level"] == farthest and row["intensity"] and row["gflop_per_s"]
+    }
+    most = max(peaks.values(), default=0.0)
+    if not farthest or not most:
+        return Lines(_TITLES[table.name], ())
+    ridges = [most / bandwidth for bandwidth in bandwidths.values()]
+    low = min([*(kernel[0] for kernel in kernels.values()), min(ridges)]) / 4
+    high = max([*(kernel[0] for kernel in kernels.values()), max(ridges)]) * 4
+    colours = itertools.cycle(_SERIES)
+    lines = [
+        Series(level, next(colours), ((low, low * bandwidth), (most / bandwidth, most)))
+        for level, bandwidth in bandwidths.items()
+    ]
+    lines += (
+        Series(kind, next(colours), ((peak / max(bandwidths.values()), peak), (high, peak)))
+        for kind, peak in peaks.items()
+    )
+    lines.append(Series("kernels", RED, (), tuple(list(kernels.values())[:_MARKED])))
+    return Lines(_TITLES[table.name], tuple(lines), "FLOP/byte", "GFLOP/s", is_log=True)
+
+
 CHARTS: dict[str, Callable[[Shown], Chart]] = {
     "kernels": _kernels,
     "top-kernels": _kernels,
@@ -241,5 +272,6 @@ CHARTS: dict[str, Callable[[Shown], Chart]] = {
     "queue-depth": _queue_depth,
     "memory-steps": _memory_steps,
     "diff-parts": _changes,
+    "roofline": _roofline,
 }
 """Table -> what draws it; others are drawn as bars."""

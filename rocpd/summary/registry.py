@@ -247,6 +247,13 @@ SUMMARIES: dict[str, Analysis] = {
             by=(),
         ),
         Analysis(
+            "rocpd.summary.roofline:roofline",
+            ("roofline",),
+            "how near kernels are to the highest rates of operations and memory",
+            ("roofs",),
+            by=(By.RANK, By.HOST, By.AGENT),
+        ),
+        Analysis(
             "rocpd.summary.derived:derived",
             ("derived", "derived-missing"),
             "counters that are derived from others, by the file's formulas or rocprofv3's",

@@ -1,0 +1,158 @@
+"""Places kernels on the roofline: operations by type, bytes by level of memory, and the rates that limit them.
+
+S. Williams, A. Waterman, D. Patterson: Roofline, CACM 52 (2009): a kernel of intensity I [FLOP/byte] makes at most
+min(highest rate of operations, I times highest rate of bytes).
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+
+from rocpd.errors import UsageError
+from rocpd.frozen import frozen
+
+TABLE = "4.1"
+"""Number of the table of definitions that has operations and bytes."""
+
+TYPES = tuple(
+    f"{unit} {kind}" for unit, kinds in {"VALU": "F16 F32 F64", "MFMA": "F6F4 F8 F16 BF16 F32 F64"}.items()
+    for kind in kinds.split()
+)  # fmt: skip
+"""Types of operations, as the definitions call them."""
+
+LEVELS = ("HBM", "L2", "L1", "LDS")
+"""Levels of memory, from the farthest."""
+
+LESS = {
+    "VALU F32": "VALU F32 (FMA alone)",
+    "VALU F64": "VALU F64 (FMA alone)",
+    "HBM": "HBM (FETCH_SIZE, WRITE_SIZE)",
+}
+"""What is taken in place of what was not counted, and says less."""
+
+_NEAR = 60.0  # % of a limit: below it something else holds the kernel up
+_COLUMNS = {
+    "HBM": "HBMBw", "L2": "L2Bw", "L1": "L1Bw", "LDS": "LDSBw", "VALU F16": "FP16Flops", "VALU F32": "FP32Flops",
+    "VALU F64": "FP64Flops", "MFMA F16": "MFMAF16Flops", "MFMA BF16": "MFMABF16Flops", "MFMA F32": "MFMAF32Flops",
+    "MFMA F64": "MFMAF64Flops", "MFMA F8": "MFMAF8Flops", "MFMA F6F4": "MFMAF6F4Flops",
+}  # fmt: skip
+"""Type or level -> column of a `roofline.csv`, in GFLOP/s and GB/s."""
+
+
+@frozen
+class MeasuredKernel:
+    """What was counted of a kernel, means of its dispatches.
+
+    Args:
+        time: duration [ns].
+        operations: type -> FLOP.
+        traffic: level -> bytes.
+        rates: type or level -> the highest rate of the GPU [GFLOP/s, GB/s].
+    """
+
+    time: float
+    operations: Mapping[str, float]
+    traffic: Mapping[str, float]
+    rates: Mapping[str, float]
+
+    @property
+    def type(self) -> str:
+        """The type of most operations."""
+        return max(self.operations, key=lambda name: self.operations[name])
+
+    @property
+    def flops(self) -> float:
+        """All operations."""
+        return sum(self.operations.values())
+
+    @property
+    def rate(self) -> float:
+        """Operations in the time [GFLOP/s]."""
+        return self.flops / self.time
+
+    @property
+    def compute_percent(self) -> float | None:
+        """The rate by the highest of the type of most operations."""
+        highest = self.rates.get(self.type)
+        return 100 * self.rate / highest if highest else None
+
+    def bandwidth_percent(self, level: str) -> float | None:
+        """The bytes in the time by the highest rate of a level."""
+        highest = self.rates.get(level)
+        return 100 * self.traffic[level] / self.time / highest if highest else None
+
+    def intensity(self, level: str) -> float | None:
+        """Operations for each byte of a level."""
+        return self.flops / self.traffic[level] if self.traffic[level] else None
+
+    def roof(self, level: str) -> float | None:
+        """The most operations that the level and the type allow [GFLOP/s]; None: a rate is not known."""
+        intensity, bandwidth, highest = self.intensity(level), self.rates.get(level), self.rates.get(self.type)
+        if not highest or not bandwidth:
+            return None
+        return highest if intensity is None else min(highest, intensity * bandwidth)
+
+    @property
+    def use(self) -> dict[str, float]:
+        """How near each limit is: the type of most operations and the levels, in percent."""
+        percents = {self.type: self.compute_percent if self.flops else None}
+        percents |= {level: self.bandwidth_percent(level) for level in self.traffic}
+        return {name: percent for name, percent in percents.items() if percent is not None}
+
+    @property
+    def bound(self) -> tuple[str, float] | None:
+        """The limit that is nearest and how near it is [%]; None: no limit is known."""
+        use = self.use
+        name = max(use, key=lambda name: use[name], default=None)
+        return (name, use[name]) if name else None
+
+
+def sentence(kernel: MeasuredKernel) -> str | None:
+    """Return what limits a kernel and what would move it; None: no limit is known.
+
+    >>> rates = {"HBM": 5000.0, "VALU F32": 80000.0}
+    >>> sentence(MeasuredKernel(1000.0, {"VALU F32": 1e6}, {"HBM": 4e6}, rates))
+    'bound by HBM, at 80 % of its rate: 0.25 FLOP/byte, 1,000 of at most 1,250 GFLOP/s; fewer bytes would move it'
+    """
+    if kernel.bound is None:
+        return None
+    name, percent = kernel.bound
+    level = name if name in kernel.traffic else min(kernel.traffic, key=LEVELS.index)
+    place = f"{kernel.traffic[level] / kernel.time:,.0f} GB/s and no floating-point operations"
+    if kernel.flops:
+        roof = kernel.roof(level)
+        most = f" of at most {roof:,.0f}" if roof else ""
+        place = f"{kernel.intensity(level) or 0:.3g} FLOP/byte, {kernel.rate:,.0f}{most} GFLOP/s"
+    if percent < _NEAR:
+        return f"near no limit, {name} at {percent:.0f} %: {place}; {_MOVES['']}"
+    return f"bound by {name}, at {percent:.0f} % of its rate: {place}; {_MOVES.get(name, _MOVES[name.split()[0]])}"
+
+
+_MOVES = {
+    "": "more waves at once, or fewer waits in each, would move it",
+    "HBM": "fewer bytes would move it",
+    "L2": "more reuse in L1 or LDS would move it",
+    "L1": "more reuse in registers or LDS, or wider loads, would move it",
+    "LDS": "fewer or wider accesses to LDS would move it",
+    "VALU": "matrix instructions or smaller types would move it",
+    "MFMA": "smaller types or fewer operations would move it",
+}
+
+
+def measured_rates(lines: Iterable[str], path: str) -> dict[str, float]:
+    """Return the rates of a `roofline.csv`, which rocprof-compute's benchmark writes: means over its devices.
+
+    Raises:
+        UsageError: it has no such columns.
+    """
+    rows: Sequence[Mapping[str, str]] = list(csv.DictReader(lines))
+    rates = {
+        name: fmean(float(row[column]) for row in rows)
+        for name, column in _COLUMNS.items()
+        if rows and rows[0].get(column)
+    }
+    if not rates:
+        raise UsageError(f"{path}: no rates in it", "a roofline.csv has columns such as HBMBw and FP32Flops")
+    return rates

@@ -115,11 +115,19 @@ def notes_on(page: _Writes) -> Iterator[None]:
 
 
 def note(message: str) -> None:
-    """Write one line to stderr, or to the page that is being written on the same terminal."""
+    """Write one line to stderr, or to the page that is being written on the same terminal.
+
+    Where nobody reads stderr any more it goes nowhere: what the command does and ends with is the same.
+    """
     clear_bars()
     out: _Writes = _pages[-1] if _pages and sys.stderr.isatty() else sys.stderr
-    out.write(f"rocpd: {visible(message)}\n")
-    out.flush()
+    try:
+        out.write(f"rocpd: {visible(message)}\n")
+        out.flush()
+    except BrokenPipeError:
+        if out is not sys.stderr:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def report_written(path: Path, what: str = "", *, is_archive: bool = False) -> None:

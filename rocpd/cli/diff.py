@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from rocpd.amount import amount
 from rocpd.cli import known, tables
 from rocpd.cli.analyses import Delivery
 from rocpd.cli.diagnostics import ReaderGoneError
@@ -90,9 +91,10 @@ class DiffInputs:
         new = self.new or tuple(left[:1])
         left = left if self.new else left[1:]
         if not base or not new or left:
+            count = amount(len(self.words) + len(self.base) + len(self.new), "input")
             raise UsageError(
-                f"{len(self.words) + len(self.base) + len(self.new)} inputs: not a base and another side",
-                "rocpd diff BASE NEW; several runs a side: --base a1 a2 --new b1 b2",
+                f"{count}: not a base and another side",
+                "rocpd diff BASE NEW; several runs a side: --base a1 a2 --new b1 b2; within a job: --step N, --rank N",
             )
         return base, new
 
@@ -277,10 +279,17 @@ def _write(comparison: Comparison, gate: Gate, output: TableOptions) -> None:
 
 
 def _save(comparing: Comparing, inputs: DiffInputs, path: Path, output: TableOptions) -> None:
-    """Write a baseline of all runs that are named."""
+    """Write a baseline of all runs that are named.
+
+    Raises:
+        UsageError: none is.
+    """
     from rocpd.compare.baseline import Baseline
 
-    runs = comparing.runs([*inputs.base, *inputs.words, *inputs.new])
+    named = [*inputs.base, *inputs.words, *inputs.new]
+    if not named:
+        raise UsageError("--save-baseline: no runs are named", "rocpd diff --save-baseline main.json --base run1 run2")
+    runs = comparing.runs(named)
     with tables.open_output(path, output) as out:
         out.write(Baseline(tuple(runs)).text())
 
@@ -292,6 +301,8 @@ def _check_acceptance(gate: Gate, base: Sequence[str]) -> None:
         UsageError: the base is no file of `--save-baseline`, or no reason is given.
     """
     if not gate.accept:
+        if gate.reason is not None:
+            raise UsageError("--reason says why a change is accepted: it needs --accept")
         return
     if not gate.reason:
         raise UsageError("--accept needs a reason", '--reason "larger model"')

@@ -60,6 +60,8 @@ def load_baseline(path: Path) -> Baseline:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["rocpd_baseline"] != VERSION:
             raise ValueError(f"form {content['rocpd_baseline']} instead of {VERSION}")
+        if not content["runs"]:
+            raise ValueError("no runs in it")
         return Baseline(tuple(map(_run, content["runs"])), tuple(content["accepted"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         hint = "`rocpd diff --save-baseline FILE JOB` writes one"

@@ -189,7 +189,8 @@ def of_ranks(counted: CountedRanks, chosen: Container[int]) -> CountedRanks:
     """
     flags = np.array([member.number in chosen for member in counted.members])
     if not flags.any():
-        raise UsageError("no such rank with GPU work", "`rocpd info` lists the ranks")
+        known = ", ".join(str(member.number) for member in counted.members)
+        raise UsageError("no such rank with GPU work, or no other", f"ranks with GPU work: {known}")
     counts = np.broadcast_to(flags[:, None], counted.counts.shape)
     each = counted.scale // int(counted.counts[:, 0].sum())
     return CountedRanks(counted.members, counts, each * int(flags.sum()))

@@ -62,9 +62,10 @@ def decide(base: Sequence[Sequence[float]], new: Sequence[Sequence[float]], opti
     sides = [[np.array(run, np.float64) for run in side if len(run)] for side in (base, new)]
     runs = len(sides[0]), len(sides[1])
     medians = [[float(np.median(run)) for run in side] for side in sides]
-    empty = [name for name, side in zip(("the base", "the other side"), medians, strict=True) if not all(side)]
-    if empty or not all(runs):
-        reason = f"nothing to compare: {' and '.join(empty) or 'a side'} has none of it"
+    empty = [not side or not all(side) for side in medians]
+    if any(empty):
+        who = "neither side" if all(empty) else "the base" if empty[0] else "the other side"
+        reason = f"nothing to compare: {who} has {'any' if all(empty) else 'none'} of it"
         before, after = (float(np.median(side)) if side else 0.0 for side in medians)
         unclear, margin = ChangeVerdict.UNCLEAR, options.margin / 100
         return Decision(unclear, Confidence.HINT, (before, after), None, margin, runs, None, reason)

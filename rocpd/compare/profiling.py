@@ -85,11 +85,11 @@ class MeasuredRun:
             UsageError: there is no such unit.
         """
         rows = [row for row, number in enumerate(self.numbers) if number in chosen]
+        if self.unit == WINDOW:
+            raise UsageError("no steps are marked", "--step-marker REGEX says which markers are steps")
         if not rows:
-            known = f"{self.numbers[0]} to {self.numbers[-1]}"
-            raise UsageError(
-                f"no such {self.unit} in all ranks", f"{PLURALS[self.unit]} {known}; `rocpd summary steps` lists them"
-            )
+            known = f"{PLURALS[self.unit]} are {self.numbers[0]} to {self.numbers[-1]}"
+            raise UsageError(f"no such {self.unit} in all ranks, or no other", known)
         counted = self.counted.of_units(np.array(rows))
         return self._profile(counted, tuple(self.numbers[row] for row in rows), metric, counted.times)
 

@@ -14,7 +14,7 @@ import numpy as np
 from rocpd.compare.baseline import is_baseline, load_baseline
 from rocpd.compare.comparison import Comparison, Subject, compare
 from rocpd.compare.metrics import MEMORY, DiffMetric, metric_of
-from rocpd.compare.options import DiffOptions
+from rocpd.compare.options import STEP, DiffOptions
 from rocpd.compare.profiling import MeasuredRun, measured_runs, runs_of
 from rocpd.compare.run_profile import PLURALS, RunProfile
 from rocpd.compare.tables import tables_of
@@ -103,7 +103,8 @@ class Comparing:
         ]
         options = replace(self.options, margin=margin, run_noise=0.0)
         counted = " and ".join(str(side.units) for side in sides)
-        subject = Subject(f"{self.metric.name} {step} against {against}", f"{counted} {PLURALS[run.unit]}")
+        measured = "" if self.metric.name == STEP else f"{self.metric.name}, "
+        subject = Subject(f"{measured}{run.unit} {step} against {against}", f"{counted} {PLURALS[run.unit]}")
         return compare([sides[0]], [sides[1]], options, self.metric, subject)
 
     def compare_ranks(self, inputs: Sequence[str], rank: str, against: str) -> Comparison:
@@ -123,6 +124,8 @@ class Comparing:
         return compare([sides[0]], [sides[1]], options, DiffMetric(), subject)
 
     def _only(self, inputs: Sequence[str]) -> MeasuredRun:
+        if any(map(is_baseline, inputs)):
+            raise UsageError("a file of --save-baseline has no single steps and ranks", "name the job itself")
         runs = self._measured(inputs, " ".join(inputs))
         if len(runs) > 1:
             raise UsageError(f"{len(runs)} separate runs, not one job", "compare them: rocpd diff BASE NEW")

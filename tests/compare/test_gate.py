@@ -111,6 +111,37 @@ def test_senseless_questions_are_refused(words: tuple[str, ...], job: Path, cli:
     assert cli("diff", job, *words).code == 2
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--rank", "0,1"), "no such rank with GPU work, or no other; ranks with GPU work: 0, 1"),
+        (("--step", "0-7"), "no such step in all ranks, or no other; steps are 0 to 7"),
+        (("--step", "1", "--metric", "memory.peak"), "a run has one peak"),
+        (("--rank", "1", "--metric", "kernel:Cijk"), "ranks are compared by their time without waiting"),
+        (("--step", "1", "--accept", "--reason", "x"), "steps and ranks of one job have none"),
+        ((), "1 input: not a base and another side"),
+    ],
+)
+def test_mistakes_within_a_job_are_said(words: tuple[str, ...], said: str, job: Path, cli: Cli) -> None:
+    answer = cli("diff", job, *words)
+    assert answer.code == 2
+    assert said in answer.err.replace("\n  hint: ", "; ")
+
+
+def test_mistakes_with_baselines_are_said(job: Path, tmp_path: Path, cli: Cli) -> None:
+    empty = tmp_path / "empty.json"
+    empty.write_text('{"rocpd_baseline":1,"accepted":[],"runs":[]}')
+    for words, code, said in (
+        (("--save-baseline", tmp_path / "new.json"), 2, "no runs are named"),
+        ((empty, job), 3, "no runs in it"),
+        ((empty, "--step", "1"), 2, "has no single steps and ranks"),
+        ((job, job, "--reason", "x"), 2, "it needs --accept"),
+    ):
+        answer = cli("diff", *words)
+        assert (answer.code, said in answer.err) == (code, True), answer.err
+    assert "neither side has any of it" in cli("diff", job, job, "--metric", "kernel:nothing").out
+
+
 def test_formats_have_the_same_numbers(job: Path, other: Path, tmp_path: Path, cli: Cli) -> None:
     document = verdict(cli, job, other)
     cli("diff", job, other, "--format", "csv", "-o", tmp_path / "x.csv")

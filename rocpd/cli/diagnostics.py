@@ -125,7 +125,7 @@ def note(message: str) -> None:
         out.write(f"rocpd: {visible(message)}\n")
         out.flush()
     except BrokenPipeError:
-        if out is not sys.stderr:
+        if _pages and sys.stderr.isatty():
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 

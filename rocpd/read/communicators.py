@@ -8,6 +8,7 @@ when all of them name the same one.
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,15 +35,15 @@ from rocpd.trace.rccl import (
 )
 from rocpd.types import NULL, Ints, Row
 
-_NAMELESS = "record_param_comms"  # of PyTorch: an argument says which function of RCCL it stands for
-_RCCL_CALLS = f"""
+_RCCL_CALLS = """
 SELECT R.event_id, R.tid, R.start, R."end", S.string FROM rocpd_region R
 JOIN rocpd_string S ON S.id = R.name_id
-WHERE R.name_id IN (SELECT id FROM rocpd_string WHERE string GLOB 'nccl[A-Z]*' OR string = '{_NAMELESS}')
+WHERE R.name_id IN (SELECT id FROM rocpd_string WHERE string GLOB 'nccl*' OR string = 'record_param_comms')
 ORDER BY R.start, R.id"""
 _ARGS = """
 SELECT event_id, name, value FROM rocpd_arg
 WHERE event_id IN (SELECT value FROM json_each(?)) AND name IN ({})"""
+_FUNCTION = re.compile("nccl[A-Z]")  # of RCCL; ranges of PyTorch have other names, and an argument says which
 _ORDER = """
 SELECT id, dispatch_id FROM rocpd_kernel_dispatch WHERE id IN (SELECT value FROM json_each(?))"""
 _LAST = "SELECT MAX(dispatch_id) FROM rocpd_kernel_dispatch"
@@ -160,7 +161,7 @@ def _threads(regions: Iterable[Row], of_calls: Mapping[int, Mapping[str, str]]) 
     for event, tid, start, end, name in regions:
         arguments = of_calls.get(event, {})
         call = RcclCall(arguments.get("function") or as_text(name) or "", arguments)
-        if isinstance(start, int) and isinstance(end, int) and call.name != _NAMELESS:
+        if isinstance(start, int) and isinstance(end, int) and _FUNCTION.match(call.name):
             threads.setdefault(tid, _Thread()).add(start, end, call)
     return threads
 

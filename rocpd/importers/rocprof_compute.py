@@ -1,4 +1,6 @@
-"""Workload folders of rocprof-compute: `pmc_perf.csv`, wide (a column for each counter) or long, and `sysinfo.csv`.
+"""Workload folders of rocprof-compute: `sysinfo.csv`, and `pmc_perf.csv`, wide (a column for each counter) or long.
+
+Versions of 2026 write `results_*.csv.gz` instead, which are long, a file for each pass.
 
 The program ran once for each pass, because a GPU counts few things at a time. Its dispatches are those of one run: each
 counter value says in its extdata in which pass it was measured, and when. So passes are neither ranks nor kernels.
@@ -7,9 +9,10 @@ counter value says in its extdata in which pass it was measured, and when. So pa
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from rocpd.schema.trace.writer import TraceWriter
 
 _VALUES, _SYSTEM, _TIMES = "pmc_perf.csv", "sysinfo.csv", "timestamps.csv"
+_RESULTS = re.compile(r"results_[^/]*\.csv(\.gz)?")
 _SIZES = {
     "lds_per_workgroup": "group_segment_size", "scratch_per_workitem": "private_segment_size",
     "workgroup_size": "workgroup_size_x", "grid_size": "grid_size_x",
@@ -32,7 +36,7 @@ _REPEAT = re.compile(r"(\w+)_\d+")
 _NEXT_PASS = re.compile(r"wave_size_\d+")
 _NO_COUNTER = re.compile(
     r"(wave_size|obj|sig|correlation_id|xcc_index|queue[-_]id|queue-index|pid|tid|dispatchns|completens)(_\d+)?"
-    r"|dispatch_id|kernel_name|kernel_id|gpu_id|(start|end)_timestamp|" + "|".join([*_SIZES, *_REGISTERS])
+    r"|guid|dispatch_id|kernel_name|kernel_id|gpu_id|(start|end)_timestamp|" + "|".join([*_SIZES, *_REGISTERS])
 )
 _FACTS = {
     "cu_count": "cu_per_gpu", "wave_front_size": "wave_size", "num_xcc": "num_xcd", "simd_per_cu": "simd_per_cu",
@@ -49,7 +53,12 @@ _CLONE = re.compile(r"( \[clone )?( \()?\.kd[\])]?$")
 
 def knows(head: InputHead) -> bool:
     """Whether it is a workload folder."""
-    return {_VALUES, _SYSTEM} <= set(head.names)
+    return _SYSTEM in head.names and bool(_files_of_values(head.names))
+
+
+def _files_of_values(names: Iterable[str]) -> Sequence[str]:
+    """Return which files of a folder hold counters."""
+    return (_VALUES,) if _VALUES in names else sorted(filter(_RESULTS.fullmatch, names))
 
 
 @frozen
@@ -117,7 +126,8 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
     """Yield the rows of a file by its headers in small letters; of headers that come again the first counts."""
     if not path.exists():
         return
-    with path.open(newline="", encoding="utf-8", errors="replace") as file:
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", newline="", encoding="utf-8", errors="replace") as file:
         lines = csv.reader(file)
         header = next(lines, [])
         for line in lines:
@@ -132,7 +142,7 @@ def _is_counter(name: str) -> bool:
 
 
 def _workload(path: Path) -> CountedProgram:
-    rows = list(_rows(path / _VALUES))
+    rows = [row for name in _files_of_values([file.name for file in path.iterdir()]) for row in _rows(path / name)]
     times = {row["dispatch_id"]: row for row in _rows(path / _TIMES) if "dispatch_id" in row}
     dispatches: dict[int, dict[str, str]] = {}
     for row in rows:
@@ -152,10 +162,13 @@ def _rows_of_system(path: Path) -> Iterator[dict[str, str]]:
 def _long(rows: list[dict[str, str]]) -> Iterator[CounterValue]:
     """Yield values that have a row each; a run of a dispatch at another time is another pass."""
     runs: dict[int, dict[tuple[int, int], int]] = {}
+    known: dict[tuple[int, str], int] = {}
     for row in rows:
         dispatch, times = int(row["dispatch_id"]), (int(row["start_timestamp"]), int(row["end_timestamp"]))
         number = runs.setdefault(dispatch, {}).setdefault(times, len(runs[dispatch]) + 1)
-        yield CounterValue(dispatch, row["Counter_Name"], float(row["Counter_Value"]), number, times)
+        counter = row["Counter_Name"]
+        is_repeat = known.setdefault((dispatch, counter), number) != number
+        yield CounterValue(dispatch, counter, float(row["Counter_Value"]), number, times, is_repeat)
 
 
 def _wide(rows: list[dict[str, str]]) -> Iterator[CounterValue]:

@@ -103,6 +103,18 @@ def test_a_folder_stands_for_the_traces_in_it(tmp_path: Path) -> None:
     assert [path.name for path in rocpd.import_traces(folder, tmp_path / "job")] == ["a-1.db", "b-2.db"]
 
 
+def test_a_folder_with_databases_says_what_it_leaves_out(tmp_path: Path, cli: Cli) -> None:
+    folder = tmp_path / "job"
+    rocpd.import_traces(trace(tmp_path / "a.rpd"), folder)
+    assert cli("query", "SELECT 1", folder).err == ""
+    for name in ("b.rpd", "c.pt.trace.json", "d.json.gz", "e.sqlite"):
+        (folder / name).touch()
+    said = cli("query", "SELECT 1", folder)
+    assert said.code == 0
+    left_out = "4 of other profilers left out: b.rpd, c.pt.trace.json, d.json.gz …"
+    assert said.err.startswith(f"rocpd: {folder}: only its *.db files are read; {left_out}")
+
+
 def test_without_a_cache_a_command_imports_for_itself(
     tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import re
 from pathlib import Path
 
@@ -45,6 +46,27 @@ def test_long_files_keep_each_value_and_its_pass(folders: dict[str, Path]) -> No
     assert {start for _, start, _ in passes} == {int(row["Start_Timestamp"]) for row in rows}
     assert dispatches == [(n, "vecCopy(double*, double*, double*, int, int)", 1_048_576, 4) for n in (1, 2, 3)]
     assert (rank.hostname, rank.command) == ("7f6eaef84eaf", "sample/vcopy -n 1048576 -b 256 -i 3")
+
+
+def test_files_of_each_pass_are_one_program(folders: dict[str, Path], tmp_path: Path) -> None:
+    """The folder as versions of 2026 write it, with a counter that two passes measure."""
+    folder = folders["vcopy_MI300X_A1_rocpd"]
+    rows = rows_of(folder / "pmc_perf.csv")
+    starts = {n: sorted({row["Start_Timestamp"] for row in rows if row["Dispatch_ID"] == n}) for n in "123"}
+    by_pass: dict[int, list[dict[str, str]]] = {number: [] for number in range(12)}
+    for row in rows:
+        by_pass[starts[row["Dispatch_ID"]].index(row["Start_Timestamp"])].append(row)
+    again = next(row for row in by_pass[1] if row["Dispatch_ID"] == by_pass[0][0]["Dispatch_ID"])
+    by_pass[1].append({**again, "Counter_Name": by_pass[0][0]["Counter_Name"], "Counter_Value": "77.0"})
+    for number, some in by_pass.items():
+        with gzip.open(tmp_path / f"results_pass_{number:02}.csv.gz", "wt", newline="") as file:
+            writer = csv.DictWriter(file, [*some[0], "GUID", "Correlation_Id"])
+            writer.writeheader()
+            writer.writerows({**row, "GUID": f"g{number}", "Correlation_Id": "5"} for row in some)
+    (tmp_path / "sysinfo.csv").write_bytes((folder / "sysinfo.csv").read_bytes())
+    whole, by_pass_file = values(folder), values(tmp_path)
+    assert [by_pass_file.pop(name) for name in by_pass_file.keys() - whole.keys()] == [77.0]
+    assert by_pass_file == whole
 
 
 @pytest.mark.parametrize(("name", "passes"), [("path_MI200", 24), ("path_MI300X_A1", 23)])

@@ -20,6 +20,9 @@ FindForeign: TypeAlias = Callable[[Path], Sequence[Path]]
 """Returns what importers know in a folder without databases: the folder itself, or files in it."""
 
 _INDEX, _INDEX_ENDINGS = "index.yaml", (".yaml", ".yml")
+_FOREIGN = (".rpd", ".rpd.gz", ".trace.json", ".json.gz", ".sqlite")
+"""Endings of traces of other profilers, for a note: what reads them goes by their content."""
+_FEW = 3
 _NOTHING = "give files, folders or globs, set ROCPD_INPUT, or change to a folder that holds *.db files"
 
 
@@ -64,7 +67,9 @@ def find_sources(
     for item in items:
         try:
             with _as_input_error(item):
-                paths += _expand(item, find_foreign)
+                files = _expand(item, find_foreign)
+                paths += files
+                notes += _left_out(Path(item), files)
         except InputError as error:
             if not skip_bad:
                 raise
@@ -148,6 +153,15 @@ def _expand_folder(folder: Path, find_foreign: FindForeign) -> tuple[Path, ...]:
     if not files:
         raise InputError(f"{folder}: a folder without *.db files", "rocprofv3 writes HOST/PID_results.db below its -d")
     return files
+
+
+def _left_out(folder: Path, files: Sequence[Path]) -> Iterator[str]:
+    """Yield a note where a folder with databases holds what looks like traces of other profilers, too."""
+    if folder.is_dir() and any(path.name.endswith(".db") for path in files):
+        others = [path.name for path in sorted(folder.iterdir()) if path.name.endswith(_FOREIGN) and path.is_file()]
+        if others:
+            names = ", ".join(others[:_FEW]) + (" …" if len(others) > _FEW else "")
+            yield f"{folder}: only its *.db files are read; {len(others)} of other profilers left out: {names}"
 
 
 def _expand_index(index: Path) -> tuple[Path, ...]:

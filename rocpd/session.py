@@ -5,14 +5,17 @@ The only module that knows both the federation and what is built on it.
 
 from __future__ import annotations
 
+import enum
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocpd.convert import FORMATS, check_options, endings_of, find
 from rocpd.convert.options import ConvertOptions
 from rocpd.entries import fields_of, lists_options
+from rocpd.errors import InputError
 from rocpd.federate import limits as standard
 from rocpd.federate.connect import HowToOpen, Inputs, Workers, open_job
 from rocpd.federate.federation import Federation, Notes, OnNote
@@ -34,14 +37,23 @@ if TYPE_CHECKING:
     from rocpd.advice.advice import Advice
     from rocpd.compare.comparison import Comparison
     from rocpd.compare.options import DiffOptions
-    from rocpd.errors import InputError
     from rocpd.federate.describe import Description
     from rocpd.federate.open.foreign import Foreign
+    from rocpd.federate.open.identify import Rank
+    from rocpd.federate.run.columnar import Columnar
     from rocpd.federate.run.rank_reader import MapRanks
     from rocpd.redact.options import RedactOptions
     from rocpd.summary.result import Summary
     from rocpd.trace.clocks import ClockLine
     from rocpd.types import Progress
+
+
+class IndexUse(enum.StrEnum):
+    """Whether statements are answered from the index."""
+
+    AUTO = "auto"
+    REQUIRE = "require"
+    OFF = "off"
 
 
 class Session(Federation):
@@ -256,6 +268,8 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
     filters: Filters | None = None,
     client: Workers = None,
     jobs: int | None = None,
+    index: str | IndexUse = IndexUse.AUTO,
+    index_folder: str | Path | None = None,
     limits: Limits | None = None,
     on_note: OnNote | None = None,
     on_progress: Progress | None = None,
@@ -274,21 +288,27 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
         client: whose workers read the files: a `distributed.Client`, the address of a Dask scheduler, or a
             `rocpd.federate.run.cluster.Cluster`, which has more options; None: the cores of this machine.
         jobs: threads and processes that work on ranks on this machine; None: one per core where that is faster.
+        index: whether statements are answered from the index that `rocpd index` builds: `auto` (where every rank has
+            an entry that fits its file), `require` or `off`. The answers are the same.
+        index_folder: where the entries lie; None: `$ROCPD_INDEX_FOLDER`, else the user's cache.
         limits: sizes and times at which the way of working changes.
         on_note: called with each line that the user should know.
         on_progress: called with (bytes read, bytes in all) while traces of other profilers are imported.
 
     Raises:
-        InputError: no file matches, or one cannot be used.
+        InputError: no file matches, or one cannot be used; or the index is required, and a rank has none.
         UsageError: an invalid window or filter.
         RocpdError: no event lies in the window and passes the filters.
     """
     notes = Notes(on_note)
     chosen, imports = limits or standard.DEFAULT, _Imports(on_progress)
-    how = HowToOpen(skip_bad, Align(align), clock_offsets, client, jobs, chosen, _clock_lines, imports)
+    find_index = None if IndexUse(index) is IndexUse.OFF else partial(_index_of, index_folder, jobs)
+    how = HowToOpen(skip_bad, Align(align), clock_offsets, client, jobs, chosen, _clock_lines, imports, find_index)
     job = open_job(inputs, how, notes)
     unselected = Session(job, Selection(), notes)
     try:
+        if IndexUse(index) is IndexUse.REQUIRE and job.files.index and job.files.index.why_not:
+            raise InputError(f"no index: {job.files.index.why_not}", "rocpd index builds one")
         selected = _selected(unselected, window, filters, bool(clock_offsets))
     except BaseException:
         unselected.close()
@@ -324,6 +344,12 @@ def _clock_lines(map_ranks: MapRanks, clocks: Mapping[int, int]) -> Sequence[Clo
     from rocpd.read.meetings import clock_lines
 
     return clock_lines(map_ranks, clocks)
+
+
+def _index_of(folder: str | Path | None, jobs: int | None, ranks: Sequence[Rank]) -> Columnar:
+    from rocpd.index.columnar import Index
+
+    return Index(ranks, None if folder is None else Path(folder), jobs)
 
 
 class _Imports:

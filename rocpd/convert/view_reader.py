@@ -78,6 +78,7 @@ class ViewReader:
         self.view = view_of(view)
         self._where = where
         self._damaged = Counter[str]()
+        self._mixed: set[str] = set()
         chosen = [column for column in self.view.columns if not columns or column.name in columns]
         self.columns = tuple(column.name for column in chosen)
         self._read = [column for column in chosen if column.name != "guid"]
@@ -88,6 +89,11 @@ class ViewReader:
         """Number of cells that are no numbers where numbers belong, by column; grows while rows are read."""
         names = {_source(column): column.name for column in sorted(self._read, key=lambda each: each.lookup is None)}
         return Counter({names[source]: count for source, count in self._damaged.items()})
+
+    @property
+    def mixed(self) -> frozenset[str]:
+        """Names of columns that hold values of another kind than they should, or are looked up by such; grows too."""
+        return frozenset(column.name for column in self._read if _source(column) in self._mixed)
 
     def batches(self) -> Iterator[ViewRows]:
         """Yield all rows, `BATCH` at a time; nothing when there are none."""
@@ -135,6 +141,7 @@ class ViewReader:
             order = f"\nORDER BY {first.alias}.id"
         select = select_of(rank_select(self.view, reader.tables, items, where=self._where) + order, kinds, base)
         for piece in pieces(reader, select, self._damaged):
+            self._mixed |= piece.mixed
             yield piece.count, values_of(select, piece)
 
 

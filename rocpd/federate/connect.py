@@ -6,7 +6,7 @@ Discards what it opened if anything fails. Never reads an event.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -23,6 +23,7 @@ from rocpd.federate.open.foreign import Foreign
 from rocpd.federate.open.identify import Rank, identify, numbered
 from rocpd.federate.open.opening import Opening, opening_of
 from rocpd.federate.open.runs import with_runs
+from rocpd.federate.run.columnar import Columnar
 from rocpd.federate.run.executor import Executor
 from rocpd.federate.run.files import Files
 from rocpd.federate.select.align import Align, Aligner, GivenOffset
@@ -50,6 +51,7 @@ class HowToOpen:
     limits: Limits = DEFAULT
     aligner: Aligner | None = None
     foreign: Foreign | None = None
+    index: Callable[[Sequence[Rank]], Columnar] | None = None
 
 
 def open_job(inputs: Inputs, how: HowToOpen, notes: Notes) -> Job:
@@ -80,7 +82,9 @@ def open_job(inputs: Inputs, how: HowToOpen, notes: Notes) -> Job:
     _discard(opening for opening in openings if opening not in files.openings)
     for note in (*notes_on_files, *notes_on_duplicates):
         notes.add(note)
-    return Job(with_runs(numbered(ranks)), files, how.align, how.clock_offsets or {}, how.aligner)
+    ranks = with_runs(numbered(ranks))
+    files.index = how.index(ranks) if how.index else None
+    return Job(ranks, files, how.align, how.clock_offsets or {}, how.aligner)
 
 
 def _discard(openings: Iterable[Opening]) -> None:

@@ -5,6 +5,7 @@ Decides between the two; `plan` takes a statement apart, `run` runs it. Never de
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -17,6 +18,7 @@ from rocpd.federate.result import Cursor, Rows, as_query_error
 from rocpd.federate.run.attach import ATTACH_LIMIT, attached
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share
+from rocpd.federate.run.request import Bindings
 from rocpd.federate.run.spool import spooled
 from rocpd.federate.unify import Unifier
 from rocpd.schema.render import RankTables, named, relations
@@ -59,20 +61,25 @@ class Engine:
         if strategy is Strategy.ATTACHED or (strategy is Strategy.AUTO and self._is_small):
             return self._run_attached(sql, parameters)
         plan = self.plan(sql, parameters)
-        if strategy is not Strategy.AUTO and plan.strategy is not strategy:
+        if strategy is Strategy.COLUMNAR:
+            self._require_index(plan, parameters)
+        elif strategy is not Strategy.AUTO and plan.strategy is not strategy:
             raise UsageError(
                 f"this statement can't run by strategy {strategy}: {plan.reason}", "--explain shows the plan"
             )
         if plan.strategy is Strategy.ATTACHED:
             return self._run_attached(sql, parameters)
-        return Rows(plan.columns, self._run(plan, sql, parameters, progress))
+        return Rows(plan.columns, self._run(plan, sql, parameters, strategy, progress))
 
     def explain(self, sql: str, parameters: Parameters) -> Rows:
         """Return how `execute` would run a statement, as `Federation.explain`."""
         self._files.check_open()
         plan = self.plan(sql, parameters)
         runs_attached = self._is_small and plan.strategy is not Strategy.ATTACHED
-        return Rows(("step", "where", "sql"), plan.rows(len(self._ranks), runs_attached))
+        steps = plan.rows(len(self._ranks), runs_attached)
+        if not runs_attached and self._files.index and not self._why_not_columnar(plan, parameters):
+            steps = itertools.chain(steps, [("but", "the index", "no file is read: the index answers for the ranks")])
+        return Rows(("step", "where", "sql"), steps)
 
     def plan(self, sql: str, parameters: Parameters) -> Plan:
         """Return the plan by which a statement can run over the ranks."""
@@ -80,6 +87,25 @@ class Engine:
 
         positional = 0 if parameters is None or isinstance(parameters, Mapping) else len(parameters)
         return plan(sql, self._tables, positional)
+
+    def _require_index(self, plan: Plan, parameters: Parameters) -> None:
+        """Refuse a statement that the index cannot answer.
+
+        Raises:
+            UsageError: it says why.
+        """
+        if reason := self._why_not_columnar(plan, parameters):
+            raise UsageError(f"this statement can't run by strategy columnar: {reason}", "--strategy auto answers it")
+
+    def _why_not_columnar(self, plan: Plan, parameters: Parameters) -> str:
+        index = self._files.index
+        if index is None or index.why_not:
+            return index.why_not if index else "there is no index"
+        if plan.strategy is Strategy.ATTACHED:
+            return plan.reason
+        bindings = _bindings(parameters)
+        reasons = (index.can_answer(step, bindings, self._shares) for step in plan.scattered)
+        return next(filter(None, reasons), "")
 
     def attach(self) -> Unifier:
         """Return the views on the one connection that sees all ranks; it is opened when first needed."""
@@ -108,25 +134,25 @@ class Engine:
         """Whether reading all files on one connection takes less time than planning."""
         if self._files.executor.is_remote:
             return False
-        size = sum(opening.size for opening in self._openings)
-        return len(self._shares) == 1 or (not self._is_copied and size < self._files.limits.small_bytes)
+        if not self._is_copied and sum(opening.size for opening in self._openings) < self._files.limits.small_bytes:
+            return True
+        return len(self._shares) == 1 and (self._files.index is None or bool(self._files.index.why_not))
 
     @property
     def _is_copied(self) -> bool:
         return len(self._openings) > ATTACH_LIMIT
 
-    def _run(self, plan: Plan, sql: str, parameters: Parameters, progress: Progress | None) -> Iterator[Row]:
-        from rocpd.federate.plan.sqltext import PARAMETER
+    def _run(
+        self, plan: Plan, sql: str, parameters: Parameters, strategy: Strategy, progress: Progress | None
+    ) -> Iterator[Row]:
         from rocpd.federate.run.execute import Run
 
-        bindings = (
-            parameters
-            if isinstance(parameters, Mapping)
-            else {f"{PARAMETER}{index}": value for index, value in enumerate(parameters or ())}
-        )
+        insists = strategy is Strategy.COLUMNAR
+        index = self._files.index if insists or strategy is Strategy.AUTO else None
+        run = Run(plan, self._shares, self._files, _bindings(parameters), index, insists=insists)
         has_yielded_rows = False
         try:
-            for rows in Run(plan, self._shares, self._files, bindings).chunks(progress):
+            for rows in run.chunks(progress):
                 has_yielded_rows = has_yielded_rows or bool(rows)
                 yield from rows
         except (apsw.Error, RocpdError) as error:
@@ -155,3 +181,12 @@ class Engine:
         is_one_statement = ";" not in sql.strip().rstrip(";")
         is_locking = self._is_copied or any(rank.opening.is_live for rank in self._ranks)
         return is_one_statement and is_locking and bool(named(sql, self.relations))
+
+
+def _bindings(parameters: Parameters) -> Bindings:
+    """Return parameters by the names that a plan gives to those without one."""
+    from rocpd.federate.plan.sqltext import PARAMETER
+
+    if isinstance(parameters, Mapping):
+        return parameters
+    return {f"{PARAMETER}{index}": value for index, value in enumerate(parameters or ())}

@@ -13,14 +13,14 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rocpd import leftovers
-from rocpd.errors import InputError, OutputError, UsageError
+from rocpd.cache import cache_root, most_bytes
+from rocpd.errors import InputError, OutputError
 from rocpd.federate.open.opening import as_input_error
 from rocpd.frozen import frozen
 from rocpd.identity import identity_of
@@ -33,8 +33,6 @@ from rocpd.schema.versions import LATEST
 from rocpd.types import Progress
 
 _MANIFEST = "import.json"
-_USUAL_SIZE = "20G"
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _DAY_S = 86_400
 
 
@@ -175,13 +173,7 @@ def cache_folder() -> Path:
 
 
 def _root() -> Path:
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    if named.startswith("/"):  # the specification has relative ones ignored
-        return Path(named) / "rocpd" / "import"
-    try:
-        return Path.home() / ".cache" / "rocpd" / "import"
-    except RuntimeError as error:
-        raise OutputError(f"no cache folder: {error}", "set XDG_CACHE_HOME") from error
+    return cache_root("import")
 
 
 def _entry_folder(path: Path, importer: Importer) -> Path | None:
@@ -250,24 +242,11 @@ def _temporary_root() -> Path:
 
 def _evict() -> None:
     """Remove what was used last the longest time ago, until the rest is no larger than the limit."""
-    left = _limit()
+    left = most_bytes()
     for entry in entries():
         left -= entry.size
         if left < 0 and entry.used < time.time() - _DAY_S:
             leftovers.remove(entry.folder)
-
-
-def _limit() -> int:
-    """Return how many bytes all entries may take.
-
-    Raises:
-        UsageError: the variable holds no size.
-    """
-    text = os.environ.get("ROCPD_CACHE_SIZE") or _USUAL_SIZE
-    match = re.fullmatch(r"(\d{1,9})([KMGT]?)(?:i?B)?", text.strip().upper())
-    if not match:
-        raise UsageError(f"ROCPD_CACHE_SIZE={text}: not a size", "such as 500M or 20G")
-    return int(match[1]) * _UNITS[match[2]]
 
 
 def _tell(imported: Mapping[Path, Imported], root: Path, seconds: float, on_note: Callable[[str], None]) -> None:

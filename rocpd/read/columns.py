@@ -89,12 +89,14 @@ class Piece:
         numbers: whole numbers, `NULL` for NULL and for what is no number; fractions are cut off.
         reals: NaN for NULL and for what is no number; SQLite has no other NaN.
         texts: texts and None; of a damaged file also other values of SQLite.
+        mixed: names of columns with values of another kind than asked for, which stand here as something else.
     """
 
     count: int
     numbers: list[Ints]
     reals: list[Floats]
     texts: list[list[Any]]
+    mixed: frozenset[str] = frozenset()
 
 
 def columns(reader: RankReader, base: str, sql: str, names: Sequence[str]) -> list[Ints]:
@@ -133,6 +135,7 @@ def joined(parts: Sequence[Piece]) -> Piece:
         [np.concatenate(column) for column in zip(*(part.numbers for part in parts), strict=True)],
         [np.concatenate(column) for column in zip(*(part.reals for part in parts), strict=True)],
         [list(chain.from_iterable(column)) for column in zip(*(part.texts for part in parts), strict=True)],
+        frozenset().union(*(part.mixed for part in parts)),
     )
 
 
@@ -221,6 +224,12 @@ def _by_rows(cursor: Cursor, select: Select, damaged: Counter[str] | None) -> It
             [_numbers(*column, damaged) for column in named[: edge[0]]],
             [_reals(*column, damaged) for column in named[edge[0] : edge[1]]],
             [list(values) for _, values in named[edge[1] :]],
+            frozenset(
+                name
+                for part, kind in ((named[: edge[0]], int), (named[edge[0] : edge[1]], float), (named[edge[1] :], str))
+                for name, values in part
+                if not {kind, NoneType}.issuperset(map(type, values))
+            ),
         )
 
 

@@ -96,10 +96,11 @@ def record_batches(
         columns["rank"] = np.full(count, rank.number)
         if "hostname" not in columns:
             columns["hostname"] = Coded(np.full(count, -1 if rank.hostname is None else 0), [rank.hostname or ""])
-        yield pa.RecordBatch.from_arrays([_array(columns[item.name]).cast(item.type) for item in schema], schema=schema)
+        yield pa.RecordBatch.from_arrays([array(columns[item.name]).cast(item.type) for item in schema], schema=schema)
 
 
-def _array(values: Values) -> pa.Array:
+def array(values: Values) -> pa.Array:
+    """Return a column as Arrow has it: coded texts as a dictionary."""
     if isinstance(values, Coded):
         index = pa.array(np.maximum(values.codes, 0).astype(np.int32), mask=values.codes < 0)
         return pa.DictionaryArray.from_arrays(index, pa.array(values.texts, pa.string()))

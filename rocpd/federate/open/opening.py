@@ -12,7 +12,7 @@ import fcntl
 import os
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -114,6 +114,21 @@ def opening_of(path: Path, busy_ms: int = Limits.busy_ms) -> Opening:
         return _recovered_copy(path, wal)
     _check_last_page(path, header)
     return _read_only(path, busy_ms)
+
+
+def read_ranges(path: Path, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+    """Return parts of a file as they are on disk.
+
+    Args:
+        path: the file.
+        ranges: offset and length of each part [bytes]; what lies beyond the end is missing.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    with as_input_error(path), _raw(path) as file:
+        size = _size(path)
+        return [file.xRead(min(length, max(0, size - start)), start) for start, length in ranges]
 
 
 @contextlib.contextmanager

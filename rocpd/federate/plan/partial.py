@@ -73,10 +73,11 @@ class _Split:
             partials["p0"] = exp.Count(this=exp.Star())
         merges = ("GROUP",) * len(groups) + tuple(_merge_name(partial) for partial in partials.values())
         names = self._names_by_id(groups)
-        text = self._text_by_id(groups, partials, names) if names else self._grouped_text(groups, partials)
+        by_name = self._grouped_text(groups, partials)
+        text = self._text_by_id(groups, partials, names) if names else by_name
         if any(partial.find(exp.Collate) for partial in self._partials):
             merges = ()
-        return Scatter("", (*groups, *partials), (), text, gives_few_rows=True, merges=merges)
+        return Scatter("", (*groups, *partials), (), text, gives_few_rows=True, merges=merges, by_name=by_name)
 
     def _grouped_text(self, groups: Mapping[str, exp.Expr], partials: Mapping[str, exp.Expr], view: str = "") -> str:
         scattered = self._tree.copy()

@@ -15,6 +15,7 @@ class Strategy(enum.StrEnum):
     ROWS = "rows"
     AGGREGATES = "aggregates"
     ATTACHED = "attached"
+    COLUMNAR = "columnar"
 
 
 @frozen
@@ -33,12 +34,13 @@ class Scatter(Step):
 
     `reads`: gathered tables that the statement joins; every rank gets a copy of them. `gives_few_rows`: a rank returns
     few rows. `merges`: how rows with equal groups add up, for each column: `GROUP`, `SUM`, `TOTAL`, `MIN` or `MAX`;
-    empty if they do not add up.
+    empty if they do not add up. `by_name`: the same with names in place of ids of a rank; empty: `select`.
     """
 
     reads: tuple[str, ...] = ()
     gives_few_rows: bool = False
     merges: tuple[str, ...] = ()
+    by_name: str = ""
 
 
 @frozen
@@ -67,6 +69,14 @@ class Plan:
     steps: tuple[Step, ...] = ()
     final: str = ""
     reads: tuple[str, ...] = ()
+
+    @property
+    def scattered(self) -> tuple[Scatter, ...]:
+        """What every rank runs, step by step; with strategy rows the last one returns the result."""
+        scatters = tuple(step for step in self.steps if isinstance(step, Scatter))
+        if self.strategy is not Strategy.ROWS:
+            return scatters
+        return (*scatters, Scatter("", self.columns, (), self.final, self.reads))
 
     def rows(self, ranks: int, small: bool) -> Iterator[tuple[str, str, str]]:
         """Yield a description of the plan: step, where it runs, SQL."""

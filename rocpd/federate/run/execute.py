@@ -13,6 +13,7 @@ from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.plan.gathered import create_table, insert_text
 from rocpd.federate.plan.steps import Plan, Scatter, Step, Strategy
 from rocpd.federate.result import Cursor
+from rocpd.federate.run.columnar import Columnar
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.request import Bindings, Request, in_chunks
@@ -21,14 +22,34 @@ from rocpd.types import Progress, Row
 
 
 class Run:
-    """One run of a plan over the shares of a job."""
+    """One run of a plan over the shares of a job.
 
-    def __init__(self, plan: Plan, shares: Sequence[Share], files: Files, bindings: Bindings) -> None:
+    Args:
+        plan: the plan.
+        shares: the ranks with their selected rows.
+        files: the open files.
+        bindings: values of the statement's parameters.
+        index: answers the steps that it can; None: the ranks answer all.
+        insists: the index has to answer all.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        shares: Sequence[Share],
+        files: Files,
+        bindings: Bindings,
+        index: Columnar | None = None,
+        *,
+        insists: bool = False,
+    ) -> None:
         self._plan = plan
         self._shares = shares
         self._executor = files.executor
         self._chunk_rows = files.limits.chunk_rows
         self._bindings = bindings
+        self._index = index
+        self._insists = insists
         self._gathered = apsw.Connection("")  # a temporary file that SQLite deletes, written to only when it grows
         let_signals_in(self._gathered)
         self._stored: dict[str, Step] = {}
@@ -50,14 +71,17 @@ class Run:
                 else:
                     self._store(step, [self._combined(step.select, exact=True)])
             if self._plan.strategy is Strategy.ROWS:
-                final = Scatter("", self._plan.columns, (), self._plan.final, self._plan.reads)
-                yield from self._scattered(final, progress, exact=False)
+                yield from self._scattered(self._plan.scattered[-1], progress, exact=False)
             else:
                 yield from in_chunks(self._combined(self._plan.final), self._chunk_rows)
         finally:
             self._gathered.close(True)
 
     def _scattered(self, step: Scatter, progress: Progress | None, *, exact: bool) -> Iterator[list[Row]]:
+        if self._index:
+            rows = self._index.rows(step, self._bindings, self._shares, insists=self._insists)
+            if rows is not None:
+                return rows
         request = Request(step, self._bindings, exact, self._gathered_rows(step.reads), self._chunk_rows)
         return self._executor.rows(request, self._shares, progress)
 

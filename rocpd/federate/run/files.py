@@ -16,6 +16,7 @@ from rocpd.evidence import Evidence
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.damage import raise_for_damaged_file
 from rocpd.federate.open.opening import Opening
+from rocpd.federate.run.columnar import Columnar
 from rocpd.federate.run.executor import Executor
 from rocpd.federate.run.local import Local
 from rocpd.federate.run.pool import Pool
@@ -37,6 +38,9 @@ class Files:
         executor: works on ranks in parallel; None: the cores of this machine.
         jobs: threads and processes of this machine; None: one per core where that is faster.
         limits: sizes at which the way of working changes.
+
+    Attributes:
+        index: answers what it can without reading the files; None: nothing does.
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class Files:
     ) -> None:
         self.openings = tuple(dict.fromkeys(openings))
         self.limits = limits
+        self.index: Columnar | None = None
         self._evidence = evidence
         self.pool = Pool(limits)
         self.executor: Executor = executor or Local(self.pool, jobs, limits)
@@ -83,6 +88,8 @@ class Files:
         """Close the files and delete recovered copies; idempotent."""
         if not self._closed:
             self._release()
+            if self.index:
+                self.index.close()
             self.pool.close()
             for dependent in list(self._dependents):
                 dependent.close()

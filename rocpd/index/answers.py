@@ -1,0 +1,133 @@
+"""Answers steps of plans in DuckDB, from the entries of the ranks in question. What DuckDB refuses, SQLite answers."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+
+import duckdb
+
+from rocpd.federate.plan.steps import Scatter
+from rocpd.federate.run.pool import Share
+from rocpd.federate.run.request import Bindings
+from rocpd.index.entries import VIEWS, Entry
+from rocpd.index.expressions import Typed, Untranslatable, constant
+from rocpd.index.kinds import Kind
+from rocpd.index.selects import StoredSource, Translation, translated
+from rocpd.schema.load import view
+from rocpd.schema.quote import quote_name, quote_text
+from rocpd.schema.render import RankTables, identity
+from rocpd.types import Row, Value
+
+_MEMORY = "1500MB"  # of DuckDB; what exceeds it goes to $TMPDIR
+_CHUNK = 10_000  # rows
+
+
+class Answers:
+    """Answers from entries.
+
+    Args:
+        entries: rank number -> its entry.
+        threads: that work at a time.
+    """
+
+    def __init__(self, entries: Mapping[int, Entry], threads: int) -> None:
+        self._entries = entries
+        self._lock = threading.Lock()
+        self._database = duckdb.connect(
+            config={
+                "threads": threads,
+                "memory_limit": _MEMORY,
+                "temp_directory": tempfile.gettempdir(),
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+            }
+        )
+
+    def answer(self, step: Scatter, bindings: Bindings, shares: Sequence[Share]) -> Iterator[list[Row]] | str:
+        """Return the rows of a step, as `rocpd.federate.run.columnar.Columnar.rows`, or why the ranks must be asked."""
+        try:
+            translation = self._translation(step, bindings, shares)
+            with self._lock:
+                cursor = self._database.cursor()
+            cursor.execute(translation.sql)
+            if translation.is_short:
+                return iter([cursor.fetchall()])
+        except (Untranslatable, duckdb.Error) as reason:
+            return str(reason)
+        return _chunks(cursor)
+
+    def why_not(self, step: Scatter, bindings: Bindings, shares: Sequence[Share]) -> str:
+        """Return why the ranks have to be asked for a step; empty: they need not be."""
+        try:
+            self._translation(step, bindings, shares)
+        except Untranslatable as reason:
+            return str(reason)
+        return ""
+
+    def close(self) -> None:
+        """Close the database; idempotent."""
+        self._database.close()
+
+    def _translation(self, step: Scatter, bindings: Bindings, shares: Sequence[Share]) -> Translation:
+        if step.reads:
+            raise Untranslatable("a join with what was gathered")
+        catalog = _StoredViews(self._entries, [tables for share in shares for tables in share.tables])
+        return translated(step.by_name or step.select, catalog, bindings, by_rank=not step.merges)
+
+
+class _StoredViews(Mapping[str, StoredSource]):
+    """View -> its Parquet files of the ranks in question, put together when a statement names it."""
+
+    def __init__(self, entries: Mapping[int, Entry], tables: Sequence[RankTables]) -> None:
+        self._entries = [entries[each.rank] for each in tables if each.rank is not None]
+        self._tables = tables
+
+    def __getitem__(self, name: str) -> StoredSource:
+        if name not in VIEWS:
+            raise KeyError(name)
+        if any(each.only or each.values or each.is_whole for each in self._tables):
+            raise Untranslatable("a window or filter")
+        of_rank = {column: _of_rank(values) for column, values in self._constants(name).items()}
+        views = [entry.views[name] for entry in self._entries]
+        columns = {}
+        for column in (*(each.name for each in view(name).columns), *identity(view(name), self._tables[0])):
+            if column in of_rank:
+                columns[column.lower()] = of_rank[column]
+            elif all(column in each.columns for each in views):
+                is_ascii = all(column in each.ascii for each in views)
+                columns[column.lower()] = Typed(quote_name(column), views[0].columns[column], is_ascii=is_ascii)
+        files = ", ".join(quote_text(entry.path(name)) for entry in self._entries)
+        return StoredSource(f"read_parquet([{files}])", columns, frozenset(of_rank))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(VIEWS)
+
+    def __len__(self) -> int:
+        return len(VIEWS)
+
+    def _constants(self, name: str) -> dict[str, list[Value]]:
+        """Return column -> its value in each rank, for those that have one."""
+        constants: dict[str, list[Value]] = {"guid": [each.guid for each in self._tables]}
+        for column in identity(view(name), self._tables[0]):
+            constants[column] = [each.rank if column == "rank" else each.hostname for each in self._tables]
+        return constants
+
+
+def _of_rank(values: Sequence[Value]) -> Typed:
+    """Return a column with one value in each rank, by the number of the rank's file."""
+    first = values[0]
+    if isinstance(first, int) and list(values) == list(range(first, first + len(values))):
+        return Typed(f"(CAST(file_index AS BIGINT) + {first})", Kind.INT)
+    kind = Kind.INT if isinstance(first, int) else Kind.TEXT
+    listed = ", ".join(constant(value).sql for value in values)
+    each = f"CAST([{listed}] AS {'BIGINT' if kind is Kind.INT else 'VARCHAR'}[])"
+    return Typed(f"({each})[CAST(file_index AS BIGINT) + 1]", kind)
+
+
+def _chunks(cursor: duckdb.DuckDBPyConnection) -> Iterator[list[Row]]:
+    with contextlib.closing(cursor):
+        while rows := cursor.fetchmany(_CHUNK):
+            yield rows

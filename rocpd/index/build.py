@@ -1,0 +1,166 @@
+"""Builds entries of the index: the views of each rank as Parquet, rank by rank on all cores.
+
+What a view says in SQL is stored cell for cell, or the column does not count. `guid`, `rank` and `hostname` are not
+stored: they are those of the rank in its job. Rows come in the order in which SQLite gives them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rocpd import leftovers
+from rocpd.convert.formats.tables import CODED_TEXT, TYPES, array
+from rocpd.convert.lookups import ReferenceTables
+from rocpd.convert.view_reader import ViewReader
+from rocpd.federate.federation import Federation
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.frozen import frozen
+from rocpd.index.entries import VIEWS, cannot_index, entry_of, evict, place, root_of, state_of
+from rocpd.index.kinds import Kind, StoredView
+from rocpd.output import as_output_error
+from rocpd.schema.load import Kind as SchemaKind
+from rocpd.schema.load import ViewColumn, view
+from rocpd.schema.quote import quote_name, quote_text
+from rocpd.types import NULL, Progress
+
+OF_THE_RANK = ("guid", "rank", "hostname")
+"""Columns that have one value in a rank: that of the job, which need not be the file's."""
+
+_KINDS = {
+    SchemaKind.INTEGER: Kind.INT,
+    SchemaKind.REAL: Kind.REAL,
+    SchemaKind.TEXT: Kind.TEXT,
+    SchemaKind.JSON: Kind.TEXT,
+}
+_TYPES_OF_SQLITE = {Kind.INT: "integer", Kind.REAL: "real", Kind.TEXT: "text"}
+
+
+@frozen
+class Built:
+    """What became of one rank.
+
+    Args:
+        rank: its number.
+        is_new: an entry was written; False: there was one.
+        size: of the entry [bytes].
+        why_not: why there is none; empty: there is one.
+    """
+
+    rank: int
+    is_new: bool = False
+    size: int = 0
+    why_not: str = ""
+
+
+def build(session: Federation, folder: Path | None = None, progress: Progress | None = None) -> tuple[Built, ...]:
+    """Build the entries of all ranks of a job that have none.
+
+    Args:
+        session: the job; its window and filters don't count.
+        folder: of the entries; None: in the user's cache.
+        progress: called with (ranks done, ranks in all).
+
+    Raises:
+        OutputError: the folder cannot be written, or is full.
+        InputError: a file is damaged.
+    """
+    root = root_of(folder)
+    with as_output_error(root):
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    answers = []
+    for _, built in session.map_ranks(partial(_build_rank, root)):
+        answers.append(built)
+        if progress:
+            progress(len(answers), len(session.ranks))
+    if folder is None:
+        evict(root)
+    return tuple(answers)
+
+
+def _build_rank(root: Path, reader: RankReader) -> Built:
+    rank = reader.rank
+    if why_not := cannot_index(rank):
+        return Built(rank.number, why_not=why_not)
+    state = state_of(rank)
+    if entry := entry_of(root, state):
+        return Built(rank.number, size=entry.size)
+    with as_output_error(root):
+        folder = leftovers.make_folder(root)
+        try:
+            whole = reader.whole()
+            references = ReferenceTables(whole)
+            views = {name: _write_view(folder / f"{name}.parquet", whole, references, name) for name in VIEWS}
+            if state_of(rank) != state:
+                return Built(rank.number, why_not="it is being written to")
+            place(folder, root, state, rank.opening.path, views)
+        finally:
+            leftovers.remove(folder)
+    entry = entry_of(root, state)
+    return Built(rank.number, is_new=True, size=entry.size if entry else 0)
+
+
+def _write_view(path: Path, reader: RankReader, references: ReferenceTables, name: str) -> StoredView:
+    """Write a view; return which of its columns hold values of one kind: the others are written, and don't count."""
+    columns = [column for column in view(name).columns if column.name not in OF_THE_RANK]
+    schema = pa.schema([(column.name, _arrow_type(column)) for column in columns])
+    numbers = [each.name for each in schema if pa.types.is_integer(each.type)]
+    rows = ViewReader(references, name, schema.names)
+    count, odd, with_nulls, beyond_ascii = 0, set[str](), set[str](), set[str]()
+    with pq.ParquetWriter(
+        path,
+        schema,
+        compression="lz4",
+        use_dictionary=[each for each in schema.names if each not in numbers],
+        column_encoding=dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
+    ) as out:
+        for part in rows.batches():
+            arrays = {each.name: array(part.column(each.name)).cast(each.type) for each in schema}
+            out.write_batch(pa.RecordBatch.from_arrays(list(arrays.values()), schema=schema))
+            odd.update(each for each, values in arrays.items() if _is_odd(values))
+            beyond_ascii.update(each for each, values in arrays.items() if not _is_ascii(values))
+            with_nulls.update(each for each in numbers if arrays[each].null_count)
+            count += part.count
+    odd |= rows.mixed | set(rows.damaged)
+    odd.update(column.name for column in columns if column.lookup and _is_mixed(reader, column))
+    odd.update(each for each in with_nulls if _holds_null_number(reader, name, each))
+    kinds = {column.name: _KINDS[column.kind] for column in columns if column.name not in odd}
+    ascii_columns = (name for name, kind in kinds.items() if kind is Kind.TEXT and name not in beyond_ascii)
+    return StoredView(count, kinds, frozenset(ascii_columns))
+
+
+def _arrow_type(column: ViewColumn) -> pa.DataType:
+    return CODED_TEXT if column.lookup and column.kind.is_text else TYPES[column.kind]
+
+
+def _is_ascii(values: pa.Array) -> bool:
+    texts = values.dictionary if pa.types.is_dictionary(values.type) else values
+    return not pa.types.is_string(texts.type) or bool(pc.all(pc.string_is_ascii(texts)).as_py() is not False)
+
+
+def _is_odd(values: pa.Array) -> bool:
+    """Whether some value is not the same in DuckDB: a text with a NUL or with bytes that are no UTF-8, infinity."""
+    texts = values.dictionary if pa.types.is_dictionary(values.type) else values
+    if pa.types.is_string(texts.type):
+        return any(pc.any(pc.match_substring(texts, part)).as_py() for part in ("\0", "\\x"))
+    return pa.types.is_floating(texts.type) and bool(pc.any(pc.is_inf(texts)).as_py())
+
+
+def _is_mixed(reader: RankReader, column: ViewColumn) -> bool:
+    """Whether what a column looks up is of several kinds."""
+    if column.lookup is None or column.lookup.column not in reader.tables.columns.get(column.lookup.table, ()):
+        return False
+    kind = _TYPES_OF_SQLITE[_KINDS[column.kind]]
+    value, table = quote_name(column.lookup.column), quote_name(column.lookup.table)
+    sql = f"SELECT 1 FROM {table} WHERE typeof({value}) NOT IN ('null', {quote_text(kind)}) LIMIT 1"  # noqa: S608
+    return bool(reader.rows(sql))
+
+
+def _holds_null_number(reader: RankReader, name: str, column: str) -> bool:
+    """Whether a column holds the number that stands for NULL."""
+    sql = f"SELECT 1 FROM {quote_name(name)} WHERE {quote_name(column)} = {NULL} LIMIT 1"  # noqa: S608
+    return bool(reader.rows(sql))

@@ -1,0 +1,111 @@
+"""The index of a job, as it is looked up and held: from which entries its statements may be answered, if from any.
+
+Imports neither DuckDB nor a parser before there is something to answer.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocpd.errors import InputError, OutputError, UsageError
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.plan.steps import Scatter
+from rocpd.federate.run.cores import usable_cores
+from rocpd.federate.run.pool import Share
+from rocpd.federate.run.request import Bindings
+from rocpd.index.entries import Entry, cannot_index, entry_of, root_of, state_of, touch
+from rocpd.types import Row
+
+if TYPE_CHECKING:
+    from rocpd.index.answers import Answers
+
+
+class Index:
+    """The entries of all ranks of a job; see `rocpd.federate.run.columnar.Columnar`.
+
+    It is used while every rank has an entry and its file is what it was when the entry was looked up.
+
+    Args:
+        ranks: of the job.
+        folder: of the entries; None: `root_of` says where.
+        threads: of DuckDB; None: one per core.
+    """
+
+    def __init__(self, ranks: Sequence[Rank], folder: Path | None = None, threads: int | None = None) -> None:
+        self._ranks = ranks
+        self._folder = folder
+        self._threads = threads or usable_cores()
+        self._entries: dict[int, Entry] = {}
+        self._stats: dict[Path, tuple[int, ...]] = {}
+        self._why_not: str | None = None
+        self._made: Answers | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def why_not(self) -> str:
+        """Why there is no index of all ranks as their files are now; empty: there is one."""
+        with self._lock:
+            if self._why_not is None:
+                self._why_not = self._look_up()
+            changed = (path for path, known in self._stats.items() if _stat_of(path) != known)
+            if not self._why_not and (path := next(changed, None)):
+                self._why_not = f"{path.name} has changed since it was opened"
+            return self._why_not
+
+    def rows(
+        self, step: Scatter, bindings: Bindings, shares: Sequence[Share], *, insists: bool = False
+    ) -> Iterator[list[Row]] | None:
+        """Return the rows of a step; see `Columnar.rows`."""
+        answer = self.why_not or self._answers().answer(step, bindings, shares)
+        if not isinstance(answer, str):
+            return answer
+        if insists:
+            raise UsageError(f"the index can't answer this: {answer}", "--strategy auto reads the files")
+        return None
+
+    def can_answer(self, step: Scatter, bindings: Bindings, shares: Sequence[Share]) -> str:
+        """Return why the ranks have to be asked for a step; empty: they need not be."""
+        return self.why_not or self._answers().why_not(step, bindings, shares)
+
+    def close(self) -> None:
+        """Close the database; idempotent."""
+        if self._made:
+            self._made.close()
+
+    def _answers(self) -> Answers:
+        from rocpd.index.answers import Answers
+
+        with self._lock:
+            if self._made is None:
+                self._made = Answers(self._entries, self._threads)
+            return self._made
+
+    def _look_up(self) -> str:
+        """Look the entries of all ranks up; return why one has none, or nothing."""
+        try:
+            root = root_of(self._folder)
+            if not root.is_dir():
+                return "nothing is indexed yet"
+            for rank in self._ranks:
+                path = rank.opening.path
+                self._stats[path] = _stat_of(path)
+                entry = None if cannot_index(rank) else entry_of(root, state_of(rank))
+                if entry is None:
+                    return f"{path.name}: {cannot_index(rank) or 'no index of it as it is now'}"
+                self._entries[rank.number] = entry
+        except (InputError, OutputError, OSError) as error:
+            return str(error)
+        for entry in self._entries.values():
+            touch(entry)
+        return ""
+
+
+def _stat_of(path: Path) -> tuple[int, ...]:
+    try:
+        status = path.stat()
+    except OSError:
+        return ()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

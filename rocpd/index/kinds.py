@@ -1,0 +1,35 @@
+"""The kinds of values that the index knows, and the stored columns of a view. A column holds one kind, or no index."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+
+from rocpd.frozen import frozen
+
+
+class Kind(enum.StrEnum):
+    """What the values of a column or an expression are, beside NULL."""
+
+    INT = "int"
+    REAL = "real"
+    TEXT = "text"
+    BOOL = "bool"
+    """What comparisons return: in SQLite 0 or 1, in DuckDB a type of its own. No column is stored so."""
+    NULL = "null"
+    """Nothing but NULL."""
+
+
+@frozen
+class StoredView:
+    """A view of one rank in the index.
+
+    Args:
+        rows: how many.
+        columns: column -> kind of its values. A column with values of several kinds is left out.
+        ascii: columns of texts that hold characters of ASCII only.
+    """
+
+    rows: int
+    columns: Mapping[str, Kind]
+    ascii: frozenset[str]

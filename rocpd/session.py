@@ -5,7 +5,6 @@ The only module that knows both the federation and what is built on it.
 
 from __future__ import annotations
 
-import enum
 import os
 from collections.abc import Mapping
 from functools import partial
@@ -20,6 +19,7 @@ from rocpd.federate import limits as standard
 from rocpd.federate.connect import HowToOpen, Inputs, Workers, open_job
 from rocpd.federate.federation import Federation, Notes, OnNote
 from rocpd.federate.limits import Limits
+from rocpd.federate.plan.steps import IndexUse
 from rocpd.federate.result import Result, Rows
 from rocpd.federate.select.align import Align, GivenOffset
 from rocpd.federate.select.filters import Filters, unmatched
@@ -46,14 +46,6 @@ if TYPE_CHECKING:
     from rocpd.summary.result import Summary
     from rocpd.trace.clocks import ClockLine
     from rocpd.types import Progress
-
-
-class IndexUse(enum.StrEnum):
-    """Whether statements are answered from the index."""
-
-    AUTO = "auto"
-    REQUIRE = "require"
-    OFF = "off"
 
 
 class Session(Federation):

@@ -1,4 +1,4 @@
-"""Owns `rocpd cache`: what was imported to answer commands."""
+"""Owns `rocpd cache`: what was imported to answer commands, and what was indexed."""
 
 from __future__ import annotations
 
@@ -29,24 +29,31 @@ class CacheOptions:
 
 
 def cache(asked: CacheOptions) -> None:
-    """List or remove what was imported to answer commands.
+    """List or remove what was imported to answer commands, and what rocpd index built.
 
-    Traces of other profilers are imported once, into $XDG_CACHE_HOME/rocpd/import, else ~/.cache/rocpd/import. Above
-    $ROCPD_CACHE_SIZE (20G) what was not used for the longest time goes by itself.
+    Traces of other profilers are imported once, into $XDG_CACHE_HOME/rocpd/import, else ~/.cache/rocpd/import; the
+    index lies beside them. Above $ROCPD_CACHE_SIZE (20G) of either, what was not used for the longest time goes by
+    itself, and with it what was made of files that have changed since.
 
     Examples:
         rocpd cache list
         rocpd cache clear
     """
-    from rocpd.importers.cache import clear, entries
+    from rocpd.importers import cache as imports
+    from rocpd.index import entries as index
 
+    root = index.root_of(None)
     if asked.action is CacheAction.CLEAR:
-        note(f"removed {clear() / 1e6:.1f} MB")
+        note(f"removed {(imports.clear() + index.clear(root)) / 1e6:.1f} MB")
         return
-    rows = (
-        (entry.source, entry.importer, len(entry.files), entry.size, f"{datetime.fromtimestamp(entry.used):%F %T}")
-        for entry in entries()
-    )
+    rows = [
+        *((each.source, each.importer, len(each.files), each.size, _time(each.used)) for each in imports.entries()),
+        *((each.source, "index", 1, each.size, _time(each.used)) for each in index.entries(root)),
+    ]
     form, _ = tables.format_and_path(asked.format, OutputOptions())
     with tables.open_output(None, TableOptions()) as out:
-        tables.write_rows(("source", "importer", "ranks", "bytes", "last_used"), rows, out, form)
+        tables.write_rows(("source", "made_by", "ranks", "bytes", "last_used"), iter(rows), out, form)
+
+
+def _time(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds):%F %T}"

@@ -12,7 +12,7 @@ from rocpd import output
 from rocpd.cli import known
 from rocpd.cli.terminal import When
 from rocpd.errors import UsageError
-from rocpd.federate.plan.steps import Strategy
+from rocpd.federate.plan.steps import IndexUse, Strategy
 from rocpd.federate.select.align import Align, GivenOffset
 from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
@@ -205,6 +205,8 @@ class SelectionOptions(WindowOptions, FilterOptions):
                 filters=filters,
                 client=execution.cluster(),
                 jobs=execution.jobs or None,
+                index=execution.index,
+                index_folder=execution.index_folder,
                 on_note=note,
                 on_progress=report,
             )
@@ -237,6 +239,13 @@ class Execution:
     local_hosts: Annotated[bool, Option("On a cluster: read a file on the host that its path or metadata names.")] = (
         False
     )
+    index: Annotated[
+        IndexUse, Option("Answer from the index of rocpd index: where there is one that fits, only then, or never.")
+    ] = IndexUse.AUTO
+    index_folder: Annotated[
+        Path | None,
+        Option("Where the index lies, if not in the cache.", "DIR", environment="ROCPD_INDEX_FOLDER"),
+    ] = None
 
     def cluster(self) -> Cluster | None:
         """Connect to the cluster that was asked for, if any.

@@ -92,15 +92,16 @@ class _StoredViews(Mapping[str, StoredSource]):
             raise Untranslatable("a window or filter")
         of_rank = {column: _of_rank(values) for column, values in self._constants(name).items()}
         views = [entry.views[name] for entry in self._entries]
+        names = (*(each.name for each in view(name).columns), *identity(view(name), self._tables[0]))
         columns = {}
-        for column in (*(each.name for each in view(name).columns), *identity(view(name), self._tables[0])):
+        for column in names:
             if column in of_rank:
                 columns[column.lower()] = of_rank[column]
             elif all(column in each.columns for each in views):
                 is_ascii = all(column in each.ascii for each in views)
                 columns[column.lower()] = Typed(quote_name(column), views[0].columns[column], is_ascii=is_ascii)
         files = ", ".join(quote_text(entry.path(name)) for entry in self._entries)
-        return StoredSource(f"read_parquet([{files}])", columns, frozenset(of_rank))
+        return StoredSource(f"read_parquet([{files}])", columns, frozenset(of_rank), len(columns) == len(names))
 
     def __iter__(self) -> Iterator[str]:
         return iter(VIEWS)

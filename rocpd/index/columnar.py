@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,6 +99,8 @@ class Index:
                 self._entries[rank.number] = entry
         except (InputError, OutputError, OSError) as error:
             return str(error)
+        if find_spec("duckdb") is None:
+            return "DuckDB is not installed: pip install 'rocpd[index]'"
         for entry in self._entries.values():
             touch(entry)
         return ""

@@ -33,12 +33,14 @@ class StoredSource:
         sql: what DuckDB selects from; it has the columns `file_index` (of the rank) and `file_row_number`.
         columns: name in lower case -> the column, in the order of SQL.
         of_rank: those that have one value in a rank.
+        is_whole: no column of the view is missing.
         where: condition on the rows that count, or empty.
     """
 
     sql: str
     columns: Mapping[str, Typed]
-    of_rank: frozenset[str]
+    of_rank: frozenset[str] = frozenset()
+    is_whole: bool = True
     where: str = ""
 
 
@@ -122,7 +124,7 @@ class _Select:
         columns = {
             name: Typed(f"c{i}", item.kind) for i, (name, item) in enumerate(zip(names, self._items, strict=True))
         }
-        return StoredSource(f"(SELECT {', '.join(items)} {self._from()})", columns, frozenset())
+        return StoredSource(f"(SELECT {', '.join(items)} {self._from()})", columns)
 
     def _grouped(self, by_rank: bool) -> str:
         if self._tree.args.get("distinct"):
@@ -201,6 +203,8 @@ class _Select:
         for item in self._tree.expressions:
             if item.is_star:
                 self._check_owner(item)
+                if not self._source.is_whole:
+                    raise Untranslatable("*, of which a column is not in the index")
                 yield from self._source.columns.values()
             else:
                 yield self._expressions.value(item.unalias())

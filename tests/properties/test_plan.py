@@ -16,11 +16,12 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 
 import rocpd
-from rocpd.errors import QueryError
+from rocpd.errors import QueryError, UsageError
 from rocpd.federate.limits import Limits
 from rocpd.federate.merge import merge
 from rocpd.federate.plan.steps import Plan, Strategy
 from rocpd.federate.result import Rows
+from rocpd.index.build import build
 from rocpd.simulator import JobOptions, simulate
 from tests.build import CPU, GPU, GPU2, TraceBuilder
 from tests.properties.statements import BASES, EVENTS, FOREIGN, OTHERS, SUMMARIES, Statement, statements
@@ -100,11 +101,18 @@ class Counted:
     """A session that counts how statements were planned."""
 
     def __init__(
-        self, name: str, session: rocpd.Session, elsewhere: rocpd.Session, monkeypatch: pytest.MonkeyPatch
+        self,
+        name: str,
+        session: rocpd.Session,
+        elsewhere: rocpd.Session,
+        indexed: rocpd.Session,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         self.name = name
         self.session = session
         self.elsewhere = elsewhere
+        self.indexed = indexed
+        self.columnar: Counter[str] = Counter()
         self.strategies: Counter[Strategy] = Counter()
         self.reasons: Counter[str] = Counter()
         self.refused = 0
@@ -124,7 +132,8 @@ class Counted:
 
         monkeypatch.setattr(session._engine, "plan", noted)
         # Planning reads the statement and the names of tables, which are the same elsewhere: half of the test's time.
-        monkeypatch.setattr(elsewhere._engine, "plan", lambda sql, parameters: plans.pop((sql, repr(parameters))))
+        monkeypatch.setattr(elsewhere._engine, "plan", lambda sql, parameters: plans[sql, repr(parameters)])
+        monkeypatch.setattr(indexed._engine, "plan", lambda sql, parameters: plans.pop((sql, repr(parameters))))
 
     def _values(self, names: Iterable[str]) -> dict[str, list[object]]:
         """Some values of each column, by its name."""
@@ -156,6 +165,16 @@ class Counted:
         except QueryError as error:
             return f"refused: {error}"
 
+    def on_the_index(self, statement: Statement) -> Answer | None:
+        """The answer of the index alone; None where it leaves the statement to SQLite."""
+        try:
+            answer = _answer(self.indexed.execute(statement.sql, statement.parameters, strategy="columnar"))
+        except UsageError as error:
+            self.columnar[error.message.split(": ")[1][:50]] += 1
+            return None
+        self.columnar[""] += 1
+        return answer
+
 
 def _answer(rows: Rows) -> Answer:
     return rows.columns, rows.fetchall()
@@ -166,13 +185,16 @@ def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp(request.param)
     files = JOBS[request.param](folder)
     planned = Limits(small_bytes=0)
+    with rocpd.connect(files) as session:
+        build(session, folder / "index")
     with (
         pytest.MonkeyPatch.context() as monkeypatch,
         rocpd.connect(files, limits=planned) as session,
         contextlib.closing(Tree()) as tree,
         rocpd.connect(files, limits=planned, client=tree) as elsewhere,
+        rocpd.connect(files, limits=planned, index_folder=folder / "index") as indexed,
     ):
-        yield Counted(request.param, session, elsewhere, monkeypatch)
+        yield Counted(request.param, session, elsewhere, indexed, monkeypatch)
 
 
 def test_planned_statements_give_what_the_whole_gives(job: Counted) -> None:
@@ -187,11 +209,21 @@ def test_planned_statements_give_what_the_whole_gives(job: Counted) -> None:
         difference = different(statement, expected, found)
         assert difference is None, f"{difference}\n{statement.sql}\n{statement.parameters}"
         assert repr(job.on_a_cluster(statement)) == repr(found), f"{statement.sql}\n{statement.parameters}"
+        columnar = job.on_the_index(statement)
+        if columnar is not None:
+            assert different(statement, expected, columnar) is None, f"{statement.sql}\n{statement.parameters}"
+            assert _exactly(columnar, statement) == _exactly(expected, statement), statement.sql
 
     law()
     print(f"\n{job.strategies}, {job.refused} refused, {job.share:.0%} planned\n{job.reasons.most_common(12)}")
+    print(f"of the index: {job.columnar.most_common(30)}")
     assert job.refused < 0.15 * EXAMPLES
     assert job.share > FLOOR
+
+
+def _exactly(answer: Answer, statement: Statement) -> object:
+    """An answer to the last bit, in any order; without what a LIMIT may choose."""
+    return answer if isinstance(answer, str) or statement.limited else Counter(map(repr, answer[1]))
 
 
 def different(statement: Statement, expected: Answer, found: Answer) -> str | None:

@@ -18,6 +18,14 @@ class Strategy(enum.StrEnum):
     COLUMNAR = "columnar"
 
 
+class IndexUse(enum.StrEnum):
+    """Whether statements are answered from the index."""
+
+    AUTO = "auto"
+    REQUIRE = "require"
+    OFF = "off"
+
+
 @frozen
 class Step:
     """A step of a plan: the rows of `select` are kept as `table`, with `columns` of SQLite's `types`."""

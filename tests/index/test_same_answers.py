@@ -1,0 +1,131 @@
+"""The law of the index: what it answers is what SQLite answers for the whole, to the last bit and in the same order."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import rocpd
+from rocpd.errors import QueryError, UsageError
+from rocpd.federate.limits import Limits
+from rocpd.index.build import build
+from rocpd.index.entries import VIEWS
+from rocpd.schema.load import VIEWS as ALL_VIEWS
+from rocpd.simulator import JobOptions, simulate
+from tests.build import GPU, TraceBuilder
+from tests.index.typed import typed_statements
+
+SOAK = bool(os.environ.get("ROCPD_SOAK"))
+EXAMPLES = 50_000 if SOAK else 150  # of each of the jobs
+
+
+def clean(folder: Path) -> list[Path]:
+    """Four ranks of two nodes."""
+    return list(simulate(JobOptions(out=folder, ranks=4, nodes=2, events_per_rank=80, seed=20)))
+
+
+def odd(folder: Path) -> list[Path]:
+    """Values of several kinds in a column, NULLs, dangling references, an empty rank, a column of its own, no UTF-8."""
+    files = []
+    for number in range(3):
+        trace = TraceBuilder(number)
+        for row, name in enumerate(("gemm", "Gemm", "é", "it's 100%", "a_b", "\u212a")):
+            trace.region(name, 100 + row, 90 + 5 * row, stack=row, tid=None if row == 3 else -1)
+            trace.kernel(name, 1000 * row, 1000 * row + row * 7 - 3, agent=[GPU, None, 99][row % 3], stack=row)
+            trace.copy(row, row * 3 - 2, name=name, size=row * 100, stack=50 + row)
+            trace.alloc(row, row + 1, agent=GPU, size=1 << row)
+            trace.counter("SQ_WAVES", row / 7)
+        if number == 1:
+            trace.sql("UPDATE rocpd_kernel_dispatch{uuid} SET grid_size_x = 'many', queue_id = 1.5 WHERE id = 1")
+            trace.sql("UPDATE rocpd_region{uuid} SET start = 9223372036854775807 WHERE id = 2")
+            trace.sql("UPDATE rocpd_memory_copy{uuid} SET size = x'00ff' WHERE id = 2")
+            trace.sql("UPDATE rocpd_string{uuid} SET string = CAST(x'67ff65' AS TEXT) WHERE string = 'a_b'")
+            trace.sql("ALTER TABLE rocpd_region{uuid} ADD COLUMN extra INTEGER")
+        files.append(trace.write(folder / f"{number}.db"))
+    return [*files, TraceBuilder(9).write(folder / "empty.db", "3.0.1")]
+
+
+class Job(NamedTuple):
+    """A job with and without its index."""
+
+    name: str
+    indexed: rocpd.Session
+    plain: rocpd.Session
+
+
+@pytest.fixture(scope="module", params=(clean, odd), ids=lambda make: make.__name__)
+def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
+    folder = tmp_path_factory.mktemp("job")
+    files = request.param(folder)
+    planned = Limits(small_bytes=0)
+    with rocpd.connect(files, index="off") as session:
+        build(session, folder / "index")
+    with (
+        rocpd.connect(files, limits=planned, index="require", index_folder=folder / "index") as indexed,
+        rocpd.connect(files, limits=planned, index="off") as plain,
+    ):
+        yield Job(request.param.__name__, indexed, plain)
+
+
+def test_random_statements(job: Job) -> None:
+    answered: Counter[str] = Counter()
+
+    @settings(max_examples=EXAMPLES, deadline=None, database=None, derandomize=not SOAK,
+              suppress_health_check=list(HealthCheck))  # fmt: skip
+    @given(typed_statements())
+    def law(sql: str) -> None:
+        try:
+            columnar = job.indexed.execute(sql, strategy="columnar").fetchall()
+        except (UsageError, QueryError) as error:
+            answered[str(error)[:70]] += 1
+            return
+        answered[""] += 1
+        attached = job.plain.execute(sql, strategy="attached").fetchall()
+        ordered = " ORDER BY " in sql or "GROUP BY" not in sql
+        assert _exact(columnar, ordered) == _exact(attached, ordered), sql
+
+    law()
+    share = answered[""] / answered.total()
+    print(f"\n{job.name}: {share:.0%} of {answered.total()}, {answered.most_common(12)}")
+    assert share > (0.75 if job.name == "clean" else 0.3)
+
+
+def _exact(rows: list[tuple[object, ...]], ordered: bool) -> list[str]:
+    """Rows with the types and every digit of their values; of unordered groups in any order."""
+    return list(map(repr, rows)) if ordered else sorted(map(repr, rows))
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_stored_column_is_that_of_the_view(job: Job, view: str) -> None:
+    stored = 0
+    for column in job.plain.execute(f"SELECT * FROM {view} LIMIT 0").columns:
+        sql = f'SELECT "{column}" FROM {view}'
+        try:
+            columnar = job.indexed.execute(sql, strategy="columnar").fetchall()
+        except UsageError:
+            continue
+        stored += 1
+        assert list(map(repr, columnar)) == list(map(repr, job.plain.execute(sql, strategy="attached"))), column
+    assert stored > (2 if job.name == "odd" else 5)
+
+
+@pytest.mark.parametrize("view", ALL_VIEWS)
+def test_views_are_the_same_with_and_without(job: Job, view: str) -> None:
+    both = (session.execute(f"SELECT * FROM {view}") for session in (job.indexed, job.plain))
+    one, other = ([rows.columns, *map(repr, rows)] for rows in both)
+    assert one == other
+
+
+def test_windows_and_filters_are_left_to_the_files(job: Job) -> None:
+    filters = rocpd.Filters(ranks="0")
+    sql = "SELECT rank, guid, name, count(*), sum(size) FROM memory_copies GROUP BY rank, name"
+    for selected in (job.indexed.where(filters), job.indexed.within(rocpd.Window("10%", "60%"))):
+        is_windowed = selected.window is not None
+        same = job.plain.within(rocpd.Window("10%", "60%")) if is_windowed else job.plain.where(filters)
+        assert selected.execute(sql).fetchall() == same.execute(sql, strategy="attached").fetchall()

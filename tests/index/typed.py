@@ -1,0 +1,120 @@
+"""Random statements that the index should answer: expressions of one kind over the stored views."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hypothesis import strategies as st
+
+NUMBERS: Mapping[str, tuple[str, ...]] = {
+    "kernels": ("id", "start", "end", "duration", "queue_id", "stream_id", "grid_x", "rank", "vgpr_count", "tid"),
+    "regions": ("id", "start", "end", "duration", "event_id", "stack_id", "rank", "tid", "pid"),
+    "memory_copies": ("id", "start", "end", "duration", "size", "rank", "stream_id", "dst_agent_abs_index"),
+    "memory_allocations": ("id", "start", "duration", "size", "rank", "address"),
+    "samples": ("id", "rank", "timestamp"),
+    "pmc_events": ("id", "rank", "event_id"),
+}
+TEXTS: Mapping[str, tuple[str, ...]] = {
+    "kernels": ("name", "category", "stream", "hostname", "region", "agent_type"),
+    "regions": ("name", "category", "hostname"),
+    "memory_copies": ("name", "category", "hostname"),
+    "memory_allocations": ("type", "level", "hostname"),
+    "samples": ("name", "hostname"),
+    "pmc_events": ("name", "hostname"),
+}
+_LITERALS = (0, 1, 2, 3, 7, 10, 100, 1000, 4096, 1_000_000, -1, "1e3", "5.0")
+_WORDS = ("gemm", "GEMM", "a", "hip", "Memcpy", "", "é", "it''s", "100%", "_")
+
+
+@st.composite
+def numbers(draw: st.DrawFn, view: str, depth: int = 2) -> str:
+    """A whole number of each row."""
+    column = st.sampled_from(NUMBERS[view]).map(lambda name: f'"{name}"')
+    if depth == 0 or draw(st.integers(0, 2)) == 0:
+        return draw(column)
+    inner = numbers(view, depth - 1)
+    kind = draw(st.sampled_from(("+", "-", "*", "/", "%", "case", "coalesce", "nullif", "abs", "minus", "length")))
+    if kind in "+-*/%":
+        right = draw(st.one_of(inner, st.sampled_from(("1", "2", "7", "1000", "-3"))))
+        return f"({draw(inner)} {kind} {right})"
+    if kind == "case":
+        return f"(CASE WHEN {draw(conditions(view, depth - 1))} THEN {draw(inner)} ELSE {draw(inner)} END)"
+    if kind == "length":
+        return f"length({draw(st.sampled_from(TEXTS[view]))})"
+    if kind == "minus":
+        return f"(-{draw(inner)})"
+    return f"abs({draw(inner)})" if kind == "abs" else f"{kind}({draw(inner)}, {draw(inner)})"
+
+
+@st.composite
+def conditions(draw: st.DrawFn, view: str, depth: int = 2) -> str:
+    """A condition on each row."""
+    kind = draw(st.integers(0, 9 if depth else 6))
+    number, text = numbers(view, 0), st.sampled_from(TEXTS[view])
+    compare = draw(st.sampled_from(("=", "<>", "<", "<=", ">", ">=", "!=")))
+    if kind == 0:
+        return f"{draw(number)} {compare} {draw(st.sampled_from(_LITERALS))}"
+    if kind == 1:
+        return f"{draw(number)} {compare} {draw(number)}"
+    if kind == 2:
+        return f"{draw(text)} {compare} '{draw(st.sampled_from(_WORDS))}'"
+    if kind == 3:
+        pattern = "".join(draw(st.lists(st.sampled_from(("%", "_", "e", "M", "hip", "a", " ", "<")), max_size=4)))
+        return f"{draw(text)} {draw(st.sampled_from(('LIKE', 'NOT LIKE')))} '{pattern}'"
+    if kind == 4:
+        pattern = "".join(draw(st.lists(st.sampled_from(("*", "?", "e", "M", "%", "_", "hip")), max_size=4)))
+        return f"{draw(text)} GLOB '{pattern}'"
+    if kind == 5:
+        subject = draw(st.one_of(number, text))
+        return f"{subject} IS {draw(st.sampled_from(('', 'NOT ')))}NULL"
+    if kind == 6:
+        few = ", ".join(str(each) for each in draw(st.lists(st.integers(0, 9), min_size=1, max_size=4)))
+        return f"{draw(number)} {draw(st.sampled_from(('', 'NOT ')))}IN ({few})"
+    inner = conditions(view, depth - 1)
+    if kind == 7:
+        return f"(NOT ({draw(inner)}))"
+    if kind == 8:
+        return f"{draw(number)} BETWEEN {draw(st.integers(-5, 50))} AND {draw(st.integers(0, 5000))}"
+    return f"(({draw(inner)}) {draw(st.sampled_from(('AND', 'OR')))} ({draw(inner)}))"
+
+
+@st.composite
+def aggregates(draw: st.DrawFn, view: str) -> str:
+    """An aggregate of whole numbers or texts."""
+    name = draw(st.sampled_from(("count(*)", "count", "sum", "total", "avg", "min", "max", "least text")))
+    only = f" FILTER (WHERE {draw(conditions(view, 1))})" if draw(st.integers(0, 3)) == 0 else ""
+    if name == "count(*)":
+        return name + only
+    if name == "least text":
+        return f"min({draw(st.sampled_from(TEXTS[view]))}){only}"
+    return f"{name}({draw(numbers(view))}){only}"
+
+
+@st.composite
+def typed_statements(draw: st.DrawFn) -> str:
+    """A statement over one stored view: rows, groups, or the first of an order."""
+    view = draw(st.sampled_from(sorted(NUMBERS)))
+    source = view if draw(st.integers(0, 4)) else f"(SELECT * FROM {view} WHERE {draw(conditions(view, 1))})"
+    where = f" WHERE {draw(conditions(view))}" if draw(st.booleans()) else ""
+    kind = draw(st.sampled_from(("groups", "by rank", "total", "rows", "first", "distinct")))
+    keys = draw(st.lists(st.one_of(st.sampled_from(TEXTS[view]), numbers(view, 1)), min_size=1, max_size=2))
+    if kind in ("groups", "by rank"):
+        return _groups(draw, view, source, where, ["rank", *keys] if kind == "by rank" else keys)
+    if kind == "total":
+        items = draw(st.lists(aggregates(view), min_size=1, max_size=3))
+        return f"SELECT {', '.join(items)} FROM {source}{where}"
+    if kind == "distinct":
+        return f"SELECT DISTINCT {', '.join(keys)} FROM {source}{where}"
+    columns = [*draw(st.lists(st.sampled_from(NUMBERS[view]).map(lambda each: f'"{each}"'), max_size=3)), *keys]
+    if kind == "rows":
+        return f"SELECT {draw(st.sampled_from(('*', ', '.join(columns))))} FROM {source}{where}"
+    order = ", ".join(f"{key} {draw(st.sampled_from(('ASC', 'DESC', '')))}" for key in keys)
+    return f"SELECT {', '.join(columns)} FROM {source}{where} ORDER BY {order} LIMIT {draw(st.integers(0, 30))}"
+
+
+def _groups(draw: st.DrawFn, view: str, source: str, where: str, keys: Sequence[str]) -> str:
+    items = [*keys, *draw(st.lists(aggregates(view), min_size=1, max_size=3))]
+    having = f" HAVING count(*) > {draw(st.integers(0, 4))}" if draw(st.integers(0, 3)) == 0 else ""
+    order = f" ORDER BY {len(items)} DESC, 1 LIMIT {draw(st.integers(1, 9))}" if draw(st.integers(0, 2)) == 0 else ""
+    listed = ", ".join(f"{item} AS c{place}" for place, item in enumerate(items))
+    return f"SELECT {listed} FROM {source}{where} GROUP BY {', '.join(keys)}{having}{order}"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from rocpd.errors import InputError, OutputError, UsageError
 from rocpd.federate.open.identify import Rank
+from rocpd.federate.open.opening import has_open_journal
 from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.pool import Share
@@ -51,9 +52,9 @@ class Index:
         with self._lock:
             if self._why_not is None:
                 self._why_not = self._look_up()
-            changed = (path for path, known in self._stats.items() if _stat_of(path) != known)
+            changed = (path for path, known in self._stats.items() if _stat_of(path) != known or has_open_journal(path))
             if not self._why_not and (path := next(changed, None)):
-                self._why_not = f"{path.name} has changed since it was opened"
+                self._why_not = f"{path.name} is being changed"
             return self._why_not
 
     def rows(

@@ -19,7 +19,7 @@ from rocpd import leftovers
 from rocpd.cache import cache_root, most_bytes
 from rocpd.errors import OutputError
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.open.opening import read_ranges
+from rocpd.federate.open.opening import has_open_journal, read_ranges
 from rocpd.frozen import frozen
 from rocpd.index.kinds import Kind, StoredView
 from rocpd.output import as_output_error
@@ -106,9 +106,11 @@ def entry_of(root: Path, state: str) -> Entry | None:
 
 
 def cannot_index(rank: Rank) -> str:
-    """Return why a rank can have no index; empty: it can."""
+    """Return why a rank can have no index now; empty: it can."""
     if rank.opening.copy:
         return "its writer was killed: only a recovered copy can be read"
+    if has_open_journal(rank.opening.path):
+        return "it is being written to"
     if rank.window:
         return "it holds the rows of a window"
     return ""

@@ -116,6 +116,11 @@ def opening_of(path: Path, busy_ms: int = Limits.busy_ms) -> Opening:
     return _read_only(path, busy_ms)
 
 
+def has_open_journal(path: Path) -> bool:
+    """Whether something lies in a journal beside a file: what the file holds is then not all that SQLite reads."""
+    return any(_size(_beside(path, ending)) for ending in JOURNALS[:2])
+
+
 def read_ranges(path: Path, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
     """Return parts of a file as they are on disk.
 

@@ -1,0 +1,296 @@
+"""Entries of the index: a changed file has none, and what goes wrong with them costs time, never an answer."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from rocpd.cli import run
+from rocpd.errors import OutputError
+from rocpd.federate.limits import Limits
+from rocpd.index import build as builder
+from rocpd.index import entries
+from rocpd.index.build import build
+from tests.build import TraceBuilder, guid_of
+
+SOAK = bool(os.environ.get("ROCPD_SOAK"))
+SEQUENCES, STEPS = (1000, 12) if SOAK else (20, 8)  # a step is an attack, or a new index
+ASKED = "SELECT rank, count(*), sum(size), min(start), min(name) FROM memory_copies GROUP BY rank"
+PLANNED = Limits(small_bytes=0)
+
+
+def _rank(path: Path, number: int, copies: int = 3) -> Path:
+    trace = TraceBuilder(number)
+    for row in range(copies):
+        trace.copy(100 + row, 200 + row, name="copy", size=1000 * number + row, stack=row)
+    return trace.write(path)
+
+
+def _suffix(path: Path) -> str:
+    connection = sqlite3.connect(path)
+    ((name,),) = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'rocpd_memory_copy_*'"
+    ).fetchall()
+    connection.close()
+    return str(name).removeprefix("rocpd_memory_copy")
+
+
+def _change(path: Path, sql: str) -> None:
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute(sql.format(uuid=_suffix(path)))
+    connection.close()
+
+
+def _truth(job: list[Path]) -> tuple[int, int]:
+    """Number and size of the copies, as Python's own SQLite has them."""
+    sums = []
+    for path in job:
+        connection = sqlite3.connect(path)
+        sums += connection.execute(f'SELECT count(*), total(size) FROM "rocpd_memory_copy{_suffix(path)}"').fetchall()
+        connection.close()
+    return sum(count for count, _ in sums), int(sum(size for _, size in sums))
+
+
+def _append(job: list[Path], backup: Path, chance: random.Random) -> None:
+    columns = "guid, nid, pid, start, end, name_id, src_agent_id, dst_agent_id, event_id"
+    copied = f'SELECT {columns}, {chance.randrange(99)} FROM "rocpd_memory_copy{{uuid}}" LIMIT 1'
+    _change(job[0], f'INSERT INTO "rocpd_memory_copy{{uuid}}" ({columns}, size) {copied}')
+
+
+def _update_as_old(job: list[Path], backup: Path, chance: random.Random) -> None:
+    before = job[0].stat()
+    _change(job[0], f'UPDATE "rocpd_memory_copy{{uuid}}" SET size = {chance.randrange(256)} WHERE id = 1')
+    os.utime(job[0], ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def _replace(job: list[Path], backup: Path, chance: random.Random) -> None:
+    before, new = job[0].stat(), job[0].with_suffix(".new")
+    _rank(new, 0, chance.choice((2, 3, 4)))
+    os.utime(new, ns=(before.st_atime_ns, before.st_mtime_ns))
+    new.replace(job[0])
+
+
+def _swap(job: list[Path], backup: Path, chance: random.Random) -> None:
+    aside = job[0].with_suffix(".aside")
+    job[0].rename(aside)
+    job[1].rename(job[0])
+    aside.rename(job[1])
+
+
+def _restore(job: list[Path], backup: Path, chance: random.Random) -> None:
+    shutil.copy2(backup, job[0])
+
+
+def _checkpoint(job: list[Path], backup: Path, chance: random.Random) -> None:
+    connection = sqlite3.connect(job[0])
+    connection.execute("PRAGMA journal_mode = wal")
+    connection.close()
+    _update_as_old(job, backup, chance)
+    connection = sqlite3.connect(job[0])
+    connection.execute("PRAGMA wal_checkpoint(truncate)")
+    connection.close()
+
+
+def _set_clock_back(job: list[Path], backup: Path, chance: random.Random) -> None:
+    _append(job, backup, chance)
+    os.utime(job[0], (1, 1))
+
+
+def _index(job: list[Path], backup: Path, chance: random.Random) -> None:
+    with rocpd.connect(job, index="off") as session:
+        build(session, backup.parent / "index")
+
+
+ATTACKS: tuple[Callable[[list[Path], Path, random.Random], None], ...] = (
+    _append, _update_as_old, _replace, _swap, _restore, _checkpoint, _set_clock_back, _index, _index,
+)  # fmt: skip
+
+
+@pytest.fixture
+def only_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index holds one view: hundreds are built."""
+    monkeypatch.setattr(builder, "VIEWS", ("memory_copies",))
+
+
+@pytest.mark.usefixtures("only_copies")
+def test_no_answer_is_stale(tmp_path: Path) -> None:
+    answered = 0
+    for number in range(SEQUENCES):
+        chance, folder = random.Random(number), tmp_path / str(number)
+        folder.mkdir()
+        job = [_rank(folder / f"{rank}.db", rank) for rank in range(2)]
+        backup = Path(shutil.copy2(job[0], folder / "backup"))
+        _index(job, backup, chance)
+        for _ in range(STEPS):
+            attack = chance.choice(ATTACKS)
+            attack(job, backup, chance)
+            if _suffix(job[0]) == _suffix(job[1]):  # both are the same rank now
+                break
+            with rocpd.connect(job, limits=PLANNED, index_folder=folder / "index") as session:
+                (answer,) = session.execute("SELECT count(*), sum(size) FROM memory_copies")
+                assert answer == _truth(job), f"{number}: {attack.__name__}"
+                index = session.job.files.index
+                answered += index is not None and not index.why_not
+        shutil.rmtree(folder)
+    assert answered > SEQUENCES
+
+
+@pytest.mark.usefixtures("only_copies")
+def test_an_open_session_sees_what_is_written(tmp_path: Path) -> None:
+    job = [_rank(tmp_path / f"{rank}.db", rank) for rank in range(2)]
+    with rocpd.connect(job) as session:
+        build(session, tmp_path / "index")
+    with rocpd.connect(job, limits=PLANNED, index="require", index_folder=tmp_path / "index") as session:
+        before = session.execute(ASKED, strategy="columnar").fetchall()
+        _change(job[0], 'DELETE FROM "rocpd_memory_copy{uuid}" WHERE id = 1')
+        after = session.execute(ASKED).fetchall()
+    assert (before[0][1], after[0][1]) == (3, 2)
+
+
+def _indexed(folder: Path) -> tuple[list[Path], Path]:
+    job = [_rank(folder / f"{rank}.db", rank) for rank in range(2)]
+    with rocpd.connect(job) as session:
+        built = build(session, folder / "index")
+    assert [each.is_new for each in built] == [True, True]
+    return job, folder / "index"
+
+
+def _why_not(job: list[Path], root: Path) -> str:
+    with rocpd.connect(job, limits=PLANNED, index_folder=root) as session, rocpd.connect(job, index="off") as plain:
+        assert session.execute(ASKED).fetchall() == plain.execute(ASKED).fetchall()
+        assert session.job.files.index is not None
+        return session.job.files.index.why_not
+
+
+@pytest.mark.usefixtures("only_copies")
+def test_a_rank_that_comes_later_costs_that_rank(tmp_path: Path) -> None:
+    job, root = _indexed(tmp_path)
+    job.append(_rank(tmp_path / "2.db", 2))
+    assert _why_not(job, root) == "2.db: no index of it as it is now"
+    with rocpd.connect(job) as session:
+        assert [each.is_new for each in build(session, root)] == [False, False, True]
+    assert _why_not(job, root) == ""
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: (folder / "memory_copies.parquet").unlink(),
+        lambda folder: (folder / "memory_copies.parquet").write_bytes(b"PAR1 and nothing"),
+        lambda folder: os.truncate(folder / "memory_copies.parquet", 700),
+        lambda folder: (folder / "entry.json").write_text("{"),
+        lambda folder: (folder / "entry.json").write_text('{"views": {"kernels": {"rows": 1}}, "source": 1}'),
+        lambda folder: (folder / "entry.json").unlink(),
+        lambda folder: folder.chmod(0),
+    ],
+    ids=["missing", "no Parquet", "cut", "no JSON", "other JSON", "no manifest", "no rights"],
+)
+@pytest.mark.usefixtures("only_copies")
+def test_a_damaged_entry_gives_no_wrong_answer(damage: Callable[[Path], object], tmp_path: Path) -> None:
+    job, root = _indexed(tmp_path)
+    for entry in entries.entries(root):
+        damage(entry.folder)
+    _why_not(job, root)
+    for folder in root.iterdir():
+        folder.chmod(0o700)
+
+
+@pytest.mark.usefixtures("only_copies")
+def test_a_killed_builder_leaves_no_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = [_rank(tmp_path / "0.db", 0)]
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with rocpd.connect(job, jobs=1) as session, monkeypatch.context() as dying:
+        dying.setattr(builder, "place", die)
+        with pytest.raises(KeyboardInterrupt):
+            build(session, tmp_path / "index")
+    assert list((tmp_path / "index").iterdir()) == []
+
+
+@pytest.mark.usefixtures("only_copies")
+def test_two_builders_leave_one_entry(tmp_path: Path) -> None:
+    job = [_rank(tmp_path / "0.db", 0, 2000)]
+
+    def index() -> None:
+        with rocpd.connect(job, jobs=1) as session:
+            build(session, tmp_path / "index")
+
+    builders = [threading.Thread(target=index) for _ in range(4)]
+    for thread in builders:
+        thread.start()
+    for thread in builders:
+        thread.join()
+    assert len(entries.entries(tmp_path / "index")) == 1
+    assert len(list((tmp_path / "index").iterdir())) == 1
+
+
+def test_a_file_with_a_writer_is_not_indexed(tmp_path: Path) -> None:
+    path = _rank(tmp_path / "0.db", 0)
+    writer = sqlite3.connect(path)
+    writer.execute("PRAGMA journal_mode = wal")
+    writer.execute("CREATE TABLE extra (x)")
+    writer.commit()
+    with rocpd.connect(path) as session:
+        (built,) = build(session, tmp_path / "index")
+    writer.close()
+    assert "written" in built.why_not
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with rocpd.connect(_rank(tmp_path / "0.db", 0)) as session, pytest.raises(OutputError, match="file"):
+        build(session, tmp_path / "file" / "index")
+
+
+def test_raw_files_and_their_folder_stay_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "job").mkdir()
+    path = _rank(tmp_path / "job" / "0.db", 0)
+    before = path.read_bytes(), path.stat().st_mtime_ns
+    with rocpd.connect(path) as session:
+        build(session, tmp_path / "index")
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+    assert [each.name for each in path.parent.iterdir()] == ["0.db"]
+
+
+def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    job = [str(_rank(tmp_path / f"{rank}.db", rank)) for rank in range(2)]
+    assert run(["query", ASKED, *job, "--index", "require"]) == 3
+    assert "no index: nothing is indexed yet" in capsys.readouterr().err
+    assert run(["index", *job]) == 0
+    assert "indexed 2 ranks (" in capsys.readouterr().err
+    assert run(["index", *job]) == 0
+    assert "indexed 0 ranks, 2 ranks had one" in capsys.readouterr().err
+    answers = []
+    for options in (["--index", "require", "--strategy", "columnar"], ["--index", "off"]):
+        assert run(["query", ASKED, *job, "-f", "csv", *options]) == 0
+        answers.append(capsys.readouterr().out)
+    assert answers[0] == answers[1]
+    assert run(["query", ASKED, *job, "--index", "off", "--strategy", "columnar"]) == 2
+    assert "there is no index" in capsys.readouterr().err
+    assert run(["cache", "list", "-f", "csv"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert len(listed) == 3
+    assert all(",index,1," in line for line in listed[1:])
+    assert run(["cache", "clear"]) == 0
+    capsys.readouterr()
+    assert run(["query", ASKED, *job, "--index", "require"]) == 3
+
+
+def test_ranks_are_those_of_the_job(tmp_path: Path) -> None:
+    """Number, GUID and host come from the job, whatever the file of the entry said."""
+    job, root = _indexed(tmp_path)
+    with rocpd.connect(job[1], limits=PLANNED, index="require", index_folder=root) as session:
+        rows = session.execute("SELECT DISTINCT rank, guid FROM memory_copies", strategy="columnar").fetchall()
+    assert rows == [(0, guid_of(1))]

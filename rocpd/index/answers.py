@@ -15,7 +15,7 @@ from rocpd.federate.run.request import Bindings
 from rocpd.index.entries import VIEWS, Entry
 from rocpd.index.expressions import Typed, Untranslatable, constant
 from rocpd.index.kinds import Kind
-from rocpd.index.selects import StoredSource, Translation, translated
+from rocpd.index.selects import StoredSource, Translation, condition_of, translated
 from rocpd.schema.load import view
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, identity
@@ -23,6 +23,7 @@ from rocpd.types import Row, Value
 
 _MEMORY = "1500MB"  # of DuckDB; what exceeds it goes to $TMPDIR
 _CHUNK = 10_000  # rows
+_MOST_CONDITIONS = 64  # ranks of one machine have the same window
 
 
 class Answers:
@@ -88,8 +89,6 @@ class _StoredViews(Mapping[str, StoredSource]):
     def __getitem__(self, name: str) -> StoredSource:
         if name not in VIEWS:
             raise KeyError(name)
-        if any(each.only or each.values or each.is_whole for each in self._tables):
-            raise Untranslatable("a window or filter")
         of_rank = {column: _of_rank(values) for column, values in self._constants(name).items()}
         views = [entry.views[name] for entry in self._entries]
         names = (*(each.name for each in view(name).columns), *identity(view(name), self._tables[0]))
@@ -101,13 +100,42 @@ class _StoredViews(Mapping[str, StoredSource]):
                 is_ascii = all(column in each.ascii for each in views)
                 columns[column.lower()] = Typed(quote_name(column), views[0].columns[column], is_ascii=is_ascii)
         files = ", ".join(quote_text(entry.path(name)) for entry in self._entries)
-        return StoredSource(f"read_parquet([{files}])", columns, frozenset(of_rank), len(columns) == len(names))
+        is_whole, where = len(columns) == len(names), self._selected(name, columns)
+        return StoredSource(f"read_parquet([{files}])", columns, frozenset(of_rank), is_whole, where)
 
     def __iter__(self) -> Iterator[str]:
         return iter(VIEWS)
 
     def __len__(self) -> int:
         return len(VIEWS)
+
+    def _selected(self, name: str, columns: Mapping[str, Typed]) -> str:
+        """Return the condition on the rows of a view that window and filters let count; empty: all do.
+
+        Raises:
+            Untranslatable: a condition on what is not stored, or rows that are cut.
+        """
+        main, *others = view(name).tables
+        touched = {base for each in self._tables for base in (*each.only, *each.values)}
+        if touched & {other.table for other in others} or any(main.table in each.values for each in self._tables):
+            raise Untranslatable("a window that cuts, or a filter of what belongs to events")
+        files: dict[str, list[int]] = {}
+        for number, each in enumerate(self._tables):
+            files.setdefault(each.only.get(main.table, ""), []).append(number)
+        if len(files) > _MOST_CONDITIONS:
+            raise Untranslatable("windows of very many clocks")
+        stored = {}
+        for column in view(name).columns:
+            alias, _, base_column = column.expression.partition(".")
+            if alias == main.alias and column.name.lower() in columns:
+                stored[base_column.lower()] = columns[column.name.lower()]
+        conditions = {condition_of(text, stored): numbers for text, numbers in files.items() if text}
+        if len(files) == 1:
+            return next(iter(conditions), "")
+        of_all = [f"(file_index IN ({_listed(numbers)}) AND {text})" for text, numbers in conditions.items()]
+        if "" in files:
+            of_all.append(f"file_index IN ({_listed(files[''])})")
+        return f"({' OR '.join(of_all)})"
 
     def _constants(self, name: str) -> dict[str, list[Value]]:
         """Return column -> its value in each rank, for those that have one."""
@@ -126,6 +154,10 @@ def _of_rank(values: Sequence[Value]) -> Typed:
     listed = ", ".join(constant(value).sql for value in values)
     each = f"CAST([{listed}] AS {'BIGINT' if kind is Kind.INT else 'VARCHAR'}[])"
     return Typed(f"({each})[CAST(file_index AS BIGINT) + 1]", kind)
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 def _chunks(cursor: duckdb.DuckDBPyConnection) -> Iterator[list[Row]]:

@@ -83,6 +83,30 @@ def translated(sql: str, catalog: Catalog, bindings: Bindings, *, by_rank: bool)
         raise Untranslatable("a deep expression") from error
 
 
+def condition_of(text: str, columns: Mapping[str, Typed]) -> str:
+    """Return a condition on the rows of a table, as one on stored columns.
+
+    Args:
+        text: the condition, as SQLite reads it.
+        columns: name in lower case -> the stored column.
+
+    Raises:
+        Untranslatable: DuckDB may choose other rows, or a column is not stored.
+    """
+
+    def find_column(column: exp.Column) -> Typed:
+        name = column.name.lower()
+        if column.table or name not in columns:
+            raise Untranslatable(f"a window or filter by {column.name}")
+        return columns[name]
+
+    try:
+        tree = _checked(read_select(f"SELECT 1 WHERE {text}"))
+    except Unfaithful as reason:
+        raise Untranslatable(str(reason)) from reason
+    return Expressions(find_column, {}).condition(tree.args["where"].this)
+
+
 def _checked(tree: exp.Expr) -> exp.Select:
     if not isinstance(tree, exp.Select):
         raise Untranslatable("a compound")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import rocpd
-from rocpd.errors import QueryError, UsageError
+from rocpd.errors import QueryError, RocpdError, UsageError
 from rocpd.federate.limits import Limits
 from rocpd.index.build import build
 from rocpd.index.entries import VIEWS
@@ -122,10 +122,33 @@ def test_views_are_the_same_with_and_without(job: Job, view: str) -> None:
     assert one == other
 
 
-def test_windows_and_filters_are_left_to_the_files(job: Job) -> None:
-    filters = rocpd.Filters(ranks="0")
-    sql = "SELECT rank, guid, name, count(*), sum(size) FROM memory_copies GROUP BY rank, name"
-    for selected in (job.indexed.where(filters), job.indexed.within(rocpd.Window("10%", "60%"))):
-        is_windowed = selected.window is not None
-        same = job.plain.within(rocpd.Window("10%", "60%")) if is_windowed else job.plain.where(filters)
-        assert selected.execute(sql).fetchall() == same.execute(sql, strategy="attached").fetchall()
+SELECTIONS: dict[str, rocpd.Window | rocpd.Filters] = {
+    "window": rocpd.Window("10%", "60%"),
+    "inside": rocpd.Window("10%", "60%", inclusive=False),
+    "clipped": rocpd.Window("20%", "70%", clip=True),
+    "ranks": rocpd.Filters(ranks="1-2"),
+    "streams": rocpd.Filters(streams="0"),
+    "kernels": rocpd.Filters(kernel="gemm|GEMM"),
+}
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+@pytest.mark.parametrize("view", ["kernels", "regions", "memory_copies", "samples", "pmc_events"])
+def test_windows_and_filters(job: Job, name: str, view: str) -> None:
+    selection = SELECTIONS[name]
+    try:
+        sessions = [
+            session.within(selection) if isinstance(selection, rocpd.Window) else session.where(selection)
+            for session in (job.indexed, job.plain)
+        ]
+    except RocpdError as error:
+        pytest.skip(f"nothing to select: {error}")
+    sql = f"SELECT rank, guid, hostname, count(*), sum(id), min(id) FROM {view} GROUP BY rank"
+    one, other = (session.execute(sql).fetchall() for session in sessions)
+    assert one == other == sessions[1].execute(sql, strategy="attached").fetchall()
+
+
+def test_windows_are_answered(job: Job) -> None:
+    part = job.indexed.within(rocpd.Window("10%", "60%"))
+    rows = part.execute("SELECT count(*) FROM memory_copies WHERE rank = 0", strategy="columnar").fetchall()
+    assert rows[0][0] >= 0

@@ -5,9 +5,9 @@ The only module that knows both the federation and what is built on it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -277,12 +277,11 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
         clock_offsets: host -> what is added to its times [ns], or (that, how wrong it may be); replaces `align`.
         window: only events in it count.
         filters: only these ranks, hosts, agents, streams, categories or kernels count.
-        client: whose workers read the files: a `distributed.Client`, the address of a Dask scheduler, or a
-            `rocpd.federate.run.cluster.Cluster`, which has more options; None: the cores of this machine.
+        client: whose workers read: a `distributed.Client`, the address of a Dask scheduler, or a `Cluster` of
+            `rocpd.federate.run.cluster`, which has more options; None: the cores of this machine.
         jobs: threads and processes that work on ranks on this machine; None: one per core where that is faster.
-        index: whether statements are answered from the index that `rocpd index` builds: `auto` (where every rank has
-            an entry that fits its file), `require` or `off`. The answers are the same.
-        index_folder: where the entries lie; None: `$ROCPD_INDEX_FOLDER`, else the user's cache.
+        index: whether the index of `rocpd index` answers: `auto` (where there is one that fits), `require` or `off`.
+        index_folder: where it lies; None: `$ROCPD_INDEX_FOLDER`, else the user's cache.
         limits: sizes and times at which the way of working changes.
         on_note: called with each line that the user should know.
         on_progress: called with (bytes read, bytes in all) while traces of other profilers are imported.
@@ -293,18 +292,13 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
         RocpdError: no event lies in the window and passes the filters.
     """
     notes = Notes(on_note)
-    chosen, imports = limits or standard.DEFAULT, _Imports(on_progress)
-    find_index = None if IndexUse(index) is IndexUse.OFF else partial(_index_of, index_folder, jobs)
-    how = HowToOpen(skip_bad, Align(align), clock_offsets, client, jobs, chosen, _clock_lines, imports, find_index)
-    job = open_job(inputs, how, notes)
-    unselected = Session(job, Selection(), notes)
-    try:
-        if IndexUse(index) is IndexUse.REQUIRE and job.files.index and job.files.index.why_not:
-            raise InputError(f"no index: {job.files.index.why_not}", "rocpd index builds one")
+    chosen, imports, indexes = limits or standard.DEFAULT, _Imports(on_progress), _Indexes(index, index_folder, jobs)
+    how = HowToOpen(skip_bad, Align(align), clock_offsets, client, jobs, chosen, _clock_lines, imports, indexes.find)
+    with contextlib.ExitStack() as undo:
+        unselected = undo.enter_context(Session(open_job(inputs, how, notes), Selection(), notes))
+        indexes.check(unselected.job.files.index)
         selected = _selected(unselected, window, filters, bool(clock_offsets))
-    except BaseException:
-        unselected.close()
-        raise
+        undo.pop_all()
     return Session(selected.job, selected.selection, notes)
 
 
@@ -338,10 +332,24 @@ def _clock_lines(map_ranks: MapRanks, clocks: Mapping[int, int]) -> Sequence[Clo
     return clock_lines(map_ranks, clocks)
 
 
-def _index_of(folder: str | Path | None, jobs: int | None, ranks: Sequence[Rank]) -> Columnar:
-    from rocpd.index.columnar import Index
+class _Indexes:
+    """How the index of a job is looked for, whose modules are imported when it is."""
 
-    return Index(ranks, None if folder is None else Path(folder), jobs)
+    def __init__(self, use: str | IndexUse, folder: str | Path | None, threads: int | None) -> None:
+        self._use = IndexUse(use)
+        self._folder = None if folder is None else Path(folder)
+        self._threads = threads
+
+    def find(self, ranks: Sequence[Rank]) -> Columnar | None:
+        if self._use is IndexUse.OFF:
+            return None
+        from rocpd.index.columnar import Index
+
+        return Index(ranks, self._folder, self._threads)
+
+    def check(self, index: Columnar | None) -> None:
+        if index and index.why_not and self._use is IndexUse.REQUIRE:
+            raise InputError(f"no index: {index.why_not}", "rocpd index builds one")
 
 
 class _Imports:

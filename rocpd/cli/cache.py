@@ -29,7 +29,7 @@ class CacheOptions:
 
 
 def cache(asked: CacheOptions) -> None:
-    """List or remove what was imported to answer commands, and what rocpd index built.
+    """List or remove what was imported or indexed.
 
     Traces of other profilers are imported once, into $XDG_CACHE_HOME/rocpd/import, else ~/.cache/rocpd/import; the
     index lies beside them. Above $ROCPD_CACHE_SIZE (20G) of either, what was not used for the longest time goes by

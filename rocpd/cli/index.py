@@ -31,7 +31,7 @@ class IndexOptions:
 
 
 def index(inputs: Inputs, asked: IndexOptions, execution: Execution) -> None:
-    """Build an index, from which statements over many events are answered at once.
+    """Build an index, from which statements are answered at once.
 
     The events of each rank are stored once more, by column: about a twentieth of the size of the files. From then on
     every command uses the index, as long as a file is what it was; answers are the same. It lies in

@@ -51,7 +51,7 @@ class HowToOpen:
     limits: Limits = DEFAULT
     aligner: Aligner | None = None
     foreign: Foreign | None = None
-    index: Callable[[Sequence[Rank]], Columnar] | None = None
+    index: Callable[[Sequence[Rank]], Columnar | None] = lambda _: None
 
 
 def open_job(inputs: Inputs, how: HowToOpen, notes: Notes) -> Job:
@@ -83,7 +83,7 @@ def open_job(inputs: Inputs, how: HowToOpen, notes: Notes) -> Job:
     for note in (*notes_on_files, *notes_on_duplicates):
         notes.add(note)
     ranks = with_runs(numbered(ranks))
-    files.index = how.index(ranks) if how.index else None
+    files.index = how.index(ranks)
     return Job(ranks, files, how.align, how.clock_offsets or {}, how.aligner)
 
 

@@ -12,10 +12,10 @@ import duckdb
 from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.request import Bindings
-from rocpd.index.entries import VIEWS, Entry
-from rocpd.index.expressions import Typed, Untranslatable, constant
-from rocpd.index.kinds import Kind
+from rocpd.index.entries import VIEWS, IndexEntry
+from rocpd.index.kinds import ValueKind
 from rocpd.index.selects import StoredSource, Translation, condition_of, translated
+from rocpd.index.typed import Typed, Untranslatable, constant
 from rocpd.schema.load import view
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, identity
@@ -26,7 +26,7 @@ _CHUNK = 10_000  # rows
 _MOST_CONDITIONS = 64  # ranks of one machine have the same window
 
 
-class Answers:
+class StoredAnswers:
     """Answers from entries.
 
     Args:
@@ -34,7 +34,7 @@ class Answers:
         threads: that work at a time.
     """
 
-    def __init__(self, entries: Mapping[int, Entry], threads: int) -> None:
+    def __init__(self, entries: Mapping[int, IndexEntry], threads: int) -> None:
         self._entries = entries
         self._lock = threading.Lock()
         self._database = duckdb.connect(
@@ -82,7 +82,7 @@ class Answers:
 class _StoredViews(Mapping[str, StoredSource]):
     """View -> its Parquet files of the ranks in question, put together when a statement names it."""
 
-    def __init__(self, entries: Mapping[int, Entry], tables: Sequence[RankTables]) -> None:
+    def __init__(self, entries: Mapping[int, IndexEntry], tables: Sequence[RankTables]) -> None:
         self._entries = [entries[each.rank] for each in tables if each.rank is not None]
         self._tables = tables
 
@@ -149,10 +149,10 @@ def _of_rank(values: Sequence[Value]) -> Typed:
     """Return a column with one value in each rank, by the number of the rank's file."""
     first = values[0]
     if isinstance(first, int) and list(values) == list(range(first, first + len(values))):
-        return Typed(f"(CAST(file_index AS BIGINT) + {first})", Kind.INT)
-    kind = Kind.INT if isinstance(first, int) else Kind.TEXT
+        return Typed(f"(CAST(file_index AS BIGINT) + {first})", ValueKind.INT)
+    kind = ValueKind.INT if isinstance(first, int) else ValueKind.TEXT
     listed = ", ".join(constant(value).sql for value in values)
-    each = f"CAST([{listed}] AS {'BIGINT' if kind is Kind.INT else 'VARCHAR'}[])"
+    each = f"CAST([{listed}] AS {'BIGINT' if kind is ValueKind.INT else 'VARCHAR'}[])"
     return Typed(f"({each})[CAST(file_index AS BIGINT) + 1]", kind)
 
 

@@ -21,10 +21,9 @@ from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.frozen import frozen
 from rocpd.index.entries import VIEWS, cannot_index, entry_of, evict, place, root_of, state_of
-from rocpd.index.kinds import Kind, StoredView
+from rocpd.index.kinds import StoredView, ValueKind
 from rocpd.output import as_output_error
-from rocpd.schema.load import Kind as SchemaKind
-from rocpd.schema.load import ViewColumn, view
+from rocpd.schema.load import Kind, ViewColumn, view
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.types import NULL, Progress
 
@@ -32,12 +31,12 @@ OF_THE_RANK = ("guid", "rank", "hostname")
 """Columns that have one value in a rank: that of the job, which need not be the file's."""
 
 _KINDS = {
-    SchemaKind.INTEGER: Kind.INT,
-    SchemaKind.REAL: Kind.REAL,
-    SchemaKind.TEXT: Kind.TEXT,
-    SchemaKind.JSON: Kind.TEXT,
+    Kind.INTEGER: ValueKind.INT,
+    Kind.REAL: ValueKind.REAL,
+    Kind.TEXT: ValueKind.TEXT,
+    Kind.JSON: ValueKind.TEXT,
 }
-_TYPES_OF_SQLITE = {Kind.INT: "integer", Kind.REAL: "real", Kind.TEXT: "text"}
+_TYPES_OF_SQLITE = {ValueKind.INT: "integer", ValueKind.REAL: "real", ValueKind.TEXT: "text"}
 
 
 @frozen
@@ -129,7 +128,7 @@ def _write_view(path: Path, reader: RankReader, references: ReferenceTables, nam
     odd.update(column.name for column in columns if column.lookup and _is_mixed(reader, column))
     odd.update(each for each in with_nulls if _holds_null_number(reader, name, each))
     kinds = {column.name: _KINDS[column.kind] for column in columns if column.name not in odd}
-    ascii_columns = (name for name, kind in kinds.items() if kind is Kind.TEXT and name not in beyond_ascii)
+    ascii_columns = (name for name, kind in kinds.items() if kind is ValueKind.TEXT and name not in beyond_ascii)
     return StoredView(count, kinds, frozenset(ascii_columns))
 
 

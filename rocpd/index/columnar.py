@@ -18,11 +18,11 @@ from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.request import Bindings
-from rocpd.index.entries import Entry, cannot_index, entry_of, root_of, state_of, touch
+from rocpd.index.entries import IndexEntry, cannot_index, entry_of, root_of, state_of, touch
 from rocpd.types import Row
 
 if TYPE_CHECKING:
-    from rocpd.index.answers import Answers
+    from rocpd.index.answers import StoredAnswers
 
 
 class Index:
@@ -40,10 +40,10 @@ class Index:
         self._ranks = ranks
         self._folder = folder
         self._threads = threads or usable_cores()
-        self._entries: dict[int, Entry] = {}
+        self._entries: dict[int, IndexEntry] = {}
         self._stats: dict[Path, tuple[int, ...]] = {}
         self._why_not: str | None = None
-        self._made: Answers | None = None
+        self._made: StoredAnswers | None = None
         self._lock = threading.Lock()
 
     @property
@@ -77,12 +77,12 @@ class Index:
         if self._made:
             self._made.close()
 
-    def _answers(self) -> Answers:
-        from rocpd.index.answers import Answers
+    def _answers(self) -> StoredAnswers:
+        from rocpd.index.answers import StoredAnswers
 
         with self._lock:
             if self._made is None:
-                self._made = Answers(self._entries, self._threads)
+                self._made = StoredAnswers(self._entries, self._threads)
             return self._made
 
     def _look_up(self) -> str:

@@ -8,7 +8,6 @@ suffix of the rank's tables. So an entry of a file that has changed is never met
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import time
@@ -21,7 +20,7 @@ from rocpd.errors import OutputError
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal, read_ranges
 from rocpd.frozen import frozen
-from rocpd.index.kinds import Kind, StoredView
+from rocpd.index.kinds import StoredView, ValueKind
 from rocpd.output import as_output_error
 
 FORMAT = 1
@@ -46,7 +45,7 @@ _DAY_S = 86_400
 
 
 @frozen
-class Entry:
+class IndexEntry:
     """The index of one rank.
 
     Args:
@@ -84,6 +83,8 @@ def state_of(rank: Rank) -> str:
     Raises:
         InputError: it cannot be read.
     """
+    import hashlib  # a command that meets no index does without
+
     path = rank.opening.path
     status = path.stat()
     last = max(0, status.st_size - _SAMPLE)
@@ -100,7 +101,7 @@ def state_of(rank: Rank) -> str:
     return key.hexdigest()
 
 
-def entry_of(root: Path, state: str) -> Entry | None:
+def entry_of(root: Path, state: str) -> IndexEntry | None:
     """Return the complete entry of a rank in this state; None: there is none."""
     return _read(root / state)
 
@@ -116,7 +117,7 @@ def cannot_index(rank: Rank) -> str:
     return ""
 
 
-def touch(entry: Entry) -> None:
+def touch(entry: IndexEntry) -> None:
     """Note that an entry is used now."""
     with contextlib.suppress(OSError):
         os.utime(entry.folder / _MANIFEST)
@@ -143,7 +144,7 @@ def place(built: Path, root: Path, state: str, source: Path, views: Mapping[str,
             built.rename(target)
 
 
-def entries(root: Path) -> list[Entry]:
+def entries(root: Path) -> list[IndexEntry]:
     """Return all entries, what was used last first.
 
     Raises:
@@ -177,14 +178,14 @@ def evict(root: Path) -> None:
             leftovers.remove(entry.folder)
 
 
-def _read(folder: Path) -> Entry | None:
+def _read(folder: Path) -> IndexEntry | None:
     """Return a complete entry; None for anything else."""
     try:
         manifest = folder / _MANIFEST
         facts = json.loads(manifest.read_text(encoding="utf-8"))
         views = dict(_views(facts["views"]))
         size = sum((folder / f"{name}.parquet").stat().st_size for name in views)
-        return Entry(folder, str(facts["source"]), views, size, manifest.stat().st_mtime)
+        return IndexEntry(folder, str(facts["source"]), views, size, manifest.stat().st_mtime)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OutputError):
         return None
 
@@ -194,4 +195,4 @@ def _views(stored: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, St
         rows, columns, ascii_columns = view["rows"], view["columns"], view["ascii"]
         if not (isinstance(rows, int) and isinstance(columns, dict) and isinstance(ascii_columns, list)):
             raise TypeError(name)
-        yield name, StoredView(rows, {c: Kind(kind) for c, kind in columns.items()}, frozenset(ascii_columns))
+        yield name, StoredView(rows, {c: ValueKind(kind) for c, kind in columns.items()}, frozenset(ascii_columns))

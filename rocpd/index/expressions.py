@@ -7,18 +7,16 @@ beyond 64 bits, SQLite answers.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from rocpd.frozen import frozen
-from rocpd.index.kinds import Kind
+from rocpd.index.kinds import ValueKind
+from rocpd.index.typed import Typed, Untranslatable, as_real, constant, one_kind, same_kind
 from rocpd.schema.quote import quote_text
 from rocpd.types import Value
 
-_EXACT = 1 << 53  # whole numbers up to here are doubles too
 _SURE_DIGITS = 15  # of a decimal number: SQLite and Python read it as the same double
 _GLOBBED = str.maketrans({"*": "%", "?": "_", "%": "\\%", "_": "\\_", "\\": "\\\\"})
 _COMPARISONS: dict[type[exp.Expr], str] = {
@@ -26,27 +24,6 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
 }  # fmt: skip
 _ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 _AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
-
-
-class Untranslatable(Exception):  # noqa: N818 (a reason, not a failure)
-    """The expression is SQLite's to answer; the text gives the reason."""
-
-
-@frozen
-class Typed:
-    """An expression of DuckDB.
-
-    Args:
-        sql: its text, in parentheses where it needs them.
-        kind: of its values.
-        literal: its value, where it is a constant.
-        is_ascii: its texts hold characters of ASCII only.
-    """
-
-    sql: str
-    kind: Kind
-    literal: Value = None
-    is_ascii: bool = False
 
 
 FindColumn = Callable[[exp.Column], Typed]
@@ -75,7 +52,7 @@ class Expressions:
             Untranslatable: DuckDB may return something else.
         """
         typed = self.typed(node)
-        return Typed(f"CAST({typed.sql} AS BIGINT)", Kind.INT) if typed.kind is Kind.BOOL else typed
+        return Typed(f"CAST({typed.sql} AS BIGINT)", ValueKind.INT) if typed.kind is ValueKind.BOOL else typed
 
     def condition(self, node: exp.Expr) -> str:
         """Return an expression as a condition: in SQLite every number but 0 is true.
@@ -84,9 +61,9 @@ class Expressions:
             Untranslatable: as for `value`.
         """
         typed = self.typed(node)
-        if typed.kind in (Kind.BOOL, Kind.NULL):
+        if typed.kind in (ValueKind.BOOL, ValueKind.NULL):
             return typed.sql
-        if typed.kind is Kind.INT:
+        if typed.kind is ValueKind.INT:
             return f"({typed.sql} <> 0)"
         raise Untranslatable(f"a {typed.kind} as a condition")
 
@@ -129,7 +106,7 @@ class Expressions:
 
     def _negated(self, node: exp.Expr) -> Typed:
         operand = self.value(node.this)
-        if operand.kind not in (Kind.INT, Kind.REAL):
+        if operand.kind not in (ValueKind.INT, ValueKind.REAL):
             raise Untranslatable(f"minus a {operand.kind}")
         if isinstance(operand.literal, (int, float)):
             return constant(-operand.literal)
@@ -138,38 +115,38 @@ class Expressions:
     def _arithmetic(self, node: exp.Expr) -> Typed:
         left, right = self.value(node.this), self.value(node.expression)
         operator = _ARITHMETIC[type(node)]
-        kinds = {left.kind, right.kind} - {Kind.NULL}
-        if not kinds <= {Kind.INT, Kind.REAL} or not kinds:
+        kinds = {left.kind, right.kind} - {ValueKind.NULL}
+        if not kinds <= {ValueKind.INT, ValueKind.REAL} or not kinds:
             raise Untranslatable(f"{left.kind} {operator} {right.kind}")
-        if kinds == {Kind.INT}:
+        if kinds == {ValueKind.INT}:
             if operator in "/%":  # both databases cut towards 0; in SQLite a division by 0 is NULL
-                return Typed(f"({left.sql} {'//' if operator == '/' else '%'} nullif({right.sql}, 0))", Kind.INT)
+                return Typed(f"({left.sql} {'//' if operator == '/' else '%'} nullif({right.sql}, 0))", ValueKind.INT)
             self.may_overflow = True
-            return Typed(f"({left.sql} {operator} {right.sql})", Kind.INT)
+            return Typed(f"({left.sql} {operator} {right.sql})", ValueKind.INT)
         if operator == "%":
             raise Untranslatable("% of reals")
         divisor = f"nullif({as_real(right)}, 0)" if operator == "/" else as_real(right)
         sql = f"({as_real(left)} {operator} {divisor})"
-        return Typed(f"nullif({sql}, 'nan'::DOUBLE)", Kind.REAL)  # SQLite has no NaN
+        return Typed(f"nullif({sql}, 'nan'::DOUBLE)", ValueKind.REAL)  # SQLite has no NaN
 
     def _comparison(self, node: exp.Expr) -> Typed:
         left, right = self._same_kind(node.this, node.expression)
-        return Typed(f"({left} {_COMPARISONS[type(node)]} {right})", Kind.BOOL)
+        return Typed(f"({left} {_COMPARISONS[type(node)]} {right})", ValueKind.BOOL)
 
     def _same_kind(self, *nodes: exp.Expr) -> tuple[str, ...]:
         return same_kind([self.typed(node) for node in nodes])
 
     def _is(self, node: exp.Expr) -> Typed:
         left, right = self._same_kind(node.this, node.expression)
-        return Typed(f"({left} IS NOT DISTINCT FROM {right})", Kind.BOOL)
+        return Typed(f"({left} IS NOT DISTINCT FROM {right})", ValueKind.BOOL)
 
     def _is_not(self, node: exp.Expr) -> Typed:
-        return Typed(f"(NOT {self._is(node).sql})", Kind.BOOL)
+        return Typed(f"(NOT {self._is(node).sql})", ValueKind.BOOL)
 
     def _between(self, node: exp.Expr) -> Typed:
         value, low = self._same_kind(node.this, node.args["low"])
         value_above, high = self._same_kind(node.this, node.args["high"])
-        return Typed(f"({value} >= {low} AND {value_above} <= {high})", Kind.BOOL)
+        return Typed(f"({value} >= {low} AND {value_above} <= {high})", ValueKind.BOOL)
 
     def _in(self, node: exp.Expr) -> Typed:
         if {key for key, value in node.args.items() if value} - {"this", "expressions"} or not node.expressions:
@@ -178,38 +155,38 @@ class Expressions:
         for each in node.expressions:
             left, right = self._same_kind(node.this, each)
             comparisons.append(f"{left} = {right}")
-        return Typed(f"({' OR '.join(comparisons)})", Kind.BOOL)
+        return Typed(f"({' OR '.join(comparisons)})", ValueKind.BOOL)
 
     def _logic(self, node: exp.Expr) -> Typed:
         word = "AND" if isinstance(node, exp.And) else "OR"
-        return Typed(f"({self.condition(node.this)} {word} {self.condition(node.expression)})", Kind.BOOL)
+        return Typed(f"({self.condition(node.this)} {word} {self.condition(node.expression)})", ValueKind.BOOL)
 
     def _not(self, node: exp.Expr) -> Typed:
-        return Typed(f"(NOT {self.condition(node.this)})", Kind.BOOL)
+        return Typed(f"(NOT {self.condition(node.this)})", ValueKind.BOOL)
 
     def _like(self, node: exp.Expr) -> Typed:
         text, pattern = self._matched(node)
         if not (text.is_ascii and pattern.isascii()):  # DuckDB folds other letters too, SQLite does not
             raise Untranslatable("LIKE on other letters than those of ASCII")
-        return Typed(f"({text.sql} ILIKE {quote_text(pattern)})", Kind.BOOL)
+        return Typed(f"({text.sql} ILIKE {quote_text(pattern)})", ValueKind.BOOL)
 
     def _glob(self, node: exp.Expr) -> Typed:
         text, pattern = self._matched(node)
         if "[" in pattern:
             raise Untranslatable("GLOB with a set of characters")
-        return Typed(f"({text.sql} LIKE {quote_text(pattern.translate(_GLOBBED))} ESCAPE '\\')", Kind.BOOL)
+        return Typed(f"({text.sql} LIKE {quote_text(pattern.translate(_GLOBBED))} ESCAPE '\\')", ValueKind.BOOL)
 
     def _matched(self, node: exp.Expr) -> tuple[Typed, str]:
         text, pattern = self.typed(node.this), self.typed(node.expression)
-        if text.kind not in (Kind.TEXT, Kind.NULL) or not isinstance(pattern.literal, str):
+        if text.kind not in (ValueKind.TEXT, ValueKind.NULL) or not isinstance(pattern.literal, str):
             raise Untranslatable("LIKE or GLOB of other things than a text and a constant")
         return text, pattern.literal
 
     def _joined(self, node: exp.Expr) -> Typed:
         left, right = self.typed(node.this), self.typed(node.expression)
-        if not {left.kind, right.kind} <= {Kind.TEXT, Kind.NULL}:
+        if not {left.kind, right.kind} <= {ValueKind.TEXT, ValueKind.NULL}:
             raise Untranslatable("|| of other things than texts")
-        return Typed(f"({left.sql} || {right.sql})", Kind.TEXT)
+        return Typed(f"({left.sql} || {right.sql})", ValueKind.TEXT)
 
     def _case(self, node: exp.Expr) -> Typed:
         conditions = []
@@ -222,7 +199,7 @@ class Expressions:
         default = node.args.get("default")
         results = [self.value(branch.args["true"]) for branch in node.args["ifs"]]
         results.append(self.value(default) if default is not None else constant(None))
-        kind = _one_kind(results)
+        kind = one_kind(results)
         pairs = zip(conditions, results[:-1], strict=True)
         whens = " ".join(f"WHEN {condition} THEN {result.sql}" for condition, result in pairs)
         return Typed(f"(CASE {whens} ELSE {results[-1].sql} END)", kind)
@@ -232,25 +209,25 @@ class Expressions:
         if name == "total":
             return self._aggregated(node, "")
         arguments = [self.value(each) for each in node.expressions]
-        kind = _one_kind(arguments) if arguments else Kind.NULL
+        kind = one_kind(arguments) if arguments else ValueKind.NULL
         listed = ", ".join(each.sql for each in arguments)
         if name in ("coalesce", "ifnull") and len(arguments) > 1:
             return Typed(f"coalesce({listed})", kind)
         if name == "nullif" and len(arguments) == 2:
             return Typed(f"nullif({listed})", kind)
-        if name == "abs" and len(arguments) == 1 and kind is Kind.INT:
-            return Typed(f"abs({listed})", Kind.INT)
-        if name == "length" and len(arguments) == 1 and kind is Kind.TEXT:
-            return Typed(f"length({listed})", Kind.INT)
+        if name == "abs" and len(arguments) == 1 and kind is ValueKind.INT:
+            return Typed(f"abs({listed})", ValueKind.INT)
+        if name == "length" and len(arguments) == 1 and kind is ValueKind.TEXT:
+            return Typed(f"length({listed})", ValueKind.INT)
         raise Untranslatable(f"the function {name}")
 
     def _cast(self, node: exp.Expr) -> Typed:
         operand, target = self.value(node.this), str(node.args["to"]).upper()
-        if target in ("INTEGER", "INT", "BIGINT") and operand.kind is Kind.INT:
+        if target in ("INTEGER", "INT", "BIGINT") and operand.kind is ValueKind.INT:
             return operand
-        if target in ("REAL", "DOUBLE", "FLOAT") and operand.kind in (Kind.INT, Kind.REAL):
-            return Typed(as_real(operand), Kind.REAL)
-        if target == "TEXT" and operand.kind is Kind.TEXT:
+        if target in ("REAL", "DOUBLE", "FLOAT") and operand.kind in (ValueKind.INT, ValueKind.REAL):
+            return Typed(as_real(operand), ValueKind.REAL)
+        if target == "TEXT" and operand.kind is ValueKind.TEXT:
             return operand
         raise Untranslatable(f"CAST of a {operand.kind} AS {target}")
 
@@ -265,24 +242,24 @@ class Expressions:
     def _aggregated(self, node: exp.Expr, only: str) -> Typed:
         """Return an aggregate of one value; sums are of whole numbers, as the order of reals would show."""
         if isinstance(node, exp.Count):
-            return Typed(f"count({self._counted(node)}){only}", Kind.INT)
+            return Typed(f"count({self._counted(node)}){only}", ValueKind.INT)
         argument = node.expressions[0] if isinstance(node, exp.Anonymous) and node.expressions else node.this
         if (node.expressions and not isinstance(node, exp.Anonymous)) or not isinstance(argument, exp.Expr):
             raise Untranslatable("max or min of several values")
         value = self.value(argument)
         if isinstance(node, (exp.Min, exp.Max)):
-            if value.kind is Kind.REAL:
+            if value.kind is ValueKind.REAL:
                 raise Untranslatable("the least of reals, as 0 has two signs")
             return Typed(f"{'min' if isinstance(node, exp.Min) else 'max'}({value.sql}){only}", value.kind)
-        if value.kind not in (Kind.INT, Kind.NULL):
+        if value.kind not in (ValueKind.INT, ValueKind.NULL):
             raise Untranslatable(f"a sum of {value.kind}s")
         total = f"CAST(sum({value.sql}){only} AS BIGINT)"
         if isinstance(node, exp.Sum):
-            return Typed(total, Kind.INT)
+            return Typed(total, ValueKind.INT)
         if isinstance(node, exp.Avg):
-            return Typed(f"(CAST({total} AS DOUBLE) / nullif(count({value.sql}){only}, 0))", Kind.REAL)
+            return Typed(f"(CAST({total} AS DOUBLE) / nullif(count({value.sql}){only}, 0))", ValueKind.REAL)
         if isinstance(node, exp.Anonymous) and str(node.this).lower() == "total" and len(node.expressions) == 1:
-            return Typed(f"coalesce(CAST({total} AS DOUBLE), 0)", Kind.REAL)
+            return Typed(f"coalesce(CAST({total} AS DOUBLE), 0)", ValueKind.REAL)
         raise Untranslatable("an aggregate")
 
     def _counted(self, node: exp.Expr) -> str:
@@ -291,84 +268,10 @@ class Expressions:
         if isinstance(node.this, exp.Distinct):
             (each,) = node.this.expressions if len(node.this.expressions) == 1 else (None,)
             value = self.value(each) if each is not None else constant(None)
-            if value.kind not in (Kind.INT, Kind.TEXT):
+            if value.kind not in (ValueKind.INT, ValueKind.TEXT):
                 raise Untranslatable(f"different {value.kind}s")
             return f"DISTINCT {value.sql}"
         return self.value(node.this).sql
-
-
-def constant(value: Value) -> Typed:
-    """Return a constant.
-
-    >>> constant(3).sql, constant("it's").sql, constant(None).sql
-    ("CAST(3 AS BIGINT)", "'it''s'", 'NULL')
-
-    Raises:
-        Untranslatable: a blob, a text with a NUL, a number beyond 64 bits, an infinite one.
-    """
-    if value is None:
-        return Typed("NULL", Kind.NULL)
-    if isinstance(value, (bool, int)) and -(1 << 63) <= value < 1 << 63:
-        return Typed(f"CAST({int(value)} AS BIGINT)", Kind.INT, int(value))
-    if isinstance(value, float) and math.isfinite(value):
-        return Typed(f"CAST('{value!r}' AS DOUBLE)", Kind.REAL, value)
-    if isinstance(value, str) and "\0" not in value:
-        return Typed(quote_text(value), Kind.TEXT, value)
-    raise Untranslatable("a value that only SQLite has")
-
-
-def as_real(number: Typed) -> str:
-    """Return a number as a double, as SQLite turns whole numbers into reals."""
-    return number.sql if number.kind in (Kind.REAL, Kind.NULL) else f"CAST({number.sql} AS DOUBLE)"
-
-
-def same_kind(operands: Sequence[Typed]) -> tuple[str, ...]:
-    """Return what is compared, all of one kind.
-
-    SQLite compares whole numbers with reals exactly, DuckDB as doubles: one of them must be a constant that both have.
-
-    Raises:
-        Untranslatable: SQLite would convert one, or compare different kinds.
-    """
-    kinds = {operand.kind for operand in operands} - {Kind.NULL}
-    if Kind.BOOL in kinds and kinds <= {Kind.BOOL, Kind.INT, Kind.REAL}:
-        operands = [
-            Typed(f"CAST({each.sql} AS BIGINT)", Kind.INT) if each.kind is Kind.BOOL else each for each in operands
-        ]
-        kinds = {operand.kind for operand in operands} - {Kind.NULL}
-    if kinds == {Kind.INT, Kind.REAL}:
-        operands = _converted(operands)
-    elif len(kinds) > 1:
-        raise Untranslatable(f"a comparison of {' with '.join(sorted(kinds))}")
-    return tuple(operand.sql for operand in operands)
-
-
-def _converted(operands: Sequence[Typed]) -> list[Typed]:
-    """Return whole numbers and reals as one of both: constants become what the others are."""
-    free = {operand.kind for operand in operands if operand.literal is None} - {Kind.NULL}
-    if len(free) > 1:
-        raise Untranslatable("a comparison of whole numbers with reals")
-    to_real = free == {Kind.REAL}
-    converted = []
-    for operand in operands:
-        value = operand.literal
-        if to_real and isinstance(value, int):
-            if abs(value) > _EXACT:
-                raise Untranslatable(f"a comparison of reals with {value}")
-            operand = constant(float(value))
-        elif not to_real and isinstance(value, float):
-            if not value.is_integer() or abs(value) >= 1 << 63:
-                raise Untranslatable(f"a comparison of whole numbers with {value}")
-            operand = constant(int(value))
-        converted.append(operand)
-    return converted
-
-
-def _one_kind(values: Iterable[Typed]) -> Kind:
-    kinds = {value.kind for value in values} - {Kind.NULL}
-    if len(kinds) > 1:
-        raise Untranslatable(f"values of several kinds: {', '.join(sorted(kinds))}")
-    return kinds.pop() if kinds else Kind.NULL
 
 
 _TRANSLATIONS: dict[type[exp.Expr], Callable[[Expressions, exp.Expr], Typed]] = {

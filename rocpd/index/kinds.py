@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from rocpd.frozen import frozen
 
 
-class Kind(enum.StrEnum):
+class ValueKind(enum.StrEnum):
     """What the values of a column or an expression are, beside NULL."""
 
     INT = "int"
@@ -31,5 +31,5 @@ class StoredView:
     """
 
     rows: int
-    columns: Mapping[str, Kind]
+    columns: Mapping[str, ValueKind]
     ascii: frozenset[str]

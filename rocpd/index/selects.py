@@ -14,8 +14,9 @@ from rocpd.federate.plan import vocabulary
 from rocpd.federate.plan.scope import output_index
 from rocpd.federate.plan.sqltext import Unfaithful, read_select
 from rocpd.frozen import frozen
-from rocpd.index.expressions import Expressions, Typed, Untranslatable
-from rocpd.index.kinds import Kind
+from rocpd.index.expressions import Expressions
+from rocpd.index.kinds import ValueKind
+from rocpd.index.typed import Typed, Untranslatable
 from rocpd.types import Value
 
 _CLAUSES = {"expressions", "from_", "where", "group", "having", "order", "limit", "offset", "distinct"}
@@ -170,13 +171,13 @@ class _Select:
             if by_rank and isinstance(node, exp.Column) and node.name.lower() in self._source.of_rank:
                 continue  # the rank is one of the groups anyway
             value = self._expressions.value(node)
-            if value.kind is Kind.REAL or value.literal is not None:
+            if value.kind is ValueKind.REAL or value.literal is not None:
                 raise Untranslatable("groups by reals or constants")
             yield value.sql
 
     def _distinct(self) -> str:
         """Return the different rows, where each is met first."""
-        if any(item.kind is Kind.REAL for item in self._items):
+        if any(item.kind is ValueKind.REAL for item in self._items):
             raise Untranslatable("DISTINCT reals")
         values = [item.sql for item in self._items]
         first = f"min({_FILE} * {_ROWS_OF_A_FILE} + {_ROW})"

@@ -21,6 +21,7 @@ from rocpd.compare.tables import tables_of
 from rocpd.errors import UsageError
 from rocpd.federate.federation import Federation
 from rocpd.frozen import frozen
+from rocpd.importers.find import importer_of
 from rocpd.summary.reading import Reading
 from rocpd.summary.result import Summary
 from rocpd.types import Progress
@@ -68,11 +69,35 @@ class Comparing:
             RocpdError: it has nothing to compare.
         """
         profiles: list[RunProfile] = []
-        for name, job in _jobs([word for word in inputs if not is_baseline(word)]):
+        for name, job in self._jobs([word for word in inputs if not is_baseline(word)]):
             profiles += map(self._profile, self._measured(job, name))
         for word in inputs:
             profiles += load_baseline(Path(word)).runs if is_baseline(word) else ()
         return profiles
+
+    def _jobs(self, inputs: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
+        """Yield name and inputs of each job: a folder or package is one; rocpd files are one together.
+
+        Traces of other profilers are one together where they know which ranks of a job they are of; else each is one,
+        because most name no machine: nothing else says which of them ran at the same time.
+        """
+        files = [word for word in inputs if not (Path(word).is_dir() or word.endswith(_ALONE))]
+        foreign = [word for word in files if len(files) > 1 and _is_foreign(Path(word))]
+        apart = () if self._are_ranks(foreign) else foreign
+        files = [word for word in files if word not in apart]
+        for word in inputs:
+            if word not in files:
+                yield word, [word]
+        if files:
+            yield files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more", files
+
+    def _are_ranks(self, inputs: Sequence[str]) -> bool:
+        """Whether inputs are different ranks of a job, by their numbers."""
+        if not inputs:
+            return True
+        with self.open_side(inputs) as session:
+            numbers = [rank.mpi_rank for rank in session.ranks]
+        return None not in numbers and len(set(numbers)) == len(numbers)
 
     def _measured(self, inputs: Sequence[str], name: str) -> list[MeasuredRun]:
         with self.open_side(inputs) as session, self.progress() as report:
@@ -165,14 +190,12 @@ def compared_with(
     return compared
 
 
-def _jobs(inputs: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield name and inputs of each job: a folder or package is one; files are one together."""
-    files = [word for word in inputs if not (Path(word).is_dir() or word.endswith(_ALONE))]
-    for word in inputs:
-        if word not in files:
-            yield word, [word]
-    if files:
-        yield files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more", files
+def _is_foreign(path: Path) -> bool:
+    """Whether a file is a trace of another profiler."""
+    try:
+        return path.is_file() and importer_of(path) is not None
+    except OSError:
+        return False
 
 
 class _Others(Container[int]):

@@ -35,7 +35,7 @@ def clock_lines(map_ranks: MapRanks, clocks: Mapping[int, int]) -> Sequence[Cloc
     """
     count = len(set(clocks.values()))
     members = [each for _, of_rank in map_ranks(_times) for each in of_rank]
-    kinds = meetings_by_kind(members, clocks, count)
+    kinds = [kind for kind in meetings_by_kind(members, clocks, count) if len(kind.ended)]
     if kinds:
         return _agreeing(kinds)
     if len({clocks.get(each.channel.rank) for each in members} - {None}) > 1:

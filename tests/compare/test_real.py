@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from rocpd.compare.comparison import Comparison, compare
 from rocpd.compare.kernel_pairs import MatchLevel
 from rocpd.compare.options import DiffOptions
 from tests.compare.test_diff import STEP, profile_of
-from tests.conftest import private
+from tests.conftest import Cli, private
 
 SAME_BUILD = [
     ("bmm_20251223_0902_15", "bmm_20251223_0929_45", 1.029),
@@ -101,3 +102,15 @@ def test_operators_of_rpd() -> None:
     found = compare([profile], [profile], DiffOptions(), STEP).attribution.operators
     assert sum(row.base for row in found.values()) == sum(sum(use.exposed.values()) for use in profile.uses)
     assert any(name.startswith("aten::") for name in found)
+
+
+def test_traces_of_other_profilers_are_runs_unless_they_are_ranks(cli: Cli) -> None:
+    """Two exports of Nsight Systems are two runs of two ranks; two traces of PyTorch that know their ranks are one."""
+    before, after = (str(private(f"nsys/mfu_2gpu_{name}.sqlite", 1)[0]) for name in ("before", "after"))
+    document = json.loads(cli("diff", "--base", before, after, "--new", after, "--json").out)
+    assert (document["base"]["runs"], document["new"]["runs"]) == ([before, after], [after])
+    assert document["unit"] == "interval between collectives"
+    ranks = [str(private(f"kineto/hta_sampled_rank-{rank}.json.gz", 1)[0]) for rank in (0, 1)]
+    document = json.loads(cli("diff", "--base", *ranks, "--new", *ranks, "--json").out)
+    assert document["base"]["runs"] == [f"{ranks[0]} and 1 more"]
+    assert [row["rank"] for row in document["ranks"]] == [0, 1]

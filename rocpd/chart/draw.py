@@ -181,7 +181,7 @@ def _timeline(chart: Timeline) -> Drawing:
 
 
 def picture(chart: Timeline) -> bytes:
-    """Return a time line as PNG, one pixel a slice and row: the more work the less transparent."""
+    """Return a time line as PNG, one pixel a slice and row: the more work the less transparent, idle alone entirely."""
     compute, communication = colour_of("compute"), colour_of("communication")
     palette: list[Rgba] = []
     for level in range(_LEVELS):
@@ -191,7 +191,7 @@ def picture(chart: Timeline) -> bytes:
             palette.append((red, green, blue, round(255 * level / (_LEVELS - 1))))
     fold = (MOST + 1) // _LEVELS
     rows = [
-        bytes(busy // fold * _LEVELS + mix // fold for busy, mix in zip(*pair, strict=True))
+        bytes(-(-busy * (_LEVELS - 1) // MOST) * _LEVELS + mix // fold for busy, mix in zip(*pair, strict=True))
         for pair in zip(chart.busy, chart.mixed, strict=True)
     ]
     return png(chart.slices, rows, palette)

@@ -24,7 +24,7 @@ from rocpd.visible import visible
 _MOST_CELLS = 65_000  # of the overview: about 200 kB with three values each
 _FEWEST_SLICES, _MOST_SLICES = 50, 2000
 _READING = ("SELECT", "WITH", "VALUES", "EXPLAIN")
-_FIRST_WORD = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*(\w+)", re.S)
+_FIRST_WORD = re.compile(r"(?>\s+|--[^\n]*|/\*.*?\*/)*+(\w+)", re.S)
 
 
 class Question(Protocol):

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeAlias
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from rocpd.errors import InputError, RocpdError, UsageError
 from rocpd.frozen import frozen
@@ -144,8 +144,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, "application/json; charset=utf-8", text.encode("utf-8", "replace"))
 
     def _route(self, routes: dict[str, _Route]) -> None:
-        address = urlsplit(self.path)
-        name = self.server.guard.admits(address.path, self.headers)  # type: ignore[arg-type]
+        path, _, query = self.path.partition("?")
+        name = self.server.guard.admits(path, self.headers)  # type: ignore[arg-type]
         if name is None:
             self._fail(HTTPStatus.FORBIDDEN, "refused: open the address that rocpd view printed")
             return
@@ -153,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
             if self.command == "POST":
                 values = self._body()
             else:
-                values = {key: texts[-1] for key, texts in parse_qs(address.query).items()}
+                values = {key: texts[-1] for key, texts in parse_qs(query).items()}
             if self.command == "GET" and name in _PAGES:
                 self.page(name)
             elif self.command == "GET" and name.startswith("perfetto/"):

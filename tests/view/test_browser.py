@@ -67,6 +67,11 @@ def test_a_part_of_the_time_line_is_taken_by_dragging(page: Page) -> None:
     assert 0 < counted() < whole
     part = page.inner_text("#report")
     assert part != report
+    taken = page.url
+    with page.expect_response("**/report?*"):
+        page.click("#window button[type=submit]")
+    assert page.url == taken  # the fields hold every nanosecond
+    page.wait_for_selector(_READY)
     page.reload()
     page.wait_for_selector(_READY)
     assert page.inner_text("#report") == part  # the address holds the part

@@ -45,6 +45,12 @@ def test_nothing_is_answered_without_the_secret(ask: Ask, token: str) -> None:
         assert (said.status, b"rocpd view printed" in said.body) == (403, True)
 
 
+def test_what_is_no_address_is_refused(server: ViewServer) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+        connection.sendall(b"GET http://[ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 403 ")
+
+
 def test_only_this_machine_is_listened_to(server: ViewServer) -> None:
     assert server.server_address[0] == "127.0.0.1"
     with socket.socket() as probe:
@@ -96,13 +102,17 @@ def test_rows_have_a_limit_and_keep_every_digit(ask: Ask) -> None:
         "-- select\nvacuum",
         "with x as (select 1) delete from rocpd_string",
         "select load_extension('x')",
+        f"{' ' * 60_000}(select 1)",
+        f"{'/**/' * 10_000}(select 1)",
         "",
     ],
+    ids=lambda statement: statement.strip()[:20],
 )
 def test_sql_that_does_not_only_read_is_refused(ask: Ask, job: Path, statement: str) -> None:
     before = {path: path.read_bytes() for path in job.iterdir()}
     said = ask("sql", {"sql": statement})
     assert (said.status, sorted(said.json)) == (400, ["error", "hint"])
+    assert "stopped" not in said.json["error"]
     assert {path: path.read_bytes() for path in job.iterdir()} == before
 
 

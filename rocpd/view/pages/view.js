@@ -24,8 +24,8 @@ function say(element, text, failed = false) {
   element.classList.toggle("failed", failed);
 }
 
-function ms(ns) {
-  return (ns / 1e6).toFixed(3).replace(/\.?0+$/, "");
+function ms(ns, digits = 3) {
+  return (ns / 1e6).toFixed(digits).replace(/\.?0+$/, "");
 }
 
 function query(part) {
@@ -54,7 +54,7 @@ async function loadStrip() {
   for (const name of ["busy", "compute", "communication"]) answer[name] = bytes(answer[name]);
   state.strip = answer;
   state.strip.end = answer.start + answer.slice * answer.slices;
-  state.whole ??= { start: answer.start, end: state.strip.end };
+  if (!query(state.view)) state.whole = { start: answer.start, end: state.strip.end };
   draw();
 }
 
@@ -152,8 +152,8 @@ function byKeyboard(event) {
 }
 
 function fillWindow({ start, end }) {
-  $("from").value = start === null ? "" : ms(start);
-  $("to").value = end === null ? "" : ms(end);
+  $("from").value = start === null ? "" : ms(start, 6); // to the nanosecond: they are read again
+  $("to").value = end === null ? "" : ms(end, 6);
 }
 
 function readWindow() {
@@ -323,7 +323,6 @@ async function lookForChanges() {
   try {
     const { stamp } = await (await ask("stamp")).json();
     if (state.stamp !== null && stamp !== state.stamp) {
-      state.whole = null;
       await Promise.all([loadStrip(), loadReport()]);
     }
     state.stamp = stamp;

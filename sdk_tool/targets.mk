@@ -3,7 +3,7 @@ TOOL_SOURCE := $(dir $(lastword $(MAKEFILE_LIST)))
 TOOL_BUILD := $(TOOL_SOURCE)build
 PREFIX ?= $(abspath $(VENV))
 
-.PHONY: tool bench-tool install-tool wheel
+.PHONY: tool bench-tool install-tool sdk-test wheel
 
 tool:  ## build the recorder (C++): libraries, test and benchmark programs
 	@command -v cmake >/dev/null || { echo "make tool needs cmake, g++ and libsqlite3-dev (Debian: apt-get install cmake g++ libsqlite3-dev)"; exit 1; }
@@ -12,6 +12,14 @@ tool:  ## build the recorder (C++): libraries, test and benchmark programs
 
 bench-tool: tool $(VENV)/.installed-test  ## what recording costs: ratios in one run
 	$(BIN)/python -m benchmarks recorder
+
+ROCM ?= /opt/rocm
+
+sdk-test: $(VENV)/.installed-test  ## programs with roctx and HIP above a real rocprofiler-sdk: ROCM=DIR, /opt/rocm unless given
+	@if ls $(ROCM)/lib/librocprofiler-sdk.so.1* >/dev/null 2>&1; then \
+	  $(MAKE) --no-print-directory tool && \
+	  ROCPD_TEST_ROCM=$(abspath $(ROCM)) $(BIN)/python -m pytest -q -n 0 tests/record/test_programs.py; \
+	else echo "sdk-test is skipped: there is no librocprofiler-sdk.so.1 in $(ROCM)/lib (ROCM=DIR names another ROCm)"; fi
 
 # The compiler comes from PyPI, SQLite from this machine (Debian: libsqlite3-dev).
 wheel: $(VENV)/.installed  ## a wheel with the recorder for Linux with glibc 2.28 and later, and the sdist: dist/

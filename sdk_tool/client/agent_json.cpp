@@ -175,7 +175,10 @@ std::string agent_json(const rocprofiler_agent_v0_t& a) {
     add_names(json, a);
     json.add_json("mem_banks", all(a.mem_banks, a.mem_banks_count));
     json.add_json("caches", all(a.caches, a.caches_count));
-    return json.add_json("io_links", all(a.io_links, a.io_links_count)).text();
+    json.add_json("io_links", all(a.io_links, a.io_links_count));
+    // rocprofv3's own number of a GPU, which no field of the SDK has.
+    const bool gpu = a.type == ROCPROFILER_AGENT_TYPE_GPU;
+    return json.add("gpu_index", gpu ? a.logical_node_type_id : -1).text();
 }
 
 }  // namespace rocpd::client

@@ -235,7 +235,7 @@ def test_client_under_sanitizers(tmp_path: Path, sanitizer: str, runtime: str) -
     chosen = build(sanitizer)
     printed = subprocess.run(["c++", f"-print-file-name={runtime}"], capture_output=True, text=True, check=True)
     preload = f"{printed.stdout.strip()}:{chosen.lib / 'librocpd-tool.so'}"
-    for how in ("plain", "stop", "correlate", "open", "calls"):
+    for how in ("plain", "stop", "correlate", "open", "calls", "strings", "streams", "ranges", "later", "inherit"):
         folder = tmp_path / how
         done = _client(
             chosen, folder, how, rounds=30, LD_PRELOAD=preload, ROCPD_FLUSH_MS="20",

@@ -33,7 +33,7 @@ class IndexOptions:
 def index(inputs: Inputs, asked: IndexOptions, execution: Execution) -> None:
     """Build an index, from which statements are answered at once.
 
-    The events of each rank are stored once more, by column: about a twentieth of the size of the files. From then on
+    The events of each rank are stored once more, by column: about a thirtieth of the size of the files. From then on
     every command uses the index, as long as a file is what it was; answers are the same. It lies in
     $XDG_CACHE_HOME/rocpd/index, else ~/.cache/rocpd/index (rocpd cache), or in a folder of your choice. A rank that has
     an index is left alone. The files themselves are only read.

@@ -34,7 +34,6 @@ VIEWS = (
     "scratch_memory",
     "graph_launches",
     "samples",
-    "events_args",
     "pmc_events",
 )
 """The views that are stored: those of events. The others are small, or are read from these."""

@@ -38,6 +38,7 @@ class Settings:
         trace: domains, such as `hip,kernel`; None: the tool's default.
         counters: hardware counters, or None.
         sample_hz: samples of the process and its machine per second; 0 for none, None for what the environment says.
+        smi: samples of the node's GPUs per second, through libamd_smi; as `sample_hz`.
         python_stacks: samples of the call stacks of all Python threads per second; as `sample_hz`.
         flush_ms: the most that a killed process loses [ms]; None for what the environment says.
         drop: lose events rather than make the program wait for the writer.
@@ -53,9 +54,12 @@ class Settings:
         Option(f"What to record of the GPU: {','.join(TRACES)}.", "LIST"),
     ] = None
     counters: Annotated[str | None, Option("Hardware counters, as A,B.", "LIST")] = None
-    sample_hz: Annotated[float | None, Option("CPU time and memory samples per second.", "HZ", least=0, most=10000)] = (
-        None
-    )
+    sample_hz: Annotated[
+        float | None, Option("Samples of CPU, memory, disks and network per second.", "HZ", least=0, most=10000)
+    ] = None
+    smi: Annotated[
+        float | None, Option("Samples of GPU load, memory, power, clocks per second.", "HZ", least=0, most=1000)
+    ] = None
     python_stacks: Annotated[
         float | None, Option("Samples of the call stacks of all Python threads per second.", "HZ", least=0, most=1000)
     ] = None
@@ -145,6 +149,7 @@ def _variables(settings: Settings) -> dict[str, str]:
     given = {
         "ROCPD_FLUSH_MS": settings.flush_ms,
         "ROCPD_SAMPLE_HZ": settings.sample_hz,
+        "ROCPD_SMI": settings.smi,
         "ROCPD_PYTHON_STACKS": settings.python_stacks,
         "ROCPD_TRACE": settings.trace,
         "ROCPD_COUNTERS": settings.counters,

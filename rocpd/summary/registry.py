@@ -268,7 +268,7 @@ SUMMARIES: dict[str, Analysis] = {
         ),
         Analysis(
             "rocpd.summary.samples:samples",
-            ("samples",),
+            ("samples", "step-samples"),
             "sampled values: clocks, power, temperature, memory",
             ("step_marker", "everything"),
             by=(By.RANK, By.AGENT),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -18,8 +18,9 @@ from rocpd.summary.reading import AGENT, RANK, Key, RankReading, Reading, order_
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.statements import statement
 from rocpd.summary.steady import steady_default
+from rocpd.summary.steps import read_ranges
 from rocpd.trace.sampled import adds_up, is_sentinel, meant_unit
-from rocpd.trace.steps import is_step
+from rocpd.trace.steps import is_step, step_times
 from rocpd.types import NULL, Row
 
 CLOCK = re.compile(r"gfx.?clock|gfxclk|sclk", re.IGNORECASE)
@@ -42,7 +43,19 @@ TABLES = by_name(
             Field("mean_over_time", "", "each value by how long it holds: to its recorded end, else to the next one"),
             Field("left_out", "", "values that stand for none, such as 65535 W", True),
         ),
-    )
+    ),
+    TableDefinition(
+        "step-samples",
+        "Sampled values in each step, each by how much of the step it holds.",
+        (
+            Field("step", "", "number of the step"),
+            RANK,
+            AGENT,
+            Field("name", "", "what was sampled"),
+            Field("units", "", "its unit"),
+            Field("mean_over_time", "", "mean over the time of the step in which a value is known"),
+        ),
+    ),
 )
 
 
@@ -68,10 +81,11 @@ class _Value(NamedTuple):
 
 
 class _Series(NamedTuple):
-    """Values of one counter, and how many were left out."""
+    """Values of one counter, how many were left out, and the mean over time of each step."""
 
     values: Sequence[_Value]
     left_out: int
+    in_steps: Mapping[int, float]
 
 
 def samples(reading: Reading) -> Iterator[Summary]:
@@ -87,6 +101,11 @@ def samples(reading: Reading) -> Iterator[Summary]:
         raise RocpdError("no samples in the selection")
     rows = [(*key, *_statistics(values[key])) for key in sorted(values, key=order_of)]
     yield Summary(TABLES["samples"], TABLES["samples"].fields, rows)
+    in_steps = [
+        (step, *key, mean) for key in sorted(values, key=order_of) for step, mean in values[key].in_steps.items()
+    ]
+    if in_steps:
+        yield Summary(TABLES["step-samples"], TABLES["step-samples"].fields, sorted(in_steps, key=order_of))
 
 
 def _statistics(series: _Series) -> Row:
@@ -115,12 +134,14 @@ def _of_rank(reading: RankReading, step: re.Pattern[str]) -> dict[Key, _Series]:
                 left_out[key] += 1
             else:
                 every.append(_Value(start, end, last, float(value)))
-    return {
-        (*key[:3], f"{key[3] or '1'}/s") if adds_up(as_text(key[2])) else key: _Series(
-            _rates(every) if adds_up(as_text(key[2])) else every, left_out[key]
-        )
-        for key, every in values.items()
-    }
+    steps = step_times(read_ranges(reading.reader).every, step)
+    series: dict[Key, _Series] = {}
+    for key, every in values.items():
+        is_rate = adds_up(as_text(key[2]))
+        held = _rates(every) if is_rate else every
+        named = (*key[:3], f"{key[3] or '1'}/s") if is_rate else key
+        series[named] = _Series(held, left_out[key], _means_in_steps(held, steps))
+    return series
 
 
 def _rates(values: Sequence[_Value]) -> list[_Value]:
@@ -132,10 +153,29 @@ def _rates(values: Sequence[_Value]) -> list[_Value]:
     ]
 
 
+def _held(values: Sequence[_Value]) -> list[int]:
+    """Return how long each value holds [ns], of values in the order of their times."""
+    following = [*(each.start for each in values[1:]), values[-1].start]
+    return [max(0, each.end_before(next_start) - each.start) for each, next_start in zip(values, following, strict=True)]
+
+
 def _mean_over_time(values: Sequence[_Value]) -> float:
     """Return the mean of values in the order of their times, each by how long it holds."""
-    following = [*(each.start for each in values[1:]), values[-1].start]
-    held = [
-        max(0, each.end_before(next_start) - each.start) for each, next_start in zip(values, following, strict=True)
-    ]
+    held = _held(values)
     return float(np.average([each.value for each in values], weights=held if any(held) else None))
+
+
+def _means_in_steps(values: Sequence[_Value], steps: Mapping[int, tuple[int, int]]) -> dict[int, float]:
+    """Return the mean over time of the steps in which a value holds."""
+    if not values:
+        return {}
+    at = np.array([each.start for each in values], np.int64)
+    until = at + np.array(_held(values), np.int64)
+    value = np.array([each.value for each in values])
+    means = {}
+    for step, (start, end) in steps.items():
+        rows = slice(max(int(np.searchsorted(at, start, side="right")) - 1, 0), int(np.searchsorted(at, end)))
+        held = np.minimum(until[rows], end) - np.maximum(at[rows], start)
+        if (weights := np.maximum(held, 0)).any():
+            means[step] = float(np.average(value[rows], weights=weights))
+    return means

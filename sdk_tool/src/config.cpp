@@ -60,6 +60,7 @@ Config read() {
     c.flush_ms = static_cast<unsigned>(number("ROCPD_FLUSH_MS", 1000, 1, 3600e3));
     c.buffer_limit = ring_size(number("ROCPD_BUFFER_KB", 4096, 256, 1 << 20));
     c.sample_hz = number("ROCPD_SAMPLE_HZ", 0, 0, 10000);
+    c.smi_hz = number("ROCPD_SMI", 0, 0, 1000);
     c.python_hz = number("ROCPD_PYTHON_STACKS", 0, 0, 1000);
     c.group = flag("ROCPD_GROUP", false);
     const char* kept = variable("ROCPD_KEEP_ENV");

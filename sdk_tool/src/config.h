@@ -14,6 +14,7 @@ struct Config {
     bool drop = false;                  // ROCPD_OVERFLOW=drop: lose events rather than wait for the writer
     std::size_t buffer_limit = 4 << 20; // ROCPD_BUFFER_KB: most that one thread's buffer grows to [bytes]
     double sample_hz = 0;               // ROCPD_SAMPLE_HZ
+    double smi_hz = 0;                  // ROCPD_SMI
     double python_hz = 0;               // ROCPD_PYTHON_STACKS
     std::string keep_env;               // ROCPD_KEEP_ENV: names of variables to store as they are, or all
     bool group = false;                 // ROCPD_GROUP: the group may read the files

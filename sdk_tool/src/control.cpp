@@ -34,17 +34,6 @@ struct Listener {
     ino_t inode;
 };
 
-// Returns why the folder cannot be used, empty when it can. It must belong to this user alone, as /tmp is shared.
-std::string problem_with(const std::string& folder) {
-    if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return std::strerror(errno);
-    struct stat facts {};
-    if (lstat(folder.c_str(), &facts) != 0) return std::strerror(errno);
-    if (!S_ISDIR(facts.st_mode)) return "it is not a folder";
-    if (facts.st_uid != geteuid()) return "it belongs to another user";
-    if ((facts.st_mode & 0077) != 0) return "its mode is not 0700";
-    return {};
-}
-
 // Two processes in containers that share /tmp may have the same pid; their pid namespaces differ.
 unsigned long long pid_namespace() {
     struct stat space {};
@@ -161,6 +150,16 @@ void* control_thread(void* argument) {
 }
 
 }  // namespace
+
+std::string problem_with(const std::string& folder) {
+    if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return std::strerror(errno);
+    struct stat facts {};
+    if (lstat(folder.c_str(), &facts) != 0) return std::strerror(errno);
+    if (!S_ISDIR(facts.st_mode)) return "it is not a folder";
+    if (facts.st_uid != geteuid()) return "it belongs to another user";
+    if ((facts.st_mode & 0077) != 0) return "its mode is not 0700";
+    return {};
+}
 
 void start_control() {
     const std::string folder = config().control_folder;

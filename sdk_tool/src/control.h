@@ -1,7 +1,13 @@
 // Owns the Unix socket through which `rocpd control` starts, stops and flushes a running process, or asks its status.
 #pragma once
 
+#include <string>
+
 namespace rocpd {
+
+// Returns why the folder of sockets and locks cannot be used, empty when it can: it must belong to this user alone. It is
+// made where there is none.
+std::string problem_with(const std::string& folder);
 
 void start_control();
 

@@ -27,6 +27,7 @@ enum Kind : std::uint16_t {
     kGraph,      // Head, rocpd_graph_launch_t, message
     kSample,     // Head, Value
     kCounter,    // Head, Value
+    kSamples,    // Head, text of the category (64 bits), Values of tracks: all of one event
     kStack,      // Head, thread (64 bits), call stack as JSON
 };
 

@@ -125,13 +125,26 @@ void GpuRows::graph_launch(ThreadBuffer& thread, const Head& entry) {
 }
 
 void GpuRows::sample(const Head& entry) {
-    const auto s = body<Value>(entry);
-    referenced_.track(s.target);
-    const std::int64_t event = tables_.event({sample_, 0, 0, 0, {}});
-    tables_.sample(s.target, entry.time, event);
-    if (s.counter < 0) return;
-    referenced_.counter(s.counter);
-    tables_.value(event, s.counter, s.value);
+    value_on_track(body<Value>(entry), entry.time, tables_.event({sample_, 0, 0, 0, {}}));
+}
+
+void GpuRows::samples(const Head& entry) {
+    const auto category = static_cast<std::uint32_t>(body<std::uint64_t>(entry));
+    const std::string_view whole = text_of(entry);
+    const std::int64_t event = tables_.event({category, 0, 0, 0, {}});
+    for (std::size_t at = sizeof(std::uint64_t); at + sizeof(Value) <= whole.size(); at += sizeof(Value)) {
+        Value value{};
+        std::memcpy(&value, whole.data() + at, sizeof value);
+        value_on_track(value, entry.time, event);
+    }
+}
+
+void GpuRows::value_on_track(const Value& value, std::uint64_t time, std::int64_t event) {
+    referenced_.track(value.target);
+    tables_.sample(value.target, time, event);
+    if (value.counter < 0) return;
+    referenced_.counter(value.counter);
+    tables_.value(event, value.counter, value.value);
 }
 
 void GpuRows::counter(const Head& entry) {

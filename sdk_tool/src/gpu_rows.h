@@ -26,12 +26,14 @@ public:
     void allocation(ThreadBuffer& thread, const Head& entry);
     void graph_launch(ThreadBuffer& thread, const Head& entry);
     void sample(const Head& entry);
+    void samples(const Head& entry);
     void counter(const Head& entry);
 
     // Writes counter values whose dispatch never came.
     void end_all();
 
 private:
+    void value_on_track(const Value& value, std::uint64_t time, std::int64_t event);
     std::uint32_t thread_of(const rocpd_event_t& event, const ThreadBuffer& thread);
     std::int64_t event_of(const rocpd_event_t& event, std::string_view message);
     void arguments(const char* at, std::size_t count, std::int64_t event);

@@ -27,7 +27,7 @@ bool look_up(Interface& i) {
            find(i.utf8, "PyUnicode_AsUTF8AndSize") && find(i.as_unsigned, "PyLong_AsUnsignedLong") &&
            find(i.is_true, "PyObject_IsTrue") && find(i.code, "PyFrame_GetCode") && find(i.back, "PyFrame_GetBack") &&
            find(i.line, "PyFrame_GetLineNumber") && find(i.release, "Py_DecRef") &&
-           find(i.clear_error, "PyErr_Clear") && find(i.function, "PyCFunction_New") &&
+           find(i.clear_error, "PyErr_Clear") && find(i.function, "PyCFunction_NewEx") &&
            find(i.tuple, "PyTuple_New") && find(i.dictionary, "PyDict_New") &&
            find(i.set_item, "PyDict_SetItemString") && find(i.call_with_names, "PyObject_Call") &&
            find(i.import, "PyImport_ImportModule") && find(i.none, "Py_BuildValue");

@@ -35,7 +35,7 @@ struct Interface {
     int (*line)(Object* frame);
     void (*release)(Object*);  // takes null
     void (*clear_error)();
-    Object* (*function)(const void* definition, Object* self);
+    Object* (*function)(const void* definition, Object* self, Object* module);
     Object* (*tuple)(std::ptrdiff_t size);
     Object* (*dictionary)();
     int (*set_item)(Object* dictionary, const char* key, Object* value);

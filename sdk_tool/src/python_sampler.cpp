@@ -117,7 +117,7 @@ bool Sampler::attach() {
 // os.register_at_fork(after_in_child=after_fork_in_child)
 void Sampler::report_forks() {
     const Reference os(python_.import("os"));
-    const Reference function(python_.function(&kAfterFork, nullptr));
+    const Reference function(python_.function(&kAfterFork, nullptr, nullptr));
     const Reference enroll(os ? python_.attribute(os.get(), "register_at_fork") : nullptr);
     const Reference none(python_.tuple(0)), names(python_.dictionary());
     if (!enroll || !function || !none || !names) return;

@@ -35,6 +35,7 @@ void Rows::take(ThreadBuffer& thread, const Head& entry) {
         case kMarkAs: return ranges_.mark_as(thread, entry);
         case kGraph: return gpu_rows_.graph_launch(thread, entry);
         case kSample: return gpu_rows_.sample(entry);
+        case kSamples: return gpu_rows_.samples(entry);
         case kCounter: return gpu_rows_.counter(entry);
         case kStack: return stacks_.sample(entry);
         default: return;

@@ -34,7 +34,7 @@ def test_command_without_markers(built: Build, tmp_path: Path) -> None:
     done = cli(tmp_path, "record", "-o", "job", "--", "echo", "-v", "--help")
     assert (done.returncode, done.stdout) == (0, "-v --help\n")
     assert "nothing was recorded" in done.stderr
-    for would_be in ("roctx", "NVTX", "rocpd doctor", "--python-stacks", "--sample-hz"):
+    for would_be in ("roctx", "NVTX", "rocpd doctor", "--python-stacks", "--smi", "--sample-hz"):
         assert would_be in done.stderr
 
 

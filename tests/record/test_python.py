@@ -175,19 +175,6 @@ def test_all_kinds_of_children(built: Build, tmp_path: Path) -> None:
     assert len(guids) == len(files)
 
 
-def test_samples_of_cpu_and_memory(built: Build, tmp_path: Path) -> None:
-    done = cli(tmp_path, "record", "-o", "job", "--sample-hz", "100", "--", "sleep", "0.5")
-    assert done.returncode == 0
-    (file,) = databases(tmp_path / "job")
-    check_closed(file)
-    samples = rows(file, "SELECT name, COUNT(*) FROM samples GROUP BY name")
-    assert [name for name, _ in samples] == ["process CPU time", "process resident memory"]
-    assert all(25 <= n <= 60 for _, n in samples)
-    sql = "SELECT MIN(e.value) > 100000 FROM rocpd_pmc_event e JOIN rocpd_info_pmc p ON p.id = e.pmc_id " \
-        "WHERE p.name = 'process_resident_memory'"  # fmt: skip
-    assert rows(file, sql) == [(1,)]
-
-
 def test_samples_keep_their_rate_however_often_recording_is_switched(built: Build, tmp_path: Path) -> None:
     done = probe(built, tmp_path / "out", "toggles", "10", "1.0", env={"ROCPD_SAMPLE_HZ": "20"})
     assert done.returncode == CODE

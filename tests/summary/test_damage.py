@@ -30,7 +30,7 @@ def test_names_that_are_blobs(open_job: OpenJob) -> None:
     trace.sql("UPDATE \"rocpd_info_pmc{uuid}\" SET name = x'ff03', units = x'ff04'")
     session = open_job(trace)
     missing = {"scratch", "collectives", "stragglers", "waits", "communication", "transfers", "memory-steps"}
-    missing |= {"graphs", "graph-launches", "graph-kernels", "autograd", "autograd-pairs", "samples"}
+    missing |= {"graphs", "graph-launches", "graph-kernels", "autograd", "autograd-pairs", "samples", "step-samples"}
     missing |= {"graph-captures", "captured-kernels"}
     missing |= {"operators", "operator-shapes", "operator-phases", "stacks", "stack-lines", "instances"}
     rankless = ("imbalance", "steps", "phases", "trace", "overview", "top-kernels", "top-steps")

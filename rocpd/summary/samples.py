@@ -136,11 +136,11 @@ def _of_rank(reading: RankReading, step: re.Pattern[str]) -> dict[Key, _Series]:
                 every.append(_Value(start, end, last, float(value)))
     steps = step_times(read_ranges(reading.reader).every, step)
     series: dict[Key, _Series] = {}
-    for key, every in values.items():
-        is_rate = adds_up(as_text(key[2]))
+    for counter, every in values.items():
+        is_rate = adds_up(as_text(counter[2]))
         held = _rates(every) if is_rate else every
-        named = (*key[:3], f"{key[3] or '1'}/s") if is_rate else key
-        series[named] = _Series(held, left_out[key], _means_in_steps(held, steps))
+        shown = (*counter[:3], f"{counter[3] or '1'}/s") if is_rate else counter
+        series[shown] = _Series(held, left_out[counter], _means_in_steps(held, steps))
     return series
 
 
@@ -156,7 +156,9 @@ def _rates(values: Sequence[_Value]) -> list[_Value]:
 def _held(values: Sequence[_Value]) -> list[int]:
     """Return how long each value holds [ns], of values in the order of their times."""
     following = [*(each.start for each in values[1:]), values[-1].start]
-    return [max(0, each.end_before(next_start) - each.start) for each, next_start in zip(values, following, strict=True)]
+    return [
+        max(0, each.end_before(next_start) - each.start) for each, next_start in zip(values, following, strict=True)
+    ]
 
 
 def _mean_over_time(values: Sequence[_Value]) -> float:

@@ -255,7 +255,8 @@ class Reading:
     def windows(self) -> dict[int, RankWindow]:
         """Return what each rank sees of the window; nothing without one."""
         window, windows = self.session.window, {}
-        for rank in self.session.spans if window else ():
+        known = [each.number for each in self.session.ranks if each.window or each.number in self.session.spans]
+        for rank in known if window else ():  # a rank that idles throughout a merged window has no events there
             if window and rank in window.parts:
                 part, shift, base = window.part(rank), self.session.alignment.shift(rank), None
                 if not window.is_by_launch(rank):

@@ -24,6 +24,7 @@ from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.steps import RankSteps, steps_of
 from rocpd.summary.verdict import Judgement, judge, unknown
 from rocpd.summary.why_late import cause_of
+from rocpd.table.human import readable
 from rocpd.trace.collectives import Channel, Group, listed
 from rocpd.trace.kernel_categories import Categories, load
 from rocpd.trace.transfers import Partners
@@ -337,8 +338,9 @@ class _Startup:
             return ()
         wait, worst = sum(self._caused.values()), max(self._caused, key=lambda rank: self._caused[rank])
         collectives = "1 collective" if self._count == 1 else f"{self._count} collectives"
-        text = f"start-up is not judged: {collectives}, {wait / 1e6:.3g} ms of waiting"
-        text += f", {self._caused[worst] / 1e6:.3g} ms of it for rank {worst}" if wait else ""
+        all_of_it, most = readable(wait, "ns"), readable(self._caused[worst], "ns")
+        text = f"start-up is not judged: {collectives}, {all_of_it} of waiting"
+        text += f", {most} of it for rank {worst}" if wait else ""
         evidence = {"collectives": self._count, "wait_ns": wait}
         return (Finding(text, "comm.startup", Verdict.NONE, Confidence.CERTAIN, worst, evidence=evidence),)
 

@@ -68,6 +68,17 @@ def test_every_analysis_answers_as_in_the_window(window: rocpd.Window, session: 
             assert answers(merged) == expected
 
 
+def test_a_rank_that_had_not_begun_idles_in_a_merged_window(open_job: OpenJob, tmp_path: Path) -> None:
+    late = TraceBuilder(1).kernel("k", 900, 1000)
+    session = open_job(TraceBuilder(0).kernel("k", 100, 200).kernel("k", 400, 500), late)
+    windowed = session.within(rocpd.Window("5%", "50%"))
+    windowed.merge(tmp_path / "w.db")
+    with rocpd.connect(tmp_path / "w.db") as merged:
+        expected = cells(windowed, "gpu-time", "rank busy_ns idle_ns")
+        assert [row[:2] for row in expected] == [(0, 155), (1, 0)]
+        assert cells(merged, "gpu-time", "rank busy_ns idle_ns") == expected
+
+
 def test_a_window_of_a_merged_window(session: rocpd.Session, tmp_path: Path) -> None:
     outer, inner = rocpd.Window("30%", "90%"), rocpd.Window(step=2)
     session.within(outer).merge(tmp_path / "outer.db")

@@ -141,7 +141,8 @@ SPAN = (
 def clock_domains(ranks: Sequence[Rank], spans: Mapping[int, Span]) -> tuple[Domain, ...]:
     """Group ranks into clock domains: one machine, spans that overlap (touching counts), ordered by start.
 
-    A rank whose machine is unknown is a domain of its own; a rank without events belongs to none.
+    A rank whose machine is unknown is a domain of its own; a rank without events belongs to none, unless it has none in
+    a merged window during which others of its machine had some.
     """
     domains: list[Domain] = []
     for rank in sorted((r for r in ranks if r.number in spans), key=lambda r: (spans[r.number].start, r.number)):
@@ -152,6 +153,14 @@ def clock_domains(ranks: Sequence[Rank], spans: Mapping[int, Span]) -> tuple[Dom
             domains[domains.index(last)] = grown
         else:
             domains.append(Domain(rank.machine_id, (rank.number,), span.start, span.end))
+    for rank in ranks:
+        if rank.window and rank.machine_id is not None and rank.number not in spans:
+            window = rank.window
+            around = (d for d in domains if d.start <= window.end and window.start <= d.end)
+            known = next((d for d in around if d.machine_id == rank.machine_id), None)
+            if known:
+                ranks_of_it = tuple(sorted((*known.ranks, rank.number)))
+                domains[domains.index(known)] = Domain(known.machine_id, ranks_of_it, known.start, known.end)
     return tuple(domains)
 
 

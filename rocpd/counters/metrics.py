@@ -109,9 +109,11 @@ class Calculator:
     def calculate(self, metric: CounterMetric) -> Calculated:
         """Return a metric of each dispatch."""
         needed = needs(metric.value, self.terms)
+        shown = needs(metric.of_mean, {"mean": metric.value, **self.terms}) if metric.of_mean else ()
         counters = [name for name in needed if is_counter(name)]
         passes, missing = self._passes_with(counters)
-        missing += [name for name in needed if not is_counter(name) and not self._knows(name)]
+        known = (name for name in dict.fromkeys((*needed, *shown)) if not is_counter(name))
+        missing += [name for name in known if not self._knows(name)]
         if missing:
             return Calculated(None, missing=tuple(missing))
         leaves = {name: self._leaf(name, passes) for name in needed}

@@ -88,6 +88,12 @@ def test_a_split_job_has_the_same_panels(open_job: OpenJob) -> None:
             assert mean == pytest.approx(sum(part * count for part, count in some) / dispatches)
 
 
+def test_a_constant_that_the_file_lacks_is_named(open_job: OpenJob) -> None:
+    """How many waves a compute unit holds, which what is shown of the mean needs."""
+    trace = TraceBuilder().kernel("gemm", 1000, 2000).counter("SQ_BUSY_CU_CYCLES", 10).counter("GRBM_GUI_ACTIVE", 80)
+    assert value(open_job(trace), "speed-of-light", "Active CUs", "value missing") == [(None, None, "waves_per_cu")]
+
+
 def test_an_unknown_architecture_says_so(open_job: OpenJob) -> None:
     trace = TraceBuilder().kernel("gemm", 1, 2).counter("SQ_WAVES", 4)
     trace.sql("UPDATE rocpd_info_agent{uuid} SET name = 'gfx1100'")

@@ -34,3 +34,4 @@ COLLECTIVES = "no collectives of several ranks are in the inputs: open the files
 SIZES = NotRecorded("the sizes of collectives are not recorded", Recordable.COLLECTIVES)
 STEPS = NotRecorded("no steps are marked", Recordable.STEPS, "; or name their markers with --step-marker")
 CLOCKS = NotRecorded("no clocks of GPUs are sampled", Recordable.CLOCKS)
+COUNTERS = NotRecorded("counters that say so are not collected", Recordable.COUNTERS)

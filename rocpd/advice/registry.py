@@ -16,8 +16,13 @@ from rocpd.advice.rules import (
     copy_blocking,
     copy_small,
     gpu_starved,
+    kernel_atomics,
+    kernel_bandwidth,
+    kernel_bank_conflicts,
     kernel_grid,
+    kernel_matrix_idle,
     kernel_occupancy,
+    kernel_strided,
     kernel_unstable,
     launch_small,
     memory_leak,
@@ -53,6 +58,11 @@ RULES: tuple[Rule, ...] = (
     kernel_grid.RULE,
     kernel_occupancy.RULE,
     kernel_unstable.RULE,
+    kernel_bandwidth.RULE,
+    kernel_strided.RULE,
+    kernel_bank_conflicts.RULE,
+    kernel_atomics.RULE,
+    kernel_matrix_idle.RULE,
 )
 """The rules that are built in; `trace.incomplete` is the first: what is not recorded limits all others."""
 

@@ -72,6 +72,7 @@ ADVISED = (
             "gpu-time",
             "budget",
             "idle",
+            "panels",
             "samples",
         )
     ),

@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import cast
 
 from rocpd import entries
+from rocpd.advice.registry import RULES
 from rocpd.compare.options import DiffOptions
 from rocpd.compare.run import compared_with
 from rocpd.compare.run_profile import RunProfile
+from rocpd.counters.panels import PANELS
 from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.federation import Federation, Notes
 from rocpd.frozen import frozen
@@ -33,7 +35,9 @@ _LEAST_SLICES, _MOST_SLICES = 120, 1000
 _BELOW = ", as said below"  # on the page of the analysis
 _RATES = ("GB/s", "GiB/s")
 _RATE = re.compile("gi?b_per_s$")
-_WANTED = frozenset(TABLES) - {"phases"}  # which would match calls and operations once more
+_NEEDED = frozenset(need.table for rule in RULES for need in rule.needs)
+_WANTED = frozenset(TABLES) - {"phases", *({"panels", *PANELS} - _NEEDED)}
+"""Phases would match calls and operations once more; of panels those that rules look at."""
 
 
 @frozen

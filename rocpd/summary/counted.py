@@ -29,6 +29,8 @@ _REGISTERS = """SELECT id, arch_vgpr_count, accum_vgpr_count, sgpr_count FROM ro
 _AGENTS = "SELECT id, name, extdata FROM rocpd_info_agent"
 _COUNTERS = "SELECT id, name, symbol FROM rocpd_info_pmc"
 _EXPRESSIONS = "SELECT DISTINCT name, expression FROM rocpd_info_pmc WHERE expression <> '' AND expression <> name"
+_ANY = """SELECT 1 FROM rocpd_pmc_event WHERE sample_id IS NULL AND event_id IN
+(SELECT event_id FROM rocpd_kernel_dispatch) LIMIT 1"""
 _PASSES = """SELECT MAX(json_extract(extdata, '$.passes')) FROM rocpd_info_process WHERE json_valid(extdata)"""
 _VALUES = Select(statement("counter_values"), ("event", "pmc"), ("value",))
 _PASS_VALUES = Select(statement("counter_passes"), ("event", "pmc", "pass", "start", "end"), ("value",))
@@ -134,19 +136,24 @@ def _document(text: object) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def each_program(reading: Reading, work: Callable[[Measured, Rank, Options], Answer]) -> Iterator[tuple[Rank, Answer]]:
+def each_program(
+    reading: Reading, work: Callable[[Measured, Rank, Options], Answer], needs_values: bool = False
+) -> Iterator[tuple[Rank, Answer]]:
     """Do work on what was counted in each rank, and on the passes of each program together.
 
     Args:
         reading: what to read.
         work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
+        needs_values: ranks without counter values are left out.
     """
     programs = reading.every_pass.job.programs
     in_passes = frozenset(number for program in programs for number in program)
     waiting: dict[int, Measured] = {}
-    task = partial(_counted, work=work, in_passes=in_passes)
+    task = partial(_counted, work=work, in_passes=in_passes, needs_values=needs_values)
     ranks: dict[int, Rank] = {}
     for rank, answer in reading.with_passes().each(task):
+        if answer is None:
+            continue
         if rank.number in in_passes:
             waiting[rank.number], ranks[rank.number] = cast("Measured", answer), rank
         else:
@@ -156,8 +163,13 @@ def each_program(reading: Reading, work: Callable[[Measured, Rank, Options], Ans
 
 
 def _counted(
-    reading: RankReading, work: Callable[[Measured, Rank, Options], Answer], in_passes: frozenset[int]
-) -> Answer | Measured:
+    reading: RankReading,
+    work: Callable[[Measured, Rank, Options], Answer],
+    in_passes: frozenset[int],
+    needs_values: bool,
+) -> Answer | Measured | None:
+    if needs_values and not reading.reader.rows(_ANY):
+        return None
     counted = measured(reading.reader, reading.options.kernel_names)
     return counted if reading.rank.number in in_passes else work(counted, reading.rank, reading.options)
 

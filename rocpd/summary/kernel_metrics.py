@@ -26,6 +26,8 @@ MetricKey: TypeAlias = tuple[str, str]
 GroupKey: TypeAlias = tuple[Key, "str | None", str]
 """Division, kernel, architecture."""
 
+_WITHOUT_COUNTERS = "launch-stats"
+_UNCOUNTED = RocpdError("no counter values of kernels in the selection", "rocprofv3 --pmc collects them")
 _UNKNOWN = RocpdError(
     "no kernels on GPUs whose counters are known", "those of gfx908, gfx90a, gfx940 to gfx942 and gfx950 are"
 )
@@ -59,13 +61,16 @@ def of_panels(reading: Reading, panels: Sequence[str]) -> KernelGroups:
     """Return the metrics of some panels.
 
     Raises:
-        RocpdError: no kernels, or none on an architecture that is known.
+        RocpdError: no kernels with counters, or none on an architecture that is known.
     """
     metrics: KernelGroups = {}
-    for _, of_rank in each_program(reading, partial(_of_measured, panels=tuple(panels))):
+    is_counted = False
+    work = partial(_of_measured, panels=tuple(panels))
+    for _, of_rank in each_program(reading, work, needs_values=_WITHOUT_COUNTERS not in panels):
+        is_counted = True
         _merge(metrics, of_rank)
     if not metrics:
-        raise _UNKNOWN
+        raise _UNKNOWN if is_counted else _UNCOUNTED
     return metrics
 
 

@@ -48,7 +48,7 @@ class _Answering(Reading):
     """Gives answers that are known already."""
 
     def __init__(self, reading: Reading, options: Options, answers: Sequence[tuple[Rank, _Answer]]) -> None:
-        super().__init__(reading.every_pass, options)
+        super().__init__(reading.every_pass, options, wanted=reading.wanted)
         self._answers: Sequence[tuple[Rank, _Answer]] | None = answers
 
     def each(self, work: Callable[[RankReading], Answer]) -> Iterator[tuple[Rank, Answer]]:

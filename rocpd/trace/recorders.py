@@ -23,6 +23,7 @@ class Recordable(enum.Enum):
     COLLECTIVES = enum.auto()
     STEPS = enum.auto()
     CLOCKS = enum.auto()
+    COUNTERS = enum.auto()
     LESS = enum.auto()
 
 
@@ -67,6 +68,7 @@ ROCPROFV3 = Recorder(
         "`rocprofv3 --marker-trace` or `rocpd record`",
         Recordable.CLOCKS: "record with `rocprof-sys-sample` and ROCPROFSYS_USE_AMD_SMI=ON (before ROCm 6.4 "
         "ROCPROFSYS_USE_ROCM_SMI)",
+        Recordable.COUNTERS: "`rocpd counters` says which ones `rocprofv3 --pmc` has to collect",
         Recordable.LESS: "record fewer kinds of events at a time (`rocprofv3 --kernel-trace --hip-trace` instead of "
         "`--sys-trace`)",
     },

@@ -38,6 +38,7 @@ ROCPROFV3 = {
     "--memory-allocation-trace",
     "--rccl-trace",
     "--marker-trace",
+    "--pmc",
     "--sys-trace",
 }
 """Options of rocprofv3 in its documentation that rules may name."""

@@ -13,6 +13,7 @@ from rocpd.advice.registry import RULES
 from rocpd.simulator import Plant
 from rocpd.summary.run import planned
 from tests.advice.jobs import advice_on, rules_of
+from tests.advice.test_counted import GOOD as COUNTED
 
 SOAK = bool(os.environ.get("ROCPD_SOAK"))
 
@@ -81,7 +82,7 @@ TOGETHER = (
 def test_every_plant_has_a_rule_and_every_rule_a_plant() -> None:
     assert {*EXPECTED, *CHANGES} == set(Plant)
     assert sorted(plant for job in TOGETHER for plant in job.split(",")) == sorted(Plant)
-    assert {rule.id for rule in RULES} == set(EXPECTED.values())
+    assert {rule.id for rule in RULES} - COUNTED.keys() == set(EXPECTED.values())
 
 
 @pytest.mark.parametrize("plants", Plant if SOAK else TOGETHER)

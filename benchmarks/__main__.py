@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-BENCHMARKS = ("startup", "federation", "convert", "scale", "cluster", "recorder", "summary", "imports")
+BENCHMARKS = ("startup", "federation", "convert", "scale", "cluster", "recorder", "summary", "imports", "index")
 
 
 def main(names: list[str]) -> None:

@@ -67,6 +67,7 @@ ADVISED = (
             "kernels",
             "kernel-shapes",
             "copy-calls",
+            "copy-sizes",
             "allocation-sites",
             "api",
             "gpu-time",

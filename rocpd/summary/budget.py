@@ -28,9 +28,10 @@ from rocpd.trace.steps import is_step
 from rocpd.types import Ints, Row
 
 EXPOSED_COMMUNICATION = "exposed communication"
+EXPOSED_COPIES = "exposed copies"
 _HIDDEN, _COSTS = 5.0, 5.0  # percent of communication, and of the time: less overlaps not at all; more costs something
 
-PARTS = ("compute", EXPOSED_COMMUNICATION, "exposed copies", "idle")
+PARTS = ("compute", EXPOSED_COMMUNICATION, EXPOSED_COPIES, "idle")
 
 TABLES = {
     "budget": TableDefinition(

@@ -14,6 +14,8 @@ from rocpd.simulator import Plant
 from rocpd.summary.run import planned
 from tests.advice.jobs import advice_on, rules_of
 from tests.advice.test_counted import GOOD as COUNTED
+from tests.build import TraceBuilder
+from tests.conftest import OpenJob
 
 SOAK = bool(os.environ.get("ROCPD_SOAK"))
 
@@ -130,3 +132,20 @@ def test_a_job_without_planted_facts_fires_none(seed: int, tmp_path: Path) -> No
     advice = advice_on(tmp_path, "none", seed)
     assert [finding.text for finding in advice.findings] == []
     assert set(advice.silent) == set(EXPECTED.values())
+
+
+@pytest.mark.parametrize(("slow", "rules"), [(True, {"copy.blocking"}), (False, set())])
+def test_copies_that_are_slower_than_others_of_their_size(slow: bool, rules: set[str], open_job: OpenJob) -> None:
+    """25 copies of 4 MiB, nothing hides them: five take 100 us, the others as long or five times as long."""
+    trace, now = TraceBuilder(), 1_000_000
+    for number in range(25):
+        length = 500_000 if slow and number >= 5 else 100_000
+        trace.region("hipMemcpyAsync", now - 9_000, now - 5_000, stack=number + 1)
+        trace.copy(now, now + length, size=4 << 20, stack=number + 1).kernel("k", now + length, now + length + 50_000)
+        now += length + 60_000
+    advice = open_job(trace).advise()
+    assert {finding.rule for finding in advice.findings} & {"copy.blocking"} == rules
+    for finding in advice.findings:
+        if finding.rule == "copy.blocking":
+            assert finding.evidence["lost_ns"] == pytest.approx((5 * 100 + 20 * 500) * 1000 * 0.8, rel=0.01)
+            assert finding.text.startswith("half of the copies of rank 0 for MEMORY_COPY_HOST_TO_DEVICE")

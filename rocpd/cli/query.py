@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, TextIO
@@ -18,6 +19,8 @@ from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
 from rocpd.table import TableFormat
 from rocpd.types import Row
+
+_LONG_S = 3.0  # that an index is worth mentioning
 
 
 @frozen
@@ -64,7 +67,7 @@ def query(
         selection.connect(inputs.only(paths), execution) as session,
         tables.open_output(path, output) as out,
     ):
-        results = 0
+        results, start = 0, time.monotonic()
         for statement in [*statements(script), *statements(text)]:
             with _Bar(out) as bar:
                 rows = (
@@ -81,6 +84,9 @@ def query(
                 if tables.write_rows(rows.columns, bar.until_first(rows), out, form, asked.limit):
                     out.flush()
                     note(f"cut at {asked.limit} rows; --limit 0 shows all, --format csv streams them")
+        seconds = time.monotonic() - start
+        if seconds > _LONG_S and any(map(session.lacks_index, statements(text))):
+            note(f"this took {seconds:.0f} s; after `rocpd index` of these files it may take a tenth")
 
 
 class _Bar(contextlib.ExitStack):

@@ -81,6 +81,11 @@ class Engine:
             steps = itertools.chain(steps, [("but", "the index", "no file is read: the index answers for the ranks")])
         return Rows(("step", "where", "sql"), steps)
 
+    def lacks_index(self, sql: str) -> bool:
+        """Whether a statement that the ranks answered might have been answered from an index, had there been one."""
+        index = self._files.index
+        return index is not None and bool(index.why_not) and self.plan(sql, None).strategy is not Strategy.ATTACHED
+
     def plan(self, sql: str, parameters: Parameters) -> Plan:
         """Return the plan by which a statement can run over the ranks."""
         from rocpd.federate.plan.planner import plan

@@ -280,6 +280,10 @@ class Federation:
         self.job.files.check_open()
         return Result(lambda: self._engine.explain(sql, parameters))
 
+    def lacks_index(self, sql: str) -> bool:
+        """Whether a statement that took long might take little, after `rocpd index`."""
+        return self._engine.lacks_index(sql)
+
     def cursor(self) -> SessionCursor:
         """Return a DB-API style cursor, for code written for sqlite3."""
         self.job.files.check_open()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.cli import run
+from rocpd.cli import query, run
 from rocpd.errors import OutputError
 from rocpd.federate.limits import Limits
 from rocpd.index import build as builder
@@ -286,6 +286,22 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert run(["cache", "clear"]) == 0
     capsys.readouterr()
     assert run(["query", ASKED, *job, "--index", "require"]) == 3
+
+
+def test_an_index_is_mentioned_where_it_would_help(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(query, "_LONG_S", 0.0)
+    job = [str(_rank(tmp_path / f"{rank}.db", rank)) for rank in range(2)]
+    attached = "SELECT count(*) FROM kernels JOIN regions USING (id)"
+    for sql, mentioned in ((ASKED, True), (attached, False)):
+        assert run(["query", sql, *job]) == 0
+        assert ("rocpd index" in capsys.readouterr().err) is mentioned
+    assert run(["index", *job]) == 0
+    capsys.readouterr()
+    assert run(["query", ASKED, *job]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_ranks_are_those_of_the_job(tmp_path: Path) -> None:

@@ -209,7 +209,8 @@ def _parts(apart: Floats, start: Ints, end: Ints, size: int | None) -> Iterator[
     """
     near = np.isfinite(apart) & _near(apart, _FARTHER)
     for rows in connected(near):
-        if divided := divide(start[rows], end[rows], size) if len(rows) > (size or 1) else []:
+        divided = divide(start[rows], end[rows], size) if len(rows) > (size or 1) else []
+        if len(divided) > 1:
             yield from (rows[part] for part in divided)
         elif len(rows) <= (size or len(rows)) and near[np.ix_(rows, rows)].all():
             yield rows

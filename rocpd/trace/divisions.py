@@ -24,11 +24,11 @@ _CHANCE = 0.001  # that a division is taken that is none
 
 
 def divide(start: Ints, end: Ints, size: int | None = None) -> list[Ints]:
-    """Return the rows of each group; nothing where no division is clearly better than all others.
+    """Return the rows of each group; nothing where no division is clearly better than all others, or each is alone.
 
     Args:
         start, end: of the collectives (columns) of each rank (row) [ns].
-        size: how many ranks a group has; None where nobody knows: then all may be one.
+        size: how many ranks a group has, of which others may be on other machines; None where nobody knows.
 
     >>> came = np.array([[0, 9, 0, 5] * 9, [6, 0, 0, 0] * 9, [0, 0, 8, 0] * 9, [0, 0, 0, 7] * 9])
     >>> left = 20 + np.repeat([came[:2].max(0), came[2:].max(0)], 2, axis=0)
@@ -48,13 +48,13 @@ def divide(start: Ints, end: Ints, size: int | None = None) -> list[Ints]:
     sure = math.sqrt(2 * math.log(len(costs) / _CHANCE))  # standard errors that chance reaches in none of so many
     more = (cost - costs[best] for division, cost in costs.items() if division != best)
     is_clear = all(each.mean() > sure * each.std(ddof=1) / math.sqrt(len(some)) for each in more)
-    return [np.array(rows) for rows in best] if is_clear else []
+    return [np.array(rows) for rows in best] if is_clear and len(best) < ranks else []
 
 
 def _divisions(ranks: int, size: int | None) -> Iterator[Division]:
     """Yield ways to divide ranks: of a few every one, of more those by their numbers, as layouts have them."""
-    for each in range(2, ranks + 1):
-        if ranks % each == 0 and (size is None or each == size):
+    for each in range(1, min(ranks, size or ranks) + 1):
+        if ranks % each == 0:
             every = _every(tuple(range(ranks)), each) if ranks <= _FEW_RANKS else _by_numbers(ranks, each)
             yield from every
 

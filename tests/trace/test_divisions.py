@@ -45,8 +45,16 @@ def test_what_is_divided_is_true_or_nothing(noise: int) -> None:
                 assert found == groups
 
 
-def test_groups_of_another_size_are_none() -> None:
+def test_what_others_wait_for_elsewhere_is_not_divided() -> None:
+    """Each rank meets one of another machine, of which nothing is seen here."""
+    random = np.random.default_rng(5)
+    for noise in (1_000, 12_000, 100_000):
+        start, end = collectives(random, [[rank, 4 + rank] for rank in range(4)], noise, 200)
+        assert divide(start[:4], end[:4]) == []
+
+
+def test_few_ranks_or_collectives_are_not_divided() -> None:
     start, end = collectives(np.random.default_rng(1), [[0, 1], [2, 3]], 50_000, 100)
-    assert divide(start, end, 4) == []
+    assert len(divide(start, end)) == 2
     assert divide(start[:3], end[:3]) == []
     assert divide(start[:, :5], end[:, :5]) == []

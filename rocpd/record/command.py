@@ -134,6 +134,7 @@ def environment_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, 
         preload = [tool, str(roctx)] if roctx else [tool]
     if bad := [path for path in preload if " " in path or ":" in path]:
         raise UsageError(f"{bad[0]}: LD_PRELOAD takes no blanks or colons", "move the libraries to another folder")
+    values.setdefault("NVTX_INJECTION64_PATH", str(library.find(library.ROCTX, environ)))
     values["LD_PRELOAD"] = ":".join(filter(None, (*preload, environ.get("LD_PRELOAD"))))
     values["ROCPD_OUTPUT_PATH"] = str(settings.folder.absolute())
     if settings.keep_env is not None and not _NAMES.fullmatch(settings.keep_env):

@@ -46,6 +46,7 @@ bool Rows::commit(const Losses& losses) {
     if (!(losses == losses_) && !begin()) return false;
     if (!tables_.in_transaction()) return true;
     referenced_.write_new();
+    if (clocks_.is_due(clock_ns(CLOCK_MONOTONIC))) tables_.read_clocks();
     if (!(losses == losses_)) {
         losses_ = losses;
         tables_.note("recorder_lost_events", std::to_string(losses.lost));
@@ -61,6 +62,7 @@ void Rows::finish(const std::vector<ThreadBuffer*>& threads) {
     ranges_.end_all(time);
     gpu_rows_.end_all();
     tables_.end_process(time);
+    tables_.read_clocks();
     tables_.note("recorder_closed", "1");
 }
 

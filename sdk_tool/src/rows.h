@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "clock_readings.h"
 #include "entry.h"
 #include "identity.h"
 #include "ranges.h"
@@ -57,6 +58,7 @@ private:
     GpuRows gpu_rows_;
     Stacks stacks_;
     Losses losses_;  // as they stand in the file
+    ReadingPace clocks_;
 };
 
 }  // namespace rocpd

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "clock_readings.h"
 #include "database.h"
 #include "identity.h"
 #include "rocpd/recorder.h"
@@ -54,6 +55,8 @@ public:
     void put(const Table& table, std::vector<Cell> cells);
     void put(const Registration& row) { database_.write(row, identity_.node_id, identity_.pid); }
     void note(const std::string& tag, const std::string& value) { database_.note(tag, value); }
+    // Adds a reading of the clocks.
+    void read_clocks() { database_.add_note("recorder_clocks", clock_reading()); }
     void end_thread(std::uint32_t tid, std::uint64_t time);
     void end_process(std::uint64_t time);
 

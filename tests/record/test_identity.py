@@ -8,6 +8,7 @@ import re
 import shlex
 import stat
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,29 @@ def test_any_bytes_in_command_line_and_environment(built: Build, tmp_path: Path)
     stored = {os.fsencode(name): os.fsencode(value) for name, value in environ.items()}
     for name in (b"ODD", b"NAME'\"\xff", b"EMPTY"):
         assert stored[name] == env[name]
+
+
+def test_clocks_are_read_at_the_start_at_flushes_and_at_the_end(built: Build, tmp_path: Path) -> None:
+    """What clocks of nodes can be aligned from: three clocks at one time, and how far the kernel trusts them."""
+    before = [time.clock_gettime_ns(clock) for clock in (time.CLOCK_BOOTTIME, time.CLOCK_REALTIME)]
+    probe(built, tmp_path, "toggles", "1", "1.5", env={"ROCPD_FLUSH_MS": "500", "ROCPD_SAMPLE_HZ": "20"})
+    after = [time.clock_gettime_ns(clock) for clock in (time.CLOCK_BOOTTIME, time.CLOCK_REALTIME)]
+    (file,) = databases(tmp_path)
+    sql = "SELECT value FROM rocpd_metadata WHERE tag = 'recorder_clocks' ORDER BY id"
+    readings = [json.loads(value) for (value,) in rows(file, sql)]
+    assert len(readings) >= 3
+    times = [reading["boottime"] for reading in readings]
+    assert times == sorted(times)
+    ((start, end),) = rows(file, "SELECT init, fini FROM rocpd_info_process")
+    assert times[0] - start < 1e9
+    assert abs(times[-1] - end) < 1e9
+    for reading in readings:
+        assert before[0] <= reading["boottime"] <= after[0]
+        offset = reading["realtime"] - reading["boottime"]
+        for boottime, realtime in (before, after):
+            assert abs(offset - (realtime - boottime)) < 1e6 + reading["within_ns"]
+        assert reading["monotonic"] <= reading["boottime"] + reading["within_ns"]
+        assert {"state", "status", "maxerror_us", "esterror_us"} <= reading.keys()
 
 
 def test_secrets_are_masked(built: Build, tmp_path: Path) -> None:

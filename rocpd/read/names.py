@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
 from rocpd.federate.run.rank_reader import RankReader
@@ -46,16 +46,19 @@ Names: TypeAlias = TextCodes[str | None]
 
 
 def texts_by_id(reader: RankReader, select: str, ids: Ints) -> dict[int, str | None]:
-    """Return id -> text of a rank.
+    """Return id -> text of a rank; not to be changed.
 
     Args:
         reader: reads the rank.
         select: gives id and text of the ids in `json_each(?)`.
         ids: those that are wanted, in any order, `NULL` among them.
     """
-    wanted = [number for number in distinct(ids).tolist() if number != NULL]
-    rows = reader.rows(select, (json.dumps(wanted),)) if wanted else []
-    return {number: as_text(text) for number, text in rows}
+    wanted = tuple(number for number in distinct(ids).tolist() if number != NULL)
+    return reader.once((select, wanted), lambda: _texts(reader, select, wanted)) if wanted else {}
+
+
+def _texts(reader: RankReader, select: str, wanted: Sequence[int]) -> dict[int, str | None]:
+    return {number: as_text(text) for number, text in reader.rows(select, (json.dumps(wanted),))}
 
 
 def all_texts(reader: RankReader, base: str, column: str) -> dict[int, str | None]:

@@ -30,6 +30,7 @@ class Spread:
         self._counts: Ints = np.empty(0, np.int64)
         self._pending: list[tuple[Ints, Ints]] = []
         self._waiting = 0
+        self._moments: tuple[Ints, Moments] | None = None  # of which values
 
     @classmethod
     def of(cls, durations: Ints, calls: int | None = None) -> Spread:
@@ -100,9 +101,11 @@ class Spread:
         values, counts = self.distribution()
         if not len(values):
             return Moments(self.calls)
-        timed = int(counts.sum())
-        total, squares = _sums(values, counts)
-        return Moments(self.calls, timed, total, int(values[0]), int(values[-1]), squares)
+        if self._moments is None or self._moments[0] is not values or self._moments[1].calls != self.calls:
+            total, squares = _sums(values, counts)
+            timed = int(counts.sum())
+            self._moments = values, Moments(self.calls, timed, total, int(values[0]), int(values[-1]), squares)
+        return self._moments[1]
 
     def counts(self, bins: int) -> tuple[int, ...]:
         """Return how many durations lie in each of so many bins from the shortest to the longest, of equal ratios.

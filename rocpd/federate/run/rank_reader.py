@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Generic, Protocol
 
@@ -38,14 +38,17 @@ class RankReader:
 
     def whole(self) -> RankReader:
         """Return a reader of all rows of the rank, whatever the window and filters."""
-        return dataclasses.replace(
-            self, tables=dataclasses.replace(self.tables, only={}, values={}, filtered={}, is_whole=True)
-        )
+        return self._of_any_time({})
 
     def unwindowed(self) -> RankReader:
         """Return a reader of the rows that pass the filters, whatever the window."""
-        tables = dataclasses.replace(self.tables, only=self.tables.filtered, values={}, filtered={}, is_whole=True)
-        return dataclasses.replace(self, tables=tables)
+        return self._of_any_time(self.tables.filtered)
+
+    def _of_any_time(self, only: Mapping[str, str]) -> RankReader:
+        """Return a reader of rows in and outside of the window; the same one where nothing is left out."""
+        has_outside = any(outside_of(base) in self.tables.columns for base in self.tables.columns)
+        tables = dataclasses.replace(self.tables, only=only, values={}, filtered={}, is_whole=has_outside)
+        return self if tables == self.tables else dataclasses.replace(self, tables=tables)
 
     def keeping(self) -> RankReader:
         """Return a reader that keeps what it reads, for works that read the same."""

@@ -16,9 +16,10 @@ from PIL import Image
 
 from rocpd.chart.draw import draw
 from rocpd.chart.drawing import SIZE, Dot, Drawing, Pixels, Rect, Stroke, Word
-from rocpd.report.model import Block, Conclusion, Counts, Figure, Findings, Report, Section, Table, Text
+from rocpd.report.model import Block, Conclusion, Counts, Figure, Findings, Name, Report, Section, Table, Text
 from rocpd.report.writers.cells import heads, rest, shown, word
-from rocpd.table.cell import one_line, shorten
+from rocpd.table.cell import one_line, shorten, shorten_apart
+from rocpd.table.human import readable
 from rocpd.table.palette import GREEN, GREY, RED
 
 _MADE = datetime(2000, 1, 1, tzinfo=UTC)  # the same bytes each time
@@ -26,6 +27,10 @@ _MARGIN, _LINE = 12.0, 4.2  # mm
 _MOST_ROWS = 40
 _SHARP = 8  # times as high as pictures are: readers blur pixels
 _LONGEST, _LONGEST_CELL = 800, 48  # characters of a paragraph, of a cell
+_FEW = 3  # columns that have room for long cells
+_LEAST = 12  # characters of a name that is shortened together with others
+_WIDEST_HEAD = 20.0  # mm
+_SCALED = ("", "ns", "bytes", "%", "GB/s", "GiB/s", "GiB", "MHz", "ppm")  # units without which numbers say nothing
 _INK, _DIM = (28, 30, 33), (86, 91, 98)
 
 
@@ -105,6 +110,7 @@ class _Pages(FPDF):
         colour = RED if before.startswith("Problem") else GREEN if before.startswith("Fine") else GREY
         self._room(12 + 5 * len(conclusion.notes))
         top, page = self.y, self.page
+        self._font(9.5)
         self._indented(before + conclusion.finding.text, 3, 4.8)
         for name, text in conclusion.notes:
             self._font(8, _DIM)
@@ -149,6 +155,10 @@ class _Pages(FPDF):
         texts = [[self._cell_text(cell, place, table) for place, cell in enumerate(row)] for row in rows]
         names = [self._shown(name) for name in heads(table.columns)]
         widths = self._widths(names, texts)
+        for place in range(len(names)):
+            if any(isinstance(row[place], Name) for row in rows):
+                column = self._apart([cells[place] for cells in texts], widths[place])
+                texts = [[*cells[:place], text, *cells[place + 1 :]] for cells, text in zip(texts, column, strict=True)]
         self._heads(names, widths, table)
         for row, cells in zip(rows, texts, strict=True):
             if self.y + _LINE > self.h - 15:
@@ -161,13 +171,16 @@ class _Pages(FPDF):
         self.ln(2)
 
     def _cell_text(self, cell: object, place: int, table: Table) -> str:
-        text = "" if isinstance(cell, Counts) else shown(cell, table.columns[place])
-        return self._shown(shorten(text, _LONGEST if table.name == "commands" else _LONGEST_CELL))
+        column = table.columns[place]
+        if column.unit not in _SCALED and isinstance(cell, (int, float)):
+            return readable(cell)  # the unit of a counter is longer than the number
+        text = "" if isinstance(cell, Counts) else shown(cell, column)
+        return self._shown(shorten(text, _LONGEST if len(table.columns) <= _FEW else _LONGEST_CELL))
 
     def _widths(self, names: Sequence[str], texts: Sequence[Sequence[str]]) -> list[float]:
         """Return the width of each column [mm]; wide ones give way where all are too wide."""
         self._font(7.5, bold=True)
-        widths = [self.get_string_width(name) + 2.5 for name in names]
+        widths = [min(_WIDEST_HEAD, self.get_string_width(name) + 2.5) for name in names]
         self._font(7.5)
         for cells in texts:
             widths = [max(width, self.get_string_width(text) + 2.5) for width, text in zip(widths, cells, strict=True)]
@@ -196,6 +209,15 @@ class _Pages(FPDF):
         self.ln(_LINE)
         self.set_draw_color(225, 227, 230)
         self.line(_MARGIN, self.y, _MARGIN + sum(widths), self.y)
+
+    def _apart(self, texts: Sequence[str], width: float) -> Sequence[str]:
+        """Return texts shortened together to a width [mm], so that no two look alike."""
+        self._font(7.5)
+        short, length = texts, max(map(len, texts), default=0)
+        while length > _LEAST and any(self.get_string_width(text) > width - 1.5 for text in short):
+            length -= 1
+            short = shorten_apart(texts, length)
+        return short
 
     def _fitting(self, text: str, width: float) -> str:
         """Return a text shortened to a width [mm]."""

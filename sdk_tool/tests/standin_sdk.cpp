@@ -134,6 +134,8 @@ void finish() {
 
 std::uint64_t longest_wait() { return world().longest_put.load(); }
 
+std::uint64_t largest_delivery() { return world().largest_delivery.load(); }
+
 }  // namespace standin
 
 // For a program that finds nothing else of this library.

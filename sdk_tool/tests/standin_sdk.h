@@ -71,8 +71,10 @@ void resume();
 // Has `handler` called in the middle of whatever puts a record into a buffer.
 void interrupt_puts(void (*handler)());
 
-// The longest time that a call waited for room in a buffer [ns].
+// The longest time that a call waited for room in a buffer [ns], and the most that it can have waited for: the records of
+// one delivery [bytes].
 std::uint64_t longest_wait();
+std::uint64_t largest_delivery();
 
 // As the SDK at exit: delivers what is buffered and finalizes the client. Idempotent.
 void finish();

@@ -44,6 +44,12 @@ void Told::leave(void* payload) {
 
 namespace {
 
+void raise(std::atomic<std::uint64_t>& most, std::uint64_t value) {
+    std::uint64_t before = most.load();
+    while (value > before && !most.compare_exchange_weak(before, value)) {
+    }
+}
+
 void deliver(Buffer& buffer, std::vector<Record>& records) {
     std::vector<rocprofiler_record_header_t> headers(records.size());
     std::vector<rocprofiler_record_header_t*> pointers;
@@ -63,6 +69,7 @@ void deliver_when_asked(Buffer& buffer) {
         buffer.changed.wait(lock, [&] { return buffer.asked; });
         std::vector<Record> records;
         records.swap(buffer.records);
+        raise(world().largest_delivery, buffer.used);
         buffer.used = 0;
         buffer.asked = false;
         buffer.delivering = true;
@@ -112,10 +119,7 @@ void put_bytes(std::uint32_t kind, int operation, const void* bytes, std::size_t
             buffer.changed.notify_all();
         }
     }
-    const std::uint64_t took = now() - started;
-    std::uint64_t longest = world().longest_put.load();
-    while (took > longest && !world().longest_put.compare_exchange_weak(longest, took)) {
-    }
+    raise(world().longest_put, now() - started);
 }
 
 void count_dispatch(const rocprofiler_kernel_dispatch_info_t& info) {

@@ -83,7 +83,8 @@ struct World {
     rocprofiler_tool_configure_result_t* client = nullptr;
     std::atomic<std::uint64_t> correlation{1};
     std::atomic<std::uint64_t> dispatch{1};
-    std::atomic<std::uint64_t> longest_put{0};  // [ns]
+    std::atomic<std::uint64_t> longest_put{0};       // [ns]
+    std::atomic<std::uint64_t> largest_delivery{0};  // [bytes]
     std::atomic<bool> finished{false};
     bool threads_are_quiet = true;  // the client keeps signals off the threads that the SDK starts
     void (*in_put)() = nullptr;     // called while a buffer is locked

@@ -61,7 +61,7 @@ IMPORTERS: Mapping[str, Importer] = MappingProxyType(
             Importer("chrome", "Chrome JSON of `rocpd convert -f json`", "rocpd.importers.chrome"),
             Importer("kineto", "traces of PyTorch's profiler (Kineto), JSON", "rocpd.importers.kineto"),
             Importer("nsys", "exports of Nsight Systems, SQLite", "rocpd.importers.nsight"),
-            Importer("rocprofv3-json", "rocprofv3's JSON", "rocpd.importers.rocprofv3_json"),
+            Importer("rocprofv3-json", "rocprofv3's JSON", "rocpd.importers.rocprofv3_json", version=2),
             Importer(
                 "rocprof-compute", "workload folders of rocprof-compute", "rocpd.importers.rocprof_compute", version=2
             ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,42 +36,50 @@ class RocprofRows:
 
     Args:
         trace: the file.
-        process: an entry of the list of processes.
+        facts: of the process: agents, code objects, kernels, counters, strings.
+
+    Attributes:
+        lost: what has no place in a rocpd file -> how often.
     """
 
-    def __init__(self, trace: TraceWriter, process: Record) -> None:
-        self._trace, self._process = trace, process
-        self._buffers: Record = process.get("buffer_records", {})
-        self._kinds = [
-            (kind["kind"], kind["operations"]) for kind in process.get("strings", {}).get("buffer_records", ())
-        ]
-        self._messages = {record["key"]: record["value"] for record in process.get("strings", {}).get("marker_api", ())}
+    def __init__(self, trace: TraceWriter, facts: Record) -> None:
+        self._trace, self._facts = trace, facts
+        strings = facts.get("strings", {})
+        self._kinds = [(kind["kind"], kind["operations"]) for kind in strings.get("buffer_records", ())]
+        self._messages = {record["key"]: record["value"] for record in strings.get("marker_api", ())}
         self._agents: dict[int, int] = {}
         self._events_of: dict[int, int] = {}  # dispatch id -> event
-
-    def write(self) -> None:
-        """Write everything."""
+        self._has_dispatches = False
+        self._is_numbered = True  # dispatches so far, each with a number of its own
+        self.lost = Counter({"files of thread traces": len(strings.get("att_filenames") or ())})
         self._describe()
-        for name in _CALLS:
-            self._write_calls(self._buffers.get(name) or ())
-        self._write_dispatches(self._buffers.get("kernel_dispatch") or ())
-        self._write_copies(self._buffers.get("memory_copy") or ())
-        self._write_allocations(self._buffers.get("memory_allocation") or ())
-        self._write_scratch(self._buffers.get("scratch_memory") or ())
-        self._write_counters((self._process.get("callback_records") or {}).get("counter_collection") or ())
 
-    def lost(self) -> dict[str, int]:
-        """Return what has no place in a rocpd file -> how often."""
-        read = {*_CALLS, "kernel_dispatch", "memory_copy", "memory_allocation", "scratch_memory"}
-        lost = Counter({"files of thread traces": len(self._process.get("strings", {}).get("att_filenames") or ())})
-        for name, rows in self._buffers.items():
-            if name not in read:
-                lost[_NOT_READ.get(name, f"records of {name}")] += len(rows or ())
-        return lost
+    def add(self, kind: str, records: Sequence[Record]) -> None:
+        """Write some records, by what the file calls their kind; those without a place in a rocpd file are counted."""
+        write = _WRITERS.get(kind)
+        if write is None:
+            self.lost[_NOT_READ.get(kind, f"records of {kind}")] += len(records)
+        elif records:
+            write(self, records)
+
+    def add_counters(self, records: Sequence[Record]) -> None:
+        """Write counters, after all dispatches; each has a record of its dispatch, which may be the only one."""
+        data = [{**record.get("dispatch_data", {}), "thread_id": record.get("thread_id")} for record in records]
+        if not self._has_dispatches:
+            self._write_some_dispatches(data)
+        dispatches = [each["dispatch_info"]["dispatch_id"] for each in data]
+        values = [
+            (self._events_of.get(dispatch), handle(value, "counter_id"), float(value["value"]))
+            for dispatch, record in zip(dispatches, records, strict=True)
+            for value in record.get("records") or ()
+        ]
+        if values:
+            event, counter, value = zip(*values, strict=True)
+            self._trace.write(CounterValues(event_id=event, pmc_id=counter, value=value))
 
     def _describe(self) -> None:
         """Register agents, code objects, kernels and counters."""
-        for agent in self._process.get("agents", ()):
+        for agent in self._facts.get("agents", ()):
             number = agent["node_id"]
             self._agents[agent["id"]["handle"]] = self._trace.register(AgentInfo(
                 number, type={1: "CPU", 2: "GPU"}.get(agent["type"], "NIC"), absolute_index=number,
@@ -79,15 +87,15 @@ class RocprofRows:
                 name=agent.get("name"), model_name=agent.get("model_name"), vendor_name=agent.get("vendor_name"),
                 product_name=agent.get("product_name"), extdata=json.dumps(agent),
             ))  # fmt: skip
-        for code in self._process.get("code_objects", ()):
+        for code in self._facts.get("code_objects", ()):
             self._trace.register(CodeObjectInfo(
                 code["code_object_id"], agent_id=self._agent(code), uri=code.get("uri"),
                 load_base=code.get("load_base"), load_size=code.get("load_size"), load_delta=code.get("load_delta"),
                 storage_type=_STORAGE.get(code.get("storage_type", 0)),
             ))  # fmt: skip
-        for kernel in self._process.get("kernel_symbols", ()):
+        for kernel in self._facts.get("kernel_symbols", ()):
             self._register_kernel(kernel)
-        for counter in self._process.get("counters", ()):
+        for counter in self._facts.get("counters", ()):
             self._trace.register(CounterInfo(
                 handle(counter, "id"), agent_id=self._agent(counter), target_arch="GPU", name=counter.get("name"),
                 description=counter.get("description"), block=counter.get("block"),
@@ -125,8 +133,6 @@ class RocprofRows:
         return Events(None, internal, correlation_id=external)
 
     def _write_calls(self, records: Sequence[Record]) -> None:
-        if not records:
-            return
         categories, names = self._names(records)
         messages = [self._messages.get(number) for number in correlation(records, "internal")]
         extdata = [
@@ -151,8 +157,10 @@ class RocprofRows:
             self._trace.write(Arguments(event_id=event, position=position, type=kind, name=name, value=value))
 
     def _write_dispatches(self, records: Sequence[Record]) -> None:
-        if not records:
-            return
+        self._has_dispatches = True
+        self._write_some_dispatches(records)
+
+    def _write_some_dispatches(self, records: Sequence[Record]) -> None:
         infos: list[Record] = column(records, "dispatch_info")
         sizes = {
             f"{what}_size_{axis}": [info[f"{what}_size"][axis] for info in infos]
@@ -165,19 +173,19 @@ class RocprofRows:
         for number in sorted(set(streams)):
             self._trace.register(StreamInfo(number))
         dispatches = column(infos, "dispatch_id")
-        is_numbered = len(set(dispatches)) == len(dispatches)
+        numbers = set(dispatches)
+        self._is_numbered &= len(numbers) == len(dispatches) and self._events_of.keys().isdisjoint(numbers)
         written = self._trace.write(KernelDispatches(
-            id=dispatches if is_numbered else None, dispatch_id=dispatches, start=column(records, "start_timestamp"),
-            end=column(records, "end_timestamp"), tid=column(records, "thread_id"),
-            agent_id=[self._agent(info) for info in infos], kernel_id=column(infos, "kernel_id"), queue_id=queues,
-            stream_id=streams, private_segment_size=column(infos, "private_segment_size"),
+            id=dispatches if self._is_numbered else None, dispatch_id=dispatches,
+            start=column(records, "start_timestamp"), end=column(records, "end_timestamp"),
+            tid=column(records, "thread_id"), agent_id=[self._agent(info) for info in infos],
+            kernel_id=column(infos, "kernel_id"), queue_id=queues, stream_id=streams,
+            private_segment_size=column(infos, "private_segment_size"),
             group_segment_size=column(infos, "group_segment_size"), event=self._events(records), **sizes,
         ))  # fmt: skip
         self._events_of |= zip(dispatches, written.events, strict=True)
 
     def _write_copies(self, records: Sequence[Record]) -> None:
-        if not records:
-            return
         _, names = self._names(records)
         self._trace.write(MemoryCopies(
             start=column(records, "start_timestamp"), end=column(records, "end_timestamp"),
@@ -191,8 +199,6 @@ class RocprofRows:
         ))  # fmt: skip
 
     def _write_allocations(self, records: Sequence[Record]) -> None:
-        if not records:
-            return
         _, names = self._names(records)
         self._trace.write(MemoryAllocations(
             start=column(records, "start_timestamp"), end=column(records, "end_timestamp"),
@@ -204,8 +210,6 @@ class RocprofRows:
         ))  # fmt: skip
 
     def _write_scratch(self, records: Sequence[Record]) -> None:
-        if not records:
-            return
         _, names = self._names(records)
         kinds = [next((word for word in ("ALLOC", "FREE") if word in name), "RECLAIM") for name in names]
         self._trace.write(MemoryAllocations(
@@ -216,22 +220,15 @@ class RocprofRows:
             extdata=[json.dumps({"flags": record.get("flags")}) for record in records], event=self._events(records),
         ))  # fmt: skip
 
-    def _write_counters(self, records: Sequence[Record]) -> None:
-        """Write counters; they come with a record of their dispatch, which may be the only one."""
-        if not records:
-            return
-        data = [{**record.get("dispatch_data", {}), "thread_id": record.get("thread_id")} for record in records]
-        if not self._buffers.get("kernel_dispatch"):
-            self._write_dispatches(data)
-        dispatches = [each["dispatch_info"]["dispatch_id"] for each in data]
-        values = [
-            (self._events_of.get(dispatch), handle(value, "counter_id"), float(value["value"]))
-            for dispatch, record in zip(dispatches, records, strict=True)
-            for value in record.get("records") or ()
-        ]
-        if values:
-            event, counter, value = zip(*values, strict=True)
-            self._trace.write(CounterValues(event_id=event, pmc_id=counter, value=value))
+
+_WRITERS: Mapping[str, Callable[[RocprofRows, Sequence[Record]], None]] = {
+    **dict.fromkeys(_CALLS, RocprofRows._write_calls),
+    "kernel_dispatch": RocprofRows._write_dispatches,
+    "memory_copy": RocprofRows._write_copies,
+    "memory_allocation": RocprofRows._write_allocations,
+    "scratch_memory": RocprofRows._write_scratch,
+}
+"""Kind of records -> what writes them."""
 
 
 def _address(value: Any) -> int | None:

@@ -116,6 +116,23 @@ def test_each_kind_of_record_of_each_process(written: Path, cli: Cli) -> None:
     assert "a: not imported: 4 samples of program counters" in cli("import", written, "-d", written.parent / "j").err
 
 
+def test_members_come_in_any_order(written: Path, tmp_path: Path) -> None:
+    """As `jq -S` sorts them: records before what they refer to; of equal pids the later one gets a number."""
+    other = tmp_path / "sorted"
+    other.write_text(json.dumps({"rocprofiler-sdk-tool": [process(40), process(40)]}, sort_keys=True))
+    rows = []
+    for path in (written, other):
+        with rocpd.connect(path) as session:
+            assert len(session.ranks) == 2
+            rows.append([
+                session.sql(f"SELECT name, start, duration FROM {view} ORDER BY 1, 2").fetchall()
+                for view in ("kernels", "regions", "memory_copies")
+            ])  # fmt: skip
+            rows[-1].append(session.sql("SELECT counter_name, value FROM counters_collection").fetchall())
+    assert rows[0] == rows[1]
+    assert len(rows[0][-1]) == 2
+
+
 def test_a_damaged_file_is_one_line(written: Path, cli: Cli) -> None:
     written.write_bytes(written.read_bytes()[:3000])
     said = cli("info", written)

@@ -274,6 +274,13 @@ SUMMARIES: dict[str, Analysis] = {
             by=(By.RANK, By.AGENT),
         ),
         Analysis(
+            "rocpd.summary.kernel_samples:kernel_samples",
+            ("kernel-samples",),
+            "power, clocks and temperature while each kernel ran, and its energy",
+            ("step_marker", "everything"),
+            by=(By.RANK, By.HOST, By.AGENT),
+        ),
+        Analysis(
             "rocpd.summary.op_trace:op_trace",
             ("op-trace",),
             "every GPU operation in order, with gaps",

@@ -59,7 +59,7 @@ TABLES = by_name(
 )
 
 
-class _Value(NamedTuple):
+class SampledValue(NamedTuple):
     """A sampled value.
 
     Args:
@@ -83,7 +83,7 @@ class _Value(NamedTuple):
 class _Series(NamedTuple):
     """Values of one counter, how many were left out, and the mean over time of each step."""
 
-    values: Sequence[_Value]
+    values: Sequence[SampledValue]
     left_out: int
     in_steps: Mapping[int, float]
 
@@ -117,43 +117,47 @@ def _statistics(series: _Series) -> Row:
 
 
 def _of_rank(reading: RankReading, step: re.Pattern[str]) -> dict[Key, _Series]:
-    """Return the values of each counter in the order of their times; of one that adds up its rates."""
+    """Return the values of each counter in the order of their times, with their means in steps."""
+    steps = step_times(read_ranges(reading.reader).every, step)
+    held, left_out = held_values(reading, step)
+    return {key: _Series(values, left_out[key], _means_in_steps(values, steps)) for key, values in held.items()}
+
+
+def held_values(reading: RankReading, step: re.Pattern[str]) -> tuple[dict[Key, list[SampledValue]], Counter[Key]]:
+    """Return the values of each counter in the order of their times, and how many were left out.
+
+    The key is rank, agent, name and unit. Of a counter that adds up what was before the values are its rates.
+    """
     steady, base = steady_default(reading, step), reading.window.base
     last = steady.end if steady else base[1] if base else None
-    values: dict[Key, list[_Value]] = {}
+    values: dict[Key, list[SampledValue]] = {}
     left_out: Counter[Key] = Counter()
     for name, units, agent, at, value, until in reading.reader.rows(statement("sampled_values")):
         start = number(at)
         if isinstance(value, int | float) and (not steady or steady.start <= start < steady.end):
             lane = number(agent)
             unit = meant_unit(as_text(name), as_text(units))
-            key = (reading.rank.number, None if lane == NULL else lane, as_text(name), unit)
-            end = until if isinstance(until, int) else None
+            is_rate = adds_up(as_text(name))
+            shown = f"{unit or '1'}/s" if is_rate else unit
+            key = (reading.rank.number, None if lane == NULL else lane, as_text(name), shown)
             every = values.setdefault(key, [])
             if is_sentinel(value, unit):
                 left_out[key] += 1
             else:
-                every.append(_Value(start, end, last, float(value)))
-    steps = step_times(read_ranges(reading.reader).every, step)
-    series: dict[Key, _Series] = {}
-    for counter, every in values.items():
-        is_rate = adds_up(as_text(counter[2]))
-        held = _rates(every) if is_rate else every
-        shown = (*counter[:3], f"{counter[3] or '1'}/s") if is_rate else counter
-        series[shown] = _Series(held, left_out[counter], _means_in_steps(held, steps))
-    return series
+                every.append(SampledValue(start, until if isinstance(until, int) else None, last, float(value)))
+    return {key: _rates(every) if adds_up(as_text(key[2])) else every for key, every in values.items()}, left_out
 
 
-def _rates(values: Sequence[_Value]) -> list[_Value]:
+def _rates(values: Sequence[SampledValue]) -> list[SampledValue]:
     """Return what values that add up grow by in a second, each until the next one; where they start anew, nothing."""
     return [
-        _Value(one.start, after.start, one.last, (after.value - one.value) * 1e9 / (after.start - one.start))
+        SampledValue(one.start, after.start, one.last, (after.value - one.value) * 1e9 / (after.start - one.start))
         for one, after in pairwise(values)
         if after.start > one.start and after.value >= one.value
     ]
 
 
-def _held(values: Sequence[_Value]) -> list[int]:
+def times_held(values: Sequence[SampledValue]) -> list[int]:
     """Return how long each value holds [ns], of values in the order of their times."""
     following = [*(each.start for each in values[1:]), values[-1].start]
     return [
@@ -161,18 +165,18 @@ def _held(values: Sequence[_Value]) -> list[int]:
     ]
 
 
-def _mean_over_time(values: Sequence[_Value]) -> float:
+def _mean_over_time(values: Sequence[SampledValue]) -> float:
     """Return the mean of values in the order of their times, each by how long it holds."""
-    held = _held(values)
+    held = times_held(values)
     return float(np.average([each.value for each in values], weights=held if any(held) else None))
 
 
-def _means_in_steps(values: Sequence[_Value], steps: Mapping[int, tuple[int, int]]) -> dict[int, float]:
+def _means_in_steps(values: Sequence[SampledValue], steps: Mapping[int, tuple[int, int]]) -> dict[int, float]:
     """Return the mean over time of the steps in which a value holds."""
     if not values:
         return {}
     at = np.array([each.start for each in values], np.int64)
-    until = at + np.array(_held(values), np.int64)
+    until = at + np.array(times_held(values), np.int64)
     value = np.array([each.value for each in values])
     means = {}
     for step, (start, end) in steps.items():

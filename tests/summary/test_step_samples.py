@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rocpd.summary.samples import _means_in_steps, _Value
+from rocpd.summary.samples import SampledValue, _means_in_steps
 
 
-def _values(*pairs: tuple[int, float]) -> list[_Value]:
-    return [_Value(at, None, None, value) for at, value in pairs]
+def _values(*pairs: tuple[int, float]) -> list[SampledValue]:
+    return [SampledValue(at, None, None, value) for at, value in pairs]
 
 
 def test_values_hold_until_the_next_one() -> None:

@@ -63,8 +63,8 @@ _CHECKS = (
     _Check("ranks", "ranks of the job are not among the files", "no environment says how many ranks the job has"),
     _Check(
         "kernel trace",
-        "ranks with calls of HIP or CUDA have no kernels",
-        "neither kernels nor calls of HIP or CUDA are recorded",
+        "ranks whose calls launch kernels have none",
+        "neither kernels nor calls that launch them are recorded",
         Recordable.KERNELS,
     ),
     _Check(
@@ -186,9 +186,11 @@ def _of_rank(reading: RankReading, categories: Categories) -> tuple[int, dict[st
     regions, names = read_regions(whole)
     dispatches = ops.take(np.flatnonzero(ops.kind == KERNEL))
     has_hip = any(domain_of(names.texts[code]) in ("HIP", "CUDA") for code in np.unique(regions.category).tolist())
+    called = [names.texts[code] for code in np.unique(regions.name).tolist()]
+    works = has_hip and (bool(len(dispatches)) or any(launches_kernel(text) or launches_graph(text) for text in called))
     invalid = sum(whole.left_out.values())
     counts = {
-        "kernel trace": _some(not len(dispatches), has_hip),
+        "kernel trace": _some(not len(dispatches), works),
         "HIP trace": _some(not has_hip, bool(len(dispatches))),
         "times": _some(invalid, invalid + len(ops) + len(regions.start)),
         "communicators": _communicators(reading.reader.whole(), ops, split(ops, categories, kernels)["communication"]),

@@ -63,6 +63,15 @@ def test_counts(open_job: OpenJob) -> None:
     }
 
 
+def test_a_process_that_launches_nothing_lacks_no_kernels(open_job: OpenJob) -> None:
+    """A data loader sets the device; another rank launched kernels that were not recorded."""
+    loader = TraceBuilder(0).region("hipSetDevice", 10, 20)
+    assert "kernel trace" not in problems(open_job(loader))
+    working = TraceBuilder(1).region("hipLaunchKernel", 10, 20, stack=1)
+    rows = dict(cells(open_job(loader, working), "trace", "check missing"))
+    assert rows["kernel trace"] == 1
+
+
 def test_nothing_to_look_at_is_no_all_clear(open_job: OpenJob) -> None:
     session = open_job(TraceBuilder().region("roctxRangePushA", 1, 9, message="step 1"))
     assert {check: verdict for check, verdict in cells(session, "trace", "check verdict") if verdict != "unknown"} == {

@@ -10,9 +10,10 @@ import dataclasses
 import enum
 import functools
 import inspect
+import shlex
 import types
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -87,6 +88,22 @@ class Option:
         ('--jobs', '--step-marker')
         """
         return max(self.flags, key=len) if self.flags else f"--{self.name.replace('_', '-')}"
+
+
+def spelt(option: Option, value: object) -> Iterator[str]:
+    """Yield an option as it stands on a command line; nothing where it has its default.
+
+    >>> list(spelt(Option("", name="step_marker"), "step [0-9]+"))
+    ['--step-marker', "'step [0-9]+'"]
+    >>> list(spelt(Option("", name="clip", kind=bool), True))
+    ['--clip']
+    """
+    if value == option.default or value is None or value == ():
+        return
+    for each in value if isinstance(value, tuple) else (value,):
+        yield option.flag
+        if option.kind is not bool:
+            yield shlex.quote(str(each))
 
 
 @functools.cache

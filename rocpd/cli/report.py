@@ -16,7 +16,7 @@ from rocpd.cli.options import Execution, Inputs, SelectionOptions
 from rocpd.cli.progress import progress
 from rocpd.federate.select.align import Align
 from rocpd.frozen import frozen
-from rocpd.option import Heading, Option, options_of
+from rocpd.option import Heading, Option, options_of, spelt
 from rocpd.report.contents import READ, chosen_sections, known_sections
 from rocpd.report.writers import REPORT_FORMATS
 from rocpd.summary.options import Options
@@ -103,8 +103,9 @@ def report(
     with selection.connect(inputs, execution, has_analyses=True) as session, progress("report", "ranks") as bar:
         paths = _absolute(inputs.paths)
         read = " ".join(map(shlex.quote, inputs.paths)) or inputs_of(session)
-        words = " ".join([read, *_words(selection), *_asked_words(asked)])
-        options = ReportOptions(chosen.sections, given, words, _python(paths, selection), chosen.plots, base)
+        words = " ".join([read, *(["--skip-bad"] if inputs.skip_bad else []), *_words(selection)])
+        python = _python(paths, selection, inputs.skip_bad)
+        options = ReportOptions(chosen.sections, given, words, python, chosen.plots, base)
         write(session, chosen.path, options, chosen.force, bar)
     report_written(chosen.path)
     if chosen.plots:
@@ -128,7 +129,7 @@ def _base(
     selected = " ".join(_words(selection))
     comparing = Comparing(options, DiffMetric(), opened, partial(progress, "base", "ranks"), selection=selected)
     words = "" if selected else " ".join(map(shlex.quote, runs))
-    connect = "" if any(map(is_baseline, runs)) else _python(_absolute(runs), selection)
+    connect = "" if any(map(is_baseline, runs)) else _python(_absolute(runs), selection, inputs.skip_bad)
     return ReportBase(tuple(comparing.runs(runs)), words, connect, options, selected)
 
 
@@ -136,12 +137,13 @@ def _absolute(paths: Iterable[str]) -> list[str]:
     return [str(Path(path).absolute()) if Path(path).exists() else path for path in paths]
 
 
-def _python(paths: Sequence[str], selection: SelectionOptions) -> str:
+def _python(paths: Sequence[str], selection: SelectionOptions, skip_bad: bool) -> str:
     """Return the arguments of `rocpd.connect` that read the same."""
     asked = {"window": selection.window(), "filters": selection.filters()}
     given = [f"{name}=rocpd.{_made(value)}" for name, value in asked.items() if value]
     align = [f'align="{selection.align}"'] if selection.align != Align.AUTO else []
-    return ", ".join([repr(paths or None), *given, *align])
+    offsets = [f"clock_offsets={selection.clock_offsets()!r}"] if selection.clock_offset else []
+    return ", ".join([repr(paths or None), *given, *align, *offsets, *(["skip_bad=True"] if skip_bad else [])])
 
 
 def _made(value: Window | Filters) -> str:
@@ -153,22 +155,7 @@ def _made(value: Window | Filters) -> str:
 
 
 def _words(selection: SelectionOptions) -> Iterable[str]:
-    """Yield the options that select the same once more."""
+    """Yield the options that select the same once more; which markers are steps selects nothing without --step."""
     for option in options_of(SelectionOptions):
-        yield from _spelt(option, getattr(selection, option.name))
-
-
-def _asked_words(asked: Asked) -> Iterable[str]:
-    selecting = {option.name for option in options_of(SelectionOptions)}
-    for option in _options():
-        yield from _spelt(option, asked.values[option.name]) if option.name not in selecting else ()
-
-
-def _spelt(option: Option, value: object) -> Iterable[str]:
-    """Yield an option as it stands on a command line; nothing where it has its default."""
-    if value == option.default or value is None or value == ():
-        return
-    for each in value if isinstance(value, tuple) else (value,):
-        yield option.flag
-        if option.kind is not bool:
-            yield shlex.quote(str(each))
+        if option.name != "step_marker" or selection.step is not None:
+            yield from spelt(option, getattr(selection, option.name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
 from rocpd import entries
@@ -16,6 +17,7 @@ from rocpd.counters.panels import PANELS
 from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.federation import Federation, Notes
 from rocpd.frozen import frozen
+from rocpd.option import Option, spelt
 from rocpd.report.contents import COMPARED, Entry, Inquiry
 from rocpd.report.model import Block, Column, Figure, Name, Table
 from rocpd.summary.options import By, Options
@@ -113,10 +115,10 @@ class Material:
         heads = tuple(
             _head(summary.fields[place], [row[number] for row in cells]) for number, place in enumerate(places)
         )
-        words = ["rocpd summary", summary.name, self.inputs, f"--by {by}" if by else ""]
         doc = summary.doc.replace(_BELOW, "")
-        command = " ".join(filter(None, words))
-        return Table(summary.name, title, doc, heads, cells, len(every), command, _code(summary, by))
+        return Table(
+            summary.name, title, doc, heads, cells, len(every), self._command(summary, by), self._code(summary, by)
+        )
 
     def figure(self, name: str, summary: Summary, says: str, table: Table, by: By | None = None) -> Block:
         """Return the chart of a table of an analysis; the table alone where it has no rows.
@@ -130,11 +132,26 @@ class Material:
         """
         if not summary.first(1):
             return table
-        return Figure(name, plot(summary), says, table, f"{_code(summary, by)}.plot()")
+        return Figure(name, plot(summary), says, table, f"{self._code(summary, by)}.plot()")
 
+    def _command(self, summary: Summary, by: By | None) -> str:
+        words = ["rocpd summary", summary.name, self.inputs, *([f"--by {by}"] if by else [])]
+        for option, value in self._asked_of(summary):
+            words += spelt(option, value) if option.flag not in self.inputs.split() else ()  # as with --step
+        return " ".join(words)
 
-def _code(summary: Summary, by: By | None) -> str:
-    return f'session.summary("{summary.name}", by="{by}")' if by else f'session.summary("{summary.name}")'
+    def _code(self, summary: Summary, by: By | None) -> str:
+        words = [f'"{summary.name}"', *([f'by="{by}"'] if by else [])]
+        for option, value in self._asked_of(summary):
+            words.append(f"{option.name}={(str(value) if isinstance(value, Path) else value)!r}")
+        return f"session.summary({', '.join(words)})"
+
+    def _asked_of(self, summary: Summary) -> list[tuple[Option, object]]:
+        """Return the options that were asked for, of those that the analysis of a table reads, with their values."""
+        analysis = known_analyses().get(TABLES.get(summary.name, summary.name))
+        reads = analysis.options if analysis else ()
+        asked = [(option, getattr(self.reading.options, option.name, None)) for option in reads]
+        return [(option, value) for option, value in asked if value not in (None, option.default)]
 
 
 def _cell(value: object, short: object) -> object:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from functools import cache
+from html import unescape
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import nbclient
 import nbformat
@@ -172,7 +174,29 @@ def test_notebook_connects_to_the_same_part(files: tuple[Path, ...], tmp_path: P
     folder = files[0].parent
     selected = "window=rocpd.Window(end='80%'), filters=rocpd.Filters(ranks='2-3'))"
     assert notebook.cells[1].source == f"import rocpd\n\nsession = rocpd.connect({[str(folder)]}, {selected}"
-    assert f"rocpd summary kernels {folder} --rank 2-3 --end 80% --bins 20" in notebook.cells[-1].source
+    assert f"<td>rocpd summary kernels {folder} --rank 2-3 --end 80%</td>" in notebook.cells[-1].source
+
+
+def test_tables_are_made_again_as_they_were_asked_for(files: tuple[Path, ...], tmp_path: Path, cli: Cli) -> None:
+    """Each command and each piece of Python runs, with the options that its analysis reads and no others."""
+    path = tmp_path / "x.ipynb"
+    (tmp_path / "bad.db").write_text("bad")
+    with rocpd.connect(files) as session:
+        offset = f"{session.ranks[-1].hostname}=1000"
+    words = ("--bins", "20", "--step-marker", "step [0-9]+", "--clock-offset", offset, "--skip-bad")
+    sections = ("--sections", "job", "steps", "launch", "memory", "appendix")
+    assert cli("report", str(files[0].parent), str(tmp_path), "-o", str(path), *words, *sections).code == 0
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    commands = [unescape(command) for command in re.findall(r"<td>rocpd ([^<]*)", notebook.cells[-1].source)]
+    assert "--bins 20" in next(command for command in commands if command.startswith("summary launch "))
+    for command in commands:
+        assert cli(*shlex.split(command)).code == 0, command
+    names: dict[str, Any] = {}
+    sources = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    for source in sources:
+        exec(source, names)
+    names["session"].close()
+    assert "session.summary(\"steps\", step_marker='step [0-9]+', bins=20).plot()" in sources
 
 
 def test_plots_are_pictures(report: Report, tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocpd.report.material import Material
-from rocpd.report.model import Block, Figure
-from rocpd.summary.plots import plot
+from rocpd.report.model import Block
 
 
 def steps(material: Material) -> Iterator[Block]:
@@ -14,4 +13,4 @@ def steps(material: Material) -> Iterator[Block]:
     table = material.tables("ranks").get("steps")
     if table:
         says = "The mean of the ranks, and the rank that took longest. Slow steps are marked."
-        yield Figure("steps", plot(table), says, material.table(table, "Steps, the longest first"))
+        yield material.figure("steps", table, says, material.table(table, "Steps, the longest first"))

@@ -124,19 +124,11 @@ void Database::write(const Registration& row, std::int64_t node, std::int64_t pr
     insert.run();
 }
 
-void Database::prepare_notes() {
-    if (update_note_.prepared()) return;
-    update_note_ = Insert(connection_, "UPDATE " + name("rocpd_metadata") + " SET value = ? WHERE tag = ?");
-    insert_note_ = Insert(connection_, insert_text("INSERT", "rocpd_metadata", "value, tag", 1));
-}
-
-void Database::add_note(const std::string& tag, const std::string& value) {
-    prepare_notes();
-    insert_note_.text(value).text(tag).run();
-}
-
 void Database::note(const std::string& tag, const std::string& value) {
-    prepare_notes();
+    if (!update_note_.prepared()) {
+        update_note_ = Insert(connection_, "UPDATE " + name("rocpd_metadata") + " SET value = ? WHERE tag = ?");
+        insert_note_ = Insert(connection_, insert_text("INSERT", "rocpd_metadata", "value, tag", 1));
+    }
     update_note_.text(value).text(tag).run();
     if (sqlite3_changes(connection_) == 0) insert_note_.text(value).text(tag).run();
 }

@@ -33,8 +33,6 @@ public:
     void write(const Registration& row, std::int64_t node, std::int64_t process);
     // Sets the value of a tag in rocpd_metadata.
     void note(const std::string& tag, const std::string& value);
-    // Adds a row of a tag that may have several.
-    void add_note(const std::string& tag, const std::string& value);
     // `set` is the SET clause of an UPDATE, `where` a condition.
     void update(const char* table, const std::string& set, const std::string& where);
 
@@ -58,7 +56,6 @@ private:
     bool owns_descriptor() const;
     void check_name() const;
     void forget_statements();
-    void prepare_notes();
 
     std::string path_;
     std::string suffix_;

@@ -56,7 +56,7 @@ public:
     void put(const Registration& row) { database_.write(row, identity_.node_id, identity_.pid); }
     void note(const std::string& tag, const std::string& value) { database_.note(tag, value); }
     // Adds a reading of the clocks.
-    void read_clocks() { database_.add_note("recorder_clocks", clock_reading()); }
+    void read_clocks() { note("recorder_clocks_" + std::to_string(++clock_readings_), clock_reading()); }
     void end_thread(std::uint32_t tid, std::uint64_t time);
     void end_process(std::uint64_t time);
 
@@ -73,6 +73,7 @@ private:
     Batch event_, stack_event_, region_, argument_, dispatch_, copy_, allocation_, graph_, sample_, value_, string_;
     const bool graphs_;  // the file has them
     std::int64_t last_event_ = 0;
+    unsigned clock_readings_ = 0;
     std::uint32_t no_region_;  // text number of the empty name: no enclosing marker
 };
 

@@ -200,10 +200,11 @@ void Writer::finish() {
 
 void Writer::fail(const std::string& why) {
     g_state.recording.store(false);
-    g_state.phase.store(Phase::kFailed, std::memory_order_release);
     const std::string file = rows_ != nullptr ? rows_->path() : config().folder;
     say(file + ": " + why + "; nothing more is recorded" +
         (rows_ != nullptr ? ", " + std::to_string(status_written_.load()) + " events are in the file" : ""));
+    // After the message: a process that waits for its end goes on from here, and takes this thread with it.
+    g_state.phase.store(Phase::kFailed, std::memory_order_release);
     end(Phase::kFailed);
 }
 

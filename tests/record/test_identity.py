@@ -92,7 +92,7 @@ def test_clocks_are_read_at_the_start_at_flushes_and_at_the_end(built: Build, tm
     probe(built, tmp_path, "toggles", "1", "1.5", env={"ROCPD_FLUSH_MS": "500", "ROCPD_SAMPLE_HZ": "20"})
     after = [time.clock_gettime_ns(clock) for clock in (time.CLOCK_BOOTTIME, time.CLOCK_REALTIME)]
     (file,) = databases(tmp_path)
-    sql = "SELECT value FROM rocpd_metadata WHERE tag = 'recorder_clocks' ORDER BY id"
+    sql = "SELECT value FROM rocpd_metadata WHERE tag GLOB 'recorder_clocks_*' ORDER BY id"
     readings = [json.loads(value) for (value,) in rows(file, sql)]
     assert len(readings) >= 3
     times = [reading["boottime"] for reading in readings]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -44,10 +45,13 @@ def record(program: Program, settings: Settings) -> int:
         mpirun -n 4 rocpd record -o job -- ./app
         rocpd merge job/rank*.db --summary
     """
-    from rocpd.record.command import run
+    from rocpd.record.command import has_rocm, run
 
     if not program.command:
         raise UsageError("no command given", "rocpd record -o job -- python train.py")
+    if (settings.trace or settings.counters) and not has_rocm(os.environ):
+        asked = "--trace" if settings.trace else "--counters"
+        note(f"{asked} finds nothing here: there is no rocprofiler-sdk; rocpd doctor says where it was looked for")
     folder = program.folder or destination(None, None, ()).folder
     outcome = run(list(program.command), replace(settings, folder=folder))
     for file in outcome.files:

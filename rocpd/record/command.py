@@ -126,7 +126,7 @@ def environment_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, 
     """Return the environment in which a command is recorded."""
     preload = [str(library.find(library.ROCTX, environ))]
     values = dict(environ)
-    if _has_rocm(environ):
+    if has_rocm(environ):
         tool = str(library.find(library.TOOL, environ))
         values["ROCP_TOOL_LIBRARIES"] = ":".join(filter(None, (tool, environ.get("ROCP_TOOL_LIBRARIES"))))
         # Markers come through AMD's roctx, with the kernels they enclose: also those of programs that link the old one.
@@ -162,7 +162,7 @@ def _variables(settings: Settings) -> dict[str, str]:
     return {name: str(value) for name, value in given.items() if value is not None}
 
 
-def _has_rocm(environ: Mapping[str, str]) -> bool:
+def has_rocm(environ: Mapping[str, str]) -> bool:
     """Whether the program would find rocprofiler-sdk; `ROCPD_ROCM=0|1` overrides a wrong guess."""
     if chosen := environ.get("ROCPD_ROCM"):
         return chosen != "0"

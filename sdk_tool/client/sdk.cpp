@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 namespace rocpd::client {
@@ -20,6 +22,13 @@ template <typename Function>
 void find(Function& function, void* library, const char* name) {
     void* found = library != nullptr ? dlsym(library, name) : nullptr;
     function = reinterpret_cast<Function>(found != nullptr ? found : dlsym(RTLD_DEFAULT, name));
+}
+
+// The loader's cache holds the names of the libraries in its folders as plain text.
+bool is_in_loader_cache(const std::string& name) {
+    std::ifstream file("/etc/ld.so.cache", std::ios::binary);
+    const std::string cache{std::istreambuf_iterator<char>(file), {}};
+    return cache.find(name) != std::string::npos;
 }
 
 bool any_file(const std::string& pattern) {
@@ -76,7 +85,7 @@ bool sdk_is_installed() {
         at = end + 1;
     }
     return any_file("/opt/rocm*/lib/librocprofiler-sdk.so*") || any_file("/usr/lib*/librocprofiler-sdk.so*") ||
-           any_file("/usr/lib/*/librocprofiler-sdk.so*");
+           any_file("/usr/lib/*/librocprofiler-sdk.so*") || is_in_loader_cache("librocprofiler-sdk.so");
 }
 
 }  // namespace rocpd::client

@@ -118,6 +118,24 @@ def test_variables_count_where_options_are_not_given(built: Build) -> None:
     assert environment_of(Settings(flush_ms=7, sample_hz=0), environ)["ROCPD_SAMPLE_HZ"] == "0"
 
 
+def test_programs_with_the_old_roctx_get_the_new_one(built: Build, tmp_path: Path) -> None:
+    """As AMD's profiler does: what links libroctx64 reports to the SDK only if its own roctx comes first."""
+    (tmp_path / "lib").mkdir()
+    roctx = tmp_path / "lib" / "librocprofiler-sdk-roctx.so.1.0.0"
+    for file in (roctx, tmp_path / "lib" / "librocprofiler-sdk.so.1.0.0"):
+        file.touch()
+    environ = {"ROCPD_TOOL_DIR": str(built.folder), "ROCM_PATH": str(tmp_path), "LD_PRELOAD": "libother.so"}
+    tool, *preloaded = environment_of(Settings(trace="kernel,HIPFILE_API"), environ)["LD_PRELOAD"].split(":")
+    assert Path(tool).name == "librocpd-tool.so"
+    assert preloaded == [str(roctx), "libother.so"]
+
+
+def test_trace_without_rocm_says_so(built: Build, tmp_path: Path) -> None:
+    done = cli(tmp_path, "record", "--trace", "kernel", "--", "true", ROCPD_ROCM="0")
+    assert done.returncode == 0
+    assert "--trace finds nothing here" in done.stderr
+
+
 def test_libraries_in_a_chosen_folder(built: Build, tmp_path: Path) -> None:
     for file in built.lib.glob("*.so"):
         shutil.copy(file, tmp_path)

@@ -6,6 +6,8 @@ to the ns. Agents have no more than their numbers, and times are those of the co
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import re
 from collections import Counter
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
     from rocpd.importers.json_events import Event
     from rocpd.importers.source import TraceSource
     from rocpd.importers.target import TraceTarget
+    from rocpd.schema.trace.infos import ProcessInfo
 
+_MOST_FILES = 128  # that are open at one time
 _START = re.compile(rb'\{"displayTimeUnit":"ns","traceEvents":\[\s*\{"ph":"M","pid":\d+,"name":"process_name"')
 
 
@@ -44,7 +48,7 @@ def read(source: TraceSource, target: TraceTarget) -> None:
     """
     from rocpd.importers.chrome_rows import ChromeRows
     from rocpd.importers.json_events import JsonEvents
-    from rocpd.schema.trace.infos import NodeInfo, ProcessInfo
+    from rocpd.schema.trace.infos import NodeInfo
 
     processes: dict[int, ChromeProcess] = {}
     with source.stream() as stream:
@@ -52,19 +56,32 @@ def read(source: TraceSource, target: TraceTarget) -> None:
             for event in events:
                 _add_names(processes, event)
     times = Counter(process.facts.get("rank") for process in processes.values())
-    for number, (pid, process) in enumerate(processes.items()):
-        facts = process.facts
-        rank = facts.get("rank")
-        # All are on one time line: however many machines they ran on, their clocks compare.
-        node = NodeInfo(machine_id=f"chrome-{source.digest}", hostname=facts.get("hostname"))
-        extdata = {"mpi_rank": rank} if rank is not None and times[rank] == 1 else {}
-        command = facts.get("command", process.label)
-        info = ProcessInfo(facts.get("pid") or pid, command=command, extdata=json.dumps(extdata))
-        with target.rank(pid if rank is None else rank, node, info) as trace, source.stream() as stream:
-            rows = ChromeRows(trace, process.tracks, facts.get("agents", {}), target.lose)
+    numbered = iter(processes.items())
+    while some := list(itertools.islice(numbered, _MOST_FILES)):
+        with contextlib.ExitStack() as ranks:
+            rows: dict[object, ChromeRows] = {}
+            for pid, process in some:
+                rank, agents = process.facts.get("rank"), process.facts.get("agents", {})
+                info = _process(pid, process, is_numbered=times[rank] == 1)
+                # All are on one time line: however many machines they ran on, their clocks compare.
+                node = NodeInfo(machine_id=f"chrome-{source.digest}", hostname=process.facts.get("hostname"))
+                trace = ranks.enter_context(target.rank(pid if rank is None else rank, node, info))
+                rows[pid] = ChromeRows(trace, process.tracks, agents, target.lose)
+            stream = ranks.enter_context(source.stream())
             for events in JsonEvents(source.path, lambda _: None, exactly=True).batches(stream):
-                rows.add(event for event in events if event.get("pid") == pid)
-        source.step(number + 1, len(processes))
+                for pid, of_process in itertools.groupby(events, lambda event: event.get("pid")):
+                    if pid in rows:
+                        rows[pid].add(of_process)
+
+
+def _process(pid: int, process: ChromeProcess, *, is_numbered: bool) -> ProcessInfo:
+    from rocpd.schema.trace.infos import ProcessInfo
+
+    facts = process.facts
+    rank = facts.get("rank")
+    extdata = {"mpi_rank": rank} if rank is not None and is_numbered else {}
+    command = facts.get("command", process.label)
+    return ProcessInfo(facts.get("pid") or pid, command=command, extdata=json.dumps(extdata))
 
 
 def _add_names(processes: dict[int, ChromeProcess], event: Event) -> None:

@@ -149,7 +149,8 @@ class NsightRows:
         )  # fmt: skip
         for batch in self._batches(table, columns):
             start, end, device, stream, correlation, name, mangled, registers, *rest = batch
-            gx, gy, gz, bx, by, bz, static, dynamic, local, node, graph, executable = rest
+            gx, gy, gz, bx, by, bz = map(_or_0, rest[:6])
+            static, dynamic, local, node, graph, executable = rest[6:]
             grids = ([a * b for a, b in zip(g, w, strict=True)] for g, w in ((gx, bx), (gy, by), (gz, bz)))
             x, y, z = grids
             kernels = [self._kernel(*key) for key in zip(name, mangled, registers, strict=True)]

@@ -241,7 +241,7 @@ def _tables(
         rows = _class_rows(channels, waiting, transfers)
         yield Summary(TABLES["communication"], TABLES["communication"].fields, rows, findings=findings)
     if transfers:
-        ordered = sorted((each.row for each in transfers), key=lambda row: (-row[-2] - row[-1], row[1], row[2]))
+        ordered = sorted(_by_pair(transfers), key=lambda row: (-row[-2] - row[-1], row[1], row[2]))
         yield Summary(TABLES["transfers"], TABLES["transfers"].fields, ordered)
 
 
@@ -286,6 +286,17 @@ def _transfers(partners: Partners, clocks: Clocks) -> _Transfers:
     time = sum(int((channel.end - channel.start)[channel.numbers].sum()) for channel in (sender, receiver))
     row = (sender.shown, sender.rank, receiver.rank, int(is_directed), len(numbers), mean, *waits)
     return _Transfers(row, _count((sender, receiver)), time)
+
+
+def _by_pair(transfers: Sequence[_Transfers]) -> Iterator[Row]:
+    """Yield a row for each pair and name: several channels may do the transfers of one."""
+    rows: dict[Row, list[Row]] = {}
+    for each in transfers:
+        rows.setdefault(each.row[:4], []).append(each.row[4:])
+    for pair, some in rows.items():
+        counts, means, *waits = zip(*some, strict=True)
+        times = sum(count * mean for count, mean in zip(counts, means, strict=True) if count)
+        yield (*pair, sum(counts), times / sum(counts) if sum(counts) else None, *map(sum, waits))
 
 
 def _class_rows(channels: Sequence[Channel], waiting: Waiting, transfers: Sequence[_Transfers]) -> list[Row]:

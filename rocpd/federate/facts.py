@@ -84,6 +84,9 @@ def facts_of(session: Federation) -> Iterator[tuple[str, str]]:
     ranks = amount(len(session.ranks), "rank")
     separate = f", {session.runs} separate runs, not one job" if session.runs > 1 else ""
     yield "ranks", f"{ranks} on {amount(len(hosts), 'host')} ({_some(hosts)}){separate}"
+    for ranks_of in session.job.programs:
+        numbers = ", ".join(f"{number} is pass {k}" for k, number in enumerate(ranks_of, 1))
+        yield "passes", f"{len(ranks_of)} of one program, for different counters: rank {numbers}"
     commands = dict.fromkeys(rank.command for rank in session.ranks if rank.command)
     if commands:
         yield ("command" if len(commands) == 1 else f"{len(commands)} commands"), _some(commands, "; ")

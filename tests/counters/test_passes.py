@@ -10,7 +10,7 @@ import pytest
 
 import rocpd
 from rocpd.counters.panels import PANELS
-from tests.conftest import private
+from tests.conftest import Cli, private
 
 PASSES = 12
 
@@ -70,6 +70,11 @@ def test_everything_else_counts_one_pass(files: list[Path]) -> None:
         assert session.notes[-1].startswith(f"{PASSES} passes of one program")
     assert (name, calls) == ("vecCopy(double*, double*, double*, int, int)", 3)
     assert [shape[3] for shape in shapes] == [3]
+
+
+def test_info_says_which_rank_is_which_pass(files: list[Path], cli: Cli) -> None:
+    said = cli("info", *files[1::-1], "--only", "job")
+    assert "2 of one program, for different counters: rank 1 is pass 1, 0 is pass 2" in said.out
 
 
 def test_runs_that_count_the_same_are_no_passes(files: list[Path], tmp_path: Path) -> None:

@@ -105,8 +105,8 @@ class CountedRanks:
 
     @property
     def own_times(self) -> Floats:
-        """The same without waiting for other ranks [ns]."""
-        return self._mean([member.length - member.waiting.sum(1) for member in self.members])
+        """The same without waiting for other ranks, and without communication that may be waiting [ns]."""
+        return self._mean([member.length - (member.waiting + member.unmatched).sum(1) for member in self.members])
 
     def _mean(self, values: Sequence[Ints]) -> Floats:
         mean: Floats = (np.array(values) * self.counts).sum(0) / self.scale
@@ -154,7 +154,7 @@ class CountedRanks:
         each = self.scale // int(self.counts[:, 0].sum())
         for row, member in enumerate(self.members):
             parts = {part: float(time.mean()) / each for part, time in member.parts().items()}
-            own = float(member.length.mean()) / each - parts[WAITING]
+            own = float(member.length.mean()) / each - parts[WAITING] - parts[UNMATCHED]
             shown = {part: time for part, time in parts.items() if time}
             yield RankUse(member.number, member.host, own, shown, int(self.counts[row].sum()))
 

@@ -60,7 +60,7 @@ class RankUse:
     Args:
         rank: its number in the run.
         host: its host.
-        own: its time without waiting for others.
+        own: its time without waiting for others, and without communication that may be waiting.
         parts: its time by part.
         counted: in how many units it was the critical rank, or counted.
     """

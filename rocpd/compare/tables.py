@@ -85,7 +85,8 @@ TABLES = by_name(
     ),
     TableDefinition(
         "diff-ranks",
-        "The time of each rank without waiting for others, those that change most first.",
+        "The time of each rank without waiting for others and without communication that is not matched, those that "
+        "change most first.",
         (
             Field("rank", "", "rank number in its run"),
             Field("hostname", "", "host name"),

@@ -131,10 +131,6 @@ int learn_operation(rocprofiler_buffer_tracing_kind_t kind, rocprofiler_tracing_
     return 0;
 }
 
-bool ends_with(const std::string& text, const std::string& end) {
-    return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 // ---- during a call ----
 
 template <typename T>
@@ -234,11 +230,11 @@ bool follow_arguments(rocprofiler_context_id_t context) {
         return false;
     bool streams = false;
     for (const std::string& name : record_kinds()) {
-        if (!ends_with(name, "_EXT") || name.rfind("HSA_", 0) == 0) continue;
+        if (base_name(name) == name) continue;
         const std::uint32_t kind = record_kind(name);
         g_sdk.iterate_buffer_tracing_kind_operations(static_cast<rocprofiler_buffer_tracing_kind_t>(kind),
                                                      learn_operation, nullptr);
-        const std::uint32_t callbacks = callback_kind(name.substr(0, name.size() - 4));
+        const std::uint32_t callbacks = callback_kind(base_name(name));
         if (callbacks != 0) streams = follow(context, kind, callbacks) || streams;
     }
     return streams;

@@ -56,6 +56,11 @@ std::uint32_t record_kind(const std::string& name) { return number(kinds().recor
 
 std::uint32_t callback_kind(const std::string& name) { return number(kinds().callbacks, name); }
 
+std::string base_name(const std::string& name) {
+    const std::size_t end = name.rfind("_EXT");
+    return end != std::string::npos && end + 4 == name.size() ? name.substr(0, end) : name;
+}
+
 std::vector<std::string> record_kinds() {
     std::vector<std::string> names;
     for (const auto& [name, kind] : kinds().records) names.push_back(name);

@@ -19,6 +19,10 @@ std::string kind_name(std::uint32_t kind);
 std::uint32_t record_kind(const std::string& name);
 std::uint32_t callback_kind(const std::string& name);
 
+// The name of a kind of calls without the ending of those whose records hold arguments: HIP_RUNTIME_API_EXT →
+// HIP_RUNTIME_API.
+std::string base_name(const std::string& name);
+
 // The names of all kinds of records.
 std::vector<std::string> record_kinds();
 

@@ -37,12 +37,9 @@ const std::vector<Domain>& domains() {
     return only;
 }
 
-bool ends_with(const std::string& text, const std::string& end) {
-    return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
-std::string without_ext(const std::string& name) {
-    return ends_with(name, "_EXT") && name.rfind("HSA_", 0) != 0 ? name.substr(0, name.size() - 4) : name;
+bool is_api(const std::string& name) {
+    const std::size_t end = name.rfind("_API");
+    return end != std::string::npos && end + 4 == name.size();
 }
 
 // APIs of libraries that have no word of their own, also those that no SDK had when this was written.
@@ -51,8 +48,7 @@ std::vector<std::string> other_apis() {
     for (const Domain& domain : domains()) named.insert(domain.kinds.begin(), domain.kinds.end());
     std::vector<std::string> others;
     for (const std::string& name : record_kinds())
-        if (ends_with(without_ext(name), "_API") && named.count(without_ext(name)) == 0)
-            others.push_back(without_ext(name));
+        if (is_api(base_name(name)) && named.count(base_name(name)) == 0) others.push_back(base_name(name));
     return others;
 }
 
@@ -81,24 +77,25 @@ bool ask_for(Settings& s, const std::vector<std::string>& names) {
     return any;
 }
 
-// A kind by the SDK's own name, such as HIPFILE_API.
-bool is_kind(const std::string& word) { return record_kind(word) != 0; }
+// The kinds that a word stands for; a word may be a kind itself, by the SDK's own name. None: the word is unknown.
+std::vector<std::string> kinds_of(const std::string& word) {
+    if (word == "other") return other_apis();
+    for (const Domain& domain : domains())
+        if (domain.word == word) return domain.kinds;
+    if (record_kind(word) != 0) return {base_name(word)};
+    return {};
+}
 
 void choose(Settings& s, const std::string& word) {
-    const auto same = [&](const Domain& domain) { return domain.word == word; };
-    const auto domain = std::find_if(domains().begin(), domains().end(), same);
     if (word == "marker") {
         s.marker = true;
     } else if (word == "counters") {
         if (s.counter_names.empty())
             std::fprintf(stderr, "rocpd: ROCPD_TRACE: counters: none is named, as --counters or ROCPD_COUNTERS does\n");
-    } else if (word == "other" ? !ask_for(s, other_apis()) : domain != domains().end() && !ask_for(s, domain->kinds)) {
+    } else if (const auto kinds = kinds_of(word); kinds.empty() && word != "other") {
+        std::fprintf(stderr, "rocpd: ROCPD_TRACE: %s is unknown and left out\n", word.c_str());
+    } else if (!ask_for(s, kinds)) {
         std::fprintf(stderr, "rocpd: ROCPD_TRACE: %s: this rocprofiler-sdk reports nothing of that kind\n", word.c_str());
-    } else if (word != "other" && domain == domains().end()) {
-        if (is_kind(word))
-            ask_for(s, {without_ext(word)});
-        else
-            std::fprintf(stderr, "rocpd: ROCPD_TRACE: %s is unknown and left out\n", word.c_str());
     }
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import TextIO
 from rocpd.table import Sheet
 from rocpd.table.cell import one_line
 from rocpd.types import Row
+
+_QUOTED = re.compile("`([^`]+)`")
 
 
 def style() -> str:
@@ -23,6 +26,15 @@ def page_head(title: str) -> str:
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width"><style>\n{style()}</style></head><body>'
     )
+
+
+def quoted(escaped: str) -> str:
+    """Return escaped text in which commands, which stand in backquotes, are marked up.
+
+    >>> quoted("`rocpd info` says more")
+    '<code>rocpd info</code> says more'
+    """
+    return _QUOTED.sub(r"<code>\1</code>", escaped)
 
 
 PAGE_END = "</main></body></html>\n"

@@ -9,7 +9,7 @@ from rocpd.advice.answers import Answers
 from rocpd.advice.show.text import gain, looked, parts, unable
 from rocpd.summary.findings import Finding
 from rocpd.table.cell import one_line
-from rocpd.table.html import PAGE_END, page_head
+from rocpd.table.html import PAGE_END, page_head, quoted
 
 _FORMS = {"see": "<code>{}</code>", "read": '<a href="{0}">{0}</a>'}
 
@@ -39,7 +39,7 @@ def html_lines(advice: Answers) -> Iterator[str]:
 def _finding(advice: Answers, finding: Finding) -> Iterator[str]:
     yield '<dl class="parts">'
     for word, text in parts(finding, advice.effect_texts(finding)):
-        yield f"<dt>{word}</dt><dd>{_FORMS.get(word, '{}').format(_text(text))}</dd>"
+        yield f"<dt>{word}</dt><dd>{_FORMS.get(word, '{}').format(quoted(_text(text)))}</dd>"
     yield "</dl>"
 
 

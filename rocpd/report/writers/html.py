@@ -7,7 +7,6 @@ one whose hash it names.
 from __future__ import annotations
 
 import json
-import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
@@ -36,9 +35,8 @@ from rocpd.report.model import (
 from rocpd.report.writers.cells import MOST_ROWS, heads, rest, shown, word
 from rocpd.summary.findings import Finding
 from rocpd.table.cell import one_line, shorten
-from rocpd.table.html import style
+from rocpd.table.html import quoted, style
 
-_QUOTED = re.compile("`([^`]+)`")  # what is a command
 _LONGEST = 300  # characters of a full name: some have thousands
 _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"  # of shares, as the script reads them
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -100,7 +98,7 @@ def _section(section: Section) -> Iterator[str]:
 def _block(block: Block, section: str) -> Iterator[str]:
     match block:
         case Text():
-            yield f"<p>{_text(block.text)}</p>\n"
+            yield f"<p>{quoted(_text(block.text))}</p>\n"
         case Findings():
             yield from _findings(block, section)
         case Table():
@@ -137,7 +135,7 @@ def _notes(conclusion: Conclusion) -> str:
 
 
 def _note(name: str, escaped: str) -> str:
-    return f"<code>{escaped}</code>" if name in COMMANDS else _QUOTED.sub(r"<code>\1</code>", escaped)
+    return f"<code>{escaped}</code>" if name in COMMANDS else quoted(escaped)
 
 
 def _figure(figure: Figure) -> Iterator[str]:

@@ -75,7 +75,10 @@ def _sheet(book: Any, name: str) -> Any:
 def _about(book: Any, report: Report, names: _Names) -> None:
     """Write the first sheet: what was found, and what has no table."""
     sheet = _sheet(book, names.of("About"))
-    bold, wrapped = book.add_format({"bold": True}), book.add_format({"text_wrap": True, "valign": "top"})
+    bold, wrapped = (
+        book.add_format({"bold": True, "valign": "top"}),
+        book.add_format({"text_wrap": True, "valign": "top"}),
+    )
     sheet.set_column(0, 0, 14)
     sheet.set_column(1, 1, 110, wrapped)
     rows: list[tuple[str, str]] = [("", report.title), ("made by", report.made_by), ("inputs", report.inputs)]
@@ -195,6 +198,7 @@ def _bars(book: Any, sheet: Any, chart: Bars) -> None:
     drawn.set_x_axis({"num_format": _AXES.get(chart.unit, "General"), "min": min(chart.starts, default=None)})
     drawn.set_y_axis({"reverse": True})
     drawn.set_legend({"position": "bottom", "delete_series": [0] if chart.starts else None})
+    sheet.set_column(0, 0, min(_WIDEST, max(map(len, chart.labels), default=8)))
     _insert(sheet, drawn, chart, len(series) + 2, max(320, 20 * len(values)))
 
 

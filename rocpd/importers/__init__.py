@@ -63,7 +63,7 @@ IMPORTERS: Mapping[str, Importer] = MappingProxyType(
             Importer("nsys", "exports of Nsight Systems, SQLite", "rocpd.importers.nsight"),
             Importer("rocprofv3-json", "rocprofv3's JSON", "rocpd.importers.rocprofv3_json", version=2),
             Importer(
-                "rocprof-compute", "workload folders of rocprof-compute", "rocpd.importers.rocprof_compute", version=2
+                "rocprof-compute", "workload folders of rocprof-compute", "rocpd.importers.rocprof_compute", version=3
             ),
             Importer("rocprofv3-csv", "folders of rocprofv3's CSV files", "rocpd.importers.rocprofv3_csv"),
         )

@@ -32,6 +32,7 @@ _SIZES = {
     "workgroup_size": "workgroup_size_x", "grid_size": "grid_size_x",
 }  # fmt: skip
 _REGISTERS = {"arch_vgpr": "arch_vgpr_count", "accum_vgpr": "accum_vgpr_count", "sgpr": "sgpr_count"}
+_RESULTS = re.compile(r"results_[^/]*\.csv(\.gz)?")
 _REPEAT = re.compile(r"(\w+)_\d+")
 _NEXT_PASS = re.compile(r"wave_size_\d+")
 _NO_COUNTER = re.compile(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,13 @@ def test_wide_files_keep_each_column_that_counts(folders: dict[str, Path], name:
         units = session.sql("SELECT cu_count, wave_size FROM agents WHERE type = 'GPU'").fetchall()
     system = rows_of(folder / "sysinfo.csv")[0]
     assert units == [(int(system["cu_per_gpu"]), int(system["wave_size"]))]
+
+
+def test_compressed_results_are_read_as_the_one_file(folders: dict[str, Path], tmp_path: Path) -> None:
+    """Since 2026 each pass has a file of its own, compressed."""
+    folder = folders["vcopy_MI300X_A1_rocpd"]
+    header, *lines = (folder / "pmc_perf.csv").read_text().splitlines(keepends=True)
+    shutil.copy(folder / "sysinfo.csv", tmp_path)
+    for number, some in enumerate((lines[:2000], lines[2000:])):
+        (tmp_path / f"results_{number}.csv.gz").write_bytes(gzip.compress("".join([header, *some]).encode()))
+    assert values(tmp_path) == values(folder)

@@ -11,6 +11,7 @@ from rocpd.table.cell import one_line
 from rocpd.types import Row
 
 _ENTITY = re.compile(r"&(?=#?\w+;)")
+_EMPHASIS = re.compile(r"[*~]|(?<!\w)_+|_+(?!\w)")  # within a word _ means nothing
 
 
 def write_markdown(
@@ -48,4 +49,5 @@ def _line(values: Sequence[object], out: TextIO) -> None:
 def _cell(value: object) -> str:
     text = _ENTITY.sub("&amp;", one_line(value))
     text = text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    text = _EMPHASIS.sub(lambda marks: "".join(f"\\{mark}" for mark in marks[0]), text)
     return text.replace("](", "]\\(")  # no link and no picture, which a page would load

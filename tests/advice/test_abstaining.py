@@ -113,7 +113,6 @@ OPTIONS: dict[str, set[str]] = {
     "kineto/hta_sampled_rank-0.json.gz": {"torch.profiler"},
     "nsys/mfu_2gpu_before.sqlite": {"nsys"},
     "rpd/matmul_result.rpd": {"runTracer.sh"},
-    "rocprofv3-json/mi350x_908_results.json.gz": {"rocprofv3", "rocpd", "rocprof-sys-sample"},
 }
 """Trace -> whose options may be named."""
 

@@ -14,6 +14,7 @@ import numpy as np
 from rocpd.errors import RocpdError
 from rocpd.read.columns import number
 from rocpd.read.names import as_text
+from rocpd.summary.clock_effect import ClockEffect, clock_effects
 from rocpd.summary.reading import AGENT, RANK, Key, RankReading, Reading, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.statements import statement
@@ -42,6 +43,8 @@ TABLES = by_name(
             Field("max", "", "largest"),
             Field("mean_over_time", "", "each value by how long it holds: to its recorded end, else to the next one"),
             Field("left_out", "", "values that stand for none, such as 65535 W", True),
+            Field("rho", "", "of clocks: Spearman's correlation with the time of the hottest kernel on one grid", True),
+            Field("rho_samples", "", "samples in which that kernel ran", True),
         ),
     ),
     TableDefinition(
@@ -81,11 +84,12 @@ class SampledValue(NamedTuple):
 
 
 class _Series(NamedTuple):
-    """Values of one counter, how many were left out, and the mean over time of each step."""
+    """Values of one counter, how many were left out, the mean over time of each step, and how kernels go with it."""
 
     values: Sequence[SampledValue]
     left_out: int
     in_steps: Mapping[int, float]
+    effect: ClockEffect | None
 
 
 def samples(reading: Reading) -> Iterator[Summary]:
@@ -110,17 +114,33 @@ def samples(reading: Reading) -> Iterator[Summary]:
 
 def _statistics(series: _Series) -> Row:
     if not series.values:
-        return (0, None, None, None, None, None, series.left_out)
+        return (0, None, None, None, None, None, series.left_out, None, None)
     some = np.array([each.value for each in series.values])
     statistics = (some.mean(), some.min(), np.median(some), some.max(), _mean_over_time(series.values))
-    return (len(some), *map(float, statistics), series.left_out)
+    return (len(some), *map(float, statistics), series.left_out, *(series.effect or (None, None)))
 
 
 def _of_rank(reading: RankReading, step: re.Pattern[str]) -> dict[Key, _Series]:
-    """Return the values of each counter in the order of their times, with their means in steps."""
+    """Return the values of each counter in the order of their times, with what steps and kernels have of them."""
     steps = step_times(read_ranges(reading.reader).every, step)
     held, left_out = held_values(reading, step)
-    return {key: _Series(values, left_out[key], _means_in_steps(values, steps)) for key, values in held.items()}
+    effects = _effects(reading, held)
+    return {
+        key: _Series(values, left_out[key], _means_in_steps(values, steps), effects.get(key))
+        for key, values in held.items()
+    }
+
+
+def _effects(reading: RankReading, held: Mapping[Key, Sequence[SampledValue]]) -> dict[Key, ClockEffect]:
+    """Return how kernels go with the clocks among sampled values."""
+    clocks = {
+        key: (np.array([each.start for each in values]), np.array([each.value for each in values]))
+        for key, values in held.items()
+        if values and isinstance(key[1], int) and CLOCK.search(as_text(key[2]) or "")
+    }
+    by_agent = {int(str(key[1])): key for key in clocks}
+    effects = clock_effects(reading, {agent: clocks[key] for agent, key in by_agent.items()}) if clocks else {}
+    return {by_agent[agent]: effect for agent, effect in effects.items()}
 
 
 def held_values(reading: RankReading, step: re.Pattern[str]) -> tuple[dict[Key, list[SampledValue]], Counter[Key]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 import rocpd
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
@@ -41,3 +43,23 @@ def test_the_end_of_a_window_ends_the_last_value(open_job: OpenJob) -> None:
 
 def test_one_value(open_job: OpenJob) -> None:
     assert cells(open_job(sampled((100, 7.0))), "samples", MEANS) == [("sclk", 1, 7.0, 7.0)]
+
+
+@pytest.mark.parametrize(("by", "rho"), [(-1, -1.0), (1, 1.0), (0, None)])
+def test_clocks_are_compared_with_the_times_of_kernels(by: int, rho: float | None, open_job: OpenJob) -> None:
+    """24 samples 1 ms apart, from 1,000 MHz upwards: kernels take shorter, longer, or as long."""
+    trace = TraceBuilder().kernel("other", 500, 700)
+    for number in range(24):
+        at = (number + 1) * 1_000_000
+        trace.sample("clock", at, category="GPU_MONITOR").counter("sclk", 1000.0 + 40 * number, units="MHz")
+        for start in (at + 1000, at + 300_000):
+            trace.kernel("gemm", start, start + 200_000 + by * 4000 * number, grid=(64, 1, 1))
+    session = open_job(trace)
+    expected = (None, None) if rho is None else (pytest.approx(rho), 24)
+    assert cells(session, "samples", "rho rho_samples") == [expected]
+    found = {finding.rule: finding for finding in session.advise().findings}
+    assert ("clock.throttle" in found) == (by < 0)
+    if by < 0:
+        assert "Spearman -1.00, 24 samples): 1460 MHz on average, 1920 at best" in found["clock.throttle"].text
+        compute = 2 * (200_000 - 4000 * 11.5) / 1_000_000  # of the time
+        assert found["clock.throttle"].gain_percent == pytest.approx(100 * compute * (1 - 1460 / 1920), rel=0.05)

@@ -1,15 +1,21 @@
-"""A GPU whose clock is lower than that of the others."""
+"""A GPU whose clock is lower than that of the others, or at times, so that kernels take longer then."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from statistics import median
 
 from rocpd.advice import recording
-from rocpd.advice.case import CannotLookError, Case
+from rocpd.advice.case import CannotLookError, Case, Row
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.summary.findings import Confidence, Finding
 from rocpd.summary.samples import CLOCK
+
+_ACTION = (
+    "Look at temperature, power and what limits the clock: `amd-smi metric --temperature --power --clock` and `amd-smi "
+    "metric --throttle`; at the power cap (`amd-smi static --limit`) and the cooling of this slot."
+)
+_REFERENCE = "https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html"
 
 
 def _look(case: Case) -> Iterator[Finding]:
@@ -20,10 +26,18 @@ def _look(case: Case) -> Iterator[Finding]:
     ]
     if not clocks:
         raise CannotLookError(recording.CLOCKS)
-    if len(clocks) < 2:
-        raise CannotLookError("the clock of one GPU alone is sampled: there is none to compare with")
+    slowing = [row for row in clocks if (row["rho_samples"] or 0) >= case.limits["least_pairs"]]
+    if len(clocks) < 2 and not slowing:
+        raise CannotLookError(
+            "the clock of one GPU alone is sampled, and too seldom to compare it with the times of kernels"
+        )
+    yield from list(_lower(case, clocks)) or _slowing(case, slowing)
+
+
+def _lower(case: Case, clocks: Sequence[Row]) -> Iterator[Finding]:
+    """Yield GPUs whose clock is lower than that of the others."""
     for row in sorted(clocks, key=lambda row: float(row["mean"])):
-        others = median(float(other["mean"]) for other in clocks if other is not row)
+        others = median([float(other["mean"]) for other in clocks if other is not row] or [float(row["mean"])])
         lower = (1 - float(row["mean"]) / others) * 100 if others > 0 else 0.0
         if lower <= 100 - case.limits["least_percent"]:
             continue
@@ -40,11 +54,39 @@ def _look(case: Case) -> Iterator[Finding]:
             evidence={"mean": row["mean"], "others": others, "min": row["min"], "samples": row["samples"]},
             shown_by="rocpd summary samples JOB",
             gain_percent=compute * lower / 100,
-            action="Look at temperature, power and what limits the clock: `amd-smi metric --temperature --power "
-            "--clock` and `amd-smi metric --throttle`; at the power cap (`amd-smi static --limit`) and the cooling "
-            "of this slot.",
-            reference="https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html",
+            action=_ACTION,
+            reference=_REFERENCE,
         )
+
+
+def _slowing(case: Case, clocks: Sequence[Row]) -> Iterator[Finding]:
+    """Yield the GPU whose kernels lose most while its clock is lower."""
+    slower = [row for row in clocks if row["rho"] < case.limits["most_rho"] and row["max"] > 0]
+    worst = max(slower, key=_lost, default=None)
+    if worst is None:
+        return
+    compute = case.job.shares.get(worst["rank"], {}).get("compute", 100.0)
+    units, example = worst["units"] or "MHz", case.example()
+    yield Finding(
+        f"kernels of rank {worst['rank']} take longer while the clock of its GPU is lower (Spearman "
+        f"{worst['rho']:.2f}, {worst['rho_samples']} samples): {worst['mean']:.0f} {units} on average, "
+        f"{worst['max']:.0f} at best",
+        RULE.id,
+        confidence=Confidence.LIKELY,
+        rank=worst["rank"],
+        agent=worst["agent"],
+        window=example.window,
+        evidence={name: worst[name] for name in ("rho", "rho_samples", "mean", "max")},
+        shown_by="rocpd summary samples JOB",
+        gain_percent=compute * _lost(worst),
+        action=_ACTION,
+        reference=_REFERENCE,
+    )
+
+
+def _lost(row: Row) -> float:
+    """Return by which share a clock is below its highest on average."""
+    return 1 - float(row["mean"]) / float(row["max"])
 
 
 def _explains(cause: Finding, other: Finding) -> bool:
@@ -58,12 +100,16 @@ RULE = Rule(
     id="clock.throttle",
     asks="does one GPU run at a lower clock?",
     fires="the mean of the sampled clock of a GPU, in its steps, is under {least_percent} % of the median of the "
-    "others. Gains that share of its compute time",
+    "others. Gains that share of its compute time. Or its hottest kernel takes longer, on one grid, when the clock is "
+    "lower: Spearman's correlation under {most_rho} over {least_pairs} samples or more. Gains what the highest clock "
+    "would",
     look=_look,
     needs=(Need("samples", recording.CLOCKS),),
     thresholds=(
         Threshold("least_percent", 95.0, "mean clock of a GPU by the median of the others"),
         Threshold("least_samples", 3.0, "samples of the clock of a GPU"),
+        Threshold("most_rho", -0.5, "Spearman's correlation of clock and time of the hottest kernel"),
+        Threshold("least_pairs", 20.0, "samples in which that kernel ran"),
     ),
     explains=_explains,
 )

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from rocpd.counters.panels import PANELS
 from rocpd.errors import RocpdError
 from rocpd.summary.flame import folded
 from rocpd.summary.options import By
@@ -31,9 +32,20 @@ def test_names_that_are_blobs(open_job: OpenJob) -> None:
     session = open_job(trace)
     missing = {"scratch", "collectives", "stragglers", "waits", "communication", "transfers", "memory-steps"}
     missing |= {"graphs", "graph-launches", "graph-kernels", "autograd", "autograd-pairs", "samples", "step-samples"}
-    missing |= {"graph-captures", "captured-kernels"}
+    missing |= {"graph-captures", "captured-kernels", "passes", *PANELS}
     missing |= {"operators", "operator-shapes", "operator-phases", "stacks", "stack-lines", "instances"}
-    rankless = ("imbalance", "steps", "phases", "trace", "overview", "top-kernels", "top-steps")
+    rankless = (
+        "imbalance",
+        "steps",
+        "phases",
+        "trace",
+        "overview",
+        "top-kernels",
+        "top-steps",
+        "panels",
+        "collected",
+        "to-collect",
+    )
     for table in TABLES:
         try:
             by = "rank" if By.RANK in SUMMARIES[tables_of(SUMMARIES)[table]].by else None

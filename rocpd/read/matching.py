@@ -24,7 +24,7 @@ CLOCK_NS = 1_000
 _ON_ONE_LINE = ("reference", "collectives")
 
 
-class Matches(NamedTuple):
+class MatchedChannels(NamedTuple):
     """The communication of a job, matched.
 
     Args:
@@ -78,7 +78,7 @@ class Clocks:
             return None
         return CLOCK_NS if len({self.numbers.get(rank) for rank in ranks}) == 1 else max(CLOCK_NS, self.likely_ns)
 
-    def match(self, channels: Sequence[Channel]) -> Matches:
+    def match(self, channels: Sequence[Channel]) -> MatchedChannels:
         """Put channels into groups, and those that send and receive into pairs."""
         recorded, moved, lines = self._moved(channels)
         of_groups, lost = match(moved, lines)
@@ -93,7 +93,7 @@ class Clocks:
                 groups.append(members)
             else:
                 lost[EITHER] += sum(len(member.numbers) for member in members)
-        return Matches(groups, pairs, lost + lost_transfers)
+        return MatchedChannels(groups, pairs, lost + lost_transfers)
 
     def _moved(self, channels: Sequence[Channel]) -> tuple[dict[int, Channel], list[Channel], dict[int, int]]:
         """Return channels with times that compare: `id` -> what was recorded, they themselves, rank -> its line."""

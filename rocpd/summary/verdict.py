@@ -10,7 +10,7 @@ straggler; one that computes longer, but for which nobody waits, is none.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 import numpy as np
@@ -271,8 +271,7 @@ class _Case:
     def _innocent(self) -> Finding:
         """Return the verdict when no rank is to blame."""
         count, unit = len(self.periods), self.periods.unit
-        most = max(map(len, self.peers))
-        wanted = math.ceil(math.log(self._trials / _CHANCE) / math.log(most))
+        wanted = self._wanted(max(map(len, self.peers)))
         if count < wanted:
             text = f"stragglers: not known: {count} {unit} are too few to tell one from chance ({wanted} are enough)"
             return Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
@@ -296,7 +295,23 @@ class _Case:
             for columns, singular, plural in why
             if columns
         ]
+        reasons += self._too_few()
         return [*reasons, self._apart()] if self.is_of_all and self._apart() else reasons
+
+    def _too_few(self) -> Iterator[str]:
+        """Yield which ranks were slow throughout, though that is no proof among so few alike."""
+        count, (computes, _) = len(self.periods), self._costs()
+        for columns in self.peers:
+            wanted = self._wanted(len(columns))
+            if len(columns) > 1 and count < wanted:
+                is_slow = (self.by_compute.first[columns] == count) & (computes[columns] >= _LEAST_COST)
+                for rank in (self.periods.ranks[column] for column in columns[is_slow].tolist()):
+                    took = f"rank {rank} took longest in all of {count} {self.periods.unit}"
+                    yield f"{took}, too few to tell one of {len(columns)} from chance ({wanted} are enough)"
+
+    def _wanted(self, size: int) -> int:
+        """Return how many periods it takes to tell one of so many peers from chance."""
+        return math.ceil(math.log(self._trials / _CHANCE) / math.log(max(2, size)))
 
     def _apart(self) -> str:
         """Return what is to be said of a rank that comes last but is no slower, where others may hold it up."""

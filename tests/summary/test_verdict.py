@@ -95,6 +95,18 @@ def test_a_window_of_steps_names_whom_the_whole_job_names(layout: str, rccl: str
                 assert (finding.verdict, finding.rank) == expected, (seed, name, finding.text)
 
 
+def test_steps_that_are_too_few_for_some_ranks_are_no_acquittal(tmp_path: Path) -> None:
+    """Of the last stage of a pipeline there are two ranks, one of which takes longest in each of eight steps."""
+    job = JobOptions(tmp_path, seed=3063, plant="straggler=10", steps=16, **LAYOUTS["pipeline, four nodes"])
+    with rocpd.connect(simulate(job)) as session:
+        short = session.within(rocpd.Window(start_marker="step 6", end_marker="step 13"))
+        finding, *_ = short.summary("stragglers").findings
+    said = (
+        f"rank {plan(job).straggler_rank} took longest in all of 8 steps, too few to tell one of 2 from chance (11 are"
+    )
+    assert (finding.verdict, said in finding.text) == ("unknown", True), finding.text
+
+
 @pytest.mark.parametrize("layout", list(PIPELINES) if SOAK else ["pipeline, four nodes"])
 def test_a_late_launch_in_a_pipeline_is_told_from_those_that_it_holds_up(layout: str, tmp_path: Path) -> None:
     """All ranks behind the late one come late to their collectives, too; but they wait, and do not idle."""

@@ -44,6 +44,10 @@ class TakenPart:
     def __bool__(self) -> bool:
         return self.start is not None or self.end is not None
 
+    def words(self) -> Iterable[str]:
+        """Yield the options of a command line that select the same."""
+        yield from (f"--{side} {ns}ns" for side, ns in (("start", self.start), ("end", self.end)) if ns is not None)
+
     def of(self, session: Session) -> Session:
         """Return the session in which only this part counts."""
         start, end = (None if ns is None else f"+{ns}ns" for ns in (self.start, self.end))
@@ -155,9 +159,10 @@ class Page:
 
     def of(self, session: Session) -> str:
         """Return HTML that goes into a page; errors as `Session.report`."""
-        from rocpd.report.build import ReportOptions, build
+        from rocpd.report.build import ReportOptions, build, inputs_of
         from rocpd.report.contents import known_sections
         from rocpd.report.writers.html import body
 
         sections = tuple(name for name, entry in known_sections().items() if name != "overview" and not entry.has_base)
-        return body(build(self.part.of(session), ReportOptions(sections)).sections)
+        inputs = " ".join([inputs_of(session), *self.part.words()])
+        return body(build(self.part.of(session), ReportOptions(sections, inputs=inputs)).sections)

@@ -170,6 +170,7 @@ def test_everything_is_of_the_part_that_was_taken(ask: Ask, job: Path) -> None:
     assert ask("sql", {"sql": "select count(*) from kernels", **sides}).json["answer"]["rows"] == [[str(kernels)]]
     assert len(ask("trace", sides).body) < len(ask("trace", {}).body)
     report = ask(f"report?start={sides['start']}&end={sides['end']}").json["answer"]
+    assert f"rocpd summary kernels {job} --start {sides['start']}ns --end {sides['end']}ns" in report
     assert report != ask("report").json["answer"]
 
 

@@ -13,7 +13,7 @@ import rocpd
 from tests.conftest import Cli
 from tests.record.build import Build
 from tests.record.cli import cli
-from tests.record.runs import check_closed, check_sound, databases, environment, metadata, probe, rows
+from tests.record.runs import check_closed, check_sound, client, databases, environment, metadata, only, probe, rows
 
 _VALUES = """
 SELECT A.type_index, P.name, P.units, COUNT(*), MIN(V.value), MAX(V.value)
@@ -141,6 +141,18 @@ def test_a_forked_child_samples_no_gpu(built: Build, tmp_path: Path) -> None:
     (file,) = databases(tmp_path / "out")
     check_sound(file)
     assert metadata(file)["recorder_closed"] == "1"
+
+
+@pytest.mark.parametrize(("address", "expected"), [("0", [(2, "GPU")]), ("0xc100", [])])
+def test_with_the_sdk_its_gpus_are_sampled(
+    built: Build, tmp_path: Path, address: str, expected: list[tuple[int, str]]
+) -> None:
+    """A value is of the agent that the SDK registered for the GPU at this place; GPUs that it has not are left out."""
+    smi = {"LD_LIBRARY_PATH": str(built.folder / "smi"), "STANDIN_SMI_ADDRESS": address}
+    client(built, tmp_path, threads=2, rounds=400, ROCPD_SMI="500", **smi)
+    sql = """SELECT DISTINCT A.id, A.type FROM rocpd_pmc_event V JOIN rocpd_info_pmc P ON P.id = V.pmc_id
+        JOIN rocpd_info_agent A ON A.id = P.agent_id WHERE P.name LIKE 'device_%'"""
+    assert rows(only(tmp_path), sql) == expected
 
 
 @pytest.mark.parametrize(("variables", "words"), [

@@ -139,9 +139,10 @@ class Engine:
         """Whether reading all files on one connection takes less time than planning."""
         if self._files.executor.is_remote:
             return False
-        if not self._is_copied and sum(opening.size for opening in self._openings) < self._files.limits.small_bytes:
-            return True
-        return len(self._shares) == 1 and (self._files.index is None or bool(self._files.index.why_not))
+        limits, size = self._files.limits, sum(opening.size for opening in self._openings)
+        if len(self._shares) == 1:
+            return size < limits.indexed_bytes or self._files.index is None or bool(self._files.index.why_not)
+        return not self._is_copied and size < limits.small_bytes
 
     @property
     def _is_copied(self) -> bool:

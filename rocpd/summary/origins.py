@@ -21,7 +21,7 @@ from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading
 from rocpd.summary.spread import total
 from rocpd.summary.statements import statement
-from rocpd.summary.steps import read_ranges
+from rocpd.summary.steps import read_nesting, read_ranges
 from rocpd.trace.launch import launching_regions
 from rocpd.trace.nesting import Nesting, nest
 from rocpd.trace.steps import MarkedStep, MarkerRange, find_steps, folded, is_step
@@ -99,7 +99,7 @@ def places_at(reading: RankReading, by: By, threads: Ints, at: Ints) -> tuple[li
     around = [_steps_at(ranges, steps, threads, at)]
     if by is By.STEP:
         return _numbered(around, {step.row: step.number for step in steps}.get)
-    nesting = nest(ranges)
+    nesting = read_nesting(reading.reader)
     around.append(nesting.innermost(threads, at))
     return _numbered(around, Paths(ranges, nesting, frozenset(step.row for step in steps)).of)
 

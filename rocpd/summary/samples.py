@@ -99,7 +99,9 @@ def samples(reading: Reading) -> Iterator[Summary]:
         RocpdError: nothing was.
     """
     values: dict[Key, _Series] = {}
-    for _, added in reading.each(partial(_of_rank, step=is_step(reading.options.step_marker))):
+    for _, added in reading.each(
+        partial(_of_rank, step=is_step(reading.options.step_marker), has_steps=reading.wants("step-samples"))
+    ):
         values |= added
     if not values:
         raise RocpdError("no samples in the selection")
@@ -120,9 +122,9 @@ def _statistics(series: _Series) -> Row:
     return (len(some), *map(float, statistics), series.left_out, *(series.effect or (None, None)))
 
 
-def _of_rank(reading: RankReading, step: re.Pattern[str]) -> dict[Key, _Series]:
+def _of_rank(reading: RankReading, step: re.Pattern[str], has_steps: bool) -> dict[Key, _Series]:
     """Return the values of each counter in the order of their times, with what steps and kernels have of them."""
-    steps = step_times(read_ranges(reading.reader).every, step)
+    steps = step_times(read_ranges(reading.reader).every, step) if has_steps else {}
     held, left_out = held_values(reading, step)
     effects = _effects(reading, held)
     return {

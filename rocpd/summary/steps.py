@@ -22,6 +22,7 @@ from rocpd.summary.reading import Key, key_of, order_of, statistics
 from rocpd.summary.slow_steps import Growth
 from rocpd.summary.spread import Spread
 from rocpd.summary.statements import statement
+from rocpd.trace.nesting import Nesting, nest
 from rocpd.trace.steps import MarkerRange, find_steps, folded
 from rocpd.trace.times import valid_times
 from rocpd.types import Row
@@ -54,6 +55,11 @@ class Ranges:
 def read_ranges(reader: RankReader) -> Ranges:
     """Read the marker ranges of a rank; what comes back is not to be changed."""
     return reader.once("marker ranges", lambda: _read_ranges(reader))
+
+
+def read_nesting(reader: RankReader) -> Nesting:
+    """Return how the ranges of `read_ranges` lie in each other; it is not to be changed."""
+    return reader.once("nesting of marker ranges", lambda: nest(read_ranges(reader).every))
 
 
 def _read_ranges(reader: RankReader) -> Ranges:

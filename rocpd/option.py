@@ -163,7 +163,7 @@ def typed(option: Option, value: Any) -> Any:
     (3, ('kernels',))
 
     Raises:
-        UsageError: it is of another type than the option, or too small.
+        UsageError: it is of another type than the option, too small or too large.
     """
     if value is None and option.default is None:
         return None
@@ -180,4 +180,6 @@ def typed(option: Option, value: Any) -> Any:
     if option.least is not None and value < option.least:
         number = "whole number" if option.kind is int else "number"
         raise UsageError(f"{option.name} {value}: not a {number} of at least {option.least}")
+    if option.most is not None and value > option.most:
+        raise UsageError(f"{option.name} {value}: larger than {option.most}")
     return value

@@ -108,8 +108,12 @@ def _answer(connection: socket.socket) -> None:
         os.environ.clear()
         os.environ.update(environment)
         _run(words)
+    ended = os.pidfd_open(child)
+    if ended not in select.select([connection.fileno(), ended], [], [])[0]:
+        os.kill(child, signal.SIGKILL)  # who asked has gone, as after a timeout
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    connection.send(bytes([code if code >= 0 else 128 - code]))
+    with contextlib.suppress(BrokenPipeError):
+        connection.send(bytes([code if code >= 0 else 128 - code]))
     os._exit(0)
 
 

@@ -189,6 +189,8 @@ def test_a_broken_analysis_of_another_package(monkeypatch: pytest.MonkeyPatch, c
     [
         ({"bins": 0}, "bins 0: not a whole number of at least 1"),
         ({"bins": -1}, "bins -1"),
+        ({"bins": 10**8}, "bins 100000000: larger than 100000"),
+        ({"sequence": 10**6}, "sequence 1000000: larger than 100"),
         ({"sequence": -2}, "sequence -2"),
         ({"top": 1.5}, "top 1.5"),
         ({"by": "day"}, "by day: unknown"),

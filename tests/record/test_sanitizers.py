@@ -53,3 +53,13 @@ def test_clean(tmp_path: Path, sanitizer: str) -> None:
         assert done.returncode == 7, (scenario, done.stderr)
         assert "Sanitizer" not in done.stderr
         assert databases(folder)
+
+
+def test_sampling_is_clean(tmp_path: Path) -> None:
+    """GPUs, process and node are sampled while recording is switched on and off."""
+    chosen = build("address,undefined")
+    env = _OPTIONS | {"ROCPD_SMI": "200", "ROCPD_SAMPLE_HZ": "100", "ROCPD_CONTROL_DIR": str(tmp_path / "control")}
+    env["LD_LIBRARY_PATH"] = str(chosen.folder / "smi")
+    done = probe(chosen, tmp_path / "out", "toggles", "10", "0.3", "--password", "x", env=env)
+    assert (done.returncode, done.stderr) == (7, "")
+    assert databases(tmp_path / "out")

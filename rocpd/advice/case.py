@@ -11,7 +11,7 @@ from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.idle_causes import DRAINED, START, UNKNOWN
 from rocpd.summary.result import Summary
 from rocpd.trace.kernel_categories import Categories, is_communication
-from rocpd.trace.recorders import ROCPROFV3, Recorder
+from rocpd.trace.recorders import ROCPROFV3, TraceProfiler
 from rocpd.trace.short_names import short_names
 
 Row = Mapping[str, Any]
@@ -39,7 +39,7 @@ class CannotLookError(Exception):
         super().__init__(reason)
         self.reason = reason
 
-    def text(self, recorder: Recorder) -> str:
+    def text(self, recorder: TraceProfiler) -> str:
         """Return what to say of it, with the options of the profiler that recorded the inputs."""
         return self.reason if isinstance(self.reason, str) else self.reason.text(recorder)
 
@@ -75,7 +75,7 @@ class JobFacts:
     has_steps: bool
     times: Mapping[int, int]
     shares: Mapping[int, Mapping[str, float]]
-    recorder: Recorder = ROCPROFV3
+    recorder: TraceProfiler = ROCPROFV3
 
     @property
     def unit(self) -> str:

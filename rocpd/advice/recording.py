@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rocpd.frozen import frozen
-from rocpd.trace.recorders import Recordable, Recorder
+from rocpd.trace.recorders import Recordable, TraceProfiler
 
 
 @frozen
@@ -20,7 +20,7 @@ class NotRecorded:
     recordable: Recordable
     besides: str = ""
 
-    def text(self, recorder: Recorder) -> str:
+    def text(self, recorder: TraceProfiler) -> str:
         """Return what to say of it, with the options of the profiler that recorded the inputs."""
         return recorder.missing(self.what, self.recordable) + self.besides
 

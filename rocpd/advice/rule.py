@@ -9,7 +9,7 @@ from rocpd.advice.case import Case
 from rocpd.advice.recording import NotRecorded
 from rocpd.frozen import frozen
 from rocpd.summary.findings import Finding
-from rocpd.trace.recorders import ROCPROFV3, Recorder
+from rocpd.trace.recorders import ROCPROFV3, TraceProfiler
 
 ENTRY_POINTS = "rocpd.rules"
 """Entry point group; each one names a `Rule`."""
@@ -42,7 +42,7 @@ class Need:
     table: str
     without: str | NotRecorded
 
-    def text(self, recorder: Recorder = ROCPROFV3) -> str:
+    def text(self, recorder: TraceProfiler = ROCPROFV3) -> str:
         """Return why, with the options of a profiler."""
         return self.without if isinstance(self.without, str) else self.without.text(recorder)
 

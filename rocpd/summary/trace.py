@@ -28,7 +28,7 @@ from rocpd.trace.host_calls import launches_graph, launches_kernel
 from rocpd.trace.kernel_categories import Categories, load
 from rocpd.trace.launch import launches as launching
 from rocpd.trace.launch import launching_regions
-from rocpd.trace.recorders import Recordable, Recorder, recorder_of
+from rocpd.trace.recorders import Recordable, TraceProfiler, recorder_of
 from rocpd.types import Ints, Row
 
 SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "PALS_SIZE", "FLUX_JOB_SIZE", "WORLD_SIZE")
@@ -158,7 +158,7 @@ def _clocks(reading: Reading) -> _Count:
     return _Count(0, sum(clock.method in ("collectives", "reference") for clock in alignment.clocks), 0)
 
 
-def _finding(check: _Check, count: _Count, recorder: Recorder) -> Finding:
+def _finding(check: _Check, count: _Count, recorder: TraceProfiler) -> Finding:
     rule = f"trace.{check.name.replace(' ', '-')}"
     evidence = {"missing": count.missing, "of": count.of, "ranks": count.ranks}
     if count.missing * 100 > count.of * check.tolerated:

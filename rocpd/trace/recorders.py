@@ -28,7 +28,7 @@ class Recordable(enum.Enum):
 
 
 @frozen
-class Recorder:
+class TraceProfiler:
     """A profiler.
 
     Args:
@@ -55,7 +55,7 @@ def _with(rocprofv3: str, ours: str) -> str:
     return f"record with `rocprofv3 {rocprofv3}` or `rocpd record --trace {ours}`"
 
 
-ROCPROFV3 = Recorder(
+ROCPROFV3 = TraceProfiler(
     "rocprofv3",
     "https://rocm.docs.amd.com/projects/rocprofiler-sdk/en/latest/how-to/using-rocprofv3.html",
     {
@@ -77,7 +77,7 @@ ROCPROFV3 = Recorder(
 
 _TORCH = "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
 
-_KINETO = Recorder(
+_KINETO = TraceProfiler(
     "torch.profiler",
     "https://docs.pytorch.org/docs/stable/profiler.html",
     {
@@ -94,7 +94,7 @@ _KINETO = Recorder(
     },
 )
 
-_NSYS = Recorder(
+_NSYS = TraceProfiler(
     "nsys",
     "https://docs.nvidia.com/nsight-systems/UserGuide/index.html",
     {
@@ -110,7 +110,7 @@ _NSYS = Recorder(
     },
 )
 
-_RPD = Recorder(
+_RPD = TraceProfiler(
     "RPD",
     "https://github.com/ROCm/rocmProfileData",
     {
@@ -118,10 +118,10 @@ _RPD = Recorder(
     },
 )
 
-_NOTHING = Recorder("", "https://rocm.docs.amd.com/projects/rocprofiler-sdk/en/latest/", {})
+_NOTHING = TraceProfiler("", "https://rocm.docs.amd.com/projects/rocprofiler-sdk/en/latest/", {})
 """Of a profiler that nothing is known of, or of several."""
 
-RECORDERS: Mapping[str, Recorder] = MappingProxyType(
+RECORDERS: Mapping[str, TraceProfiler] = MappingProxyType(
     {
         "": ROCPROFV3,
         "rocprofv3-json": ROCPROFV3,
@@ -135,7 +135,7 @@ RECORDERS: Mapping[str, Recorder] = MappingProxyType(
 """Name of the importer, empty for files that none made -> the profiler that recorded what it reads."""
 
 
-def recorder_of(importers: Iterable[str]) -> Recorder:
+def recorder_of(importers: Iterable[str]) -> TraceProfiler:
     """Return the profiler of traces that were read by some importers; one that has no words where they are several.
 
     >>> recorder_of(["kineto", "kineto"]).name, recorder_of(["", "rocprofv3-csv"]).name, recorder_of(["rpd", ""]).how

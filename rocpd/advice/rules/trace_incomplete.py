@@ -8,7 +8,7 @@ from dataclasses import replace
 from rocpd.advice.case import Case
 from rocpd.advice.rule import Need, Rule
 from rocpd.summary.findings import Finding, Verdict
-from rocpd.trace.recorders import Recordable, Recorder
+from rocpd.trace.recorders import Recordable, TraceProfiler
 
 _PREFIX = "trace."
 _ENDING = "let each process end by itself: what a killed one still held is lost"
@@ -48,7 +48,7 @@ _DO: Mapping[str, tuple[Recordable | None, str]] = {
 """Check -> what would have to be recorded, which the profiler has options for, and what else to do."""
 
 
-def _action(check: str, recorder: Recorder) -> str:
+def _action(check: str, recorder: TraceProfiler) -> str:
     recordable, besides = _DO[check]
     how = recorder.how.get(recordable, "") if recordable else ""
     return " ".join(f"{text[0].upper()}{text[1:]}." for text in (how, besides) if text)

@@ -31,24 +31,12 @@ def test_names_that_are_blobs(open_job: OpenJob) -> None:
     session = open_job(trace)
     missing = {"scratch", "collectives", "stragglers", "waits", "communication", "transfers", "memory-steps"}
     missing |= {"graphs", "graph-launches", "graph-kernels", "autograd", "autograd-pairs", "samples", "step-samples"}
-    missing |= {"graph-captures", "captured-kernels", "step-samples", "kernel-samples"}
+    missing |= {"graph-captures", "captured-kernels"}
     missing |= {"operators", "operator-shapes", "operator-phases", "stacks", "stack-lines", "instances"}
-    rankless = (
-        "imbalance",
-        "steps",
-        "phases",
-        "trace",
-        "overview",
-        "top-kernels",
-        "top-steps",
-        "panels",
-        "collected",
-        "to-collect",
-    )
-    of_counters = ("panels", "collected", "roofline", "derived")  # they have few columns in common with others
+    missing |= {"passes", "roofline", "kernel-samples"}
+    rankless = {"imbalance", "steps", "phases", "trace", "overview", "top-kernels", "top-steps"}
+    rankless |= {"collected", "to-collect", "panels", "derived-missing"}
     for table in TABLES:
-        if TABLES[table] in of_counters:
-            continue
         try:
             by = "rank" if By.RANK in SUMMARIES[tables_of(SUMMARIES)[table]].by else None
             cells(session, table, "rank", by)

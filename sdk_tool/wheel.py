@@ -50,7 +50,7 @@ class RecorderHook(BuildHookInterface):  # type: ignore[type-arg]
         options = ["-DROCPD_TESTS=OFF", "-DROCPD_BENCH=OFF", *os.environ.get("ROCPD_CMAKE", "").split()]
         for command in (
             ["cmake", "-S", str(Path(self.root) / "sdk_tool"), "-B", build, *options],
-            ["cmake", "--build", build, "--parallel"],
+            ["cmake", "--build", build, "--parallel", str(os.cpu_count() or 1)],
             ["cmake", "--install", build, "--prefix", prefix, "--strip"],
         ):
             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)

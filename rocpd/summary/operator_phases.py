@@ -1,7 +1,8 @@
 """Which phase of training an operator belongs to: the optimizer, the backward pass, or all else, the forward pass.
 
-An operator in a range called `Optimizer.…`, as PyTorch marks its optimizers, is the optimizer's. Of all others the
-outermost operator decides: what a backward operator calls, such as the forward pass of a checkpoint, is backward.
+Operators in a range called `Optimizer.…`, as PyTorch marks its optimizers, are the optimizer's, and so is what is
+launched in it outside of any operator. Of all others the outermost operator decides: what a backward operator calls,
+such as the forward pass of a checkpoint, is backward.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rocpd.summary.spread import total
 from rocpd.summary.steps import read_ranges
 from rocpd.summary.sums import Total, merge
 from rocpd.summary.torch_operators import TorchOperators
-from rocpd.trace.nesting import nest
+from rocpd.trace.nesting import Nesting, nest
 from rocpd.types import Flags, Ints, Row
 
 FORWARD, BACKWARD, OPTIMIZER = "forward", "backward", "optimizer"
@@ -28,10 +29,10 @@ TABLE = TableDefinition(
     "operator-phases",
     "Operators by forward pass, backward pass and optimizer.",
     (
-        Field("phase", "", "forward, backward or optimizer; NULL: GPU work launched by no operator"),
+        Field("phase", "", "forward, backward or optimizer; NULL: GPU work launched in none of them"),
         Field("operators", "", "operators that lie in no other", True),
         Field("cpu_ns", "ns", "their time"),
-        Field("gpu_ns", "ns", "GPU work launched in them"),
+        Field("gpu_ns", "ns", "GPU work launched in the phase"),
         Field("launches", "", "kernels, copies and the like of it"),
         Field("percent", "%", "share of the time of all GPU work", is_share=True),
     ),
@@ -49,7 +50,7 @@ class PhaseTime(Total):
 
 
 def times_of_phases(
-    reading: RankReading, operators: TorchOperators, counting: Flags, ops: Ops, launched_in: Ints
+    reading: RankReading, operators: TorchOperators, counting: Flags, ops: Ops, launched_at: tuple[Ints, Ints]
 ) -> dict[str | None, PhaseTime]:
     """Return the phases of a rank.
 
@@ -58,17 +59,18 @@ def times_of_phases(
         operators: of the rank.
         counting: which of them the selection has.
         ops: its operations.
-        launched_in: the innermost operator around the launch of each, -1 where there is none.
+        launched_at: thread and start of the call that launched each, as `launch_calls` has them.
     """
-    phases: list[str | None] = list(_phases(reading, operators))
+    optimizers = nest([each for each in read_ranges(reading.reader.whole()).every if each.text.startswith(_OPTIMIZER)])
+    phases: list[str | None] = [*_phases(operators, optimizers)]
     times: dict[str | None, PhaseTime] = {}
     for row in np.flatnonzero(counting).tolist():
         if row not in operators.nesting.parents:
             merge(times, {phases[row]: PhaseTime(1, int(operators.end[row] - operators.start[row]))})
-    for (inner,), rows in grouped([launched_in]):
-        merge(
-            times, {phases[inner] if inner >= 0 else None: PhaseTime(gpu=total(ops.duration[rows]), launches=len(rows))}
-        )
+    places = [operators.nesting.innermost(*launched_at), optimizers.innermost(*launched_at)]
+    for (operator, optimizer), rows in grouped(places):
+        phase = phases[operator] if operator >= 0 else OPTIMIZER if optimizer >= 0 else None
+        merge(times, {phase: PhaseTime(gpu=total(ops.duration[rows]), launches=len(rows))})
     return times
 
 
@@ -82,10 +84,9 @@ def phase_rows(times: dict[str | None, PhaseTime]) -> list[Row]:
     ]
 
 
-def _phases(reading: RankReading, operators: TorchOperators) -> list[str]:
+def _phases(operators: TorchOperators, optimizers: Nesting) -> list[str]:
     """Return the phase of each operator."""
-    ranges = [each for each in read_ranges(reading.reader.whole()).every if each.text.startswith(_OPTIMIZER)]
-    in_optimizer = nest(ranges).innermost(operators.thread, operators.start) >= 0
+    in_optimizer = optimizers.innermost(operators.thread, operators.start) >= 0
     phases = []
     for row, is_optimizer in enumerate(in_optimizer.tolist()):
         *_, outermost = operators.around(row)

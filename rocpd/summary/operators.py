@@ -23,7 +23,7 @@ from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import total
 from rocpd.summary.statements import statement
 from rocpd.summary.sums import Total, merge
-from rocpd.summary.torch_operators import TorchOperators, launched_by, read_operators
+from rocpd.summary.torch_operators import TorchOperators, launch_calls, read_operators
 from rocpd.trace.operator_flops import flops_of
 from rocpd.types import Flags, Row
 
@@ -107,7 +107,8 @@ def _of_rank(
     counting = _counting(reading, found)
     _add_calls(found, counting, names, shapes)
     ops = read_ops(reading, OperationNames(), stacks=True)
-    launched_in = launched_by(reading, found, ops)
+    launched_at = launch_calls(reading, ops)
+    launched_in = found.nesting.innermost(*launched_at)
     for (inner,), rows in grouped([launched_in]):
         time = total(ops.duration[rows])
         seen: set[tuple[int, _Kind]] = set()
@@ -118,7 +119,7 @@ def _of_rank(
                 seen.add((number, kind))
                 more = _Sum(gpu=0 if is_outer else time, own_gpu=own, launches=0 if is_outer else len(rows))
                 merge(sums, {kind: more})
-    phases = times_of_phases(reading, found, counting, ops, launched_in) if len(found.names) else {}
+    phases = times_of_phases(reading, found, counting, ops, launched_at) if len(found.names) else {}
     return names, shapes, phases
 
 

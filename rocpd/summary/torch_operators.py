@@ -91,9 +91,14 @@ def _whole(text: str | None) -> int | None:
 
 def launched_by(reading: RankReading, operators: TorchOperators, ops: Ops) -> Ints:
     """Return the innermost operator around the call that launched each operation, -1 where there is none."""
+    return operators.nesting.innermost(*launch_calls(reading, ops))
+
+
+def launch_calls(reading: RankReading, ops: Ops) -> tuple[Ints, Ints]:
+    """Return thread and start [ns] of the call that launched each operation; a thread of no range if none did."""
     stack, start, end, thread = columns(reading.reader.whole(), "rocpd_region", statement("regions"), _CALL)
     call = launching_regions(stack, start, end, ops.stack)
     threads, at = np.full(len(ops), _NO_THREAD), np.zeros(len(ops), np.int64)
     launched = np.flatnonzero(call >= 0)
     threads[launched], at[launched] = thread[call[launched]], start[call[launched]]
-    return operators.nesting.innermost(threads, at)
+    return threads, at

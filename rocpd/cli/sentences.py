@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from textwrap import wrap
 
 from rocpd.summary.findings import JOB, Finding, Verdict
-from rocpd.table.palette import GREEN, ORANGE, RED, Colour
+from rocpd.table.palette import GREEN, ORANGE, RED, SKY, Colour
 from rocpd.table.screen import Screen
 from rocpd.visible import visible
 
 _SIGNS: Mapping[Verdict, tuple[str, Colour]] = {
     Verdict.PROBLEM: ("✗", RED),
+    Verdict.NOTE: ("•", SKY),
     Verdict.NONE: ("✓", GREEN),
     Verdict.UNKNOWN: ("?", ORANGE),
 }

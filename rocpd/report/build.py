@@ -11,6 +11,7 @@ from rocpd.compare.metrics import DiffMetric
 from rocpd.compare.options import DiffOptions
 from rocpd.compare.run import profiles_of
 from rocpd.errors import UsageError
+from rocpd.federate.facts import importers_of
 from rocpd.federate.federation import Federation
 from rocpd.frozen import frozen
 from rocpd.option import options_of, typed
@@ -18,6 +19,7 @@ from rocpd.report.contents import READ, Entry, chosen_sections
 from rocpd.report.material import Material, ReportBase, gather
 from rocpd.report.model import Report, Section, Text
 from rocpd.summary.options import Options
+from rocpd.trace.recorders import recorder_of
 from rocpd.types import Progress
 from rocpd.version import __version__
 
@@ -119,9 +121,10 @@ def _missing(entry: Entry, material: Material) -> str:
     reason = next((material.missing[question] for question in entry.needs if question in material.missing), "")
     selected = " in what was selected" if session.selection != type(session.selection)() else ""
     why = f" ({reason})" if reason else ""
-    if not entry.recorded_by:
+    if not entry.recordable:
         return f"Nothing to show{why}."
-    return f"Not recorded{selected}{why}: {entry.recorded_by} records it."
+    recorder = recorder_of(importers_of(session))
+    return f"{recorder.missing(f'Not recorded{selected}{why}', entry.recordable)}."
 
 
 def _title(session: Federation) -> str:

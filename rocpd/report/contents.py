@@ -11,6 +11,7 @@ from rocpd import entries
 from rocpd.errors import UsageError
 from rocpd.frozen import frozen
 from rocpd.summary.options import By
+from rocpd.trace.recorders import Recordable
 
 ENTRY_POINTS = "rocpd.report_sections"
 """Entry point group; each one names an `Entry`, or a function that takes a `Material` and yields blocks."""
@@ -36,7 +37,7 @@ class Entry:
         title: of the section.
         home: `module:function` that takes a `Material` and yields blocks.
         needs: analyses that it arranges; all sections share one pass over the ranks.
-        recorded_by: what records the data, where there is none.
+        recordable: what would have to be recorded, where there is no data; None: nothing in particular.
         has_base: whether it compares with a base, without which there is no such section.
     """
 
@@ -44,7 +45,7 @@ class Entry:
     title: str
     home: str
     needs: tuple[Inquiry, ...] = ()
-    recorded_by: str = ""
+    recordable: Recordable | None = None
     has_base: bool = False
 
 
@@ -96,64 +97,64 @@ SECTIONS: dict[str, Entry] = {
             "Ranks over time",
             "rocpd.report.sections.overview:overview",
             (_RANKS,),
-            "rocprofv3 --kernel-trace",
+            Recordable.KERNELS,
         ),
         Entry(
             "budget",
             "Where the time goes",
             "rocpd.report.sections.budget:budget",
             (_BUDGET, Inquiry("budget", By.RANK)),
-            "rocprofv3 --kernel-trace --memory-copy-trace",
+            Recordable.KERNELS,
         ),
         Entry(
             "steps",
             "Steps",
             "rocpd.report.sections.steps:steps",
             (_RANKS,),
-            "rocprofv3 --marker-trace, with roctx ranges named step 0, step 1 …",
+            Recordable.STEPS,
         ),
-        Entry("kernels", "Kernels", "rocpd.report.sections.kernels:kernels", (_KERNELS,), "rocprofv3 --kernel-trace"),
+        Entry("kernels", "Kernels", "rocpd.report.sections.kernels:kernels", (_KERNELS,), Recordable.KERNELS),
         Entry(
             "collectives",
             "Collectives, and who waits for whom",
             "rocpd.report.sections.collectives:collectives",
             (_RANKS,),
-            "rocprofv3 --kernel-trace --rccl-trace",
+            Recordable.COLLECTIVES,
         ),
         Entry(
             "idle",
             "Why GPUs are idle",
             "rocpd.report.sections.idle:idle",
             (_IDLE,),
-            "rocprofv3 --kernel-trace --hip-trace",
+            Recordable.CALLS,
         ),
         Entry(
             "launch",
             "Launches and queues",
             "rocpd.report.sections.launch:launch",
             (Inquiry("launch"),),
-            "rocprofv3 --kernel-trace --hip-trace",
+            Recordable.CALLS,
         ),
         Entry(
             "copies",
             "Copies",
             "rocpd.report.sections.copies:copies",
             (Inquiry("copies"), Inquiry("copy-sizes")),
-            "rocprofv3 --memory-copy-trace",
+            Recordable.COPIES,
         ),
         Entry(
             "memory",
             "Memory",
             "rocpd.report.sections.memory:memory",
             (Inquiry("memory"), _SITES),
-            "rocprofv3 --memory-allocation-trace",
+            Recordable.ALLOCATIONS,
         ),
         Entry(
             "counters",
             "Hardware counters",
             "rocpd.report.sections.counters:counters",
             (Inquiry("counters"), Inquiry("roofline")),
-            "rocprofv3 --pmc SQ_WAVES GRBM_GUI_ACTIVE …",
+            Recordable.COUNTERS,
         ),
         Entry(
             "comparison",

@@ -80,6 +80,14 @@ class Text:
 
 
 @frozen
+class Folded:
+    """Lines that few readers need, under a title that says what they are: formats that can fold them away do."""
+
+    title: str
+    lines: tuple[str, ...]
+
+
+@frozen
 class Conclusion:
     """A finding, and what is said below it: (word, text), such as ("do", "…"); texts of `COMMANDS` are commands."""
 
@@ -113,7 +121,7 @@ class Figure:
     code: str = ""
 
 
-Block: TypeAlias = Text | Findings | Table | Figure
+Block: TypeAlias = Text | Folded | Findings | Table | Figure
 
 
 @frozen

@@ -156,7 +156,8 @@ class Waiting:
         order = np.argsort(codes, kind="stable")
         is_new = np.concatenate([[True], np.diff(codes[order]) > 0])
         first, ordered = np.flatnonzero(is_new), [keys[code] for code in codes[order][is_new].tolist()]
-        waits, shares = block.arrivals.waits[order], block.shares[order]
+        shares = block.shares[order]
+        waits = np.where(shares > 0, 0, block.arrivals.waits[order])  # who came last waits for nobody: that is noise
         shared, is_last = np.add.reduceat(shares, first), np.maximum.reduceat(shares > 0, first)
         for key, times_last in zip(ordered, shared.sum(1).tolist(), strict=True):
             self.took_part[key] += len(block.numbers)

@@ -13,9 +13,13 @@ JOB = "job"
 
 
 class Verdict(enum.StrEnum):
-    """What became of a question. That nothing was found is one thing, that it could not be looked for another."""
+    """What became of a question. That nothing was found is one thing, that it could not be looked for another.
+
+    `NOTE`: a fact that is neither good nor bad by itself.
+    """
 
     PROBLEM = "problem"
+    NOTE = "note"
     NONE = "none"
     UNKNOWN = "unknown"
 
@@ -42,7 +46,7 @@ class Finding:
     Args:
         text: one sentence for a person in a hurry, with the numbers that matter; no full stop.
         rule: which question it answers, such as `comm.straggler`: a word that stays the same.
-        verdict: `PROBLEM`, `NONE`, or `UNKNOWN` where the data for an answer is missing: the text says which.
+        verdict: `PROBLEM`, `NOTE`, `NONE`, or `UNKNOWN` where the data for an answer is missing: the text says which.
         confidence: how sure it is.
         rank: whom it concerns; None: the job, or several ranks.
         step: text of the marker of the step that it concerns.

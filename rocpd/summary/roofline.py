@@ -123,4 +123,4 @@ def _findings(placed: Mapping[GroupKey, MeasuredKernel]) -> Iterator[Finding]:
             shown = f"{short.get(name or '', '?')}: {text}"
             bound = kernel.bound[0] if kernel.bound else None
             evidence = {"bound": bound, **{f"{limit}_percent": percent for limit, percent in kernel.use.items()}}
-            yield Finding(shown, "kernel.roofline", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
+            yield Finding(shown, "kernel.roofline", Verdict.NOTE, Confidence.CERTAIN, evidence=evidence)

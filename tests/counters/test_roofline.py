@@ -9,6 +9,7 @@ import pytest
 
 import rocpd
 from rocpd.errors import RocpdError, UsageError
+from rocpd.summary.findings import Verdict
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob, private
 from tests.summary.cells import cells
@@ -58,7 +59,9 @@ def test_kernels_lie_where_they_must(job: rocpd.Session) -> None:
 
 
 def test_a_sentence_says_what_limits_each_kernel(job: rocpd.Session) -> None:
-    said = {finding.text.partition(":")[0]: finding.text for finding in job.summary("roofline").findings}
+    findings = job.summary("roofline").findings
+    assert {finding.verdict for finding in findings} == {Verdict.NOTE}
+    said = {finding.text.partition(":")[0]: finding.text for finding in findings}
     assert "bound by HBM, at 80 % of its rate" in said["stream"]
     assert "bound by VALU F32, at 75 % of its rate" in said["vectors"]
     assert "matrix instructions or smaller types would move it" in said["vectors"]

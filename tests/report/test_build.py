@@ -14,9 +14,10 @@ from rocpd.federate.federation import Federation
 from rocpd.report.build import ReportOptions, build
 from rocpd.report.contents import SECTIONS, Entry, Inquiry
 from rocpd.report.material import Material
-from rocpd.report.model import Block, Findings, Name, Report, Text
+from rocpd.report.model import Block, Findings, Folded, Name, Report, Text
 from rocpd.simulator import JobOptions, plan
 from rocpd.summary.findings import Verdict
+from rocpd.trace.recorders import ROCPROFV3
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 
@@ -106,7 +107,30 @@ def test_what_is_not_recorded_is_one_line(open_job: OpenJob) -> None:
         (line,) = missing[name]
         assert isinstance(line, Text)
         assert line.text.startswith("Not recorded")
-        assert SECTIONS[name].recorded_by in line.text
+        recordable = SECTIONS[name].recordable
+        assert recordable
+        assert ROCPROFV3.how[recordable] in line.text
+
+
+@pytest.mark.parametrize(("importer", "said"), [("nsys", "`nsys profile --trace=cuda`"), ("rpd", "")])
+def test_what_records_it_is_the_profiler_of_the_trace(open_job: OpenJob, importer: str, said: str) -> None:
+    trace = TraceBuilder().kernel("gemm", 10, 20).row("rocpd_metadata", id=900, tag="import::importer", value=importer)
+    (section,) = build(open_job(trace), ReportOptions(("copies",))).sections
+    (line,) = section.blocks
+    assert isinstance(line, Text)
+    assert said in line.text
+    assert "rocprofv3" not in line.text
+
+
+def test_rules_that_could_not_look_are_folded_away_by_reason(report: Report, files: tuple[Path, ...]) -> None:
+    *_, looked, unable = report.sections[0].blocks
+    assert isinstance(looked, Text)
+    assert isinstance(unable, Folded)
+    named = [rule for line in unable.lines for rule in line.partition(": ")[0].split(", ")]
+    reasons = [line.partition(": ")[2] for line in unable.lines]
+    with rocpd.connect(files) as session:
+        assert sorted(named) == sorted(finding.rule for finding in session.advise().unable)
+    assert len(set(reasons)) == len(reasons)
 
 
 def test_unknown_section(files: tuple[Path, ...]) -> None:

@@ -318,6 +318,7 @@ def test_planted_facts_are_found(planted: tuple[JobPlan, rocpd.Session]) -> None
     facts, session = planted
     assert cells(session, "stragglers", "rank")[0] == facts.straggler_rank
     assert set(cells(session, "waits", "late")[:3]) == {facts.straggler_rank}
+    assert all(waiter != late for waiter, late in cells(session, "waits", "waiter late"))
     computing = {row[0]: row[1] for row in cells(session, "imbalance", "measure max_rank")}
     assert computing["compute_ns"] == facts.straggler_rank
     step, over = cells(session, "steps", "step over_median")[0]

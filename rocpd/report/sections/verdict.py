@@ -11,7 +11,7 @@ from rocpd.advice.show.text import gain, looked, unable, window_options
 from rocpd.advice.thresholds import thresholds
 from rocpd.report.contents import ADVISED, COMPARED
 from rocpd.report.material import Material
-from rocpd.report.model import Block, Conclusion, Findings, Text
+from rocpd.report.model import Block, Conclusion, Findings, Folded, Text
 from rocpd.summary.findings import Finding, Verdict
 from rocpd.summary.overview import ANALYSES, conclude
 from rocpd.summary.result import Summary
@@ -41,8 +41,9 @@ def verdict(material: Material) -> Iterator[Block]:
     first = [job, *(compared.findings[:1] if compared else ())]
     yield Findings((*map(Conclusion, first), *conclusions, *map(Conclusion, others)))
     yield Text(f"{looked(advice)}.")
-    for reason, rules in unable(advice).items():
-        yield Text(f"Could not look: {', '.join(rules)}: {reason}.")
+    if reasons := unable(advice):
+        lines = tuple(f"{', '.join(rules)}: {reason}" for reason, rules in reasons.items())
+        yield Folded("Which rules could not look, and why", lines)
 
 
 def _advice(material: Material) -> Advice:

@@ -13,7 +13,7 @@ from rocpd.table.human import readable
 MOST_ROWS = 60
 """Rows of a table on a page; workbooks have more."""
 
-SEEN = {"problem": "Problem", "none": "Fine", "unknown": "Unknown"}
+SEEN = {"problem": "Problem", "note": "Note", "none": "Fine", "unknown": "Unknown"}
 """What a verdict is called."""
 
 

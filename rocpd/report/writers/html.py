@@ -26,6 +26,7 @@ from rocpd.report.model import (
     Counts,
     Figure,
     Findings,
+    Folded,
     Name,
     Report,
     Section,
@@ -99,6 +100,9 @@ def _block(block: Block, section: str) -> Iterator[str]:
     match block:
         case Text():
             yield f"<p>{quoted(_text(block.text))}</p>\n"
+        case Folded():
+            items = "".join(f"<li>{quoted(_text(line))}</li>\n" for line in block.lines)
+            yield f"<details><summary>{_text(block.title)}</summary>\n<ul>\n{items}</ul>\n</details>\n"
         case Findings():
             yield from _findings(block, section)
         case Table():

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TextIO
 
 from rocpd.chart.model import MOST, Timeline
-from rocpd.report.model import COMMANDS, Block, Conclusion, Figure, Findings, Report, Table, Text
+from rocpd.report.model import COMMANDS, Block, Conclusion, Figure, Findings, Folded, Report, Table, Text
 from rocpd.report.writers.cells import MOST_ROWS, heads, lines, rest, word
 from rocpd.table import markdown
 from rocpd.table.blocks import shade
@@ -31,6 +31,9 @@ def _block(block: Block, out: TextIO) -> None:
     match block:
         case Text():
             out.write(f"{markdown.inline(block.text)}\n\n")
+        case Folded():
+            out.writelines(f"{line}\n" for line in folded_lines(block))
+            out.write("\n")
         case Findings():
             out.writelines(f"{line}\n" for conclusion in block.conclusions for line in conclusion_lines(conclusion))
             out.write("\n")
@@ -41,6 +44,13 @@ def _block(block: Block, out: TextIO) -> None:
             if isinstance(block.chart, Timeline):
                 out.writelines(["```text\n", *_timeline(block.chart), "```\n\n"])
             _table(block.table, out)
+
+
+def folded_lines(folded: Folded) -> Iterator[str]:
+    """Yield the title, and each line as an item of a list."""
+    yield f"{markdown.inline(folded.title)}:"
+    yield ""
+    yield from (f"- {markdown.inline(line)}" for line in folded.lines)
 
 
 def conclusion_lines(conclusion: Conclusion) -> Iterator[str]:

@@ -12,10 +12,10 @@ from typing import Any
 
 from rocpd.chart.draw import draw
 from rocpd.chart.svg import svg
-from rocpd.report.model import Block, Figure, Findings, Report, Table, Text
+from rocpd.report.model import Block, Figure, Findings, Folded, Report, Table, Text
 from rocpd.report.writers.cells import heads, lines, rest
 from rocpd.report.writers.html import table_html
-from rocpd.report.writers.markdown import conclusion_lines
+from rocpd.report.writers.markdown import conclusion_lines, folded_lines
 from rocpd.table.markdown import inline
 
 
@@ -40,6 +40,8 @@ def _cells(block: Block) -> Iterator[dict[str, Any]]:
     match block:
         case Text():
             yield _text(inline(block.text))
+        case Folded():
+            yield _text("\n".join(folded_lines(block)))
         case Findings():
             yield _text("\n".join(line for conclusion in block.conclusions for line in conclusion_lines(conclusion)))
         case Table():

@@ -16,7 +16,7 @@ from PIL import Image
 
 from rocpd.chart.draw import draw
 from rocpd.chart.drawing import SIZE, Dot, Drawing, Pixels, Rect, Stroke, Word
-from rocpd.report.model import Block, Conclusion, Counts, Figure, Findings, Name, Report, Section, Table, Text
+from rocpd.report.model import Block, Conclusion, Counts, Figure, Findings, Folded, Name, Report, Section, Table, Text
 from rocpd.report.writers.cells import heads, rest, shown, word
 from rocpd.table.cell import one_line, shorten, shorten_apart
 from rocpd.table.human import readable
@@ -91,6 +91,13 @@ class _Pages(FPDF):
             case Text():
                 self._font(9.5)
                 self._paragraph(block.text, 4.6)
+            case Folded():
+                self._room(12)
+                self._font(8, _DIM)
+                self._paragraph(f"{block.title}:", 4)
+                for line in block.lines:
+                    self._indented(line, 3, 4)
+                self.ln(2)
             case Findings():
                 for conclusion in block.conclusions:
                     self._conclusion(conclusion)

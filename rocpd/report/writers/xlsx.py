@@ -15,7 +15,7 @@ from typing import Any
 import xlsxwriter
 
 from rocpd.chart.model import MOST, Bars, Chart, Lines, Matrix, Timeline
-from rocpd.report.model import Counts, Figure, Findings, Name, Report, Table, Text
+from rocpd.report.model import Counts, Figure, Findings, Folded, Name, Report, Table, Text
 from rocpd.report.writers.cells import word
 from rocpd.table.blocks import spark
 from rocpd.table.cell import one_line, shorten
@@ -90,6 +90,8 @@ def _about(book: Any, report: Report, names: _Names) -> None:
                     rows += conclusion.notes
             elif isinstance(block, Text):
                 rows.append((section.title, block.text))
+            elif isinstance(block, Folded):
+                rows += (("", text) for text in (f"{block.title}:", *block.lines))
     for number, (head, text) in enumerate(rows):
         sheet.write_string(number, 0, one_line(head), bold)
         sheet.write_string(number, 1, _short(text))

@@ -37,8 +37,14 @@ _FUNCTIONS = (
 _OF_ONE_SIZE = ("ncclAllReduce", "ncclBroadcast", "ncclReduce", "ncclSend", "ncclRecv")
 """Functions that give and get as much, however large the group is: annotations don't say that."""
 
+_MEANS_BY_RANK = {
+    "ncclBroadcast": "root", "ncclReduce": "root", "ncclGather": "root", "ncclScatter": "root",
+    "ncclSend": "peer", "ncclRecv": "peer",
+}  # fmt: skip
+"""Function -> what the argument `Rank` of `record_param_comms` is, if not the rank itself; always within the group."""
+
 _TYPES = {
-    "bfloat": "ncclBfloat16", "half": "ncclFloat16", "float": "ncclFloat32", "double": "ncclFloat64",
+    "bfloat16": "ncclBfloat16", "half": "ncclFloat16", "float": "ncclFloat32", "double": "ncclFloat64",
     "char": "ncclInt8", "signedchar": "ncclInt8", "byte": "ncclUint8", "unsignedchar": "ncclUint8", "bool": "ncclUint8",
     "int": "ncclInt32", "long": "ncclInt64", "longint": "ncclInt64",
     "float8_e4m3fn": "ncclFloat8e4m3", "float8_e4m3fnuz": "ncclFloat8e4m3", "float8_e5m2": "ncclFloat8e5m2",
@@ -101,20 +107,14 @@ def _of_operator(arguments: Mapping[str, Any]) -> dict[str, str]:
     """Return what the arguments of `record_param_comms` say; see `init_tensor…` in PyTorch's ParamCommsUtils."""
     facts = _call(str(arguments.get("Collective name", "")))
     given, taken = (_whole(arguments.get(f"{side} msg nelems")) for side in ("In", "Out"))
-    size, ranks = _whole(arguments.get("Group size")), _ranks(arguments.get("Process Group Ranks"))
-    group = arguments.get("Process Group Name")
+    size, ranks = _whole(arguments.get("Group size")), _listed(arguments.get("Process Group Ranks"))
+    group, number = arguments.get("Process Group Name"), _whole(arguments.get("Rank"))
     if group is not None:
-        facts["comm"] = f"group {group}" + (f" of ranks {ranks[1]}" if ranks else "")
+        facts["comm"] = f"group {group}" + (f" of ranks {ranks}" if ranks else "")
     if size:
         facts["nranks"] = str(size)
-    own = _whole(arguments.get("Rank"))
-    if own is not None:
-        place = ranks[0].index(own) if ranks and own in ranks[0] else None if ranks and ranks[0] else own
-        if place is not None:
-            facts["rank"] = str(place)
-    for key, name in (("peer", "Dst Rank"), ("peer", "Src Rank"), ("root", "Root rank")):
-        if _whole(arguments.get(name)) is not None:
-            facts[key] = str(arguments[name])
+    if number is not None:
+        facts[_MEANS_BY_RANK.get(facts.get("function", ""), "rank")] = str(number)
     _add_count(facts, given, taken, size)
     datatype = _data_type(str(arguments.get("dtype", "")))
     return facts | ({"datatype": datatype} if datatype else {})
@@ -123,9 +123,9 @@ def _of_operator(arguments: Mapping[str, Any]) -> dict[str, str]:
 def _of_annotation(annotation: Range) -> dict[str, str]:
     """Return what the name and the tensors of an annotation say, which is less than what its operator does."""
     facts = _call(annotation.name.removeprefix(ANNOTATION))
-    peers = re.search(r"(\d+)\s*(->|<-)\s*(\d+)", annotation.name)
+    peers = re.search(r"(\d+)\s*(?:->|<-)\s*(\d+)", annotation.name)
     if peers:
-        facts["peer"] = peers[3]
+        facts["rank"], facts["peer"] = peers.groups()
     shapes, types = annotation.arguments.get("Input Dims"), annotation.arguments.get("Input type")
     if isinstance(shapes, list) and shapes and isinstance(types, list) and types:
         datatype = _data_type(str(types[0]))
@@ -160,22 +160,18 @@ def _data_type(name: str) -> str | None:
     >>> _data_type("c10::BFloat16"), _data_type("BFloat16"), _data_type("long int"), _data_type("Float8_e5m2")
     ('ncclBfloat16', 'ncclBfloat16', 'ncclInt64', 'ncclFloat8e5m2')
     """
-    word = name.rpartition("::")[2].lower().replace(" ", "")
-    return _TYPES.get(word) or _TYPES.get(word.removesuffix("16"))
+    return _TYPES.get(name.rpartition("::")[2].lower().replace(" ", ""))
 
 
 def _whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _ranks(text: Any) -> tuple[list[int], str] | None:
-    """Return the ranks of a group, and how they are listed; PyTorch cuts long lists, which then name none."""
+def _listed(text: Any) -> str | None:
+    """Return how the ranks of a group are listed; PyTorch cuts long lists."""
     if not isinstance(text, str) or not re.search(r"\d", text):
         return None
     words = re.findall(r"\d+|\.\.\.", text)
-    if "..." in words:
-        return [], ",".join(words)
-    ranks = [int(word) for word in words]
-    steps = set(np.diff(ranks).tolist())
-    listed = f"{ranks[0]}-{ranks[-1]}" if steps == {1} else ",".join(words)
-    return ranks, listed
+    if "..." not in words and set(np.diff([int(word) for word in words]).tolist()) == {1}:
+        return f"{words[0]}-{words[-1]}"
+    return ",".join(words)

@@ -44,7 +44,12 @@ _ON_THREADS = {
 """Tables of calls that nothing links to, and the categories of their regions."""
 _MARK, _START_END, _DOMAIN = {34, 65}, {60, 71}, 75  # of ENUM_NSYS_EVENT_TYPE
 _RANGE_TYPES = {59, 70} | _START_END
-_VERSION = re.compile(r"_(?:v\d+|ptsz)+(?:_ptsz)?$")
+_HOST_MEMORY = {0, 1}  # of ENUM_CUDA_MEM_KIND: pageable, pinned
+_GPU_COLUMNS = (
+    "name", "totalMemory", "smCount", "numThreadsPerWarp", "clockRate", "memoryBandwidth", "busLocation", "uuid",
+    "chipName",
+)  # fmt: skip
+_VERSION = re.compile(r"(?:_(?:v\d+|ptsz|ptds))+$")
 _NCCL = "NCCL"
 _NCCL_ARGUMENTS = {
     "NCCL communicator ID": "comm", "No. of ranks": "nranks", "Rank": "rank", "Peer rank": "peer", "Root": "root",
@@ -68,6 +73,7 @@ class NsightRows:
         self._trace, self._tables, self._pid = trace, tables, pid
         self._holds_metrics = holds_metrics
         self._agents: dict[int, int] = {}
+        self._devices: dict[int, int] = {}  # number of a GPU in the machine -> its number in the process
         self._kernels: dict[tuple[Any, ...], int] = {}
         names = {
             thread & 0xFFFFFF: tables.texts.get(name)
@@ -88,22 +94,28 @@ class NsightRows:
 
     def _describe_gpus(self) -> None:
         """Register GPUs by the numbers that CUDA gives them in this process."""
-        columns = (
-            "id", "name", "totalMemory", "smCount", "numThreadsPerWarp", "clockRate", "memoryBandwidth", "busLocation",
-            "uuid", "chipName",
-        )  # fmt: skip
-        known = {row[0]: row for row in self._tables.rows("TARGET_INFO_GPU", columns)}
+        self._gpus = {row[0]: row[1:] for row in self._tables.rows("TARGET_INFO_GPU", ("id", *_GPU_COLUMNS))}
         by_cuda = {
             cuda: number
             for pid, number, cuda in self._tables.rows("TARGET_INFO_CUDA_DEVICE", ("pid", "gpuId", "cudaId"))
             if pid in (self._pid, None)
         }
-        for device in sorted(by_cuda or known):
-            row = known.get(by_cuda.get(device, device))
-            if row:
-                _, name, memory, units, wave, *more = row
-                facts = {"cu_count": units, "wave_front_size": wave, **dict(zip(columns[5:], more, strict=True))}
-                self._agents[device] = self._trace.register(gpu(device, name, memory, facts, "NVIDIA"))
+        for device in sorted(by_cuda or self._gpus):
+            self._describe_gpu(device, by_cuda.get(device, device))
+
+    def _describe_gpu(self, device: int, number: int) -> None:
+        """Register a GPU by its numbers in the process and in the machine, as far as it is known."""
+        self._devices[number] = device
+        if number in self._gpus:
+            name, memory, units, wave, *more = self._gpus[number]
+            facts = {"cu_count": units, "wave_front_size": wave, **dict(zip(_GPU_COLUMNS[4:], more, strict=True))}
+            self._agents[device] = self._trace.register(gpu(device, name, memory, facts, "NVIDIA"))
+
+    def _agent_in_machine(self, number: int) -> int | None:
+        """Return the agent of a GPU by its number in the machine, of which the process may see some only."""
+        if number not in self._devices:
+            self._describe_gpu(max(self._agents) + 1 if number in self._agents else number, number)
+        return self._agents_of([self._devices[number]])[0]
 
     def _describe_streams(self) -> None:
         columns = ("streamId", "contextId", "priority")
@@ -286,16 +298,20 @@ class NsightRows:
             self._trace.write(Arguments(event_id=event, position=position, type=kind, name=names, value=values))
 
     def _write_memory(self, table: str) -> None:
-        columns = ("start", "deviceId", "bytes", "address", "memoryOperationType", "streamId")
-        for start, device, size, address, kind, stream in self._batches(table, columns):
+        columns = ("start", "deviceId", "bytes", "address", "memoryOperationType", "streamId", "memKind")
+        for start, device, size, address, kind, stream, memory in self._batches(table, columns):
             times = self._times(start)
+            on_gpus = self._agents_of(
+                [None if of in _HOST_MEMORY else on for on, of in zip(device, memory, strict=True)]
+            )
+            agents = [HOST.id if of in _HOST_MEMORY else on for on, of in zip(on_gpus, memory, strict=True)]
             self._trace.write(MemoryAllocations(
-                start=times, end=times, agent_id=self._agents_of(device), address=address, size=_or_0(size),
+                start=times, end=times, agent_id=agents, address=address, size=_or_0(size),
                 type=["FREE" if operation else "ALLOC" for operation in kind], stream_id=stream,
             ))  # fmt: skip
 
     def _write_metrics(self, table: str) -> None:
-        """Write metrics of GPUs; the lowest byte of `typeId` is the number of the GPU."""
+        """Write metrics of GPUs; the lowest byte of `typeId` is the number of the GPU in the machine."""
         if not self._holds_metrics or not self._tables.has(table, "timestamp", "typeId", "metricId", "value"):
             return
         names = {
@@ -305,7 +321,7 @@ class NsightRows:
         counters = CounterTracks(self._trace)
         for batch in self._tables.batches(table, ("timestamp", "typeId", "metricId", "value")):
             for time, kind, metric, value in zip(*batch, strict=True):
-                (agent,) = self._agents_of([kind & 0xFF])
+                agent = self._agent_in_machine(kind & 0xFF)
                 name = names.get((kind, metric), f"metric {metric}")
                 counters.add(name, agent, "%" if "%" in name else "", time + self._tables.shift, float(value))
             counters.write()

@@ -31,7 +31,7 @@ TABLES = {
     "CUDA_CALLCHAINS": "id symbol stackDepth",
     "NVTX_EVENTS": "start end eventType globalTid text textId domainId jsonText",
     "OSRT_API": "start end globalTid nameId",
-    "CUDA_GPU_MEMORY_USAGE_EVENTS": "start globalPid deviceId bytes address memoryOperationType",
+    "CUDA_GPU_MEMORY_USAGE_EVENTS": "start globalPid deviceId bytes address memoryOperationType memKind",
     "GPU_METRICS": "timestamp typeId metricId value",
     "TARGET_INFO_GPU_METRICS": "typeId metricId metricName",
     "MPI_RANKS": "globalPid rank",
@@ -55,9 +55,9 @@ ROWS: dict[str, list[tuple[Any, ...]]] = {
         (40, 50, 59, THREAD, "aten::mm, seq = 3, op_id = 8, sizes = [[2, 3], [3, 4]]", None, 0, None),
     ],
     "OSRT_API": [(5, 8, THREAD, 4), (5, 8, 99 << 24, 4)],
-    "CUDA_GPU_MEMORY_USAGE_EVENTS": [(15, PROCESS, 0, 64, 4096, 0), (16, PROCESS, 0, 64, 4096, 1)],
-    "GPU_METRICS": [(25, 256, 3, 40)],
-    "TARGET_INFO_GPU_METRICS": [(256, 3, "SMs Active [Throughput %]")],
+    "CUDA_GPU_MEMORY_USAGE_EVENTS": [(15, PROCESS, 0, 64, 4096, 0, 2), (16, PROCESS, 0, 64, 4096, 1, 2)],
+    "GPU_METRICS": [(25, 256 + 4, 3, 40)],
+    "TARGET_INFO_GPU_METRICS": [(256 + 4, 3, "SMs Active [Throughput %]")],
     "MPI_RANKS": [(PROCESS, 5)],
     "SCHED_EVENTS": [(1, THREAD), (2, THREAD)],
 }
@@ -109,8 +109,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "SELECT type, size, address FROM memory_allocations ORDER BY start",
             [("ALLOC", 64, 4096), ("FREE", 64, 4096)],
         ),
-        ("SELECT P.name, value, P.units FROM rocpd_pmc_event E JOIN rocpd_info_pmc P ON P.id = E.pmc_id", [
-            ("SMs Active [Throughput %]", 40.0, "%")
+        ("SELECT P.name, value, P.units, agent_id FROM rocpd_pmc_event E JOIN rocpd_info_pmc P ON P.id = E.pmc_id", [
+            ("SMs Active [Throughput %]", 40.0, "%", 1)
         ]),
         (
             "SELECT product, cu_count, memory_size FROM agents WHERE type = 'GPU' ORDER BY id",
@@ -143,3 +143,32 @@ def test_an_export_without_events_is_an_error(tmp_path: Path, cli: Cli) -> None:
     said = cli("info", export(tmp_path / "none", "StringIds", "TARGET_INFO_GPU"))
     assert said.code == 3
     assert "no events in it" in said.err
+
+
+@pytest.mark.parametrize("suffix", ["", "_v7000", "_v2", "_ptsz", "_v2_ptsz", "_ptsz_v7000", "_ptds_v3020"])
+def test_calls_have_the_names_that_programs_use(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default stream of each thread, `ptsz` and `ptds`, makes no other function either."""
+    monkeypatch.setitem(TEXTS, 2, f"cudaLaunchKernel{suffix}")
+    with rocpd.connect(export(tmp_path / "a", "StringIds", "CUPTI_ACTIVITY_KIND_RUNTIME")) as session:
+        assert session.sql("SELECT name FROM regions").fetchall() == [("cudaLaunchKernel",)]
+
+
+def test_pinned_memory_is_the_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = {"Pageable": 0, "Pinned": 1, "Device": 2, "Array": 3, "Managed": 4}
+    rows = [(15 + kind, PROCESS, 0, 64, 4096, 0, kind) for kind in kinds.values()]
+    monkeypatch.setitem(ROWS, "CUDA_GPU_MEMORY_USAGE_EVENTS", rows)
+    tables = ("StringIds", "CUPTI_ACTIVITY_KIND_KERNEL", "CUDA_GPU_MEMORY_USAGE_EVENTS")
+    with rocpd.connect(export(tmp_path / "a", *tables)) as session:
+        agents = session.sql("SELECT agent_id FROM rocpd_memory_allocate ORDER BY start").fetchall()
+    assert agents == [(0,), (0,), (1,), (1,), (1,)]
+
+
+def test_metrics_are_of_gpus_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process sees one GPU of two, which CUDA calls its first: the metrics of the other are not its."""
+    monkeypatch.setitem(ROWS, "TARGET_INFO_GPU", [(0, "H200", 1, 1), (4, "H100", 1, 1)])
+    monkeypatch.setitem(ROWS, "GPU_METRICS", [(25, 256 + number, 3, number) for number in (0, 4)])
+    with rocpd.connect(export(tmp_path / "a")) as session:
+        values = session.sql("""SELECT value, A.product_name FROM rocpd_pmc_event E
+            JOIN rocpd_info_pmc P ON P.id = E.pmc_id JOIN rocpd_info_agent A ON A.id = P.agent_id
+            ORDER BY value""").fetchall()
+    assert values == [(0.0, "H200"), (4.0, "H100")]

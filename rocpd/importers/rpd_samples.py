@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 
 from rocpd.importers.rpd_places import agent_of
@@ -52,7 +53,8 @@ def write_monitors(
 
 def _register(trace: TraceWriter, tables: RpdTables, kind: str, device: int, monitor: str) -> tuple[int, int]:
     is_gpu = kind == "gpu"
-    agent = trace.register(agent_of(device + tables.first_gpu, tables.first_gpu)) if is_gpu else None
+    index = device % tables.gpu_stride
+    agent = trace.register(agent_of(index + tables.first_gpu, tables.first_gpu)) if is_gpu else None
     info = CounterInfo(
         agent_id=agent,
         target_arch="GPU" if is_gpu else None,
@@ -61,14 +63,15 @@ def _register(trace: TraceWriter, tables: RpdTables, kind: str, device: int, mon
         value_type="ABS",
         extdata=json.dumps({"rpd_deviceType": kind, "rpd_deviceId": device}),
     )
-    return trace.register(info), trace.register(TrackInfo(name=f"{monitor} {kind.upper()} {device}"))
+    return trace.register(info), trace.register(TrackInfo(name=f"{monitor} {kind.upper()} {index}"))
 
 
 def _real(text: object) -> float | None:
     try:
-        return float(str(text))
+        value = float(str(text))
     except ValueError:
         return None
+    return value if math.isfinite(value) else None
 
 
 class CountersOfKernels:

@@ -158,7 +158,7 @@ class RpdTables:
             JOIN rocpd_op O ON O.id = X.op_id JOIN rocpd_api A ON A.id = X.api_id ORDER BY 1, 2""")
         users: dict[int, int] = {}
         for gpu, pid in used:
-            users.setdefault(gpu % self.gpu_stride - self.first_gpu, pid)
+            users.setdefault(gpu - self.first_gpu, pid)
         owners: dict[str, list[int]] = {}
         for (device,) in self.rows("SELECT DISTINCT deviceId FROM rocpd_monitor ORDER BY 1"):
             pid = users.get(device)

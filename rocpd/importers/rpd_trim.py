@@ -53,7 +53,7 @@ _CONDITIONS = {
     "rocpd_op": f"id {_OF_OP}",
     "rocpd_api_ops": f"api_id {_OF_API} AND op_id {_OF_OP}",
     "rocpd_op_inputSignals": f"from_op_id {_OF_OP} AND to_op_id {_OF_OP}",
-    "rocpd_monitor": '"end" > (SELECT start FROM whole) AND start < (SELECT "end" FROM whole)',
+    "rocpd_monitor": f"EXISTS (SELECT 1 FROM whole W WHERE {_overlaps('rocpd_monitor', 'W')})",
 }
 
 

@@ -176,7 +176,8 @@ def test_losses_are_told(tmp_path: Path) -> None:
     rpd.add("rocpd_api_ops", api_id=call + 1, op_id=rpd.op(700, 800, "of two", api=call))
     rpd.add("rocpd_api_ops", api_id=call, op_id=99)
     rpd.add("rocpd_barrierop", op_ptr_id=1, signalCount=1, aquireFence="", releaseFence="")
-    rpd.monitor(0, 1, 2, "high")
+    for value in ("high", "nan", "inf"):
+        rpd.monitor(0, 1, 2, value)
     notes: list[str] = []
     files = rocpd.import_traces(rpd.close(), tmp_path / "job", on_note=notes.append)
     assert sorted(note.removeprefix("a.rpd: not imported: ") for note in notes) == [
@@ -184,7 +185,7 @@ def test_losses_are_told(tmp_path: Path) -> None:
         "1 links to operations that are not there",
         "1 operations without a call, so without a process",
         "1 second calls of operations",
-        "1 values of monitors that are no numbers",
+        "3 values of monitors that are no numbers",
     ]
     with rocpd.connect(files) as session:
         assert session.sql("SELECT pid, name FROM kernels ORDER BY start").fetchall() == [
@@ -219,6 +220,19 @@ def test_nodes_of_a_merged_file_are_told_apart(tmp_path: Path) -> None:
     with rocpd.connect(rpd.close()) as session:
         assert [(rank.pid, rank.hostname) for rank in session.ranks] == [(7, "a.rpd"), (7, "a.rpd node 1")]
         assert session.sql("SELECT agent_abs_index FROM kernels").fetchall() == [(2,), (2,)]
+
+
+def test_monitors_of_a_merged_file_are_of_their_node(tmp_path: Path) -> None:
+    rpd = RpdBuilder(tmp_path / "a.rpd", schema=3)
+    for node in range(2):
+        rpd.kernel("gemm", 100, 200, pid=node * 10_000_000 + 7 + node, gpu=node * 1000 + 3 - node)
+        rpd.monitor(node * 1000 + 1 - node, 100, 200, str(node))
+    with rocpd.connect(rpd.close()) as session:
+        rows = session.sql("""SELECT S.pid, S.name, E.value, A.absolute_index FROM samples S
+            JOIN rocpd_pmc_event E ON E.event_id = S.event_id AND E.guid = S.guid
+            JOIN rocpd_info_pmc P ON P.id = E.pmc_id AND P.guid = S.guid
+            JOIN rocpd_info_agent A ON A.id = P.agent_id AND A.guid = S.guid ORDER BY S.pid""").fetchall()
+    assert rows == [(7, "sclk GPU 1", 0.0, 3), (8, "sclk GPU 0", 1.0, 2)]
 
 
 def test_an_imported_job_splits_and_merges(trace: Path, job: rocpd.Session, tmp_path: Path) -> None:

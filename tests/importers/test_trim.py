@@ -9,7 +9,7 @@ import pytest
 
 import rocpd
 from tests.conftest import Cli, private
-from tests.importers.rpd import server
+from tests.importers.rpd import RpdBuilder, server
 
 KERNELS = "SELECT pid, id, name, start, duration, stack_id, tid, grid_x FROM kernels ORDER BY 1, 2"
 REFERENCES = (
@@ -71,6 +71,19 @@ def test_work_stays_whose_calls_lie_before_the_window(tmp_path: Path, cli: Cli) 
     assert list(connection.execute("SELECT COUNT(*) FROM rocpd_op")) == [(295,)]
     calls = list(connection.execute("SELECT COUNT(*) FROM rocpd_api"))
     assert list(connection.execute("SELECT COUNT(*) FROM api")) == calls  # its views come along
+    connection.close()
+
+
+def test_monitors_overlap_the_window_as_all_else_does(tmp_path: Path, cli: Cli) -> None:
+    """A value that was seen once, at the start of the window, is in it; one at its end is not."""
+    rpd = RpdBuilder(tmp_path / "whole.rpd")
+    rpd.kernel("gemm", 1000, 2000)
+    for start, end in ((900, 1100), (1100, 1100), (1100, 1200), (1200, 1200), (1200, 1300)):
+        rpd.monitor(0, start, end, "800")
+    part = tmp_path / "part.rpd"
+    assert cli("trim", rpd.close(), "-o", part, "--start", "1100", "--end", "1200").code == 0
+    connection = apsw.Connection(str(part), flags=apsw.SQLITE_OPEN_READONLY)
+    assert list(connection.execute('SELECT start, "end" FROM rocpd_monitor')) == [(1100, 1100), (1100, 1200)]
     connection.close()
 
 

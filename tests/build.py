@@ -302,6 +302,7 @@ class TraceBuilder:
             with create(path, self.guid, version) as writer:
                 self.write_into(writer)
             return path
+        path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("xb") as file:
             file.write(_empty_file(self.guid, version, self._loose()))
         connection = apsw.Connection(str(path))

@@ -13,6 +13,7 @@ from rocpd.trace.kernel_categories import is_communication, load
 from rocpd.trace.kernel_names import without_kd
 from rocpd.trace.steps import STEP_MARKER
 
+_LETTERS = 3
 _DIGITS = re.compile(r"\d+")
 _STEP = re.compile(STEP_MARKER)
 _FUNCTION = re.compile(r"[^(<]*")
@@ -62,11 +63,24 @@ def _function(display: str) -> str:
     return (match[0] if match else display).split(" ")[-1] or display
 
 
+def _letters(number: int) -> str:
+    """Return a number as letters, at least three: paths of markers fold digits, so different markers would be one.
+
+    >>> _letters(0), _letters(27), _letters(26**3)
+    ('aaa', 'abb', 'baaa')
+    """
+    letters = ""
+    while number or len(letters) < _LETTERS:
+        number, letter = divmod(number, 26)
+        letters = chr(ord("a") + letter) + letters
+    return letters
+
+
 def marker_names(texts: Iterable[str]) -> dict[str, str]:
     """Return text of a marker -> text in its place.
 
     >>> marker_names(["step 1", "step 2", "load shard 7 of 9", "forward"])
-    {'forward': 'm_001', 'load shard 7 of 9': 'm_002 7 9', 'step 1': 'step 1', 'step 2': 'step 2'}
+    {'forward': 'm_aaa', 'load shard 7 of 9': 'm_aab 7 9', 'step 1': 'step 1', 'step 2': 'step 2'}
     """
     forms: dict[str, str] = {}
     names = {}
@@ -74,6 +88,6 @@ def marker_names(texts: Iterable[str]) -> dict[str, str]:
         if _STEP.search(text):
             names[text] = text
             continue
-        form = forms.setdefault(_DIGITS.sub("#", text), f"m_{len(forms) + 1:03}")
+        form = forms.setdefault(_DIGITS.sub("#", text), f"m_{_letters(len(forms))}")
         names[text] = " ".join([form, *_DIGITS.findall(text)])
     return names

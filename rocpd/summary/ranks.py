@@ -88,7 +88,7 @@ TABLES = by_name(
                 "of a slow step: what grew most beside usual ones: compute, communication, copy or idle; else NULL",
                 True,
             ),
-            Field("grew_ns", "ns", "by how much", True),
+            Field("grew_by_ns", "ns", "by how much", True),
             Field("grew_in", "", "kernel, or what the host did meanwhile, that grew most of it", True, is_kernel=True),
             Field("grew_rank", "", "the rank on which all but communication grew most", True),
         ),

@@ -116,9 +116,13 @@ public:
         getrusage(RUSAGE_SELF, &use);
         gauges_.set(kUserTime, seconds(use.ru_utime));
         gauges_.set(kKernelTime, seconds(use.ru_stime));
-        gauges_.set(kHighWater, static_cast<double>(use.ru_maxrss) * 1024 / kMega);
         gauges_.set(kSwitches, static_cast<double>(use.ru_nvcsw + use.ru_nivcsw));
         gauges_.set(kFaults, static_cast<double>(use.ru_minflt + use.ru_majflt));
+        // ru_maxrss would be what the process had before it started its program, too.
+        each_line("/proc/self/status", [&](const char* line) {
+            if (std::strncmp(line, "VmHWM:", 6) == 0)
+                gauges_.set(kHighWater, std::strtod(line + 6, nullptr) * 1024 / kMega);
+        });
         each_line("/proc/self/statm", [&](const char* line) {
             char* rest = nullptr;
             gauges_.set(kVirtual, std::strtod(line, &rest) * page_ / kMega);

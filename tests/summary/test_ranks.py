@@ -229,6 +229,6 @@ def test_slow_steps_say_what_grew(grown: str, expected: tuple[object, ...] | Non
             trace.region("hipMalloc", end + copied + 1, until)
         trace.region("roctxRangePushA", now, until, message=f"step {step}")
         now = until
-    rows = {row[0]: row[1:] for row in cells(open_job(trace), "steps", "step grew grew_ns grew_in grew_rank")}
+    rows = {row[0]: row[1:] for row in cells(open_job(trace), "steps", "step grew grew_by_ns grew_in grew_rank")}
     assert rows["step 3"] == (expected or ("idle", 40, "allocation or free: hipMalloc", 0))
     assert {values for step, values in rows.items() if step != "step 3"} == {(None, None, None, None)}

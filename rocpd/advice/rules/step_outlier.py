@@ -57,7 +57,7 @@ def _finding(slow: Sequence[Row], typical: float, total: float, count: int) -> F
             "over_median": times,
             "median_ns": typical,
             "of": count,
-            **{name: worst[name] for name in ("grew", "grew_ns", "grew_in", "grew_rank") if worst[name] is not None},
+            **{name: worst[name] for name in ("grew", "grew_by_ns", "grew_in", "grew_rank") if worst[name] is not None},
         },
         shown_by="rocpd summary steps JOB",
         gain_percent=lost * 100 / total,
@@ -73,7 +73,7 @@ def _meanwhile(row: Row, step: str, named: int | None) -> str:
     if row["grew"] is None:
         return ""
     on = "" if row["grew_rank"] == named else f" on rank {row['grew_rank']}"
-    longer = f"{_PARTS[row['grew']]} took {readable(row['grew_ns'], 'ns')} longer{on}"
+    longer = f"{_PARTS[row['grew']]} took {readable(row['grew_by_ns'], 'ns')} longer{on}"
     grew_in = row["grew_in"] if row["grew"] == IDLE or row["grew_in"] is None else short(row["grew_in"])
     return f"; in {step} {longer}{'' if grew_in is None else f', most in {grew_in}'}"
 

@@ -14,6 +14,7 @@ import apsw
 
 from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.select.part import Part
+from rocpd.importers.rpd_operations import WITHOUT_CALL
 from rocpd.importers.rpd_tables import RpdProcess, RpdTables
 from rocpd.importers.source import TraceSource
 from rocpd.importers.target import rank_guid
@@ -34,12 +35,13 @@ def _overlaps(row: str, bounds: str) -> str:
 
 
 _KEPT = f"""
+-- Runs before the new file has tables: names without a schema are those of the trace.
 CREATE TEMP TABLE whole AS SELECT MIN(start) AS start, MAX("end") AS "end" FROM bounds;
 CREATE TEMP TABLE kept_op AS
     SELECT O.id FROM trace.rocpd_api_ops X JOIN trace.rocpd_op O ON O.id = X.op_id
     JOIN trace.rocpd_api A ON A.id = X.api_id JOIN bounds B ON B.pid = A.pid WHERE {_overlaps("O", "B")}
     UNION SELECT O.id FROM trace.rocpd_op O, whole W
-    WHERE O.id NOT IN (SELECT op_id FROM trace.rocpd_api_ops) AND {_overlaps("O", "W")};
+    WHERE O.{WITHOUT_CALL} AND {_overlaps("O", "W")};
 CREATE TEMP TABLE kept_api AS
     SELECT A.id FROM trace.rocpd_api A JOIN bounds B ON B.pid = A.pid WHERE {_overlaps("A", "B")}
     UNION SELECT X.api_id FROM trace.rocpd_api_ops X JOIN trace.rocpd_api A ON A.id = X.api_id

@@ -29,7 +29,7 @@ TABLE = TableDefinition(
     "operator-phases",
     "Operators by forward pass, backward pass and optimizer.",
     (
-        Field("phase", "", "forward, backward or optimizer; NULL: GPU work launched in none of them"),
+        Field("phase", "", "forward, backward or optimizer; NULL: GPU work launched in none, or by no recorded call"),
         Field("operators", "", "operators that lie in no other", True),
         Field("cpu_ns", "ns", "their time"),
         Field("gpu_ns", "ns", "GPU work launched in the phase"),

@@ -74,6 +74,20 @@ def test_work_stays_whose_calls_lie_before_the_window(tmp_path: Path, cli: Cli) 
     connection.close()
 
 
+def test_operations_stay_whose_call_is_not_recorded(tmp_path: Path, cli: Cli) -> None:
+    """Importing gives them to the only process, whether nothing links to them or a link to a call that is gone."""
+    rpd = RpdBuilder(tmp_path / "whole.rpd")
+    rpd.kernel("gemm", 1000, 2000)
+    rpd.op(1100, 1150, "no link")
+    rpd.op(1150, 1200, "broken link", api=99)
+    part = tmp_path / "part.rpd"
+    assert cli("trim", rpd.close(), "-o", part, "--start", "1100", "--end", "1300").code == 0
+    assert dangling(part) == []
+    with rocpd.connect(part) as session:
+        names = session.sql("SELECT name FROM kernels ORDER BY start").fetchall()
+    assert names == [("gemm",), ("no link",), ("broken link",)]
+
+
 def test_monitors_overlap_the_window_as_all_else_does(tmp_path: Path, cli: Cli) -> None:
     """A value that was seen once, at the start of the window, is in it; one at its end is not."""
     rpd = RpdBuilder(tmp_path / "whole.rpd")

@@ -23,7 +23,7 @@ _NOTHING = "other"  # category that says nothing
 
 
 class MatchLevel(StrEnum):
-    """What told that two kernels are the same."""
+    """By what two kernels are the same."""
 
     REGEX = "--match"
     MANGLED = "mangled name"

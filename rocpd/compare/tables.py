@@ -52,7 +52,7 @@ TABLES = by_name(
             Field(
                 "name", "", "kernel; several that are taken for one are joined by +", is_kernel=True, joined_by=_JOINED
             ),
-            Field("match", "", "what told that both sides have the same one; new, gone"),
+            Field("match", "", "by what both sides have the same one; new, gone"),
             *_TIMES,
             _PERCENT,
             Field("calls_ns", "ns", "of the change: other number of calls"),

@@ -22,7 +22,7 @@ _DECODER = json.JSONDecoder(strict=False)
 
 
 class JsonWalk:
-    """A place in a document. Whoever is given a member or an item consumes it, by one of the methods.
+    """A place in a document. A caller that gets a member or an item consumes it, by one of the methods.
 
     Args:
         stream: the document.

@@ -71,7 +71,7 @@ class NsightTables:
     def shift(self) -> int:
         """What is added to times [ns]: then they count from 1970; 0 where nobody knows when the session began.
 
-        Times count from the session's start, or are those of the system's clock, which is told beside it.
+        Times count from the session's start, or are those of the system's clock, which stands beside it.
         """
         columns = ("utcEpochNs", "systemClockNs")
         for utc, system in self.rows("TARGET_INFO_SESSION_START_TIME", columns):

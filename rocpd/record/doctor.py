@@ -39,7 +39,7 @@ class Check:
     Args:
         name: of the thing.
         state: whether it is there.
-        says: what was found.
+        says: what is there.
         fix: what to do about it; empty where there is nothing to do.
     """
 
@@ -94,20 +94,20 @@ def _recorder(environ: Mapping[str, str]) -> Check:
 def _sdk(environ: Mapping[str, str]) -> Check:
     if environ.get("ROCPD_ROCM") == "0":
         return Check("GPU work", State.MISSING, "ROCPD_ROCM=0 turns it off", "unset ROCPD_ROCM")
-    found = installed.find(installed.SDK, environ)
-    if found is None:
+    path = installed.find(installed.SDK, environ)
+    if path is None:
         fix = "install ROCm 7 or newer; elsewhere than in /opt/rocm: set ROCM_PATH or LD_LIBRARY_PATH"
         return Check("GPU work", State.MISSING, "no rocprofiler-sdk", fix)
-    words = f"rocprofiler-sdk {installed.version_of(found) or 'of unknown version'}, {_shown(found.parent)}"
-    if installed.version_of(found).startswith("0."):
+    words = f"rocprofiler-sdk {installed.version_of(path) or 'of unknown version'}, {_shown(path.parent)}"
+    if installed.version_of(path).startswith("0."):
         return Check("GPU work", State.MISSING, words, "rocprofiler-sdk 1.0 is needed, which comes with ROCm 7")
     return Check("GPU work", State.OK, words)
 
 
 def _roctx(environ: Mapping[str, str]) -> Check:
-    found = installed.find(installed.SDK_ROCTX, environ)
-    theirs = f"AMD's roctx {installed.version_of(found)}".strip() if found else "rocpd's own roctx"
-    if found is None and installed.find(installed.SDK, environ):
+    path = installed.find(installed.SDK_ROCTX, environ)
+    theirs = f"AMD's roctx {installed.version_of(path)}".strip() if path else "rocpd's own roctx"
+    if path is None and installed.find(installed.SDK, environ):
         fix = "install rocprofiler-sdk-roctx; rocpd.record.range works without it"
         return Check("markers", State.LIMITED, "rocprofiler-sdk without its roctx", fix)
     return Check("markers", State.OK, f"{theirs}, rocpd.record, NVTX")
@@ -136,10 +136,10 @@ def _group(path: Path) -> str:
 
 
 def _smi(environ: Mapping[str, str]) -> Check:
-    found = installed.find(installed.SMI, environ)
-    if found is None:
+    path = installed.find(installed.SMI, environ)
+    if path is None:
         return Check("SMI", State.MISSING, "no libamd_smi: --smi has nothing to read", "install amd-smi-lib of ROCm")
-    return Check("SMI", State.OK, f"libamd_smi {installed.version_of(found)}, {_shown(found.parent)}")
+    return Check("SMI", State.OK, f"libamd_smi {installed.version_of(path)}, {_shown(path.parent)}")
 
 
 def _kernel() -> Check:

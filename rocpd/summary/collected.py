@@ -144,9 +144,9 @@ def _of_program(counted: Measured, _rank: Rank, _options: Options) -> tuple[_Cov
                 if not (dispatches := int(np.count_nonzero(instances[of_kind]))):
                     continue
                 most, every = int(instances[of_kind].max()), int(np.count_nonzero(of_kind))
-                found = CounterCoverage(frozenset([number]), most, dispatches, every)
+                coverage = CounterCoverage(frozenset([number]), most, dispatches, every)
                 known = covered.get((name, hardware.name))
-                covered[name, hardware.name] = _in_both(known, found) if known else found
+                covered[name, hardware.name] = _in_both(known, coverage) if known else coverage
     return covered, _times(counted)
 
 

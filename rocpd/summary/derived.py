@@ -101,13 +101,13 @@ def _of_program(counted: Measured, rank: Rank, options: Options) -> tuple[_Rows,
         chosen = np.flatnonzero(counted.gpus == kind)
         calculator = DerivedCalculator(counted, hardware, chosen)
         for name, counter in calculator.counters.items():
-            found, collected = calculator.calculate(name), calculator.collected(name)
-            if found.values is None and collected is None:
-                missing[name, hardware.name] = (_source(counter.is_files_own), str(found.reason))
+            answer, collected = calculator.calculate(name), calculator.collected(name)
+            if answer.values is None and collected is None:
+                missing[name, hardware.name] = (_source(counter.is_files_own), str(answer.reason))
                 continue
             for (kernel, *lane), some in _divided(counted, chosen, options):
                 sums = DerivedSums(
-                    _sums(found, some), _sums(DerivedValues(collected), some), counter.is_files_own, counter.expression
+                    _sums(answer, some), _sums(DerivedValues(collected), some), counter.is_files_own, counter.expression
                 )  # fmt: skip
                 key = key_of(options.by, rank, *lane), counted.names[kernel], name
                 rows[key] = rows[key] + sums if key in rows else sums
@@ -119,10 +119,10 @@ def _divided(counted: Measured, chosen: Ints, options: Options) -> Iterator[tupl
     return grouped([counted.kernels[chosen], *lanes])
 
 
-def _sums(found: DerivedValues, rows: Ints) -> MetricSums:
-    values: Floats | None = found.values
+def _sums(answer: DerivedValues, rows: Ints) -> MetricSums:
+    values: Floats | None = answer.values
     leaves: Mapping[str, Floats] = {}
-    return MetricSums.of(Calculated(values, leaves, passes=found.passes), rows)
+    return MetricSums.of(Calculated(values, leaves, passes=answer.passes), rows)
 
 
 def _source(is_files_own: bool) -> str:

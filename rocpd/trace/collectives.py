@@ -95,7 +95,7 @@ class Channel:
         own: rank of the rank in the communicator, None where unknown.
         moves: what the kernels move: numbers in `transfers`, one for each; empty where no calls were recorded.
         transfers: different ones of them, None for unknown.
-        shown: what people are told its name is.
+        shown: its name, as people see it.
         order: number of each kernel among all launches of the process, and that of the last launch; empty where calls
             say what the kernels do.
     """

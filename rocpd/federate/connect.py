@@ -79,7 +79,8 @@ def open_job(inputs: Inputs, how: HowToOpen, notes: Notes) -> Job:
         executor = _executor(how, notes)
         files = Files((rank.opening for rank in ranks), evidence, executor, how.jobs, how.limits)
         undo.pop_all()
-    _discard(opening for opening in openings if opening not in files.openings)
+    kept = set(files.openings)
+    _discard(opening for opening in openings if opening not in kept)
     for note in (*notes_on_files, *notes_on_duplicates):
         notes.add(note)
     ranks = with_runs(numbered(ranks))

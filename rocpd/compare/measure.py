@@ -25,10 +25,9 @@ from rocpd.summary.ops import COPY, OperationNames, Ops, read_ops, split
 from rocpd.summary.options import By
 from rocpd.summary.reading import RankReading
 from rocpd.summary.regions import read_regions
-from rocpd.summary.steps import read_ranges
+from rocpd.summary.steps import read_ranges, read_steps
 from rocpd.trace.collectives import Channel
 from rocpd.trace.kernel_categories import Categories
-from rocpd.trace.steps import find_steps
 from rocpd.types import Floats, Ints
 
 KINDS = ("compute", "communication", COPY_KIND)
@@ -195,7 +194,7 @@ def _steps(reading: RankReading, pattern: re.Pattern[str]) -> UnitEdges | None:
     """Return the steps of the rank; of several with one number the first."""
     ranges = read_ranges(reading.reader).every
     first: dict[int, tuple[int, int]] = {}
-    for step in find_steps(ranges, pattern):
+    for step in read_steps(reading.reader, pattern):
         if step.number is not None:
             first.setdefault(step.number, (ranges[step.row].start, ranges[step.row].end))
     ordered = sorted(first.items(), key=lambda item: item[1])

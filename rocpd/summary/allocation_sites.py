@@ -27,11 +27,11 @@ from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
 from rocpd.summary.regions import RankRegions, read_regions
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.statements import statement
-from rocpd.summary.steps import read_ranges
+from rocpd.summary.steps import read_ranges, read_steps
 from rocpd.summary.sums import Total, merge
 from rocpd.trace.launch import launching_regions
 from rocpd.trace.memory import ALLOCATING, SCRATCH, held_by
-from rocpd.trace.steps import find_steps, folded, is_step
+from rocpd.trace.steps import folded, is_step
 from rocpd.trace.times import valid_times
 from rocpd.types import NULL, Ints, Row
 
@@ -208,7 +208,7 @@ def _history(reading: RankReading, step: re.Pattern[str]) -> _History:
     counted = {row for (row,) in reading.reader.rows("SELECT id FROM rocpd_memory_allocate")}
     calls, times = _calls(*read_regions(whole), piece.numbers[7], piece.numbers[1])
     ranges = read_ranges(whole.reader).every
-    steps = find_steps(ranges, step)
+    steps = read_steps(whole.reader, step)
     row, start, end, agent, queue, address, size, _ = piece.numbers
     order = np.lexsort((row, start))
     live: dict[Hashable, _Allocation] = {}

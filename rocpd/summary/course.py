@@ -17,9 +17,9 @@ from rocpd.summary.intervals import divide
 from rocpd.summary.options import LAUNCHES, By
 from rocpd.summary.origins import SEPARATOR, Paths
 from rocpd.summary.reading import Key, RankReading
-from rocpd.summary.steps import read_ranges
+from rocpd.summary.steps import read_nesting, read_ranges, read_steps
 from rocpd.trace.nesting import nest
-from rocpd.trace.steps import MarkedStep, MarkerRange, find_steps, is_step
+from rocpd.trace.steps import MarkedStep, MarkerRange, is_step
 from rocpd.types import Ints
 
 _ALWAYS = np.iinfo(np.int64).min
@@ -69,11 +69,11 @@ def course_of(reading: RankReading, agent: int) -> Course:
     by = reading.options.by
     if by not in LAUNCHES:
         return Course(np.array([_ALWAYS]), np.array([0]), [reading.key(agent)])
-    ranges = read_ranges(reading.reader.whole()).every
-    steps = find_steps(ranges, is_step(reading.options.step_marker))
+    ranges = read_ranges(reading.reader).every
+    steps = read_steps(reading.reader, is_step(reading.options.step_marker))
     if by is By.STEP:
         return through_steps(ranges, steps)
-    nesting = nest(ranges)
+    nesting = read_nesting(reading.reader)
     paths = Paths(ranges, nesting, frozenset(step.row for step in steps))
     return _course(
         nesting.segments.get(_main_thread(ranges, steps)), lambda row: (SEPARATOR.join(paths.of(-1, row)) or None,)

@@ -29,7 +29,7 @@ from rocpd.summary.reading import Base, Key, RankReading, Reading, key_of, order
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import Spread, total
 from rocpd.summary.statements import statement
-from rocpd.summary.steps import read_ranges
+from rocpd.summary.steps import counted_steps
 from rocpd.summary.sums import Total, merge
 from rocpd.trace.steps import is_step
 from rocpd.types import NULL, Ints, Row
@@ -130,7 +130,7 @@ def _of_rank(
     names = OperationNames()
     ops = read_ops(reading, names, stacks=True)
     links = link(reading.reader, ops)
-    steps = sum(1 for _ in read_ranges(reading.reader).steps(step))
+    steps = sum(1 for _ in counted_steps(reading.reader, step))
     start = started(reading, ops)[links.linked]
     linked = ops.take(links.linked)
     delays = _delays(reading, names, linked, start, links)

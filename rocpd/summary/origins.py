@@ -21,10 +21,10 @@ from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading
 from rocpd.summary.spread import total
 from rocpd.summary.statements import statement
-from rocpd.summary.steps import read_nesting, read_ranges
+from rocpd.summary.steps import read_nesting, read_ranges, read_steps
 from rocpd.trace.launch import launching_regions
 from rocpd.trace.nesting import Nesting, nest
-from rocpd.trace.steps import MarkedStep, MarkerRange, find_steps, folded, is_step
+from rocpd.trace.steps import MarkedStep, MarkerRange, folded, is_step
 from rocpd.types import Ints
 
 SEPARATOR = " / "
@@ -95,7 +95,7 @@ def places_at(reading: RankReading, by: By, threads: Ints, at: Ints) -> tuple[li
         at: times [ns].
     """
     ranges = read_ranges(reading.reader).every
-    steps = find_steps(ranges, is_step(reading.options.step_marker))
+    steps = read_steps(reading.reader, is_step(reading.options.step_marker))
     around = [_steps_at(ranges, steps, threads, at)]
     if by is By.STEP:
         return _numbered(around, {step.row: step.number for step in steps}.get)

@@ -11,8 +11,8 @@ from statistics import median
 
 from rocpd.frozen import frozen
 from rocpd.summary.reading import RankReading, RankWindow
-from rocpd.summary.steps import read_ranges
-from rocpd.trace.steps import MarkerRange, find_steps
+from rocpd.summary.steps import read_ranges, read_steps
+from rocpd.trace.steps import MarkedStep, MarkerRange
 
 _FEWEST = 4  # steps: with fewer there is nothing steady to speak of
 _WARM = 1.5  # times the median: leading steps that take longer are warm-up
@@ -34,19 +34,21 @@ class SteadyPart:
     warm_up: int
 
 
-def steady_part(ranges: Sequence[MarkerRange], pattern: re.Pattern[str]) -> SteadyPart | None:
+def steady_part(ranges: Sequence[MarkerRange], steps: Sequence[MarkedStep]) -> SteadyPart | None:
     """Return the steady part; None where too few steps repeat.
 
     Args:
         ranges: all of the rank, in the whole trace.
-        pattern: what texts of steps look like.
+        steps: those among them.
 
-    >>> steps = [MarkerRange(f"step {n}", 100 * n, 100 * n + (300 if n == 0 else 90)) for n in range(6)]
-    >>> steady_part(steps[3:] + steps[:1], re.compile("step"))
-    >>> steady_part(steps[1:], re.compile("step"))
+    >>> from rocpd.trace.steps import find_steps
+    >>> ranges = [MarkerRange(f"step {n}", 100 * n, 100 * n + (300 if n == 0 else 90)) for n in range(6)]
+    >>> few, more = ranges[3:] + ranges[:1], ranges[1:]
+    >>> steady_part(few, find_steps(few, re.compile("step")))
+    >>> steady_part(more, find_steps(more, re.compile("step")))
     SteadyPart(start=100, end=590, steps=5, warm_up=0)
     """
-    main = [ranges[step.row] for step in find_steps(ranges, pattern) if step.number is not None]
+    main = [ranges[step.row] for step in steps if step.number is not None]
     typical = median([step.end - step.start for step in main] or [0])
     warm_up = next((n for n, step in enumerate(main) if step.end - step.start <= _WARM * typical), 0)
     steady = main[warm_up:]
@@ -59,4 +61,4 @@ def steady_default(reading: RankReading, pattern: re.Pattern[str]) -> SteadyPart
     """Return the steady part where it is what counts: without a window, unless everything is asked for."""
     if reading.window != RankWindow() or reading.options.everything:
         return None
-    return steady_part(read_ranges(reading.reader).every, pattern)
+    return steady_part(read_ranges(reading.reader).every, read_steps(reading.reader, pattern))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from rocpd.summary.slow_steps import Growth
 from rocpd.summary.spread import Spread
 from rocpd.summary.statements import statement
 from rocpd.trace.nesting import Nesting, nest
-from rocpd.trace.steps import MarkerRange, find_steps, folded
+from rocpd.trace.steps import MarkedStep, MarkerRange, find_steps, folded
 from rocpd.trace.times import valid_times
 from rocpd.types import Row
 
@@ -42,19 +42,27 @@ class Ranges:
     every: list[MarkerRange]
     counted: dict[int, tuple[int, int]]
 
-    def steps(self, pattern: re.Pattern[str]) -> Iterator[tuple[str, int, int, int]]:
-        """Yield text, which of this text (from 1, in the whole trace), start and end of the steps that count."""
-        seen: Counter[str] = Counter()
-        for row, _ in find_steps(self.every, pattern):
-            text = self.every[row].text
-            seen[text] += 1
-            if row in self.counted:
-                yield text, seen[text], *self.counted[row]
-
 
 def read_ranges(reader: RankReader) -> Ranges:
     """Read the marker ranges of a rank; what comes back is not to be changed."""
     return reader.once("marker ranges", lambda: _read_ranges(reader))
+
+
+def read_steps(reader: RankReader, pattern: re.Pattern[str]) -> Sequence[MarkedStep]:
+    """Return the steps among the ranges of `read_ranges`, those that do not count too; they are not to be changed."""
+    whole = reader.whole()
+    return whole.once(("steps", pattern), lambda: find_steps(read_ranges(whole).every, pattern))
+
+
+def counted_steps(reader: RankReader, pattern: re.Pattern[str]) -> Iterator[tuple[str, int, int, int]]:
+    """Yield text, which of this text (from 1, in the whole trace), start and end of the steps that count."""
+    ranges = read_ranges(reader)
+    seen: Counter[str] = Counter()
+    for row, _ in read_steps(reader, pattern):
+        text = ranges.every[row].text
+        seen[text] += 1
+        if row in ranges.counted:
+            yield text, seen[text], *ranges.counted[row]
 
 
 def read_nesting(reader: RankReader) -> Nesting:
@@ -113,11 +121,11 @@ class RankSteps(NamedTuple):
 
 def steps_of(reader: RankReader, pattern: re.Pattern[str]) -> RankSteps:
     """Read steps and phases of a rank."""
-    ranges = read_ranges(reader)
+    ranges, marked = read_ranges(reader), counted_steps(reader, pattern)
     lengths: dict[str, list[int]] = {}
     for row, (start, end) in ranges.counted.items():
         lengths.setdefault(folded(ranges.every[row].text), []).append(end - start)
-    steps = {(text, number): (start, end - start) for text, number, start, end in ranges.steps(pattern)}
+    steps = {(text, number): (start, end - start) for text, number, start, end in marked}
     return RankSteps(steps, {phase: Spread.of(np.array(ns, np.int64)) for phase, ns in lengths.items()})
 
 

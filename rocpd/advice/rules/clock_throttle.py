@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from rocpd.advice import recording
@@ -41,21 +41,13 @@ def _lower(case: Case, clocks: Sequence[Row]) -> Iterator[Finding]:
         lower = (1 - float(row["mean"]) / others) * 100 if others > 0 else 0.0
         if lower <= 100 - case.limits["least_percent"]:
             continue
-        compute = case.job.shares.get(row["rank"], {}).get("compute", 100.0)
-        example = case.example()
-        yield Finding(
+        yield _finding(
+            case,
+            row,
             f"the clock of the GPU of rank {row['rank']} is {lower:.0f} % lower than that of the others: "
             f"{row['mean']:.0f} {row['units'] or 'MHz'} in place of {others:.0f}",
-            RULE.id,
-            confidence=Confidence.LIKELY,
-            rank=row["rank"],
-            agent=row["agent"],
-            window=example.window,
-            evidence={"mean": row["mean"], "others": others, "min": row["min"], "samples": row["samples"]},
-            shown_by="rocpd summary samples JOB",
-            gain_percent=compute * lower / 100,
-            action=_ACTION,
-            reference=_REFERENCE,
+            {"mean": row["mean"], "others": others, "min": row["min"], "samples": row["samples"]},
+            lower / 100,
         )
 
 
@@ -65,20 +57,31 @@ def _slowing(case: Case, clocks: Sequence[Row]) -> Iterator[Finding]:
     worst = max(slower, key=_lost, default=None)
     if worst is None:
         return
-    compute = case.job.shares.get(worst["rank"], {}).get("compute", 100.0)
-    units, example = worst["units"] or "MHz", case.example()
-    yield Finding(
+    units = worst["units"] or "MHz"
+    yield _finding(
+        case,
+        worst,
         f"kernels of rank {worst['rank']} take longer while the clock of its GPU is lower (Spearman "
         f"{worst['rho']:.2f}, {worst['rho_samples']} samples): {worst['mean']:.0f} {units} on average, "
         f"{worst['max']:.0f} at best",
+        {name: worst[name] for name in ("rho", "rho_samples", "mean", "max")},
+        _lost(worst),
+    )
+
+
+def _finding(case: Case, row: Row, text: str, evidence: Mapping[str, object], lost: float) -> Finding:
+    """Return what is wrong with the clock of one GPU, which loses this share of its computing."""
+    compute = case.job.shares.get(row["rank"], {}).get("compute", 100.0)
+    return Finding(
+        text,
         RULE.id,
         confidence=Confidence.LIKELY,
-        rank=worst["rank"],
-        agent=worst["agent"],
-        window=example.window,
-        evidence={name: worst[name] for name in ("rho", "rho_samples", "mean", "max")},
+        rank=row["rank"],
+        agent=row["agent"],
+        window=case.example().window,
+        evidence=evidence,
         shown_by="rocpd summary samples JOB",
-        gain_percent=compute * _lost(worst),
+        gain_percent=compute * lost,
         action=_ACTION,
         reference=_REFERENCE,
     )

@@ -14,7 +14,7 @@ import duckdb
 import rocpd
 from benchmarks.measure import cache, job, medians, seconds
 from rocpd.index.build import build
-from rocpd.index.entries import entry_of, state_of
+from rocpd.index.entries import indexes, state_of
 from rocpd.session import Session
 from rocpd.simulator import JobOptions, simulate
 
@@ -62,7 +62,7 @@ def _time_building(files: list[Path], folder: Path) -> None:
 def _time_statements(plain: Session, indexed: Session, folder: Path) -> None:
     print(f"{'statement':18} {'SQLite s':>9} {'index s':>9} {'times':>6} {'by hand s':>10}")
     database = duckdb.connect()
-    entries = [entry_of(folder, state_of(rank)) for rank in indexed.ranks]
+    entries = [indexes(folder).entry(state_of(rank)) for rank in indexed.ranks]
     for name, (sql, view) in STATEMENTS.items():
         paths = [entry.path(view) for entry in entries if entry]
         by_hand = sql.replace(f"from {view}", "from read_parquet($1)").replace("rank", "file_index")
@@ -113,7 +113,7 @@ def _link_entries(folder: Path, root: Path) -> None:
     large = list(simulate(JobOptions(out=folder / "large", ranks=RANKS, events_per_rank=LARGE_EVENTS, force=True)))
     with rocpd.connect(large) as session:
         build(session, folder / "entries")
-        entries = [entry_of(folder / "entries", state_of(rank)) for rank in session.ranks]
+        entries = [indexes(folder / "entries").entry(state_of(rank)) for rank in session.ranks]
     shutil.rmtree(folder / "large")
     tiny = list(simulate(JobOptions(out=folder / "tiny", ranks=RANKS * LINKS, events_per_rank=12, force=True)))
     root.mkdir()

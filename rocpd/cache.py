@@ -1,15 +1,147 @@
-"""Owns where what is derived from files is kept between commands, and how much of it."""
+"""Owns what is derived from files and kept between commands: where it lies, how much of it, and what goes first.
+
+An entry is a folder with a manifest. It gets its name when it is complete, so a killed maker leaves none, and two at
+once leave one. What entries hold is the business of their owner.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
 
+from rocpd import leftovers
 from rocpd.errors import OutputError, UsageError
+from rocpd.frozen import frozen
+from rocpd.output import as_output_error
 
 _USUAL_SIZE = "20G"
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_DAY_S = 86_400
+_NOT_AN_ENTRY = (OSError, ValueError, KeyError, TypeError, AttributeError)
+
+
+class Kept(Protocol):
+    """An entry, as far as it matters when entries go."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder with its files."""
+
+    @property
+    def size(self) -> int:
+        """Size of its files [bytes]."""
+
+    @property
+    def used(self) -> float:
+        """When it was last used [s since 1970]."""
+
+
+AnyKept = TypeVar("AnyKept", bound=Kept)
+
+
+@frozen
+class Cache(Generic[AnyKept]):
+    """The entries of one kind.
+
+    Args:
+        root: the folder of all entries, which need not exist.
+        manifest: name of the file of an entry that says what it is.
+        read: returns an entry by its folder, what its manifest holds, and when it was last used; raises `OSError` or
+            what a wrong manifest makes it raise where it is not complete.
+    """
+
+    root: Path
+    manifest: str
+    read: Callable[[Path, Mapping[str, Any], float], AnyKept]
+
+    def entry(self, name: str) -> AnyKept | None:
+        """Return a complete entry by its name; None: there is none."""
+        folder = self.root / name
+        try:
+            manifest = folder / self.manifest
+            return self.read(folder, json.loads(manifest.read_text(encoding="utf-8")), manifest.stat().st_mtime)
+        except _NOT_AN_ENTRY:
+            return None
+
+    def entries(self) -> list[AnyKept]:
+        """Return all entries, what was used last first.
+
+        Raises:
+            OutputError: the folder cannot be read.
+        """
+        with as_output_error(self.root):
+            names = [path.name for path in self.root.iterdir() if path.is_dir()] if self.root.is_dir() else []
+        return sorted(filter(None, map(self.entry, names)), key=lambda entry: -entry.used)
+
+    def make(self) -> Path:
+        """Return the folder of all entries, made if needed, for its user alone.
+
+        Raises:
+            OutputError: it cannot be made.
+        """
+        with as_output_error(self.root):
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return self.root
+
+    def place(self, built: Path, name: str, facts: Mapping[str, object]) -> AnyKept:
+        """Make a folder an entry, and return the entry; where another maker was quicker, its entry stays.
+
+        Args:
+            built: the folder, on the same disk; it goes, unless the entry was there.
+            name: of the entry.
+            facts: what the manifest holds.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        folder = self.root / name
+        with as_output_error(folder):
+            (built / self.manifest).write_text(json.dumps(facts, indent=1), encoding="utf-8")
+            for attempt in range(2):
+                with contextlib.suppress(OSError):
+                    built.rename(folder)
+                if entry := self.entry(name):
+                    return entry
+                if attempt == 0:
+                    leftovers.remove(folder)  # an entry that lost files
+        raise OutputError(f"{folder}: cannot be written", "rocpd cache clear")
+
+    def touch(self, entry: AnyKept) -> None:
+        """Note that an entry is used now."""
+        with contextlib.suppress(OSError):
+            os.utime(entry.folder / self.manifest)
+
+    def clear(self) -> int:
+        """Remove all entries; return how many bytes that freed.
+
+        Raises:
+            OutputError: the folder cannot be read.
+        """
+        freed = 0
+        for entry in self.entries():
+            leftovers.remove(entry.folder)
+            freed += entry.size
+        leftovers.sweep(self.root)
+        return freed
+
+    def evict(self) -> None:
+        """Remove what was used last the longest time ago, but not within a day, until the rest is within the limit.
+
+        Raises:
+            OutputError: the folder cannot be read.
+            UsageError: `$ROCPD_CACHE_SIZE` holds no size.
+        """
+        left = _most_bytes()
+        for entry in self.entries():
+            left -= entry.size
+            if left < 0 and entry.used < time.time() - _DAY_S:
+                leftovers.remove(entry.folder)
 
 
 def cache_root(kind: str) -> Path:
@@ -27,7 +159,7 @@ def cache_root(kind: str) -> Path:
         raise OutputError(f"no cache folder: {error}", "set XDG_CACHE_HOME") from error
 
 
-def most_bytes() -> int:
+def _most_bytes() -> int:
     """Return how many bytes all entries of one kind may take: `$ROCPD_CACHE_SIZE`, else 20 GiB.
 
     Raises:

@@ -39,16 +39,16 @@ def cache(asked: CacheOptions) -> None:
         rocpd cache list
         rocpd cache clear
     """
-    from rocpd.importers import cache as imports
-    from rocpd.index import entries as index
+    from rocpd.importers.cache import imports
+    from rocpd.index.entries import indexes
 
-    root = index.root_of(None)
+    imported, indexed = imports(), indexes(None)
     if asked.action is CacheAction.CLEAR:
-        note(f"removed {(imports.clear() + index.clear(root)) / 1e6:.1f} MB")
+        note(f"removed {(imported.clear() + indexed.clear()) / 1e6:.1f} MB")
         return
     rows = [
-        *((each.source, each.importer, len(each.files), each.size, _time(each.used)) for each in imports.entries()),
-        *((each.source, "index", 1, each.size, _time(each.used)) for each in index.entries(root)),
+        *((each.source, each.importer, len(each.files), each.size, _time(each.used)) for each in imported.entries()),
+        *((each.source, "index", 1, each.size, _time(each.used)) for each in indexed.entries()),
     ]
     form, _ = tables.format_and_path(asked.format, OutputOptions())
     with tables.open_output(None, TableOptions()) as out:

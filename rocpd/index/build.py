@@ -14,13 +14,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rocpd import leftovers
+from rocpd.cache import Cache
 from rocpd.convert.formats.tables import CODED_TEXT, TYPES, array
 from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.view_reader import ViewReader
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.frozen import frozen
-from rocpd.index.entries import VIEWS, cannot_index, entry_of, evict, place, root_of, state_of
+from rocpd.index.entries import VIEWS, IndexEntry, cannot_index, facts_of, indexes, state_of
 from rocpd.index.kinds import StoredView, ValueKind
 from rocpd.output import as_output_error
 from rocpd.schema.load import Kind, ViewColumn, view
@@ -68,39 +69,37 @@ def build(session: Federation, folder: Path | None = None, progress: Progress | 
         OutputError: the folder cannot be written, or is full.
         InputError: a file is damaged.
     """
-    root = root_of(folder)
-    with as_output_error(root):
-        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    cache = indexes(folder)
+    cache.make()
     answers = []
-    for _, built in session.map_ranks(partial(_build_rank, root)):
+    for _, built in session.map_ranks(partial(_build_rank, cache)):
         answers.append(built)
         if progress:
             progress(len(answers), len(session.ranks))
     if folder is None:
-        evict(root)
+        cache.evict()
     return tuple(answers)
 
 
-def _build_rank(root: Path, reader: RankReader) -> Built:
+def _build_rank(cache: Cache[IndexEntry], reader: RankReader) -> Built:
     rank = reader.rank
     if why_not := cannot_index(rank):
         return Built(rank.number, why_not=why_not)
     state = state_of(rank)
-    if entry := entry_of(root, state):
+    if entry := cache.entry(state):
         return Built(rank.number, size=entry.size)
-    with as_output_error(root):
-        folder = leftovers.make_folder(root)
+    with as_output_error(cache.root):
+        folder = leftovers.make_folder(cache.root)
         try:
             whole = reader.whole()
             references = ReferenceTables(whole)
             views = {name: _write_view(folder / f"{name}.parquet", whole, references, name) for name in VIEWS}
             if state_of(rank) != state:
                 return Built(rank.number, why_not="it is being written to")
-            place(folder, root, state, rank.opening.path, views)
+            entry = cache.place(folder, state, facts_of(rank.opening.path, views))
         finally:
             leftovers.remove(folder)
-    entry = entry_of(root, state)
-    return Built(rank.number, is_new=True, size=entry.size if entry else 0)
+    return Built(rank.number, is_new=True, size=entry.size)
 
 
 def _write_view(path: Path, reader: RankReader, references: ReferenceTables, name: str) -> StoredView:

@@ -18,7 +18,7 @@ from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.request import Bindings
-from rocpd.index.entries import IndexEntry, cannot_index, entry_of, root_of, state_of, touch
+from rocpd.index.entries import IndexEntry, cannot_index, indexes, stat_of, state_of
 from rocpd.types import Row
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Index:
 
     Args:
         ranks: of the job.
-        folder: of the entries; None: `root_of` says where.
+        folder: of the entries; None: `indexes` says where.
         threads: of DuckDB; None: one per core.
     """
 
@@ -52,7 +52,7 @@ class Index:
         with self._lock:
             if self._why_not is None:
                 self._why_not = self._look_up()
-            changed = (path for path, known in self._stats.items() if _stat_of(path) != known or has_open_journal(path))
+            changed = (path for path, known in self._stats.items() if stat_of(path) != known or has_open_journal(path))
             if not self._why_not and (path := next(changed, None)):
                 self._why_not = f"{path.name} is being changed"
             return self._why_not
@@ -88,28 +88,22 @@ class Index:
     def _look_up(self) -> str:
         """Look the entries of all ranks up; return why one has none, or nothing."""
         try:
-            root = root_of(self._folder)
-            if not root.is_dir():
+            cache = indexes(self._folder)
+            if not cache.root.is_dir():
                 return "nothing is indexed yet"
             for rank in self._ranks:
                 path = rank.opening.path
-                self._stats[path] = _stat_of(path)
-                entry = None if cannot_index(rank) else entry_of(root, state_of(rank))
+                self._stats[path] = stat_of(path)
+                if why_not := cannot_index(rank):
+                    return f"{path.name}: {why_not}"
+                entry = cache.entry(state_of(rank))
                 if entry is None:
-                    return f"{path.name}: {cannot_index(rank) or 'no index of it as it is now'}"
+                    return f"{path.name}: no index of it as it is now"
                 self._entries[rank.number] = entry
-        except (InputError, OutputError, OSError) as error:
+        except (InputError, OutputError) as error:
             return str(error)
         if find_spec("duckdb") is None:
             return "DuckDB is not installed: pip install 'rocpd[index]'"
         for entry in self._entries.values():
-            touch(entry)
+            cache.touch(entry)
         return ""
-
-
-def _stat_of(path: Path) -> tuple[int, ...]:
-    try:
-        status = path.stat()
-    except OSError:
-        return ()
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -263,8 +263,9 @@ def _source(clause: exp.Expr | None, catalog: Catalog, bindings: Bindings) -> tu
     node = clause.this if clause is not None else None
     if isinstance(node, exp.Subquery):
         return node.alias.lower(), _Select(_checked(node.this), catalog, bindings).as_source()
-    if isinstance(node, exp.Table) and node.name.lower() in catalog:
-        return (node.alias or node.name).lower(), catalog[node.name.lower()]
+    stored = catalog.get(node.name.lower()) if isinstance(node, exp.Table) else None
+    if isinstance(node, exp.Table) and stored:
+        return (node.alias or node.name).lower(), stored
     raise Untranslatable(f"{node.name if isinstance(node, exp.Table) else 'the FROM'} is not in the index")
 
 

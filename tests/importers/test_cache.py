@@ -13,7 +13,7 @@ import pytest
 
 import rocpd
 from rocpd.errors import InputError
-from rocpd.importers.cache import clear, entries
+from rocpd.importers.cache import imports
 from tests.conftest import Cli
 from tests.places import small_disk
 
@@ -50,7 +50,7 @@ def test_a_trace_is_imported_once(tmp_path: Path, cli: Cli, cache: Path) -> None
     assert (second.out, second.err) == (first.out, "")
     assert first.err.startswith(f"rocpd: any.name: imported into {cache} (1 rank, ")
     assert path.read_bytes() == before
-    (entry,) = entries()
+    (entry,) = imports().entries()
     assert (entry.source, entry.importer, len(entry.files)) == (str(path), "rpd", 1)
     assert cli("cache", "list", "-f", "csv").out.splitlines()[1].startswith(f"{path},rpd,1,")
     assert cli("cache", "clear").code == 0
@@ -65,7 +65,7 @@ def test_a_changed_trace_is_imported_again(tmp_path: Path) -> None:
     trace(path, pid=9)
     with rocpd.connect(path) as session:
         assert session.ranks[0].pid == 9
-    assert len(list(entries())) == 2
+    assert len(imports().entries()) == 2
 
 
 def test_the_same_trace_compressed_is_the_same_rank(tmp_path: Path) -> None:
@@ -130,9 +130,9 @@ def test_what_was_used_long_ago_goes(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for number in range(2):
         with rocpd.connect(trace(tmp_path / f"{number}.rpd", number + 1)):
             pass
-        for entry in entries():
+        for entry in imports().entries():
             os.utime(entry.folder / "import.json", (1_000_000, 1_000_000))
-    assert [Path(entry.source).name for entry in entries()] == ["1.rpd"]
+    assert [Path(entry.source).name for entry in imports().entries()] == ["1.rpd"]
 
 
 def test_damage_is_an_error_of_the_input(tmp_path: Path, cache: Path) -> None:
@@ -143,7 +143,7 @@ def test_damage_is_an_error_of_the_input(tmp_path: Path, cache: Path) -> None:
     with pytest.raises(InputError, match=r"a\.rpd: cannot be imported: SQLError: no such table: rocpd_string"):
         rocpd.connect(path)
     assert list(cache.iterdir()) == []
-    clear()
+    imports().clear()
 
 
 def test_a_killed_import_leaves_no_entry(tmp_path: Path, cache: Path) -> None:
@@ -161,9 +161,9 @@ rocpd.connect(sys.argv[1])
     assert subprocess.run([sys.executable, "-c", program, str(path)], check=False).returncode == -9
     (left,) = cache.iterdir()
     assert left.name.startswith(".")
-    assert list(entries()) == []
+    assert imports().entries() == []
     with rocpd.connect(path):
-        assert [entry.folder for entry in entries()] == list(cache.iterdir())
+        assert [entry.folder for entry in imports().entries()] == list(cache.iterdir())
 
 
 def test_a_full_disk_is_said_and_done_without(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

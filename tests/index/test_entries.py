@@ -17,8 +17,8 @@ from rocpd.cli import query, run
 from rocpd.errors import OutputError
 from rocpd.federate.limits import Limits
 from rocpd.index import build as builder
-from rocpd.index import entries
 from rocpd.index.build import build
+from rocpd.index.entries import indexes
 from tests.build import TraceBuilder, guid_of
 
 SOAK = bool(os.environ.get("ROCPD_SOAK"))
@@ -197,7 +197,7 @@ def test_a_rank_that_comes_later_costs_that_rank(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("only_copies")
 def test_a_damaged_entry_gives_no_wrong_answer(damage: Callable[[Path], object], tmp_path: Path) -> None:
     job, root = _indexed(tmp_path)
-    for entry in entries.entries(root):
+    for entry in indexes(root).entries():
         damage(entry.folder)
     _why_not(job, root)
     for folder in root.iterdir():
@@ -212,7 +212,7 @@ def test_a_killed_builder_leaves_no_entry(tmp_path: Path, monkeypatch: pytest.Mo
         raise KeyboardInterrupt
 
     with rocpd.connect(job, jobs=1) as session, monkeypatch.context() as dying:
-        dying.setattr(builder, "place", die)
+        dying.setattr(builder, "facts_of", die)
         with pytest.raises(KeyboardInterrupt):
             build(session, tmp_path / "index")
     assert list((tmp_path / "index").iterdir()) == []
@@ -231,7 +231,7 @@ def test_two_builders_leave_one_entry(tmp_path: Path) -> None:
         thread.start()
     for thread in builders:
         thread.join()
-    assert len(entries.entries(tmp_path / "index")) == 1
+    assert len(indexes(tmp_path / "index").entries()) == 1
     assert len(list((tmp_path / "index").iterdir())) == 1
 
 

@@ -348,7 +348,7 @@ class _Indexes:
         return Index(ranks, self._folder, self._threads)
 
     def check(self, index: Columnar | None) -> None:
-        if index and index.why_not and self._use is IndexUse.REQUIRE:
+        if self._use is IndexUse.REQUIRE and index and index.why_not:
             raise InputError(f"no index: {index.why_not}", "rocpd index builds one")
 
 

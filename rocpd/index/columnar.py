@@ -100,7 +100,7 @@ class Index:
                 if entry is None:
                     return f"{path.name}: no index of it as it is now"
                 self._entries[rank.number] = entry
-        except (InputError, OutputError) as error:
+        except (InputError, OutputError, OSError) as error:
             return str(error)
         if find_spec("duckdb") is None:
             return "DuckDB is not installed: pip install 'rocpd[index]'"

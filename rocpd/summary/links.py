@@ -16,6 +16,9 @@ from rocpd.types import Ints
 
 _CALLS = statement("calls")
 _COLUMNS = ("id", "stack", "start", "end")
+_THREADS = ("stack", "start", "end", "thread")
+NO_THREAD = -2
+"""The thread of a call that is not known: no region has it."""
 
 
 @frozen
@@ -47,6 +50,24 @@ def link(reader: RankReader, ops: Ops) -> Links:
     first = np.zeros(len(linked), bool)
     first[by_time[np.flatnonzero(np.diff(call[by_time], prepend=-1))]] = True
     return Links(linked, row[call], start[call], end[call], first)
+
+
+def launch_calls(reader: RankReader, stacks: Ints) -> tuple[Ints, Ints]:
+    """Return thread and start [ns] of the call, in the whole trace, that launched each operation.
+
+    Args:
+        reader: reads the rank.
+        stacks: stack id of each operation.
+
+    Returns:
+        threads, `NO_THREAD` where no call is known, and starts, 0 there.
+    """
+    stack, start, end, thread = columns(reader.whole(), "rocpd_region", statement("regions"), _THREADS)
+    call = launching_regions(stack, start, end, stacks)
+    threads, at = np.full(len(stacks), NO_THREAD), np.zeros(len(stacks), np.int64)
+    launched = np.flatnonzero(call >= 0)
+    threads[launched], at[launched] = thread[call[launched]], start[call[launched]]
+    return threads, at
 
 
 def launching_rows(reader: RankReader) -> Ints:

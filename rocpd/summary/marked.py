@@ -9,8 +9,7 @@ from rocpd.read.groups import grouped
 from rocpd.read.names import Names
 from rocpd.summary.regions import RankRegions
 from rocpd.trace.markers import is_marker
-from rocpd.trace.nesting import nest
-from rocpd.trace.steps import MarkerRange
+from rocpd.trace.nesting import nest_times
 from rocpd.types import NULL, Ints
 
 _NO_TIMES = np.array([], np.int64)
@@ -43,8 +42,7 @@ def marked_threads(regions: RankRegions, names: Names) -> dict[int, Marked]:
 
 def innermost(ranges: RankRegions) -> Marked:
     """Return, for the ranges of one thread, which one is open that started last."""
-    every = [MarkerRange("", *times) for times in zip(ranges.start.tolist(), ranges.end.tolist(), strict=True)]
-    since, rows = nest(every).segments.get(None, (_NO_TIMES, _NO_TIMES))
+    since, rows = nest_times(ranges.start, ranges.end).segments.get(None, (_NO_TIMES, _NO_TIMES))
     edges = np.append(np.iinfo(np.int64).min, since)
     name = np.append(NULL, np.where(rows >= 0, ranges.name[rows], NULL))
     last = np.append(edges[1:] != edges[:-1], True)  # of changes at one time

@@ -15,6 +15,7 @@ from rocpd.errors import RocpdError
 from rocpd.frozen import frozen
 from rocpd.read.columns import columns
 from rocpd.read.groups import grouped
+from rocpd.summary.links import launch_calls
 from rocpd.summary.operator_phases import TABLE as PHASES
 from rocpd.summary.operator_phases import PhaseTime, phase_rows, times_of_phases
 from rocpd.summary.ops import OperationNames, read_ops
@@ -23,7 +24,7 @@ from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.spread import total
 from rocpd.summary.statements import statement
 from rocpd.summary.sums import Total, merge
-from rocpd.summary.torch_operators import TorchOperators, launch_calls, read_operators
+from rocpd.summary.torch_operators import TorchOperators, read_operators
 from rocpd.trace.operator_flops import flops_of
 from rocpd.types import Flags, Row
 
@@ -107,7 +108,7 @@ def _of_rank(
     counting = _counting(reading, found)
     _add_calls(found, counting, names, shapes)
     ops = read_ops(reading, OperationNames(), stacks=True)
-    launched_at = launch_calls(reading, ops)
+    launched_at = launch_calls(reading.reader, ops.stack)
     launched_in = found.nesting.innermost(*launched_at)
     for (inner,), rows in grouped([launched_in]):
         time = total(ops.duration[rows])

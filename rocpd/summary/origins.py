@@ -14,15 +14,13 @@ from typing import TypeAlias
 import numpy as np
 
 from rocpd.frozen import frozen
-from rocpd.read.columns import columns
 from rocpd.read.groups import grouped
+from rocpd.summary.links import NO_THREAD, launch_calls
 from rocpd.summary.ops import COPY, KERNEL, Ops, read_stacks
 from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading
 from rocpd.summary.spread import total
-from rocpd.summary.statements import statement
 from rocpd.summary.steps import read_nesting, read_ranges, read_steps
-from rocpd.trace.launch import launching_regions
 from rocpd.trace.nesting import Nesting, nest
 from rocpd.trace.steps import MarkedStep, MarkerRange, folded, is_step
 from rocpd.types import Ints
@@ -35,9 +33,6 @@ Path: TypeAlias = tuple[str, ...]
 
 Place: TypeAlias = int | Path | None
 """A step, None outside of steps; or a path."""
-
-_UNKNOWN = -2  # thread
-_CALL = ("stack", "start", "end", "thread")
 
 
 @frozen
@@ -75,12 +70,8 @@ def read_origins(reading: RankReading, by: By) -> Origins:
     source = reading.unwindowed() if reading.reader.cuts else reading
     of_kinds = read_stacks(source.reader)
     at, stacks = (np.concatenate([of_kinds[kind][side] for kind in (KERNEL, COPY)]) for side in (1, 2))
-    stack, start, end, thread = columns(reading.reader.whole(), "rocpd_region", statement("regions"), _CALL)
-    call = launching_regions(stack, start, end, stacks)
-    threads = np.full(len(at), _UNKNOWN)
-    launched = np.flatnonzero(call >= 0)
-    at[launched], threads[launched] = start[call[launched]], thread[call[launched]]
-    places, codes = places_at(reading, by, threads, at)
+    threads, starts = launch_calls(reading.reader, stacks)
+    places, codes = places_at(reading, by, threads, np.where(threads == NO_THREAD, at, starts))
     kernels, copies = (of_kinds[kind][0] for kind in (KERNEL, COPY))
     return Origins({KERNEL: (kernels, codes[: len(kernels)]), COPY: (copies, codes[len(kernels) :])}, places)
 

@@ -18,17 +18,16 @@ from rocpd.frozen import frozen
 from rocpd.read.columns import Select, batches, columns
 from rocpd.read.groups import grouped
 from rocpd.summary.intervals import Union, covered
+from rocpd.summary.links import launch_calls
 from rocpd.summary.ops import OperationNames, read_ops, string_texts
 from rocpd.summary.options import LAUNCHES
 from rocpd.summary.origins import key_of_place, places_at
 from rocpd.summary.reading import Key, RankReading
 from rocpd.summary.spread import total
 from rocpd.summary.statements import statement
-from rocpd.summary.sums import Total
+from rocpd.summary.sums import Total, merge
 from rocpd.trace.frames import frames_of
-from rocpd.trace.launch import launching_regions
-from rocpd.trace.nesting import Nesting, nest
-from rocpd.trace.steps import MarkerRange
+from rocpd.trace.nesting import Nesting, nest_times
 from rocpd.trace.times import valid_start, valid_times
 from rocpd.types import Ints
 
@@ -41,7 +40,6 @@ Path: TypeAlias = tuple[str, ...]
 _RANGE = ("start", "end", "thread", "event")
 _FUNCTION = ("start", "end", "thread", "name")
 _SAMPLE = ("at", "thread", "event")
-_CALL = ("stack", "start", "end", "thread")
 
 
 @frozen
@@ -76,14 +74,6 @@ class _Ranges(NamedTuple):
     thread: Ints
     nesting: Nesting
     path_of: Callable[[int], Path]
-
-
-class _Operations(NamedTuple):
-    """GPU operations: thread and time of the call that launched each, its duration [ns]."""
-
-    thread: Ints
-    at: Ints
-    duration: Ints
 
 
 @frozen
@@ -121,7 +111,7 @@ def _framed_calls(reading: RankReading) -> tuple[_Ranges, Ints]:
     reading.left_out["calls with stacks"] += len(start) - len(valid)
     paths = [stacks[row] for row in valid.tolist()]
     start, end, thread = start[valid], end[valid], thread[valid]
-    return _Ranges(CALLS, start, thread, _nested(start, end, thread), paths.__getitem__), event[valid]
+    return _Ranges(CALLS, start, thread, nest_times(start, end, thread), paths.__getitem__), event[valid]
 
 
 def _functions(reading: RankReading) -> _Ranges:
@@ -129,7 +119,7 @@ def _functions(reading: RankReading) -> _Ranges:
     valid = np.flatnonzero(valid_times(start, end))
     reading.left_out["functions"] += len(start) - len(valid)
     start, end, thread, name = start[valid], end[valid], thread[valid], name[valid]
-    texts, nesting = string_texts(reading.reader, name), _nested(start, end, thread)
+    texts, nesting = string_texts(reading.reader, name), nest_times(start, end, thread)
 
     @functools.cache
     def path_of(row: int) -> Path:
@@ -154,11 +144,6 @@ def _with_stacks(
     return [np.concatenate(column) for column in zip(*read, strict=True)], paths
 
 
-def _nested(start: Ints, end: Ints, thread: Ints) -> Nesting:
-    times = zip(start.tolist(), end.tolist(), thread.tolist(), strict=True)
-    return nest([MarkerRange("", *each) for each in times])
-
-
 def _add_ranges(
     times: dict[tuple[Key, str, Path], StackTime], reading: RankReading, ranges: _Ranges, idle: _Idle
 ) -> None:
@@ -173,12 +158,13 @@ def _add_ranges(
         nothing = np.zeros(len(open_), np.int64)
         idle_time = idle.until(end) - idle.until(start)
         _add(times, reading, ranges, inside[open_], (threads, start), (nothing, end - start, idle_time, nothing))
-    launched = _launched(reading)
-    around = ranges.nesting.innermost(launched.thread, launched.at)
-    in_one = np.flatnonzero(around >= 0)
-    nothing = np.zeros(len(in_one), np.int64)
-    where = launched.thread[in_one], launched.at[in_one]
-    _add(times, reading, ranges, around[in_one], where, (nothing, nothing, nothing, launched.duration[in_one]))
+    ops = read_ops(reading, OperationNames(), stacks=True)
+    threads, at = launch_calls(reading.reader, ops.stack)
+    around = ranges.nesting.innermost(threads, at)
+    inner = np.flatnonzero(around >= 0)
+    nothing = np.zeros(len(inner), np.int64)
+    where = threads[inner], at[inner]
+    _add(times, reading, ranges, around[inner], where, (nothing, nothing, nothing, ops.duration[inner]))
 
 
 def _add(
@@ -196,7 +182,7 @@ def _add(
         for sums, column in zip(of_rows, values, strict=True):
             np.add.at(sums, rows[chosen], column[chosen])
         for row in np.unique(rows[chosen]).tolist():
-            _merge(times, (key, ranges.kind, ranges.path_of(row)), StackTime(*of_rows[:, row].tolist()))
+            merge(times, {(key, ranges.kind, ranges.path_of(row)): StackTime(*of_rows[:, row].tolist())})
 
 
 def _add_samples(
@@ -215,7 +201,7 @@ def _add_samples(
         is_idle = (idle.until(at[of_key] + 1) > idle.until(at[of_key])).tolist()
         for row, idles in zip(of_key.tolist(), is_idle, strict=True):
             length = interval[int(thread[row])]
-            _merge(times, (key, SAMPLES, paths[row]), StackTime(1, length, length if idles else 0))
+            merge(times, {(key, SAMPLES, paths[row]): StackTime(1, length, length if idles else 0)})
 
 
 def _intervals(reading: RankReading) -> dict[int, int]:
@@ -229,15 +215,6 @@ def _intervals(reading: RankReading) -> dict[int, int]:
     return intervals
 
 
-def _launched(reading: RankReading) -> _Operations:
-    """Return the operations that count and whose call is known."""
-    ops = read_ops(reading, OperationNames(), stacks=True)
-    stack, start, end, thread = columns(reading.reader.whole(), "rocpd_region", statement("regions"), _CALL)
-    call = launching_regions(stack, start, end, ops.stack)
-    known = np.flatnonzero(call >= 0)
-    return _Operations(thread[call[known]], start[call[known]], ops.duration[known])
-
-
 def _by_division(reading: RankReading, threads: Ints, at: Ints) -> list[tuple[Key, Ints]]:
     """Return the keys of the division, and the rows of each."""
     by = reading.options.by
@@ -245,7 +222,3 @@ def _by_division(reading: RankReading, threads: Ints, at: Ints) -> list[tuple[Ke
         return [(reading.key(), np.arange(len(at)))]
     places, codes = places_at(reading, by, threads, at)
     return [(key_of_place(places[code] if code >= 0 else None), rows) for (code,), rows in grouped([codes])]
-
-
-def _merge(times: dict[tuple[Key, str, Path], StackTime], key: tuple[Key, str, Path], more: StackTime) -> None:
-    times[key] = times[key] + more if key in times else more

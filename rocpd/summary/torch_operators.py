@@ -13,18 +13,15 @@ import numpy as np
 from rocpd.frozen import frozen
 from rocpd.read.columns import columns
 from rocpd.read.names import as_text
+from rocpd.summary.links import launch_calls
 from rocpd.summary.ops import Ops, string_texts
 from rocpd.summary.reading import RankReading
 from rocpd.summary.statements import statement
-from rocpd.trace.launch import launching_regions
-from rocpd.trace.nesting import Nesting, nest
-from rocpd.trace.steps import MarkerRange
+from rocpd.trace.nesting import Nesting, nest_times
 from rocpd.trace.times import valid_times
 from rocpd.types import Ints
 
 _COLUMNS = ("name", "start", "end", "thread", "event")
-_CALL = ("stack", "start", "end", "thread")
-_NO_THREAD = -2
 
 
 @frozen
@@ -66,7 +63,6 @@ def read_operators(reading: RankReading) -> TorchOperators:
     facts = _facts(reading) if len(event) else {}
     events = event.tolist()
     texts = string_texts(reader, name)
-    ranges = [MarkerRange("", *times) for times in zip(start.tolist(), end.tolist(), thread.tolist(), strict=True)]
     return TorchOperators(
         [texts.get(number) for number in name.tolist()],
         [facts.get((number, "Input Dims")) for number in events],
@@ -76,7 +72,7 @@ def read_operators(reading: RankReading) -> TorchOperators:
         end,
         thread,
         event,
-        nest(ranges),
+        nest_times(start, end, thread),
     )
 
 
@@ -91,14 +87,4 @@ def _whole(text: str | None) -> int | None:
 
 def launched_by(reading: RankReading, operators: TorchOperators, ops: Ops) -> Ints:
     """Return the innermost operator around the call that launched each operation, -1 where there is none."""
-    return operators.nesting.innermost(*launch_calls(reading, ops))
-
-
-def launch_calls(reading: RankReading, ops: Ops) -> tuple[Ints, Ints]:
-    """Return thread and start [ns] of the call that launched each operation; a thread of no range if none did."""
-    stack, start, end, thread = columns(reading.reader.whole(), "rocpd_region", statement("regions"), _CALL)
-    call = launching_regions(stack, start, end, ops.stack)
-    threads, at = np.full(len(ops), _NO_THREAD), np.zeros(len(ops), np.int64)
-    launched = np.flatnonzero(call >= 0)
-    threads[launched], at[launched] = thread[call[launched]], start[call[launched]]
-    return threads, at
+    return operators.nesting.innermost(*launch_calls(reading.reader, ops.stack))

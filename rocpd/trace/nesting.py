@@ -43,6 +43,17 @@ class Nesting:
             row = self.parents.get(row, -1)
 
 
+def nest_times(start: Ints, end: Ints, thread: Ints | None = None) -> Nesting:
+    """Return how ranges without texts lie in each other, as `nest`.
+
+    Args:
+        start, end: of each range [ns].
+        thread: its thread; None: all are of one.
+    """
+    times = [column.tolist() for column in (start, end, *([] if thread is None else [thread]))]
+    return nest([MarkerRange("", *each) for each in zip(*times, strict=True)])
+
+
 def nest(ranges: Sequence[MarkerRange], rows: Iterable[int] | None = None, thread: int | None = None) -> Nesting:
     """Return how ranges lie in each other.
 

@@ -273,7 +273,7 @@ class _Case:
         count, unit = len(self.periods), self.periods.unit
         wanted = self._wanted(max(map(len, self.peers)))
         if count < wanted:
-            text = f"stragglers: not known: {count} {unit} are too few to tell one from chance ({wanted} are enough)"
+            text = f"stragglers: not known: {count} of the {wanted} {unit} that it takes to tell one from chance"
             return Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
         if reasons := self._not_judged():
             text = f"stragglers: not known: {'; '.join(reasons)}; else nothing above chance in {count} {unit}"

@@ -165,7 +165,7 @@ def test_a_job_without_markers_is_judged_in_pieces(open_job: OpenJob) -> None:
 def test_few_steps_are_no_proof(tmp_path: Path) -> None:
     finding, *_ = verdict(tmp_path, 1, "straggler=35", ranks=4, steps=2)
     assert finding.verdict == "unknown"
-    assert finding.text == "stragglers: not known: 2 steps are too few to tell one from chance (5 are enough)"
+    assert finding.text == "stragglers: not known: 2 of the 5 steps that it takes to tell one from chance"
 
 
 def test_without_collectives_nothing_is_known(open_job: OpenJob) -> None:

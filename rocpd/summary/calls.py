@@ -31,7 +31,7 @@ THREAD = Field("thread", "", "OS thread id, NULL where unknown")
 TABLES = {
     "calls": TableDefinition(
         "calls",
-        "RankRegions by path, each below the one that it runs in; the longest first.",
+        "Regions by path, each below the one that it runs in; the longest first.",
         (
             Field("node", "", "number of the row's path, from 1", True),
             Field("parent", "", "node that it runs in, NULL at the top", True),

@@ -45,8 +45,8 @@ TABLES = by_name(
             Field("copies", "", "copies"),
             Field("copies_per_step", "", "copies of a rank in a step; NULL without steps"),
             Field("copy_ns", "ns", "time of the copies, one after the other"),
-            Field("call_ns", "ns", "time in the calls"),
-            Field("waited", "", "copies whose call is asynchronous and returned only when they were done"),
+            Field("api_ns", "ns", "time in the calls"),
+            Field("waiting_copies", "", "copies whose call is asynchronous and returned only when they were done"),
             Field("waited_ns", "ns", "time in these calls"),
         ),
     )

@@ -29,6 +29,8 @@ from rocpd.types import NULL, Ints, Row
 EDGES = (4 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20)
 """Upper edges of the classes of sizes [bytes]; a size on an edge counts below it."""
 
+_FASTEST = float(1 << 62)  # bytes per second: damaged sizes make rates that no 64 bits hold
+
 _AGENTS = "SELECT id, type, type_index FROM rocpd_info_agent"
 _COLUMNS = ("start", "end", "size", "name", "source", "destination")
 _RATES = (
@@ -164,7 +166,7 @@ def _agent(agents: Mapping[int, str], number: int) -> str:
 
 def _rates(size: Ints, duration: Ints) -> _Rates:
     timed = np.flatnonzero(duration)
-    per_second = (size[timed] * 1e9 / duration[timed]).astype(np.int64)
+    per_second = np.minimum(size[timed] * 1e9 / duration[timed], _FASTEST).astype(np.int64)
     return _Rates(total(size), total(duration), Spread.of(per_second, len(size)))
 
 

@@ -110,7 +110,7 @@ def handle(text: str | None) -> str | None:
 def _calls(reading: RankReading) -> Iterator[_Call]:
     calls: dict[int, _Call] = {}
     for row, function, start, end, thread, name, value in reading.reader.whole().rows(statement("capture_calls")):
-        if not (isinstance(start, int) and isinstance(end, int)):
+        if not (isinstance(start, int) and isinstance(end, int) and 1 <= start <= end):
             continue
         call = calls.setdefault(row, _Call(as_text(function) or "", start, end, thread, {}))
         if isinstance(name, str) and isinstance(call.arguments, dict):

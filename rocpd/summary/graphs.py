@@ -89,7 +89,7 @@ TABLES = by_name(
             Field("executables", "", "handles of the executable graphs that were made of it"),
             Field("stream", "", "handle of the stream"),
             Field("at_ns", "ns", "start of the call that begins it, from the start of the time line"),
-            Field("capture_ns", "ns", "until the return of the call that ends it"),
+            Field("duration_ns", "ns", "until the return of the call that ends it"),
             Field("kernels", "", "launches of kernels that it holds"),
         ),
     ),
@@ -180,7 +180,9 @@ def _table(reading: Reading, name: str, rows: Sequence[Row]) -> Summary:
 
 def _of_rank(reading: RankReading) -> _OfRank:
     rows = reading.reader.whole().rows(statement("graph_calls"))
-    calls = [row for row in rows if launches_graph(as_text(row[1])) and all(isinstance(n, int) for n in row[2:5])]
+    every = [row for row in rows if launches_graph(as_text(row[1])) and isinstance(row[4], int)]
+    calls = [row for row in every if all(isinstance(time, int) for time in row[2:4]) and 1 <= row[2] <= row[3]]
+    reading.left_out["launches of graphs"] += len(every) - len(calls)
     whole_stacks = read_ops(reading.whole(), OperationNames(), stacks=True).stack
     captures = read_captures(reading, whole_stacks)
     if not calls:

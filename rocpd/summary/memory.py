@@ -196,11 +196,12 @@ class _Follower:
 
 
 def _slices(at: Ints, now: Ints, bins: int) -> Iterator[tuple[int, int]]:
-    """Yield start and largest value of each of up to `bins` equal slices; each change counts to its slice's end."""
+    """Yield start and largest value of up to `bins` equal slices; what a change at its start ends is not in one."""
     if not len(at):
         return
     width = max(1, -(-(int(at[-1] - at[0]) + 1) // bins))
     starts = range(int(at[0]), int(at[-1]) + 1, width)
     edges = [*np.searchsorted(at, np.array(starts)).tolist(), len(at)]
     for start, low, high in zip(starts, edges, edges[1:], strict=False):
-        yield start, int(now[max(low - 1, 0) : high].max())
+        first = low if low < len(at) and at[low] == start else low - 1
+        yield start, int(now[first:high].max())

@@ -156,7 +156,9 @@ def held_values(reading: RankReading, step: re.Pattern[str]) -> tuple[dict[Key, 
     left_out: Counter[Key] = Counter()
     for name, units, agent, at, value, until in reading.reader.rows(statement("sampled_values")):
         start = number(at)
-        if isinstance(value, int | float) and (not steady or steady.start <= start < steady.end):
+        if start < 1:
+            reading.left_out["samples"] += 1
+        elif isinstance(value, int | float) and (not steady or steady.start <= start < steady.end):
             lane = number(agent)
             unit = meant_unit(as_text(name), as_text(units))
             is_rate = adds_up(as_text(name))

@@ -88,7 +88,7 @@ _CHECKS = (
     _Check(
         "clocks",
         "clocks of hosts can't be aligned: their collectives do not fit together, as if a clock had been set",
-        "hosts whose clocks would be aligned by collectives are fewer than two",
+        "fewer than two hosts have clocks that collectives would align",
     ),
     _Check("times", "operations and regions have invalid timestamps: they count as calls, not as time", "no events"),
 )

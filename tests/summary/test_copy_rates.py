@@ -74,3 +74,10 @@ def test_against_pandas(plant: str, tmp_path: Path) -> None:
         assert {row[:2]: row[2] for row in shown}["MEMORY_COPY_HOST_TO_DEVICE", "1 MiB to 16 MiB"] == pytest.approx(
             middle
         )
+
+
+def test_a_damaged_size_is_no_rate_below_others(open_job: OpenJob) -> None:
+    """2^62 bytes in a nanosecond are more bytes per second than 64 bits hold."""
+    session = open_job(TraceBuilder().copy(10, 11, size=1 << 62).copy(20, 21, size=1 << 30))
+    [(middle, fastest)] = cells(session, "copy-pairs", "median_gib_per_s max_gib_per_s")
+    assert fastest >= middle > 1e9

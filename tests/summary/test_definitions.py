@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+
 import rocpd
+import rocpd.summary
+from rocpd.summary.result import TableDefinition
+from rocpd.table.human import Head, heading
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 from tests.members import Member
 from tests.summary.cells import cells
+
+
+def test_people_see_no_heading_twice() -> None:
+    """The console leaves units out of headings: `waited` and `waited_ns` would look alike."""
+    modules = [importlib.import_module(f"rocpd.summary.{m.name}") for m in pkgutil.iter_modules(rocpd.summary.__path__)]
+    tables = [table for module in modules for table in getattr(module, "TABLES", {}).values()]
+    assert len(tables) > 50
+    for table in tables:
+        if isinstance(table, TableDefinition):
+            headings = [heading(Head(column.name, column.unit)) for column in table.fields]
+            assert len(headings) == len(set(headings)), table.name
 
 
 def test_compute_is_the_union_and_sums_are_called_so(open_job: OpenJob) -> None:

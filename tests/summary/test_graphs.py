@@ -88,7 +88,7 @@ def test_captures_their_kernels_and_what_was_made_of_them(open_job: OpenJob) -> 
     for row in trace.rows["rocpd_kernel_dispatch"][-3:-1]:
         row |= {f"{what}_size_{axis}": 0 for what in ("grid", "workgroup") for axis in "xyz"}
     session = open_job(trace)
-    assert cells(session, "graph-captures", "capture graph executables stream at_ns capture_ns kernels") == [
+    assert cells(session, "graph-captures", "capture graph executables stream at_ns duration_ns kernels") == [
         (1, "0x9", "0x70", "0x5000", 0, 210, 3),
         (2, "0x9", HANDLE, "0x5000", 1000, 210, 3),
     ]
@@ -104,8 +104,21 @@ def test_captures_their_kernels_and_what_was_made_of_them(open_job: OpenJob) -> 
     ]
 
 
+def test_calls_that_never_ended_are_left_out(open_job: OpenJob) -> None:
+    """A launch whose end is 0 would take less than no time, and so would a capture."""
+    trace = TraceBuilder().region("hipGraphLaunch", 100, 0, stack=5).kernel("a", 200, 250, stack=5)
+    trace.region("hipGraphLaunch", 300, 310, stack=6).kernel("b", 320, 350, stack=6)
+    trace.region("hipStreamBeginCapture", 400, 410).region("hipStreamEndCapture", 420, 0)
+    session = open_job(trace)
+    assert cells(session, "graphs", "launches api_ns wall_ns") == [(1, 10, 30)]
+    assert cells(session, "graph-kernels", "kernel") == ["b"]
+    with pytest.raises(RocpdError, match="graph-captures"):
+        session.summary("graph-captures")
+    assert any("1 launches of graphs left out" in note for note in session.notes)
+
+
 def test_a_capture_without_launches_or_end(open_job: OpenJob) -> None:
     trace = TraceBuilder().region("hipStreamBeginCapture", 10, 20).region("hipStreamEndCapture", 30, 40)
     session = open_job(trace.region("hipStreamBeginCapture", 50, 60))
-    assert cells(session, "graph-captures", "graph stream capture_ns kernels") == [(None, None, 30, 0)]
+    assert cells(session, "graph-captures", "graph stream duration_ns kernels") == [(None, None, 30, 0)]
     assert cells(session, "graphs", "graph") == []

@@ -38,6 +38,14 @@ def test_an_address_that_is_given_out_again(open_job: OpenJob) -> None:
     assert cells(open_job(trace), "memory", "peak_bytes held_bytes") == [(100, 30)]
 
 
+def test_what_ends_where_a_slice_starts_is_not_in_it(open_job: OpenJob) -> None:
+    """100 from 10 on, freed at 30, where the third slice of ten starts; 7 at 49."""
+    trace = TraceBuilder().alloc(10, 11, size=100, address=1).alloc(30, 31, kind="FREE", size=0, address=1)
+    session = open_job(trace.alloc(49, 50, size=7, address=2))
+    curve = [(0, 100), (10, 100), (20, 0), (30, 7)]
+    assert cells(session, "memory-curve", "at_ns peak_bytes", bins=4) == curve
+
+
 def test_what_ranks_hosts_and_streams_hold(open_job: OpenJob) -> None:
     """Rank 0 holds 100 on GPU 1 (stream 0) and 40 on GPU 2 (stream 5) at a time; rank 1 adds 30 while they do."""
     first = TraceBuilder(0).alloc(10, 11, size=100, address=1).alloc(20, 21, size=40, address=2, agent=GPU2, stream=5)

@@ -30,6 +30,14 @@ def test_values_hold_until_the_next(open_job: OpenJob) -> None:
     assert cells(session, "samples", MEANS) == [("sclk", 3, 500.0, 370.0)]
 
 
+@pytest.mark.parametrize("never", [0, None])
+def test_a_value_without_time_is_left_out(never: int, open_job: OpenJob) -> None:
+    """It would hold from 1970 to the first of the others."""
+    session = open_job(sampled((never, 9.0), (100, 100.0), (110, 400.0), (200, 1000.0)))
+    assert cells(session, "samples", MEANS) == [("sclk", 3, 500.0, 370.0)]
+    assert any("1 samples left out" in note for note in session.notes)
+
+
 def test_values_hold_until_the_end_that_was_recorded(open_job: OpenJob) -> None:
     session = open_job(sampled((100, 100.0), (110, 400.0), (200, 1000.0), ends=True))
     assert cells(session, "samples", MEANS) == [("sclk", 3, 500.0, 500.0)]

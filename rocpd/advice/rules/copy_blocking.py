@@ -26,7 +26,7 @@ def _look(case: Case) -> Iterator[Finding]:
     rows = case.of_critical("copy-calls")
     if rows and all(row["call"] is None for row in rows):
         raise CannotLookError(recording.HIP)
-    waited = [row for row in rows if row["waited"]]
+    waited = [row for row in rows if row["waiting_copies"]]
     share = case.job.share(sum(int(row["waited_ns"]) for row in waited))
     if share < case.limits["least_percent"]:
         yield from _slow(case)
@@ -42,7 +42,7 @@ def _look(case: Case) -> Iterator[Finding]:
         step=example.step,
         window=example.window,
         evidence={
-            "waited": sum(int(row["waited"]) for row in waited),
+            "waited": sum(int(row["waiting_copies"]) for row in waited),
             "waited_ns": sum(row["waited_ns"] for row in waited),
         },
         shown_by="rocpd summary copy-calls copy-sizes JOB --by rank",

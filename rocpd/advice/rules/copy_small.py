@@ -19,7 +19,7 @@ def _look(case: Case) -> Iterator[Finding]:
     if small and all(row["call"] is None for row in small):
         raise CannotLookError(recording.HIP)
     per_step = sum(float(row["copies_per_step"] or 0.0) for row in small)
-    share = case.job.share(sum(int(row["call_ns"]) for row in small))
+    share = case.job.share(sum(int(row["api_ns"]) for row in small))
     if per_step <= case.limits["copies_per_step"] or share < case.limits["least_percent"]:
         return
     most = max(small, key=lambda row: int(row["copies"]))
@@ -32,7 +32,7 @@ def _look(case: Case) -> Iterator[Finding]:
         rank=case.job.critical,
         step=example.step,
         window=example.window,
-        evidence={"copies_per_step": per_step, "call_ns": sum(int(row["call_ns"]) for row in small)},
+        evidence={"copies_per_step": per_step, "api_ns": sum(int(row["api_ns"]) for row in small)},
         shown_by="rocpd summary copy-calls JOB --by rank",
         gain_percent=share,
         action="Put small pieces together and copy once, keep on the GPU what does not change, or let kernels read few "

@@ -32,9 +32,10 @@ from rocpd.summary.sums import Total, merge
 from rocpd.trace.launch import launching_regions
 from rocpd.trace.memory import ALLOCATING, SCRATCH, held_by
 from rocpd.trace.steps import folded, is_step
-from rocpd.trace.times import valid_times
+from rocpd.trace.times import LAST, valid_times
 from rocpd.types import NULL, Ints, Row
 
+_IDS = "SELECT id FROM rocpd_memory_allocate WHERE start BETWEEN ? AND ?"
 _NUMBERS = ("id", "start", "end", "agent", "queue", "address", "size", "stack")
 _TEXTS = ("type", "level")
 _FEWEST = 4  # steps, before a repeated allocation is a habit
@@ -205,7 +206,9 @@ def _history(reading: RankReading, step: re.Pattern[str]) -> _History:
     )
     if not piece.count:
         return _History((), 0, Counter())
-    counted = {row for (row,) in reading.reader.rows("SELECT id FROM rocpd_memory_allocate")}
+    part = reading.window.part
+    low, high = 1 if part.start is None else part.start, LAST if part.end is None else part.end - 1
+    counted = {row for (row,) in reading.unwindowed().reader.rows(_IDS, (low, high))}
     calls, times = _calls(*read_regions(whole), piece.numbers[7], piece.numbers[1])
     ranges = read_ranges(whole.reader).every
     steps = read_steps(whole.reader, step)

@@ -52,6 +52,15 @@ def test_sites_and_steps(open_job: OpenJob) -> None:
     assert cells(session, "allocation-sites", "churn_call_ns") == [0, 5 * 10, 0]  # what frees has no call
 
 
+@pytest.mark.parametrize("inclusive", [True, False])
+def test_an_allocation_counts_by_its_start(inclusive: bool, open_job: OpenJob) -> None:
+    """As in `memory`, one that crosses an edge of the window counts where it starts."""
+    trace = TraceBuilder().alloc(8, 12, size=100, address=1).alloc(20, 25, size=5, address=2)
+    session = open_job(trace.alloc(58, 63, size=1000, address=3)).within(rocpd.Window(10, 60, inclusive=inclusive))
+    assert cells(session, "allocation-sites", "allocations bytes") == [(2, 1005)]
+    assert cells(session, "memory", "allocations held_bytes") == [(2, 1105)]
+
+
 def test_a_window_selects_allocations_and_not_frees(open_job: OpenJob) -> None:
     """The free of what a window allocates is found after it."""
     session = open_job(job()).within(rocpd.Window(200, 250))

@@ -65,15 +65,16 @@ def tables_page() -> str:
 
 def views_page() -> str:
     """Return schema/views.md: every readable view with its columns, the kinds of their values and their units."""
+    from rocpd.schema.calculated import CALCULATED
     from rocpd.schema.load import VIEWS, view
 
     parts = [
-        "# Views\n\nGenerated from `rocpd/schema/sql/views`. Views of rows end with `rank` and, where they have none,\n"
-        "`hostname`. A kind is `integer`, `real`, `text` or `json` (a JSON document as text): it decides the type in\n"
+        "# Views\n\nGenerated from `rocpd/schema/sql/views`, the last one from `rocpd/schema/calculated.py`. Views of\n"
+        "rows end with `rank` and, where they have none, `hostname`. A kind is `integer`, `real`, `text` or `json` (a\n"
+        "JSON document as text): it decides the type in "
         "Parquet and Arrow. Any value may be NULL.\n"
     ]
-    for name in VIEWS:
-        chosen = view(name)
+    for name, chosen in [*((name, view(name)) for name in VIEWS), *CALCULATED.items()]:
         parts.append(f"\n## {name}\n\n{chosen.doc}\n\n| column | kind | unit | meaning |\n|---|---|---|---|\n")
         parts += [f"| {c.name} | {c.kind.value} | {c.unit} | {c.doc} |\n" for c in chosen.columns]
     return "".join(parts)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,12 +22,14 @@ from rocpd.federate.federation import Federation, Notes, OnNote
 from rocpd.federate.limits import Limits
 from rocpd.federate.plan.steps import IndexUse
 from rocpd.federate.result import Result, Rows
+from rocpd.federate.run.calculated import Calculate
 from rocpd.federate.select.align import Align, GivenOffset
 from rocpd.federate.select.filters import Filters, unmatched
 from rocpd.federate.select.selection import Selection
 from rocpd.federate.select.window import Window
 from rocpd.option import member
 from rocpd.output import destination
+from rocpd.schema.calculated import METRICS
 from rocpd.summary.options import By
 from rocpd.summary.registry import SUMMARIES
 from rocpd.trace.kernel_names import KernelNames
@@ -45,7 +48,7 @@ if TYPE_CHECKING:
     from rocpd.redact.options import RedactOptions
     from rocpd.summary.result import Summary
     from rocpd.trace.clocks import ClockLine
-    from rocpd.types import Progress
+    from rocpd.types import Progress, Row
 
 
 class Session(Federation):
@@ -117,7 +120,12 @@ class Session(Federation):
             self.note(f"without effect on {chosen.name}: {', '.join(without_effect)}")
         fields = fields_of(ConvertOptions, chosen.values(options))
         outputs = ConvertOptions.at(target, force, **fields)
-        return chosen.write(self, outputs, on_progress)
+        return chosen.write(self.in_rows, outputs, on_progress)
+
+    def calculated(self) -> Mapping[str, Calculate]:
+        """Return calculated table -> what returns its rows, as SQL reads them."""
+        alike = self._with(self.job, self.selection)  # a connection that held this session would keep it alive
+        return {METRICS.name: partial(_metrics, alike)}
 
     def merge(self, path: str | Path, *, force: bool = False, on_progress: Progress | None = None) -> Path:
         """Write all ranks, with their selected rows, into one SQLite file; return its path.
@@ -258,6 +266,7 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
     clock_offsets: Mapping[str, GivenOffset] | None = None,
     window: Window | None = None,
     filters: Filters | None = None,
+    all_passes: bool = False,
     client: Workers = None,
     jobs: int | None = None,
     index: str | IndexUse = IndexUse.AUTO,
@@ -277,6 +286,8 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
         clock_offsets: host -> what is added to its times [ns], or (that, how wrong it may be); replaces `align`.
         window: only events in it count.
         filters: only these ranks, hosts, agents, streams, categories or kernels count.
+        all_passes: of a program that ran in several passes, for different counters, SQL and converters read every
+            pass, not the first alone; analyses join the counters of all in any case.
         client: whose workers read: a `distributed.Client`, the address of a Dask scheduler, or a `Cluster` of
             `rocpd.federate.run.cluster`, which has more options; None: the cores of this machine.
         jobs: threads and processes that work on ranks on this machine; None: one per core where that is faster.
@@ -293,13 +304,20 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
     """
     notes = Notes(on_note)
     chosen, imports, indexes = limits or standard.DEFAULT, _Imports(on_progress), _Indexes(index, index_folder, jobs)
-    how = HowToOpen(skip_bad, Align(align), clock_offsets, client, jobs, chosen, _clock_lines, imports, indexes.find)
+    clocks = Align(align), clock_offsets
+    how = HowToOpen(skip_bad, *clocks, client, jobs, chosen, _clock_lines, imports, indexes.find, all_passes)
     with contextlib.ExitStack() as undo:
         unselected = undo.enter_context(Session(open_job(inputs, how, notes), Selection(), notes))
         indexes.check(unselected.job.files.index)
         selected = _selected(unselected, window, filters, bool(clock_offsets))
         undo.pop_all()
     return Session(selected.job, selected.selection, notes)
+
+
+def _metrics(session: Session, arguments: Mapping[str, str], panel: str | None) -> Iterable[Row]:
+    from rocpd.summary.metrics import metric_rows
+
+    return metric_rows(session, arguments, panel)
 
 
 def _selected(whole: Session, window: Window | None, filters: Filters | None, has_offsets: bool) -> Session:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from rocpd import entries
 from rocpd.cli.build import Asked, also_takes
 from rocpd.cli.diagnostics import note, report_written
-from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions
+from rocpd.cli.options import Execution, Inputs, OutputOptions, PassOptions, SelectionOptions
 from rocpd.cli.progress import progress
 from rocpd.convert import Format, check_options, endings_of, find, known_formats
 from rocpd.convert.options import GZIP, ConvertOptions
@@ -56,6 +56,7 @@ def convert(
     inputs: Inputs,
     chosen: FormatChoice,
     selection: SelectionOptions,
+    passes: PassOptions,
     output: OutputOptions,
     execution: Execution,
     asked: Asked,
@@ -77,7 +78,8 @@ def convert(
         note(f"without effect on {', '.join(formats)}: {', '.join(without_effect)}")
     target = output.destination(endings_of(formats.values()))
     options = ConvertOptions.at(target, output.force, **asked.fields(ConvertOptions))
-    with selection.connect(inputs, execution) as session:
+    with selection.connect(inputs, execution, all_passes=passes.all_passes) as opened:
+        session = opened.in_rows
         for word, entry in formats.items():
             with progress(f"convert {word}", size=lambda: _size(session)) as report:
                 written = entry.write(session, options, report)

@@ -135,6 +135,17 @@ class FilterOptions(PlaceOptions):
 
 
 @frozen
+class PassOptions:
+    """Which passes of a program are read row by row."""
+
+    HEADING: ClassVar = Heading.FILTERS
+
+    all_passes: Annotated[
+        bool, Option("Of a program that ran for different counters read every pass, not the first alone.")
+    ] = False
+
+
+@frozen
 class SelectionOptions(WindowOptions, FilterOptions):
     """What of the job counts."""
 
@@ -180,13 +191,16 @@ class SelectionOptions(WindowOptions, FilterOptions):
             offsets[host] = int(ns) if within is None else (int(ns), int(within))
         return offsets
 
-    def connect(self, inputs: Inputs, execution: Execution, *, has_analyses: bool = False) -> Session:
+    def connect(
+        self, inputs: Inputs, execution: Execution, *, has_analyses: bool = False, all_passes: bool = False
+    ) -> Session:
         """Open inputs with what the command line says of them. Errors as `rocpd.connect`, `window` and `filters`.
 
         Args:
             inputs: what to open.
             execution: who does the work.
             has_analyses: whether the command runs some, for which `--step-marker` counts without a window, too.
+            all_passes: as `rocpd.connect`.
         """
         from rocpd.cli.diagnostics import note
         from rocpd.cli.progress import progress
@@ -203,6 +217,7 @@ class SelectionOptions(WindowOptions, FilterOptions):
                 clock_offsets=offsets,
                 window=window,
                 filters=filters,
+                all_passes=all_passes,
                 client=execution.cluster(),
                 jobs=execution.jobs or None,
                 index=execution.index,

@@ -10,7 +10,7 @@ from typing import Annotated, TextIO
 
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import note
-from rocpd.cli.options import Inputs, SelectionOptions, SqlExecution, TableOptions
+from rocpd.cli.options import Inputs, PassOptions, SelectionOptions, SqlExecution, TableOptions
 from rocpd.cli.progress import clear_bars, progress
 from rocpd.cli.words import check_sql, split_sql
 from rocpd.errors import UsageError
@@ -47,16 +47,18 @@ def query(
     inputs: SqlAndInputs,
     asked: QueryOptions,
     selection: SelectionOptions,
+    passes: PassOptions,
     output: TableOptions,
     execution: SqlExecution,
 ) -> None:
     """Ask SQL of all ranks at once.
 
     Tables (rocpd_region …) and views (kernels, regions, top_kernels …) are those of the whole job; views end with
-    rank and hostname. `rocpd schema` lists them.
+    rank and hostname. `metrics` is what hardware counters say of kernels. `rocpd schema` lists them all.
 
     Examples:
         rocpd query "select * from top_kernels limit 10"
+        rocpd query "select metric, value from metrics where panel = 'l2'"
         rocpd query "select rank, sum(duration) from kernels group by rank" job/*.db
         rocpd query -i a.db b.db --query "select * from regions" -o regions.csv
     """
@@ -64,7 +66,7 @@ def query(
     script = _read_script(asked.script) if asked.script else ""
     form, path = tables.format_and_path(asked.format, output)
     with (
-        selection.connect(inputs.only(paths), execution) as session,
+        selection.connect(inputs.only(paths), execution, all_passes=passes.all_passes) as session,
         tables.open_output(path, output) as out,
     ):
         results, start = 0, time.monotonic()

@@ -14,9 +14,10 @@ from rocpd.option import Option
 
 
 def _names() -> Iterable[str]:
+    from rocpd.schema.calculated import CALCULATED
     from rocpd.schema.load import TABLES, VIEWS
 
-    return (*VIEWS, *TABLES)
+    return (*CALCULATED, *VIEWS, *TABLES)
 
 
 @frozen
@@ -45,21 +46,26 @@ def schema(asked: SchemaOptions, output: TableOptions) -> None:
 
 
 def _relations() -> Iterator[tuple[str, str, str]]:
+    from rocpd.schema.calculated import CALCULATED
     from rocpd.schema.load import TABLES, VIEWS, table, view
 
+    yield from ((name, "calculated", known.doc.splitlines()[0]) for name, known in CALCULATED.items())
     yield from ((name, "view", view(name).doc.splitlines()[0]) for name in VIEWS)
     yield from ((name, "table", table(name).doc.splitlines()[0]) for name in TABLES)
 
 
 def _columns(name: str) -> list[tuple[str, str, str]]:
+    from rocpd.schema.calculated import CALCULATED
     from rocpd.schema.load import TABLES, VIEWS, table, view
 
     wanted = name.lower()
-    if wanted in VIEWS:
-        return [(column.name, column.unit, column.doc) for column in view(wanted).columns]
+    if wanted in CALCULATED or wanted in VIEWS:
+        described = CALCULATED[wanted] if wanted in CALCULATED else view(wanted)
+        return [(column.name, column.unit, column.doc) for column in described.columns]
     base = wanted if wanted in TABLES else f"rocpd_{wanted}"
     if base not in TABLES:
-        relations = {each.replace("_", "-"): each for each in (*VIEWS, *TABLES)}  # as `closest` spells words
+        known = (*CALCULATED, *VIEWS, *TABLES)
+        relations = {each.replace("_", "-"): each for each in known}  # as `closest` spells words
         near = [relations[each] for each in entries.closest(wanted, relations)]
         hint = f"did you mean {' or '.join(near)}?" if near else "`rocpd schema` lists them"
         raise UsageError(f"{name}: no table or view of that name", hint)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocpd.amount import amount
-from rocpd.cli.options import Execution, Inputs, SelectionOptions
+from rocpd.cli.options import Execution, Inputs, PassOptions, SelectionOptions
 from rocpd.errors import Exit, RocpdError
 from rocpd.output import check_free
 from rocpd.visible import for_reading
@@ -27,7 +27,7 @@ _ALLOWED = frozenset({
 """The dot commands that neither write nor run anything; one that a later apsw adds is refused."""
 
 
-def shell(inputs: Inputs, selection: SelectionOptions, execution: Execution) -> int:
+def shell(inputs: Inputs, selection: SelectionOptions, passes: PassOptions, execution: Execution) -> int:
     """Open SQLite's shell on all ranks, read-only.
 
     It has completion, history and .tables.
@@ -36,8 +36,8 @@ def shell(inputs: Inputs, selection: SelectionOptions, execution: Execution) -> 
         rocpd shell job/
         echo "select count(*) from kernels;" | rocpd shell job/
     """
-    with selection.connect(inputs, execution) as session:
-        ranks = amount(len(session.ranks), "rank")
+    with selection.connect(inputs, execution, all_passes=passes.all_passes) as session:
+        ranks = amount(len(session.in_rows.ranks), "rank")
         return _run(session.open_views(), f"{ranks}; .tables lists what there is, .help helps")
 
 

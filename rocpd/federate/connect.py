@@ -52,6 +52,7 @@ class HowToOpen:
     aligner: Aligner | None = None
     foreign: Foreign | None = None
     index: Callable[[Sequence[Rank]], Columnar | None] = lambda _: None
+    all_passes: bool = False
 
 
 def open_job(inputs: Inputs, how: HowToOpen, notes: Notes) -> Job:
@@ -85,7 +86,8 @@ def open_job(inputs: Inputs, how: HowToOpen, notes: Notes) -> Job:
         notes.add(note)
     ranks = with_runs(numbered(ranks))
     files.index = how.index(ranks)
-    return Job(ranks, files, how.align, how.clock_offsets or {}, how.aligner)
+    offsets = how.clock_offsets or {}
+    return Job(ranks, files, how.align, offsets, how.aligner, has_all_passes=how.all_passes)
 
 
 def _discard(openings: Iterable[Opening]) -> None:

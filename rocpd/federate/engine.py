@@ -16,6 +16,7 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Plan, Strategy
 from rocpd.federate.result import Cursor, Rows, as_query_error
 from rocpd.federate.run.attach import ATTACH_LIMIT, attached
+from rocpd.federate.run.calculated import Calculate, add_calculated
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.request import Bindings
@@ -34,6 +35,7 @@ class Engine:
         shares: the files with the tables of their ranks, as a connection to each names them.
         tables: each rank's tables as the attached connection names them.
         note: called with what the user should know.
+        calculate: calculated table -> what returns its rows.
     """
 
     def __init__(
@@ -43,7 +45,9 @@ class Engine:
         shares: Sequence[Share],
         tables: Sequence[RankTables],
         note: Callable[[str], None],
+        calculate: Mapping[str, Calculate],
     ) -> None:
+        self._calculate = calculate
         self._tables = tables
         self._files = files
         self._ranks = ranks
@@ -122,12 +126,13 @@ class Engine:
                 self._attached = CopiedDatabase(self._shares, self._note, self._files.limits.busy_ms)
             else:
                 self._attached = attached(self._ranks, self._tables, self._files.limits.busy_ms)
+            add_calculated(self._attached.connection, self._calculate)
         return self._attached
 
     @cached_property
     def relations(self) -> tuple[str, ...]:
-        """Names of everything that can be selected from: base tables, then views."""
-        return relations(self._tables)
+        """Names of everything that can be selected from: base tables, views, then calculated tables."""
+        return (*relations(self._tables), *self._calculate)
 
     def close(self) -> None:
         """Close the attached connection; idempotent."""

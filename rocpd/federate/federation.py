@@ -7,7 +7,7 @@ to `on_note` and stays in `notes`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 from types import TracebackType
 from typing import Self, TypeAlias, cast
@@ -21,6 +21,7 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Strategy
 from rocpd.federate.result import Result, Rows, SessionCursor
 from rocpd.federate.run.attach import schemas_of
+from rocpd.federate.run.calculated import Calculate
 from rocpd.federate.run.executor import Executor
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.rank_reader import RankReader
@@ -91,6 +92,18 @@ class Federation:
             return self
         passes = max(map(len, self.job.programs))
         self.note(f"{passes} passes of one program, for different counters: what is no counter is of the first pass")
+        return self._of_first_passes()
+
+    @cached_property
+    def in_rows(self) -> Self:
+        """The session whose rows SQL and converters read: one pass of each program, unless it opened all."""
+        if self.job.has_all_passes or not self.job.programs:
+            return self
+        passes = max(map(len, self.job.programs))
+        self.note(f"{passes} passes of one program, for different counters: the first is read; --all-passes reads all")
+        return self._of_first_passes()
+
+    def _of_first_passes(self) -> Self:
         return self._with(self.job.of_first_passes(keep_alignment=self.window is not None), self.selection)
 
     def note_runs(self) -> None:
@@ -119,8 +132,9 @@ class Federation:
     @cached_property
     def attached_tables(self) -> tuple[RankTables, ...]:
         """Each rank's tables, with the selected rows, as the attached connection names them."""
-        schemas = schemas_of(self.ranks)
-        return tuple(self.rank_tables(rank.number, schemas[rank.opening]) for rank in self.ranks)
+        ranks = self.in_rows.ranks
+        schemas = schemas_of(ranks)
+        return tuple(self.rank_tables(rank.number, schemas[rank.opening]) for rank in ranks)
 
     def rank_tables(self, rank: int, schema: str | None = None) -> RankTables:
         """Return a rank's tables, with the selected rows, as a connection names them.
@@ -239,11 +253,16 @@ class Federation:
 
     @cached_property
     def _engine(self) -> Engine:
-        return Engine(self.job.files, self.ranks, self.shares, self.attached_tables, self.note)
+        read = self.in_rows
+        return Engine(self.job.files, read.ranks, read.shares, self.attached_tables, self.note, self.calculated())
+
+    def calculated(self) -> Mapping[str, Calculate]:
+        """Return calculated table -> what returns its rows; whoever can calculate some has another answer."""
+        return {}
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Names of everything that can be selected from: base tables, then views."""
+        """Names of everything that can be selected from: base tables, views, then calculated tables."""
         return self._engine.relations
 
     def execute(
@@ -254,7 +273,7 @@ class Federation:
         strategy: str | Strategy = Strategy.AUTO,
         on_progress: Progress | None = None,
     ) -> Rows:
-        """Run SQL on all ranks; base tables and views hold the rows of the entire job.
+        """Run SQL on all ranks; base tables and views hold the rows of the entire job, of one pass of each program.
 
         Args:
             sql: one or more statements, which may write to temp tables and views only.

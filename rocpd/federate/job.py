@@ -51,6 +51,7 @@ class Job:
         aligner: measures how clocks are aligned; None: nothing measures it.
         kept_alignment: that of the job with more ranks, on which a window was resolved.
         left_out: how many further ranks the files hold.
+        has_all_passes: all passes of a program are read as rows, not one of them.
     """
 
     ranks: tuple[Rank, ...]
@@ -60,6 +61,7 @@ class Job:
     aligner: Aligner | None = None
     kept_alignment: Alignment | None = None
     left_out: int = 0
+    has_all_passes: bool = False
 
     def of_ranks(self, ranks: tuple[Rank, ...], *, keep_alignment: bool) -> Job:
         """Return the job of some of the ranks, aligned anew or as in this one."""

@@ -19,6 +19,7 @@ import apsw
 
 from rocpd import entries
 from rocpd.errors import QueryError, RocpdError, UsageError
+from rocpd.schema.calculated import CALCULATED
 from rocpd.schema.load import TABLES, VIEWS, view
 from rocpd.types import Parameters, Row
 
@@ -191,7 +192,7 @@ def _hint(message: str) -> str | None:
     what, _, name = message.partition(": ")
     word = name.rpartition(".")[2]
     if what == "no such table":
-        return _did_you_mean(word, (*VIEWS, *TABLES), "`rocpd schema` lists what can be selected from")
+        return _did_you_mean(word, (*CALCULATED, *VIEWS, *TABLES), "`rocpd schema` lists what can be selected from")
     if what == "no such column":
         having = [name for name in VIEWS if word in _columns_of(name)]
         if having:

@@ -136,6 +136,15 @@ def _document(text: object) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
+def are_counted(reading: Reading) -> bool:
+    """Whether any counter of a kernel was collected in what is read."""
+    return any(is_counted for _, is_counted in reading.with_passes().each(_is_counted))
+
+
+def _is_counted(reading: RankReading) -> bool:
+    return bool(reading.reader.rows(_ANY))
+
+
 def each_program(
     reading: Reading, work: Callable[[Measured, Rank, Options], Answer], needs_values: bool = False
 ) -> Iterator[tuple[Rank, Answer]]:
@@ -168,7 +177,7 @@ def _counted(
     in_passes: frozenset[int],
     needs_values: bool,
 ) -> Answer | Measured | None:
-    if needs_values and not reading.reader.rows(_ANY):
+    if needs_values and not _is_counted(reading):
         return None
     counted = measured(reading.reader, reading.options.kernel_names)
     return counted if reading.rank.number in in_passes else work(counted, reading.rank, reading.options)

@@ -12,10 +12,10 @@ from rocpd.counters.metrics import Calculated, MetricSums
 from rocpd.errors import RocpdError
 from rocpd.federate.open.identify import Rank
 from rocpd.frozen import frozen
-from rocpd.read.groups import grouped
 from rocpd.summary.counted import each_program
-from rocpd.summary.options import By, Options
-from rocpd.summary.reading import Key, Reading, key_of, order_of
+from rocpd.summary.kernel_metrics import divided, division_of
+from rocpd.summary.options import Options
+from rocpd.summary.reading import Key, Reading, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.types import Floats, Ints, Row
 
@@ -105,18 +105,13 @@ def _of_program(counted: Measured, rank: Rank, options: Options) -> tuple[_Rows,
             if answer.values is None and collected is None:
                 missing[name, hardware.name] = (_source(counter.is_files_own), str(answer.reason))
                 continue
-            for (kernel, *lane), some in _divided(counted, chosen, options):
+            for (kernel, *lane), some in divided(counted, chosen, options.by):
                 sums = DerivedSums(
                     _sums(answer, some), _sums(DerivedValues(collected), some), counter.is_files_own, counter.expression
                 )  # fmt: skip
-                key = key_of(options.by, rank, *lane), counted.names[kernel], name
+                key = division_of(options.by, rank, lane), counted.names[kernel], name
                 rows[key] = rows[key] + sums if key in rows else sums
     return rows, missing
-
-
-def _divided(counted: Measured, chosen: Ints, options: Options) -> Iterator[tuple[tuple[int, ...], Ints]]:
-    lanes = [counted.agents[chosen]] if options.by is By.AGENT else []
-    return grouped([counted.kernels[chosen], *lanes])
 
 
 def _sums(answer: DerivedValues, rows: Ints) -> MetricSums:

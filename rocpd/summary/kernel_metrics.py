@@ -106,21 +106,25 @@ def _of_gpu(
     peaks = {(table.id, metric.name): calculator.constant(metric.peak) for table, metric in wanted if metric.peak}
     quartiles = {table.id for table, _ in wanted if table.has_quartiles}
     durations = counted.durations[chosen]
-    for (kernel, *lane), rows in _divided(counted, chosen, options):
+    for (kernel, *lane), rows in divided(counted, chosen, options.by, has_kernels=not options.amd_compatible):
         sums = {key: MetricSums.of(values, rows, key[0] in quartiles) for key, values in calculated.items()}
         name = None if kernel < 0 else counted.names[kernel]
         time = float(np.nansum(durations[rows]))
         yield (
-            (_division(options.by, rank, lane), name, calculator.architecture.name),
+            (division_of(options.by, rank, lane), name, calculator.architecture.name),
             KernelMetrics(time, sums, peaks, calculator.constants),
         )
 
 
-def _divided(counted: Measured, chosen: Ints, options: Options) -> Iterator[tuple[tuple[int, ...], Ints]]:
-    kernels = np.full(len(chosen), -1) if options.amd_compatible else counted.kernels[chosen]
+def divided(
+    counted: Measured, chosen: Ints, by: By | None, has_kernels: bool = True
+) -> Iterator[tuple[tuple[int, ...], Ints]]:
+    """Yield kernel (-1: every one) and lane of a division, and the places in `chosen` of their dispatches."""
+    kernels = counted.kernels[chosen] if has_kernels else np.full(len(chosen), -1)
     lanes = {By.AGENT: counted.agents, By.DISPATCH: counted.numbers}
-    return grouped([kernels, *(lane[chosen] for by, lane in lanes.items() if by is options.by)])
+    return grouped([kernels, *(lane[chosen] for lane_of, lane in lanes.items() if lane_of is by)])
 
 
-def _division(by: By | None, rank: Rank, lane: Sequence[int]) -> Key:
+def division_of(by: By | None, rank: Rank, lane: Sequence[int]) -> Key:
+    """Return the values of the columns of a division."""
     return (rank.number, *lane) if by is By.DISPATCH else key_of(by, rank, *lane)

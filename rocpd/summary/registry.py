@@ -257,7 +257,7 @@ SUMMARIES: dict[str, Analysis] = {
             "rocpd.summary.derived:derived",
             ("derived", "derived-missing"),
             "counters that are derived from others, by the file's formulas or rocprofv3's",
-            by=(By.RANK, By.HOST, By.AGENT),
+            by=(By.RANK, By.HOST, By.AGENT, By.DISPATCH),
         ),
         Analysis(
             "rocpd.summary.panels:panels",

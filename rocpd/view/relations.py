@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from rocpd.schema.load import TABLES, VIEWS, table, view
+from rocpd.schema.calculated import CALCULATED, CalculatedTable
+from rocpd.schema.load import TABLES, VIEWS, BaseTable, View, table, view
 
 
 def relations() -> list[dict[str, Any]]:
-    """Return `name`, `about` and `columns` (`name`, `unit`, `about`) of each view and table, views first."""
-    described = [(name, view(name)) for name in VIEWS] + [(name, table(name)) for name in TABLES]
+    """Return `name`, `about` and `columns` (`name`, `unit`, `about`) of each relation, tables of files last."""
+    described: list[tuple[str, CalculatedTable | View | BaseTable]] = [*CALCULATED.items()]
+    described += [(name, view(name)) for name in VIEWS]
+    described += [(name, table(name)) for name in TABLES]
     return [
         {
             "name": name,

@@ -72,6 +72,34 @@ def test_everything_else_counts_one_pass(files: list[Path]) -> None:
     assert [shape[3] for shape in shapes] == [3]
 
 
+def test_sql_and_converters_read_one_pass_and_metrics_join_all(files: list[Path], tmp_path: Path, cli: Cli) -> None:
+    counted = "SELECT COUNT(*), SUM(calls) FROM top_kernels JOIN (SELECT COUNT(*) AS calls FROM kernels)"
+    metrics = "SELECT * FROM metrics ORDER BY panel, section, metric, kernel"
+    with rocpd.connect(files) as session, rocpd.connect(files, all_passes=True) as every:
+        for strategy in ("attached", "rows", "auto"):
+            rows = session.execute("SELECT rank, dispatch_id FROM kernels", strategy=strategy).fetchall()
+            assert rows == [(0, 1), (0, 2), (0, 3)]
+        assert session.notes[-1] == (
+            f"{PASSES} passes of one program, for different counters: the first is read; --all-passes reads all"
+        )
+        assert session.sql(counted).fetchall() == [(1, 3)]
+        assert every.sql(counted).fetchall() == [(1, 3 * PASSES)]
+        assert len(session.ranks) == PASSES
+        assert len(session.attached_tables) == 1
+        joined = session.sql(metrics).fetchall()
+        assert sum(row[2] is not None for row in joined) > 250
+        (path,) = session.convert("json", tmp_path / "one")
+        (all_passes,) = every.convert("json", tmp_path / "all")
+        assert all_passes.read_text().count("vecCopy") == PASSES * path.read_text().count("vecCopy") > 0
+        merged = session.merge(tmp_path / "merged.db")
+    with rocpd.connect(merged) as session:
+        assert session.sql(counted).fetchall() == [(1, 3)]
+        assert session.sql(metrics).fetchall() == joined
+    assert cli("query", "select count(*) from kernels", *files, "--format", "csv").out == "count(*)\n3\n"
+    every_row = cli("query", "select count(*) from kernels", *files, "--format", "csv", "--all-passes")
+    assert every_row.out == f"count(*)\n{3 * PASSES}\n"
+
+
 def test_info_says_which_rank_is_which_pass(files: list[Path], cli: Cli) -> None:
     said = cli("info", *files[1::-1], "--only", "job")
     assert "2 of one program, for different counters: rank 1 is pass 1, 0 is pass 2" in said.out

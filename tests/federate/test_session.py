@@ -31,7 +31,7 @@ def session(open_job: OpenJob) -> rocpd.Session:
 def test_what_a_session_knows(session: rocpd.Session) -> None:
     assert [(rank.number, rank.pid) for rank in session.ranks] == [(0, 10), (1, 11), (2, 12)]
     assert session.views == VIEWS
-    assert session.tables == (*TABLES, *VIEWS)
+    assert session.tables == (*TABLES, *VIEWS, "metrics")
     assert session.time_range == (1, 22)
     assert session.notes == []
 

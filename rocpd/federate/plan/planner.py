@@ -15,6 +15,7 @@ from rocpd.federate.plan.lower import Lowering, Sharded
 from rocpd.federate.plan.skeleton import Skeleton
 from rocpd.federate.plan.sqltext import Unfaithful, name_parameters, read_select, text_of
 from rocpd.federate.plan.steps import Plan, Strategy
+from rocpd.schema.calculated import CALCULATED
 from rocpd.schema.render import RankTables
 
 _RESERVED = re.compile(r"\b(?:gathered_|keyed__|lookup__|rows_of_share|rocpd_p\d)", re.I)
@@ -42,7 +43,9 @@ def plan(sql: str, ranks: Sequence[RankTables], positional: int = 0) -> Plan:
     except Unfaithful as reason:
         return Plan(Strategy.ATTACHED, str(reason), sql)
     except (apsw.Error, RecursionError) as error:
-        return Plan(Strategy.ATTACHED, f"SQLite: {error}", sql)
+        table = str(error).removeprefix("no such table: ").lower()
+        calculated = f"{table} is calculated from all ranks together"
+        return Plan(Strategy.ATTACHED, calculated if table in CALCULATED else f"SQLite: {error}", sql)
     if isinstance(result, Sharded):
         why, steps, final = "every rank returns its own rows", tuple(lowering.steps), text_of(result.tree)
         return Plan(Strategy.ROWS, why, named_sql, columns, steps, final, tuple(sorted(result.reads)))

@@ -286,8 +286,7 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
         clock_offsets: host -> what is added to its times [ns], or (that, how wrong it may be); replaces `align`.
         window: only events in it count.
         filters: only these ranks, hosts, agents, streams, categories or kernels count.
-        all_passes: of a program that ran in several passes, for different counters, SQL and converters read every
-            pass, not the first alone; analyses join the counters of all in any case.
+        all_passes: SQL and converters read all passes of a program, which ran for different counters, not the first.
         client: whose workers read: a `distributed.Client`, the address of a Dask scheduler, or a `Cluster` of
             `rocpd.federate.run.cluster`, which has more options; None: the cores of this machine.
         jobs: threads and processes that work on ranks on this machine; None: one per core where that is faster.
@@ -302,16 +301,13 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
         UsageError: an invalid window or filter.
         RocpdError: no event lies in the window and passes the filters.
     """
-    notes = Notes(on_note)
-    chosen, imports, indexes = limits or standard.DEFAULT, _Imports(on_progress), _Indexes(index, index_folder, jobs)
-    clocks = Align(align), clock_offsets
-    how = HowToOpen(skip_bad, *clocks, client, jobs, chosen, _clock_lines, imports, indexes.find, all_passes)
+    notes, chosen, imports = Notes(on_note), limits or standard.DEFAULT, _Imports(on_progress)
+    indexes = _Indexes(index, index_folder, jobs)
+    how = HowToOpen(skip_bad, Align(align), clock_offsets, client, jobs, chosen, _clock_lines, imports, indexes.find)
     with contextlib.ExitStack() as undo:
-        unselected = undo.enter_context(Session(open_job(inputs, how, notes), Selection(), notes))
-        indexes.check(unselected.job.files.index)
-        selected = _selected(unselected, window, filters, bool(clock_offsets))
-        undo.pop_all()
-    return Session(selected.job, selected.selection, notes)
+        whole = undo.enter_context(Session(open_job(inputs, how, notes, all_passes), Selection(), notes))
+        indexes.check(whole.job.files.index)
+        return _owning(_selected(whole, window, filters), undo)
 
 
 def _metrics(session: Session, arguments: Mapping[str, str], panel: str | None) -> Iterable[Row]:
@@ -320,11 +316,16 @@ def _metrics(session: Session, arguments: Mapping[str, str], panel: str | None) 
     return metric_rows(session, arguments, panel)
 
 
-def _selected(whole: Session, window: Window | None, filters: Filters | None, has_offsets: bool) -> Session:
+def _owning(selected: Session, undo: contextlib.ExitStack) -> Session:
+    undo.pop_all()
+    return Session(selected.job, selected.selection, selected.notes)
+
+
+def _selected(whole: Session, window: Window | None, filters: Filters | None) -> Session:
     selected = whole.where(filters) if filters else whole
     for note in unmatched(whole.ranks, filters) if filters else ():
         whole.note(note)
-    if has_offsets:
+    if whole.job.clock_offsets:
         _ = selected.alignment  # an offset for an unknown host is refused now, not when times first matter
     return selected.within(window) if window else selected
 

@@ -52,10 +52,9 @@ class HowToOpen:
     aligner: Aligner | None = None
     foreign: Foreign | None = None
     index: Callable[[Sequence[Rank]], Columnar | None] = lambda _: None
-    all_passes: bool = False
 
 
-def open_job(inputs: Inputs, how: HowToOpen, notes: Notes) -> Job:
+def open_job(inputs: Inputs, how: HowToOpen, notes: Notes, all_passes: bool = False) -> Job:
     """Open rocpd files as one job.
 
     Args:
@@ -63,6 +62,7 @@ def open_job(inputs: Inputs, how: HowToOpen, notes: Notes) -> Job:
             directory.
         how: how they are opened.
         notes: takes what the user should know.
+        all_passes: as `rocpd.connect`.
 
     Raises:
         InputError: no file matches, or one cannot be used.
@@ -87,7 +87,7 @@ def open_job(inputs: Inputs, how: HowToOpen, notes: Notes) -> Job:
     ranks = with_runs(numbered(ranks))
     files.index = how.index(ranks)
     offsets = how.clock_offsets or {}
-    return Job(ranks, files, how.align, offsets, how.aligner, has_all_passes=how.all_passes)
+    return Job(ranks, files, how.align, offsets, how.aligner, has_all_passes=all_passes)
 
 
 def _discard(openings: Iterable[Opening]) -> None:

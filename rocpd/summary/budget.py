@@ -17,7 +17,7 @@ from rocpd.read.groups import grouped
 from rocpd.summary.course import Course, course_of
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.intervals import covered, unite
-from rocpd.summary.ops import OperationNames, Ops, has_its_time, read_ops, split
+from rocpd.summary.ops import OperationNames, Ops, all_lanes, has_its_time, read_ops, split
 from rocpd.summary.options import By
 from rocpd.summary.reading import Base, Key, RankReading, Reading, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition
@@ -48,20 +48,28 @@ TABLES = {
 
 
 @frozen
-class _Sum(Total):
-    """Times of agents [ns]; `agent_steps`: steps that they went through, `all_communication`: hidden or not."""
+class _Times(Total):
+    """Times of agents [ns]; `all_communication`: hidden or not."""
 
-    compute: int
-    communication: int
-    copy: int
-    span: int
-    all_communication: int
-    agent_steps: int
+    compute: int = 0
+    communication: int = 0
+    copy: int = 0
+    span: int = 0
+    all_communication: int = 0
 
     def parts(self) -> tuple[int, ...]:
         """Return the times of `PARTS` [ns]."""
         busy = self.compute + self.communication + self.copy
         return self.compute, self.communication, self.copy, self.span - busy
+
+
+@frozen
+class _Sum(Total):
+    """Times of all agents, and of those that go through steps; `agent_steps`: how many steps these go through."""
+
+    every: _Times
+    in_steps: _Times
+    agent_steps: int
 
 
 def budget(reading: Reading) -> Iterator[Summary]:
@@ -82,10 +90,8 @@ def budget(reading: Reading) -> Iterator[Summary]:
 
 def _overlap(sums: Iterable[_Sum]) -> Iterator[Finding]:
     """Yield that compute hides no communication, where that costs time."""
-    every = list(sums)
-    exposed, total, span = (
-        sum(values) for values in zip(*((s.communication, s.all_communication, s.span) for s in every), strict=True)
-    )
+    times = sum((each.every for each in sums), _Times())
+    exposed, total, span = times.communication, times.all_communication, times.span
     hidden = (total - exposed) * 100 / total if total else 100.0
     if span and hidden < _HIDDEN and exposed * 100 / span >= _COSTS:
         share = exposed * 100 / span
@@ -102,18 +108,19 @@ def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str]
     base = (steady.start, steady.end) if steady else reading.window.base
     sums: dict[Key, _Sum] = {}
     has_time = has_its_time(reading.reader)
-    for agent, ran in ops.lanes(By.AGENT):
+    for agent, _, ran in all_lanes(reading, ops):
+        if not len(ran) and not has_time(agent):
+            continue
         course = course_of(reading, agent)
         steps = 1 if reading.options.by is By.STEP else steady.steps if steady else 0
         for key, times in _times(ran, split(ran, categories, names), base if has_time(agent) else None, course):
-            merge(sums, {key: _Sum(*times, steps if has_time(agent) and key != (None,) else 0)})
+            count = steps if has_time(agent) and key != (None,) else 0
+            merge(sums, {key: _Sum(times, times if count else _Times(), count)})
     return sums
 
 
-def _times(
-    ops: Ops, kinds: Mapping[str, Ints], base: Base | None, course: Course
-) -> Iterator[tuple[Key, tuple[int, int, int, int, int]]]:
-    """Yield where a rank was, and the times of one agent there: the fields of `_Sum`.
+def _times(ops: Ops, kinds: Mapping[str, Ints], base: Base | None, course: Course) -> Iterator[tuple[Key, _Times]]:
+    """Yield where a rank was, and the times of one agent there.
 
     Args:
         ops: what the agent did.
@@ -131,10 +138,10 @@ def _times(
     for (place,), rows in grouped([pieces.place]):
         computes, works, does, talks = (int(time[rows].sum()) for time in inside)
         span = int((pieces.end - pieces.start)[rows].sum())
-        yield course.keys[place], (computes, works - computes, does - works, span, talks)
+        yield course.keys[place], _Times(computes, works - computes, does - works, span, talks)
 
 
 def _rows(key: Key, s: _Sum) -> Iterator[Row]:
-    for part, time in zip(PARTS, s.parts(), strict=True):
-        share = time * 100 / s.span if s.span else None
-        yield (*key, part, time, time / s.agent_steps if s.agent_steps else None, share)
+    for part, time, in_steps in zip(PARTS, s.every.parts(), s.in_steps.parts(), strict=True):
+        share = time * 100 / s.every.span if s.every.span else None
+        yield (*key, part, time, in_steps / s.agent_steps if s.agent_steps else None, share)

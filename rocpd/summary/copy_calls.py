@@ -63,9 +63,10 @@ class _Kind(NamedTuple):
 
 @frozen
 class _Sum(Total):
-    """Copies, and times [ns]; `waited`: copies whose calls waited for them."""
+    """Copies, and times [ns]; `in_steps`: copies of ranks with steps, `waited`: those whose calls waited for them."""
 
     copies: int
+    in_steps: int
     copy: int
     call: int
     waited: int
@@ -119,7 +120,7 @@ def _of_rank(reading: RankReading, step: re.Pattern[str]) -> _Rank:
     kinds: dict[_Kind, _Sum] = {}
     for (number, size_class, code), rows in grouped([name, np.searchsorted(EDGES, np.maximum(size, 0)), function]):
         kind = _Kind(texts.get(number), size_class, names.texts[code] if code >= 0 else None)
-        merge(kinds, {kind: _sum(rows, end - start, time, waited)})
+        merge(kinds, {kind: _sum(rows, bool(steady), end - start, time, waited)})
     return _Rank({key: kinds}, steps)
 
 
@@ -127,14 +128,14 @@ def _is_asynchronous(function: str | None) -> bool:
     return bool(_ASYNCHRONOUS.search(function or ""))
 
 
-def _sum(rows: Ints, copy: Ints, call: Ints, waited: Flags) -> _Sum:
+def _sum(rows: Ints, has_steps: bool, copy: Ints, call: Ints, waited: Flags) -> _Sum:
     late = rows[waited[rows]]
-    return _Sum(len(rows), total(copy[rows]), total(call[rows]), len(late), total(call[late]))
+    return _Sum(len(rows), len(rows) * has_steps, total(copy[rows]), total(call[rows]), len(late), total(call[late]))
 
 
 def _rows(key: Key, kinds: Mapping[_Kind, _Sum], steps: int) -> Iterator[Row]:
     for kind in sorted(kinds, key=lambda kind: (-kinds[kind].call, order_of(kind))):
         s = kinds[kind]
-        per_step = s.copies / steps if steps else None
+        per_step = s.in_steps / steps if steps else None
         label = size_label(kind.size_class)
         yield (*key, kind.name, label, kind.call, s.copies, per_step, s.copy, s.call, s.waited, s.waiting)

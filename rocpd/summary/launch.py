@@ -198,12 +198,13 @@ def _sums(reading: RankReading, submitted: _Submitted, steps: int) -> dict[Key, 
     for lane, _, ran in all_lanes(reading, ops):
         rows = np.flatnonzero(ops.lane(by) == lane)
         at = submitted.at[rows]
+        key = key_of(by or By.AGENT, reading.rank, lane)
         idle, bound, unknown = _waiting(ran, at, base, following.get(lane, 0))
         added = _Sum(
             operations=len(ran),
             launched=int((at != NULL).sum()),
             launches=int(submitted.calls[rows].sum()),
-            steps=steps,
+            steps=0 if key in sums else steps,  # two agents of a rank go through the same steps
             api=total(submitted.api[rows]),
             gpu=total(ran.duration),
             span=ran.span(base),
@@ -211,7 +212,7 @@ def _sums(reading: RankReading, submitted: _Submitted, steps: int) -> dict[Key, 
             bound=bound,
             unknown=unknown,
         )
-        merge(sums, {key_of(by or By.AGENT, reading.rank, lane): added})
+        merge(sums, {key: added})
     return sums
 
 

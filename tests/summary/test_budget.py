@@ -10,7 +10,7 @@ import pytest
 import rocpd
 from rocpd.errors import RocpdError
 from rocpd.simulator import JobOptions, simulate
-from tests.build import TraceBuilder
+from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells
 
@@ -40,6 +40,24 @@ def test_a_step(open_job: OpenJob) -> None:
         (2, "exposed communication", 20, 20.0),
         (2, "exposed copies", 10, 10.0),
     ]
+
+
+def test_ranks_without_steps_are_in_no_step(open_job: OpenJob) -> None:
+    """The second one counts as a whole, 1,000 of compute, and does not make steps of the first one longer."""
+    first = TraceBuilder(0)
+    for step in range(1, 5):
+        at = 100 * step
+        first.region("roctxRangePushA", at, at + 100, message=f"step {step}").kernel("gemm", at, at + 60)
+    session = open_job(first, TraceBuilder(1, pid=17).kernel("gemm", 1000, 2000))
+    assert cells(session, "budget", "time_ns per_step_ns") == [(1240, 60.0), (0, 0.0), (0, 0.0), (160, 40.0)]
+
+
+def test_an_agent_that_idles_throughout_a_window(open_job: OpenJob) -> None:
+    """As in `gpu-time`: of two agents one does nothing from 100 to 200."""
+    session = open_job(TraceBuilder().kernel("a", 10, 300).kernel("b", 20, 30, agent=GPU2))
+    window = session.within(rocpd.Window(100, 200))
+    assert dict(cells(window, "budget", "part time_ns")) == dict(zip(PARTS, (100, 0, 0, 100), strict=True))
+    assert sum(cells(window, "gpu-time", "idle_ns")) == 100
 
 
 def test_streams_are_refused(open_job: OpenJob) -> None:

@@ -81,3 +81,13 @@ def test_a_damaged_size_is_no_rate_below_others(open_job: OpenJob) -> None:
     session = open_job(TraceBuilder().copy(10, 11, size=1 << 62).copy(20, 21, size=1 << 30))
     [(middle, fastest)] = cells(session, "copy-pairs", "median_gib_per_s max_gib_per_s")
     assert fastest >= middle > 1e9
+
+
+def test_copies_per_step_are_those_of_ranks_with_steps(open_job: OpenJob) -> None:
+    """Two in each of four steps; those of a rank without steps make them no more."""
+    first = TraceBuilder(0)
+    for step in range(1, 5):
+        at = 100 * step
+        first.region("roctxRangePushA", at, at + 100, message=f"step {step}").copy(at, at + 9).copy(at + 20, at + 29)
+    second = TraceBuilder(1, pid=17).copy(100, 109).copy(200, 209).copy(300, 309).copy(400, 409)
+    assert cells(open_job(first, second), "copy-calls", "copies copies_per_step") == [(12, 2.0)]

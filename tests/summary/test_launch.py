@@ -10,7 +10,7 @@ import pytest
 import rocpd
 from rocpd.errors import RocpdError
 from rocpd.simulator import JobOptions, simulate
-from tests.build import TraceBuilder
+from tests.build import GPU, GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells
 
@@ -61,6 +61,20 @@ def test_waiting_for_the_cpu(open_job: OpenJob) -> None:
 def test_without_calls_it_says_so(open_job: OpenJob) -> None:
     with pytest.raises(RocpdError, match="no operation has a call that launched it"):
         open_job(TraceBuilder().kernel("a", 1, 2)).summary("launch")
+
+
+def test_two_agents_of_a_rank_go_through_the_same_steps(open_job: OpenJob) -> None:
+    """Each of two steps launches once on each GPU."""
+    trace = TraceBuilder()
+    for step in (1, 2):
+        at, stack = 1000 * step, 10 * step
+        trace.region("roctxRangePushA", at, at + 900, message=f"step {step}")
+        for agent in (GPU, GPU2):
+            trace.region("launch", at + agent, at + 10, stack=stack + agent)
+            trace.kernel("a", at + 20, at + 50, stack=stack + agent, agent=agent)
+    session = open_job(trace)
+    assert cells(session, "bottleneck", "launches_per_step") == [1.0, 1.0]
+    assert cells(session, "bottleneck", "launches_per_step", "rank") == [2.0]
 
 
 def test_calls_before_the_window_count(open_job: OpenJob) -> None:

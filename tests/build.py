@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import apsw
 
-from rocpd.schema.load import table
+from rocpd.schema.load import OPTIONAL_TABLES, table
 from rocpd.schema.trace.events import (
     MARKER_RANGE,
     Arguments,
@@ -298,7 +298,7 @@ class TraceBuilder:
 
     def write(self, path: Path, version: str = LATEST) -> Path:
         """Make the file; NOT NULL is left out of tables that hold a NULL."""
-        if not all(statement.startswith(_OF_ROWS) for statement in self._late):
+        if set(self.rows) & set(OPTIONAL_TABLES) or not all(each.startswith(_OF_ROWS) for each in self._late):
             with create(path, self.guid, version) as writer:
                 self.write_into(writer)
             return path
@@ -321,7 +321,9 @@ class TraceBuilder:
     def _loose(self) -> tuple[str, ...]:
         """Return the tables that hold a NULL."""
         return tuple(
-            base for base, rows in self.rows.items() if any(value is None for row in rows for value in row.values())
+            base
+            for base, rows in self.rows.items()
+            if base not in OPTIONAL_TABLES and any(value is None for row in rows for value in row.values())
         )
 
     def _fill(self, writer: Writer) -> None:

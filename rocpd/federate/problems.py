@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rocpd.amount import amount
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
-from rocpd.schema.load import TABLES, table
+from rocpd.schema.load import OPTIONAL_TABLES, TABLES, table
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import outside_of
 from rocpd.schema.versions import LATER_TABLES
@@ -83,7 +83,7 @@ def problems_of(session: Federation) -> Iterator[Problem]:
 def _missing(rank: Rank) -> Iterator[Problem]:
     """Yield the tables and columns that every version of the schema has, and this rank lacks."""
     for contract in map(table, TABLES):
-        if contract.since:
+        if contract.since or contract.name in OPTIONAL_TABLES:
             continue
         if contract.name not in rank.tables:
             yield Problem(rank.number, f"{contract.name}: is missing, counts as empty")

@@ -61,11 +61,11 @@ IMPORTERS: Mapping[str, Importer] = MappingProxyType(
             Importer("chrome", "Chrome JSON of `rocpd convert -f json`", "rocpd.importers.chrome"),
             Importer("kineto", "traces of PyTorch's profiler (Kineto), JSON", "rocpd.importers.kineto", version=2),
             Importer("nsys", "exports of Nsight Systems, SQLite", "rocpd.importers.nsight", version=2),
-            Importer("rocprofv3-json", "rocprofv3's JSON", "rocpd.importers.rocprofv3_json", version=2),
+            Importer("rocprofv3-json", "rocprofv3's JSON", "rocpd.importers.rocprofv3_json", version=3),
             Importer(
                 "rocprof-compute", "workload folders of rocprof-compute", "rocpd.importers.rocprof_compute", version=3
             ),
-            Importer("rocprofv3-csv", "folders of rocprofv3's CSV files", "rocpd.importers.rocprofv3_csv"),
+            Importer("rocprofv3-csv", "folders of rocprofv3's CSV files", "rocpd.importers.rocprofv3_csv", version=2),
         )
     }
 )

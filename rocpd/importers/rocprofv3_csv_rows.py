@@ -16,11 +16,13 @@ from rocpd.importers.rocprofv3_files import (
     COUNTERS,
     GRAPHS,
     KERNELS,
+    PC_SAMPLES,
     SCRATCH,
     Columns,
     CsvProcess,
     numbers,
 )
+from rocpd.importers.rocprofv3_pc_samples import write_texts
 from rocpd.schema.trace.events import (
     CounterValues,
     Events,
@@ -72,6 +74,10 @@ class CsvRows:
             self._write_graphs(batch)
         for batch in self._batches(*COUNTERS):
             self._write_counters(batch)
+        for kind, method in PC_SAMPLES.items():
+            for batch in self._batches(kind):
+                if "sample_timestamp" in batch:
+                    self.lost["lines of CSV files that are cut or damaged"] += write_texts(self._trace, method, batch)
 
     def _batches(self, *kinds: str) -> Iterator[Columns]:
         return self._process.batches(*kinds, lost=self.lost)

@@ -24,7 +24,8 @@ KERNELS, COPIES, ALLOCATIONS, SCRATCH = (
 )  # fmt: skip
 COUNTERS, AGENTS = ("counter_collection", "counter_collection_trace"), "agent_info"
 GRAPHS = "graph_launch_trace"
-KINDS = (*CALLS, KERNELS, COPIES, ALLOCATIONS, SCRATCH, GRAPHS, *COUNTERS)
+PC_SAMPLES = {f"pc_sampling_{method}": method for method in ("host_trap", "stochastic")}
+KINDS = (*CALLS, KERNELS, COPIES, ALLOCATIONS, SCRATCH, GRAPHS, *COUNTERS, *PC_SAMPLES)
 NAME = re.compile(rf"(?:(?P<before>.*?)_)?(?P<kind>{'|'.join(sorted((*KINDS, AGENTS), key=len, reverse=True))})\.csv")
 
 Columns = Mapping[str, Sequence[str]]

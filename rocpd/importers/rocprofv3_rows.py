@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rocpd.importers.rocprofv3_pc_samples import PcSampleRows
 from rocpd.importers.rocprofv3_records import Record, column, correlation, handle
 from rocpd.schema.trace.events import (
     Arguments,
@@ -25,10 +26,7 @@ from rocpd.schema.trace.writer import TraceWriter
 _CALLS = ("hip_api", "hsa_api", "rccl_api", "rocdecode_api", "rocjpeg_api", "marker_api", "ompt", "kfd_events")
 _STORAGE = {1: "FILE", 2: "MEMORY"}  # of rocprofiler_code_object_storage_type_t
 _AXES = "xyz"
-_NOT_READ = {
-    "pc_sample_host_trap": "samples of program counters",
-    "pc_sample_stochastic": "samples of program counters",
-}
+_PC_SAMPLES = ("pc_sample_host_trap", "pc_sample_stochastic")
 
 
 class RocprofRows:
@@ -51,6 +49,7 @@ class RocprofRows:
         self._events_of: dict[int, int] = {}  # dispatch id -> event
         self._has_dispatches = False
         self._is_numbered = True  # dispatches so far, each with a number of its own
+        self._pc_samples = PcSampleRows(trace, strings)
         self.lost = Counter({"files of thread traces": len(strings.get("att_filenames") or ())})
         self._describe()
 
@@ -58,7 +57,7 @@ class RocprofRows:
         """Write some records, by what the file calls their kind; those without a place in a rocpd file are counted."""
         write = _WRITERS.get(kind)
         if write is None:
-            self.lost[_NOT_READ.get(kind, f"records of {kind}")] += len(records)
+            self.lost[f"records of {kind}"] += len(records)
         elif records:
             write(self, records)
 
@@ -185,6 +184,9 @@ class RocprofRows:
         ))  # fmt: skip
         self._events_of |= zip(dispatches, written.events, strict=True)
 
+    def _write_pc_samples(self, records: Sequence[Record]) -> None:
+        self.lost["damaged samples of program counters"] += self._pc_samples.write(records)
+
     def _write_copies(self, records: Sequence[Record]) -> None:
         _, names = self._names(records)
         self._trace.write(MemoryCopies(
@@ -227,6 +229,7 @@ _WRITERS: Mapping[str, Callable[[RocprofRows, Sequence[Record]], None]] = {
     "memory_copy": RocprofRows._write_copies,
     "memory_allocation": RocprofRows._write_allocations,
     "scratch_memory": RocprofRows._write_scratch,
+    **dict.fromkeys(_PC_SAMPLES, RocprofRows._write_pc_samples),
 }
 """Kind of records -> what writes them."""
 

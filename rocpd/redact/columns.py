@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from rocpd.redact.options import Clue
 from rocpd.redact.texts import Redactor
-from rocpd.trace.tables import POINTS, SPANS
+from rocpd.trace.tables import PC_SAMPLES, POINTS, SPANS
 
 Rule: TypeAlias = Callable[[Redactor, str], str]
 
@@ -56,10 +56,11 @@ _ADDRESSES = {
     "rocpd_memory_allocate": ("address",),
     "rocpd_info_code_object": ("load_base", "load_delta"),
     "rocpd_info_kernel_symbol": ("kernel_object",),
+    "rocpd_memory_page": ("start_address", "end_address"),
 }
 _TIMES = {
     **dict.fromkeys(SPANS, ("start", "end")),
-    **dict.fromkeys(POINTS, ("timestamp",)),
+    **dict.fromkeys((*POINTS, *PC_SAMPLES), ("timestamp",)),
     "rocpd_info_process": ("start", "end", "init", "fini"),
     "rocpd_info_thread": ("start", "end"),
 }

@@ -16,9 +16,8 @@ from rocpd.federate.open.identify import Rank
 from rocpd.frozen import frozen
 from rocpd.redact.columns import rule
 from rocpd.redact.texts import Redactor
-from rocpd.schema.load import VIEWS
 from rocpd.schema.quote import quote_name, quote_text
-from rocpd.schema.render import RankTables, select_text
+from rocpd.schema.render import RankTables, select_text, views_over
 from rocpd.schema.versions import suffix_of
 from rocpd.schema.write import create_view_text
 
@@ -111,7 +110,7 @@ class RankCopy:
         tables = RankTables(self._identity.suffix, columns)
         for base in columns:
             self._connection.execute(create_view_text(base, f"SELECT * FROM {self._new_name(base)}"))  # noqa: S608
-        for name in VIEWS:
+        for name in views_over(columns):
             self._connection.execute(create_view_text(name, select_text(name, [tables])))
 
     def _new_name(self, base: str) -> str:

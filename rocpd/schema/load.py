@@ -40,6 +40,17 @@ REFERENCE_TABLES: tuple[str, ...] = (
 )
 """Tables of what events refer to by id: they have far fewer rows than there are events."""
 
+OPTIONAL_TABLES: tuple[str, ...] = (
+    "rocpd_gpu_pc_sample",
+    "rocpd_disassembly_data",
+    "rocpd_pc_sampling",
+    "rocpd_memory_access",
+    "rocpd_basic_block",
+    "rocpd_memory_page",
+    "rocpd_memory_message",
+)
+"""Tables of no released schema version, on what happens inside of kernels: a file has one where it holds rows."""
+
 TABLES: tuple[str, ...] = (
     *REFERENCE_TABLES,
     "rocpd_event",
@@ -51,6 +62,7 @@ TABLES: tuple[str, ...] = (
     "rocpd_memory_copy",
     "rocpd_memory_allocate",
     "rocpd_graph_launch",
+    *OPTIONAL_TABLES,
 )
 """All tables, in an order that satisfies foreign keys."""
 
@@ -87,6 +99,13 @@ VIEWS: tuple[str, ...] = (
     "kernel_summary_region",
     "memory_copy_summary",
     "memory_allocation_summary",
+    "pc_samples_by_offset",
+    "pc_samples_by_text",
+    "pc_samples",
+    "memory_accesses",
+    "basic_blocks",
+    "memory_pages",
+    "memory_messages",
 )
 """All readable views; a view comes after those it reads."""
 

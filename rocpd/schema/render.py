@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 
 from rocpd.frozen import frozen
-from rocpd.schema.load import RANK_HOST_OF_V, TABLES, VIEWS, View, ViewTable, table, view
+from rocpd.schema.load import OPTIONAL_TABLES, RANK_HOST_OF_V, TABLES, VIEWS, View, ViewTable, table, view
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.text import replace_relations
 
@@ -123,6 +123,23 @@ def named(sql: str, known: tuple[str, ...]) -> tuple[str, ...]:
         if name in wanted:
             wanted.update(view(name).reads)
     return tuple(name for name in known if name in wanted)
+
+
+def views_over(tables: Collection[str]) -> tuple[str, ...]:
+    """Return the views that belong into a file with these base tables: not those of optional tables that it lacks."""
+    wanted: set[str] = set()
+    for name in reversed(VIEWS):
+        optional = _optional_tables(name)
+        if name in wanted or not optional or not optional.isdisjoint(tables):
+            wanted.update((name, *view(name).reads))
+    return tuple(name for name in VIEWS if name in wanted)
+
+
+@functools.cache
+def _optional_tables(name: str) -> frozenset[str]:
+    chosen = view(name)
+    below = (_optional_tables(other) for other in chosen.reads if other in VIEWS)
+    return frozenset(each.table for each in chosen.tables if each.table in OPTIONAL_TABLES).union(*below)
 
 
 def select_text(relation: str, ranks: Sequence[RankTables]) -> str:

@@ -11,11 +11,9 @@ from collections.abc import Collection
 LATEST = "3.0.3"
 LATER_TABLES = {
     "rocpd_hip_event": "HIP events",
-    "rocpd_gpu_pc_sample": "PC samples",
     "rocpd_info_blob_schema": "layouts of blobs",
     "rocpd_info_blob_field": "fields of blobs",
     "rocpd_blob_event": "blobs of events",
-    "rocpd_disassembly_data": "disassembly",
 }
 """Tables of schemas after `LATEST`, and what they hold. SQL shows them, as it does every further table.
 

@@ -16,9 +16,9 @@ import apsw
 
 from rocpd.errors import OutputError, UsageError, ViewTextError
 from rocpd.output import complete_or_nothing
-from rocpd.schema.load import TABLES, VIEWS, table
+from rocpd.schema.load import OPTIONAL_TABLES, TABLES, table
 from rocpd.schema.quote import quote_name, quote_text
-from rocpd.schema.render import RankTables, select_text
+from rocpd.schema.render import RankTables, select_text, views_over
 from rocpd.schema.versions import LATEST, VERSIONS, as_tuple, suffix_of
 
 _NOT_NULL = r'(?m)^(    "(?!id"|guid")\w+".*?) NOT NULL'
@@ -29,11 +29,11 @@ _ROWS_AT_ONCE = 64
 
 
 def tables_of(version: str) -> dict[str, tuple[str, ...]]:
-    """Return the columns of each table as schema `version` (such as `3.0.1`) has them."""
+    """Return the columns of each table as schema `version` (such as `3.0.1`) has them; optional tables are of none."""
     return {
         name: tuple(c.name for c in table(name).columns if _exists(c.since, version))
         for name in TABLES
-        if _exists(table(name).since, version)
+        if name not in OPTIONAL_TABLES and _exists(table(name).since, version)
     }
 
 
@@ -80,7 +80,13 @@ class Writer:
         self.tables = tables_of(version)
 
     def insert(self, base: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Insert `rows` (values in the order of `columns`) into table `base`; `guid` fills itself in."""
+        """Insert `rows` (values in the order of `columns`) into table `base`; `guid` fills itself in.
+
+        An optional table is created with its first row.
+        """
+        if base in OPTIONAL_TABLES and base not in self.tables:
+            self.tables[base] = tuple(column.name for column in table(base).columns)
+            self.connection.execute(create_table_text(base, self.suffix, self.guid, self.version))
         names = ", ".join(quote_name(c) for c in columns)
         start = f"INSERT INTO {quote_name(base + self.suffix)} ({names}) VALUES "
         row = f"({', '.join('?' * len(columns))})"
@@ -114,7 +120,7 @@ class Writer:
         part = RankTables(self.suffix, self.tables)
         for name in self.tables:
             self.connection.execute(create_view_text(name, f"SELECT * FROM {quote_name(name + self.suffix)}"))
-        for name in VIEWS:
+        for name in views_over(self.tables):
             with naming_view(name):
                 self.connection.execute(create_view_text(name, select_text(name, [part])))
 

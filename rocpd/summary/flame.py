@@ -18,13 +18,13 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _CPU, _GPU = "CPU", "GPU"
 
 
-class _Profile(NamedTuple):
+class FlameProfile(NamedTuple):
     """One flame graph.
 
     Args:
         labels: whose it is; the frames below all others in folded stacks.
-        unit: of time: CPU or GPU.
-        stacks: frames, the outermost first, and time of their own [ns].
+        unit: of whose time the stacks have some [ns]: CPU or GPU; or `samples`, which they have instead.
+        stacks: frames, the outermost first, and what they have of their own.
     """
 
     labels: list[str]
@@ -43,7 +43,7 @@ def folded(reading: Reading) -> Iterator[str]:
     names, trees = grown(reading)
     for key in sorted(trees, key=order_of):
         stacks = [(_texts(names, path), node.cpu_self) for path, node in _paths(trees[key])]
-        yield from _folded(_Profile(_labels(reading, key), _CPU, stacks))
+        yield from folded_lines(FlameProfile(_labels(reading, key), _CPU, stacks))
 
 
 def folded_stacks(reading: Reading) -> Iterator[str]:
@@ -54,7 +54,7 @@ def folded_stacks(reading: Reading) -> Iterator[str]:
     """
     for profile in _profiles_of_stacks(reading):
         if profile.unit == _CPU:
-            yield from _folded(profile)
+            yield from folded_lines(profile)
 
 
 def speedscope(reading: Reading) -> Iterator[str]:
@@ -69,9 +69,9 @@ def speedscope(reading: Reading) -> Iterator[str]:
         paths = [(_texts(names, path), node) for path, node in _paths(trees[key])]
         labels = _labels(reading, key) or ["all ranks"]
         if not is_lane(reading, key):
-            profiles.append(_Profile(labels, _CPU, [(path, node.cpu_self) for path, node in paths]))
-        profiles.append(_Profile(labels, _GPU, [(path, node.gpu) for path, node in paths]))
-    yield from _speedscope("rocpd calls", profiles)
+            profiles.append(FlameProfile(labels, _CPU, [(path, node.cpu_self) for path, node in paths]))
+        profiles.append(FlameProfile(labels, _GPU, [(path, node.gpu) for path, node in paths]))
+    yield from speedscope_json("rocpd calls", profiles)
 
 
 def speedscope_stacks(reading: Reading) -> Iterator[str]:
@@ -80,26 +80,28 @@ def speedscope_stacks(reading: Reading) -> Iterator[str]:
     Raises:
         RocpdError: no call stacks were recorded.
     """
-    yield from _speedscope("rocpd stacks", _profiles_of_stacks(reading))
+    yield from speedscope_json("rocpd stacks", _profiles_of_stacks(reading))
 
 
-def _profiles_of_stacks(reading: Reading) -> Iterator[_Profile]:
+def _profiles_of_stacks(reading: Reading) -> Iterator[FlameProfile]:
     """Yield the call stacks of each division and kind, with time on the CPU, then with that of what they launched."""
     times, _ = all_stacks(reading)
     for key, kind in sorted(times, key=lambda pair: (order_of(pair[0]), pair[1])):
         paths = times[key, kind]
         labels = [f"{field.name} {value}" for field, value in zip(DIVISIONS[reading.by], key, strict=True)]
-        yield _Profile([*labels, kind], _CPU, [(list(path), time.time) for path, time in paths.items()])
-        yield _Profile([*labels, kind], _GPU, [(list(path), time.gpu) for path, time in paths.items()])
+        yield FlameProfile([*labels, kind], _CPU, [(list(path), time.time) for path, time in paths.items()])
+        yield FlameProfile([*labels, kind], _GPU, [(list(path), time.gpu) for path, time in paths.items()])
 
 
-def _folded(profile: _Profile) -> Iterator[str]:
+def folded_lines(profile: FlameProfile) -> Iterator[str]:
+    """Yield a profile as folded stacks, those that have nothing of their own left out."""
     for path, time in profile.stacks:
         if time:
             yield f"{';'.join((*profile.labels, *map(_word, path)))} {time}\n"
 
 
-def _speedscope(name: str, profiles: Iterable[_Profile]) -> Iterator[str]:
+def speedscope_json(name: str, profiles: Iterable[FlameProfile]) -> Iterator[str]:
+    """Yield profiles as speedscope's JSON, under a name."""
     frames: dict[str, int] = {}
     shown = []
     for labels, unit, stacks in profiles:
@@ -107,8 +109,9 @@ def _speedscope(name: str, profiles: Iterable[_Profile]) -> Iterator[str]:
         samples = [[frames.setdefault(text, len(frames)) for text in path] for path, _ in own]
         weights = [time for _, time in own]
         if weights:
-            span = {"unit": "nanoseconds", "startValue": 0, "endValue": sum(weights)}
-            title = f"{' '.join(labels)}, {unit}"
+            unit_name = "none" if unit == "samples" else "nanoseconds"
+            span = {"unit": unit_name, "startValue": 0, "endValue": sum(weights)}
+            title = ", ".join(filter(None, (" ".join(labels), unit)))
             shown.append({"type": "sampled", "name": title, **span, "samples": samples, "weights": weights})
     yield json.dumps(
         {

@@ -281,6 +281,16 @@ SUMMARIES: dict[str, Analysis] = {
             by=(By.RANK, By.HOST, By.AGENT),
         ),
         Analysis(
+            "rocpd.summary.pc_samples:pc_samples",
+            ("hot-spots", "pc-lines", "pc-samples", "stall-reasons"),
+            "where kernels spend their time inside: source lines, instructions, what waves wait for",
+            texts=(
+                TextForm("folded", "rocpd.summary.pc_stacks:folded", ".folded"),
+                TextForm("speedscope", "rocpd.summary.pc_stacks:speedscope", ".speedscope.json"),
+            ),
+            by=(By.RANK, *GROUPS, By.AGENT, By.DISPATCH),
+        ),
+        Analysis(
             "rocpd.summary.op_trace:op_trace",
             ("op-trace",),
             "every GPU operation in order, with gaps",

@@ -22,6 +22,9 @@ EVENTS = (*SPANS, *POINTS)
 BELONGING = ("rocpd_arg", "rocpd_pmc_event")
 """Arguments and counter values: rows that belong to an event and count when it counts."""
 
+PC_SAMPLES = ("rocpd_gpu_pc_sample", "rocpd_pc_sampling")
+"""Samples of program counters: rows with a `timestamp` that belong to a dispatch by its `dispatch_id`."""
+
 ON_STREAMS = (*OPERATIONS, "rocpd_memory_allocate")
 """Events of a HIP stream, with `stream_id`."""
 

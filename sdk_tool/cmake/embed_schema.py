@@ -11,8 +11,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from rocpd.schema.load import TABLES, VIEWS, BaseTable, TableColumn, table
-from rocpd.schema.render import RankTables, select_text
+from rocpd.schema.load import OPTIONAL_TABLES, TABLES, BaseTable, TableColumn, table
+from rocpd.schema.render import RankTables, select_text, views_over
 from rocpd.schema.text import strip_comments
 
 VERSION = "3.0.0"
@@ -39,11 +39,11 @@ def table_text(name: str, version: str) -> str:
 
 def statements(version: str) -> list[str]:
     """Return all statements of a version: tables, plain views, readable views."""
-    names = [name for name in TABLES if is_in(table(name), version)]
+    names = [name for name in TABLES if name not in OPTIONAL_TABLES and is_in(table(name), version)]
     columns = {name: tuple(c.name for c in table(name).columns if is_in(c, version)) for name in names}
     part = RankTables(SUFFIX, columns)
     plain = [f'CREATE VIEW "{name}" AS\nSELECT * FROM "{name}{SUFFIX}";' for name in names]
-    views = [f'CREATE VIEW "{name}" AS\n{select_text(name, [part])};' for name in VIEWS]
+    views = [f'CREATE VIEW "{name}" AS\n{select_text(name, [part])};' for name in views_over(names)]
     return [*(table_text(name, version) for name in names), *plain, *views]
 
 

@@ -55,7 +55,7 @@ def test_tables_of_later_schemas_and_unknown_ones_stop_nothing(version: str, tmp
                 assert rows == [(1, guid_of(0), "00FF")]
     problems = cli("info", *paths, "--only", "problems", "-f", "csv").out
     assert "tables beyond the schema: rocpd_tomorrow" in problems
-    assert "tables of later schemas, in SQL only: rocpd_hip_event (HIP events), rocpd_gpu_pc_sample" in problems
+    assert "tables of later schemas, in SQL only: rocpd_hip_event (HIP events), rocpd_info_blob" in problems
 
 
 def test_streamed_counter_values_are_told(tmp_path: Path, cli: Cli) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from rocpd.schema.load import TABLES, VIEWS, table, view
+from rocpd.schema.load import OPTIONAL_TABLES, TABLES, VIEWS, table, view
 from rocpd.schema.versions import suffix_of
 from rocpd.schema.write import tables_of
 from tests.build import TraceBuilder, guid_of
@@ -18,8 +18,11 @@ UNITS = {"", "ns", "us", "bytes", "%", "GiB/s", "MHz"}
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> apsw.Connection:
-    """An empty file of the newest version."""
-    path = TraceBuilder().write(tmp_path_factory.mktemp("schema") / "empty.db")
+    """A file of the newest version, with the optional tables."""
+    trace = TraceBuilder()
+    for base in OPTIONAL_TABLES:
+        trace.row(base, id=1)
+    path = trace.write(tmp_path_factory.mktemp("schema") / "empty.db")
     return apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
 
 

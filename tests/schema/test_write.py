@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from rocpd.errors import OutputError, UsageError
-from rocpd.schema.load import VIEWS
+from rocpd.schema.render import views_over
 from rocpd.schema.versions import VERSIONS, declared_version, suffix_of
 from rocpd.schema.write import create, tables_of
 from tests.build import TraceBuilder, guid_of
@@ -39,9 +39,10 @@ def test_every_version_is_a_valid_file(version: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_sqlite_shell_reads_every_view(version: str, tmp_path: Path, sqlite3_shell: Shell) -> None:
     path = full().write(tmp_path / "a.db", version)
-    counts = sqlite3_shell(path, " UNION ALL ".join(f"SELECT '{name} ' || count(*) FROM {name}" for name in VIEWS))
+    stored = views_over(tables_of(version))
+    counts = sqlite3_shell(path, " UNION ALL ".join(f"SELECT '{name} ' || count(*) FROM {name}" for name in stored))
     count_of = {name: int(count) for name, count in (line.split() for line in counts.splitlines())}
-    assert sorted(count_of) == sorted(VIEWS)
+    assert sorted(count_of) == sorted(stored)
     assert {name for name, count in count_of.items() if not count} == {"graph_launches"}
     assert count_of["regions_and_samples"] == 3
     assert count_of["memory_allocations"] == 2

@@ -15,7 +15,7 @@ from rocpd.federate.open.stored_window import StoredWindow
 from rocpd.federate.select.timeline import Shift
 from rocpd.frozen import frozen
 from rocpd.schema.render import RankTables
-from rocpd.trace.tables import BELONGING, EVENTS, LAUNCHED, SPANS
+from rocpd.trace.tables import BELONGING, EVENTS, LAUNCHED, PC_SAMPLES, SPANS
 from rocpd.trace.times import VALID_TIMES
 
 
@@ -93,8 +93,10 @@ class Cut:
             conditions = {base: launched if base in LAUNCHED else spans for base in _with_times(tables)}
         else:
             conditions = dict.fromkeys(_with_times(tables), spans) if spans else {}
-        if spans and "timestamp" in tables.columns.get("rocpd_sample", ()):
-            conditions["rocpd_sample"] = _within('"timestamp"', part)
+        has_shares = self.counting in (Counting.OVERLAP, Counting.CUT) and not self.is_by_launch(rank)
+        for base in ("rocpd_sample", *(PC_SAMPLES if has_shares else ())):  # else they go with their dispatch alone
+            if spans and "timestamp" in tables.columns.get(base, ()):
+                conditions[base] = _within('"timestamp"', part)
         return conditions | (dependent_conditions(tables, conditions) if conditions else {})
 
     def clipped(self, rank: int, tables: RankTables) -> dict[str, dict[str, str]]:
@@ -122,16 +124,32 @@ def stored_cut(windows: Mapping[int, StoredWindow]) -> Cut | None:
 
 
 def dependent_conditions(tables: RankTables, conditions: Mapping[str, str]) -> dict[str, str]:
-    """Return the conditions on arguments and counter values, which go with their event, from those on events."""
+    """Return the conditions on what goes with an event, from those on events.
+
+    These are arguments and counter values, and samples of program counters, which go with their dispatch.
+    """
+    dependent = _pc_conditions(tables, conditions)
     owners = [
         f"SELECT event_id FROM {tables.name(base)} WHERE {conditions.get(base, '1')}"
         for base in EVENTS
         if "event_id" in tables.columns.get(base, ())
     ]
     if not owners:
-        return {}
+        return dependent
     among = f"event_id IN ({' UNION ALL '.join(owners)})"
-    return {base: among for base in BELONGING if "event_id" in tables.columns.get(base, ())}
+    return dependent | {base: among for base in BELONGING if "event_id" in tables.columns.get(base, ())}
+
+
+def _pc_conditions(tables: RankTables, conditions: Mapping[str, str]) -> dict[str, str]:
+    dispatches = "rocpd_kernel_dispatch"
+    if dispatches not in conditions:
+        return {}
+    among = f"dispatch_id IN (SELECT dispatch_id FROM {tables.name(dispatches)} WHERE {conditions[dispatches]})"
+    return {
+        base: f"({conditions.get(base, '1')}) AND {among}"
+        for base in PC_SAMPLES
+        if "dispatch_id" in tables.columns.get(base, ())
+    }
 
 
 def of_launching_stacks(tables: RankTables, having: str = "") -> str:

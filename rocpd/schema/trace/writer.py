@@ -16,7 +16,7 @@ import apsw
 
 from rocpd.errors import UsageError
 from rocpd.frozen import frozen
-from rocpd.schema.load import Kind, table
+from rocpd.schema.load import OPTIONAL_TABLES, Kind, table
 from rocpd.schema.trace.columns import check_types, count_rows, is_single, plain, values_of
 from rocpd.schema.trace.events import Arguments, Batch, CounterValues, Events, KernelDispatches, message_json
 from rocpd.schema.trace.infos import REFERENCES, Info, NodeInfo, ProcessInfo
@@ -84,8 +84,8 @@ class TraceWriter:
         self._common["ppid"] = process.ppid
 
     def holds(self, base: str) -> bool:
-        """Whether the schema version of the file has a table."""
-        return base in self._sink.tables
+        """Whether the file can have a table: that of its schema version, or an optional one."""
+        return base in self._sink.tables or base in OPTIONAL_TABLES
 
     def note(self, tag: str, value: str) -> None:
         """Add a line to the metadata."""

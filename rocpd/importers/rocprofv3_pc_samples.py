@@ -1,0 +1,128 @@
+"""Samples of program counters in rocprofv3's JSON and CSV files: rows of `rocpd_gpu_pc_sample` and `rocpd_pc_sampling`.
+
+JSON says which instruction of which code object a sample is at, CSV only the instruction's text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rocpd.importers.rocprofv3_files import Columns, numbers
+from rocpd.importers.rocprofv3_records import Record
+from rocpd.schema.trace.writer import TableRows, TraceWriter
+from rocpd.trace.pc_sampling import instruction_type, signed, stall_reason
+
+_UNKNOWN = -1  # index of an instruction that rocprofv3 could not decode
+
+
+class PcSampleRows:
+    """Writes the samples of one process of a JSON file.
+
+    Args:
+        trace: the file.
+        strings: the process' texts: instructions and source lines, by index.
+    """
+
+    def __init__(self, trace: TraceWriter, strings: Record) -> None:
+        self._trace = trace
+        self._instructions = _texts(strings, "pc_sample_instructions")
+        self._comments = _texts(strings, "pc_sample_comments")
+        self._known: set[tuple[int | None, int | None]] = set()
+
+    def write(self, records: Sequence[Any]) -> int:
+        """Write samples and the instructions that are new; return how many are damaged and have no place."""
+        read = [_read(record) for record in records]
+        good = [(record, sample) for record, sample in zip(records, read, strict=True) if sample]
+        if good:
+            samples = [sample for _, sample in good]
+            self._trace.insert(
+                TableRows("rocpd_gpu_pc_sample", {name: [each[name] for each in samples] for name in samples[0]})
+            )
+            self._write_instructions([(record, sample) for record, sample in good])
+        return len(records) - len(good)
+
+    def _write_instructions(self, samples: Sequence[tuple[Record, Record]]) -> None:
+        columns: dict[str, list[Any]] = {
+            "code_object_id": [],
+            "code_object_offset": [],
+            "instruction": [],
+            "comment": [],
+        }
+        for record, sample in samples:
+            place = sample["code_object_id"], sample["code_object_offset"]
+            index = record.get("inst_index")
+            if place in self._known or not isinstance(index, int) or not _UNKNOWN < index < len(self._instructions):
+                continue
+            self._known.add(place)
+            comment = self._comments[index] if index < len(self._comments) else None
+            for column, value in zip(columns.values(), (*place, self._instructions[index], comment), strict=True):
+                column.append(value)
+        if columns["instruction"]:
+            self._trace.insert(TableRows("rocpd_disassembly_data", columns))
+
+
+def write_texts(trace: TraceWriter, method: str, batch: Columns) -> int:
+    """Write the samples of a CSV file, taken by `method`; return how many lines are damaged."""
+    times = numbers(batch, "sample_timestamp")
+    rows = [row for row, time in enumerate(times) if time is not None and signed(time) == time]
+    if rows:
+        masks = numbers(batch, "exec_mask")
+        whole = {
+            "timestamp": times,
+            "exec_mask": masks,
+            "dispatch_id": numbers(batch, "dispatch_id"),
+            "instruction": _column(batch, "instruction"),
+            "instruction_comment": _column(batch, "instruction_comment"),
+            "correlation_id": numbers(batch, "correlation_id"),
+            "wave_issued_instruction": numbers(batch, "wave_issued_instruction"),
+            "instruction_type": _column(batch, "instruction_type"),
+            "stall_reason": _column(batch, "stall_reason"),
+            "wave_count": numbers(batch, "wave_count"),
+        }
+        columns = {name: [_kept(column[row]) for row in rows] for name, column in whole.items()}
+        trace.insert(TableRows("rocpd_pc_sampling", {"method": [method] * len(rows), **columns}))
+    return len(times) - len(rows)
+
+
+def _column(batch: Columns, name: str) -> Sequence[str | None]:
+    return batch.get(name) or [None] * len(batch["sample_timestamp"])
+
+
+def _kept(value: Any) -> Any:
+    return signed(value) if isinstance(value, int) else value
+
+
+def _read(entry: Any) -> dict[str, Any] | None:
+    """Return the columns of a sample; None where it is none."""
+    record = entry.get("record") if isinstance(entry, Mapping) else None
+    if not isinstance(record, Mapping) or _whole(record, "timestamp") is None:
+        return None
+    place, snapshot, correlation = (_member(record, name) for name in ("pc", "snapshot", "corr_id"))
+    return {
+        "timestamp": _whole(record, "timestamp"),
+        "dispatch_id": _whole(record, "dispatch_id"),
+        "correlation_id": _whole(correlation, "internal"),
+        "exec_mask": _whole(record, "exec_mask"),
+        "code_object_id": _whole(place, "code_object_id"),
+        "code_object_offset": _whole(place, "code_object_offset"),
+        "wave_issued": _whole(record, "wave_issued"),
+        "inst_type": instruction_type(record.get("inst_type")),
+        "stall_reason": stall_reason(snapshot.get("stall_reason")),
+        "wave_count": _whole(record, "wave_cnt"),
+    }
+
+
+def _member(record: Record, name: str) -> Record:
+    member = record.get(name)
+    return member if isinstance(member, Mapping) else {}
+
+
+def _whole(record: Record, name: str) -> int | None:
+    value = record.get(name)
+    return signed(int(value)) if isinstance(value, int) else None
+
+
+def _texts(strings: Record, name: str) -> list[str]:
+    texts = strings.get(name)
+    return [str(text) for text in texts] if isinstance(texts, list) else []

@@ -33,7 +33,7 @@ def test_names_that_are_blobs(open_job: OpenJob) -> None:
     missing |= {"graphs", "graph-launches", "graph-kernels", "autograd", "autograd-pairs", "samples", "step-samples"}
     missing |= {"graph-captures", "captured-kernels"}
     missing |= {"operators", "operator-shapes", "operator-phases", "stacks", "stack-lines", "instances"}
-    missing |= {"passes", "roofline", "kernel-samples"}
+    missing |= {"passes", "roofline", "kernel-samples", "hot-spots", "pc-lines", "pc-samples", "stall-reasons"}
     rankless = {"imbalance", "steps", "phases", "trace", "overview", "top-kernels", "top-steps"}
     rankless |= {"collected", "to-collect", "panels", "derived-missing"}
     for table in TABLES:

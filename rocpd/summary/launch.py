@@ -115,7 +115,7 @@ def launch(reading: Reading) -> Iterator[Summary]:
     if not sums:
         raise RocpdError("no kernels or copies in the selection")
     if not delays and any(of_division.operations for of_division in sums.values()):
-        raise RocpdError("no operation has a call that launched it in the selection", "were API calls traced?")
+        raise RocpdError("no operation has a call that launched it in the selection")
     yield reading.summary(TABLES["launch"], _delay_rows(delays))
     rows = [(*key, *_sum_row(sums[key])) for key in sorted(sums, key=order_of)]
     by_agent = reading.asking(_by_agent(reading.options))

@@ -240,7 +240,7 @@ class Reading:
         """Return the start of the aligned time line [ns]; times in tables count from there."""
         time_range = self.session.time_range
         if time_range is None:
-            raise RocpdError("no events with valid timestamps")
+            raise RocpdError("no events with valid timestamps", "`rocpd info` shows what the inputs hold")
         return time_range[0]
 
     def line(self) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from rocpd.federate.federation import Federation
 from rocpd.federate.result import Result, Rows
 from rocpd.summary.options import LAUNCHES, By, Options
 from rocpd.summary.reading import Reading
+from rocpd.summary.recorded import with_hints
 from rocpd.summary.registry import OF_ONE_JOB, SUMMARIES, TABLES, Analysis, known_analyses, tables_of, values_of
 from rocpd.summary.result import Summary
 from rocpd.summary.together import together
@@ -108,7 +109,7 @@ def run_analysis(reading: Reading, name: str, tables: frozenset[str]) -> Iterato
         raise RocpdError(f"{name} is not divided by {reading.by}", f"by {reading.by}: {known}")
     function = cast("Function", entries.load(analysis.home, name))
     is_empty = True
-    for table in function(reading if analysis.is_whole else reading.of_tables(tables)):
+    for table in with_hints(function, reading if analysis.is_whole else reading.of_tables(tables), name):
         if analysis.is_whole or table.name in tables:
             is_empty = False
             if reading.options.kernel_names is not KernelNames.DISPLAY:

@@ -187,10 +187,10 @@ def _of_rank(reading: RankReading, categories: Categories) -> tuple[int, dict[st
     dispatches = ops.take(np.flatnonzero(ops.kind == KERNEL))
     has_hip = any(domain_of(names.texts[code]) in ("HIP", "CUDA") for code in np.unique(regions.category).tolist())
     called = [names.texts[code] for code in np.unique(regions.name).tolist()]
-    works = has_hip and (bool(len(dispatches)) or any(launches_kernel(text) or launches_graph(text) for text in called))
+    launches_some = has_hip and any(launches_kernel(text) or launches_graph(text) for text in called)
     invalid = sum(whole.left_out.values())
     counts = {
-        "kernel trace": _some(not len(dispatches), works),
+        "kernel trace": _some(not len(dispatches), bool(len(dispatches)) or launches_some),
         "HIP trace": _some(not has_hip, bool(len(dispatches))),
         "times": _some(invalid, invalid + len(ops) + len(regions.start)),
         "communicators": _communicators(reading.reader.whole(), ops, split(ops, categories, kernels)["communication"]),

@@ -20,6 +20,7 @@ class Recordable(enum.Enum):
     CALLS = enum.auto()
     COPIES = enum.auto()
     ALLOCATIONS = enum.auto()
+    SCRATCH = enum.auto()
     COLLECTIVES = enum.auto()
     STEPS = enum.auto()
     CLOCKS = enum.auto()
@@ -63,6 +64,7 @@ ROCPROFV3 = TraceProfiler(
         Recordable.CALLS: _with("--hip-trace --kernel-trace", "hip,kernel"),
         Recordable.COPIES: _with("--memory-copy-trace", "memcpy,hip"),
         Recordable.ALLOCATIONS: _with("--memory-allocation-trace", "alloc,hip"),
+        Recordable.SCRATCH: "record with `rocprofv3 --scratch-memory-trace`",
         Recordable.COLLECTIVES: _with("--rccl-trace", "rccl,kernel"),
         Recordable.STEPS: 'mark them with roctxRangePush("step 5") (Python: rocpd.record.range) and record with '
         "`rocprofv3 --marker-trace` or `rocpd record`",

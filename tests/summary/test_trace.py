@@ -113,3 +113,10 @@ def test_clocks_that_contradict_each_other_are_a_problem(tmp_path: Path) -> None
     files = simulate(JobOptions(tmp_path / "job", ranks=4, nodes=2, steps=9, seed=11, plant="clock-step"))
     with rocpd.connect(files) as session:
         assert problems(session) == ["clocks"]
+
+
+def test_kernels_alone_are_a_kernel_trace(open_job: OpenJob) -> None:
+    """Without calls of HIP there is a trace of kernels all the same."""
+    rows = {row[0]: row[1:4] for row in open_job(TraceBuilder().kernel("a", 10, 20)).summary("trace")}
+    assert rows["kernel trace"] == ("none", 0, 1)
+    assert rows["HIP trace"] == ("problem", 1, 1)

@@ -100,8 +100,27 @@ class Piece:
 
 
 def columns(reader: RankReader, base: str, sql: str, names: Sequence[str]) -> list[Ints]:
-    """Read columns of whole numbers, all rows at once; arguments as for `Select`."""
-    return read_all(reader, Select(sql, tuple(names), base=base)).numbers
+    """Read columns of whole numbers, all rows at once; arguments as for `Select`.
+
+    A reader that keeps what it reads reads each column of a SELECT once: those who take the same rows name the same
+    SELECT. Who changes what comes back takes a copy.
+    """
+    known = _known_columns(reader, base, sql)
+    if lacking := tuple(name for name in names if name not in known):
+        known.update(zip(lacking, _joined_pieces(reader, Select(sql, lacking, base=base), None).numbers, strict=True))
+    return [known[name] for name in names]
+
+
+def read_before(reader: RankReader, base: str | None, sql: str, names: Sequence[str]) -> list[Ints] | None:
+    """Return what `columns` would, where all of it was read before and kept; else None."""
+    known = _known_columns(reader, base, sql)
+    return [known[name] for name in names] if known.keys() >= set(names) else None
+
+
+def _known_columns(reader: RankReader, base: str | None, sql: str) -> dict[str, Ints]:
+    """Return the columns of a SELECT that were read, by name."""
+    known: dict[str, Ints] = reader.once(("columns", base, sql), dict)
+    return known
 
 
 def read_all(reader: RankReader, select: Select, damaged: Counter[str] | None = None) -> Piece:

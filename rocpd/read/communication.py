@@ -15,7 +15,7 @@ from rocpd.read.names import Names, as_text
 from rocpd.trace.collectives import Channel, CommunicationKernels
 from rocpd.trace.kernel_categories import is_communication, load
 from rocpd.trace.kernel_names import names_of_kernels
-from rocpd.trace.rccl import ARGUMENTS, Transfer, transfer_of
+from rocpd.trace.rccl import Transfer, transfer_of
 from rocpd.trace.times import valid_times
 from rocpd.types import Ints
 
@@ -45,7 +45,7 @@ def communication(reader: RankReader) -> list[Communication]:
         return []
     every = _kernels(reader.whole(), wanted, names)[0] if reader.selects("rocpd_kernel_dispatch") else counted
     every = every.take(np.lexsort((every.row, every.start)))
-    launched = launches(reader.whole(), every.row, ARGUMENTS)
+    launched = launches(reader.whole(), every.row)
     result = []
     for channel in channels(reader.whole(), names.texts, every, counted, launched):
         transfers = None if channel.role else transfer_of(channel.name, ()), *channel.transfers[1:]

@@ -23,6 +23,7 @@ from rocpd.read.names import Names, as_text
 from rocpd.trace.collectives import Channel, CommunicationKernels, is_shared
 from rocpd.trace.launch import launching_regions
 from rocpd.trace.rccl import (
+    ARGUMENTS,
     GROUP_END,
     GROUP_START,
     RcclCall,
@@ -40,9 +41,10 @@ SELECT R.event_id, R.tid, R.start, R."end", S.string FROM rocpd_region R
 JOIN rocpd_string S ON S.id = R.name_id
 WHERE R.name_id IN (SELECT id FROM rocpd_string WHERE string GLOB 'nccl*' OR string = 'record_param_comms')
 ORDER BY R.start, R.id"""
-_ARGS = """
+_NAMES = ", ".join(f"'{name}'" for name in ARGUMENTS)
+_ARGS = f"""
 SELECT event_id, name, value FROM rocpd_arg
-WHERE event_id IN (SELECT value FROM json_each(?)) AND name IN ({})"""
+WHERE event_id IN (SELECT value FROM json_each(?)) AND name IN ({_NAMES})"""
 _FUNCTION = re.compile("nccl[A-Z]")  # of RCCL; ranges of PyTorch have other names, and an argument says which
 _ORDER = """
 SELECT id, dispatch_id FROM rocpd_kernel_dispatch WHERE id IN (SELECT value FROM json_each(?))"""
@@ -53,9 +55,6 @@ WHERE E.stack_id > 0 AND K.id IN (SELECT value FROM json_each(?))"""
 _CALLS = """
 SELECT E.stack_id, R.start, R."end", R.tid FROM rocpd_region R JOIN rocpd_event E ON E.id = R.event_id
 WHERE E.stack_id IN (SELECT value FROM json_each(?)) ORDER BY R.id"""
-
-COMMUNICATOR_ARGUMENTS = ("function", "comm", "newcomm", "nranks", "myrank", "rank", "peer")
-"""The arguments that say which communicator a call makes or works for."""
 
 
 @frozen
@@ -112,20 +111,23 @@ class _Thread:
             call -= 1
 
 
-def launches(reader: RankReader, kernels: Ints, arguments: Sequence[str] = COMMUNICATOR_ARGUMENTS) -> RcclLaunches:
-    """Return what the RCCL calls of a rank say of dispatches.
+def launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
+    """Return what the RCCL calls of a rank say of dispatches; it is not to be changed.
 
     Args:
         reader: reads all rows of the rank.
         kernels: ids of the dispatches.
-        arguments: names of the arguments that are read.
     """
+    kernels = np.sort(kernels)
+    return reader.once(("RCCL", kernels.tobytes()), lambda: _launches(reader, kernels))
+
+
+def _launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
     regions = reader.rows(_RCCL_CALLS) if len(kernels) else []
     if not regions:
         return RcclLaunches()
     of_calls: dict[int, dict[str, str]] = {}
-    wanted = _ARGS.format(", ".join(f"'{name}'" for name in arguments))
-    for event, name, value in reader.rows(wanted, (json.dumps([event for event, *_ in regions]),)):
+    for event, name, value in reader.rows(_ARGS, (json.dumps([event for event, *_ in regions]),)):
         of_calls.setdefault(event, {})[name] = as_text(value) or ""
     threads = _threads(regions, of_calls)
     communicators, calls = {}, {}

@@ -38,8 +38,8 @@ _BELOW = ", as said below"  # on the page of the analysis
 _RATES = ("GB/s", "GiB/s")
 _RATE = re.compile("gi?b_per_s$")
 _NEEDED = frozenset(need.table for rule in RULES for need in rule.needs)
-_WANTED = frozenset(TABLES) - {"phases", *({"panels", *PANELS} - _NEEDED)}
-"""Phases would match calls and operations once more; of panels those that rules look at."""
+_WANTED = frozenset(TABLES) - {"phases", *({"step-samples", "panels", *PANELS} - _NEEDED)}
+"""Phases would match calls and operations once more; of samples and panels those that rules look at."""
 
 
 @frozen

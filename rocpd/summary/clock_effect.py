@@ -10,13 +10,11 @@ import numpy as np
 from rocpd.read.columns import columns
 from rocpd.read.groups import group_rows, grouped
 from rocpd.summary.reading import RankReading
+from rocpd.summary.statements import statement
 from rocpd.trace.times import valid_times
 from rocpd.types import Floats, Ints
 
-_COLUMNS = ("agent_id", "kernel_id", "grid_x", "grid_y", "grid_z", "start", "end")
-_DISPATCHES = """
-SELECT id, agent_id, kernel_id, grid_size_x AS grid_x, grid_size_y AS grid_y, grid_size_z AS grid_z, start, "end"
-FROM rocpd_kernel_dispatch"""
+_COLUMNS = ("agent", "name", "grid_size_x", "grid_size_y", "grid_size_z", "start", "end")
 
 
 class ClockEffect(NamedTuple):
@@ -39,7 +37,9 @@ def clock_effects(reading: RankReading, clocks: Mapping[int, tuple[Ints, Floats]
         reading: reads the rank.
         clocks: agent -> times [ns], ascending, and the clock from each of them to the next one.
     """
-    agent, kernel, x, y, z, start, end = columns(reading.reader, "rocpd_kernel_dispatch", _DISPATCHES, _COLUMNS)
+    agent, kernel, x, y, z, start, end = columns(
+        reading.reader, "rocpd_kernel_dispatch", statement("kernels"), _COLUMNS
+    )
     valid = valid_times(start, end)
     effects: dict[int, ClockEffect] = {}
     for number, (times, values) in clocks.items():

@@ -24,7 +24,6 @@ from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading, key_of, order_of
 from rocpd.trace.collectives import Channel, CommunicationKernels, Group, listed
 from rocpd.trace.kernel_categories import Categories
-from rocpd.trace.rccl import ARGUMENTS
 from rocpd.types import Flags, Floats, Ints, Row
 
 _BLOCK = 1 << 22  # times in memory at once
@@ -47,7 +46,7 @@ def channels_of(reading: RankReading, ops: Ops, names: OperationNames, categorie
         counted = counted.take(np.flatnonzero(np.isin(counted.row, in_window)))
         if not len(counted):
             return []
-    launched = launches(reading.reader.whole(), every.row, ARGUMENTS)
+    launched = launches(reading.reader.whole(), every.row)
     shown = dict(zip(reversed(names.full), reversed(names.texts), strict=True))
     known = channels(reading.reader.whole(), names.full, every, counted, launched)
     return [replace(channel, shown=shown[channel.name]) for channel in known]

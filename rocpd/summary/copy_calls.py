@@ -97,7 +97,7 @@ def copy_calls(reading: Reading) -> Iterator[Summary]:
 
 
 def _of_rank(reading: RankReading, step: re.Pattern[str]) -> _Rank:
-    read = columns(reading.reader, "rocpd_memory_copy", statement("copy_calls"), _COLUMNS)
+    read = columns(reading.reader, "rocpd_memory_copy", statement("memory_copies"), _COLUMNS)
     counts = valid_times(read[1], read[2])
     reading.left_out["memory copies"] += int((~counts).sum())
     steady = steady_default(reading, step)

@@ -13,7 +13,7 @@ import numpy as np
 
 from rocpd.errors import RocpdError
 from rocpd.frozen import frozen
-from rocpd.read.columns import Select, read_all
+from rocpd.read.columns import columns
 from rocpd.read.groups import grouped
 from rocpd.read.names import Names, as_text
 from rocpd.summary.ops import string_texts
@@ -130,11 +130,10 @@ def _slow(copy: _Copy) -> Row:
 
 
 def _of_rank(reading: RankReading) -> _Rank:
-    piece = read_all(reading.reader, Select(statement("copy_rates"), _COLUMNS, base="rocpd_memory_copy"))
-    start, end = piece.numbers[:2]
-    valid = np.flatnonzero(valid_times(start, end))
-    reading.left_out["memory copies"] += piece.count - len(valid)
-    start, end, size, name, source, destination = (column[valid] for column in piece.numbers)
+    read = columns(reading.reader, "rocpd_memory_copy", statement("memory_copies"), _COLUMNS)
+    valid = np.flatnonzero(valid_times(read[0], read[1]))
+    reading.left_out["memory copies"] += len(read[0]) - len(valid)
+    start, end, size, name, source, destination = (column[valid] for column in read)
     size, duration = np.maximum(size, 0), end - start
     names = Names()
     codes = names.codes(name, string_texts(reading.reader, name).get)

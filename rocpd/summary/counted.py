@@ -24,7 +24,8 @@ from rocpd.trace.kernel_names import KernelNames
 from rocpd.trace.times import valid_times
 from rocpd.types import NULL, Answer, Floats, Ints
 
-_COLUMNS = ("event", "number", "kernel", "agent", *SIZES[:4], "start", "end")
+_COLUMNS = ("event", "number", "name", "agent", "lds", "scratch", "start", "end")
+_GRID, _GROUP = (tuple(f"{what}_size_{axis}" for axis in "xyz") for what in ("grid", "workgroup"))
 _REGISTERS = """SELECT id, arch_vgpr_count, accum_vgpr_count, sgpr_count FROM rocpd_info_kernel_symbol"""
 _AGENTS = "SELECT id, name, extdata FROM rocpd_info_agent"
 _COUNTERS = "SELECT id, name, symbol FROM rocpd_info_pmc"
@@ -44,11 +45,13 @@ def measured(reader: RankReader, names: KernelNames = KernelNames.DISPLAY) -> Me
 def _measured(reader: RankReader, names: KernelNames) -> Measured:
     passes_in_file = reader.rows(_PASSES)[0][0] or 1
     read = read_all(reader, _PASS_VALUES if passes_in_file > 1 else _VALUES)
-    dispatches = columns(reader, "rocpd_kernel_dispatch", statement("counted_dispatches"), _COLUMNS)
-    counted = np.isin(dispatches[0], read.numbers[0])
-    chosen = np.flatnonzero(counted) if counted.any() else np.arange(len(dispatches[0]))
-    order = chosen[np.lexsort((dispatches[1][chosen], dispatches[-2][chosen]))]
-    event, number, kernel, agent, *sizes, start, end = (column[order] for column in dispatches)
+    dispatches = columns(reader, "rocpd_kernel_dispatch", statement("kernels"), (*_COLUMNS, *_GRID, *_GROUP))
+    event, number, *_, start, end = dispatches[: len(_COLUMNS)]
+    counted = np.isin(event, read.numbers[0])
+    chosen = np.flatnonzero(counted) if counted.any() else np.arange(len(event))
+    order = chosen[np.lexsort((number[chosen], start[chosen]))]
+    event, number, kernel, agent, lds, scratch, start, end, *axes = (column[order] for column in dispatches)
+    sizes = (_product(axes[:3]), _product(axes[3:]), lds, scratch)
     durations = np.where(valid_times(start, end), end - start, np.nan).astype(np.float64)
     values = _Values(event, read.numbers[0], read.numbers[1], read.reals[0])
     symbols = reader.rows(_COUNTERS)
@@ -106,6 +109,11 @@ def _passes_in_file(values: _Values, called: Mapping[int, str], number: Ints, st
         durations = np.full(count, np.nan)
         durations[values.rows[some]] = times
         yield Pass(counters, None if np.isnan(durations).all() else durations, values.collected)
+
+
+def _product(sizes: Sequence[Ints]) -> Ints:
+    """Return the work-items of grids or work-groups, `NULL` where one of their sizes is unknown."""
+    return np.where(np.any(np.equal(sizes, NULL), axis=0), NULL, np.prod(sizes, axis=0))
 
 
 def _known_sizes(sizes: Sequence[Ints]) -> dict[str, Floats]:

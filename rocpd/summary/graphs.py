@@ -224,7 +224,7 @@ def _captured_sizes(captures: Iterable[Capture]) -> dict[_Kernel, dict[_Sizes, N
 
 def _sizes_of_dispatches(reading: RankReading) -> Mapping[int, _Sizes]:
     """Return id of a dispatch -> grid and work-group, where these are known."""
-    shapes = columns(reading.reader, "rocpd_kernel_dispatch", statement("kernel_shapes"), ("id", *_GRID, *_GROUP))
+    shapes = columns(reading.reader, "rocpd_kernel_dispatch", statement("kernels"), ("id", *_GRID, *_GROUP))
     known = np.flatnonzero((shapes[1] > 0) & (shapes[4] > 0))
     return {
         row: ((*sizes[:3],), (*sizes[3:],)) for row, *sizes in zip(*(c[known].tolist() for c in shapes), strict=True)

@@ -28,7 +28,7 @@ from rocpd.trace.times import valid_times
 from rocpd.types import Floats, Ints
 
 _MOST = 0.5  # of the time for which a sample stands: then its power is that of the kernel
-_COLUMNS = ("kernel", "agent", "start", "end")
+_COLUMNS = ("name", "agent", "start", "end")
 
 TABLES = by_name(
     TableDefinition(
@@ -83,7 +83,7 @@ def kernel_samples(reading: Reading) -> Iterator[Summary]:
 
 def _of_rank(reading: RankReading, step: re.Pattern[str]) -> dict[Key, _Sums]:
     series, _ = held_values(reading, step)
-    read = columns(reading.reader, "rocpd_kernel_dispatch", statement("kernel_shapes"), _COLUMNS)
+    read = columns(reading.reader, "rocpd_kernel_dispatch", statement("kernels"), _COLUMNS)
     valid = np.flatnonzero(valid_times(read[2], read[3]))
     kernel, agent, start, end = (column[valid] for column in read)
     texts = kernel_texts(reading.reader, reading.options.kernel_names, kernel)

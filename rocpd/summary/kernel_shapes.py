@@ -71,7 +71,7 @@ _SYMBOLS = "SELECT id, COALESCE(arch_vgpr_count, 0) + COALESCE(accum_vgpr_count,
 _AGENTS = """SELECT id, name, cu_count, simd_count, wave_size, max_waves_per_cu, lds_size FROM agents
 WHERE type = 'GPU'"""
 _NUMBERS = (
-    "kernel",
+    "name",
     "agent",
     "grid_size_x",
     "grid_size_y",
@@ -103,7 +103,7 @@ def kernel_shapes(reading: Reading) -> Iterator[Summary]:
 
 
 def _of_rank(reading: RankReading) -> dict[Key, _Shapes]:
-    read = columns(reading.reader, "rocpd_kernel_dispatch", statement("kernel_shapes"), _NUMBERS)
+    read = columns(reading.reader, "rocpd_kernel_dispatch", statement("kernels"), _NUMBERS)
     valid = np.flatnonzero(valid_times(read[-2], read[-1]))
     reading.left_out["GPU operations"] += len(read[-1]) - len(valid)
     *shape, start, end = (column[valid] for column in read)

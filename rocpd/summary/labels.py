@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rocpd.frozen import frozen
-from rocpd.read.columns import Select, batches
+from rocpd.read.columns import Select, batches, read_before
 from rocpd.read.groups import group_rows
 from rocpd.read.names import Names, as_text
 from rocpd.summary.ops import COPY, KERNEL, kernel_forms, string_texts
@@ -21,7 +21,7 @@ from rocpd.summary.statements import statement
 from rocpd.summary.sums import Sum, merge
 from rocpd.trace.categories import domain_of
 from rocpd.trace.markers import is_marker
-from rocpd.trace.times import VALID_TIMES
+from rocpd.trace.times import VALID_TIMES, valid_times
 from rocpd.types import NULL, Ints
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class _Layout:
 
 
 _CATEGORISED = ("name", "category")
+_TIMES = ("start", "end")
 
 _LAYOUTS = {
     "kernels": _Layout(("name",), "rocpd_kernel_dispatch"),
@@ -119,17 +120,27 @@ def totals_by_label(
         kind: one of `ALL_KINDS`.
         add_up: returns the sum of each group of some events.
     """
-    names, origins = Names(), _origins(reading)
-    sums: dict[tuple[int, ...], Sum] = {}
-    for keys, durations, sizes in _batches(reading, kind, names, origins):
-        groups = group_rows(keys)
-        events = EventsByGroup(durations[groups.order], None if sizes is None else sizes[groups.order], groups.first)
-        merge(sums, dict(zip(groups.keys, add_up(events), strict=True)))
+    origins = _origins(reading)
+    lane = reading.options.by if reading.options.by in (*LANES, *LAUNCHES) else None
+    names, sums = reading.reader.once((kind, add_up, lane), lambda: _sums_by_key(reading, kind, add_up, origins))
     totals: dict[Label, Sum] = {}
     for label, total in zip(_labels(reading, kind, names, list(sums), origins), sums.values(), strict=True):
         if _LAYOUTS[kind].keys != _CATEGORISED or not is_marker(label.category):  # markers are a kind of their own
             merge(totals, {label: total})
     return totals
+
+
+def _sums_by_key(
+    reading: RankReading, kind: str, add_up: Callable[[EventsByGroup], Sequence[Sum]], origins: Origins | None
+) -> tuple[Names, dict[tuple[int, ...], Sum]]:
+    """Return the sums of the events of one rank by their keys, and the names that stand for texts among these."""
+    names = Names()
+    sums: dict[tuple[int, ...], Sum] = {}
+    for keys, durations, sizes in _batches(reading, kind, names, origins):
+        groups = group_rows(keys)
+        events = EventsByGroup(durations[groups.order], None if sizes is None else sizes[groups.order], groups.first)
+        merge(sums, dict(zip(groups.keys, add_up(events), strict=True)))
+    return names, sums
 
 
 def _origins(reading: RankReading) -> Origins | None:
@@ -149,6 +160,9 @@ def _batches(
     lane = [by.value] if layout.has_lanes and by in LANES else ["id"] if origins else []
     keys = [*layout.keys, *lane]
     sizes = ("size",) if layout.has_sizes else ()
+    if not origins and (known := read_before(reading.reader, layout.base, statement(kind), (*keys, *_TIMES, *sizes))):
+        yield from _known(known, len(keys))
+        return
     every = f"SELECT *, {_DURATION} AS duration FROM ({statement(kind)})"  # noqa: S608
     if layout.by_text:
         select = Select(every, (*keys[len(layout.keys) :], "duration", *sizes), texts=layout.keys, base=layout.base)
@@ -160,6 +174,13 @@ def _batches(
         if origins:
             columns[len(layout.keys)] = origins.of(KERNEL if kind == "kernels" else COPY, columns[len(layout.keys)])
         yield columns[: len(keys)], columns[len(keys)], columns[-1] if sizes else None
+
+
+def _known(columns: list[Ints], keys: int) -> Iterator[tuple[list[Ints], Ints, Ints | None]]:
+    """Yield what `_batches` does of columns that were read: keys, start, end, and the size where there is one."""
+    start, end, *sizes = columns[keys:]
+    if len(start):
+        yield columns[:keys], np.where(valid_times(start, end), end - start, -1), sizes[0] if sizes else None
 
 
 def _labels(

@@ -14,7 +14,6 @@ from rocpd.trace.launch import launches, launching_regions
 from rocpd.trace.times import valid_times
 from rocpd.types import Ints
 
-_CALLS = statement("calls")
 _COLUMNS = ("id", "stack", "start", "end")
 _THREADS = ("stack", "start", "end", "thread")
 NO_THREAD = -2
@@ -41,7 +40,7 @@ class Links:
 
 def link(reader: RankReader, ops: Ops) -> Links:
     """Find the call of each operation in the whole trace; calls whose times are invalid are left out."""
-    row, stack, start, end = columns(reader.whole(), "rocpd_region", _CALLS, _COLUMNS)
+    row, stack, start, end = columns(reader.whole(), "rocpd_region", statement("regions"), _COLUMNS)
     call = launching_regions(stack, start, end, ops.stack)
     linked = np.flatnonzero(call >= 0)
     linked = linked[valid_times(start[call[linked]], end[call[linked]])]
@@ -72,7 +71,7 @@ def launch_calls(reader: RankReader, stacks: Ints) -> tuple[Ints, Ints]:
 
 def launching_rows(reader: RankReader) -> Ints:
     """Return the row ids of the regions that launch operations, in the whole trace."""
-    row, *call = columns(reader.whole(), "rocpd_region", _CALLS, _COLUMNS)
+    row, *call = columns(reader.whole(), "rocpd_region", statement("regions"), _COLUMNS)
     return row[launches(*call)]
 
 

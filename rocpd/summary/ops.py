@@ -13,7 +13,7 @@ import numpy as np
 
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.frozen import frozen
-from rocpd.read.columns import Select, columns, read_all
+from rocpd.read.columns import columns
 from rocpd.read.columns import number as whole
 from rocpd.read.ids import distinct, per_id
 from rocpd.read.names import texts_by_id
@@ -29,7 +29,6 @@ from rocpd.types import NULL, Ints
 
 KERNEL, COPY = 0, 1
 
-_LINKED = "SELECT O.*, E.stack_id AS stack FROM ({}) O LEFT JOIN rocpd_event E ON E.id = O.event_id"
 _COLUMNS = ("id", "start", "end", "agent", "stream", "name", "stack")
 _STRINGS = "SELECT id, string FROM rocpd_string"
 _AMONG = " WHERE id IN (SELECT value FROM json_each(?))"
@@ -267,8 +266,5 @@ def read_stacks(reader: RankReader) -> dict[int, tuple[Ints, Ints, Ints]]:
 
 
 def _read(reader: RankReader, base: str, name: str, stacks: bool) -> list[Ints]:
-    linked = Select(_LINKED.format(statement(name)), _COLUMNS, base=base)
-    if stacks or reader.has_read(linked):
-        return list(read_all(reader, linked).numbers)
-    known = columns(reader, base, statement(name), _COLUMNS[:-1])
-    return [*known, np.full(len(known[0]), NULL)]
+    read = columns(reader, base, statement(name), _COLUMNS if stacks else _COLUMNS[:-1])
+    return list(read) if stacks else [*read, np.full(len(read[0]), NULL)]

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.read.columns import columns, number
+from rocpd.federate.run.rank_reader import RankReader
+from rocpd.read.columns import Piece, Select, columns, read_all
 from rocpd.read.names import Names, as_text
 from rocpd.summary.links import launching_rows
 from rocpd.summary.ops import string_texts
@@ -51,6 +52,12 @@ def read_regions(reading: RankReading) -> tuple[RankRegions, Names]:
     return regions, names
 
 
+def read_markers(reader: RankReader) -> Piece:
+    """Read the marker ranges of a rank: ids, in order, threads, starts and ends [ns]; messages."""
+    select = Select(statement("marker_ranges"), ("id", "thread", "start", "end"), texts=("name",), base="rocpd_region")
+    return read_all(reader, select)
+
+
 def _read(reading: RankReading) -> tuple[RankRegions, Names, int]:
     """Return regions, names, and how many regions have invalid timestamps."""
     names = Names()
@@ -62,13 +69,11 @@ def _read(reading: RankReading) -> tuple[RankRegions, Names, int]:
         stack = np.where(np.isin(row, launching_rows(reading.reader)), stack, NULL)
     texts = string_texts(reading.reader, np.concatenate([name, category]))
     codes = names.codes(name, texts.get)
-    rows = reading.reader.rows(statement("marker_messages"))
-    if rows:
-        numbers = np.array([number(key) for key, _ in rows], np.int64)
-        messages = np.array([names.code(as_text(text)) for _, text in rows], np.int64)
-        order = np.argsort(numbers, kind="stable")
-        at = np.minimum(np.searchsorted(numbers[order], row, side="right") - 1, len(rows) - 1)
-        codes = np.where(numbers[order][at] == row, messages[order][at], codes)
+    markers = read_markers(reading.reader)
+    if markers.count:
+        marker, messages = markers.numbers[0], np.array([names.code(as_text(text)) for text in markers.texts[0]])
+        at = np.maximum(np.searchsorted(marker, row, side="right") - 1, 0)
+        codes = np.where(marker[at] == row, messages[at], codes)
     order = np.lexsort((row, stack, -np.where(valid, end, 0), start))  # of equal ranges the lower id is outside
     order = order[valid[order]]
     every = (thread, start, end, codes, names.codes(category, texts.get), stack)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -154,22 +155,26 @@ def held_values(reading: RankReading, step: re.Pattern[str]) -> tuple[dict[Key, 
     last = steady.end if steady else base[1] if base else None
     values: dict[Key, list[SampledValue]] = {}
     left_out: Counter[Key] = Counter()
+    key_of_value = functools.cache(partial(_key, reading.rank.number))
     for name, units, agent, at, value, until in reading.reader.rows(statement("sampled_values")):
         start = number(at)
         if start < 1:
             reading.left_out["samples"] += 1
         elif isinstance(value, int | float) and (not steady or steady.start <= start < steady.end):
-            lane = number(agent)
-            unit = meant_unit(as_text(name), as_text(units))
-            is_rate = adds_up(as_text(name))
-            shown = f"{unit or '1'}/s" if is_rate else unit
-            key = (reading.rank.number, None if lane == NULL else lane, as_text(name), shown)
+            key, unit = key_of_value(name, units, agent)
             every = values.setdefault(key, [])
             if is_sentinel(value, unit):
                 left_out[key] += 1
             else:
                 every.append(SampledValue(start, until if isinstance(until, int) else None, last, float(value)))
     return {key: _rates(every) if adds_up(as_text(key[2])) else every for key, every in values.items()}, left_out
+
+
+def _key(rank: int, name: object, units: object, agent: object) -> tuple[Key, str | None]:
+    """Return what values of a name are counted by, and their unit as it is meant."""
+    text, lane = as_text(name), number(agent)
+    unit = meant_unit(text, as_text(units))
+    return (rank, None if lane == NULL else lane, text, f"{unit or '1'}/s" if adds_up(text) else unit), unit
 
 
 def _rates(values: Sequence[SampledValue]) -> list[SampledValue]:

@@ -15,13 +15,12 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.timeline import Shift
 from rocpd.frozen import frozen
-from rocpd.read.columns import Select, read_all
 from rocpd.read.names import as_text
 from rocpd.summary.options import By
 from rocpd.summary.reading import Key, key_of, order_of, statistics
+from rocpd.summary.regions import read_markers
 from rocpd.summary.slow_steps import Growth
 from rocpd.summary.spread import Spread
-from rocpd.summary.statements import statement
 from rocpd.trace.nesting import Nesting, nest
 from rocpd.trace.steps import MarkedStep, MarkerRange, find_steps, folded
 from rocpd.trace.times import valid_times
@@ -80,8 +79,7 @@ def _read_ranges(reader: RankReader) -> Ranges:
 
 
 def _ranges(reader: RankReader) -> tuple[list[int], list[MarkerRange]]:
-    select = Select(statement("marker_ranges"), ("id", "thread", "start", "end"), texts=("name",), base="rocpd_region")
-    markers = read_all(reader, select)
+    markers = read_markers(reader)
     number, thread, start, end = markers.numbers
     rows = np.flatnonzero(valid_times(start, end) & (end > start)).tolist()
     texts = {row: as_text(markers.texts[0][row]) for row in rows}

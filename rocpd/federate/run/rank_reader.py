@@ -64,10 +64,6 @@ class RankReader:
         answer: Answer = self.known[key]
         return answer
 
-    def has_read(self, what: object) -> bool:
-        """Whether `what` was read from these rows and kept."""
-        return self.known is not None and self._key(what) in self.known
-
     def _key(self, what: object) -> object:
         cut = tuple((base, *sorted(columns.items())) for base, columns in sorted(self.tables.values.items()))
         return what, tuple(sorted(self.tables.only.items())), cut, self.tables.is_whole

@@ -1,4 +1,4 @@
-"""Owns `rocpd cache`: what was imported to answer commands, and what was indexed."""
+"""Owns `rocpd cache`: what was imported, indexed or kept to answer commands."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ class CacheOptions:
 
 
 def cache(asked: CacheOptions) -> None:
-    """List or remove what was imported or indexed.
+    """List or remove what was imported, indexed, or kept of the answers to analyses.
 
     Traces of other profilers are imported once, into $XDG_CACHE_HOME/rocpd/import, else ~/.cache/rocpd/import; the
-    index lies beside them. Above $ROCPD_CACHE_SIZE (20G) of either, what was not used for the longest time goes by
-    itself, and with it what was made of files that have changed since.
+    index lies beside them, and so does what ranks with an index answered to analyses. Above $ROCPD_CACHE_SIZE (20G) of
+    one of them, what was not used for the longest time goes by itself, and with it what was made of files that have
+    changed since.
 
     Examples:
         rocpd cache list
@@ -41,14 +42,16 @@ def cache(asked: CacheOptions) -> None:
     """
     from rocpd.importers.cache import imports
     from rocpd.index.entries import indexes
+    from rocpd.index.kept import kept_answers
 
-    imported, indexed = imports(), indexes(None)
+    imported, indexed, answers = imports(), indexes(None), kept_answers()
     if asked.action is CacheAction.CLEAR:
-        note(f"removed {(imported.clear() + indexed.clear()) / 1e6:.1f} MB")
+        note(f"removed {(imported.clear() + indexed.clear() + answers.clear()) / 1e6:.1f} MB")
         return
     rows = [
         *((each.source, each.importer, len(each.files), each.size, _time(each.used)) for each in imported.entries()),
         *((each.source, "index", 1, each.size, _time(each.used)) for each in indexed.entries()),
+        *((each.source, "answers", 1, each.size, _time(each.used)) for each in answers.entries()),
     ]
     form, _ = tables.format_and_path(asked.format, OutputOptions())
     with tables.open_output(None, TableOptions()) as out:

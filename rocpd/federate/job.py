@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, partial
 
@@ -181,8 +181,17 @@ class Job:
         """
         self.files.check_open()
         tasks = [RankTask(rank, tables[rank.number], work) for rank in self.ranks]
-        with contextlib.closing(self.files.executor.each(run_task, tasks, self.ranks)) as answers:
+        with contextlib.closing(self._answers(tasks)) as answers:
             yield from zip(self.ranks, answers, strict=True)
+
+    def _answers(self, tasks: Sequence[RankTask[Answer]]) -> Generator[Answer, None, None]:
+        """Yield the answers of tasks, in order, from the index where it has them."""
+        if self.files.index is None:
+            return self._done(tasks)
+        return self.files.index.each(tasks, self._done)
+
+    def _done(self, tasks: Sequence[RankTask[Answer]]) -> Generator[Answer, None, None]:
+        return self.files.executor.each(run_task, tasks, [task.rank for task in tasks])
 
     @cached_property
     def rank_of(self) -> dict[int, Rank]:

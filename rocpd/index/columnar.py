@@ -6,7 +6,7 @@ Imports neither DuckDB nor a parser before there is something to answer.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,12 +17,14 @@ from rocpd.federate.open.opening import has_open_journal
 from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.pool import Share
+from rocpd.federate.run.rank_reader import RankTask
 from rocpd.federate.run.request import Bindings
-from rocpd.index.entries import IndexEntry, cannot_index, indexes, stat_of, state_of
-from rocpd.types import Row
+from rocpd.index.entries import IndexEntry, cannot_index, indexes, is_still, stat_of, state_of
+from rocpd.types import Answer, Row
 
 if TYPE_CHECKING:
     from rocpd.index.answers import StoredAnswers
+    from rocpd.index.kept import KeptAnswers
 
 
 class Index:
@@ -44,6 +46,7 @@ class Index:
         self._stats: dict[Path, tuple[int, ...]] = {}
         self._why_not: str | None = None
         self._made: StoredAnswers | None = None
+        self._kept: KeptAnswers | None = None
         self._lock = threading.Lock()
 
     @property
@@ -68,6 +71,22 @@ class Index:
             raise UsageError(f"the index can't answer this: {answer}", "--strategy auto reads the files")
         return None
 
+    def each(
+        self,
+        tasks: Sequence[RankTask[Answer]],
+        do: Callable[[Sequence[RankTask[Answer]]], Generator[Answer, None, None]],
+    ) -> Generator[Answer, None, None]:
+        """Yield the answers of tasks; see `Columnar.each`."""
+        if self.why_not:
+            yield from do(tasks)
+            return
+        if self._kept is None:
+            from rocpd.index.kept import KeptAnswers
+
+            states = {number: entry.folder.name for number, entry in self._entries.items()}
+            self._kept = KeptAnswers(states, is_still)
+        yield from self._kept.each(tasks, do)
+
     def can_answer(self, step: Scatter, bindings: Bindings, shares: Sequence[Share]) -> str:
         """Return why the ranks have to be asked for a step; empty: they need not be."""
         return self.why_not or self._answers().why_not(step, bindings, shares)
@@ -76,6 +95,8 @@ class Index:
         """Close the database; idempotent."""
         if self._made:
             self._made.close()
+        if self._kept:
+            self._kept.close()
 
     def _answers(self) -> StoredAnswers:
         from rocpd.index.answers import StoredAnswers

@@ -110,6 +110,11 @@ def cannot_index(rank: Rank) -> str:
     return ""
 
 
+def is_still(rank: Rank, state: str) -> bool:
+    """Whether the file of a rank is in a state, and nobody writes to it."""
+    return not cannot_index(rank) and state_of(rank) == state
+
+
 def facts_of(source: Path, views: Mapping[str, StoredView]) -> dict[str, object]:
     """Return what the manifest of an entry holds.
 

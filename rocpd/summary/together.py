@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 from rocpd.errors import RocpdError
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.run.rank_reader import Works
 from rocpd.summary.options import Options
-from rocpd.summary.reading import RankReading, RankWindow, Reading, work_on_rank
+from rocpd.summary.reading import RankReading, Reading, work_on_rank
 from rocpd.summary.result import Summary
 from rocpd.types import Answer
 
@@ -78,7 +78,10 @@ def together(
     asked = {name: (options or {}).get(name, reading.options) for name in analyses}
     works = {name: work for name, analysis in analyses.items() if (work := _work_of(reading, analysis, asked[name]))}
     answers: dict[str, list[tuple[Rank, _Answer]]] = {name: [] for name in works}
-    task = partial(_all, works=tuple((work, asked[name]) for name, work in works.items()), windows=reading.windows())
+    windows = reading.windows()
+    task = Works(
+        tuple(partial(work_on_rank, work=work, options=asked[name], windows=windows) for name, work in works.items())
+    )
     for done, (rank, answers_of_rank) in enumerate(reading.session.map_ranks(task) if works else (), 1):
         for name, answer in zip(works, answers_of_rank, strict=True):
             answers[name].append((rank, answer))
@@ -98,16 +101,3 @@ def _work_of(reading: Reading, analysis: Analysis, options: Options) -> _Work | 
     except RocpdError:
         return None
     return None
-
-
-def _all(
-    reader: RankReader, works: Sequence[tuple[_Work, Options]], windows: Mapping[int, RankWindow]
-) -> list[_Answer]:
-    keeping = reader.keeping()
-    answers: list[_Answer] = []
-    for work, options in works:
-        try:
-            answers.append(work_on_rank(keeping, work, options, windows))
-        except RocpdError as error:
-            answers.append(error)
-    return answers

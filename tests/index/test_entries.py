@@ -60,6 +60,14 @@ def _truth(job: list[Path]) -> tuple[int, int]:
     return sum(count for count, _ in sums), int(sum(size for _, size in sums))
 
 
+def _analysed(session: rocpd.Session) -> tuple[int, int]:
+    """Number and size of the copies, as an analysis has them, whose answers are kept."""
+    copies = session.summary("copies")
+    calls, size = copies.columns.index("calls"), copies.columns.index("bytes")
+    rows = list(copies)
+    return sum(row[calls] for row in rows), sum(row[size] or 0 for row in rows)
+
+
 def _append(job: list[Path], backup: Path, chance: random.Random) -> None:
     columns = "guid, nid, pid, start, end, name_id, src_agent_id, dst_agent_id, event_id"
     copied = f'SELECT {columns}, {chance.randrange(99)} FROM "rocpd_memory_copy{{uuid}}" LIMIT 1'
@@ -138,6 +146,7 @@ def test_no_answer_is_stale(tmp_path: Path) -> None:
             with rocpd.connect(job, limits=PLANNED, index_folder=folder / "index") as session:
                 (answer,) = session.execute("SELECT count(*), sum(size) FROM memory_copies")
                 assert answer == _truth(job), f"{number}: {attack.__name__}"
+                assert _analysed(session) == answer, f"{number}: {attack.__name__}"
                 index = session.job.files.index
                 answered += index is not None and not index.why_not
         shutil.rmtree(folder)

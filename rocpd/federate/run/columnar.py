@@ -1,14 +1,15 @@
-"""What answers the steps of plans from an index of columns, as running them knows it; `rocpd.index` does it."""
+"""What answers for ranks from an index of columns, as running plans and works knows it; `rocpd.index` does it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Protocol
 
 from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.run.pool import Share
+from rocpd.federate.run.rank_reader import RankTask
 from rocpd.federate.run.request import Bindings
-from rocpd.types import Row
+from rocpd.types import Answer, Row
 
 
 class Columnar(Protocol):
@@ -30,6 +31,22 @@ class Columnar(Protocol):
 
         Raises:
             UsageError: the ranks have to be asked; the message says why.
+        """
+        ...
+
+    def each(
+        self,
+        tasks: Sequence[RankTask[Answer]],
+        do: Callable[[Sequence[RankTask[Answer]]], Generator[Answer, None, None]],
+    ) -> Generator[Answer, None, None]:
+        """Yield the answers of tasks, in order: those of an earlier time where they hold, else what `do` yields.
+
+        Args:
+            tasks: what is asked of ranks.
+            do: does some of the tasks, in order.
+
+        Raises:
+            what the works raise.
         """
         ...
 

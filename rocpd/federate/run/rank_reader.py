@@ -9,8 +9,9 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Generic, Protocol
+from typing import Any, Generic, Protocol, TypeAlias
 
+from rocpd.errors import RocpdError
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.connection_cache import borrow
 from rocpd.federate.run.pool import ShareDatabase
@@ -96,6 +97,31 @@ class MapRanks(Protocol):
     def __call__(self, work: Callable[[RankReader], Answer]) -> Iterator[tuple[Rank, Answer]]:
         """Do `work` for each rank."""
         ...
+
+
+Work: TypeAlias = Callable[[RankReader], Any]
+"""What is done on a rank: a module-level function or a `functools.partial` of one."""
+
+
+@frozen
+class Works:
+    """Several works on one rank as one, whose answers are theirs, in order; they share what they read.
+
+    Args:
+        works: each as `map_ranks` takes it. The error that one raises is its answer.
+    """
+
+    works: tuple[Work, ...]
+
+    def __call__(self, reader: RankReader) -> list[Any]:
+        """Do the works."""
+        keeping, answers = reader.keeping(), []
+        for work in self.works:
+            try:
+                answers.append(work(keeping))
+            except RocpdError as error:
+                answers.append(error)
+        return answers
 
 
 @frozen

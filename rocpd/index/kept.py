@@ -1,0 +1,218 @@
+"""Keeps what ranks answered to works on them, for the next command that asks the same while files are what they were.
+
+An answer belongs to the state of a file, to what was asked (`asked`), and to the code of rocpd. Answers are values of
+Python, which only pickle stores, and who writes a pickle has code run where it is read: they lie in the user's own
+cache, to which nobody else may write, wherever the index lies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import os
+import pickle
+import stat
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from rocpd import leftovers
+from rocpd.cache import Cache, cache_root
+from rocpd.errors import RocpdError
+from rocpd.federate.open.identify import Rank
+from rocpd.federate.run.rank_reader import RankTask, Works, run_task
+from rocpd.frozen import frozen
+from rocpd.index.asked import names_of, works_of
+
+_MOST_OF_AN_ANSWER = 32 << 20  # bytes; larger ones are found again nearly as fast
+_MOST_OF_A_RANK = 256 << 20  # bytes
+_DIGEST = 16
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_ENDING = ".pickle"
+
+DoTasks: TypeAlias = Callable[[Sequence[RankTask[Any]]], Generator[Any, None, None]]
+
+
+@frozen
+class AnswersOfRank:
+    """What is kept of one rank in one state of its file.
+
+    Args:
+        folder: with its files, one per work.
+        source: the file of the rank, as it was called.
+        size: of all files [bytes].
+        used: when it was last used [s since 1970].
+    """
+
+    folder: Path
+    source: str
+    size: int
+    used: float
+
+
+def kept_answers() -> Cache[AnswersOfRank]:
+    """Return the answers of all ranks, in the user's cache.
+
+    Raises:
+        OutputError: there is no cache folder.
+    """
+    return Cache(cache_root("answers"), "entry.json", _of_rank)
+
+
+class KeptAnswers:
+    """The answers of the ranks of a job.
+
+    Args:
+        states: rank number -> state of its file; see `rocpd.index.entries.state_of`.
+        is_still: whether the file of a rank is in a state.
+
+    Raises:
+        OutputError: there is no cache folder.
+    """
+
+    def __init__(self, states: Mapping[int, str], is_still: Callable[[Rank, str], bool]) -> None:
+        self._cache = kept_answers()
+        self._states = states
+        self._is_still = is_still
+        self._has_kept = False
+        self._used: set[Path] = set()
+
+    def each(self, tasks: Sequence[RankTask[Any]], do: DoTasks) -> Iterator[Any]:
+        """Yield the answers of tasks, in order: what is kept, and what `do` yields of the rest, which is kept then.
+
+        Raises:
+            what the works raise.
+        """
+        asked = [
+            _Asked(task, self._cache.root / self._states[task.rank.number], tuple(names))
+            for task, names in zip(tasks, names_of(tasks), strict=True)
+        ]
+        lacking = [[number for number, path in enumerate(each.paths) if not _is_kept(path)] for each in asked]
+        rest = [each.part(numbers) for each, numbers in zip(asked, lacking, strict=True) if numbers]
+        with contextlib.closing(do(rest)) as new_answers:
+            for each, numbers in zip(asked, lacking, strict=True):
+                new = dict(zip(numbers, next(new_answers), strict=True)) if numbers else {}
+                self._keep(each, new)
+                yield each.answer([new[n] if n in new else each.kept(n) for n in range(len(each.paths))])
+
+    def close(self) -> None:
+        """Remove what was not used for the longest time, if something was added; idempotent."""
+        if self._has_kept:
+            self._has_kept = False
+            with contextlib.suppress(RocpdError):
+                self._cache.evict()
+
+    def _keep(self, asked: _Asked, new: Mapping[int, Any]) -> None:
+        """Keep new answers where that is possible, and if the file of the rank has not changed meanwhile."""
+        rank, worth = asked.task.rank, {path: new[n] for n, path in enumerate(asked.paths) if path and n in new}
+        with contextlib.suppress(RocpdError, OSError):
+            if worth and self._is_still(rank, self._states[rank.number]):
+                self._make(asked.folder, os.fsdecode(rank.opening.path.absolute()))
+                for path, answer in worth.items() if _is_safe(asked.folder) else ():
+                    if not isinstance(answer, RocpdError) or type(answer) is RocpdError:  # others may pass
+                        _write(path, answer)
+                _make_room(asked.folder)
+            elif asked.folder not in self._used:
+                os.utime(asked.folder / self._cache.manifest)
+        self._used.add(asked.folder)
+
+    def _make(self, folder: Path, source: str) -> None:
+        self._has_kept = True
+        if not folder.exists():
+            self._cache.place(leftovers.make_folder(self._cache.make()), folder.name, {"source": source})
+
+
+@frozen
+class _Asked:
+    """What is asked of one rank.
+
+    Args:
+        task: the works, and the rank.
+        folder: of the answers of the rank.
+        names: of the works; an empty one where its answer can't be kept.
+    """
+
+    task: RankTask[Any]
+    folder: Path
+    names: tuple[str, ...]
+
+    @property
+    def paths(self) -> list[Path | None]:
+        """The file of each answer; None: it can't be kept."""
+        return [self.folder / f"{name}{_ENDING}" if name else None for name in self.names]
+
+    def part(self, numbers: Sequence[int]) -> RankTask[Any]:
+        """Return the task of some of the works."""
+        works = works_of(self.task)
+        return dataclasses.replace(self.task, work=Works(tuple(works[number] for number in numbers)))
+
+    def kept(self, number: int) -> Any:
+        """Return the answer to a work that is kept; where it is damaged, or gone meanwhile, that of the rank."""
+        path = self.paths[number]
+        try:
+            return _read(path) if path else None
+        except Exception:  # noqa: BLE001 (a damaged pickle, or one of another time, may raise anything)
+            (answer,) = run_task(self.part([number]))
+            return answer
+
+    def answer(self, answers: list[Any]) -> Any:
+        """Return what the task asks for, by the answers to its works; raise the error of a single one."""
+        if isinstance(self.task.work, Works):
+            return answers
+        if isinstance(answers[0], RocpdError):
+            raise answers[0]
+        return answers[0]
+
+
+def _is_kept(path: Path | None) -> bool:
+    return path is not None and path.exists() and _is_safe(path.parent)
+
+
+def _is_safe(folder: Path) -> bool:
+    """Whether nobody but this user may have written to the folder of a rank."""
+    for each in (folder, folder.parent):
+        status = each.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & _OTHERS_WRITE:
+            return False
+    return True
+
+
+def _read(path: Path) -> Any:
+    content = path.read_bytes()
+    digest, pickled = content[:_DIGEST], memoryview(content)[_DIGEST:]
+    if hashlib.blake2b(pickled, digest_size=_DIGEST).digest() != digest:
+        raise ValueError("damaged")
+    return pickle.loads(pickled)
+
+
+def _write(path: Path, answer: object) -> None:
+    pickled = pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
+    if len(pickled) > _MOST_OF_AN_ANSWER:
+        return
+    temporary = path.with_name(leftovers.temporary_name())
+    try:
+        temporary.write_bytes(hashlib.blake2b(pickled, digest_size=_DIGEST).digest() + pickled)
+        temporary.replace(path)
+    finally:
+        leftovers.remove(temporary)
+
+
+def _make_room(folder: Path) -> None:
+    """Remove the oldest answers of a rank where they take too much, and what killed processes left."""
+    leftovers.sweep(folder)
+    left = _MOST_OF_A_RANK
+    for path, status in sorted(_files(folder).items(), key=lambda each: -each[1].st_mtime_ns):
+        left -= status.st_size
+        if left < 0:
+            path.unlink(missing_ok=True)
+
+
+def _files(folder: Path) -> dict[Path, os.stat_result]:
+    with os.scandir(folder) as files:
+        return {Path(each.path): each.stat() for each in files if each.name.endswith(_ENDING)}
+
+
+def _of_rank(folder: Path, facts: Mapping[str, Any], used: float) -> AnswersOfRank:
+    size = sum(status.st_size for status in _files(folder).values())
+    return AnswersOfRank(folder, str(facts["source"]), size, used)

@@ -140,9 +140,7 @@ def _counting(reading: RankReading, found: TorchOperators) -> Flags:
 def _add_calls(found: TorchOperators, counting: Flags, names: dict[_Kind, _Sum], shapes: dict[_Kind, _Sum]) -> None:
     """Add calls and their time on the CPU; of operators in others of their name the outermost has the time."""
     duration = (found.end - found.start).tolist()
-    own = list(duration)
-    for row, parent in found.nesting.parents.items():
-        own[parent] -= duration[row]
+    own = _times_of_their_own(found)
     for row in np.flatnonzero(counting).tolist():
         name, sizes = _shape(found, row)
         around = list(found.around(row))[1:]
@@ -153,6 +151,17 @@ def _add_calls(found: TorchOperators, counting: Flags, names: dict[_Kind, _Sum],
         ):
             cpu = 0 if is_inner else duration[row]
             merge(sums, {kind: _Sum(1, cpu, own[row], flops=flops or 0, known=int(flops is not None))})
+
+
+def _times_of_their_own(found: TorchOperators) -> list[int]:
+    """Return the time of each operator in which it has none inside; what two inside both cover counts once [ns]."""
+    times: list[int] = (found.end - found.start).tolist()
+    covered = found.start.tolist()
+    for row, parent in found.nesting.parents.items():  # in the order of their starts
+        start, end = max(int(found.start[row]), covered[parent]), int(found.end[row])
+        times[parent] -= max(end - start, 0)
+        covered[parent] = max(end, covered[parent])
+    return times
 
 
 def _rows(key: Key, sums: dict[_Kind, _Sum], table: str) -> Iterator[Row]:

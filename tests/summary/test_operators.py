@@ -47,6 +47,18 @@ def test_times_of_operators_and_of_those_inside(job: rocpd.Session) -> None:
     ]
 
 
+def test_time_that_two_inside_both_cover_is_taken_once(open_job: OpenJob) -> None:
+    """Rounded times make neighbours overlap: of 100-110 are 101-109 covered, not 10 and more."""
+    trace = TraceBuilder()
+    for name, start, end in (("aten::outer", 100, 110), ("aten::a", 101, 107), ("aten::b", 103, 109)):
+        operator(trace, name, start, end)
+    assert cells(open_job(trace), "operators", "operator cpu_ns cpu_self_ns") == [
+        ("aten::outer", 10, 2),
+        ("aten::a", 6, 6),
+        ("aten::b", 6, 6),
+    ]
+
+
 def test_sizes_say_how_much_is_calculated(job: rocpd.Session) -> None:
     assert cells(job, "operator-shapes", "operator sizes calls flops tflop_per_s") == [
         ("aten::addmm", "[[4],[2,3],[3,4]]", 1, 48, 48 / 5 / 1000),

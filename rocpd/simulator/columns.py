@@ -123,13 +123,13 @@ def _typical(row: object, counter: samples.Counter) -> float:
     return counter.typical
 
 
-def _counters_of(row: object) -> range:
+def _counters_of(row: object) -> Sequence[int]:
     """Return the numbers of the counters that have a value in a row."""
-    if isinstance(row, Dispatch) and row.counted:
-        return range(len(samples.HARDWARE))
+    if isinstance(row, Dispatch):
+        return row.counters
     if isinstance(row, Sample) and row.track != samples.MARK:
-        return range(len(samples.HARDWARE) + row.track, len(samples.HARDWARE) + row.track + 1)
-    return range(0)
+        return (len(samples.HARDWARE) + row.track,)
+    return ()
 
 
 def _kinds(t: Template, ids: Identity) -> tuple[Batch, ...]:

@@ -65,7 +65,8 @@ def open_trace(sink: Sink, job: JobPlan, rank: RankPlan) -> TraceWriter:
         trace.register(QueueInfo(queue, name=f"Queue {_QUEUES.index(queue)}"))
     for stream in streams:
         trace.register(StreamInfo(stream))
-    for code, counter in enumerate(samples.COUNTERS, 1):
+    counters = samples.COUNTERS if job.planting.counts_much else samples.COUNTERS[: samples.FEW]
+    for code, counter in enumerate(counters, 1):
         trace.register(replace(counter.info, agent_id=ids.gpu, event_code=code))
     for index, name in enumerate(samples.TRACKS):
         trace.register(TrackInfo(name=name, tid=ids.tids[0] if index == samples.MARK else None))

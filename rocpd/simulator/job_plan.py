@@ -18,7 +18,7 @@ from rocpd.simulator.clocks import NodeClock, make_clock
 from rocpd.simulator.conditions import Conditions, conditions
 from rocpd.simulator.facts import PlantedFact, Setting, planted
 from rocpd.simulator.layout import Layout, RankGroup
-from rocpd.simulator.options import JobOptions, check
+from rocpd.simulator.options import CounterSet, JobOptions, check
 from rocpd.simulator.plants import Plant, Planting, parse
 from rocpd.simulator.program import RoundProgram
 from rocpd.simulator.recording import Recording
@@ -92,7 +92,7 @@ class JobPlan:
     @property
     def planting(self) -> Planting:
         """What was asked to be planted."""
-        return parse(self.options.plant)
+        return planting_of(self.options)
 
     def fact(self, plant: Plant) -> PlantedFact | None:
         """Return a planted fact, None when it isn't planted."""
@@ -142,6 +142,11 @@ class JobPlan:
         return _programs(self.options.profile, self.layout, self.planting, self.steps)
 
 
+def planting_of(options: JobOptions) -> Planting:
+    """Return what was asked to be planted, and whether many counters are recorded."""
+    return Planting(parse(options.plant).sizes, options.counters == CounterSet.MANY)
+
+
 def plan(options: JobOptions) -> JobPlan:
     """Decide everything that is planted in a job; equal options give an equal plan.
 
@@ -149,7 +154,7 @@ def plan(options: JobOptions) -> JobPlan:
         UsageError: the options make no sense.
     """
     check(options)
-    planting = parse(options.plant)
+    planting = planting_of(options)
     layout = Layout(options.ranks // (options.tp * options.pp), options.tp, options.pp)
     random = np.random.default_rng([options.seed, 0])
     steps = _steps(options, Role(options.profile, layout, 0, planting))

@@ -34,6 +34,14 @@ class Rccl(StrEnum):
 PROFILES: tuple[str, ...] = tuple(workload.value for workload in Workload)
 """Names of the shapes."""
 
+
+class CounterSet(StrEnum):
+    """How many hardware counters are recorded: those of operations and bytes, or what panels and advice ask for."""
+
+    FEW = "few"
+    MANY = "many"
+
+
 DEFAULT_STEPS = 10
 DEFAULT_PLANT = "straggler,slow-step"
 MOST_NOISE = 20.0
@@ -84,6 +92,14 @@ class JobOptions:
             "Record no calls of RCCL, all but the sizes of communicators, or all.", heading=Heading.LAYOUT, kind=Rccl
         ),
     ] = Rccl.SIZES.value
+    counters: Annotated[
+        str,
+        Option(
+            "Counters of operations and bytes, or those that panels and advice need.",
+            heading=Heading.LAYOUT,
+            kind=CounterSet,
+        ),
+    ] = CounterSet.FEW.value
     start_spread: Annotated[
         float, Option("Ranks start within so many seconds.", "S", heading=Heading.TIMING, least=0, most=3600)
     ] = 0.003
@@ -131,7 +147,7 @@ def check(options: JobOptions) -> None:
         )
     if options.seed < 0:
         raise UsageError(f"seed {options.seed}: is negative", "give 0 or more")
-    for name, known in (("profile", PROFILES), ("rccl", tuple(Rccl))):
+    for name, known in (("profile", PROFILES), ("rccl", tuple(Rccl)), ("counters", tuple(CounterSet))):
         if getattr(options, name) not in known:
             raise UsageError(f"{name} {getattr(options, name)}: unknown", f"one of {', '.join(known)}")
     if options.version not in VERSIONS:

@@ -12,6 +12,7 @@ from rocpd.frozen import frozen
 from rocpd.schema.trace.infos import CounterInfo
 from rocpd.simulator.hardware import CLOCK_GHZ, DIES
 from rocpd.simulator.kernels import Kernel
+from rocpd.simulator.plants import Plant
 
 
 @frozen
@@ -60,6 +61,9 @@ def _sampled(name: str, description: str, units: str) -> CounterInfo:
 _LINE = 128  # bytes of a line of the L2 cache
 _LANES = 64  # of a wave: each makes the operations of an instruction
 _MATRIX_OPS = 512  # that the counter of matrix operations counts as one
+_MATRIX_RATES = {"BF16": 512, "F32": 64, "F64": 64}  # operations of a matrix unit in a cycle
+_REQUEST = 64  # bytes of a read or write of memory
+_WAVE_BYTES = 256  # of an instruction that reads or writes 4 bytes for each work-item
 
 
 def _flops(math: str) -> Callable[[Kernel], float]:
@@ -119,7 +123,113 @@ SAMPLED: tuple[Counter, ...] = (
 )
 """Sampled over time, ids following those of `HARDWARE`."""
 
-COUNTERS = (*HARDWARE, *SAMPLED)
+_CYCLES_PER_US, _UNITS = 1000 * CLOCK_GHZ, 304
+
+
+def _counted(
+    name: str, description: str, block: str, of_kernel: Callable[[Kernel], float], spread: float = 0.0
+) -> Counter:
+    return Counter(_hardware(name, description, "count", block), spread, of_kernel)
+
+
+def _cycles(kernel: Kernel) -> float:
+    """Return the cycles of all compute units while a kernel runs."""
+    return kernel.micros * _CYCLES_PER_US * _UNITS
+
+
+def _instructions(kernel: Kernel) -> float:
+    return (kernel.reads + kernel.writes) / _WAVE_BYTES
+
+
+def _accesses(kernel: Kernel) -> float:
+    """Return accesses of L1: 16 an instruction where neighbours read neighbours, as if by quarter lines, 64 apart."""
+    return _instructions(kernel) * (64 if Plant.STRIDED in kernel.flaws else 16)
+
+
+def _misses(kernel: Kernel) -> float:
+    return _accesses(kernel) * (0.95 if Plant.STRIDED in kernel.flaws else 0.4)
+
+
+def _conflicts(kernel: Kernel) -> float:
+    if Plant.BANK_CONFLICTS in kernel.flaws:
+        return 0.3 * _cycles(kernel)
+    return 0.01 * _cycles(kernel) if kernel.lds else 0.0
+
+
+def _lds_cycles(kernel: Kernel) -> float:
+    uses = kernel.lds or Plant.BANK_CONFLICTS in kernel.flaws
+    return 0.2 * _cycles(kernel) * bool(uses) + _conflicts(kernel)
+
+
+def _zero(_: Kernel) -> float:
+    return 0.0
+
+
+def _written(kernel: Kernel) -> float:
+    return kernel.writes / _REQUEST
+
+
+def _is_contended(kernel: Kernel) -> bool:
+    return Plant.ATOMIC_CONTENTION in kernel.flaws
+
+
+def _matrix_cycles(kernel: Kernel) -> float:
+    return sum(_flops(f"MFMA_{kind}")(kernel) / rate for kind, rate in _MATRIX_RATES.items())
+
+
+FURTHER: tuple[Counter, ...] = (
+    _counted("TCC_EA0_RDREQ_sum", "Reads of L2 from memory", "TCC", lambda kernel: kernel.reads / _REQUEST),
+    _counted("TCC_EA0_RDREQ_32B_sum", "Reads of 32 bytes", "TCC", _zero),
+    _counted("TCC_BUBBLE_sum", "Reads of 128 bytes", "TCC", _zero),
+    _counted("TCC_EA0_WRREQ_sum", "Writes of L2 to memory", "TCC", _written),
+    _counted("TCC_EA0_WRREQ_64B_sum", "Writes of 64 bytes", "TCC", _written),
+    _counted(
+        "TCC_EA0_ATOMIC_sum", "Atomics on memory", "TCC", lambda kernel: _written(kernel) * 0.5 * _is_contended(kernel)
+    ),
+    _counted(
+        "TCC_EA0_RDREQ_LEVEL_sum", "Reads on their way, every cycle", "TCC", lambda k: 600 * k.reads / _REQUEST, 0.05
+    ),
+    _counted(
+        "TCC_EA0_WRREQ_LEVEL_sum",
+        "Writes on their way, every cycle",
+        "TCC",
+        lambda kernel: _written(kernel) * (4000 if _is_contended(kernel) else 500),
+        0.05,
+    ),
+    _counted("TA_TOTAL_WAVEFRONTS_sum", "Instructions of memory", "TA", _instructions),
+    _counted("TCP_TOTAL_ACCESSES_sum", "Accesses of L1", "TCP", _accesses),
+    _counted("TCP_TOTAL_CACHE_ACCESSES_sum", "Accesses of L1 that look into it", "TCP", _accesses),
+    _counted("TCP_TCC_READ_REQ_sum", "Reads of L1 from L2", "TCP", _misses, 0.02),
+    _counted("TCP_TCC_WRITE_REQ_sum", "Writes of L1 to L2", "TCP", _zero),
+    _counted("TCP_TCC_ATOMIC_WITH_RET_REQ_sum", "Atomics that return", "TCP", _zero),
+    _counted("TCP_TCC_ATOMIC_WITHOUT_RET_REQ_sum", "Atomics that return nothing", "TCP", _zero),
+    _counted("SQ_LDS_BANK_CONFLICT", "Cycles of bank conflicts", "SQ", _conflicts),
+    _counted("SQ_LDS_IDX_ACTIVE", "Cycles in which LDS is accessed", "SQ", _lds_cycles),
+    _counted("SQ_VALU_MFMA_BUSY_CYCLES", "Cycles in which matrix units are busy", "SQ", _matrix_cycles),
+    *(
+        _counted(f"SQ_INSTS_VALU_MFMA_MOPS_{kind}", f"Matrix operations, {kind}, in units of 512", "SQ", _zero)
+        for kind in ("F8", "F16", "F32", "F64", "I8")
+    ),
+    *(
+        _counted(f"SQ_INSTS_VALU_{operation}_{kind}", f"Vector instructions, {operation} {kind}", "SQ", _zero)
+        for kind in ("F16", "F32", "F64")
+        for operation in ("ADD", "MUL", "TRANS", "FMA")
+        if (operation, kind) not in (("FMA", "F32"), ("FMA", "F64"))
+    ),
+)
+"""What is counted besides where many counters are asked for, ids following those of `SAMPLED`."""
+
+COUNTERS = (*HARDWARE, *SAMPLED, *FURTHER)
+
+FEW = len(HARDWARE) + len(SAMPLED)
+"""How many of them a job has that does not ask for many."""
+
+
+def of_kernels(counts_much: bool) -> tuple[int, ...]:
+    """Return the numbers of the counters that a counted dispatch has."""
+    further = range(FEW, len(COUNTERS)) if counts_much else ()
+    return (*range(len(HARDWARE)), *further)
+
 
 TRACKS: tuple[str, ...] = ("GPU Power", "GPU Temperature", "GPU Memory Usage", "GPU Clock", "roctxMarkA")
 """Track names; all but the last belong to `SAMPLED`, in order. Ids from 1."""

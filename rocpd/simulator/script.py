@@ -6,6 +6,7 @@ Builds templates call by call; which calls are made is up to `workload`. Calls o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from rocpd.frozen import frozen
 from rocpd.schema.trace.events import MARK
@@ -88,9 +89,11 @@ class Script:
     Args:
         kernels: what can be launched, by key.
         pace: of the host.
+        counters: numbers of those that counted dispatches have.
     """
 
-    def __init__(self, kernels: Mapping[str, Kernel], pace: Pace = Pace()) -> None:
+    def __init__(self, kernels: Mapping[str, Kernel], pace: Pace = Pace(), counters: tuple[int, ...] = ()) -> None:
+        self._counters = counters
         self.template = Template()
         self._kernels = kernels
         self._pace = pace
@@ -161,9 +164,10 @@ class Script:
         """Take a sample where the thread is."""
         self.template.samples.append(Sample(track, self.now(thread), text))
 
-    def launch(self, thread: int, key: str, stream: int) -> None:
-        """Launch a kernel on a stream."""
+    def launch(self, thread: int, key: str, stream: int, longer: float = 1.0) -> None:
+        """Launch a kernel on a stream, where it runs so many times as long as it does otherwise."""
         kernel = self._kernels[key]
+        kernel = replace(kernel, micros=kernel.micros * longer) if longer != 1.0 else kernel
         self.spend(thread, self._pace.gap)
         if kernel.module:
             launcher = self.call(thread, "hipExtModuleLaunchKernel", HIP, 5200, _module_args(kernel, stream))
@@ -175,8 +179,8 @@ class Script:
             self.call(thread, "__hipPushCallConfiguration", COMPILER, 130, shape)
             self.call(thread, "__hipPopCallConfiguration", COMPILER, 130)
             launcher = self.call(thread, "hipLaunchKernel", HIP, 4600, _launch_args(kernel, stream))
-        counted = len(self.template.dispatches) % _COUNTED_EVERY == 2
-        self._run(thread, kernel, stream, launcher, counted)
+        is_counted = len(self.template.dispatches) % _COUNTED_EVERY == 2
+        self._run(thread, kernel, stream, launcher, self._counters if is_counted else ())
 
     def _run(
         self,
@@ -184,12 +188,12 @@ class Script:
         kernel: Kernel,
         stream: int,
         launcher: int,
-        counted: bool,
+        counters: tuple[int, ...] = (),
         graph: tuple[int, int] | None = None,
     ) -> Dispatch:
         run = self._add(stream, self.now(thread).later(_LATENCY), int(kernel.micros * 1000))
         dispatch = Dispatch(
-            kernel, stream, thread, launcher, self.marker(thread), run, run, kernel.jitter, counted, graph
+            kernel, stream, thread, launcher, self.marker(thread), run, run, kernel.jitter, counters, graph
         )
         self.template.dispatches.append(dispatch)
         return dispatch
@@ -203,7 +207,7 @@ class Script:
         """Launch an executable graph of several kernels by one call."""
         launcher = self.call(thread, "hipGraphLaunch", HIP, 9000, (stream_arg(COMPUTE),))
         kernels = [self._kernels[key] for key in keys]
-        runs = [self._run(thread, k, COMPUTE, launcher, False, (exec_id, n)) for n, k in enumerate(kernels)]
+        runs = [self._run(thread, k, COMPUTE, launcher, graph=(exec_id, n)) for n, k in enumerate(kernels)]
         self.template.graphs.append(Graph(exec_id, len(runs), thread, launcher, runs[0].start, runs[-1].end))
 
     def copy(self, thread: int, route: str, size: int, pageable: bool = False) -> None:

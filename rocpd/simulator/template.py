@@ -136,7 +136,8 @@ class HostRegion:
 class Dispatch:
     """A kernel run.
 
-    `launcher` is the index of the API region; `marker` the enclosing marker's text; `graph` names executable and node.
+    `launcher` is the index of the API region; `marker` the enclosing marker's text; `counters` the numbers of
+    those that have a value; `graph` names executable and node.
     """
 
     kernel: Kernel
@@ -147,7 +148,7 @@ class Dispatch:
     start: Moment
     end: Moment
     jitter: float
-    counted: bool = False
+    counters: tuple[int, ...] = ()
     graph: tuple[int, int] | None = None
 
 

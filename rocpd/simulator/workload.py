@@ -15,7 +15,7 @@ from rocpd.simulator.layout import GroupKind, Layout
 from rocpd.simulator.plants import Plant, Planting
 from rocpd.simulator.profiles import MIB, Layer, StepPhase, WorkProfile, profile_of
 from rocpd.simulator.rccl import ExchangeRequest
-from rocpd.simulator.samples import MARK, SMI_TRACKS
+from rocpd.simulator.samples import MARK, SMI_TRACKS, of_kernels
 from rocpd.simulator.script import (
     COMM,
     COMPILER,
@@ -70,7 +70,8 @@ class Role:
         factor = self.planting.size(Plant.PROFILER_COST, 1.0)
         gap = int(self.planting.size(Plant.LAUNCH_BOUND, 0.0) * 1000)
         gap += _SMALL_KERNEL_GAP if Plant.SMALL_KERNELS in self.planting else 0
-        return Script(kernels_of(self.profile, self.planting), Pace(factor, gap))
+        counters = of_kernels(self.planting.counts_much)
+        return Script(kernels_of(self.profile, self.planting), Pace(factor, gap), counters)
 
 
 def streams_of(layout: Layout) -> tuple[int, ...]:
@@ -235,6 +236,8 @@ def setup(role: Role) -> Template:
     for group in role.layout.communicators():
         name, args = rccl.initialisation(group)
         script.call(MAIN, name, RCCL, 4_000_000, args)
+    if Plant.FIRST_TOUCH in role.planting:
+        script.launch(MAIN, hottest(role.profile), COMPUTE, role.planting.size(Plant.FIRST_TOUCH, 1.0))
     script.synchronize(MAIN)
     _barrier(script, role, connects=True)
     script.leave(MAIN)

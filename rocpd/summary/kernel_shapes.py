@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.errors import RocpdError
+from rocpd.frozen import frozen
 from rocpd.read.columns import columns
 from rocpd.read.groups import grouped
 from rocpd.summary.ops import kernel_forms
@@ -46,6 +47,7 @@ TABLES = by_name(
             Field("limited_by", "", "what limits them: waves, registers or LDS", True),
             Field("median_ns", "ns", "median duration"),
             Field("unstable_ns", "ns", "time above the 5th percentile up to the median, of all calls", True),
+            Field("first_ns", "ns", "duration of the first run, the longest of all GPUs", True),
         ),
     ),
 )
@@ -65,7 +67,18 @@ class _Shape(NamedTuple):
     limit: str | None
 
 
-_Shapes = dict[_Shape, Spread]
+@frozen
+class _Runs:
+    """Runs of a kernel: their durations, and that of the first one on a GPU; two of them add up."""
+
+    spread: Spread
+    first_ns: int
+
+    def __add__(self, other: _Runs) -> _Runs:
+        return _Runs(self.spread + other.spread, max(self.first_ns, other.first_ns))
+
+
+_Shapes = dict[_Shape, _Runs]
 
 _SYMBOLS = "SELECT id, COALESCE(arch_vgpr_count, 0) + COALESCE(accum_vgpr_count, 0) FROM rocpd_info_kernel_symbol"
 _AGENTS = """SELECT id, name, cu_count, simd_count, wave_size, max_waves_per_cu, lds_size FROM agents
@@ -115,7 +128,9 @@ def _of_rank(reading: RankReading) -> dict[Key, _Shapes]:
     shapes: dict[Key, _Shapes] = {}
     for (kernel, agent, *sizes), rows in grouped(shape):
         launched = _shape(shown.get(kernel), sizes, registers.get(kernel, 0), gpus.get(agent))
-        merge(shapes.setdefault(reading.key(agent), {}), {launched: Spread.of(end[rows] - start[rows])})
+        durations = end[rows] - start[rows]
+        runs = _Runs(Spread.of(durations), int(durations[start[rows].argmin()]))
+        merge(shapes.setdefault(reading.key(agent), {}), {launched: runs})
     return shapes
 
 
@@ -135,11 +150,11 @@ def _shape(name: str | None, sizes: list[int], registers: int, gpu: GpuLimits | 
     return _Shape(name, (x, y, z), workgroup, registers, lds, scratch, units, *(fits or (None, None)))
 
 
-def _rows(key: Key, shapes: Mapping[_Shape, Spread]) -> Iterator[Row]:
-    totals = {shape: spread.moments.total for shape, spread in shapes.items()}
+def _rows(key: Key, shapes: Mapping[_Shape, _Runs]) -> Iterator[Row]:
+    totals = {shape: runs.spread.moments.total for shape, runs in shapes.items()}
     every = sum(totals.values())
     for shape in sorted(shapes, key=lambda shape: (-totals[shape], order_of((shape.name, *shape.grid)))):
-        spread, total = shapes[shape], totals[shape]
+        spread, total = shapes[shape].spread, totals[shape]
         middle, low = spread.quantile(0.5), spread.quantile(_LOW)
         sizes = (
             _product(shape.grid),
@@ -150,7 +165,7 @@ def _rows(key: Key, shapes: Mapping[_Shape, Spread]) -> Iterator[Row]:
         )
         takes = (_groups(shape), shape.compute_units, shape.registers, shape.lds, shape.scratch)
         unstable = None if middle is None or low is None else round((middle - low) * spread.calls)
-        yield (*key, shape.name, *sizes, *takes, shape.waves, shape.limit, middle, unstable)
+        yield (*key, shape.name, *sizes, *takes, shape.waves, shape.limit, middle, unstable, shapes[shape].first_ns)
 
 
 def _groups(shape: _Shape) -> int | None:

@@ -8,15 +8,20 @@ import rocpd
 from rocpd.advice.advice import Advice
 from rocpd.simulator import JobOptions, simulate
 
+_SPARING = {"lds-limited", "register-limited", "spills"}
+"""Facts of kernels that are no matrix products: those take all registers on purpose."""
 
-def simulated(folder: Path, plant: str = "none", seed: int = 11) -> list[Path]:
+
+def simulated(folder: Path, plant: str = "none", seed: int = 11, counters: str = "few") -> list[Path]:
     """Write the files of a small job; a slow node shows only beside others that have as many ranks."""
     ranks, steps = (4, 10) if plant == "slow-node" else (3, 8)
-    return list(simulate(JobOptions(folder, ranks=ranks, nodes=2, steps=steps, seed=seed, plant=plant)))
+    profile = "hpc" if _SPARING & set(plant.split(",")) else "llm"
+    job = JobOptions(folder, ranks, 2, steps, seed, profile, plant=plant, counters=counters)
+    return list(simulate(job))
 
 
-def advice_on(folder: Path, plant: str = "none", seed: int = 11) -> Advice:
-    simulated(folder, plant, seed)
+def advice_on(folder: Path, plant: str = "none", seed: int = 11, counters: str = "few") -> Advice:
+    simulated(folder, plant, seed, counters)
     return rocpd.advise(folder)
 
 

@@ -12,7 +12,7 @@ import pytest
 from rocpd.advice.registry import RULES
 from rocpd.simulator import Plant
 from rocpd.summary.run import planned
-from tests.advice.jobs import advice_on, rules_of
+from tests.advice.jobs import advice_on, reasons, rules_of
 from tests.advice.test_counted import GOOD as COUNTED
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
@@ -44,7 +44,16 @@ EXPECTED = {
     Plant.MODULE_LOADS: "module.load",
     Plant.SMALL_GRIDS: "kernel.grid",
     Plant.LOW_OCCUPANCY: "kernel.occupancy",
+    Plant.LDS_LIMITED: "kernel.occupancy",
+    Plant.REGISTER_LIMITED: "kernel.occupancy",
+    Plant.SPILLS: "kernel.occupancy",
     Plant.UNSTABLE_KERNEL: "kernel.unstable",
+    Plant.FIRST_TOUCH: "kernel.first_touch",
+    Plant.BANDWIDTH_BOUND: "kernel.bandwidth",
+    Plant.STRIDED: "kernel.strided",
+    Plant.BANK_CONFLICTS: "kernel.bank_conflicts",
+    Plant.ATOMIC_CONTENTION: "kernel.atomics",
+    Plant.MATRIX_IDLE: "kernel.matrix_idle",
     Plant.CLOCK_STEP: "trace.incomplete",
     Plant.LOST_DISPATCHES: "trace.incomplete",
     Plant.LOST_LAUNCHES: "trace.incomplete",
@@ -73,6 +82,9 @@ TOGETHER = (
     "synchronous-calls,lost-rank",
     "slow-input,lost-graph-kernels",
     "unstable-kernel",
+    "bandwidth-bound,strided,bank-conflicts,atomic-contention",
+    "matrix-idle,first-touch",
+    "lds-limited,register-limited,spills",
     "clock-step,no-hip-trace",
     "slow-node",
     "intermittent",
@@ -84,7 +96,7 @@ TOGETHER = (
 def test_every_plant_has_a_rule_and_every_rule_a_plant() -> None:
     assert {*EXPECTED, *CHANGES} == set(Plant)
     assert sorted(plant for job in TOGETHER for plant in job.split(",")) == sorted(Plant)
-    assert {rule.id for rule in RULES} - COUNTED.keys() == set(EXPECTED.values())
+    assert {rule.id for rule in RULES} == set(EXPECTED.values())
 
 
 @pytest.mark.parametrize("plants", Plant if SOAK else TOGETHER)
@@ -129,9 +141,29 @@ def test_what_is_planted_together_is_told_apart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(50 if SOAK else 5))
 def test_a_job_without_planted_facts_fires_none(seed: int, tmp_path: Path) -> None:
-    advice = advice_on(tmp_path, "none", seed)
+    advice = advice_on(tmp_path, "none", seed, "many")
     assert [finding.text for finding in advice.findings] == []
     assert set(advice.silent) == set(EXPECTED.values())
+
+
+def test_a_job_with_few_counters_says_which_rules_can_not_look(tmp_path: Path) -> None:
+    advice = advice_on(tmp_path)
+    assert list(advice.findings) == []
+    assert set(reasons(advice)) == COUNTED.keys()
+    assert set(advice.silent) == set(EXPECTED.values()) - COUNTED.keys()
+
+
+LIMITS = {
+    "lds-limited": "1 wave fits on a SIMD unit, limited by LDS",
+    "register-limited": "2 waves fit on a SIMD unit, limited by registers",
+    "spills": "takes 48 bytes of scratch per work-item",
+}
+
+
+@pytest.mark.parametrize("plant", LIMITS if SOAK else ["register-limited"])
+def test_what_limits_waves_is_said(plant: str, tmp_path: Path) -> None:
+    (finding,) = advice_on(tmp_path, plant).findings
+    assert LIMITS[plant] in finding.text
 
 
 @pytest.mark.parametrize(("slow", "rules"), [(True, {"copy.blocking"}), (False, set())])

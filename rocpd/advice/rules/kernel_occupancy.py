@@ -33,11 +33,11 @@ def _is_low(case: Case, row: Row) -> bool:
 
 def _finding(row: Row, share: float, of_step: float) -> Finding:
     name = short(row["name"])
-    waves = f"{row['waves_per_simd']} wave{'' if row['waves_per_simd'] == 1 else 's'} fit on a SIMD unit"
+    waves = "1 wave fits" if row["waves_per_simd"] == 1 else f"{row['waves_per_simd']} waves fit"
     spills = f" and takes {row['scratch_bytes']} bytes of scratch per work-item" if row["scratch_bytes"] else ""
     text = (
-        f"{name}, {share:.0f} % of the compute time, has {row['vector_registers']} vector registers{spills}: {waves}, "
-        f"limited by {row['limited_by']}"
+        f"{name}, {share:.0f} % of the compute time, has {row['vector_registers']} vector registers{spills}: {waves} "
+        f"on a SIMD unit, limited by {row['limited_by']}"
     )
     kept = ("name", "vector_registers", "lds_bytes", "scratch_bytes", "waves_per_simd", "limited_by", "total_ns")
     return Finding(

@@ -58,8 +58,8 @@ def copies(folder: Path, count: int) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def thousand(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return copies(tmp_path_factory.mktemp("thousand"), 1000)
+def many_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return copies(tmp_path_factory.mktemp("many"), 400)
 
 
 @pytest.fixture(autouse=True)
@@ -137,24 +137,24 @@ def test_a_file_that_is_damaged_after_opening(session: rocpd.Session) -> None:
         session.execute(BY_NAME).fetchall()
 
 
-def test_a_thousand_files(thousand: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hundreds_of_files(many_files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """More files than SQLite attaches, and than are kept open: metadata only, connections closed."""
-    monkeypatch.setattr(limits, "DEFAULT", Limits(small_bytes=0, idle_connections=500))
+    monkeypatch.setattr(limits, "DEFAULT", Limits(small_bytes=0, idle_connections=200))
     files_before = open_files()
-    with rocpd.connect(thousand) as opened:
+    with rocpd.connect(many_files) as opened:
         assert open_files() == files_before
-        assert opened.execute("SELECT count(*), sum(duration) FROM kernels").fetchall() == [(2000, 15000)]
-        assert opened.execute(BY_NAME).fetchall() == [("gemm", 1000, 10000, 10.0), ("relu", 1000, 5000, 5.0)]
-        assert open_files() < files_before + 600
+        assert opened.execute("SELECT count(*), sum(duration) FROM kernels").fetchall() == [(800, 6000)]
+        assert opened.execute(BY_NAME).fetchall() == [("gemm", 400, 4000, 10.0), ("relu", 400, 2000, 5.0)]
+        assert open_files() < files_before + 300
     assert open_files() == files_before
 
 
-def test_few_file_descriptors(thousand: list[Path]) -> None:
+def test_few_file_descriptors(many_files: list[Path]) -> None:
     program = f"""
 import resource, rocpd
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
 notes = []
-with rocpd.connect({list(map(str, thousand[:400]))!r}, on_note=notes.append) as s:
+with rocpd.connect({list(map(str, many_files))!r}, on_note=notes.append) as s:
     print(s.execute("SELECT count(*), sum(duration) FROM kernels").fetchall())
     numbered = "SELECT row_number() OVER (ORDER BY start, rank) AS n FROM kernels"
     print(s.execute(f"SELECT max(n) FROM ({{numbered}})").fetchall())
@@ -168,9 +168,9 @@ print(len(notes), notes[0].split(":")[0])
     )
 
 
-def test_only_what_a_statement_names_is_copied(thousand: list[Path]) -> None:
+def test_only_what_a_statement_names_is_copied(many_files: list[Path]) -> None:
     notes: list[str] = []
-    with rocpd.connect(thousand[:130], on_note=notes.append) as opened:
+    with rocpd.connect(many_files[:130], on_note=notes.append) as opened:
         windows = "SELECT name, start, row_number() OVER (ORDER BY start, guid) FROM kernels ORDER BY 3 LIMIT 1"
         assert opened.execute(windows).fetchall() == [("gemm", 10, 1)]
         across = "SELECT count(*) FROM rocpd_region a JOIN rocpd_region b ON a.start = b.start"
@@ -182,8 +182,8 @@ def test_only_what_a_statement_names_is_copied(thousand: list[Path]) -> None:
     assert "rocpd_region" not in notes[0]
 
 
-def test_two_statements_at_a_time_over_copies(thousand: list[Path]) -> None:
-    with rocpd.connect(thousand[:130]) as opened:
+def test_two_statements_at_a_time_over_copies(many_files: list[Path]) -> None:
+    with rocpd.connect(many_files[:130]) as opened:
         rows = opened.execute("SELECT name, row_number() OVER (ORDER BY start, guid) FROM kernels")
         next(rows)
         assert opened.execute("SELECT median(duration) FROM regions").fetchall() == [(1,)]
@@ -191,7 +191,7 @@ def test_two_statements_at_a_time_over_copies(thousand: list[Path]) -> None:
         assert len(list(rows)) == 259
 
 
-def test_a_copy_that_was_interrupted_is_made_again(thousand: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_that_was_interrupted_is_made_again(many_files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     copy = CopiedDatabase._copy_table
     seen: list[str] = []
 
@@ -202,7 +202,7 @@ def test_a_copy_that_was_interrupted_is_made_again(thousand: list[Path], monkeyp
         copy(self, tables, base)
 
     monkeypatch.setattr(CopiedDatabase, "_copy_table", stop)
-    with rocpd.connect(thousand[:130]) as opened:
+    with rocpd.connect(many_files[:130]) as opened:
         with pytest.raises(KeyboardInterrupt):
             opened.execute("SELECT median(duration) FROM kernels")
         assert opened.execute("SELECT median(duration) FROM kernels").fetchall() == [(7.5,)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -124,6 +125,7 @@ def test_tables_and_aggregates_of_them(session: rocpd.Session) -> None:
 # --- what summaries read
 
 
+@functools.cache
 def read_by_summaries() -> dict[str, str]:
     """Return the `.sql` files of summaries, and the statements in their modules that need no values.
 

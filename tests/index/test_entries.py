@@ -45,6 +45,7 @@ def _suffix(path: Path) -> str:
 
 def _change(path: Path, sql: str) -> None:
     connection = sqlite3.connect(path)
+    connection.execute("PRAGMA synchronous = off")
     with connection:
         connection.execute(sql.format(uuid=_suffix(path)))
     connection.close()
@@ -55,7 +56,7 @@ def _truth(job: list[Path]) -> tuple[int, int]:
     sums = []
     for path in job:
         connection = sqlite3.connect(path)
-        sums += connection.execute(f'SELECT count(*), total(size) FROM "rocpd_memory_copy{_suffix(path)}"').fetchall()
+        sums += connection.execute("SELECT count(*), total(size) FROM rocpd_memory_copy").fetchall()
         connection.close()
     return sum(count for count, _ in sums), int(sum(size for _, size in sums))
 

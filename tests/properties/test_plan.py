@@ -31,7 +31,7 @@ Row: TypeAlias = tuple[Any, ...]
 Answer: TypeAlias = tuple[tuple[str, ...], list[Row]] | str
 
 SOAK = bool(os.environ.get("ROCPD_SOAK"))
-EXAMPLES = 25_000 if SOAK else 240  # of each of the jobs
+EXAMPLES = 25_000 if SOAK else 160  # of each of the jobs
 FLOOR = 0.6  # of the statements that SQLite takes are planned
 
 

@@ -19,8 +19,9 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
 from rocpd.simulator import JobOptions, JobPlan, plan, simulate
 from rocpd.summary.options import WHERE_IT_RAN, By, Options
+from rocpd.summary.reading import Reading
 from rocpd.summary.registry import SUMMARIES, TABLES
-from rocpd.summary.run import run
+from rocpd.summary.run import planned, run_planned
 from rocpd.summary.summarize import SummaryOptions, summarize
 from tests.summary.cells import cells
 
@@ -248,12 +249,14 @@ NOT_RECORDED = ("autograd",)
 
 
 def everything(session: rocpd.Session, by: By | None = None) -> dict[str, Any]:
-    rows: dict[str, Any] = {}
-    for name, analysis in SUMMARIES.items():
-        if name in NOT_RECORDED or (by is not None and by not in analysis.by):
-            continue
-        for table in run(session, name, Options(by, sequence=1)):
-            rows[table.name] = (table.columns, table.fetchall())
+    """Return name -> columns and rows of all tables; each rank is read once for all analyses."""
+    names = [name for name, of in SUMMARIES.items() if name not in NOT_RECORDED and (by is None or by in of.by)]
+    reading = Reading(session, Options(by, sequence=1))
+    rows: dict[str, Any] = {
+        table.name: (table.columns, table.fetchall())
+        for _, tables in run_planned(reading, planned(names))
+        for table in tables
+    }
     if by is None:
         amd = summarize(session, SummaryOptions(by_rank=True, domains=True))
         rows["amd"] = [(table.name, table.columns, table.fetchall()) for table in amd]

@@ -27,6 +27,7 @@ from rocpd.types import Flags, Floats, Ints
 RULE = "comm.straggler"
 
 _CHANCE = 0.02  # that a job without straggler is said to have one
+_LEAST_CHANCE = 1e-6  # at which it is sure that a rank which computes no longer comes last
 _LEAST_COST = 0.01  # of a step, that a rank computes longer or that each of the others waits for it
 _LEAST_WAIT = 0.002  # of a step, that each of the others waits for one that computes longer
 _DRAWS = 500
@@ -203,17 +204,19 @@ class _Case:
         culprits = tuple(self.periods.ranks[column] for column in columns)
         if not columns:
             return culprits, self._innocent()
-        sentences = [self._sentence(column) for column in columns]
         worst = columns[0]
-        text = sentences[0] + (": a straggler" if len(columns) == 1 else f": stragglers, with {_named(culprits[1:])}")
-        return culprits, Finding(
-            text, RULE, Verdict.PROBLEM, self._confidence(worst), culprits[0], evidence=self._evidence(worst)
-        )
+        confidence = self._confidence(worst)
+        perhaps = "perhaps " if confidence is Confidence.HINT else ""
+        what = "a straggler" if len(columns) == 1 else f"stragglers, with {_named(culprits[1:])}"
+        text = f"{self._sentence(worst)}: {perhaps}{what}"
+        return culprits, Finding(text, RULE, Verdict.PROBLEM, confidence, culprits[0], evidence=self._evidence(worst))
 
     def _confidence(self, column: int) -> Confidence:
-        slow = self._is_above_chance(self.by_compute) | self._idles()
-        both = slow[column] and self._is_above_chance(self.by_arrival)[column]
-        return Confidence.LIKELY if both and self.periods.unit == "steps" else Confidence.HINT
+        """Return how sure it is: coming last alone, with nothing that explains it, must be far beyond chance."""
+        is_slow = self._is_above_chance(self.by_compute) | (self._idles() & self.late.is_known)
+        is_sure = is_slow[column] or self.by_arrival.chance[column] * self._trials <= _LEAST_CHANCE
+        is_sure = is_sure and self.periods.unit == "steps"
+        return Confidence.LIKELY if is_sure else Confidence.HINT
 
     def _sentence(self, column: int) -> str:
         count, unit = len(self.periods), self.periods.unit

@@ -160,6 +160,16 @@ def test_a_job_without_markers_is_judged_in_pieces(open_job: OpenJob) -> None:
     (finding, *_) = session.summary("stragglers").findings
     assert (finding.verdict, finding.rank, finding.confidence) == ("problem", 2, "hint")
     assert "in 6 of 6 pieces of the trace (2 expected)" in finding.text
+    assert finding.text.endswith("perhaps a straggler; the same kernels with equal grids take 17 % longer")
+
+
+@pytest.mark.parametrize(("steps", "perhaps"), [(6, "perhaps "), (20, "")])
+def test_coming_last_alone_must_be_far_beyond_chance(tmp_path: Path, steps: int, perhaps: str) -> None:
+    """Rank 1 of 4 launches late and computes no longer: six steps are above chance, and one of a thousand such jobs."""
+    options: dict[str, Any] = {"ranks": 4, "steps": steps}
+    finding, *_ = verdict(tmp_path, 3, "late-launch=400", **options)
+    assert f"was last in {steps} of {steps} steps" in finding.text
+    assert f"of the waiting: {perhaps}a straggler; it starts its steps" in finding.text
 
 
 def test_few_steps_are_no_proof(tmp_path: Path) -> None:

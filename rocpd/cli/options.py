@@ -29,7 +29,7 @@ _ABOUT_INPUTS = "Files, globs, folders, *.rpdb packages. None: $ROCPD_INPUT, els
 
 
 def _categories() -> Iterable[str]:
-    from rocpd.summary.registry import GPU_DOMAINS, REGION_DOMAINS
+    from rocpd.summary.domains import GPU_DOMAINS, REGION_DOMAINS
 
     return (*REGION_DOMAINS, *GPU_DOMAINS)
 

@@ -38,7 +38,7 @@ TABLES = by_name(
         (
             _KERNEL,
             Field("samples", "", "samples in the kernel"),
-            Field("kernel_ns", "ns", "time of its dispatches; NULL where they are not known"),
+            Field("kernel_time_ns", "ns", "time of its dispatches; NULL where they are not known"),
             *_WHY,
             _SOURCE,
             Field("source_percent", "%", "share of the kernel's samples at that line", is_share=True),

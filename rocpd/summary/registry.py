@@ -1,4 +1,4 @@
-"""Owns the names of summaries and domains that the command line offers; imports nothing heavy, so that help is quick.
+"""Owns the names of summaries that the command line offers; imports nothing heavy, so that help is quick.
 
 `SUMMARIES` is the table of contents: adding an analysis touches its file, its row here and its test.
 """
@@ -18,17 +18,6 @@ OVERVIEW = "overview"
 
 ENTRY_POINTS = "rocpd.summaries"
 """Entry point group; each one names an `Analysis`, or a function that takes a `Reading` and returns Summaries."""
-
-REGION_DOMAINS = ("HIP", "HSA", "RCCL", "MARKERS", "ROCDECODE", "ROCJPEG", "OMPT", "KFD")
-"""Domains of regions that `--region-categories` knows, besides whatever a file holds."""
-
-GPU_DOMAINS = {
-    "KERNELS": "kernels_summary",
-    "MEMORY_COPIES": "memory_copies_summary",
-    "MEMORY_ALLOCATIONS": "memory_allocations_summary",
-    "SCRATCH_MEMORY": "scratch_memory_summary",
-}
-"""Domains that are always summarised, with the name of their table; region domains are `<domain>_summary`."""
 
 
 @frozen
@@ -235,11 +224,7 @@ SUMMARIES: dict[str, Analysis] = {
             "kernels by operator of PyTorch and sizes of its inputs; forward and backward operators",
             by=(By.RANK, *GROUPS),
         ),
-        Analysis(
-            "rocpd.summary.counters:counters",
-            ("counters", "counters-wide"),
-            "hardware counters per kernel",
-        ),
+        Analysis("rocpd.summary.counters:counters", ("counters", "counters-wide"), "hardware counters per kernel"),
         Analysis(
             "rocpd.summary.collected:collected",
             ("collected", "passes", "to-collect"),
@@ -291,6 +276,18 @@ SUMMARIES: dict[str, Analysis] = {
             by=(By.RANK, *GROUPS, By.AGENT, By.DISPATCH),
         ),
         Analysis(
+            "rocpd.summary.memory_access:memory_access",
+            ("memory-access", "memory-pages", "memory-addresses"),
+            "cache lines and banks that source lines use, as Omniprobe counts them, beside the time of kernels",
+            by=(),
+        ),
+        Analysis(
+            "rocpd.summary.basic_blocks:basic_blocks",
+            ("basic-blocks",),
+            "basic blocks, as Omniprobe measures them",
+            by=(),
+        ),
+        Analysis(
             "rocpd.summary.op_trace:op_trace",
             ("op-trace",),
             "every GPU operation in order, with gaps",
@@ -303,7 +300,7 @@ SUMMARIES: dict[str, Analysis] = {
         Analysis(
             "rocpd.summary.instances:instances",
             ("instances",),
-            "how the n-th run of each kernel differs between GPUs",
+            "how the n-th run of a kernel differs between GPUs",
             by=GROUPS,
         ),
         Analysis(

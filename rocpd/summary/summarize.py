@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from rocpd.federate.federation import Federation
 from rocpd.frozen import frozen
+from rocpd.summary.domains import GPU_DOMAINS
 from rocpd.summary.labels import KINDS, EventsByGroup, totals_by_label
 from rocpd.summary.options import Options
 from rocpd.summary.reading import RankReading, Reading
-from rocpd.summary.registry import GPU_DOMAINS
 from rocpd.summary.result import Field, Summary, TableDefinition
 from rocpd.summary.spread import moments_by_group
 from rocpd.trace.categories import domain_of, normalized

@@ -22,6 +22,7 @@ UNCUT = frozenset((KernelNames.DISPLAY, KernelNames.FULL))
 """The forms that are the name for people in full."""
 
 _ENDINGS = (" [clone .kd]", ".kd")
+_INSTRUMENTED = "__amd_crk_"
 
 
 def without_kd(name: str) -> str:
@@ -33,6 +34,23 @@ def without_kd(name: str) -> str:
     for ending in _ENDINGS:
         name = name.removesuffix(ending)
     return name
+
+
+def without_instrumentation(name: str) -> str:
+    """Return the name of a kernel as it was before Omniprobe: without its mark and the argument that it adds.
+
+    >>> [without_instrumentation(f"__amd_crk_{name}") for name in ("gemm(float*, void*) [clone .kd]", "copyPv.kd")]
+    ['gemm(float*)', 'copy']
+    >>> without_instrumentation("gemm(float*, void*)")
+    'gemm(float*, void*)'
+    """
+    plain = without_kd(name)
+    if _INSTRUMENTED not in plain:
+        return plain
+    plain = plain.replace(_INSTRUMENTED, "", 1)
+    if plain.endswith(")"):
+        return re.sub(r"(?:, void\*|\(void\*)\)$", lambda last: "()" if last[0].startswith("(") else ")", plain)
+    return plain.removesuffix("Pv")
 
 
 def matches(pattern: re.Pattern[str], name: object) -> bool:

@@ -25,6 +25,9 @@ BELONGING = ("rocpd_arg", "rocpd_pmc_event")
 PC_SAMPLES = ("rocpd_gpu_pc_sample", "rocpd_pc_sampling")
 """Samples of program counters: rows with a `timestamp` that belong to a dispatch by its `dispatch_id`."""
 
+MEASURED = frozenset(("rocpd_memory_access", "rocpd_basic_block", "rocpd_memory_page", "rocpd_memory_message"))
+"""What runs with instrumentation measured inside of kernels: rows without times, in files without events."""
+
 ON_STREAMS = (*OPERATIONS, "rocpd_memory_allocate")
 """Events of a HIP stream, with `stream_id`."""
 

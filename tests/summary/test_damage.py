@@ -34,6 +34,7 @@ def test_names_that_are_blobs(open_job: OpenJob) -> None:
     missing |= {"graph-captures", "captured-kernels"}
     missing |= {"operators", "operator-shapes", "operator-phases", "stacks", "stack-lines", "instances"}
     missing |= {"passes", "roofline", "kernel-samples", "hot-spots", "pc-lines", "pc-samples", "stall-reasons"}
+    missing |= {"memory-access", "memory-pages", "memory-addresses", "basic-blocks"}
     rankless = {"imbalance", "steps", "phases", "trace", "overview", "top-kernels", "top-steps"}
     rankless |= {"collected", "to-collect", "panels", "derived-missing"}
     for table in TABLES:

@@ -1,7 +1,8 @@
 """Tells the runs apart that ranks are of: one job is one run; a folder may hold many, of days. Never reads an event.
 
 Processes of one run live at the same time. On other machines they run the same command, and no two of them have the
-same MPI rank; clocks don't compare. A process whose file does not say when it lived is taken for one of the run.
+same MPI rank; clocks don't compare. A process whose file does not say when it lived is taken for one of the run, and
+so is what was measured with instrumentation: it belongs to traces of the same program, and has no times.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from rocpd.federate.open.identify import Rank
+from rocpd.trace.tables import MEASURED
 
 
 def with_runs(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
     """Return the ranks with the numbers of their runs, which count from 0 in the order of ranks."""
     runs: list[list[Rank]] = []
-    for machine in _by_machine(ranks):
+    for machine in _by_machine(rank for rank in ranks if MEASURED.isdisjoint(rank.tables)):
         taken: list[list[Rank]] = []
         for part in _at_one_time(machine):
             run = next((run for run in runs if run not in taken and _is_one_job(run, part)), None)
@@ -25,11 +27,11 @@ def with_runs(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
                 runs.append(run)
             run += part
             taken.append(run)
-    if len(runs) < 2 or _have_distinct_mpi_ranks(ranks):
+    if len(runs) < 2 or _have_distinct_mpi_ranks([rank for run in runs for rank in run]):
         return tuple(ranks)
     runs.sort(key=lambda run: min(rank.number for rank in run))
     number = {rank.number: run for run, members in enumerate(runs) for rank in members}
-    return tuple(dataclasses.replace(rank, run=number[rank.number]) for rank in ranks)
+    return tuple(dataclasses.replace(rank, run=number.get(rank.number, 0)) for rank in ranks)
 
 
 def _by_machine(ranks: Iterable[Rank]) -> list[list[Rank]]:

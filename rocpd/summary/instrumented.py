@@ -1,0 +1,127 @@
+"""Finds the time of kernels that another run measured with instrumentation: by name, and which dispatch of it one is.
+
+Instrumentation slows a program down, so its own times say little; a trace of the same program has the right ones. Both
+runs dispatch the same kernels in the same order, or nothing can be matched. Processes, ids and times do not match.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+
+from rocpd.frozen import frozen
+from rocpd.read.names import as_text
+from rocpd.summary.reading import RankReading, Reading
+from rocpd.summary.statements import statement
+from rocpd.summary.sums import Total, merge
+from rocpd.trace.kernel_names import without_instrumentation
+from rocpd.trace.times import LAST
+from rocpd.types import Row
+
+Which = tuple[str, int]
+"""Name of a kernel, and which dispatch of it, from 1."""
+
+
+@frozen
+class MatchedTime(Total):
+    """Dispatches of the ranks of a trace that are the same one of its kernel.
+
+    Args:
+        known: how many ranks have it.
+        chosen: of these, in how many it passes window and filters.
+        time: of those that do [ns].
+    """
+
+    known: int = 0
+    chosen: int = 0
+    time: int = 0
+
+
+@frozen
+class Instrumented:
+    """What was measured in which dispatches, and their times in the trace.
+
+    Args:
+        rows: kernel, ordinal and what was measured.
+        times: of dispatches that the trace has.
+    """
+
+    rows: list[Row]
+    times: Mapping[Which, MatchedTime]
+
+    def kernel_times(self) -> dict[str, tuple[int, int | None]]:
+        """Return kernel -> dispatches that were measured, and their time in the trace, mean over ranks [ns]."""
+        totals: dict[str, tuple[int, int | None]] = {}
+        for kernel, ordinal in dict.fromkeys((row[0], row[1]) for row in self.rows):
+            count, time = totals.get(str(kernel), (0, None))
+            found = self.times.get((str(kernel), int(str(ordinal))))
+            of_dispatch = round(found.time / found.chosen) if found and found.chosen else None
+            totals[str(kernel)] = count + 1, time if of_dispatch is None else of_dispatch + (time or 0)
+        return totals
+
+
+def instrumented(reading: Reading, select: str) -> Instrumented:
+    """Read what instrumentation measured, of all ranks that hold some, with the times of its dispatches.
+
+    Args:
+        reading: the job: files of Omniprobe, and traces of the same program.
+        select: name of the statement; its first columns are kernel and ordinal.
+    """
+    every = [row for _, of_rank in reading.each(partial(_rows, select=select)) for row in of_rank]
+    if not every:
+        return Instrumented([], {})
+    kernels = frozenset(str(row[0]) for row in every)
+    times: dict[Which, MatchedTime] = {}
+    for _, of_rank in reading.each(partial(_times, kernels=kernels)):
+        merge(times, of_rank)
+    return Instrumented([row for row in every if _counts(times.get((str(row[0]), int(str(row[1])))))], times)
+
+
+def _counts(found: MatchedTime | None) -> bool:
+    """Whether a dispatch passes window and filters; one that no trace has does."""
+    return found is None or found.chosen > 0
+
+
+def _rows(reading: RankReading, select: str) -> list[Row]:
+    rows = reading.reader.rows(statement(select))
+    return [row for row in rows if isinstance(row[0], str) and isinstance(row[1], int)]
+
+
+def _times(reading: RankReading, kernels: frozenset[str]) -> dict[Which, MatchedTime]:
+    chosen = {row[0]: (row[2], row[3]) for row in reading.reader.rows(statement("numbered_dispatches"))}
+    numbers: Counter[str] = Counter()
+    times: dict[Which, MatchedTime] = {}
+    for id_, name, *_ in reading.whole().reader.rows(statement("numbered_dispatches")):
+        kernel = without_instrumentation(as_text(name) or "")
+        if kernel in kernels:
+            numbers[kernel] += 1
+            times[kernel, numbers[kernel]] = _time(*chosen[id_]) if id_ in chosen else MatchedTime(1)
+    return times
+
+
+def _time(start: object, end: object) -> MatchedTime:
+    is_valid = isinstance(start, int) and isinstance(end, int) and 0 < start <= end <= LAST
+    return MatchedTime(1, 1, end - start) if is_valid else MatchedTime(1)  # type: ignore[operator]
+
+
+def note_unmatched(reading: Reading, measured: Instrumented, what: Iterable[str]) -> None:
+    """Say which kernels the traces do not have, and that they need the same program."""
+    missing = sorted({str(row[0]) for row in measured.rows if (row[0], row[1]) not in measured.times} & set(what))
+    if missing:
+        shown = ", ".join(missing[:3]) + (" …" if len(missing) > 3 else "")
+        reading.session.note(f"no time of {shown}: open a trace of the same program with it")
+
+
+def grouped_rows(rows: Iterable[Row], key: Callable[[Row], Row]) -> dict[Row, list[Row]]:
+    """Return rows by a key, in the order in which keys come."""
+    groups: dict[Row, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups
+
+
+def total(values: Iterable[object]) -> int | None:
+    """Return the sum of the whole numbers among values; None where there are none."""
+    numbers = [value for value in values if isinstance(value, int)]
+    return sum(numbers) if numbers else None

@@ -43,10 +43,12 @@ TABLES = by_name(
             Field("size", "", "class of sizes, from (not including) to (including)"),
             Field("call", "", "function; NULL where the call is not known"),
             Field("copies", "", "copies"),
-            Field("copies_per_step", "", "copies of a rank in a step; NULL without steps"),
-            Field("copy_ns", "ns", "time of the copies, one after the other"),
+            Field("copies_per_step", "", "copies of a rank in a step; NULL without steps", True),
+            Field("copy_ns", "ns", "time of the copies, one after the other", True),
             Field("api_ns", "ns", "time in the calls"),
-            Field("waiting_copies", "", "copies whose call is asynchronous and returned only when they were done"),
+            Field(
+                "waiting_copies", "", "copies whose call is asynchronous and returned only when they were done", True
+            ),
             Field("waited_ns", "ns", "time in these calls"),
         ),
     )

@@ -36,9 +36,9 @@ _COLUMNS = ("start", "end", "size", "name", "source", "destination")
 _RATES = (
     Field("copies", "", "copies"),
     Field("bytes", "bytes", "their sum"),
-    Field("total_ns", "ns", "time of all, one after the other"),
+    Field("total_ns", "ns", "time of all, one after the other", True),
     Field("gib_per_s", "GiB/s", "bytes by time, in 2^30 bytes per second"),
-    Field("median_gib_per_s", "GiB/s", "of the copies, each for itself"),
+    Field("median_gib_per_s", "GiB/s", "of the copies, each for itself", True),
     Field("max_gib_per_s", "GiB/s", "the fastest copy", True),
     Field("p5_gib_per_s", "GiB/s", "1 in 20 is slower"),
 )
@@ -48,7 +48,7 @@ TABLES = by_name(
     TableDefinition(
         "copy-sizes",
         "How fast copies are by direction and size.",
-        (Field("name", "", "direction"), _SIZE, *_RATES),
+        (Field("name", "", "direction", is_kernel=True), _SIZE, *_RATES),
     ),
     TableDefinition(
         "copy-pairs",
@@ -60,11 +60,11 @@ TABLES = by_name(
         "The copies that take longest.",
         (
             RANK,
-            Field("name", "", "direction"),
+            Field("name", "", "direction", is_kernel=True),
             Field("at_ns", "ns", "start, from the start of the time line"),
             Field("duration_ns", "ns", "its time"),
             Field("bytes", "bytes", "its size"),
-            Field("gib_per_s", "GiB/s", "its rate"),
+            Field("gib_per_s", "GiB/s", "its rate", True),
             Field("source", "", "agent that is read"),
             Field("destination", "", "agent that is written"),
         ),

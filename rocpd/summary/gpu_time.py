@@ -85,7 +85,7 @@ TABLES = by_name(
             Field("exposed_copy_ns", "ns", "copies while nothing computes or communicates", True),
             Field("hidden_percent", "%", "hidden by all communication", True),
             Field("exposed_percent", "%", "exposed by all communication"),
-            Field("exposed_busy_percent", "%", "exposed communication by busy time"),
+            Field("exposed_busy_percent", "%", "exposed communication by busy time", True),
             Field(
                 "same_stream_percent",
                 "%",

@@ -41,7 +41,7 @@ TABLES = by_name(
             Field("mean", "", "mean over the time of the kernel, each value as long as it holds"),
             Field("time_ns", "ns", "time of the kernel for which a sample stands"),
             Field("energy_j", "J", "of power: energy in that part of the time in which the kernel takes most of it"),
-            Field("energy_percent", "%", "share of its time that this part is"),
+            Field("energy_percent", "%", "share of its time that this part is", True),
         ),
     )
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,8 +27,8 @@ TABLES = by_name(
             RANK,
             AGENT,
             Field("name", "", "kernel", is_kernel=True),
-            *STATISTICS,
-            Field("percent", "%", "share of the time of kernels of the marker on the agent", is_share=True),
+            *(replace(field, minor=field.minor or field.name == "median_ns") for field in STATISTICS),
+            Field("percent", "%", "share of the time of kernels of the marker on the agent", True, is_share=True),
         ),
     )
 )

@@ -31,10 +31,10 @@ from rocpd.types import Flags, Row
 _TIMES = (
     Field("calls", "", "calls"),
     Field("cpu_ns", "ns", "their time, operators inside included"),
-    Field("cpu_self_ns", "ns", "without operators inside"),
+    Field("cpu_self_ns", "ns", "without operators inside", True),
     Field("gpu_ns", "ns", "GPU work launched in them, or in operators inside"),
     Field("gpu_self_ns", "ns", "launched by no operator inside"),
-    Field("launches", "", "kernels, copies and the like of gpu_ns"),
+    Field("launches", "", "kernels, copies and the like of gpu_ns", True),
 )
 _PERCENT = Field("percent", "%", "gpu_self_ns by the time of all GPU work in operators", is_share=True)
 
@@ -52,7 +52,9 @@ TABLES = by_name(
             Field("sizes", "", "of its inputs, NULL where not recorded"),
             *_TIMES,
             _PERCENT,
-            Field("flops", "", "floating-point operations of all calls, from the sizes; NULL where these don't say"),
+            Field(
+                "flops", "", "floating-point operations of all calls, from the sizes; NULL where these don't say", True
+            ),
             Field("tflop_per_s", "TFLOP/s", "flops by gpu_ns"),
         ),
     ),

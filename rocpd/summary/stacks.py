@@ -18,13 +18,13 @@ from rocpd.trace.frames import StackFrame, frame_of
 from rocpd.types import Row
 
 _TIMES = (
-    Field("count", "", "calls or samples that have it in their stack; of traced functions their calls"),
+    Field("count", "", "calls or samples that have it in their stack; of traced functions their calls", True),
     Field("total_ns", "ns", "time with it anywhere in the stack"),
     Field("self_ns", "ns", "time with it innermost"),
-    Field("percent", "%", "self_ns by the time of all stacks of the kind", is_share=True),
+    Field("percent", "%", "self_ns by the time of all stacks of the kind", True, is_share=True),
     Field("idle_ns", "ns", "of total_ns while no GPU of the rank works, between its first and last operation"),
     Field("idle_self_ns", "ns", "of self_ns", True),
-    Field("gpu_ns", "ns", "operations launched with it in the stack; NULL for samples"),
+    Field("gpu_ns", "ns", "operations launched with it in the stack; NULL for samples", True),
     Field("gpu_self_ns", "ns", "launched with it innermost", True),
 )
 _KIND = Field("kind", "", "what was recorded: calls of APIs with their stacks, samples, or functions one by one")

@@ -6,6 +6,7 @@ Every number is exact over all ranks, medians and percentiles too.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -25,12 +26,15 @@ _RATE = Field("gib_per_s", "GiB/s", "bytes by time, in 2^30 bytes per second")
 
 
 def _table(name: str, doc: str, *first: Field, last: tuple[Field, ...] = ()) -> TableDefinition:
-    return TableDefinition(name, doc, (*first, *STATISTICS, PERCENT, *last))
+    percent = replace(PERCENT, minor=bool(last))  # bytes are wanted more
+    return TableDefinition(name, doc, (*first, *STATISTICS, percent, *last))
 
 
 TABLES = by_name(
     _table("kernels", "Kernel dispatches by kernel.", Field("name", "", "kernel", is_kernel=True)),
-    _table("copies", "Memory copies by direction.", Field("name", "", "direction"), last=(_BYTES, _RATE)),
+    _table(
+        "copies", "Memory copies by direction.", Field("name", "", "direction", is_kernel=True), last=(_BYTES, _RATE)
+    ),
     _table(
         "allocations",
         "Allocations and frees without scratch memory.",

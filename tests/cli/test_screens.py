@@ -128,3 +128,12 @@ def test_a_pipe_has_neither_colours_nor_pictures(beside: Path, cli: Cli, monkeyp
         said = cli(*command.split(), "job")
         assert not set("\x1b█▓▒░▁▂▃▄▅▆▇✗✓") & set(said.out)
         assert said == cli(*command.split(), "job", "--color", "never")
+
+
+@pytest.mark.usefixtures("beside")
+def test_tables_are_tables_on_80_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is minor goes before a row becomes a block of lines, which nobody can compare with the next one."""
+    names = "kernel-shapes copies copy-sizes copy-calls allocation-sites gpu-time graphs marker-kernels samples"
+    lines = screen(capsys, monkeypatch, 80, f"summary {names} kernel-samples --limit 3")
+    assert [line for line in lines if "row 1" in line] == []
+    assert max(map(len, lines[1:])) <= 80

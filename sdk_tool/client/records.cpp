@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <unordered_set>
 
 #include "agents.h"
 #include "arguments.h"
@@ -27,6 +28,18 @@ const Record& payload(const rocprofiler_record_header_t& header) {
 // The parent of a call is the call it was made in, that of GPU work the call that launched it.
 std::uint64_t parent(const rocprofiler_correlation_id_t& id) { return id.ancestor; }
 std::uint64_t parent(const rocprofiler_async_correlation_id_t& id) { return id.internal; }
+
+// Returns the number of a dispatch's queue, which gets its name then: as in rocprofv3's files, "Queue 0" is the first in
+// which a kernel ran, whatever its number.
+std::int64_t queue_of(rocprofiler_queue_id_t queue) {
+    static std::mutex& mutex = *new std::mutex;
+    static auto& used = *new std::unordered_set<std::uint64_t>;
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto id = static_cast<std::int64_t>(queue.handle);
+    if (id != 0 && used.insert(queue.handle).second)
+        rocpd_register_queue(id, ("Queue " + std::to_string(used.size() - 1)).c_str());
+    return id;
+}
 
 // Returns the event of a record.
 template <typename Record>
@@ -63,7 +76,7 @@ void on_dispatch(const rocprofiler_record_header_t& header) {
     d.agent_id = agent_of(info.agent_id);
     d.kernel_id = static_cast<std::int64_t>(info.kernel_id);
     d.dispatch_id = static_cast<std::int64_t>(info.dispatch_id);
-    d.queue_id = static_cast<std::int64_t>(info.queue_id.handle);
+    d.queue_id = queue_of(info.queue_id);
     d.stream_id = static_cast<std::int64_t>(launch.stream);
     d.region_name = launch.marker;
     d.graph_exec_id = launch.node.graph;
@@ -124,7 +137,7 @@ void on_allocation(const rocprofiler_record_header_t& header) {
     a.level = is_virtual ? ROCPD_VIRTUAL : ROCPD_REAL;
     a.start = r.start_timestamp;
     a.end = r.end_timestamp;
-    a.agent_id = agent_of(r.agent_id);
+    a.agent_id = frees ? -1 : agent_of(r.agent_id);  // the SDK does not know whose memory is freed
     a.address = r.address.value;
     a.size = r.allocation_size;
     a.queue_id = 0;  // none, in rocprofv3's files

@@ -177,9 +177,10 @@ void allocate(rocprofiler_memory_allocation_operation_t operation) {
     r.thread_id = tid();
     r.start_timestamp = now();
     r.end_timestamp = now();
-    r.agent_id.handle = 9002;
+    const bool frees = operation == ROCPROFILER_MEMORY_ALLOCATION_FREE;
+    r.agent_id.handle = frees ? 0 : 9002;  // the SDK does not know whose memory is freed
     r.address.value = 0x7f0000001000;
-    r.allocation_size = operation == ROCPROFILER_MEMORY_ALLOCATION_ALLOCATE ? 1 << 20 : 0;
+    r.allocation_size = frees ? 0 : 1 << 20;
     put(r);
 }
 

@@ -43,12 +43,13 @@ def test_everything_arrives(built: Build, tmp_path: Path) -> None:
     marked = "SELECT category, name, COUNT(*), COUNT(DISTINCT tid) FROM samples GROUP BY 1, 2"
     assert rows(file, marked) == [("MARKER_CORE_RANGE_API", "MARKER_CORE_RANGE_API", TENTHS, THREADS)]
     assert rows(file, "SELECT name, stream, queue, agent_abs_index, COUNT(*) FROM kernels GROUP BY 1 ORDER BY 1") == [
-        ("reduce", "Stream 1", "Queue 17", 2, n),
-        ("void gemm<float>(float*, float*)", "Default Stream", "Queue 16", 2, n),
+        ("reduce", "Stream 1", "Queue 1", 2, n),
+        ("void gemm<float>(float*, float*)", "Default Stream", "Queue 0", 2, n),
     ]
     assert rows(file, "SELECT COUNT(*), SUM(size) FROM memory_copies") == [(2 * n, 2 * n * 4096)]
-    assert rows(file, "SELECT type, level, COUNT(*) FROM rocpd_memory_allocate GROUP BY 1, 2 ORDER BY 1, 2") == [
-        ("ALLOC", "REAL", n), ("ALLOC", "SCRATCH", TENTHS), ("FREE", "REAL", n),
+    allocated = "SELECT type, level, agent_id, COUNT(*) FROM rocpd_memory_allocate GROUP BY 1, 2, 3 ORDER BY 1, 2"
+    assert rows(file, allocated) == [
+        ("ALLOC", "REAL", 2, n), ("ALLOC", "SCRATCH", 2, TENTHS), ("FREE", "REAL", None, n),
     ]  # fmt: skip
     arguments = rows(
         file, "SELECT name, arg_name, arg_type, arg_value, COUNT(*) FROM regions JOIN events_args USING (event_id) "

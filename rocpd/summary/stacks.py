@@ -90,7 +90,8 @@ def all_stacks(reading: Reading) -> tuple[Stacks, bool]:
     if not times:
         raise RocpdError(
             "no call stacks in the selection",
-            "PyTorch records them with `with_stack=True`, RPD with RPDT_STACKFRAMES=1, nsys with --cudabacktrace",
+            "`rocpd record --python-stacks 100` records those of Python, PyTorch does with `with_stack=True`, RPD with "
+            "RPDT_STACKFRAMES=1, nsys with --cudabacktrace",
         )
     return times, has_operations
 

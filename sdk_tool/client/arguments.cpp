@@ -81,9 +81,12 @@ Pending<std::vector<KeptText>>& kept() {
 
 // ---- learning ----
 
+constexpr std::size_t kBlank = 4096;  // [bytes]
+
 struct BlankRecord {
-    alignas(16) unsigned char bytes[4096] = {};
-    Signature* signature = nullptr;  // to fill
+    alignas(16) unsigned char bytes[kBlank] = {};
+    Signature* signature = nullptr;    // to fill
+    const void* first = nullptr;       // address of the first argument
 };
 
 bool role_of(const char* type, Role& role) {
@@ -102,19 +105,22 @@ int learn_argument(rocprofiler_buffer_tracing_kind_t, rocprofiler_tracing_operat
                    void* data) {
     auto& blank = *static_cast<BlankRecord*>(data);
     blank.signature->names.emplace_back(type != nullptr ? type : "", name != nullptr ? name : "");
+    // The SDK may iterate over a copy of the arguments: only where they are relative to the first one says something.
+    if (position == 0) blank.first = address;
     Role role{};
     if (!role_of(type, role)) return 0;
-    const auto* at = static_cast<const unsigned char*>(address);
-    if (at < blank.bytes + kInRecord || at >= blank.bytes + sizeof blank.bytes)
+    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(blank.first);
+    if (blank.first == nullptr || offset >= kBlank - kInRecord)
         blank.signature->readable = false;
     else
-        blank.signature->slots.push_back({position, static_cast<std::size_t>(at - blank.bytes) - kInRecord, role});
+        blank.signature->slots.push_back({position, offset, role});
     return 0;
 }
 
 int learn_operation(rocprofiler_buffer_tracing_kind_t kind, rocprofiler_tracing_operation_t operation, void*) {
     static auto& blank = *new BlankRecord;
     blank.signature = &signatures()[{static_cast<std::uint32_t>(kind), operation}];
+    blank.first = nullptr;
     auto* record = reinterpret_cast<rocprofiler_buffer_tracing_hip_api_record_t*>(blank.bytes);
     record->size = sizeof blank.bytes;
     record->kind = kind;

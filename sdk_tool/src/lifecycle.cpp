@@ -9,6 +9,7 @@
 
 #include "config.h"
 #include "control.h"
+#include "hooks.h"
 #include "registrations.h"
 #include "sampler.h"
 #include "say.h"
@@ -109,7 +110,10 @@ __attribute__((constructor)) void at_load() {
     ThreadBuffer::prepare();
     g_state.pid.store(getpid());
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-    at_quick_exit([] { finish(10000); });
+    at_quick_exit([] {
+        deliver_held();
+        finish(10000);
+    });
 }
 
 __attribute__((destructor)) void at_unload() { finish(10000); }

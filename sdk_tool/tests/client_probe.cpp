@@ -124,9 +124,13 @@ void inherit(int) {
 }
 
 // Eight calls, none of which the SDK has delivered when the process ends.
+void eight_calls() {
+    for (int i = 0; i < 8; ++i) standin::call();
+}
+
 template <int Signal>
 void signalled(int) {
-    for (int i = 0; i < 8; ++i) standin::call();
+    eight_calls();
     if (Signal == SIGABRT) std::abort();
     std::raise(Signal);
 }
@@ -136,6 +140,11 @@ void fast(int rounds) {
     for (int i = 0; i < 1000 * rounds; ++i) standin::call();
     std::printf("%llu %llu\n", static_cast<unsigned long long>(standin::longest_wait()),
                 static_cast<unsigned long long>(standin::largest_delivery()));
+}
+
+void quickly(int) {
+    eight_calls();
+    std::quick_exit(kCode);
 }
 
 void names(int) {
@@ -158,6 +167,7 @@ const std::map<std::string, std::function<void(int)>> kScenarios = {
     {"twice", [](int) { standin::finish(); }}, {"ranges", ranges}, {"strings", strings}, {"streams", streams},
     {"inherit", inherit}, {"later", [](int) { standin::rare(); }}, {"SIGTERM", signalled<SIGTERM>}, {"SIGINT", signalled<SIGINT>},
     {"SIGHUP", signalled<SIGHUP>}, {"SIGABRT", signalled<SIGABRT>}, {"fast", fast},
+    {"quick_exit", quickly},
 };
 
 // What the SDK is like in scenarios of that name.

@@ -262,9 +262,10 @@ STANDIN_API rocprofiler_status_t rocprofiler_iterate_buffer_tracing_record_args(
     rocprofiler_record_header_t header, rocprofiler_buffer_tracing_operation_args_cb_t callback, void* data) {
     if (header.kind != ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT) return kGood;
     const auto& r = *static_cast<const HipCallRecord*>(header.payload);
+    const HipArguments copy = r.arguments;  // whose addresses the client gets
     std::uint32_t number = 0;
     for (const Argument& argument : arguments_of(r.operation)) {
-        const std::uint64_t* word = &r.arguments.word[number];
+        const std::uint64_t* word = &copy.word[number];
         callback(r.kind, r.operation, number++, word, 0, argument.type, argument.name,
                  as_text(argument, *word).c_str(), data);
     }

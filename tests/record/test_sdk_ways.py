@@ -43,8 +43,8 @@ def test_streams_that_the_sdk_does_not_know(built: Build, tmp_path: Path) -> Non
     assert rows(file, "SELECT COUNT(*) FROM kernels WHERE stream = 'Stream ' || stream_id") == [(6,)]
 
 
-@pytest.mark.parametrize(("name", "code"), [("SIGTERM", -15), ("SIGINT", -2), ("SIGHUP", -1), ("SIGABRT", -6)])
-def test_signals_lose_nothing_that_the_sdk_holds(built: Build, tmp_path: Path, name: str, code: int) -> None:
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", -15), ("SIGINT", -2), ("SIGHUP", -1), ("SIGABRT", -6), ("quick_exit", CODE)])
+def test_ends_lose_nothing_that_the_sdk_holds(built: Build, tmp_path: Path, name: str, code: int) -> None:
     done = client(built, tmp_path, name, ROCPD_FLUSH_MS=NEVER)
     assert (done.returncode, done.stderr) == (code, "")
     assert rows(only(tmp_path), "SELECT COUNT(*) FROM regions WHERE name = 'hipInit'") == [(8,)]

@@ -56,9 +56,20 @@ void* flush_at_intervals(void*) {
 }  // namespace
 
 void start_flusher(const std::vector<rocprofiler_buffer_id_t>& buffers) {
+    flusher().buffers = buffers;
+    restart_flusher();
+}
+
+void forget_flusher() {
     Flusher& f = flusher();
-    f.buffers = buffers;
-    f.running.store(true);
+    f.running.store(false);
+    f.done.store(f.asked.load());
+    f.ended.store(1);
+}
+
+void restart_flusher() {
+    Flusher& f = flusher();
+    if (f.running.exchange(true)) return;
     f.ended.store(0);
     if (!start_detached(flush_at_intervals, nullptr)) f.ended.store(1);
 }

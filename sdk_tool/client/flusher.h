@@ -9,6 +9,10 @@ namespace rocpd::client {
 
 void start_flusher(const std::vector<rocprofiler_buffer_id_t>& buffers);
 
+// For forked children: the thread is the parent's until it is started again. Starting it is idempotent.
+void forget_flusher();
+void restart_flusher();
+
 // Returns when the SDK has delivered the records it held, or after two seconds. Takes no lock and calls no function of
 // the SDK: the caller may be a signal handler in a thread that holds a lock of the SDK.
 void flush_pending();

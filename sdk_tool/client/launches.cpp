@@ -9,6 +9,9 @@ namespace {
 
 thread_local std::uint64_t t_correlation = 0;
 
+std::atomic<bool> g_called{false};
+void (*g_first_call)() = nullptr;
+
 Pending<Launch>& pending() {
     static auto& only = *new Pending<Launch>;
     return only;
@@ -29,8 +32,7 @@ void keep(rocprofiler_external_correlation_id_request_kind_t kind, std::uint64_t
 int on_request(rocprofiler_thread_id_t, rocprofiler_context_id_t,
                rocprofiler_external_correlation_id_request_kind_t kind, rocprofiler_tracing_operation_t,
                std::uint64_t correlation, rocprofiler_user_data_t* external, void*) {
-    static std::atomic<bool> expected{false};
-    if (!expected.load(std::memory_order_relaxed) && !expected.exchange(true)) rocpd_expect_events();
+    if (!g_called.load(std::memory_order_relaxed) && !g_called.exchange(true)) g_first_call();
     keep(kind, correlation);
     external->value = t_correlation;
     return 0;
@@ -38,10 +40,13 @@ int on_request(rocprofiler_thread_id_t, rocprofiler_context_id_t,
 
 }  // namespace
 
-void follow_launches(rocprofiler_context_id_t context) {
+void follow_launches(rocprofiler_context_id_t context, void (*first_call)()) {
+    g_first_call = first_call;
     if (g_sdk.configure_external_correlation_id_request_service != nullptr)
         g_sdk.configure_external_correlation_id_request_service(context, nullptr, 0, on_request, nullptr);
 }
+
+void forget_first_call() { g_called.store(false); }
 
 Launch take_launch(std::uint64_t correlation) {
     std::uint64_t number = 0;

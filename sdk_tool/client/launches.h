@@ -19,8 +19,12 @@ struct Launch {
     Node node;
 };
 
-// Has the SDK ask for the user's number at each call and launch, in its thread. Launches are remembered.
-void follow_launches(rocprofiler_context_id_t context);
+// Has the SDK ask for the user's number at each call and launch, in its thread. Launches are remembered. `first_call` is
+// called before the first of them in each process.
+void follow_launches(rocprofiler_context_id_t context, void (*first_call)());
+
+// To be called in a forked child, whose first call is still to come.
+void forget_first_call();
 
 // Returns what was known for one record; called once for each record of a call that launched several operations.
 Launch take_launch(std::uint64_t correlation);

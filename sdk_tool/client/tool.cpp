@@ -1,4 +1,5 @@
 // Owns the client's life: rocprofiler-sdk finds rocprofiler_configure, calls initialize, and at the end finalize.
+#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -122,6 +123,20 @@ void before_sdk_thread(rocprofiler_runtime_library_t, void*) {
 
 void after_sdk_thread(rocprofiler_runtime_library_t, void*) { pthread_sigmask(SIG_SETMASK, &t_signals, nullptr); }
 
+// In a forked child, too: the SDK makes its threads anew there, ours starts when there is something to deliver.
+void at_first_call() {
+    client().pid = getpid();
+    restart_flusher();
+    rocpd_before_flush(flush_pending);
+    rocpd_expect_events();
+}
+
+void after_fork_in_child() {
+    if (!client().running.load()) return;
+    forget_flusher();
+    forget_first_call();
+}
+
 int initialize(rocprofiler_client_finalize_t, void*) {
     Client& c = client();
     c.pid = getpid();
@@ -138,7 +153,7 @@ int initialize(rocprofiler_client_finalize_t, void*) {
     c.pausable = {c.main};
     if (c.settings.marker) trace_markers();
     trace_kinds(calls, work);
-    follow_launches(c.main);
+    follow_launches(c.main, at_first_call);
     if (c.settings.kinds.count("HIP_GRAPH") != 0) trace_graphs();
     const bool counts = !c.settings.counter_names.empty() && collect_counters(c.counting, c.settings.counter_names);
     rocpd_start_as_configured();
@@ -153,6 +168,8 @@ int initialize(rocprofiler_client_finalize_t, void*) {
         c.pausable.push_back(c.counting);
     }
     rocpd_before_flush(flush_pending);
+    // Before a fork: what the SDK holds would be delivered in the child, too.
+    pthread_atfork(flush_pending, nullptr, after_fork_in_child);
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -147,6 +148,16 @@ void quickly(int) {
     std::quick_exit(kCode);
 }
 
+void forked(int) {
+    eight_calls();
+    const pid_t child = fork();
+    if (child == 0) {
+        eight_calls();
+        _exit(0);
+    }
+    waitpid(child, nullptr, 0);
+}
+
 void names(int) {
     standin::name(ROCPROFILER_MARKER_NAME_API_ID_roctxNameOsThread, "main thread");
     standin::name(ROCPROFILER_MARKER_NAME_API_ID_roctxNameHipDevice, "first GPU");
@@ -167,7 +178,7 @@ const std::map<std::string, std::function<void(int)>> kScenarios = {
     {"twice", [](int) { standin::finish(); }}, {"ranges", ranges}, {"strings", strings}, {"streams", streams},
     {"inherit", inherit}, {"later", [](int) { standin::rare(); }}, {"SIGTERM", signalled<SIGTERM>}, {"SIGINT", signalled<SIGINT>},
     {"SIGHUP", signalled<SIGHUP>}, {"SIGABRT", signalled<SIGABRT>}, {"fast", fast},
-    {"quick_exit", quickly},
+    {"quick_exit", quickly}, {"fork", forked},
 };
 
 // What the SDK is like in scenarios of that name.

@@ -1,5 +1,6 @@
 // How the stand-in finds its client and lets it go, and the C functions of the SDK that the client looks up.
 #include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 
 #include <cstdio>
@@ -123,6 +124,7 @@ bool start(std::uint32_t version) {
     rocprofiler_client_id_t id{sizeof id, nullptr, 1};
     world().client = configure(version, "stand-in", 0, &id);
     if (world().client == nullptr || world().client->initialize(nullptr, world().client->tool_data) != 0) return false;
+    pthread_atfork(nullptr, nullptr, serve_in_child);
     load_code();
     return world().threads_are_quiet;
 }

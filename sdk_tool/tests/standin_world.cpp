@@ -86,6 +86,14 @@ void deliver_when_asked(Buffer& buffer) {
 
 void serve(Buffer& buffer) { std::thread([&buffer] { deliver_when_asked(buffer); }).detach(); }
 
+void serve_in_child() {
+    for (const std::unique_ptr<Buffer>& buffer : world().buffers) {
+        new (&buffer->mutex) std::mutex;  // the parent's threads wait at these
+        new (&buffer->changed) std::condition_variable;
+        serve(*buffer);
+    }
+}
+
 void flush(Buffer& buffer) {
     std::unique_lock<std::mutex> lock(buffer.mutex);
     buffer.changed.wait(lock, [&] { return !buffer.delivering && !buffer.asked; });

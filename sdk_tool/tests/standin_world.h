@@ -118,6 +118,9 @@ private:
 // Starts the thread that delivers.
 void serve(Buffer& buffer);
 
+// Starts those threads in a forked child, where the buffers hold what they held in the parent.
+void serve_in_child();
+
 // Has everything in the buffer delivered, and waits for it.
 void flush(Buffer& buffer);
 

@@ -63,19 +63,71 @@ def test_pause(program: Path, tmp_path: Path) -> None:
 def test_fork(program: Path, tmp_path: Path) -> None:
     assert record(tmp_path, str(program), "fork") == CODE
     files = databases(tmp_path / "job")
-    # The SDK does not work in forked children.
-    assert len(files) == (1 if ROCM else 2)
+    assert len(files) == 2
     assert all(markers(file) == RANGES for file in files)
 
 
 if ROCM:
     LIBRARY = str(ROCM / "lib" / "librocprofiler-sdk.so.1")
     HIPCC = ROCM / "bin" / "hipcc"
+    HIP_TABLE = ROCM / "include" / "hip" / "amd_detail" / "hip_api_trace.hpp"
 
     def test_library_that_was_loaded_for_itself(program: Path, tmp_path: Path) -> None:
         assert record(tmp_path, str(program), "ranges", LIBRARY) == CODE
         (file,) = databases(tmp_path / "job")
         assert markers(file) == RANGES
+
+    @pytest.fixture(scope="module")
+    def hip_calls(tmp_path_factory: pytest.TempPathFactory) -> Path:
+        """The program with calls of HIP, above a stand-in for HIP that needs no GPU."""
+        if not HIP_TABLE.exists():
+            pytest.skip("HIP's headers are missing")
+        folder = tmp_path_factory.mktemp("hip")
+        compiler = ["c++", "-std=c++17", "-w", "-D__HIP_PLATFORM_AMD__=1", "-I", str(ROCM / "include")]
+        libraries = ["-L", str(ROCM / "lib"), f"-Wl,-rpath,{folder}:{ROCM / 'lib'}"]
+        hip = folder / "libamdhip64.so.6"  # the SDK takes this name only
+        source = SOURCE / "tests"
+        subprocess.run(
+            [*compiler, "-shared", "-fPIC", str(source / "standin_hip.cpp"), "-o", str(hip), f"-Wl,-soname,{hip.name}",
+             *libraries, "-lrocprofiler-register"], check=True
+        )  # fmt: skip
+        program = folder / "hip_calls"
+        subprocess.run(
+            [*compiler, str(source / "hip_calls.cpp"), "-o", str(program), str(hip), *libraries,
+             "-lrocprofiler-sdk-roctx", "-lpthread"], check=True
+        )  # fmt: skip
+        return program
+
+    HIP_REGIONS = "SELECT name, COUNT(*) FROM regions WHERE category LIKE 'HIP%' GROUP BY 1"
+
+    @pytest.mark.parametrize(("how", "code"), [*EXITS[1:], ("SIGINT", 130)])
+    def test_exits_lose_no_calls(hip_calls: Path, tmp_path: Path, how: str, code: int) -> None:
+        assert record(tmp_path, str(hip_calls), how) == code
+        (file,) = databases(tmp_path / "job")
+        check_closed(file)
+        assert rows(file, HIP_REGIONS) == [("hipGetDevice", 8)]
+        enclosed = (
+            "SELECT COUNT(*) FROM regions R JOIN markers M ON M.stack_id = R.parent_stack_id WHERE M.name = 'step'"
+        )
+        assert rows(file, enclosed) == [(8,)]
+        assert rows(file, "SELECT DISTINCT arg_type, arg_name FROM events_args") == [("int*", "deviceId")]
+
+    def test_texts_of_calls(hip_calls: Path, tmp_path: Path) -> None:
+        assert record(tmp_path, str(hip_calls), "paths") == CODE
+        (file,) = databases(tmp_path / "job")
+        texts = "SELECT arg_value FROM events_args WHERE arg_name = 'fname' ORDER BY event_id"
+        assert rows(file, texts) == [("/unmapped.co",), ("/freed.co",)]
+
+    def test_streams_of_calls(hip_calls: Path, tmp_path: Path) -> None:
+        assert record(tmp_path, str(hip_calls), "streams") == CODE
+        (file,) = databases(tmp_path / "job")
+        assert rows(file, HIP_REGIONS) == [("hipStreamSynchronize", 4)]
+        assert rows(file, "SELECT name FROM rocpd_info_stream ORDER BY id") == [(f"Stream {n}",) for n in (1, 2, 3)]
+
+    def test_calls_of_forked_children(hip_calls: Path, tmp_path: Path) -> None:
+        assert record(tmp_path, str(hip_calls), "fork") == CODE
+        counts = [rows(file, HIP_REGIONS) for file in databases(tmp_path / "job")]
+        assert sorted(counts) == [[("hipGetDevice", 8)], [("hipGetDevice", 2000)]]
 
     @pytest.mark.skipif(not HIPCC.exists() or not Path("/dev/kfd").exists(), reason="HIP needs hipcc and a GPU")
     def test_hip(tmp_path: Path) -> None:

@@ -43,11 +43,22 @@ def test_streams_that_the_sdk_does_not_know(built: Build, tmp_path: Path) -> Non
     assert rows(file, "SELECT COUNT(*) FROM kernels WHERE stream = 'Stream ' || stream_id") == [(6,)]
 
 
-@pytest.mark.parametrize(("name", "code"), [("SIGTERM", -15), ("SIGINT", -2), ("SIGHUP", -1), ("SIGABRT", -6), ("quick_exit", CODE)])
+@pytest.mark.parametrize(
+    ("name", "code"), [("SIGTERM", -15), ("SIGINT", -2), ("SIGHUP", -1), ("SIGABRT", -6), ("quick_exit", CODE)]
+)
 def test_ends_lose_nothing_that_the_sdk_holds(built: Build, tmp_path: Path, name: str, code: int) -> None:
     done = client(built, tmp_path, name, ROCPD_FLUSH_MS=NEVER)
     assert (done.returncode, done.stderr) == (code, "")
     assert rows(only(tmp_path), "SELECT COUNT(*) FROM regions WHERE name = 'hipInit'") == [(8,)]
+
+
+def test_forked_children_have_their_calls_and_no_others(built: Build, tmp_path: Path) -> None:
+    """What the SDK holds at the fork would be delivered twice; what it holds at the child's end must not be lost."""
+    done = client(built, tmp_path, "fork", ROCPD_FLUSH_MS=NEVER)
+    assert (done.returncode, done.stderr) == (CODE, "")
+    files = databases(tmp_path)
+    calls = "SELECT COUNT(*), MIN(tid = pid) FROM regions WHERE name = 'hipInit'"
+    assert [rows(file, calls) for file in files] == [[(8, 1)], [(8, 1)]]
 
 
 def test_threads_do_not_inherit_the_users_number(built: Build, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_fork(program: Path, tmp_path: Path) -> None:
 if ROCM:
     LIBRARY = str(ROCM / "lib" / "librocprofiler-sdk.so.1")
     HIPCC = ROCM / "bin" / "hipcc"
-    HIP_TABLE = ROCM / "include" / "hip" / "amd_detail" / "hip_api_trace.hpp"
+    INCLUDE, LIB = ROCM / "include", ROCM / "lib"
 
     def test_library_that_was_loaded_for_itself(program: Path, tmp_path: Path) -> None:
         assert record(tmp_path, str(program), "ranges", LIBRARY) == CODE
@@ -80,11 +80,11 @@ if ROCM:
     @pytest.fixture(scope="module")
     def hip_calls(tmp_path_factory: pytest.TempPathFactory) -> Path:
         """The program with calls of HIP, above a stand-in for HIP that needs no GPU."""
-        if not HIP_TABLE.exists():
+        if not (INCLUDE / "hip" / "amd_detail" / "hip_api_trace.hpp").exists():
             pytest.skip("HIP's headers are missing")
         folder = tmp_path_factory.mktemp("hip")
-        compiler = ["c++", "-std=c++17", "-w", "-D__HIP_PLATFORM_AMD__=1", "-I", str(ROCM / "include")]
-        libraries = ["-L", str(ROCM / "lib"), f"-Wl,-rpath,{folder}:{ROCM / 'lib'}"]
+        compiler = ["c++", "-std=c++17", "-w", "-D__HIP_PLATFORM_AMD__=1", "-I", str(INCLUDE)]
+        libraries = ["-L", str(LIB), f"-Wl,-rpath,{folder}:{LIB}"]
         hip = folder / "libamdhip64.so.6"  # the SDK takes this name only
         source = SOURCE / "tests"
         subprocess.run(

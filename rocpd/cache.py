@@ -125,8 +125,8 @@ class Cache(Generic[AnyKept]):
         """
         freed = 0
         for entry in self.entries():
-            leftovers.remove(entry.folder)
             freed += entry.size
+            leftovers.remove(entry.folder)
         leftovers.sweep(self.root)
         return freed
 

@@ -6,7 +6,8 @@ Discards what it opened if anything fails. Never reads an event.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -24,6 +25,7 @@ from rocpd.federate.open.identify import Rank, identify, numbered
 from rocpd.federate.open.opening import Opening, opening_of
 from rocpd.federate.open.runs import with_runs
 from rocpd.federate.run.columnar import Columnar
+from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.executor import Executor
 from rocpd.federate.run.files import Files
 from rocpd.federate.select.align import Align, Aligner, GivenOffset
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _LEFT_OUT = "left out: "
+_MANY = 32  # files
 
 Inputs: TypeAlias = source.Input | Iterable[source.Input] | None
 Workers: TypeAlias = "Client | Executor | str | None"
@@ -110,7 +113,7 @@ def _identify_all(
     ranks: list[Rank] = []
     notes: list[FileNote] = []
     left_out = [note.removeprefix(_LEFT_OUT) for note in sources.notes if note.startswith(_LEFT_OUT)]
-    identified = {path: _identified(path, how, openings) for path in sources.paths}
+    identified = dict(zip(sources.paths, _each_identified(sources.paths, how, openings), strict=True))
     foreign = [path for path, answer in identified.items() if isinstance(answer, ForeignError)]
     if foreign and how.foreign:
         for path, files in how.foreign.imported(foreign, how.jobs, on_import.add).items():
@@ -127,6 +130,16 @@ def _identify_all(
     if not ranks:
         raise InputError("every input was left out: " + "; ".join(left_out))
     return ranks, [*sources.notes, *lines_of(notes, len(sources.paths))]
+
+
+def _each_identified(paths: Sequence[Path], how: HowToOpen, openings: list[Opening]) -> Iterator[_Identified]:
+    """Yield what `_identified` returns of each file; with many, while one thread waits for SQLite another one works."""
+    work, threads = partial(_identified, how=how, openings=openings), how.jobs or usable_cores()
+    if threads == 1 or len(paths) < _MANY:
+        return map(work, paths)
+    from rocpd.federate.run.threads import on_threads
+
+    return on_threads(threads, work, paths, 2 * threads, stop=lambda: None)
 
 
 def _identified(path: Path, how: HowToOpen, openings: list[Opening]) -> _Identified:

@@ -55,10 +55,12 @@ class Index:
         with self._lock:
             if self._why_not is None:
                 self._why_not = self._look_up()
-            changed = (path for path, known in self._stats.items() if stat_of(path) != known or has_open_journal(path))
-            if not self._why_not and (path := next(changed, None)):
+            elif not self._why_not and (path := next(self._changed(), None)):
                 self._why_not = f"{path.name} is being changed"
             return self._why_not
+
+    def _changed(self) -> Iterator[Path]:
+        return (path for path, known in self._stats.items() if stat_of(path) != known or has_open_journal(path))
 
     def rows(
         self, step: Scatter, bindings: Bindings, shares: Sequence[Share], *, insists: bool = False

@@ -33,6 +33,7 @@ VIEWS = (
 )
 """The views that are stored: those of events. The others are small, or are read from these."""
 
+_KINDS = {kind.value: kind for kind in ValueKind}  # calling an enum takes ten times as long
 _SAMPLES, _SAMPLE = 16, 1 << 12
 
 
@@ -44,15 +45,21 @@ class IndexEntry:
         folder: with its files.
         source: the file of the rank, as it was called.
         views: view -> what is stored of it.
-        size: of all files [bytes].
         used: when it was last used [s since 1970].
     """
 
     folder: Path
     source: str
     views: Mapping[str, StoredView]
-    size: int
     used: float
+
+    @property
+    def size(self) -> int:
+        """Size of all files [bytes]; 0 where it was removed meanwhile."""
+        try:
+            return sum(path.stat().st_size for path in self.folder.iterdir())
+        except OSError:
+            return 0
 
     def path(self, view: str) -> str:
         """Return the Parquet file of a view."""
@@ -131,8 +138,9 @@ def facts_of(source: Path, views: Mapping[str, StoredView]) -> dict[str, object]
 
 def _entry(folder: Path, facts: Mapping[str, Any], used: float) -> IndexEntry:
     views = dict(_views(facts["views"]))
-    size = sum((folder / f"{name}.parquet").stat().st_size for name in views)
-    return IndexEntry(folder, str(facts["source"]), views, size, used)
+    if not {f"{name}.parquet" for name in views}.issubset(os.listdir(folder)):  # noqa: PTH208 (names are enough)
+        raise FileNotFoundError(folder)
+    return IndexEntry(folder, str(facts["source"]), views, used)
 
 
 def _views(stored: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, StoredView]]:
@@ -140,4 +148,4 @@ def _views(stored: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, St
         rows, columns, ascii_columns = view["rows"], view["columns"], view["ascii"]
         if not (isinstance(rows, int) and isinstance(columns, dict) and isinstance(ascii_columns, list)):
             raise TypeError(name)
-        yield name, StoredView(rows, {c: ValueKind(kind) for c, kind in columns.items()}, frozenset(ascii_columns))
+        yield name, StoredView(rows, {c: _KINDS[kind] for c, kind in columns.items()}, frozenset(ascii_columns))

@@ -24,7 +24,19 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
 }  # fmt: skip
 _ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 _AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
-
+_USUAL_PARTS = frozenset(("this", "expression", "expressions"))
+_PARTS: dict[type[exp.Expr], frozenset[str]] = {
+    exp.Column: frozenset(("this", "table")),
+    exp.Literal: frozenset(("this", "is_string")),
+    exp.Between: frozenset(("this", "low", "high")),
+    exp.Like: frozenset(("this", "expression", "negate")),
+    exp.Case: frozenset(("this", "ifs", "default")),
+    exp.Cast: frozenset(("this", "to")),
+    exp.Count: frozenset(("this", "expressions", "big_int")),  # the type of the number in other databases
+    exp.Div: frozenset(("this", "expression", "typed", "safe")),  # what `/` means in SQLite; `_arithmetic` says it
+    exp.DPipe: frozenset(("this", "expression", "safe")),
+}
+"""What a node may consist of; anything else that sqlglot says of it would be lost."""
 
 FindColumn = Callable[[exp.Column], Typed]
 
@@ -70,8 +82,9 @@ class Expressions:
     def typed(self, node: exp.Expr) -> Typed:
         """Return an expression with its kind; raises as `value`."""
         translate = _TRANSLATIONS.get(type(node))
-        if translate is None:
-            raise Untranslatable(type(node).__name__.lower())
+        unknown = {key for key, value in node.args.items() if value} - _PARTS.get(type(node), _USUAL_PARTS)
+        if translate is None or unknown:
+            raise Untranslatable(" with ".join([type(node).__name__.lower(), *unknown]))
         return translate(self, node)
 
     def _paren(self, node: exp.Expr) -> Typed:
@@ -168,7 +181,8 @@ class Expressions:
         text, pattern = self._matched(node)
         if not (text.is_ascii and pattern.isascii()):  # DuckDB folds other letters too, SQLite does not
             raise Untranslatable("LIKE on other letters than those of ASCII")
-        return Typed(f"({text.sql} ILIKE {quote_text(pattern)})", ValueKind.BOOL)
+        word = "NOT ILIKE" if node.args.get("negate") else "ILIKE"
+        return Typed(f"({text.sql} {word} {quote_text(pattern)})", ValueKind.BOOL)
 
     def _glob(self, node: exp.Expr) -> Typed:
         text, pattern = self._matched(node)

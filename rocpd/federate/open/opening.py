@@ -81,7 +81,7 @@ class Opening:
 
 def uri_of(path: Path, options: str) -> str:
     """Return the SQLite URI of a file; any byte that a file name can hold is escaped."""
-    return f"file:{quote(os.fsencode(_real(path)))}?{options}"
+    return f"file:{quote(os.fsencode(os.path.realpath(path)))}?{options}"
 
 
 def opening_of(path: Path, busy_ms: int = Limits.busy_ms) -> Opening:
@@ -98,7 +98,8 @@ def opening_of(path: Path, busy_ms: int = Limits.busy_ms) -> Opening:
         InputError: missing, unreadable or empty; a `ForeignError`: a folder, or not a SQLite database.
     """
     header = _header(path)
-    journal, wal, shm = (_beside(path, ending) for ending in JOURNALS)
+    real = _real(path)
+    journal, wal, shm = (Path(real + ending) for ending in JOURNALS)
     if _is_hot_journal(journal):
         if _has_writer(path):
             return _read_only(path, busy_ms)
@@ -118,7 +119,8 @@ def opening_of(path: Path, busy_ms: int = Limits.busy_ms) -> Opening:
 
 def has_open_journal(path: Path) -> bool:
     """Whether something lies in a journal beside a file: what the file holds is then not all that SQLite reads."""
-    return any(_size(_beside(path, ending)) for ending in JOURNALS[:2])
+    real = _real(path)
+    return any(_size(Path(real + ending)) for ending in JOURNALS[:2])
 
 
 def read_ranges(path: Path, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
@@ -168,14 +170,13 @@ def _lacks_descriptors() -> bool:
     return False
 
 
-def _real(path: Path) -> Path:
+def _real(path: Path) -> str:
     """Follow symbolic links, as SQLite does: journals are beside the file itself."""
-    return Path(os.path.realpath(path))
+    return os.path.realpath(path) if path.is_symlink() else os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118 (quick)
 
 
 def _beside(path: Path, ending: str) -> Path:
-    real = _real(path)
-    return real.with_name(real.name + ending)
+    return Path(_real(path) + ending)
 
 
 def _header(path: Path) -> bytes:
@@ -203,7 +204,7 @@ def _header(path: Path) -> bytes:
 def _raw(path: Path) -> Iterator[apsw.VFSFile]:
     flags = [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0]
     try:
-        file = apsw.VFSFile("", os.fspath(_real(path)), flags)
+        file = apsw.VFSFile("", _real(path), flags)
     except UnicodeEncodeError as error:
         shown = os.fsencode(path).decode("utf-8", "backslashreplace")
         raise InputError(f"{shown}: the name is not UTF-8, SQLite cannot open it", "give it another name") from error
@@ -309,7 +310,7 @@ def _recovered_copy(path: Path, journal: Path) -> Opening:
         with as_input_error(path):
             with _raw(path) as source, copy.open("wb") as target:
                 _copy_blocks(source, target.write, path.stat().st_size)
-            shutil.copyfile(journal, copy.with_name(copy.name + journal.name[len(_real(path).name) :]))
+            shutil.copyfile(journal, copy.with_name(copy.name + os.fspath(journal)[len(_real(path)) :]))
             connection = apsw.Connection(os.fspath(copy))
             try:
                 connection.pragma("journal_mode", "delete")

@@ -117,7 +117,7 @@ def run_analysis(reading: Reading, name: str, tables: frozenset[str]) -> Iterato
             yield table
     if is_empty:
         why = f", divided by {reading.by}" if reading.by in LAUNCHES else ""
-        raise RocpdError(f"{', '.join(sorted(tables))}: the selection holds nothing for it{why}")
+        raise RocpdError(f"{', '.join(sorted(tables))}: nothing in the selection{why}")
 
 
 def _without_comparison(reading: Reading, tables: frozenset[str]) -> frozenset[str]:

@@ -125,7 +125,7 @@ def test_all_says_what_is_missing(cli: Cli, files: list[str]) -> None:
     [
         (["copies"], 1, "no memory copies in the selection"),
         (["copies", "scratch"], 1, "no summary has the data that it needs"),
-        (["collectives"], 1, "collectives: the selection holds nothing for it"),
+        (["collectives"], 1, "collectives: nothing in the selection"),
         (["kernels", "--kernel", "nothing"], 1, "no event passes the filters"),
         (["kernels", "--rank", "9"], 1, "no rank is numbered 9"),
         (["--kernel", "nothing"], 1, "no event passes the filters"),

@@ -158,5 +158,5 @@ def test_collectives_by_step_are_those_of_windows_of_steps(session: rocpd.Sessio
         assert sorted(rows) == sorted(cells(window, "stragglers", waits))
     by_marker = {row[0] for row in cells(session, "waits", "marker wait_ns", "marker")}
     assert {"step # / backward", "step # / optimizer"} <= by_marker
-    with pytest.raises(RocpdError, match="heat: the selection holds nothing for it, divided by step"):
+    with pytest.raises(RocpdError, match="heat: nothing in the selection, divided by step"):
         session.summary("heat", "step")

@@ -15,6 +15,11 @@ from rocpd.federate.select.part import Cut, dependent_conditions
 from rocpd.frozen import frozen
 from rocpd.schema.render import RankTables
 
+_WHAT_THERE_IS = (
+    "agents: `rocpd summary gpu-time`, streams: with --by stream; kernels: `rocpd summary kernels --full-names`; "
+    "categories: `rocpd summary --list-categories`"
+)
+
 
 @frozen
 class Selection:
@@ -66,7 +71,9 @@ class Selection:
         """Return the error for a selection without rows."""
         passes, lies = "passes the filters", "lies in the window"
         why = passes if self.window is None else f"{lies} and {passes}" if self.filtered else lies
-        return RocpdError(f"no event {why}", "`rocpd info` shows what the files hold")
+        return RocpdError(
+            f"no event {why}", _WHAT_THERE_IS if self.filtered else "`rocpd info` shows what the files hold"
+        )
 
     def _filters_on(self, rank: int, tables: RankTables) -> dict[str, str]:
         """Return base table -> condition of the filters, with the names of tables on this connection."""

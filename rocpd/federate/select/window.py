@@ -130,7 +130,8 @@ def _parts(starts: _Sides, ends: _Sides, line: TimeLine) -> dict[int, Part] | No
         on_line = Part(start, end).on_line(line.shift(rank))
         low, high = on_line.start, on_line.end
         if low is not None and high is not None and high <= low:
-            raise UsageError(f"the window ends before it starts ({high} <= {low} ns)")
+            first, last = ((side - line.start) / 1e6 for side in (low, high))
+            raise UsageError(f"the window ends before it starts: start {first:.9g} ms, end {last:.9g} ms of the trace")
         outside &= (low is not None and low > line.end) or (high is not None and high < line.start)
         is_open = low is None or low <= line.start, high is None or high >= line.end
         parts[rank] = Part(None if is_open[0] else start, None if is_open[1] else end)

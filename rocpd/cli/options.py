@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -192,7 +192,13 @@ class SelectionOptions(WindowOptions, FilterOptions):
         return offsets
 
     def connect(
-        self, inputs: Inputs, execution: Execution, *, has_analyses: bool = False, all_passes: bool = False
+        self,
+        inputs: Inputs,
+        execution: Execution,
+        *,
+        has_analyses: bool = False,
+        all_passes: bool = False,
+        on_note: Callable[[str], None] | None = None,
     ) -> Session:
         """Open inputs with what the command line says of them. Errors as `rocpd.connect`, `window` and `filters`.
 
@@ -201,6 +207,7 @@ class SelectionOptions(WindowOptions, FilterOptions):
             execution: who does the work.
             has_analyses: whether the command runs some, for which `--step-marker` counts without a window, too.
             all_passes: as `rocpd.connect`.
+            on_note: called with notes; None: they go to stderr.
         """
         from rocpd.cli.diagnostics import note
         from rocpd.cli.progress import progress
@@ -222,7 +229,7 @@ class SelectionOptions(WindowOptions, FilterOptions):
                 jobs=execution.jobs or None,
                 index=execution.index,
                 index_folder=execution.index_folder,
-                on_note=note,
+                on_note=on_note or note,
                 on_progress=report,
             )
 

@@ -91,6 +91,10 @@ class SummaryChoice:
     format: Annotated[
         str, tables.format_option("Format of the tables, else by the ending of -o:", _formats, _format_listing)
     ] = ""
+    follow: Annotated[
+        bool,
+        Option("op-trace --format logduration: print kernels as files grow, until Ctrl-C.", heading=Heading.OUTPUT),
+    ] = False
     limit: Annotated[int, Option("Rows per table on the console; 0 shows all.", heading=Heading.OUTPUT, least=0)] = 20
 
     @property
@@ -186,6 +190,9 @@ def summary(
         asked.refuse_taken(check_options(names or TOTALS, given, analyses))
     options = Options(chosen.by, chosen.kernel_names, **asked.fields(Options))
     delivery = _delivery(chosen, output, names, analyses)
+    if chosen.follow:
+        _follow(delivery, inputs.only(paths), selection, execution, options)
+        return
     with selection.connect(inputs.only(paths), execution, has_analyses=True) as session:
         if chosen.list_categories:
             _list_categories(session, output)
@@ -195,6 +202,42 @@ def summary(
             delivery.write(*run_analyses(session, names, options))
         else:
             delivery.write(*amds_tables(session, chosen.amds_options))
+
+
+def _follow(
+    delivery: Delivery | TextDelivery,
+    inputs: Inputs,
+    selection: SelectionOptions,
+    execution: Execution,
+    options: Options,
+) -> None:
+    """Print kernels as files grow; notes on files are reported once.
+
+    Raises:
+        UsageError: something else was asked for, or a file to write.
+    """
+    from rocpd.cli.diagnostics import note
+    from rocpd.cli.follow import follow
+
+    if not isinstance(delivery, TextDelivery) or delivery.text.name != "logduration":
+        raise UsageError(
+            "--follow: only op-trace in the format logduration can go on as files grow",
+            "rocpd summary op-trace --format logduration --follow",
+        )
+    if delivery.target:
+        raise UsageError("--follow: writes to stdout: a file appears when it is complete", "leave out -o and -d")
+    reported: set[str] = set()
+
+    def report(text: str) -> None:
+        if text not in reported:
+            reported.add(text)
+            note(text)
+
+    def connect() -> Session:
+        return selection.connect(inputs, execution, has_analyses=True, on_note=report)
+
+    with tables.open_output(None, delivery.output) as out:
+        follow(connect, inputs.paths, options, out, report)
 
 
 def _delivery(

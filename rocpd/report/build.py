@@ -68,7 +68,8 @@ def build(session: Federation, asked: ReportOptions | None = None, progress: Pro
     material = gather(session, sections, asked.options, asked.inputs or inputs_of(session), asked.base, progress)
     made: list[Section] = []
     for entry in sections:
-        made.append(_section(entry, material, made))
+        if section := _section(entry, material, made, entry.name in asked.sections):
+            made.append(section)
     connect = f"rocpd.connect({asked.connect or _files(session)})"
     if not asked.connect and session.selection != type(session.selection)():
         connect += _SELECTED
@@ -107,10 +108,12 @@ def asked_of_analyses(values: Mapping[str, object]) -> Options:
     return Options(**{name: typed(known[name], value) for name, value in values.items()})
 
 
-def _section(entry: Entry, material: Material, before: Sequence[Section]) -> Section:
-    """Make a section; without any data it is one line, which says what would record it."""
+def _section(entry: Entry, material: Material, before: Sequence[Section], is_named: bool) -> Section | None:
+    """Make a section; without any data it is one line, which says what would record it, or None where it is rare."""
     function = entries.load(entry.home, f"section {entry.name}")
     blocks = tuple(function(material, before) if entry.name == "appendix" else function(material))
+    if entry.is_rare and not blocks and not is_named:
+        return None
     return Section(entry.name, entry.title, blocks or (Text(_missing(entry, material)),))
 
 

@@ -39,6 +39,7 @@ class Entry:
         needs: analyses that it arranges; all sections share one pass over the ranks.
         recordable: what would have to be recorded, where there is no data; None: nothing in particular.
         has_base: whether it compares with a base, without which there is no such section.
+        is_rare: whether it is left out where there is no data, unless it is named.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Entry:
     needs: tuple[Inquiry, ...] = ()
     recordable: Recordable | None = None
     has_base: bool = False
+    is_rare: bool = False
 
 
 COMPARED = Inquiry("diff")
@@ -155,6 +157,14 @@ SECTIONS: dict[str, Entry] = {
             "rocpd.report.sections.counters:counters",
             (Inquiry("counters"), Inquiry("roofline")),
             Recordable.COUNTERS,
+        ),
+        Entry(
+            "inside",
+            "Inside of kernels",
+            "rocpd.report.sections.inside:inside",
+            (Inquiry("hot-spots"), Inquiry("memory-access"), Inquiry("basic-blocks")),
+            Recordable.PC_SAMPLES,
+            is_rare=True,
         ),
         Entry(
             "comparison",

@@ -47,7 +47,7 @@ def basic_blocks(reading: Reading) -> Iterator[Summary]:
     Raises:
         RocpdError: none were measured.
     """
-    measured = instrumented(reading, "basic_blocks")
+    measured = instrumented(reading, "rocpd_basic_block", "basic_blocks")
     if not measured.rows:
         raise RocpdError(
             "no basic blocks are measured in the selection",

@@ -61,13 +61,16 @@ class Instrumented:
         return totals
 
 
-def instrumented(reading: Reading, select: str) -> Instrumented:
+def instrumented(reading: Reading, table: str, select: str) -> Instrumented:
     """Read what instrumentation measured, of all ranks that hold some, with the times of its dispatches.
 
     Args:
         reading: the job: files of Omniprobe, and traces of the same program.
+        table: what holds it.
         select: name of the statement; its first columns are kernel and ordinal.
     """
+    if not any(table in rank.tables for rank in reading.session.ranks):
+        return Instrumented([], {})
     every = [row for _, of_rank in reading.each(partial(_rows, select=select)) for row in of_rank]
     if not every:
         return Instrumented([], {})

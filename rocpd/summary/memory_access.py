@@ -16,6 +16,13 @@ from rocpd.types import Row
 
 _LINE = 128  # bytes of a cache line of gfx90a and later
 
+_SOURCES = {
+    "memory-access": ("rocpd_memory_access", "memory_accesses"),
+    "memory-pages": ("rocpd_memory_page", "memory_pages"),
+    "memory-addresses": ("rocpd_memory_message", "memory_messages"),
+}
+"""Table -> table of a file, and statement."""
+
 _KERNEL = Field("kernel", "", "kernel, as it is called without instrumentation", is_kernel=True)
 _DISPATCHES = Field("dispatches", "", "dispatches in which it was measured", True)
 _KERNEL_TIME = Field(
@@ -82,7 +89,7 @@ def memory_access(reading: Reading) -> Iterator[Summary]:
     Raises:
         RocpdError: nothing of the kind was measured.
     """
-    measured = {name: instrumented(reading, name) for name in ("memory_accesses", "memory_pages", "memory_messages")}
+    measured = {name: instrumented(reading, *source) for name, source in _SOURCES.items()}
     if not any(each.rows for each in measured.values()):
         raise RocpdError(
             "no accesses to memory are measured in the selection",
@@ -90,9 +97,9 @@ def memory_access(reading: Reading) -> Iterator[Summary]:
         )
     for each in measured.values():
         note_unmatched(reading, each, (str(row[0]) for row in each.rows))
-    for (name, rows_of), each in zip(_ROWS.items(), measured.values(), strict=True):
+    for name, each in measured.items():
         if each.rows:
-            yield reading.summary(TABLES[name], rows_of(each))
+            yield reading.summary(TABLES[name], _ROWS[name](each))
 
 
 def _accesses(measured: Instrumented) -> list[Row]:

@@ -23,6 +23,7 @@ from rocpd.summary.reading import Key, RankReading, Reading, key_of
 from rocpd.summary.statements import statement
 from rocpd.summary.sums import Total, merge
 from rocpd.trace.pc_sampling import active_lanes
+from rocpd.trace.tables import PC_SAMPLES
 from rocpd.trace.times import valid_times
 from rocpd.types import NULL, Ints
 
@@ -94,6 +95,8 @@ def sampled_kernels(reading: Reading) -> SampledKernels:
     Raises:
         RocpdError: none were taken.
     """
+    if not any(base in rank.tables for rank in reading.session.ranks for base in PC_SAMPLES):
+        raise RocpdError(_SAMPLED, _HOW)
     divisions: SampledKernels = {}
     for _, of_rank in reading.each(_of_rank):
         for key, kernels in of_rank.items():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -73,25 +74,51 @@ def logduration(reading: Reading) -> Iterator[str]:
         UsageError: they are to be divided.
         RocpdError: there are none.
     """
-    _check_whole(reading)
-    is_empty = True
-    for _, (names, columns) in reading.each(_kernels):
-        if is_empty and len(columns[0]):
-            yield _LOG_HEAD
-            is_empty = False
-        for name, dispatch, start, end in zip(*(column.tolist() for column in columns), strict=True):
-            yield f'"{names[name] or ""}",{dispatch},{start},{end}\n'
-    if is_empty:
+    log = KernelLog()
+    yield from log.new_lines(reading)
+    if log.is_empty:
         raise RocpdError("no kernels in the selection")
 
 
-def _kernels(reading: RankReading) -> tuple[list[str | None], tuple[Ints, ...]]:
-    """Return the names of one rank, and name, dispatch, start and end of its kernels."""
+class KernelLog:
+    """A log of kernels that remembers what it has written.
+
+    Attributes:
+        is_empty: whether nothing was written yet.
+    """
+
+    def __init__(self) -> None:
+        self.is_empty = True
+        self._last: dict[str, int] = {}  # GUID of a rank -> id of its last dispatch
+
+    def new_lines(self, reading: Reading) -> Iterator[str]:
+        """Yield the kernels that are new since the last time, rank by rank, in the order in which they ended.
+
+        Raises:
+            UsageError: they are to be divided.
+        """
+        _check_whole(reading)
+        for rank, (last, names, columns) in reading.each(partial(_kernels, after=dict(self._last))):
+            if self.is_empty and len(columns[0]):
+                yield _LOG_HEAD
+                self.is_empty = False
+            for name, dispatch, start, end in zip(*(column.tolist() for column in columns), strict=True):
+                yield f'"{names[name] or ""}",{dispatch},{start},{end}\n'
+            self._last[rank.guid] = last
+
+
+def _kernels(reading: RankReading, after: Mapping[str, int]) -> tuple[int, list[str | None], tuple[Ints, ...]]:
+    """Return the last dispatch of one rank, its names, and name, dispatch, start and end of its new kernels.
+
+    New is what comes after the last dispatch that was seen. A file that has not even that one was made anew.
+    """
     names = OperationNames()
     ops = read_ops(reading, names, stacks=True)
     ops = ops.take(np.flatnonzero(ops.kind == KERNEL))
+    last, seen = int(ops.row.max(initial=0)), after.get(reading.rank.guid, 0)
+    ops = ops.take(np.flatnonzero(ops.row > (seen if last >= seen else 0)))
     links = link(reading.reader, ops)
     dispatch = ops.start.copy()
     dispatch[links.linked] = links.start
     order = np.lexsort((ops.row, ops.start, ops.end))
-    return names.texts, tuple(column[order] for column in (ops.name, dispatch, ops.start, ops.end))
+    return last, names.texts, tuple(column[order] for column in (ops.name, dispatch, ops.start, ops.end))

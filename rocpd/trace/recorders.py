@@ -25,6 +25,7 @@ class Recordable(enum.Enum):
     STEPS = enum.auto()
     CLOCKS = enum.auto()
     COUNTERS = enum.auto()
+    PC_SAMPLES = enum.auto()
     LESS = enum.auto()
 
 
@@ -71,6 +72,8 @@ ROCPROFV3 = TraceProfiler(
         Recordable.CLOCKS: "record with `rocprof-sys-sample` and ROCPROFSYS_USE_AMD_SMI=ON (before ROCm 6.4 "
         "ROCPROFSYS_USE_ROCM_SMI)",
         Recordable.COUNTERS: "`rocpd counters` says which ones `rocprofv3 --pmc` has to collect",
+        Recordable.PC_SAMPLES: "record with `rocprofv3 --pc-sampling-beta-enabled --pc-sampling-method stochastic "
+        "--output-format json`",
         Recordable.LESS: "record fewer kinds of events at a time (`rocprofv3 --kernel-trace --hip-trace` instead of "
         "`--sys-trace`)",
     },

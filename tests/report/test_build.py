@@ -14,17 +14,19 @@ from rocpd.federate.federation import Federation
 from rocpd.report.build import ReportOptions, build
 from rocpd.report.contents import SECTIONS, Entry, Inquiry
 from rocpd.report.material import Material
-from rocpd.report.model import Block, Findings, Folded, Name, Report, Text
+from rocpd.report.model import Block, Findings, Folded, Name, Report, Table, Text
 from rocpd.simulator import JobOptions, plan
 from rocpd.summary.findings import Verdict
 from rocpd.trace.recorders import ROCPROFV3
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
+from tests.omniprobe import accesses, memory_analysis
+from tests.pc_sampling import as_rows, made
 
 
 def test_sections_stand_in_order(report: Report) -> None:
     assert [section.name for section in report.sections] == [
-        entry.name for entry in SECTIONS.values() if not entry.has_base
+        entry.name for entry in SECTIONS.values() if not entry.has_base and not entry.is_rare
     ]
     assert all(section.blocks for section in report.sections)
 
@@ -168,3 +170,21 @@ def test_separate_runs_are_no_job(real_files: tuple[Path, ...]) -> None:
     found, *_ = report.sections[0].blocks
     assert isinstance(found, Findings)
     assert found.findings[0].text.startswith("12 separate runs, not one job")
+
+
+def test_inside_of_kernels_comes_where_something_was_recorded_or_it_is_named(open_job: OpenJob, tmp_path: Path) -> None:
+    plain = TraceBuilder().kernel("gemm", 10, 20)
+    assert "inside" not in [section.name for section in build(open_job(plain)).sections]
+    (section,) = build(open_job(plain), ReportOptions(("inside",))).sections
+    (line,) = section.blocks
+    assert isinstance(line, Text)
+    assert "rocprofv3 --pc-sampling-beta-enabled" in line.text
+    memory = tmp_path / "memory.json"
+    memory.write_text(memory_analysis(accesses(1)))
+    with rocpd.connect([as_rows(made(3)).write(tmp_path / "a.db"), memory]) as session:
+        (section,) = [each for each in build(session).sections if each.name == "inside"]
+        tables = [block for block in section.blocks if isinstance(block, Table)]
+        assert [table.name for table in tables] == ["hot-spots", "pc-lines", "stall-reasons", "memory-access"]
+        assert all(table.rows for table in tables)
+        (found,) = [block for block in section.blocks if isinstance(block, Findings)]
+        assert "of its time at gemm.cpp:" in found.findings[0].text

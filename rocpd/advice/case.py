@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from rocpd.advice.recording import HIP, STEPS, NotRecorded
@@ -97,17 +98,21 @@ class Case:
         tables: by name, divided by rank where they can be.
         limits: thresholds of the rule.
         categories: what kernels do, by their names.
+        known: rows of tables that were looked at before.
     """
 
     job: JobFacts
     tables: Mapping[str, Summary]
     limits: Mapping[str, float]
     categories: Categories
+    known: dict[str, list[Row]] = field(default_factory=dict)
 
     def rows(self, table: str) -> list[Row]:
-        """Return the rows of a table; none where it is missing."""
-        known = self.tables.get(table)
-        return [dict(zip(known.columns, row, strict=True)) for row in known] if known else []
+        """Return the rows of a table, which are not to be changed; none where it is missing."""
+        if table not in self.known and table in self.tables:
+            columns = self.tables[table].columns
+            self.known[table] = [dict(zip(columns, row, strict=True)) for row in self.tables[table]]
+        return self.known.get(table, [])
 
     def problems(self, table: str, rule: str) -> list[Finding]:
         """Return what an analysis found wrong.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from importlib.resources import files
 from typing import Any
 
@@ -58,11 +59,13 @@ class Architecture:
         name: such as `gfx942`.
         terms: what formulas have names for.
         tables: in their order.
+        known: what was looked up of its formulas, by who did.
     """
 
     name: str
     terms: Mapping[str, Node]
     tables: tuple[MetricTable, ...]
+    known: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def panel(self, name: str) -> Iterator[tuple[MetricTable, CounterMetric]]:
         """Yield the metrics of a panel, with their tables."""

@@ -92,7 +92,9 @@ class Calculator:
         self._is_amds = is_amds
         self.terms = terms_of(known, per)
         self._durations = measured.typical_durations(is_weighted=is_amds)[chosen]
+        self._per = per
         self._sums: dict[tuple[int, str], Floats | None] = {}
+        self._having: dict[str, list[int]] = {}
 
     def constant(self, node: Node) -> float | None:
         """Return the value of a formula that needs nothing but constants of the GPU; None: one is not known."""
@@ -108,8 +110,7 @@ class Calculator:
 
     def calculate(self, metric: CounterMetric) -> Calculated:
         """Return a metric of each dispatch."""
-        needed = needs(metric.value, self.terms)
-        shown = needs(metric.of_mean, {"mean": metric.value, **self.terms}) if metric.of_mean else ()
+        needed, shown = self._needs(metric)
         counters = [name for name in needed if is_counter(name)]
         passes, missing = self._passes_with(counters)
         known = (name for name in dict.fromkeys((*needed, *shown)) if not is_counter(name))
@@ -123,6 +124,16 @@ class Calculator:
         used = len(set(passes.values())) or 1
         return Calculated(values, leaves, (), 1 if self._is_amds else used, windows)
 
+    def _needs(self, metric: CounterMetric) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return what the formula of a metric needs, and that of its mean; each is looked up once for all ranks."""
+        known = self.architecture.known
+        if known.get((self._per, id(metric)), (None,))[0] is not metric:
+            needed = needs(metric.value, self.terms)
+            shown = needs(metric.of_mean, {"mean": metric.value, **self.terms}) if metric.of_mean else ()
+            known[self._per, id(metric)] = metric, needed, shown
+        _, needed, shown = known[self._per, id(metric)]
+        return needed, shown
+
     def _passes_with(self, counters: list[str]) -> tuple[dict[str, int], list[str]]:
         """Return the pass that each counter is taken from, and the counters that none has."""
         having = {name: self._passes_having(name) for name in counters}
@@ -134,8 +145,10 @@ class Calculator:
 
     def _passes_having(self, name: str) -> list[int]:
         """Return the passes with a counter, those first that have it under just this name."""
-        runs = [run for run in range(len(self._measured.passes)) if self._sum(run, name) is not None]
-        return sorted(runs, key=lambda run: name not in self._measured.passes[run].counters)
+        if name not in self._having:
+            runs = [run for run in range(len(self._measured.passes)) if self._sum(run, name) is not None]
+            self._having[name] = sorted(runs, key=lambda run: name not in self._measured.passes[run].counters)
+        return self._having[name]
 
     def _sum(self, run: int, name: str) -> Floats | None:
         if (run, name) not in self._sums:

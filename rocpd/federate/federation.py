@@ -81,7 +81,7 @@ class Federation:
         """The processes, by rank number."""
         return self.job.ranks
 
-    @property
+    @cached_property
     def runs(self) -> int:
         """How many separate runs the ranks are of; those of one job are of one."""
         return len({rank.run for rank in self.ranks})

@@ -129,8 +129,9 @@ def _registers(reader: RankReader, kernels: Ints) -> dict[str, Floats]:
 
 def _hardware(reader: RankReader, agents: Ints) -> tuple[Ints, tuple[Hardware, ...]]:
     """Return for each dispatch which kind of GPU ran it, and these kinds."""
-    described = {number: hardware(str(name), _document(text)) for number, name, text in reader.rows(_AGENTS)}
     ids, places = np.unique(agents, return_inverse=True)
+    rows = [row for row in reader.rows(_AGENTS) if row[0] in ids]
+    described = {number: hardware(str(name), _document(text)) for number, name, text in rows}
     kinds: dict[Hardware, int] = {}
     of_agent = [kinds.setdefault(described.get(number, Hardware("?", {})), len(kinds)) for number in ids.tolist()]
     return np.array(of_agent, np.int64)[places] if len(ids) else places, tuple(kinds)

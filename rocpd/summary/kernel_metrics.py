@@ -105,9 +105,13 @@ def _of_gpu(
     calculated = {(table.id, metric.name): calculator.calculate(metric) for table, metric in wanted}
     peaks = {(table.id, metric.name): calculator.constant(metric.peak) for table, metric in wanted if metric.peak}
     quartiles = {table.id for table, _ in wanted if table.has_quartiles}
+    nothing = {key: MetricSums(0, missing=known.missing) for key, known in calculated.items() if known.values is None}
     durations = counted.durations[chosen]
     for (kernel, *lane), rows in divided(counted, chosen, options.by, has_kernels=not options.amd_compatible):
-        sums = {key: MetricSums.of(values, rows, key[0] in quartiles) for key, values in calculated.items()}
+        sums = {
+            key: nothing.get(key) or MetricSums.of(values, rows, key[0] in quartiles)
+            for key, values in calculated.items()
+        }
         name = None if kernel < 0 else counted.names[kernel]
         time = float(np.nansum(durations[rows]))
         yield (

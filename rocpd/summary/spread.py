@@ -31,6 +31,7 @@ class Spread:
         self._pending: list[tuple[Ints, Ints]] = []
         self._waiting = 0
         self._moments: tuple[Ints, Moments] | None = None  # of which values
+        self._running: tuple[Ints, Ints] | None = None  # sum of counts; of which values
 
     @classmethod
     def of(cls, durations: Ints, calls: int | None = None) -> Spread:
@@ -130,11 +131,13 @@ class Spread:
         values, counts = self.distribution()
         if not len(values):
             return None
-        last = np.cumsum(counts)
+        if self._running is None or self._running[0] is not values:
+            self._running = values, np.cumsum(counts)
+        last = self._running[1]
         position = share * (int(last[-1]) - 1)
         below = int(position)
         part = position - below
-        low, high = (int(values[np.searchsorted(last, at, side="right")]) for at in (below, below + bool(part)))
+        low, high = (int(values[last.searchsorted(at, side="right")]) for at in (below, below + bool(part)))
         return low + (high - low) * part
 
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 import importlib
 import sys
 
-BENCHMARKS = ("startup", "federation", "convert", "scale", "cluster", "recorder", "summary", "imports", "index")
+BENCHMARKS = (
+    "startup",
+    "federation",
+    "convert",
+    "scale",
+    "cluster",
+    "recorder",
+    "summary",
+    "imports",
+    "index",
+    "counters",
+)
 
 
 def main(names: list[str]) -> None:

@@ -1,10 +1,12 @@
 """Folders of rocprofv3's CSV files (`*_kernel_trace.csv`, `*_agent_info.csv` …), and those of `rocpd convert -f csv`.
 
-Files whose names start alike are of one process, unless a column `Guid` says which row is of which.
+Files whose names start alike are of one process, unless a column `Guid` says which row is of which. Folders `pass_1`,
+`pass_2` … are runs of one program for different counters, one after the other.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
     from rocpd.importers.rocprofv3_files import CsvProcess
     from rocpd.importers.source import TraceSource
     from rocpd.importers.target import TraceTarget
+
+
+_PASS = re.compile(r"pass_\d+")
 
 
 def knows(head: InputHead) -> bool:
@@ -32,9 +37,12 @@ def read(source: TraceSource, target: TraceTarget) -> None:
     processes = list(_processes(source.path))
     for number, process in enumerate(processes):
         folder = next(iter(process.files.values())).parent
-        node = NodeInfo(machine_id=f"rocprofv3-csv-{source.digest}-{folder.name}", hostname=folder.name)
+        is_pass = bool(_PASS.fullmatch(folder.name))
+        host = source.path.name if is_pass else folder.name
+        node = NodeInfo(machine_id=f"rocprofv3-csv-{source.digest}-{host}", hostname=host)
         pid = process.pid or number
-        with target.rank(process.guid or f"{number}-{pid}", node, ProcessInfo(pid)) as trace:
+        start, end = process.counted_from_to if is_pass else (None, None)
+        with target.rank(process.guid or f"{number}-{pid}", node, ProcessInfo(pid, start=start, end=end)) as trace:
             rows = CsvRows(trace, process)
             rows.write()
         for what, count in rows.lost.items():

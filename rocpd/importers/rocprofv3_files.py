@@ -65,6 +65,13 @@ class CsvProcess:
         threads = [t for batch in self.batches(KERNELS) for t in batch.get("thread_id", ()) if t.isdigit()]
         return min(map(int, threads), default=None)
 
+    @property
+    def counted_from_to(self) -> tuple[int | None, int | None]:
+        """First start and last end of dispatches with counters [ns]; None: there are no times."""
+        batches = [*self.batches(*COUNTERS)]
+        starts, ends = ([n for batch in batches for n in numbers(batch, name) if n] for name in _TIMES)
+        return min(starts, default=None), max(ends, default=None)
+
 
 def _batches(path: Path, guid: str | None, lost: Counter[str]) -> Iterator[Columns]:
     with path.open(newline="", encoding="utf-8", errors="replace") as file:

@@ -26,6 +26,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from types import NoneType
@@ -66,6 +67,7 @@ class Select:
         texts: of its columns of texts.
         base: table that the SELECT gives each row of, once at most, with the table's `id`: rows come in order of ids.
             None: they come as the SELECT gives them.
+        reals_are_whole: most reals are whole numbers, as what counters count: these are packed; without `mixed`.
     """
 
     sql: str
@@ -73,6 +75,7 @@ class Select:
     reals: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     base: str | None = None
+    reals_are_whole: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -174,7 +177,8 @@ def pieces(
     """
     with reader.lend() as database:
         run = partial(database.execute, tables=(reader.tables,))
-        if select.base and not select.reals and _has_key(reader, select.base, database):
+        is_packable = select.reals_are_whole or not select.reals
+        if select.base and is_packable and _has_key(reader, select.base, database):
             yield from _by_key(run, select, damaged, size)
         else:
             order = "ORDER BY id" if select.base else ""
@@ -189,13 +193,17 @@ def _has_key(reader: RankReader, base: str, database: ShareDatabase) -> bool:
 def _by_key(run: Callable[..., Cursor], select: Select, damaged: Counter[str] | None, size: int) -> Iterator[Piece]:
     """Read rows packed, `size` at a time; from where something can't be packed, one by one."""
     numbers = (f"json_group_array(COALESCE({quote_name(name)}, {NULL}))" for name in select.numbers)
+    reals = (f"json_group_array({_whole(name)})" for name in select.reals)
     texts = (f"json_group_array({quote_name(name)})" for name in select.texts)
     rest = f"FROM ({select.sql}) WHERE id >= ? ORDER BY id"
     some = f"SELECT {_listed(('id', *select.names))} {rest} LIMIT {size}"
-    packing = f"SELECT {', '.join(('MAX(id)', 'COUNT(*)', *numbers, *texts))} FROM ({some})"
+    packing = f"SELECT {', '.join(('MAX(id)', 'COUNT(*)', *numbers, *reals, *texts))} FROM ({some})"
     first = -1 << 63
     while packed := _packed(run, packing, first, select):
         last, piece = packed
+        if any((column == NULL).any() for column in piece.reals):  # fractions, or no numbers
+            rows = run(f"SELECT {_listed(select.reals)} FROM ({some})", (first,))
+            piece = replace(piece, reals=joined([*_by_rows(rows, Select("", reals=select.reals), damaged)]).reals)
         if piece.count:
             yield piece
         if piece.count < size or last + 1 == 1 << 63:
@@ -209,12 +217,20 @@ def _packed(run: Callable[..., Cursor], packing: str, first: int, select: Select
     try:
         ((last, count, *columns),) = run(packing, (first,))
         numbers = [_unpacked_numbers(column, count) for column in columns[: len(select.numbers)]]
-        texts = [_unpacked_texts(column, count) for column in columns[len(select.numbers) :]]
+        edge = len(select.numbers) + len(select.reals)
+        reals = [_unpacked_numbers(column, count).astype(np.float64) for column in columns[len(select.numbers) : edge]]
+        texts = [_unpacked_texts(column, count) for column in columns[edge:]]
     except (QueryError, ValueError) as error:
         if isinstance(error, ValueError) or isinstance(error.__cause__, _NOT_PACKABLE):
             return None
         raise
-    return last, Piece(count, numbers, [], texts)
+    return last, Piece(count, numbers, reals, texts)
+
+
+def _whole(name: str) -> str:
+    """Return SQL for a real as a whole number; `NULL` where it is none."""
+    column = quote_name(name)
+    return f"CASE WHEN {column} = CAST({column} AS INTEGER) THEN CAST({column} AS INTEGER) ELSE {NULL} END"
 
 
 def _unpacked_numbers(column: str, count: int) -> Ints:

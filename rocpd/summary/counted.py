@@ -33,7 +33,9 @@ _EXPRESSIONS = "SELECT DISTINCT name, expression FROM rocpd_info_pmc WHERE expre
 _ANY = """SELECT 1 FROM rocpd_pmc_event WHERE sample_id IS NULL AND event_id IN
 (SELECT event_id FROM rocpd_kernel_dispatch) LIMIT 1"""
 _PASSES = """SELECT MAX(json_extract(extdata, '$.passes')) FROM rocpd_info_process WHERE json_valid(extdata)"""
-_VALUES = Select(statement("counter_values"), ("event", "pmc"), ("value",))
+_VALUES = Select(
+    statement("counter_values"), ("event", "pmc"), ("value",), base="rocpd_pmc_event", reals_are_whole=True
+)
 _PASS_VALUES = Select(statement("counter_passes"), ("event", "pmc", "pass", "start", "end"), ("value",))
 
 
@@ -83,20 +85,33 @@ class _Values:
     """Counter values as columns, with the row of the dispatch that each is of."""
 
     def __init__(self, events: Ints, event: Ints, pmc: Ints, value: Floats) -> None:
-        order = np.argsort(events, kind="stable")
-        place = np.clip(np.searchsorted(events[order], event), 0, max(len(events) - 1, 0))
-        is_known = events[order][place] == event if len(events) else np.zeros(len(event), bool)
-        self.known = np.flatnonzero(is_known & ~np.isnan(value))
-        self.rows = order[place[self.known]] if len(events) else place[self.known]
-        self.pmc, self.value = pmc[self.known], value[self.known]
+        rows = _rows_of(events, event)
+        is_known = (rows >= 0) & ~np.isnan(value)
+        self.known: Ints | slice = slice(None) if is_known.all() else np.flatnonzero(is_known)
+        self.rows, self.pmc, self.value = rows[self.known], pmc[self.known], value[self.known]
         self.collected = 0
 
     def counters(self, called: Mapping[int, str], chosen: Ints | None = None) -> dict[str, CounterRows]:
         """Return the values by counter; `chosen`: only some of them."""
-        chosen = np.arange(len(self.pmc)) if chosen is None else chosen
-        groups = [(key[0], chosen[some]) for key, some in grouped([self.pmc[chosen]])]
+        pmc = self.pmc if chosen is None else self.pmc[chosen]
+        groups = [(key[0], some if chosen is None else chosen[some]) for key, some in grouped([pmc])]
         self.collected = len(groups)
         return by_name((called.get(pmc, "?"), self.rows[some], self.value[some]) for pmc, some in groups)
+
+
+def _rows_of(ids: Ints, wanted: Ints) -> Ints:
+    """Return where each of the wanted ids stands in `ids`, -1 where it does not."""
+    if not len(ids):
+        return np.full(len(wanted), -1)
+    low, span = int(ids.min()), int(ids.max()) - int(ids.min()) + 1
+    if span <= len(ids) + 4 * len(wanted):  # a table of all of them: ten times as fast as searching
+        table = np.full(span, -1)
+        table[ids[::-1] - low] = np.arange(len(ids))[::-1]  # of ids that come again the first counts
+        inside = (wanted >= low) & (wanted < low + span)
+        return np.where(inside, table[np.where(inside, wanted - low, 0)], -1)
+    order = np.argsort(ids, kind="stable")
+    place = np.clip(np.searchsorted(ids[order], wanted), 0, len(ids) - 1)
+    return np.where(ids[order][place] == wanted, order[place], -1)
 
 
 def _passes_in_file(values: _Values, called: Mapping[int, str], number: Ints, start: Ints, end: Ints) -> Iterator[Pass]:

@@ -208,3 +208,34 @@ def test_damaged_lines_are_left_out_and_counted(job: Path, tmp_path: Path, cli: 
     said = cli("query", "SELECT count(*) FROM kernels", tmp_path / "all", "-f", "csv")
     assert int(said.out.split()[-1]) == len(lines) - 3
     assert "all: not imported: 2 lines of CSV files that are cut or damaged" in said.err
+
+
+AGENT = """Node_Id,Agent_Type,Cu_Count,Num_Xcc,Name,Max_Engine_Clk_Fcompute
+0,"CPU",0,0,"EPYC",0
+1,"GPU",304,8,"gfx942",2100
+"""
+COUNTER_COLUMNS = (
+    '"Correlation_Id","Dispatch_Id","Agent_Id","Queue_Id","Process_Id","Thread_Id","Grid_Size","Kernel_Id",'
+    '"Kernel_Name","Workgroup_Size","LDS_Block_Size","Scratch_Size","VGPR_Count","Accum_VGPR_Count","SGPR_Count","Counter_Name",'
+    '"Counter_Value","Start_Timestamp","End_Timestamp"'
+)
+
+
+def test_folders_of_passes_are_one_program(tmp_path: Path) -> None:
+    """A pass for each line of rocprofv3's input file: constants are of `agent_info`, a ratio needs both passes."""
+    for number, (counter, value) in enumerate({"TCC_HIT_sum": 30.0, "TCC_MISS_sum": 10.0}.items(), 1):
+        folder = tmp_path / f"pass_{number}"
+        folder.mkdir()
+        (folder / "9_agent_info.csv").write_text(AGENT)
+        start = number * 10_000
+        line = (
+            f'1,1,"Agent 1",1,{8 + number},9,1024,5,"gemm",256,0,0,32,0,16,"{counter}",{value},{start},{start + 1000}'
+        )
+        (folder / "9_counter_collection.csv").write_text(f"{COUNTER_COLUMNS}\n{line}\n")
+    with rocpd.connect(tmp_path) as session:
+        assert session.job.programs == ((0, 1),)
+        assert session.sql("SELECT COUNT(*) FROM kernels").fetchall() == [(1,)]
+        hits = "SELECT kernel, value, note FROM metrics WHERE metric = 'L2 Cache Hit Rate'"
+        assert session.sql(hits).fetchall() == [("gemm", 75.0, "counters of 2 passes")]
+        peak = "SELECT peak FROM metrics WHERE panel = 'speed-of-light' AND metric = 'VALU FLOPs'"
+        assert session.sql(peak).fetchall() == [(2100 * 304 * 64 * 2 / 1000,)]

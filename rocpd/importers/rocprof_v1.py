@@ -1,0 +1,124 @@
+"""CSV files of the first rocprof (`results.csv`): a line for each kernel, with its counters.
+
+It says neither which architecture the GPUs are of nor how kernels were launched. Without `--timestamp on` there are no
+times: kernels then count as having invalid ones, in the order of the file.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rocpd.importers.head import InputHead
+    from rocpd.importers.source import TraceSource
+    from rocpd.importers.target import TraceTarget
+    from rocpd.schema.trace.writer import TraceWriter
+
+_NEEDED = frozenset(("index", "kernelname", "gpu-id", "grd", "wgr"))
+_NO_COUNTERS = _NEEDED | {
+    "queue-id", "queue-index", "pid", "tid", "lds", "scr", "vgpr", "arch_vgpr", "accum_vgpr", "sgpr", "fbar",
+    "wave_size", "sig", "obj", "dispatchns", "beginns", "endns", "completens", "durationns",
+}  # fmt: skip
+_SIZES = {
+    "grd": "grid_size_x", "wgr": "workgroup_size_x", "lds": "group_segment_size", "scr": "private_segment_size",
+    "queue-id": "queue_id", "tid": "tid", "index": "dispatch_id", "beginns": "start", "endns": "end",
+}  # fmt: skip
+_REGISTERS = {
+    "vgpr": "arch_vgpr_count", "arch_vgpr": "arch_vgpr_count", "accum_vgpr": "accum_vgpr_count", "sgpr": "sgpr_count"
+}  # fmt: skip
+_KERNEL_CODE = (" [clone .kd]", ".kd")
+
+
+def knows(head: InputHead) -> bool:
+    """Whether the first line has rocprof's columns."""
+    first = next(csv.reader(_lines(head.start.partition(b"\n")[0])), [])
+    return _NEEDED.issubset(name.strip().lower() for name in first)
+
+
+def read(source: TraceSource, target: TraceTarget) -> None:
+    """Write each process of a file."""
+    from rocpd.schema.trace.infos import NodeInfo, ProcessInfo
+
+    with source.stream() as stream:
+        lines = csv.reader(_lines(stream.read()))
+        header = [name.strip() for name in next(lines)]
+        rows, damaged = _rows(header, lines)
+    if damaged:
+        target.lose("lines of CSV files that are cut or damaged", damaged)
+    counters = [name for name in header if name.lower() not in _NO_COUNTERS]
+    node = NodeInfo(machine_id=f"rocprof-v1-{source.digest}")
+    for pid, own in itertools.groupby(sorted(rows, key=_process), _process):
+        with target.rank(pid, node, ProcessInfo(pid)) as trace:
+            _write(trace, list(own), counters)
+
+
+def _lines(content: bytes) -> io.StringIO:
+    return io.StringIO(content.decode("utf-8", "replace"), newline="")
+
+
+def _rows(header: Sequence[str], lines: Iterator[list[str]]) -> tuple[list[dict[str, str]], int]:
+    """Return the whole rows, what is no counter in small letters, and how many are not whole."""
+    names = [name.lower() if name.lower() in _NO_COUNTERS else name for name in header]
+    rows, damaged = [], 0
+    for line in filter(None, lines):
+        row = dict(zip(names, map(str.strip, line), strict=False))
+        if len(line) == len(header) and all(row[name].isdigit() for name in ("index", "gpu-id", "grd", "wgr")):
+            rows.append(row)
+        else:
+            damaged += 1
+    return rows, damaged
+
+
+def _process(row: Mapping[str, str]) -> int:
+    return _whole(row, "pid") or 1
+
+
+def _whole(row: Mapping[str, str], name: str) -> int:
+    text = row.get(name, "")
+    return int(text) if text.isdigit() else 0
+
+
+def _write(trace: TraceWriter, rows: Sequence[Mapping[str, str]], counters: Sequence[str]) -> None:
+    from rocpd.importers.vocabulary import gpu
+    from rocpd.schema.trace.events import KernelDispatches
+    from rocpd.schema.trace.infos import KernelInfo
+
+    devices = sorted({_whole(row, "gpu-id") for row in rows})
+    agents = {device: trace.register(gpu(number, vendor="AMD")) for number, device in enumerate(devices)}
+    kernels = []
+    for row in rows:
+        registers: dict[str, Any] = {field: _whole(row, name) for name, field in _REGISTERS.items() if name in row}
+        kernels.append(trace.register(KernelInfo(display_name=_name(row["kernelname"]), **registers)))
+    sizes: dict[str, Any] = {field: [_whole(row, name) for row in rows] for name, field in _SIZES.items()}
+    ones = {f"{what}_size_{axis}": 1 for what in ("workgroup", "grid") for axis in "yz"}
+    ran_on = [agents[_whole(row, "gpu-id")] for row in rows]
+    written = trace.write(KernelDispatches(agent_id=ran_on, kernel_id=kernels, **sizes, **ones))
+    _write_counters(trace, rows, list(zip(written.events, ran_on, strict=True)), counters)
+
+
+def _write_counters(
+    trace: TraceWriter, rows: Sequence[Mapping[str, str]], events: Sequence[tuple[int, int]], counters: Sequence[str]
+) -> None:
+    from rocpd.schema.trace.events import CounterValues
+    from rocpd.schema.trace.infos import CounterInfo
+
+    values: list[tuple[int, int, float]] = []
+    for (event, agent), row in zip(events, rows, strict=True):
+        for name in counters:
+            if row[name]:
+                info = CounterInfo(agent_id=agent, target_arch="GPU", name=name, symbol=name, value_type="ABS")
+                values.append((event, trace.register(info), float(row[name])))
+    if values:
+        event_ids, pmc_ids, numbers = zip(*values, strict=True)
+        trace.write(CounterValues(event_id=event_ids, pmc_id=pmc_ids, value=numbers))
+
+
+def _name(text: str) -> str:
+    """Return a kernel's name without what names its code object."""
+    for ending in _KERNEL_CODE:
+        text = text.removesuffix(ending)
+    return text

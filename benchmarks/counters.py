@@ -85,8 +85,8 @@ def _file(path: Path, rank: int, dispatches: int) -> Path:
     with create(path, str(uuid.UUID(int=rank + 1))) as writer:
         process = ProcessInfo(1000 + rank, start=1, end=10**12, extdata=json.dumps({"mpi_rank": rank}))
         trace = TraceWriter(writer, NodeInfo(machine_id="node0", hostname="node0"), process)
-        facts = {"extdata": json.dumps(agent(gpu)), "name": "gfx942", "type": "GPU", "absolute_index": gpu}
-        agent_id = trace.register(AgentInfo(**facts))
+        described = AgentInfo(extdata=json.dumps(agent(gpu)), name="gfx942", type="GPU", absolute_index=gpu)
+        agent_id = trace.register(described)
         kernels = [
             trace.register(KernelInfo(kernel_name=f"kernel_{n}.kd", arch_vgpr_count=32)) for n in range(_KERNELS)
         ]

@@ -71,7 +71,7 @@ def _tables(session: Session, plan: Mapping[str, frozenset[str]], options: Optio
             except RocpdError as error:
                 missing.append(error)
                 if len(plan) > 1:
-                    note(f"{name}: {error.message}")
+                    note(f"{name}: {error.message.removeprefix(f'{name} ').removeprefix(f'{name}: ')}")
     if missing and is_empty:
         raise missing[0] if len(plan) == 1 else RocpdError("no summary has the data that it needs")
 

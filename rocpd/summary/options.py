@@ -75,7 +75,7 @@ class Options:
     step_marker: Annotated[str, MARKS_STEPS] = STEP_MARKER
     sequence: Annotated[int, Option("Kernels after the same N operations make a row.", "N", least=0, most=100)] = 0
     bins: Annotated[int, Option("Points of a curve, columns of the heat map.", "N", least=1, most=100_000)] = 50
-    top: Annotated[int, Option("How many of the largest gaps to list.", "N", least=0)] = 20
+    top: Annotated[int, Option("How many of the largest gaps, or slowest copies, to list.", "N", least=0)] = 20
     everything: Annotated[bool, Option("Count warm-up, start-up and shut-down too.", flags=("--all",))] = False
     per: Annotated[Per, Option("What amounts of panels are counted per.")] = Per.KERNEL
     amd_compatible: Annotated[bool, Option("Panels with rocprof-compute's numbers, over all kernels.")] = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -87,27 +88,48 @@ class _StoredViews(Mapping[str, StoredSource]):
         self._tables = tables
 
     def __getitem__(self, name: str) -> StoredSource:
-        if name not in VIEWS:
-            raise KeyError(name)
+        if name in VIEWS:
+            return self._view(name)
+        return self._base_table(name, _views_by_base()[name])
+
+    def _view(self, name: str) -> StoredSource:
         of_rank = {column: _of_rank(values) for column, values in self._constants(name).items()}
-        views = [entry.views[name] for entry in self._entries]
         names = (*(each.name for each in view(name).columns), *identity(view(name), self._tables[0]))
-        columns = {}
-        for column in names:
-            if column in of_rank:
-                columns[column.lower()] = of_rank[column]
-            elif all(column in each.columns for each in views):
-                is_ascii = all(column in each.ascii for each in views)
-                columns[column.lower()] = Typed(quote_name(column), views[0].columns[column], is_ascii=is_ascii)
-        files = ", ".join(quote_text(entry.path(name)) for entry in self._entries)
+        stored = self._stored(name)
+        columns = {each.lower(): of_rank.get(each) or stored[each] for each in names if each in {*of_rank, *stored}}
         is_whole, where = len(columns) == len(names), self._selected(name, columns)
-        return StoredSource(f"read_parquet([{files}])", columns, frozenset(of_rank), is_whole, where)
+        return StoredSource(self._files(name), columns, frozenset(of_rank), is_whole, where)
+
+    def _base_table(self, base: str, name: str) -> StoredSource:
+        """Return a base table by the view that has a row for each of its rows: the columns that the view shows."""
+        of_rank, stored = {"guid": _of_rank(self._constants(name)["guid"])}, self._stored(name)
+        shown = {column.lower(): stored[each] for each, column in _shown(name).items() if each in stored}
+        named = {each.lower(): column for each, column in stored.items()}
+        return StoredSource(
+            self._files(name),
+            {**shown, **of_rank},
+            frozenset(of_rank),
+            is_whole=False,
+            where=self._selected(name, named),
+        )
+
+    def _stored(self, name: str) -> dict[str, Typed]:
+        """Return the columns of a view that hold values of one kind in every rank."""
+        views = [entry.views[name] for entry in self._entries]
+        return {
+            column: Typed(quote_name(column), kind, is_ascii=all(column in each.ascii for each in views))
+            for column, kind in views[0].columns.items()
+            if all(column in each.columns for each in views)
+        }
+
+    def _files(self, name: str) -> str:
+        return f"read_parquet([{', '.join(quote_text(entry.path(name)) for entry in self._entries)}])"
 
     def __iter__(self) -> Iterator[str]:
-        return iter(VIEWS)
+        return iter((*VIEWS, *_views_by_base()))
 
     def __len__(self) -> int:
-        return len(VIEWS)
+        return len(VIEWS) + len(_views_by_base())
 
     def _selected(self, name: str, columns: Mapping[str, Typed]) -> str:
         """Return the condition on the rows of a view that window and filters let count; empty: all do.
@@ -124,11 +146,8 @@ class _StoredViews(Mapping[str, StoredSource]):
             files.setdefault(each.only.get(main.table, ""), []).append(number)
         if len(files) > _MOST_CONDITIONS:
             raise Untranslatable("windows of very many clocks")
-        stored = {}
-        for column in view(name).columns:
-            alias, _, base_column = column.expression.partition(".")
-            if alias == main.alias and column.name.lower() in columns:
-                stored[base_column.lower()] = columns[column.name.lower()]
+        shown = _shown(name).items()
+        stored = {base.lower(): columns[each.lower()] for each, base in shown if each.lower() in columns}
         conditions = {condition_of(text, stored): numbers for text, numbers in files.items() if text}
         if len(files) == 1:
             return next(iter(conditions), "")
@@ -143,6 +162,24 @@ class _StoredViews(Mapping[str, StoredSource]):
         for column in identity(view(name), self._tables[0]):
             constants[column] = [each.rank if column == "rank" else each.hostname for each in self._tables]
         return constants
+
+
+@functools.cache
+def _views_by_base() -> Mapping[str, str]:
+    """Return base table -> the view that has a row for each of its rows: joins by id, each of one row or none."""
+    views = {name: view(name) for name in VIEWS}
+    return {
+        each.tables[0].table: name
+        for name, each in views.items()
+        if not each.where and all(joined.key and joined.join == "LEFT JOIN" for joined in each.tables[1:])
+    }
+
+
+def _shown(name: str) -> dict[str, str]:
+    """Return column of a view -> column of its main table that it is."""
+    main = view(name).tables[0].alias
+    parts = {each.name: each.expression.partition(".") for each in view(name).columns}
+    return {each: base for each, (alias, _, base) in parts.items() if alias == main and base.isidentifier()}
 
 
 def _of_rank(values: Sequence[Value]) -> Typed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -25,10 +26,11 @@ from rocpd.index.typed import Typed, Untranslatable
 from rocpd.schema.load import VIEWS as ALL_VIEWS
 from rocpd.simulator import JobOptions, simulate
 from tests.build import GPU, TraceBuilder
+from tests.docs.console import ROOT
 from tests.index.typed import typed_statements
 
 SOAK = bool(os.environ.get("ROCPD_SOAK"))
-EXAMPLES = int(os.environ.get("ROCPD_SOAK_STATEMENTS") or (34_000 if SOAK else 180))  # of each of the jobs
+EXAMPLES = int(os.environ.get("ROCPD_SOAK_STATEMENTS") or (34_000 if SOAK else 120))  # of each of the jobs
 
 
 def clean(folder: Path) -> list[Path]:
@@ -156,6 +158,50 @@ def test_every_stored_column_is_that_of_the_view(job: Job, view: str) -> None:
         stored += 1
         assert list(map(repr, columnar)) == list(map(repr, job.plain.execute(sql, strategy="attached"))), column
     assert stored > (2 if job.name == "odd" else 5)
+
+
+@pytest.mark.parametrize(
+    "base", ["rocpd_kernel_dispatch", "rocpd_region", "rocpd_memory_copy", "rocpd_memory_allocate"]
+)
+def test_base_tables_of_events_are_answered(job: Job, base: str) -> None:
+    stored = 0
+    for column in job.plain.execute(f"SELECT * FROM {base} LIMIT 0").columns:
+        for sql in (f'SELECT "{column}" FROM {base}', f'SELECT "{column}", count(*) FROM {base} GROUP BY 1'):
+            try:
+                columnar = job.indexed.execute(sql, strategy="columnar").fetchall()
+            except UsageError:
+                continue
+            stored += 1
+            attached = job.plain.execute(sql, strategy="attached").fetchall()
+            assert _exact(columnar, "GROUP" not in sql) == _exact(attached, "GROUP" not in sql), sql
+    assert stored > 4
+
+
+_STATEMENTS = re.compile(r'rocpd query (?:-i \S+ )?(?:--\w+ )?"([^"]+)"')
+
+
+def documented() -> list[str]:
+    """The statements of all pages."""
+    pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "schema").glob("*.md"), ROOT / "README.md"]
+    found = {sql for page in pages for sql in _STATEMENTS.findall(page.read_text(encoding="utf-8"))}
+    return sorted(sql for sql in found if re.match(r"(?i)(select|with)\b", sql) and "…" not in sql)
+
+
+@pytest.mark.parametrize("sql", documented())
+def test_documented_statements(job: Job, sql: str) -> None:
+    answers = []
+    for session in (job.indexed, job.plain):
+        try:
+            rows = session.execute(sql)
+            answers.append([rows.columns, *map(repr, rows)])
+        except RocpdError as error:
+            answers.append([str(error)])
+    assert answers[0] == answers[1]
+
+
+def test_statements_are_found() -> None:
+    assert len(documented()) > 40
+    assert any("rocpd_region" in sql for sql in documented())
 
 
 @pytest.mark.parametrize("view", ALL_VIEWS)

@@ -13,6 +13,8 @@ NUMBERS: Mapping[str, tuple[str, ...]] = {
     "memory_allocations": ("id", "start", "duration", "size", "rank", "address"),
     "samples": ("id", "rank", "timestamp"),
     "pmc_events": ("id", "rank", "event_id"),
+    "rocpd_kernel_dispatch": ("id", "start", "end", "kernel_id", "queue_id", "stream_id", "grid_size_x"),
+    "rocpd_memory_copy": ("id", "start", "end", "size", "stream_id"),
 }
 TEXTS: Mapping[str, tuple[str, ...]] = {
     "kernels": ("name", "category", "stream", "hostname", "region", "agent_type"),
@@ -21,6 +23,8 @@ TEXTS: Mapping[str, tuple[str, ...]] = {
     "memory_allocations": ("type", "level", "hostname"),
     "samples": ("name", "hostname"),
     "pmc_events": ("name", "hostname"),
+    "rocpd_kernel_dispatch": ("guid",),
+    "rocpd_memory_copy": ("guid",),
 }
 _LITERALS = (0, 1, 2, 3, 7, 10, 100, 1000, 4096, 1_000_000, -1, "1e3", "5.0")
 _WORDS = ("gemm", "GEMM", "a", "hip", "Memcpy", "", "é", "it''s", "100%", "_")
@@ -99,7 +103,13 @@ def typed_statements(draw: st.DrawFn) -> str:
     kind = draw(st.sampled_from(("groups", "by rank", "total", "rows", "first", "distinct")))
     keys = draw(st.lists(st.one_of(st.sampled_from(TEXTS[view]), numbers(view, 1)), min_size=1, max_size=2))
     if kind in ("groups", "by rank"):
-        return _groups(draw, view, source, where, ["rank", *keys] if kind == "by rank" else keys)
+        return _groups(
+            draw,
+            view,
+            source,
+            where,
+            ["guid" if view.startswith("rocpd_") else "rank", *keys] if kind == "by rank" else keys,
+        )
     if kind == "total":
         items = draw(st.lists(aggregates(view), min_size=1, max_size=3))
         return f"SELECT {', '.join(items)} FROM {source}{where}"

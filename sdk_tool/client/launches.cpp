@@ -7,8 +7,6 @@
 namespace rocpd::client {
 namespace {
 
-thread_local std::uint64_t t_correlation = 0;
-
 std::atomic<bool> g_called{false};
 void (*g_first_call)() = nullptr;
 
@@ -34,7 +32,8 @@ int on_request(rocprofiler_thread_id_t, rocprofiler_context_id_t,
                std::uint64_t correlation, rocprofiler_user_data_t* external, void*) {
     if (!g_called.load(std::memory_order_relaxed) && !g_called.exchange(true)) g_first_call();
     keep(kind, correlation);
-    external->value = t_correlation;
+    // The SDK's own stack of numbers would give threads that set none that of the main thread.
+    external->value = rocpd_correlation();
     return 0;
 }
 
@@ -54,9 +53,5 @@ Launch take_launch(std::uint64_t correlation) {
     launch.node.number += number;  // a graph's kernels have one call; they end in the order of their launch, as a rule
     return launch;
 }
-
-void set_correlation(std::uint64_t id) { t_correlation = id; }
-
-std::uint64_t current_correlation() { return t_correlation; }
 
 }  // namespace rocpd::client

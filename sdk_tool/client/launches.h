@@ -29,12 +29,7 @@ void forget_first_call();
 // Returns what was known for one record; called once for each record of a call that launched several operations.
 Launch take_launch(std::uint64_t correlation);
 
-// Sets the user's number of the calling thread. Threads that set none have none: the SDK's own stack of numbers would
-// give them that of the main thread.
-void set_correlation(std::uint64_t id);
-
 // Of the calling thread.
-std::uint64_t current_correlation();
 rocpd_text_t current_marker();
 std::uint64_t current_stream();
 

@@ -56,7 +56,7 @@ rocpd_range_t described(const rocprofiler_callback_tracing_record_t& event, cons
     range.text_size = text != nullptr ? std::strlen(text) : 0;
     range.stack_id = event.correlation_id.internal;
     range.parent_stack_id = parent_of(event);
-    range.correlation_id = current_correlation();
+    range.correlation_id = rocpd_correlation();
     return range;
 }
 

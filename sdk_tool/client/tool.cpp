@@ -157,7 +157,6 @@ int initialize(rocprofiler_client_finalize_t, void*) {
     if (c.settings.kinds.count("HIP_GRAPH") != 0) trace_graphs();
     const bool counts = !c.settings.counter_names.empty() && collect_counters(c.counting, c.settings.counter_names);
     rocpd_start_as_configured();
-    rocpd_on_correlate(set_correlation);
     c.running.store(true);
     start_flusher(c.buffers);
     start(c.always, "markers, streams and the names of kernels are missing");

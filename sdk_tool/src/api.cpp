@@ -17,6 +17,7 @@ using namespace rocpd;
 namespace {
 
 std::atomic<std::uint64_t> g_next_range{1};
+thread_local std::uint64_t t_correlation = 0;
 
 // Records the start of a range, or a mark, as a tool knows it. Returns 0, or -1 when it was lost.
 int put_as(Kind kind, const rocpd_range_t& range, std::uint64_t id) {
@@ -126,12 +127,14 @@ int rocpd_range_end(uint64_t id) {
 }
 
 int rocpd_correlate(uint64_t id) {
-    pass_on_correlation(id);
+    t_correlation = id;
     Turn turn;
     if (!turn) return -1;
     turn->correlate(id);
     return 0;
 }
+
+uint64_t rocpd_correlation(void) { return t_correlation; }
 
 void rocpd_name_thread(const char* name, size_t size) {
     // Taken while recording is off too: threads are named once, when they start.

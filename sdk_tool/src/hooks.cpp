@@ -13,33 +13,16 @@
 namespace rocpd {
 namespace {
 
-// A function that a tool registered. Not called in a forked child, where the tool does not run.
-template <typename Function>
-class Hook {
-public:
-    void set(Function function) {
-        pid_.store(getpid());
-        function_.store(function);
-    }
-    template <typename... Arguments>
-    void call(Arguments... arguments) const {
-        if (pid_.load() != getpid()) return;
-        if (const Function function = function_.load()) function(arguments...);
-    }
-
-private:
-    std::atomic<pid_t> pid_{0};
-    std::atomic<Function> function_{nullptr};
-};
-
-Hook<void (*)()> g_before_flush;
-Hook<void (*)(std::uint64_t)> g_on_correlate;
+// A function that a tool registered, and for which process: a forked child registers its own.
+std::atomic<pid_t> g_pid{0};
+std::atomic<void (*)()> g_before_flush{nullptr};
 
 }  // namespace
 
-void deliver_held() { g_before_flush.call(); }
-
-void pass_on_correlation(std::uint64_t id) { g_on_correlate.call(id); }
+void deliver_held() {
+    if (g_pid.load() != getpid()) return;
+    if (void (*const flush_pending)() = g_before_flush.load()) flush_pending();
+}
 
 }  // namespace rocpd
 
@@ -47,9 +30,10 @@ using namespace rocpd;
 
 extern "C" {
 
-void rocpd_before_flush(void (*flush_pending)(void)) { g_before_flush.set(flush_pending); }
-
-void rocpd_on_correlate(void (*correlate)(uint64_t id)) { g_on_correlate.set(correlate); }
+void rocpd_before_flush(void (*flush_pending)(void)) {
+    g_pid.store(getpid());
+    g_before_flush.store(flush_pending);
+}
 
 int rocpd_expect_events(void) {
     if (!start_service()) return -1;

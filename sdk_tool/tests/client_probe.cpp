@@ -178,7 +178,7 @@ const std::map<std::string, std::function<void(int)>> kScenarios = {
     {"twice", [](int) { standin::finish(); }}, {"ranges", ranges}, {"strings", strings}, {"streams", streams},
     {"inherit", inherit}, {"later", [](int) { standin::rare(); }}, {"SIGTERM", signalled<SIGTERM>}, {"SIGINT", signalled<SIGINT>},
     {"SIGHUP", signalled<SIGHUP>}, {"SIGABRT", signalled<SIGABRT>}, {"fast", fast},
-    {"quick_exit", quickly}, {"fork", forked},
+    {"quick_exit", quickly}, {"fork", forked}, {"number before", standin::work},
 };
 
 // What the SDK is like in scenarios of that name.
@@ -207,6 +207,7 @@ int main(int argc, char** argv) {
         }
         recorder<int()>("rocpd_flush")();
     }
+    if (how == "number before") recorder<int(std::uint64_t)>("rocpd_correlate")(777);
     if (!standin::start()) return 1;
     const int rounds = std::atoi(argv[2]);
     std::vector<std::thread> threads;

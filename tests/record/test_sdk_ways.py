@@ -71,6 +71,11 @@ def test_threads_do_not_inherit_the_users_number(built: Build, tmp_path: Path) -
     assert rows(only(tmp_path), numbers) == [(0, 0, 9), (1, 777, 9)]
 
 
+def test_a_number_from_before_the_first_gpu_call(built: Build, tmp_path: Path) -> None:
+    assert client(built, tmp_path, "number before").returncode == CODE
+    assert rows(only(tmp_path), "SELECT DISTINCT corr_id FROM kernels") == [(777,)]
+
+
 def test_ranges_around_a_pause(built: Build, tmp_path: Path) -> None:
     """The range that is open at the pause ends where it ends, and what comes after the pause is in it."""
     assert client(built, tmp_path, "ranges").returncode == CODE

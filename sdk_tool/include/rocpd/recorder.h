@@ -306,8 +306,8 @@ ROCPD_API int rocpd_expect_events(void);
 /* The most that a killed process may lose [ms], as ROCPD_FLUSH_MS says. */
 ROCPD_API uint32_t rocpd_flush_ms(void);
 
-/* `correlate` is called by rocpd_correlate, in its thread. */
-ROCPD_API void rocpd_on_correlate(void (*correlate)(uint64_t id));
+/* The number that the calling thread set last by rocpd_correlate, 0 without one. */
+ROCPD_API uint64_t rocpd_correlation(void);
 
 /* The recorder's own stack ids start here; a tool that brings its own ids keeps below. */
 ROCPD_API void rocpd_own_stack_ids_from(uint64_t first);

@@ -29,6 +29,10 @@ def _domain(redactor: Redactor, text: str) -> str:
     return text if text in ("", "(none)") else _whole(redactor, Clue.HOST, text)
 
 
+def _left_out(_redactor: Redactor, _text: str) -> str:
+    return ""
+
+
 def plain(redactor: Redactor, text: str) -> str:
     """Redact a text, or the strings of a JSON document."""
     return redactor.document(text) if text[:1] in ("{", "[") else redactor.text(text)
@@ -41,6 +45,7 @@ RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("rocpd_info_node", "domain_name"): _domain,
         ("rocpd_info_process", "command"): Redactor.command,
         ("rocpd_info_process", "environment"): Redactor.environment,
+        ("rocpd_memory_access", "code"): _left_out,
     }
 )
 """(table, column) -> how its texts are redacted."""

@@ -19,6 +19,8 @@ from rocpd.redact.options import Clue
 from rocpd.redact.pseudonyms import Pseudonyms
 from rocpd.redact.texts import NOT_TELLING, SECRET_VARIABLES
 from rocpd.schema.quote import quote_name
+from rocpd.trace.kernel_names import without_instrumentation
+from rocpd.trace.tables import MEASURED
 
 _USER_VARIABLES = ("USER", "LOGNAME", "USERNAME", "SUDO_USER")
 _HOST_VARIABLES = ("HOSTNAME", "HOST", "SLURMD_NODENAME", "SLURM_JOB_NODELIST", "SLURM_SUBMIT_HOST")
@@ -63,7 +65,23 @@ def kernels_and_markers(session: Federation) -> dict[str, str]:
         reader = session.reader(rank.number).whole()
         symbols.update(_texts(reader, "kernel_symbols", "display_name", "kernel_name", *_FORMS))
         markers.update(str(text) for (text,) in reader.rows(_MESSAGES) if text)
-    return {**marker_names(markers), **kernel_names(symbols)}
+    measured = _measured_kernels(session)
+    known = {without_instrumentation(display): display for display, *_ in sorted(symbols)}
+    names = kernel_names({*symbols, *((kernel, "") for kernel in measured if kernel not in known)})
+    same = {kernel: names[known[kernel]] for kernel in measured if known.get(kernel) in names}
+    return {**marker_names(markers), **names, **same}
+
+
+def _measured_kernels(session: Federation) -> set[str]:
+    """Return the names of kernels that runs with instrumentation measured, which find those of a trace."""
+    return {
+        str(kernel)
+        for rank in session.ranks
+        for base in sorted(MEASURED)
+        if "kernel" in rank.tables.get(base, ())
+        for (kernel,) in session.reader(rank.number).whole().rows(f"SELECT DISTINCT kernel FROM {base}")  # noqa: S608
+        if isinstance(kernel, str)
+    }
 
 
 def shifts(session: Federation) -> dict[tuple[str, str], str]:

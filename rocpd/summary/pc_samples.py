@@ -42,7 +42,7 @@ TABLES = by_name(
             *_WHY,
             _SOURCE,
             Field("source_percent", "%", "share of the kernel's samples at that line", is_share=True),
-            _INSTRUCTION,
+            Field("instruction", "", "assembly, else the offset in the code object; NULL where neither is known"),
             Field("instruction_percent", "%", "share of the kernel's samples at that instruction", is_share=True),
         ),
     ),
@@ -118,7 +118,7 @@ def _hot_spot(kernel: KernelSpots) -> Iterator[Row]:
     shares = (100 * each.samples / total.samples for each in (of_source, of_spot))
     at_line, at_instruction = shares
     why = _why(total)
-    yield (total.samples, kernel.time or None, *why, source, at_line, spot.instruction, at_instruction)
+    yield (total.samples, kernel.time or None, *why, source, at_line, spot.shown, at_instruction)
 
 
 def _lines(kernel: KernelSpots) -> Iterator[Row]:
@@ -190,7 +190,7 @@ def _findings(kernels: Mapping[str | None, KernelSpots]) -> Iterator[Finding]:
         spot, samples = _most(kernel.spots)
     _, percent, margin, _ = _share(kernel, samples.samples)
     reason, waits = _top_reason(samples)
-    where = spot.source or spot.instruction or "an instruction that is not known"
+    where = spot.source or spot.shown or "an instruction that is not known"
     waiting = f", where waves mostly wait for {reason}" if waits * 2 > samples.samples else ""
     text = f"{name or 'the kernel'} spends {percent:.0f} % (±{margin:.0f}) of its time at {where}{waiting}"
     evidence |= {"share_percent": percent, "margin_percent": margin}

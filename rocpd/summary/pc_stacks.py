@@ -41,7 +41,7 @@ def _paths(kernel: KernelSpots) -> Iterator[tuple[list[str], int]]:
     """Yield the frames below the kernel, and how many samples have them."""
     for spot in sorted(kernel.spots, key=order_of):
         samples = kernel.spots[spot]
-        place = [spot.source or "unknown line", spot.instruction or "unknown instruction"]
+        place = [spot.source or "unknown line", spot.shown or "unknown instruction"]
         by_reason: dict[str, int] = {}
         for (_, reason), count in samples.reasons.items():
             by_reason[str(reason)] = by_reason.get(str(reason), 0) + count

@@ -45,6 +45,16 @@ class Spot(NamedTuple):
     instruction: str | None
     offset: int | None
 
+    @property
+    def shown(self) -> str | None:
+        """The instruction, else its offset: files need not hold the assembly.
+
+        >>> Spot(None, None, 72).shown
+        'offset 0x48'
+        """
+        known = isinstance(self.offset, int)
+        return self.instruction or (f"offset {self.offset:#x}" if known else None)
+
 
 @frozen
 class SpotSamples(Total):

@@ -118,6 +118,19 @@ def test_a_window_takes_the_accesses_of_its_dispatches(tmp_path: Path) -> None:
     assert dict(time) == {kernel: kernel_time(kernel, 1) for kernel in KERNELS}
 
 
+@pytest.mark.parametrize("level", ["share", "strict"])
+def test_redacted_files_give_the_same_numbers_and_no_names(level: str, tmp_path: Path, cli: Cli) -> None:
+    files = [written(tmp_path, omniprobe.memory_analysis(omniprobe.accesses(8))), trace(tmp_path / "a.db")]
+    assert cli("redact", *files, "-d", tmp_path / "shared", "--level", level).code == 0
+    shared = sorted((tmp_path / "shared").glob("*.db"))
+    rows, redacted = accesses_of(*files), accesses_of(*shared)
+    numbers = [(*row[1:2], *row[3:]) for row in rows]
+    assert sorted(numbers, key=repr) == sorted(((*row[1:2], *row[3:]) for row in redacted), key=repr)
+    content = b"".join(path.read_bytes() for path in shared)
+    assert b'y["a, b"]' not in content
+    assert (b"gemm(" in content) == (level == "share")
+
+
 def test_pages(tmp_path: Path) -> None:
     made = omniprobe.pages(6)
     expected: Counter[tuple[str, str]] = Counter()

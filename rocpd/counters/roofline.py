@@ -20,7 +20,10 @@ TYPES = tuple(
     f"{unit} {kind}" for unit, kinds in {"VALU": "F16 F32 F64", "MFMA": "F6F4 F8 F16 BF16 F32 F64"}.items()
     for kind in kinds.split()
 )  # fmt: skip
-"""Types of operations, as the definitions call them."""
+"""Types of floating-point operations, as the definitions call them."""
+
+INTEGERS = ("MFMA I8",)
+"""Types of other operations, for kernels that make more of these."""
 
 LEVELS = ("HBM", "L2", "L1", "LDS")
 """Levels of memory, from the farthest."""
@@ -36,7 +39,7 @@ _NEAR = 60.0  # % of a limit: below it something else holds the kernel up
 _COLUMNS = {
     "HBM": "HBMBw", "L2": "L2Bw", "L1": "L1Bw", "LDS": "LDSBw", "VALU F16": "FP16Flops", "VALU F32": "FP32Flops",
     "VALU F64": "FP64Flops", "MFMA F16": "MFMAF16Flops", "MFMA BF16": "MFMABF16Flops", "MFMA F32": "MFMAF32Flops",
-    "MFMA F64": "MFMAF64Flops", "MFMA F8": "MFMAF8Flops", "MFMA F6F4": "MFMAF6F4Flops",
+    "MFMA F64": "MFMAF64Flops", "MFMA F8": "MFMAF8Flops", "MFMA I8": "MFMAI8Ops", "MFMA F6F4": "MFMAF6F4Flops",
 }  # fmt: skip
 """Type or level -> column of a `roofline.csv`, in GFLOP/s and GB/s."""
 
@@ -47,7 +50,7 @@ class MeasuredKernel:
 
     Args:
         time: duration [ns].
-        operations: type -> FLOP.
+        operations: type -> operations: floating-point ones, or integer ones where these are more.
         traffic: level -> bytes.
         rates: type or level -> the highest rate of the GPU [GFLOP/s, GB/s].
     """
@@ -61,6 +64,11 @@ class MeasuredKernel:
     def type(self) -> str:
         """The type of most operations."""
         return max(self.operations, key=lambda name: self.operations[name])
+
+    @property
+    def unit(self) -> str:
+        """What an operation is called."""
+        return "OP" if self.type in INTEGERS else "FLOP"
 
     @property
     def flops(self) -> float:
@@ -124,7 +132,8 @@ def sentence(kernel: MeasuredKernel) -> str | None:
     if kernel.flops:
         roof = kernel.roof(level)
         most = f" of at most {roof:,.0f}" if roof else ""
-        place = f"{kernel.intensity(level) or 0:.3g} FLOP/byte, {kernel.rate:,.0f}{most} GFLOP/s"
+        unit = kernel.unit
+        place = f"{kernel.intensity(level) or 0:.3g} {unit}/byte, {kernel.rate:,.0f}{most} G{unit}/s"
     if percent < _NEAR:
         return f"near no limit, {name} at {percent:.0f} %: {place}; {_MOVES['']}"
     return f"bound by {name}, at {percent:.0f} % of its rate: {place}; {_MOVES.get(name, _MOVES[name.split()[0]])}"

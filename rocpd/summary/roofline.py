@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from rocpd.counters.roofline import LESS, LEVELS, TABLE, TYPES, MeasuredKernel, measured_rates, sentence
+from rocpd.counters.roofline import INTEGERS, LESS, LEVELS, TABLE, TYPES, MeasuredKernel, measured_rates, sentence
 from rocpd.errors import RocpdError, UsageError
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.kernel_metrics import GroupKey, KernelMetrics, of_panels
@@ -24,7 +24,9 @@ TABLES = by_name(
             Field("kernel", "", "kernel", is_kernel=True),
             Field("level", "", "level of memory"),
             Field("type", "", "type of most of its operations; NULL without operations"),
-            Field("flops", "", "floating-point operations of a dispatch, of all types"),
+            Field(
+                "flops", "", "floating-point operations of a dispatch, of all types; integer ones where these are more"
+            ),
             Field("bytes", "bytes", "bytes that a dispatch moves from or to the level"),
             Field("intensity", "", "operations by bytes; NULL without bytes"),
             Field("gflop_per_s", "GFLOP/s", "operations by time"),
@@ -77,10 +79,15 @@ def _measured(path: Path | None) -> dict[str, float]:
 def _kernel(metrics: KernelMetrics, roofs: Mapping[str, float]) -> MeasuredKernel | None:
     """Return what was counted of a kernel; None: no operations, or no bytes, or no time."""
     time = metrics.sums[TABLE, "time"].mean
-    operations = {name: mean for name in TYPES if (mean := _mean(metrics, name)) is not None}
-    traffic = {name: mean for name in LEVELS if (mean := _mean(metrics, name)) is not None}
-    rates = {name: peak for (_, name), peak in metrics.peaks.items() if peak and name in (*TYPES, *LEVELS)}
+    floats, integers, traffic = (_means(metrics, names) for names in (TYPES, INTEGERS, LEVELS))
+    operations = integers if sum(integers.values()) > sum(floats.values()) else floats
+    known = (*TYPES, *INTEGERS, *LEVELS)
+    rates = {name: peak for (_, name), peak in metrics.peaks.items() if peak and name in known}
     return MeasuredKernel(time, operations, traffic, {**rates, **roofs}) if time and operations and traffic else None
+
+
+def _means(metrics: KernelMetrics, names: Iterable[str]) -> dict[str, float]:
+    return {name: mean for name in names if (mean := _mean(metrics, name)) is not None}
 
 
 def _mean(metrics: KernelMetrics, name: str) -> float | None:
@@ -94,7 +101,7 @@ def _mean(metrics: KernelMetrics, name: str) -> float | None:
 def _rows(key: GroupKey, kernel: MeasuredKernel, metrics: KernelMetrics, source: str) -> Iterator[Row]:
     division, name, _ = key
     bound = kernel.bound[0] if kernel.bound else None
-    absent = [which for which in TYPES if (TABLE, which) in metrics.sums and which not in kernel.operations]
+    absent = [which for which in TYPES if (TABLE, which) in metrics.sums and _mean(metrics, which) is None]
     less = [LESS[which] for which in (*kernel.operations, *kernel.traffic) if _is_less(metrics, which)]
     notes = [f"not counted: {', '.join(absent)}"] if absent else []
     notes += [f"taken: {', '.join(less)}"] if less else []

@@ -58,6 +58,8 @@ TABLES = by_name(
             Field("name", "", "what was sampled"),
             Field("units", "", "its unit"),
             Field("mean_over_time", "", "mean over the time of the step in which a value is known"),
+            Field("energy_j", "J", "of power: energy in that time"),
+            Field("known_percent", "%", "share of the step that this time is", True),
         ),
     ),
 )
@@ -85,11 +87,11 @@ class SampledValue(NamedTuple):
 
 
 class _Series(NamedTuple):
-    """Values of one counter, how many were left out, the mean over time of each step, and how kernels go with it."""
+    """Values of one counter, how many were left out, how kernels go with it; by step mean, time [ns] and share [%]."""
 
     values: Sequence[SampledValue]
     left_out: int
-    in_steps: Mapping[int, float]
+    in_steps: Mapping[int, tuple[float, int, float]]
     effect: ClockEffect | None
 
 
@@ -109,7 +111,9 @@ def samples(reading: Reading) -> Iterator[Summary]:
     rows = [(*key, *_statistics(values[key])) for key in sorted(values, key=order_of)]
     yield Summary(TABLES["samples"], TABLES["samples"].fields, rows)
     in_steps = [
-        (step, *key, mean) for key in sorted(values, key=order_of) for step, mean in values[key].in_steps.items()
+        (step, *key, mean, mean * held / 1e9 if key[3] == "W" else None, percent)
+        for key in sorted(values, key=order_of)
+        for step, (mean, held, percent) in values[key].in_steps.items()
     ]
     if in_steps:
         yield Summary(TABLES["step-samples"], TABLES["step-samples"].fields, sorted(in_steps, key=order_of))
@@ -200,8 +204,10 @@ def _mean_over_time(values: Sequence[SampledValue]) -> float:
     return float(np.average([each.value for each in values], weights=held if any(held) else None))
 
 
-def _means_in_steps(values: Sequence[SampledValue], steps: Mapping[int, tuple[int, int]]) -> dict[int, float]:
-    """Return the mean over time of the steps in which a value holds."""
+def _means_in_steps(
+    values: Sequence[SampledValue], steps: Mapping[int, tuple[int, int]]
+) -> dict[int, tuple[float, int, float]]:
+    """Return the mean over time of the steps in which a value holds, that time [ns], and its share of the step [%]."""
     if not values:
         return {}
     at = np.array([each.start for each in values], np.int64)
@@ -212,5 +218,6 @@ def _means_in_steps(values: Sequence[SampledValue], steps: Mapping[int, tuple[in
         rows = slice(max(int(np.searchsorted(at, start, side="right")) - 1, 0), int(np.searchsorted(at, end)))
         held = np.minimum(until[rows], end) - np.maximum(at[rows], start)
         if (weights := np.maximum(held, 0)).any():
-            means[step] = float(np.average(value[rows], weights=weights))
+            known = int(weights.sum())
+            means[step] = float(np.average(value[rows], weights=weights)), known, 100 * known / (end - start)
     return means

@@ -18,7 +18,7 @@ from rocpd.convert import FORMATS
 from rocpd.convert.options import ConvertOptions
 from rocpd.simulator import JobOptions, simulate
 from tests.build import TraceBuilder
-from tests.conftest import OpenJob
+from tests.conftest import OpenJob, private
 from tests.convert.conftest import BASE
 from tests.convert.small import small_job
 
@@ -190,6 +190,23 @@ def test_real_files(real_files: tuple[Path, ...], tmp_path: Path, otf2_print: Pr
     with otf2.reader.open(str(path)) as trace:
         kinds = Counter(group.location_group_type for group in trace.definitions.location_groups)
     assert kinds == {otf2.LocationGroupType.PROCESS: 12, otf2.LocationGroupType.ACCELERATOR: 12}
+
+
+def test_each_real_gpu_has_its_samples(tmp_path: Path, otf2_print: Printed) -> None:
+    """Eight GPUs share a track and an event for each time; a counter of each belongs to its GPU."""
+    (file,) = private("rocprofiler-systems/rocpd-484153.db", 1)
+    with rocpd.connect(file) as session:
+        path = write(session, tmp_path)
+    values = re.findall(
+        r'^METRIC\s+(\d+) .*\("GPU (\d) · device_power" <\d+>; DOUBLE; ([\d.]+)\)', otf2_print(path), re.M
+    )
+    groups = dict(re.findall(r'^LOCATION +(\d+) .*Type: METRIC.*· (GPU \d)" <\d+>$', otf2_print(path, "-G"), re.M))
+    by_gpu: dict[str, list[float]] = {}
+    for location, gpu, watts in values:
+        assert groups[location] == f"GPU {gpu}"
+        by_gpu.setdefault(gpu, []).append(float(watts))
+    assert {gpu: len(some) for gpu, some in by_gpu.items()} == dict.fromkeys("01234567", 69)
+    assert (max(by_gpu["0"]), max(map(max, by_gpu.values()))) == (380.0, 380.0)
 
 
 @pytest.mark.parametrize(("options", "name"), [({}, "x"), ({"split": "rank"}, "x_rank0")])

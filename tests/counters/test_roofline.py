@@ -58,6 +58,33 @@ def test_kernels_lie_where_they_must(job: rocpd.Session) -> None:
     }  # fmt: skip
 
 
+RATES = {"F16": 2048, "BF16": 2048, "F8": 4096, "F32": 256, "F64": 256, "I8": 4096}
+"""Operations of a compute unit of gfx942 in a cycle, by type of its matrix units."""
+
+VECTORS = [f"SQ_INSTS_VALU_{what}_{kind}" for kind in ("F16", "F32", "F64") for what in ("ADD", "MUL", "TRANS", "FMA")]
+
+
+def test_each_type_has_its_own_roof(open_job: OpenJob) -> None:
+    """A kernel for each type of matrix and vector operations, at half of its highest rate: 100 units, 1 GHz, 1 us."""
+    trace = TraceBuilder().sql(f"UPDATE \"rocpd_info_agent{{uuid}}\" SET extdata = '{json.dumps(FACTS)}'")
+    matrices = [f"SQ_INSTS_VALU_MFMA_MOPS_{kind}" for kind in RATES]
+    half = {name: rate * 100_000 / 2 / 512 for name, rate in zip(matrices, RATES.values(), strict=True)}
+    half |= {f"SQ_INSTS_VALU_FMA_{kind}": 128 * 100_000 / 2 / 128 for kind in ("F16", "F32", "F64")}
+    for number, (name, count) in enumerate(half.items(), 1):
+        trace.kernel(name, number * 10_000, number * 10_000 + 1000).counter("FETCH_SIZE", 4).counter("WRITE_SIZE", 0)
+        for other in (*matrices, *VECTORS):
+            trace.counter(other, count if other == name else 0)
+    columns = "kernel type flops peak_gflop_per_s roof_percent bound note"
+    rows = {row[0]: row[1:] for row in cells(open_job(trace), "roofline", columns)}
+    expected = {f"SQ_INSTS_VALU_MFMA_MOPS_{kind}": (f"MFMA {kind}", rate) for kind, rate in RATES.items()}
+    expected |= {f"SQ_INSTS_VALU_FMA_{kind}": (f"VALU {kind}", 128) for kind in ("F16", "F32", "F64")}
+    taken = "taken: HBM (FETCH_SIZE, WRITE_SIZE)"
+    assert rows == {
+        name: (kind, rate * 50_000, rate * 100, pytest.approx(50), kind, taken)
+        for name, (kind, rate) in expected.items()
+    }
+
+
 def test_a_sentence_says_what_limits_each_kernel(job: rocpd.Session) -> None:
     findings = job.summary("roofline").findings
     assert {finding.verdict for finding in findings} == {Verdict.NOTE}

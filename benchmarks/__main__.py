@@ -9,6 +9,7 @@ BENCHMARKS = (
     "startup",
     "federation",
     "convert",
+    "report",
     "scale",
     "cluster",
     "recorder",

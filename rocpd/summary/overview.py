@@ -77,12 +77,12 @@ def overview(reading: Reading) -> Iterator[Summary]:
     """
     tables = _run(reading)
     findings = conclude(reading.session, tables)
-    if not _SHOWN & tables.keys():
+    if not _columns(tables, "budget", "part"):
         yield _domains(reading, findings)
-        return
+        findings = []
     for name, (source, limit) in _ROWS.items():
         rows = _columns(tables, source, *(field.name for field in TABLES[name].fields))
-        if rows or findings:  # the first one carries the findings, whether it has rows or not
+        if rows:
             yield Summary(TABLES[name], TABLES[name].fields, rows[: limit or None], findings=findings)
         findings = []
 
@@ -93,7 +93,7 @@ def conclude(session: Federation, tables: Mapping[str, Summary]) -> list[Finding
 
 
 def _domains(reading: Reading, findings: Iterable[Finding]) -> Summary:
-    """Return the time by domain, of a trace that has neither operations nor steps."""
+    """Return the time by domain, of a trace without work of GPUs."""
     try:
         domains = next(iter(totals.domains(reading)))
     except RocpdError as error:

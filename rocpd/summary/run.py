@@ -132,7 +132,7 @@ def _without_comparison(reading: Reading, tables: frozenset[str]) -> frozenset[s
     if tables <= OF_ONE_JOB:
         which = ", ".join(sorted(tables))
         raise RocpdError(f"{which}: {runs} separate runs, not one job: choose the ranks of one with --rank")
-    if reading.by in (None, By.HOST):
+    if reading.by in (None, By.HOST) and "overview" not in tables:  # which says so itself
         reading.session.note_runs()
     return tables - OF_ONE_JOB
 

@@ -96,7 +96,9 @@ def test_what_takes_runs_together_says_so_once(cli: Cli, tmp_path: Path) -> None
     for number, life in enumerate((EARLY, LATE)):
         rank(number, life).write(tmp_path / f"{number}.db")
     told = "rocpd: 2 separate runs, not one job: --by run\n"
-    for words in (["summary"], ["summary", "kernels"], ["summary", "ranks"], ["info"]):
+    first = cli("summary", str(tmp_path))
+    assert (first.out + first.err).count("2 separate runs") == 1  # the first line of the answer
+    for words in (["summary", "kernels"], ["summary", "ranks"], ["info"]):
         assert cli(*words, str(tmp_path)).err.count(told) == 1, words
     assert cli("convert", "-f", "json", "-d", str(tmp_path / "o"), str(tmp_path)).err.count(told) == 1
     assert told not in cli("summary", "kernels", "--by", "run", str(tmp_path)).err

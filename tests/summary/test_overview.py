@@ -77,3 +77,15 @@ def test_a_trace_without_gpu_work(open_job: OpenJob) -> None:
     assert session.summary("overview").findings[0].text.startswith("1 rank on 1 node")
     with pytest.raises(RocpdError, match="nothing to summarise"):
         open_job(TraceBuilder(1)).summary("overview")
+
+
+def test_a_rank_with_steps_and_without_gpu_work(open_job: OpenJob) -> None:
+    """What there is: time by domain, then steps; no empty table."""
+    rank = TraceBuilder()
+    for step, end in enumerate((19, 29, 39, 59), 1):
+        rank.region(f"step {step}", 10 * step, end, category="MARKER_CORE_RANGE_API")
+    session = open_job(rank)
+    assert cells(session, "overview", "domain calls total_ns") == [("MARKERS", 4, 46)]
+    assert cells(session, "top-steps", "step max_ns")[0] == ("step 4", 19)
+    with pytest.raises(RocpdError, match="top-kernels"):
+        session.summary("top-kernels")

@@ -90,7 +90,8 @@ class KeptAnswers:
         ]
         lacking = [[number for number, path in enumerate(each.paths) if not _is_kept(path)] for each in asked]
         rest = [each.part(numbers) for each, numbers in zip(asked, lacking, strict=True) if numbers]
-        with contextlib.closing(do(rest)) as new_answers:
+        with contextlib.ExitStack() as ending:
+            new_answers: Iterator[Any] = ending.enter_context(contextlib.closing(do(rest))) if rest else iter(())
             for each, numbers in zip(asked, lacking, strict=True):
                 new = dict(zip(numbers, next(new_answers), strict=True)) if numbers else {}
                 self._keep(each, new)

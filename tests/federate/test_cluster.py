@@ -24,6 +24,7 @@ from rocpd.federate import limits
 from rocpd.federate.limits import Limits
 from rocpd.federate.run import cluster as cluster_module
 from rocpd.federate.run.cluster import Cluster
+from rocpd.index.build import build
 from rocpd.simulator import JobOptions, simulate
 from rocpd.summary.summarize import SummaryOptions, summarize
 from tests.build import TraceBuilder
@@ -190,6 +191,24 @@ def test_workers_with_another_version(client: distributed.Client, monkeypatch: p
     monkeypatch.setattr(cluster_module, "__version__", "99.0")
     with pytest.raises(UsageError, match=r"workers have another rocpd than 99\.0: \d"):
         Cluster(client)
+
+
+def test_a_cluster_builds_an_index_that_answers(
+    files: list[Path], client: distributed.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with rocpd.connect(files, client=client) as session:
+        built = build(session, tmp_path / "index")
+        indexed = [rank.opening.path for rank, each in zip(session.ranks, built, strict=True) if each.is_new]
+    assert len(indexed) > 3  # the others have a journal
+    sql = "SELECT rank, name, count(*), sum(duration) FROM kernels GROUP BY rank, name ORDER BY 1, 2"
+    with rocpd.connect(indexed, index="off") as session:
+        expected = session.execute(sql).fetchall(), list(session.summary("kernels"))
+    for _ in range(2):
+        with rocpd.connect(indexed, client=client, index="require", index_folder=tmp_path / "index") as session:
+            answers = session.execute(sql, strategy="columnar").fetchall(), list(session.summary("kernels"))
+        assert answers == expected
+        monkeypatch.delattr(Cluster, "each", raising=False)  # what was kept needs no worker
 
 
 def test_the_commands_take_a_scheduler(files: list[Path], local: distributed.LocalCluster, tmp_path: Path) -> None:

@@ -80,6 +80,33 @@ def test_a_rank_that_had_not_begun_idles_in_a_merged_window(open_job: OpenJob, t
         assert cells(merged, "gpu-time", "rank busy_ns idle_ns") == expected
 
 
+def test_what_comes_after_the_window_still_says_what_it_was(open_job: OpenJob, tmp_path: Path) -> None:
+    """Memory of the window is freed after it; the call of its allocation, and that of a kernel, cross its edge.
+
+    Between two calls 50 us apart the host launches, wherever the window ends: it is no work of its own.
+    """
+    trace = TraceBuilder().region("hipMalloc", 900, 1100, stack=1).alloc(1000, 1050, size=7, address=1, stack=1)
+    trace.region("hipLaunchKernel", 1200, 1210, stack=2).kernel("a", 1300, 1400, stack=2)
+    trace.region("hipLaunchKernel", 51_210, 51_220, stack=3).kernel("b", 51_300, 99_000, stack=3)
+    trace.region("hipFree", 99_100, 99_200, stack=4).alloc(99_110, 99_190, kind="FREE", size=0, address=1, stack=4)
+    session = open_job(trace)
+    for window in (rocpd.Window(950, 30_000), rocpd.Window(950, 60_000, inclusive=False)):
+        windowed = session.within(window)
+        folder = tmp_path / str(window.end)
+        windowed.merge(folder / "m.db")
+        with rocpd.connect(folder / "m.db") as merged:
+            merged.merge(folder / "again.db")
+            with rocpd.connect(folder / "again.db") as again:
+                for name, columns in (
+                    ("allocation-sites", "call allocations held_bytes"),
+                    ("idle", "cause idle_ns"),
+                ):
+                    expected = cells(windowed, name, columns)
+                    assert cells(merged, name, columns) == expected
+                    assert cells(again, name, columns) == expected
+        assert cells(windowed, "allocation-sites", "call held_bytes") == [("hipMalloc", 0)]
+
+
 def test_a_window_of_a_merged_window(session: rocpd.Session, tmp_path: Path) -> None:
     outer, inner = rocpd.Window("30%", "90%"), rocpd.Window(step=2)
     session.within(outer).merge(tmp_path / "outer.db")

@@ -1,7 +1,8 @@
 """What a merged window keeps of the trace around it, so that it answers as the window did.
 
 Numbers of steps and collectives, members of collectives that ran before or after, calls that launched work of the
-window, what was allocated before it, what agents did next: these rows go to tables of their own (`rocpd_outside_region`
+window or allocated in it, what was allocated before it and what frees that, what agents and threads did before and
+next: these rows go to tables of their own (`rocpd_outside_region`
 …), which only readers of the whole trace see. The window itself goes to the metadata. Knows no file: conditions alone.
 """
 
@@ -14,13 +15,16 @@ from rocpd.schema.render import RankTables, outside_of
 from rocpd.trace.kernel_categories import is_communication, load
 from rocpd.trace.kernel_names import names_of_kernels
 from rocpd.trace.markers import marker_categories
+from rocpd.trace.memory import NOT_SCRATCH
 from rocpd.trace.tables import OPERATIONS
 from rocpd.trace.times import LAST, VALID_TIMES
 
 if TYPE_CHECKING:
     from rocpd.federate.run.rank_reader import RankReader
 
+_ALLOCATIONS = "rocpd_memory_allocate"
 _SPANS = {*OPERATIONS, "rocpd_region"}
+_LINKED = (*OPERATIONS, _ALLOCATIONS)
 
 
 def outside_conditions(reader: RankReader, tables: RankTables, part: Part) -> dict[str, str]:
@@ -39,22 +43,23 @@ def outside_conditions(reader: RankReader, tables: RankTables, part: Part) -> di
         "rocpd_kernel_dispatch": f"{kernels} OR {_nearest(tables, 'rocpd_kernel_dispatch', 'agent_id', part)}",
         "rocpd_memory_copy": _nearest(tables, "rocpd_memory_copy", "dst_agent_id, src_agent_id", part),
     }
-    if part.start is not None:
-        allowed = tables.filtered.get("rocpd_memory_allocate", "1")
-        needed["rocpd_memory_allocate"] = f"start < {part.start} AND ({allowed})"
-    event, string = tables.name("rocpd_event"), tables.name("rocpd_string")
+    allowed = tables.filtered.get(_ALLOCATIONS, "1")
+    before = "0" if part.start is None else f"start < {part.start} AND ({allowed})"
+    needed[_ALLOCATIONS] = f"{before} OR {_freeing(tables, part)}"
+    event, string, across = tables.name("rocpd_event"), tables.name("rocpd_string"), _across(part)
     work = [
-        f"SELECT event_id FROM {tables.name(base)} WHERE ({tables.only.get(base, '1')}) OR ({needed[base]})"
-        for base in OPERATIONS
+        f"SELECT event_id FROM {tables.name(base)} WHERE ({tables.only.get(base, '1')}) OR ({needed[base]}) OR {across}"
+        for base in _LINKED
         if base in tables.columns
     ]
     # What an earlier window kept may have been launched in it.
-    kept = [outside_of(base) for base in OPERATIONS if outside_of(base) in tables.columns]
+    kept = [outside_of(base) for base in _LINKED if outside_of(base) in tables.columns]
     work += [f"SELECT event_id FROM {tables.name(base)}" for base in kept]
     stacks = f"SELECT stack_id FROM {event} WHERE stack_id > 0 AND id IN ({' UNION ALL '.join(work)})"
     rccl = f"name_id IN (SELECT id FROM {string} WHERE string GLOB 'nccl*')"
     of_events = f"category_id IN ({marker_categories(string)}) OR stack_id IN ({stacks})"
-    needed["rocpd_region"] = f"{rccl} OR event_id IN (SELECT id FROM {event} WHERE {of_events})"
+    of_threads = _nearest_calls(tables, part)
+    needed["rocpd_region"] = f"{rccl} OR event_id IN (SELECT id FROM {event} WHERE {of_events}) OR {of_threads}"
     calls = f"SELECT event_id FROM {tables.every_row('rocpd_region')} WHERE {rccl}"
     needed["rocpd_arg"] = f"event_id IN ({calls})"
     conditions = {
@@ -63,7 +68,7 @@ def outside_conditions(reader: RankReader, tables: RankTables, part: Part) -> di
         if base in tables.columns and base in tables.only
     }
     for base in conditions.keys() & _SPANS:
-        conditions[base] += f" OR {_across(part)} AND (({tables.only[base]}) IS NOT 1 OR {int(base in tables.values)})"
+        conditions[base] += f" OR {across} AND (({tables.only[base]}) IS NOT 1 OR {int(base in tables.values)})"
     return conditions
 
 
@@ -80,4 +85,27 @@ def _nearest(tables: RankTables, base: str, agents: str, part: Part) -> str:
         if side is not None:
             rows = f"SELECT id, {choose}(start) FROM {tables.name(base)} WHERE {VALID_TIMES} AND {time} {side}"
             sides.append(f"id IN (SELECT id FROM ({rows} GROUP BY {agents}, stream_id))")
+    return " OR ".join(sides) or "0"
+
+
+def _freeing(tables: RankTables, part: Part) -> str:
+    """Return the condition on what, after the window, first frees or reuses memory that was allocated until its end."""
+    if part.end is None or _ALLOCATIONS not in tables.columns:
+        return "0"
+    name = tables.name(_ALLOCATIONS)
+    until = f"SELECT COALESCE(address, 0) FROM {name} WHERE start < {part.end}"
+    rows = f"SELECT id, MIN(start) FROM {name} WHERE {VALID_TIMES} AND {NOT_SCRATCH} AND start >= {part.end}"
+    among = f"COALESCE(address, 0) IN ({until}) GROUP BY level, address, agent_id, queue_id"
+    return f"id IN (SELECT id FROM ({rows} AND {among}))"
+
+
+def _nearest_calls(tables: RankTables, part: Part) -> str:
+    """Return the condition on the calls of each thread that end last before the window and start first after it."""
+    sides = []
+    for time, choose, at in (('"end" <=', 'MAX(R."end")', part.start), ("start >=", "MIN(R.start)", part.end)):
+        if at is not None:
+            calls = f"SELECT * FROM {tables.name('rocpd_region')} WHERE {VALID_TIMES} AND {time} {at}"
+            events = f"{tables.name('rocpd_event')} E ON E.id = R.event_id"
+            rows = f"SELECT R.id AS id, {choose} FROM ({calls}) R JOIN {events} GROUP BY R.tid, E.category_id"
+            sides.append(f"id IN (SELECT id FROM ({rows}))")
     return " OR ".join(sides) or "0"

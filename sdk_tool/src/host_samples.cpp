@@ -264,12 +264,12 @@ void NodeSamples::take_fabric(std::uint64_t time) {
 NodeSamples* g_node = nullptr;  // of the thread of this process; never deleted: threads outlive destructors
 
 void sample_host() {
-    auto* process = new ProcessSamples;
+    ProcessSamples process;
     auto* node = new NodeSamples;
     g_node = node;
     for (Pace pace(config().sample_hz); pace.wait();) {
         if (!g_state.recording.load(std::memory_order_relaxed)) continue;
-        process->take();
+        process.take();
         node->take();
     }
 }

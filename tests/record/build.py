@@ -49,6 +49,7 @@ def build(sanitizer: str = "") -> Build:
         configure = ["cmake", "-S", str(SOURCE), "-B", str(folder), f"-DROCPD_SANITIZE={sanitizer}"]
         if sanitizer:
             configure += ["-DROCPD_BENCH=OFF", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1"]
+            configure += ["-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=12"]  # half the compiler's time
         done = subprocess.run(configure, capture_output=True, text=True)
         if (done.returncode and "SQLite 3 is missing" in done.stderr) or "SQLITE_INCLUDE" in done.stderr:
             pytest.skip("the recorder needs libsqlite3-dev")

@@ -76,8 +76,7 @@ class CsvRows:
             self._write_counters(batch)
         for kind, method in PC_SAMPLES.items():
             for batch in self._batches(kind):
-                if "sample_timestamp" in batch:
-                    self.lost["lines of CSV files that are cut or damaged"] += write_texts(self._trace, method, batch)
+                self.lost["lines of CSV files that are cut or damaged"] += write_texts(self._trace, method, batch)
 
     def _batches(self, *kinds: str) -> Iterator[Columns]:
         return self._process.batches(*kinds, lost=self.lost)

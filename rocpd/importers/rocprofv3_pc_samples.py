@@ -64,7 +64,7 @@ class PcSampleRows:
 
 def write_texts(trace: TraceWriter, method: str, batch: Columns) -> int:
     """Write the samples of a CSV file, taken by `method`; return how many lines are damaged."""
-    times = numbers(batch, "sample_timestamp")
+    times = numbers(batch, "sample_timestamp")  # None where the file is of another kind
     rows = [row for row, time in enumerate(times) if time is not None and signed(time) == time]
     if rows:
         masks = numbers(batch, "exec_mask")
@@ -86,7 +86,7 @@ def write_texts(trace: TraceWriter, method: str, batch: Columns) -> int:
 
 
 def _column(batch: Columns, name: str) -> Sequence[str | None]:
-    return batch.get(name) or [None] * len(batch["sample_timestamp"])
+    return batch.get(name) or [None] * len(next(iter(batch.values())))
 
 
 def _kept(value: Any) -> Any:

@@ -78,13 +78,15 @@ def expected_accesses(made: dict[int, Any], ranks: int) -> dict[tuple[str, str],
 
 @pytest.mark.parametrize("ranks", [0, 1, 3])
 @pytest.mark.parametrize("console", [False, True])
-def test_memory_analysis_beside_the_time_of_kernels(ranks: int, console: bool, tmp_path: Path) -> None:
+def test_memory_analysis_beside_the_time_of_kernels(ranks: int, console: bool, tmp_path: Path, cli: Cli) -> None:
     made = omniprobe.accesses(3)
     path = written(tmp_path, omniprobe.memory_analysis(made, console=console))
     traces = [trace(tmp_path / f"{rank}.db", rank) for rank in range(ranks)]
     rows = accesses_of(path, *traces)
     assert {(row[0], row[2]): (row[1], *row[3:]) for row in rows} == expected_accesses(made, ranks)
     assert accesses_of(*reversed([path, *traces])) == rows
+    assert cli("merge", path, *traces, "-o", tmp_path / "all.db").code == 0
+    assert accesses_of(tmp_path / "all.db") == rows
     times = [row[1] or 0 for row in rows]
     assert times == sorted(times, reverse=True)
 

@@ -124,6 +124,9 @@ def test_how_a_job_is_split_changes_nothing(job: tuple[list[Path], list[Sampled]
     assert tables(*reversed(paths)) == whole
     assert cli("merge", *paths, "-o", tmp_path / "all.db").code == 0
     assert tables(tmp_path / "all.db") == whole
+    part = tmp_path / "part.db"
+    assert cli("merge", *paths, "--start", "2500", "--end", "4321", "-o", part).code == 0
+    assert tables(part) == tables(*paths, window=rocpd.Window(2500, 4321))
 
 
 @pytest.mark.parametrize("view", ["pc_samples", "pc_samples_by_offset", "rocpd_gpu_pc_sample"])
@@ -219,6 +222,15 @@ def test_damaged_lines_of_csv_are_counted(tmp_path: Path, cli: Cli) -> None:
     with rocpd.connect(folder) as session:
         assert sum(cells(session, "pc-samples", "samples")) == 30
     assert "4 lines of CSV files that are cut or damaged" in cli("import", folder, "-d", tmp_path / "out").err
+
+
+def test_samples_without_a_trace_of_kernels_and_a_file_of_another_kind(tmp_path: Path, cli: Cli) -> None:
+    folder = as_csv(made(3, count=30), tmp_path / "csv")
+    (folder / "100_kernel_trace.csv").unlink()
+    with rocpd.connect(folder) as session:
+        assert cells(session, "hot-spots", "kernel samples kernel_time_ns") == [(None, 30, None)]
+    (folder / "100_pc_sampling_host_trap.csv").write_text("Name,Calls\na,1\nb,2\n")
+    assert "2 lines of CSV files that are cut or damaged" in cli("import", folder, "-d", tmp_path / "out").err
 
 
 def test_damaged_cells_of_a_file(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def basic_blocks(reading: Reading) -> Iterator[Summary]:
             "no basic blocks are measured in the selection",
             "Omniprobe measures them: `omniprobe -i -a BasicBlockAnalysis -- ./app`, LOGDUR_LOG_FORMAT=json",
         )
-    note_unmatched(reading, measured, (str(row[0]) for row in measured.rows))
+    note_unmatched(reading, measured)
     yield reading.summary(TABLES["basic-blocks"], _rows(measured))
 
 

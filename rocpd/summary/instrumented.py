@@ -28,13 +28,13 @@ class MatchedTime(Total):
     """Dispatches of the ranks of a trace that are the same one of its kernel.
 
     Args:
-        known: how many ranks have it.
-        chosen: of these, in how many it passes window and filters.
-        time: of those that do [ns].
+        chosen: in how many ranks it passes window and filters.
+        timed: of these, how many have valid times.
+        time: of those [ns].
     """
 
-    known: int = 0
     chosen: int = 0
+    timed: int = 0
     time: int = 0
 
 
@@ -55,8 +55,8 @@ class Instrumented:
         totals: dict[str, tuple[int, int | None]] = {}
         for kernel, ordinal in dict.fromkeys((row[0], row[1]) for row in self.rows):
             count, time = totals.get(str(kernel), (0, None))
-            found = self.times.get((str(kernel), int(str(ordinal))))
-            of_dispatch = round(found.time / found.chosen) if found and found.chosen else None
+            matched = self.times.get((str(kernel), int(str(ordinal))))
+            of_dispatch = round(matched.time / matched.timed) if matched and matched.timed else None
             totals[str(kernel)] = count + 1, time if of_dispatch is None else of_dispatch + (time or 0)
         return totals
 
@@ -81,9 +81,9 @@ def instrumented(reading: Reading, table: str, select: str) -> Instrumented:
     return Instrumented([row for row in every if _counts(times.get((str(row[0]), int(str(row[1])))))], times)
 
 
-def _counts(found: MatchedTime | None) -> bool:
+def _counts(matched: MatchedTime | None) -> bool:
     """Whether a dispatch passes window and filters; one that no trace has does."""
-    return found is None or found.chosen > 0
+    return matched is None or matched.chosen > 0
 
 
 def _rows(reading: RankReading, select: str) -> list[Row]:
@@ -92,6 +92,9 @@ def _rows(reading: RankReading, select: str) -> list[Row]:
 
 
 def _times(reading: RankReading, kernels: frozenset[str]) -> dict[Which, MatchedTime]:
+    """Return the dispatches of kernels; a merged window does not say which of its kernel one is."""
+    if reading.rank.window:
+        return {}
     chosen = {row[0]: (row[2], row[3]) for row in reading.reader.rows(statement("numbered_dispatches"))}
     numbers: Counter[str] = Counter()
     times: dict[Which, MatchedTime] = {}
@@ -99,7 +102,7 @@ def _times(reading: RankReading, kernels: frozenset[str]) -> dict[Which, Matched
         kernel = without_instrumentation(as_text(name) or "")
         if kernel in kernels:
             numbers[kernel] += 1
-            times[kernel, numbers[kernel]] = _time(*chosen[id_]) if id_ in chosen else MatchedTime(1)
+            times[kernel, numbers[kernel]] = _time(*chosen[id_]) if id_ in chosen else MatchedTime()
     return times
 
 
@@ -108,9 +111,9 @@ def _time(start: object, end: object) -> MatchedTime:
     return MatchedTime(1, 1, end - start) if is_valid else MatchedTime(1)  # type: ignore[operator]
 
 
-def note_unmatched(reading: Reading, measured: Instrumented, what: Iterable[str]) -> None:
-    """Say which kernels the traces do not have, and that they need the same program."""
-    missing = sorted({str(row[0]) for row in measured.rows if (row[0], row[1]) not in measured.times} & set(what))
+def note_unmatched(reading: Reading, measured: Instrumented) -> None:
+    """Say which kernels have dispatches that the traces do not have."""
+    missing = sorted({str(row[0]) for row in measured.rows if (row[0], row[1]) not in measured.times})
     if missing:
         shown = ", ".join(missing[:3]) + (" …" if len(missing) > 3 else "")
         reading.session.note(f"no time of {shown}: open a trace of the same program with it")

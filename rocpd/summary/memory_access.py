@@ -96,7 +96,7 @@ def memory_access(reading: Reading) -> Iterator[Summary]:
             "Omniprobe measures them: `omniprobe -i -a MemoryAnalysis -- ./app`, LOGDUR_LOG_FORMAT=json",
         )
     for each in measured.values():
-        note_unmatched(reading, each, (str(row[0]) for row in each.rows))
+        note_unmatched(reading, each)
     for name, each in measured.items():
         if each.rows:
             yield reading.summary(TABLES[name], _ROWS[name](each))

@@ -120,6 +120,20 @@ def test_a_window_takes_the_accesses_of_its_dispatches(tmp_path: Path) -> None:
     assert dict(time) == {kernel: kernel_time(kernel, 1) for kernel in KERNELS}
 
 
+def test_dispatches_without_valid_times_and_merged_windows(tmp_path: Path, cli: Cli) -> None:
+    """An access counts with or without a time; of a merged window nobody knows which dispatch of its kernel one is."""
+    made = omniprobe.accesses(5)
+    path = written(tmp_path, omniprobe.memory_analysis(made))
+    kernel = f"{KERNELS[2]} [clone .kd]"
+    (number,) = (n for n, of in enumerate(ORDER) if of == 2)
+    run = TraceBuilder().kernel(kernel, 0, 0, dispatch_id=2 * number + 1).write(tmp_path / "a.db")
+    copies = [row for row in accesses_of(path, run) if row[0] == KERNELS[2]]
+    assert [row[1] for row in copies] == [None] * 3
+    part = tmp_path / "part.db"
+    assert cli("merge", trace(tmp_path / "b.db"), "--start", "25000", "--end", "45000", "-o", part).code == 0
+    assert {row[1] for row in accesses_of(path, part)} == {None}
+
+
 @pytest.mark.parametrize("level", ["share", "strict"])
 def test_redacted_files_give_the_same_numbers_and_no_names(level: str, tmp_path: Path, cli: Cli) -> None:
     files = [written(tmp_path, omniprobe.memory_analysis(omniprobe.accesses(8))), trace(tmp_path / "a.db")]

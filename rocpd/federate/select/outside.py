@@ -44,7 +44,8 @@ def outside_conditions(reader: RankReader, tables: RankTables, part: Part) -> di
         "rocpd_memory_copy": _nearest(tables, "rocpd_memory_copy", "dst_agent_id, src_agent_id", part),
     }
     allowed = tables.filtered.get(_ALLOCATIONS, "1")
-    before = "0" if part.start is None else f"start < {part.start} AND ({allowed})"
+    until = part.start if part.end is None else part.end  # they count by their start, and may cross the end
+    before = "0" if until is None else f"start < {until} AND ({allowed})"
     needed[_ALLOCATIONS] = f"{before} OR {_freeing(tables, part)}"
     event, string, across = tables.name("rocpd_event"), tables.name("rocpd_string"), _across(part)
     work = [

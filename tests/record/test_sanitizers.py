@@ -55,9 +55,10 @@ def test_clean(tmp_path: Path, sanitizer: str) -> None:
         assert databases(folder)
 
 
-def test_sampling_is_clean(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
+def test_sampling_is_clean(tmp_path: Path, sanitizer: str) -> None:
     """GPUs, process and node are sampled while recording is switched on and off."""
-    chosen = build("address,undefined")
+    chosen = build(sanitizer)
     env = _OPTIONS | {"ROCPD_SMI": "200", "ROCPD_SAMPLE_HZ": "100", "ROCPD_CONTROL_DIR": str(tmp_path / "control")}
     env["LD_LIBRARY_PATH"] = str(chosen.folder / "smi")
     done = probe(chosen, tmp_path / "out", "toggles", "10", "0.3", "--password", "x", env=env)

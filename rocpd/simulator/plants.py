@@ -56,6 +56,7 @@ class Plant(StrEnum):
     BANK_CONFLICTS = "bank-conflicts"
     ATOMIC_CONTENTION = "atomic-contention"
     MATRIX_IDLE = "matrix-idle"
+    WAVE_LIMITED = "wave-limited"
     CLOCK_STEP = "clock-step"
     LOST_DISPATCHES = "lost-dispatches"
     LOST_LAUNCHES = "lost-launches"
@@ -123,6 +124,7 @@ PLANTS: dict[Plant, PlantKind] = {
     Plant.BANK_CONFLICTS: PlantKind("accesses of the hottest kernel to LDS hit the same banks"),
     Plant.ATOMIC_CONTENTION: PlantKind("atomics of the hottest kernel wait for each other"),
     Plant.MATRIX_IDLE: PlantKind("the hottest kernel, a matrix product, makes its operations on vector units"),
+    Plant.WAVE_LIMITED: PlantKind("work-groups of the hottest kernel wait for wave slots"),
     Plant.CLOCK_STEP: PlantKind("the clock of one node jumps ahead by {} us", 2000),
     Plant.LOST_DISPATCHES: PlantKind("1 kernel in {} is not recorded", 40),
     Plant.LOST_LAUNCHES: PlantKind("1 launching call in {} is not recorded", 20),
@@ -140,7 +142,8 @@ PLANTS: dict[Plant, PlantKind] = {
 """Every plant."""
 
 COUNTED = frozenset((
-    Plant.BANDWIDTH_BOUND, Plant.STRIDED, Plant.BANK_CONFLICTS, Plant.ATOMIC_CONTENTION, Plant.MATRIX_IDLE
+    Plant.BANDWIDTH_BOUND, Plant.STRIDED, Plant.BANK_CONFLICTS, Plant.ATOMIC_CONTENTION, Plant.MATRIX_IDLE,
+    Plant.WAVE_LIMITED,
 ))  # fmt: skip
 """Facts that only counters show: jobs that have one have many counters."""
 

@@ -161,6 +161,10 @@ def _lds_cycles(kernel: Kernel) -> float:
     return 0.2 * _cycles(kernel) * bool(uses) + _conflicts(kernel)
 
 
+def _full_slots(kernel: Kernel) -> float:
+    return _cycles(kernel) * (0.4 if Plant.WAVE_LIMITED in kernel.flaws else 0.03)
+
+
 def _zero(_: Kernel) -> float:
     return 0.0
 
@@ -206,6 +210,12 @@ FURTHER: tuple[Counter, ...] = (
     _counted("SQ_LDS_BANK_CONFLICT", "Cycles of bank conflicts", "SQ", _conflicts),
     _counted("SQ_LDS_IDX_ACTIVE", "Cycles in which LDS is accessed", "SQ", _lds_cycles),
     _counted("SQ_VALU_MFMA_BUSY_CYCLES", "Cycles in which matrix units are busy", "SQ", _matrix_cycles),
+    _counted(
+        "SPI_RA_WAVE_SIMD_FULL_CSN", "Cycles in which no SIMD unit has a free wave slot", "SPI", _full_slots, 0.02
+    ),
+    _counted("SPI_RA_VGPR_SIMD_FULL_CSN", "The same of vector registers", "SPI", lambda k: 0.02 * _cycles(k), 0.02),
+    _counted("SPI_RA_LDS_CU_FULL_CSN", "The same of LDS", "SPI", lambda k: 0.01 * _cycles(k) * bool(k.lds), 0.02),
+    _counted("SPI_RA_TGLIM_CU_FULL_CSN", "The same of slots of work-groups", "SPI", _zero),
     *(
         _counted(f"SQ_INSTS_VALU_MFMA_MOPS_{kind}", f"Matrix operations, {kind}, in units of 512", "SQ", _zero)
         for kind in ("F8", "F16", "F32", "F64", "I8")

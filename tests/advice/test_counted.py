@@ -44,6 +44,10 @@ GOOD: dict[str, dict[str, float]] = {
         "TCC_EA0_RDREQ_LEVEL_sum": 50_000_000, FETCHED: 100_000,
     },
     "kernel.matrix_idle": {"SQ_VALU_MFMA_BUSY_CYCLES": 30_000_000, "GRBM_GUI_ACTIVE": 100_000},
+    "kernel.resources": {
+        "SPI_RA_WAVE_SIMD_FULL_CSN": 100_000, "SPI_RA_VGPR_SIMD_FULL_CSN": 9_000_000, "SPI_RA_LDS_CU_FULL_CSN": 0,
+        "SPI_RA_TGLIM_CU_FULL_CSN": 10_000, "GRBM_GUI_ACTIVE": 100_000,
+    },
 }  # fmt: skip
 """Rule -> counters of a kernel in which it finds nothing."""
 
@@ -53,6 +57,7 @@ BAD: dict[str, dict[str, float]] = {
     "kernel.bank_conflicts": {"SQ_LDS_BANK_CONFLICT": 4_000_000},
     "kernel.atomics": {"TCC_EA0_ATOMIC_sum": 40_000, "TCC_EA0_WRREQ_LEVEL_sum": 500_000_000},
     "kernel.matrix_idle": {"SQ_VALU_MFMA_BUSY_CYCLES": 100_000},
+    "kernel.resources": {"SPI_RA_WAVE_SIMD_FULL_CSN": 3_000_000},
 }
 """Rule -> what changes where it finds something."""
 

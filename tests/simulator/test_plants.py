@@ -350,6 +350,12 @@ def matrix_idle(job: Job, clean: Job) -> None:
     assert min(busy[False]) > 0
 
 
+def wave_limited(job: Job, clean: Job) -> None:
+    waits = of_counters(job, "SPI_RA_WAVE_SIMD_FULL_CSN / GRBM_GUI_ACTIVE / 304 * 800")
+    assert min(waits[True]) > 30
+    assert max(waits[False]) < 6
+
+
 def clock_step(job: Job, clean: Job) -> None:
     fact = job.facts.fact(Plant.CLOCK_STEP)
     assert fact is not None

@@ -92,11 +92,15 @@ def facts_of(session: Federation) -> Iterator[tuple[str, str]]:
         yield ("command" if len(commands) == 1 else f"{len(commands)} commands"), _some(commands, "; ")
     gpus = Counter(_described(each) for each in agents_of(session) if each.type == "GPU")
     if gpus:
-        yield "gpus", _some(f"{words} on {amount(number, 'host')}" for words, number in gpus.items())
+        yield "gpus", _some(f"{words} on {_each(number)}" for words, number in gpus.items())
     yield from _software(session)
     written = sorted(rank.opening.path.stat().st_mtime for rank in session.ranks)
     first, last = (datetime.fromtimestamp(time).astimezone() for time in (written[0], written[-1]))
     yield "written", f"{first:%Y-%m-%d %H:%M}" + (f" to {last:%Y-%m-%d %H:%M}" if (last - first).seconds >= 60 else "")
+
+
+def _each(hosts: int) -> str:
+    return "1 host" if hosts == 1 else f"each of {hosts} hosts"
 
 
 def _described(agents: Agents) -> str:

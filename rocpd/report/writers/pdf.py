@@ -26,10 +26,10 @@ _MADE = datetime(2000, 1, 1, tzinfo=UTC)  # the same bytes each time
 _MARGIN, _LINE = 12.0, 4.2  # mm
 _MOST_ROWS = 40
 _SHARP = 8  # times as high as pictures are: readers blur pixels
-_LONGEST, _LONGEST_CELL = 800, 48  # characters of a paragraph, of a cell
+_LONGEST, _LONGEST_CELL = 800, 96  # characters of a paragraph, of a cell
 _FEW = 3  # columns that have room for long cells
 _LEAST = 12  # characters of a name that is shortened together with others
-_WIDEST_HEAD = 20.0  # mm
+_WIDEST_HEAD = 26.0  # mm
 _SCALED = ("", "ns", "bytes", "%", "GB/s", "GiB/s", "GiB", "MHz", "ppm")  # units without which numbers say nothing
 _INK, _DIM = (28, 30, 33), (86, 91, 98)
 

@@ -244,7 +244,7 @@ def test_own_times_of_calls_stay_whole(by: By, session: rocpd.Session) -> None:
         assert sum(divided) == sum(cells(session, "calls", column))
 
 
-NOT_RECORDED = ("autograd",)
+NOT_RECORDED = ("autograd", "hot-spots", "memory-access", "basic-blocks")
 """Analyses of what simulated jobs do not record."""
 
 

@@ -1,7 +1,8 @@
-"""The columnar index: statements with it, without it, and written by hand for DuckDB; building it; a billion events."""
+"""The columnar index: statements with it, without, and by hand for DuckDB; building; analyses; a billion events."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import shutil
@@ -13,10 +14,14 @@ import duckdb
 
 import rocpd
 from benchmarks.measure import cache, job, medians, seconds
+from rocpd.errors import RocpdError
 from rocpd.index.build import build
 from rocpd.index.entries import indexes, state_of
 from rocpd.session import Session
 from rocpd.simulator import JobOptions, simulate
+from rocpd.summary.reading import Reading
+from rocpd.summary.registry import SUMMARIES
+from rocpd.summary.run import planned, run_planned
 
 RANKS, EVENTS = 16, 300_000
 LARGE_EVENTS, LINKS = 1_000_000, 64
@@ -39,6 +44,7 @@ def run() -> None:
     _time_building(files, folder)
     with rocpd.connect(files, index="off") as plain, rocpd.connect(files, index_folder=folder) as indexed:
         _time_statements(plain, indexed, folder)
+    _time_analyses(files, folder)
     if os.environ.get("ROCPD_BENCH_BILLION"):
         _time_billion()
 
@@ -77,6 +83,21 @@ def _time_statements(plain: Session, indexed: Session, folder: Path) -> None:
             f" {times['hand']:10.3f}  {(times['index'] - 0.02) / times['hand']:.2f} x of it plus 20 ms (bar: 1.5)",
             flush=True,
         )
+
+
+def _time_analyses(files: list[Path], folder: Path) -> None:
+    """Print what all analyses take without an index, and with one when they are asked for again."""
+
+    def analyse(use: str) -> None:
+        with rocpd.connect(files, index=use, index_folder=folder) as session:
+            for _, tables in run_planned(Reading(session), planned(SUMMARIES)):
+                with contextlib.suppress(RocpdError):  # what the job lacks
+                    for table in tables:
+                        list(table)
+
+    times = medians({"plain": partial(analyse, "off"), "index": partial(analyse, "require")}, runs=3)
+    ratio = times["plain"] / times["index"]
+    print(f"all analyses {times['plain']:.1f} s, again with an index {times['index']:.1f} s: {ratio:.1f} (bar: 3)")
 
 
 def _ask(session: Session, sql: str) -> object:

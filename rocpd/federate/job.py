@@ -36,7 +36,7 @@ from rocpd.federate.select.timeline import Span, TimeLine
 from rocpd.frozen import frozen
 from rocpd.schema.load import TABLES, table
 from rocpd.schema.render import RankTables
-from rocpd.types import Answer
+from rocpd.types import Answer, Row
 
 
 @frozen
@@ -98,6 +98,8 @@ class Job:
     def spans(self) -> dict[int, Span]:
         """Rank number -> first start and last end of its events [ns, as recorded]; none for ranks without events."""
         self.files.check_open()
+        if self.files.index and not self.files.index.why_not:
+            return {rank.number: Span(*row) for rank, row in self.map_ranks(_span) if row[0] is not None}
         request = Request(Scatter("spans", ("start", "end"), (), SPAN, gives_few_rows=True), {})
         rows = itertools.chain.from_iterable(self.files.executor.rows(request, self.shares, None))
         numbers = (number for share in self.shares for number in share.ranks)
@@ -202,6 +204,11 @@ class Job:
     def share_of(self) -> dict[int, Share]:
         """Rank number -> the share that holds it."""
         return {number: share for share in self.shares for number in share.ranks}
+
+
+def _span(reader: RankReader) -> Row:
+    (row,) = reader.rows(SPAN)
+    return row
 
 
 def _further(ranks: tuple[Rank, ...]) -> dict[str, tuple[str, ...]]:

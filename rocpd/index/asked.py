@@ -7,7 +7,7 @@ import functools
 import hashlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +24,23 @@ def works_of(task: RankTask[Any]) -> tuple[Work, ...]:
 
 def names_of(tasks: Sequence[RankTask[Any]]) -> Iterator[list[str]]:
     """Yield the names of the works of each task; an empty one where something can't be described."""
-    by_work: dict[int, str] = {}
+    by_id: dict[int, str] = {}
+
+    def known(value: object) -> str:
+        """Return the description of a part of a task: most are those of other tasks too."""
+        if id(value) not in by_id:
+            by_id[id(value)] = _described(value)
+        return by_id[id(value)]
+
     for task in tasks:
-        rows = _described_rows(task)
-        for work in works_of(task):
-            if id(work) not in by_work:
-                by_work[id(work)] = _described(work)
-        yield [_hashed(by_work[id(work)], rows) for work in works_of(task)]
+        rows = map(known, (*_parts(task.rank, {"opening"}), *_parts(task.tables, ())))
+        of_rank = [*rows, _described(os.fspath(task.rank.opening.path))]
+        yield [_hashed([known(work), *of_rank]) for work in works_of(task)]
 
 
-def _described_rows(task: RankTask[Any]) -> str:
-    """Describe the rank of a task, and which of its rows count."""
-    fields = {each.name: getattr(task.rank, each.name) for each in dataclasses.fields(task.rank)}
-    return _described(({**fields, "opening": os.fspath(task.rank.opening.path)}, task.tables))
+def _parts(value: Any, left_out: Collection[str]) -> list[Any]:
+    """Return the values of the fields of a dataclass."""
+    return [getattr(value, each.name) for each in dataclasses.fields(value) if each.name not in left_out]
 
 
 def _described(value: object) -> str:
@@ -46,10 +50,10 @@ def _described(value: object) -> str:
         return ""
 
 
-def _hashed(work: str, rows: str) -> str:
-    if not (work and rows):
+def _hashed(parts: Sequence[str]) -> str:
+    if not all(parts):
         return ""
-    return hashlib.blake2b("\0".join((_code(), work, rows)).encode(), digest_size=_DIGEST).hexdigest()
+    return hashlib.blake2b("\0".join((_code(), *parts)).encode(), digest_size=_DIGEST).hexdigest()
 
 
 @functools.cache

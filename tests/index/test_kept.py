@@ -118,7 +118,7 @@ def test_a_changed_file_is_asked_again(tmp_path: Path, done: list[int]) -> None:
         build(session, folder)
     done.clear()
     assert _copies(files, folder) == after
-    assert sum(done) == 1  # the other rank is as it was
+    assert max(done) == 1  # the other rank is as it was
 
 
 def test_a_file_that_changes_meanwhile_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +151,7 @@ def _flip(path: Path) -> None:
 def test_a_damaged_answer_is_no_answer(damage: Callable[[Path], object], tmp_path: Path) -> None:
     files, folder = _few(tmp_path)
     expected = _copies(files, folder)
-    assert len(_answers()) == 2
+    assert len(_answers()) == 4  # spans and copies of two ranks
     for path in _answers():
         damage(path)
     assert _copies(files, folder) == expected
@@ -188,7 +188,7 @@ def test_other_code_asks_again(tmp_path: Path, done: list[int], monkeypatch: pyt
     monkeypatch.setattr(asked, "_code", lambda: "another version")
     done.clear()
     assert _copies(files, folder) == expected
-    assert sum(done) == 2
+    assert set(done) == {2}
 
 
 def test_nothing_is_kept_without_an_index(tmp_path: Path) -> None:

@@ -89,10 +89,10 @@ def ratio_of_medians(base: Sequence[Floats], new: Sequence[Floats], confidence: 
 
 
 def _half_width(base: Sequence[Floats], new: Sequence[Floats], probability: float) -> float:
-    """Return half of Student's interval of the difference of the logarithms of medians of runs."""
+    """Return half of Student's interval of the difference of the logarithms of medians of runs, several a side."""
     medians = [np.log([float(np.median(run)) for run in side]) for side in (base, new)]
     variance = sum(float(side.var(ddof=1)) / len(side) for side in medians)
-    freedom = min(map(len, medians)) * 2 - 2 if min(map(len, medians)) > 1 else 1
+    freedom = min(map(len, medians)) * 2 - 2
     return student_quantile(probability, freedom) * math.sqrt(variance)
 
 

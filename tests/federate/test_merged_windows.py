@@ -12,8 +12,9 @@ import pytest
 import rocpd
 from rocpd.errors import RocpdError
 from rocpd.simulator import JobOptions, simulate
+from rocpd.summary.reading import Reading
 from rocpd.summary.registry import SUMMARIES
-from rocpd.summary.run import run
+from rocpd.summary.run import planned, run_planned
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells
@@ -35,9 +36,9 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rocpd.Session]
 def answers(session: rocpd.Session) -> dict[str, object]:
     """Return every table; times that count from the start of the time line are left out: that is the file's own."""
     found: dict[str, object] = {}
-    for name in SUMMARIES.keys() - {ABOUT_THE_FILE}:
+    for name, tables in run_planned(Reading(session), planned(SUMMARIES.keys() - {ABOUT_THE_FILE})):
         try:
-            for table in run(session, name):
+            for table in tables:
                 kept = [n for n, word in enumerate(table.columns) if not word.endswith("at_ns") and word not in TIMES]
                 found[table.name] = [tuple(row[n] for n in kept) for row in table]
         except RocpdError as error:

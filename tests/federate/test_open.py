@@ -98,7 +98,7 @@ def test_any_version_in_the_header(version_at: int, is_writable: bool, path: Pat
     """SQLite goes by byte 19 alone (1: journal, 2: WAL); a file that it took for WAL would get a -shm and a -wal."""
     content = path.read_bytes()
     path.parent.chmod(0o755 if is_writable else 0o555)
-    for version in range(256):
+    for version in range(256) if is_writable else (0, 1, 2, 3, 127, 128, 255):
         path.write_bytes(content[:version_at] + bytes([version]) + content[version_at + 1 :])
         before = state_of(path.parent)
         with contextlib.suppress(InputError):

@@ -137,7 +137,8 @@ def read_by_summaries() -> dict[str, str]:
         for path in SUMMARY.glob("sql/*.sql")
     }
     for path in sorted(SUMMARY.glob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        source = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(source)) if "SELECT" in source else ():
             text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
             if re.match(r"\s*SELECT\s", text) and "FROM" in text and not re.search(r"[?{}]|\brocpd_metadata\b", text):
                 statements[f"{path.name}: {text.strip()[:60]}"] = text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import os
 import tempfile
 from collections import Counter
@@ -135,27 +134,28 @@ def test_a_window_of_the_whole_is_no_window(files: tuple[Path, ...]) -> None:
 def test_adjoining_windows_add_up(files: tuple[Path, ...], percent: int) -> None:
     """Inclusive: together all rows, and both only what crosses the border. Exclusive: all rows but those that do."""
     cut = f"{percent}%"
-    halves = {}
-    for inclusive, name in itertools.product((True, False), TIMED):
-        for side, window in (
-            ("before", rocpd.Window(end=cut, inclusive=inclusive)),
-            ("after", rocpd.Window(start=cut, inclusive=inclusive)),
+    with rocpd.connect(files) as whole:
+        edge = _edge(whole, percent)
+        complete = {name: rows(whole, name) for name in TIMED}
+        crossing = {name: _crossing(whole, name, complete[name], edge) for name in TIMED}
+    for inclusive in (True, False):
+        with (
+            rocpd.connect(files, window=rocpd.Window(end=cut, inclusive=inclusive)) as first,
+            rocpd.connect(files, window=rocpd.Window(start=cut, inclusive=inclusive)) as second,
         ):
-            with rocpd.connect(files, window=window) as session:
-                halves[side, inclusive] = rows(session, name)
-        with rocpd.connect(files) as session:
-            complete = rows(session, name)
-            edge = _edge(session, percent)
-            columns = session.sql(f"SELECT * FROM {name} LIMIT 0").columns
-        before, after = halves["before", inclusive], halves["after", inclusive]
-        crossing = Counter(
-            {row: n for row, n in complete.items() if _crosses(dict(zip(columns, row, strict=True)), edge)}
-        )
-        if inclusive:
-            assert before | after == complete, name
-            assert before & after == crossing, name
-        else:
-            assert before + after == complete - crossing, name
+            for name in TIMED:
+                before, after = rows(first, name), rows(second, name)
+                if inclusive:
+                    assert before | after == complete[name], name
+                    assert before & after == crossing[name], name
+                else:
+                    assert before + after == complete[name] - crossing[name], name
+
+
+def _crossing(session: rocpd.Session, name: str, complete: Counter[Any], edge: dict[int, int]) -> Counter[Any]:
+    """The rows that cross the border."""
+    columns = session.sql(f"SELECT * FROM {name} LIMIT 0").columns
+    return Counter({row: n for row, n in complete.items() if _crosses(dict(zip(columns, row, strict=True)), edge)})
 
 
 def _edge(session: rocpd.Session, percent: int) -> dict[int, int]:

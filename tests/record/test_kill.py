@@ -49,9 +49,12 @@ def _grown(folder: Path, least: int) -> Path:
 def _killed(built: Build, base: Path, seed: int) -> Iterator[tuple[Path, int]]:
     chance = random.Random(seed)
     started = [(folder, _start(built, folder)) for folder in (base / f"{seed}-{i}" for i in range(AT_ONCE))]
-    for folder, process in started:
+    waits = sorted((0.5 + chance.random()) * FLUSH_MS / 1000 for _ in started)
+    for folder, _ in started:
         _grown(folder, 1)
-        time.sleep((0.5 + chance.random()) * FLUSH_MS / 1000)
+    all_grown = time.monotonic()
+    for (folder, process), wait in zip(started, waits, strict=True):
+        time.sleep(max(0.0, all_grown + wait - time.monotonic()))
         yield folder, _kill(process)
 
 

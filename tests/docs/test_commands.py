@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import omniprobe
 from tests.conftest import Cli
 from tests.docs.console import ROOT
+from tests.pc_sampling import as_json, made
 
 _COMMAND = re.compile(r"`(rocpd [^`]+)`")
 _ASK_HELP = {"control", "record", "shell", "view"}
@@ -39,6 +41,7 @@ def test_each_command_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli
         (tmp_path / page).mkdir()
         monkeypatch.chdir(tmp_path / page)
         assert cli("simulate", "-o", "job", "--ranks", "4", "--steps", "4").code == 0
+        write_outputs_of_others()
         for line in lines:
             if line not in works:
                 check(line, cli)
@@ -46,10 +49,17 @@ def test_each_command_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli
                 works.add(line)
 
 
+def write_outputs_of_others() -> None:
+    """Write what pages name beside the job: rocprofv3's samples of program counters, and outputs of Omniprobe."""
+    as_json(made(1), Path("run_results.json"))
+    Path("memory.json").write_text(omniprobe.memory_analysis(omniprobe.accesses(1)), encoding="utf-8")
+    omniprobe.json_lines(Path("blocks.json"), omniprobe.blocks(1))
+
+
 def check(line: str, cli: Cli) -> None:
     """Run a command, or look its options up."""
     _, command, *words = shlex.split(line)
-    if command in _ASK_HELP:
+    if command in _ASK_HELP or "--follow" in words:  # which goes on until Ctrl-C
         said = cli(command, "--help")
         options = words[: words.index("--")] if "--" in words else words
         assert [word for word in options if word.startswith("-") and word not in said.out] == [], line

@@ -159,6 +159,14 @@ def cache_root(kind: str) -> Path:
         raise OutputError(f"no cache folder: {error}", "set XDG_CACHE_HOME") from error
 
 
+def has_cache_folder() -> bool:
+    """Whether there is a place for what is kept."""
+    try:
+        return bool(cache_root(""))
+    except OutputError:
+        return False
+
+
 def _most_bytes() -> int:
     """Return how many bytes all entries of one kind may take: `$ROCPD_CACHE_SIZE`, else 20 GiB.
 

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocpd.cache import has_cache_folder
 from rocpd.errors import InputError, OutputError, UsageError
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal
@@ -79,7 +80,7 @@ class Index:
         do: Callable[[Sequence[RankTask[Answer]]], Generator[Answer, None, None]],
     ) -> Generator[Answer, None, None]:
         """Yield the answers of tasks; see `Columnar.each`."""
-        if self.why_not:
+        if self.why_not or not has_cache_folder():
             yield from do(tasks)
             return
         if self._kept is None:

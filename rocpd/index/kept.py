@@ -167,7 +167,10 @@ class _Asked:
 
 
 def _is_kept(path: Path | None) -> bool:
-    return path is not None and path.exists() and _is_safe(path.parent)
+    try:
+        return path is not None and path.exists() and _is_safe(path.parent)
+    except OSError:  # a folder of somebody else
+        return False
 
 
 def _is_safe(folder: Path) -> bool:

@@ -204,3 +204,10 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert _copies(files, folder) == _copies(files, folder, "off")
+
+
+def test_no_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files, folder = _few(tmp_path)
+    monkeypatch.setattr("rocpd.index.columnar.has_cache_folder", lambda: False)
+    assert _copies(files, folder) == _copies(files, folder, "off")
+    assert not kept_answers().root.exists()

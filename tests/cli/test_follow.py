@@ -135,15 +135,19 @@ def test_the_command_ends_well_with_ctrl_c(whole: Path, expected: list[str], tmp
         "file.write(100_000); file.end()\n"
     )
     path = tmp_path / "a.db"
-    words = [sys.executable, "-m", "rocpd", "summary", "op-trace", str(path), "--format", "logduration", "--follow"]
+    hears = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # not so in a background job
+    program = [sys.executable, "-c", f"{hears}; from rocpd.cli import start; start()"]
+    words = [*program, "summary", "op-trace", str(path), "--format", "logduration", "--follow"]
     with contextlib.ExitStack() as processes:
         writer = processes.enter_context(
             subprocess.Popen([sys.executable, "-c", script, str(whole), str(path)], stdout=subprocess.PIPE, text=True)
         )
+        processes.callback(writer.kill)
         assert writer.stdout
         writer.stdout.readline()
         with (tmp_path / "out").open("w") as out:
             reader = processes.enter_context(subprocess.Popen(words, stdout=out, stderr=subprocess.PIPE, text=True))
+            processes.callback(reader.kill)
         deadline = time.monotonic() + 60
         while len((tmp_path / "out").read_text().splitlines()) < len(expected) and time.monotonic() < deadline:
             time.sleep(0.1)

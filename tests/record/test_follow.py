@@ -8,6 +8,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 import rocpd
 from rocpd.cli.follow import follow
 from rocpd.summary.options import Options
@@ -20,7 +22,9 @@ ROUNDS = 12_000
 SLICE = 0.03  # seconds for which the writer runs between two looks
 
 
-def test_kernels_are_printed_while_they_are_recorded(built: Build, tmp_path: Path) -> None:
+def test_kernels_are_printed_while_they_are_recorded(
+    built: Build, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """The writer runs a little between looks until some kernels are printed, then to its end."""
     preload = {"LD_PRELOAD": str(built.lib / "librocpd-tool.so"), "ROCPD_TRACE": "kernel", "ROCPD_FLUSH_MS": "200"}
     folder = tmp_path / "out"
@@ -28,6 +32,7 @@ def test_kernels_are_printed_while_they_are_recorded(built: Build, tmp_path: Pat
         [str(built.program("client_probe")), "2", str(ROUNDS)],
         env=environment(folder, **preload, ROCPD_TOOL_WARNED="1"),
     )
+    request.addfinalizer(writer.kill)
     out = io.StringIO()
     early: list[int] = []
     reports: list[str] = []

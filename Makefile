@@ -72,7 +72,7 @@ bench: $(VENV)/.installed-test  ## benchmarks: ratios side by side in one run
 	$(BIN)/python -m benchmarks
 
 soak: $(VENV)/.installed-test  ## long property runs, 20,000 damaged files, clocks of 200 seeds, 3,200 jobs with and without a straggler
-	ROCPD_SOAK=1 $(BIN)/python -m pytest -n auto tests/properties tests/record tests/hostile tests/read tests/importers tests/summary/test_verdict.py tests/compare tests/advice
+	ROCPD_SOAK=1 $(BIN)/python -m pytest -n auto tests/properties tests/record tests/hostile tests/read tests/importers tests/counters tests/index tests/federate/test_execute.py tests/summary/test_layouts.py tests/summary/test_verdict.py tests/compare tests/advice
 
 clean:  ## remove what was built
 	rm -rf $(VENV) $(DEMO) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

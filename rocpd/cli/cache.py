@@ -29,7 +29,7 @@ class CacheOptions:
 
 
 def cache(asked: CacheOptions) -> None:
-    """List or remove what was imported, indexed, or kept of the answers to analyses.
+    """List or remove what was imported, indexed or kept of answers.
 
     Traces of other profilers are imported once, into $XDG_CACHE_HOME/rocpd/import, else ~/.cache/rocpd/import; the
     index lies beside them, and so does what ranks with an index answered to analyses. Above $ROCPD_CACHE_SIZE (20G) of

@@ -32,7 +32,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "raptor": "Show RAPTOR's tables, by its command lines",
         "import": "Write traces of other profilers as rocpd files",
         "index": "Build an index, from which statements are answered at once",
-        "cache": "List or remove what was imported or indexed",
+        "cache": "List or remove what was imported, indexed or kept of answers",
         "info": "Show what the job is: GPUs, versions, ranks, rows, problems",
         "schema": "List tables and views, or the columns of one",
         "shell": "Open SQLite's shell on all ranks, read-only",

@@ -55,7 +55,7 @@ TABLES = by_name(
             Field("panel", "", "panel"),
             Field("architecture", "", "of the GPUs"),
             Field("run", "", "run of the program, from 1"),
-            Field("option", "", "option of rocprofv3"),
+            Field("option", "", "option of rocprofv3", is_command=True),
         ),
         is_exact=True,
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from itertools import pairwise
 
@@ -12,6 +13,7 @@ from rocpd.counters.definitions import architecture, is_counter, needs
 from rocpd.counters.metrics import terms_of
 from rocpd.counters.panels import PANELS
 from rocpd.errors import RocpdError
+from rocpd.table.screen import Screen
 from tests.build import TraceBuilder
 from tests.conftest import Cli, OpenJob
 from tests.summary.cells import cells
@@ -56,6 +58,12 @@ def test_what_was_collected(open_job: OpenJob) -> None:
     ]
     options = cells(session, "to-collect", "panel run option")
     assert ("launch-stats", 1, "--pmc GRBM_GUI_ACTIVE SPI_CSN_WAVE SQ_WAVES_SAVED SQ_WAVES_RESTORED") in options
+
+
+def test_options_to_copy_are_whole_on_a_narrow_terminal(open_job: OpenJob) -> None:
+    out = io.StringIO()
+    open_job(job()).summary("to-collect").write_readable(out, screen=Screen(40))
+    assert "--pmc GRBM_GUI_ACTIVE SPI_CSN_WAVE SQ_WAVES_SAVED SQ_WAVES_RESTORED\n" in out.getvalue()
 
 
 def test_the_command_has_four_tables(open_job: OpenJob, cli: Cli) -> None:

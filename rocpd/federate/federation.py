@@ -257,7 +257,7 @@ class Federation:
         return Engine(self.job.files, read.ranks, read.shares, self.attached_tables, self.note, self.calculated())
 
     def calculated(self) -> Mapping[str, Calculate]:
-        """Return calculated table -> what returns its rows; whoever can calculate some has another answer."""
+        """Return calculated table -> what returns its rows; subclasses that can calculate some override this."""
         return {}
 
     @property

@@ -58,7 +58,7 @@ def _hashed(parts: Sequence[str]) -> str:
 
 @functools.cache
 def _code() -> str:
-    """Return what tells this rocpd from others: size and time of the last change of every file that belongs to it."""
+    """Return what distinguishes this rocpd from others: size and time of the last change of each of its files."""
     return repr((sys.version, sorted(_states(Path(__file__).parent.parent))))
 
 

@@ -32,6 +32,7 @@ def test_data(files: list[str]) -> None:
         cursor = data.cursor()
         cursor.execute("SELECT name FROM top_kernels")
         assert cursor.fetchall() == [("gemm",)]
+        assert data.where(rocpd.Filters(ranks="0")).execute("SELECT COUNT(*) FROM kernels").fetchone() == (1,)
 
 
 def test_data_of_a_session_leaves_it_open(files: list[str]) -> None:

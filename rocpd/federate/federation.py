@@ -245,7 +245,9 @@ class Federation:
         return selected
 
     def _with(self, job: Job, selection: Selection) -> Self:
-        return type(self)(job, selection, self.notes, owns_files=False)
+        alike = object.__new__(type(self))  # a subclass may be made of other things
+        Federation.__init__(alike, job, selection, self.notes, owns_files=False)
+        return alike
 
     def note(self, message: str) -> None:
         """Note what the user should know, once."""

@@ -28,18 +28,21 @@ void keep_for_ever(sqlite3* connection) {
     lost.push_back(connection);
 }
 
-// Returns the descriptor of this process that is the file, -1 when there is none.
+// Returns the descriptor of this process that is the file, -1 when there is none. Other threads open and close theirs
+// meanwhile; they are asked by name for ThreadSanitizer, which takes asking by number for a use of their files.
 int descriptor_of(dev_t device, ino_t inode) {
-    int found = -1;
+    int descriptor = -1;
     DIR* folder = opendir("/proc/self/fd");
     if (folder == nullptr) return -1;
     while (const dirent* entry = readdir(folder)) {
         const int number = std::atoi(entry->d_name);
         struct stat facts {};
-        if (number > 2 && fstat(number, &facts) == 0 && facts.st_dev == device && facts.st_ino == inode) found = number;
+        if (number > 2 && fstatat(dirfd(folder), entry->d_name, &facts, 0) == 0 && facts.st_dev == device &&
+            facts.st_ino == inode)
+            descriptor = number;
     }
     closedir(folder);
-    return found;
+    return descriptor;
 }
 
 // Waits until the file is on the disk. Network file systems report only now that they have no room for it.

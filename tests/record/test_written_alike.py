@@ -268,7 +268,7 @@ class Round:
                         parent_stack_id=[self.first, self.first, 0])  # fmt: skip
         self.trace.write(
             MemoryAllocations(
-                start=start, end=end, tid=self.tid, agent_id=GPU, type=["ALLOC", "FREE", "ALLOC"],
+                start=start, end=end, tid=self.tid, agent_id=[GPU, None, GPU], type=["ALLOC", "FREE", "ALLOC"],
                 level=["REAL", "REAL", "SCRATCH"], address=[0x7F0000001000, 0x7F0000001000, 0], size=[1 << 20, 0, 512],
                 queue_id=[0, 0, 17], stream_id=0, extdata=["{}", "{}", '{"flags": "1"}'], event=event,
             )
@@ -314,6 +314,8 @@ def gpu_work(trace: TraceWriter, recorded: Path) -> None:
                                description="of the stand-in", component="rocm", value_type="ABS",
                                block="SQ", expression="", is_constant=0, is_derived=0,
                                extdata=hardware[GPU]))  # fmt: skip
+    for number in (16, 17):  # in the order in which kernels ran in them
+        trace.register(QueueInfo(number, name=f"Queue {number - 16}"))
     for first, correlation in ((1, 1001), (17, 0)):
         Round(trace, recorded, first, correlation).write()
 

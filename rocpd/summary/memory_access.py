@@ -43,9 +43,9 @@ TABLES = by_name(
             Field("instruction", "", "instruction; NULL for banks of the LDS", True),
             _DISPATCHES,
             Field("executions", "", "how often waves executed it"),
-            Field("bytes", "bytes", "width of the instruction, else of the access in the source"),
-            Field("lines_needed", "", "cache lines that would do for the bytes of all lanes; NULL for banks"),
-            Field("lines_used", "", "cache lines that were touched; NULL for banks"),
+            Field("bytes", "bytes", "width of the instruction, else of the access in the source", True),
+            Field("lines_needed", "", "cache lines that would do for the bytes of all lanes; NULL for banks", True),
+            Field("lines_used", "", "cache lines that were touched; NULL for banks", True),
             Field(
                 "line_use_percent", "%", "lines_needed by lines_used: 100 where no lane reaches for a line of its own"
             ),

@@ -26,19 +26,21 @@ _LONGER, _SHORTER = 1.1, 0.25  # counted cycles by those that the highest clock 
 
 FIELDS = (
     Field("kernel", "", "kernel; NULL: every one", is_kernel=True),
-    Field("table", "", "number and name of the table in rocprof-compute"),
-    Field("metric", "", "what is calculated"),
+    Field("table", "", "number and name of the table in rocprof-compute", True),
+    Field("metric", "", "what is calculated", matters=True),
     Field("value", "", "mean of dispatches"),
     Field("unit", "", "its unit"),
     Field("peak", "", "the highest that the GPU can reach; NULL: unknown, or there is none"),
     Field("percent", "%", "value by peak"),
-    Field("of_sums", "", "the same of all dispatches together, where that differs from the mean by more than 5 %"),
+    Field(
+        "of_sums", "", "the same of all dispatches together, where that differs from the mean by more than 5 %", True
+    ),
     Field("min", "", "smallest value of a dispatch", True),
     Field("q1", "", "lower quartile, in tables of stalls", True),
     Field("median", "", "median, in tables of stalls", True),
     Field("q3", "", "upper quartile, in tables of stalls", True),
     Field("max", "", "largest", True),
-    Field("dispatches", "", "dispatches with a value"),
+    Field("dispatches", "", "dispatches with a value", True),
     Field("missing", "", "what is missing for a value: counters, or constants of the GPU", True),
     Field("note", "", "what to know before using the value", True),
 )

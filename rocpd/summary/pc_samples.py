@@ -25,7 +25,7 @@ _PERCENT = Field("percent", "%", "share of the samples of the kernel", is_share=
 _MARGIN = Field("margin_percent", "%", "the share lies within this of percent, 95 times of 100; NULL under 30 samples")
 _TIME = Field("time_ns", "ns", "an estimate: that share of the time of the kernel")
 _WHY = (
-    Field("issued_percent", "%", "of samples that say so: the wave issues its instruction; else it waits"),
+    Field("issued_percent", "%", "of samples that say so: the wave issues its instruction; else it waits", True),
     Field("stall_reason", "", "what waves wait for most"),
     Field("stall_percent", "%", "share of the samples there in which they wait for that"),
     Field("lanes", "", "mean number of lanes that are active", True),
@@ -37,7 +37,7 @@ TABLES = by_name(
         "Kernels whose program counters were sampled, each with its hottest line and instruction.",
         (
             _KERNEL,
-            Field("samples", "", "samples in the kernel"),
+            Field("samples", "", "samples in the kernel", True),
             Field("kernel_time_ns", "ns", "time of its dispatches; NULL where they are not known"),
             *_WHY,
             _SOURCE,

@@ -30,7 +30,8 @@ class Field:
     A `minor` column is left out where a terminal is too narrow for all. One that `is_kernel` holds names of kernels, or
     directions of copies, which are short to people and full to programs; `joined_by` stands between several in a cell.
     One that `is_share` has parts of a whole, which are drawn as bars; one that `has_colour` has names of the palette,
-    which colour them. One that `is_command` has what people copy: it is never cut, however narrow a terminal is.
+    which colour them. One that `is_command` has what people copy: it is never cut, however narrow a terminal is. One
+    that `matters` is cut only where leaving out all minor ones is not enough; names of kernels matter as well.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Field:
     is_share: bool = False
     has_colour: bool = False
     is_command: bool = False
+    matters: bool = False
 
 
 @frozen
@@ -193,7 +195,10 @@ class Summary(Result):
         if self.is_exact:
             whole = any(field.is_command for field in self.fields)
             return LeftOut(write_console(self.columns, iter(self), out, limit, None if whole else screen), ())
-        heads = [Head(field.name, field.unit, field.minor, field.is_kernel, field.is_share) for field in self.fields]
+        heads = [
+            Head(field.name, field.unit, field.minor, field.is_kernel or field.matters, field.is_share)
+            for field in self.fields
+        ]
         if self.tree:
             heads = [head for head in heads if head.name not in _SHOWN_BY_INDENTING]
             return write_readable(heads, self._indented(), out, limit, screen)

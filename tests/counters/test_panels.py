@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections import defaultdict
 
 import pytest
 
 import rocpd
 from rocpd.errors import RocpdError, UsageError
+from rocpd.table.screen import Screen
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells
@@ -99,3 +101,10 @@ def test_an_unknown_architecture_says_so(open_job: OpenJob) -> None:
     trace.sql("UPDATE rocpd_info_agent{uuid} SET name = 'gfx1100'")
     with pytest.raises(RocpdError, match="counters are known"):
         open_job(trace).summary("speed-of-light")
+
+
+def test_panels_are_tables_on_80_columns(open_job: OpenJob) -> None:
+    out = io.StringIO()
+    left_out = open_job(*job()).summary("launch-stats").write_readable(out, screen=Screen(80))
+    assert out.getvalue().startswith("kernel  metric ")
+    assert "table" in left_out.columns

@@ -213,10 +213,11 @@ class _Case:
 
     def _confidence(self, column: int) -> Confidence:
         """Return how sure it is: coming last alone, with nothing that explains it, must be far beyond chance."""
+        if self.periods.unit != "steps":
+            return Confidence.HINT
         is_slow = self._is_above_chance(self.by_compute) | (self._idles() & self.late.is_known)
-        is_sure = is_slow[column] or self.by_arrival.chance[column] * self._trials <= _LEAST_CHANCE
-        is_sure = is_sure and self.periods.unit == "steps"
-        return Confidence.LIKELY if is_sure else Confidence.HINT
+        is_last = self.by_arrival.chance[column] * self._trials <= _LEAST_CHANCE
+        return Confidence.LIKELY if is_slow[column] or is_last else Confidence.HINT
 
     def _sentence(self, column: int) -> str:
         count, unit = len(self.periods), self.periods.unit

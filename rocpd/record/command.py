@@ -15,7 +15,7 @@ from typing import Annotated
 from rocpd.errors import UsageError
 from rocpd.frozen import frozen
 from rocpd.option import Option
-from rocpd.record import installed, library
+from rocpd.record import installed, library, places
 
 TRACES = (
     "hip", "hsa", "marker", "kernel", "memcpy", "alloc", "scratch", "rccl", "counters", "rocdecode", "rocjpeg", "graph",
@@ -109,12 +109,13 @@ def run(command: Sequence[str], settings: Settings) -> Outcome:
         its exit code (128 + N after signal N), and what was written.
 
     Raises:
-        UsageError: the libraries are not there, and `best_effort` was not asked for.
+        UsageError: the libraries are not there or the folder cannot be written, and `best_effort` was not asked for.
     """
     token = os.urandom(8).hex()
     try:
         environment = environment_of(settings, os.environ) | {"ROCPD_RUN": token}
-    except library.NoRecorderError as error:
+        places.writable(settings.folder)
+    except (library.NoRecorderError, places.NoFolderError) as error:
         if not settings.best_effort:
             raise
         return Outcome(_wait(command, os.environ), why_not=error)

@@ -100,6 +100,7 @@ def _ask(pid: int, owner: int, path: Path, action: Action) -> bytes:
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
         try:
+            deadline = time.monotonic() + _PATIENCE_S
             link.settimeout(_PATIENCE_S)
             link.connect(str(path))
             credentials = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
@@ -107,10 +108,11 @@ def _ask(pid: int, owner: int, path: Path, action: Action) -> bytes:
             if (listener, user) != (pid, owner):
                 raise InputError(f"process {pid}: process {listener} of user {user} listens in its place", _ELSEWHERE)
             link.sendall(f"{action}\n".encode())
-            return _first_line(link)
+            return _first_line(link, deadline)
         except ConnectionRefusedError as error:
-            if time.time() - path.lstat().st_mtime > _STARTING_S:
-                path.unlink()  # of an earlier process with this number, or the process runs another program now
+            with contextlib.suppress(OSError):  # its recorder may end right now, and remove it
+                if time.time() - path.lstat().st_mtime > _STARTING_S:
+                    path.unlink()  # of an earlier process with this number, or the process runs another program now
             raise _nobody_listens(pid, error) from error
         except TimeoutError as error:
             raise InputError(
@@ -121,13 +123,12 @@ def _ask(pid: int, owner: int, path: Path, action: Action) -> bytes:
             raise _nobody_listens(pid, error) from error
 
 
-def _first_line(link: socket.socket) -> bytes:
-    """Return what comes up to the end of a line; at most `_LONGEST` bytes, and within `_PATIENCE_S`.
+def _first_line(link: socket.socket, deadline: float) -> bytes:
+    """Return what comes up to the end of a line; at most `_LONGEST` bytes.
 
     Raises:
-        TimeoutError: it takes longer.
+        TimeoutError: it takes beyond the deadline, as time.monotonic() has it [s].
     """
-    deadline = time.monotonic() + _PATIENCE_S
     answer = b""
     while b"\n" not in answer and len(answer) <= _LONGEST:
         link.settimeout(max(deadline - time.monotonic(), 0.001))

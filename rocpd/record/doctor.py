@@ -11,16 +11,14 @@ import os
 import platform
 import pwd
 import shutil
-import stat
 import sys
-import tempfile
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 
 from rocpd.errors import UsageError
 from rocpd.frozen import frozen
-from rocpd.record import installed, library
+from rocpd.record import installed, library, places
 from rocpd.version import __version__
 
 
@@ -55,6 +53,10 @@ _OTHER_PREFIXES = ("ROCPROFSYS_", "ROCPROF_", "OMNITRACE_", "RPDT_", "SCOREP_", 
 _SHORT_OF_SPACE = 1 << 30  # bytes
 _UNKNOWN_ERROR_US = 16_000_000
 """The maximum error that a kernel reports of a clock which nothing has set [us]."""
+_TIME_ERROR = 5
+"""The state of a clock that is not synchronized, as adjtimex says."""
+_FAST_CLOCKS = ("tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page")
+"""Clock sources that programs read without the kernel."""
 
 
 def examine(folder: Path, environ: Mapping[str, str]) -> tuple[Check, ...]:
@@ -161,7 +163,7 @@ def _clock() -> Check:
     if error is None or error >= _UNKNOWN_ERROR_US:
         fix = "run chrony or ntpd, so that nodes can be laid on one time line; collectives do it too"
         return Check("clock", State.LIMITED, f"{source}, not synchronized", fix)
-    if source not in ("tsc", "arch_sys_counter", "kvm-clock"):
+    if source not in _FAST_CLOCKS:
         return Check("clock", State.LIMITED, words, "each range reads the clock twice: a slow clock source costs time")
     return Check("clock", State.OK, words)
 
@@ -173,23 +175,19 @@ def _clock_error_us() -> int | None:
         state = ctypes.CDLL(None).adjtimex(ctypes.byref(numbers))
     except (AttributeError, OSError):
         return None
-    return int(numbers[3]) if state >= 0 else None
+    return int(numbers[3]) if 0 <= state < _TIME_ERROR else None
 
 
 def _output(folder: Path) -> Check:
     shown = _shown(folder)
-    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-    if not stat.S_ISDIR(there.stat().st_mode) or not os.access(there, os.W_OK | os.X_OK):
-        return Check("output", State.MISSING, f"{shown} cannot be written", "name another folder: rocpd record -o DIR")
-    free = shutil.disk_usage(there).free
+    try:
+        exists = places.writable(folder)
+    except places.NoFolderError as error:
+        return Check("output", State.MISSING, error.message.replace(str(folder), shown, 1), error.hint or "")
+    free = shutil.disk_usage(exists).free
     words = f"{shown}, {free / 1e9:.1f} GB free"
     if free < _SHORT_OF_SPACE:
         return Check("output", State.LIMITED, words, "a busy rank writes about 100 MB a minute: make room, or -o DIR")
-    try:
-        with tempfile.TemporaryFile(dir=there):
-            pass
-    except OSError as error:
-        return Check("output", State.MISSING, f"{words}: {error.strerror}", "name another folder: rocpd record -o DIR")
     return Check("output", State.OK, words)
 
 
@@ -214,8 +212,9 @@ def _first_line(path: str) -> str:
 
 def _shown(path: Path) -> str:
     """Return a path that names no user."""
-    if path.is_relative_to(Path.home()):
-        return f"~/{path.relative_to(Path.home())}"
+    home = places.home()
+    if home and path.is_relative_to(home):
+        return f"~/{path.relative_to(home)}"
     return str(Path(*("$USER" if part == _user() else part for part in path.parts)))
 
 

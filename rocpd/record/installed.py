@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -48,10 +49,10 @@ def _folders(environ: Mapping[str, str]) -> Iterator[Path]:
 def _cached() -> list[tuple[str, str]]:
     """Return the names in the loader's cache with their paths."""
     try:
-        done = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=False)
+        done = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, check=False)
     except OSError:
         return []  # musl, NixOS: no such cache
-    return _CACHE_LINE.findall(done.stdout)
+    return _CACHE_LINE.findall(os.fsdecode(done.stdout))
 
 
 def _version(path: Path) -> list[int]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from rocpd.errors import UsageError
+from rocpd.record import places
 
 RECORDER = "librocpd-recorder.so"
 ROCTX = "librocpd-roctx.so"
@@ -69,8 +70,9 @@ def _folders(environ: Mapping[str, str]) -> list[Path]:
     pointer = Path(sys.prefix) / "share" / "rocpd" / "tool-dir"  # written by make install-tool
     if pointer.is_file():
         folders.append(Path(pointer.read_text(encoding="utf-8").strip()))
-    folders += [Path(prefix) / "lib" / "rocpd" for prefix in (sys.prefix, Path.home() / ".local", "/usr/local", "/usr")]
-    return folders
+    home = places.home()
+    prefixes = [Path(sys.prefix), *([home / ".local"] if home else []), Path("/usr/local"), Path("/usr")]
+    return folders + [prefix / "lib" / "rocpd" for prefix in prefixes]
 
 
 def loaded() -> Path | None:
@@ -82,7 +84,7 @@ def loaded() -> Path | None:
         maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return None
-    mapped = re.search(rf"\S*/{re.escape(RECORDER)}$", maps, re.M)
+    mapped = re.search(rf"/.*/{re.escape(RECORDER)}$", maps, re.M)  # a folder's name may hold blanks
     return Path(mapped[0]) if mapped else None
 
 

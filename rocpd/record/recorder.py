@@ -46,6 +46,12 @@ class _Process:
     was_recording = False
 
 
+# A thread that holds the lock is not there in a forked child: no other one holds it at a fork.
+os.register_at_fork(
+    before=_Process.lock.acquire, after_in_parent=_Process.lock.release, after_in_child=_Process.lock.release
+)
+
+
 class Recorder:
     """Records this process while it is on: a context manager and a decorator.
 

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "forks.h"
 #include "kinds.h"
 #include "names.h"
 #include "pending.h"
@@ -74,10 +75,7 @@ struct KeptText {
     std::string text;
 };
 
-Pending<std::vector<KeptText>>& kept() {
-    static auto& only = *new Pending<std::vector<KeptText>>;
-    return only;
-}
+Pending<std::vector<KeptText>>& g_kept = *new Pending<std::vector<KeptText>>;
 
 // ---- learning ----
 
@@ -154,7 +152,7 @@ void enter(const Signature& signature, const rocprofiler_callback_tracing_record
         const char* text = read<const char*>(call.payload, slot);
         if (text != nullptr) texts.push_back({slot.position, std::string(text, strnlen(text, kLongestText))});
     }
-    if (!texts.empty()) kept().keep(call.correlation_id.internal, std::move(texts));
+    if (!texts.empty()) g_kept.keep(call.correlation_id.internal, std::move(texts));
 }
 
 void leave(const Signature& signature, const rocprofiler_callback_tracing_record_t& call) {
@@ -167,6 +165,7 @@ void leave(const Signature& signature, const rocprofiler_callback_tracing_record
 
 // `data` is the kind of the records of these calls.
 void on_call(rocprofiler_callback_tracing_record_t call, rocprofiler_user_data_t*, void* data) {
+    pass_forks();
     const auto kind = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(data));
     const Signature* signature = signature_of(kind, call.operation);
     if (signature == nullptr || call.payload == nullptr) return;
@@ -211,7 +210,7 @@ void read_around_texts(const rocprofiler_record_header_t& header, const Signatur
     std::vector<std::uint64_t> copy(record.size / 8 + 1);
     std::memcpy(copy.data(), &record, record.size);
     char* const first = reinterpret_cast<char*>(copy.data()) + kInRecord;
-    const std::vector<KeptText> texts = kept().take(record.correlation_id.internal);
+    const std::vector<KeptText> texts = g_kept.take(record.correlation_id.internal);
     std::map<std::size_t, std::string> replaced;
     for (const Slot& slot : signature.slots) {
         if (slot.role != Role::kText && slot.role != Role::kTextToFill) continue;

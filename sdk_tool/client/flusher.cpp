@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "channels.h"
+#include "forks.h"
 #include "futex.h"
 #include "rocpd/recorder.h"
 #include "thread.h"
@@ -16,7 +18,6 @@ constexpr int kPatience = 40;           // of 50 ms
 constexpr std::uint64_t kSliceMs = 50;
 
 struct Flusher {
-    std::vector<rocprofiler_buffer_id_t> buffers;
     std::atomic<bool> running{false};
     std::atomic<std::uint32_t> asked{0};
     std::atomic<std::uint32_t> done{0};
@@ -33,7 +34,8 @@ Flusher& flusher() {
 std::uint64_t interval_ms() { return std::max<std::uint64_t>(rocpd_flush_ms(), 2) / 2; }
 
 void flush_all() {
-    for (const rocprofiler_buffer_id_t buffer : flusher().buffers) g_sdk.flush_buffer(buffer);
+    const Delivery delivery;
+    for (const rocprofiler_buffer_id_t buffer : channel().buffers) g_sdk.flush_buffer(buffer);
 }
 
 void* flush_at_intervals(void*) {
@@ -55,10 +57,6 @@ void* flush_at_intervals(void*) {
 
 }  // namespace
 
-void start_flusher(const std::vector<rocprofiler_buffer_id_t>& buffers) {
-    flusher().buffers = buffers;
-    restart_flusher();
-}
 
 void forget_flusher() {
     Flusher& f = flusher();
@@ -67,7 +65,7 @@ void forget_flusher() {
     f.ended.store(1);
 }
 
-void restart_flusher() {
+void start_flusher() {
     Flusher& f = flusher();
     if (f.running.exchange(true)) return;
     f.ended.store(0);

@@ -1,17 +1,13 @@
 // Owns the thread that makes the SDK deliver the records it holds: at intervals, and when the recorder asks.
 #pragma once
 
-#include <vector>
-
-#include "sdk.h"
-
 namespace rocpd::client {
 
-void start_flusher(const std::vector<rocprofiler_buffer_id_t>& buffers);
+// Idempotent.
+void start_flusher();
 
-// For forked children: the thread is the parent's until it is started again. Starting it is idempotent.
+// For forked children: the thread is the parent's until it is started again.
 void forget_flusher();
-void restart_flusher();
 
 // Returns when the SDK has delivered the records it held, or after two seconds. Takes no lock and calls no function of
 // the SDK: the caller may be a signal handler in a thread that holds a lock of the SDK.

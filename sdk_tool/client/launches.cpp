@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "forks.h"
 #include "pending.h"
 
 namespace rocpd::client {
@@ -10,18 +11,15 @@ namespace {
 std::atomic<bool> g_called{false};
 void (*g_first_call)() = nullptr;
 
-Pending<Launch>& pending() {
-    static auto& only = *new Pending<Launch>;
-    return only;
-}
+Pending<Launch>& g_pending = *new Pending<Launch>;
 
 void keep(rocprofiler_external_correlation_id_request_kind_t kind, std::uint64_t correlation) {
     switch (kind) {
         case ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_KERNEL_DISPATCH:
         case ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_MEMORY_COPY:
-            return pending().keep(correlation, {current_marker(), current_stream(), next_node()});
+            return g_pending.keep(correlation, {current_marker(), current_stream(), next_node()});
         case ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_MEMORY_ALLOCATION:
-            return pending().keep(correlation, {current_marker(), current_stream(), {}});
+            return g_pending.keep(correlation, {current_marker(), current_stream(), {}});
         default: return;
     }
 }
@@ -30,6 +28,7 @@ void keep(rocprofiler_external_correlation_id_request_kind_t kind, std::uint64_t
 int on_request(rocprofiler_thread_id_t, rocprofiler_context_id_t,
                rocprofiler_external_correlation_id_request_kind_t kind, rocprofiler_tracing_operation_t,
                std::uint64_t correlation, rocprofiler_user_data_t* external, void*) {
+    pass_forks();
     if (!g_called.load(std::memory_order_relaxed) && !g_called.exchange(true)) g_first_call();
     keep(kind, correlation);
     // The SDK's own stack of numbers would give threads that set none that of the main thread.
@@ -49,7 +48,7 @@ void forget_first_call() { g_called.store(false); }
 
 Launch take_launch(std::uint64_t correlation) {
     std::uint64_t number = 0;
-    Launch launch = pending().take(correlation, number);
+    Launch launch = g_pending.take(correlation, number);
     launch.node.number += number;  // a graph's kernels have one call; they end in the order of their launch, as a rule
     return launch;
 }

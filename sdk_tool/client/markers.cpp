@@ -3,11 +3,11 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "forks.h"
 #include "launches.h"
 #include "names.h"
 #include "rocpd/recorder.h"
@@ -30,16 +30,9 @@ thread_local Level t_levels[kDeepest];
 thread_local int t_depth = 0;
 
 std::atomic<bool> g_paused{false};
+ForkMutex& g_switching = *new ForkMutex;  // contexts
 
-rocpd_text_t thread_range() {
-    static const rocpd_text_t only = text_of("roctxThreadRangeA");
-    return only;
-}
-
-rocpd_text_t process_range() {
-    static const rocpd_text_t only = text_of("roctxProcessRangeA");
-    return only;
-}
+rocpd_text_t g_thread_range = 0, g_process_range = 0;  // how the SDK calls ranges
 
 // The range or call around a marker: one that is in the file, where the innermost is not.
 std::uint64_t parent_of(const rocprofiler_callback_tracing_record_t& event) {
@@ -65,12 +58,12 @@ std::uint64_t open(const rocprofiler_callback_tracing_record_t& event, const cha
     if (g_paused.load()) return 0;
     rocpd_range_t range = described(event, text);
     range.function = function;
-    range.of_thread = function == thread_range() ? 1 : 0;
+    range.of_thread = function == g_thread_range ? 1 : 0;
     return rocpd_range_open(&range);
 }
 
 void push(const rocprofiler_callback_tracing_record_t& event, const char* text) {
-    const std::uint64_t range = open(event, text, thread_range());
+    const std::uint64_t range = open(event, text, g_thread_range);
     if (t_depth < kDeepest) t_levels[t_depth] = {text_of(text), range, event.correlation_id.internal};
     ++t_depth;
 }
@@ -80,7 +73,7 @@ void pop() {
 }
 
 void mark(const rocprofiler_callback_tracing_record_t& event, const char* text) {
-    if (g_paused.load()) return;
+    if (g_paused.load() || text == kTrial) return;
     const rocpd_range_t as = described(event, text);
     rocpd_mark_as(&as);
 }
@@ -92,7 +85,7 @@ void on_range(const rocprofiler_callback_tracing_record_t& event, const char* te
         case ROCPROFILER_MARKER_CORE_RANGE_API_ID_roctxThreadRangeA: return enters ? push(event, text) : pop();
         case ROCPROFILER_MARKER_CORE_RANGE_API_ID_roctxProcessRangeA:
             if (enters)
-                user.value = open(event, text, process_range());
+                user.value = open(event, text, g_process_range);
             else
                 rocpd_range_end(user.value);
             return;
@@ -105,26 +98,23 @@ void on_range(const rocprofiler_callback_tracing_record_t& event, const char* te
 
 // Ranges that are reported as calls and may end in another thread: roctx's number -> the recorder's.
 struct Shared {
-    std::mutex mutex;
+    ForkMutex mutex;
     std::unordered_map<std::uint64_t, std::uint64_t> ranges;
 };
 
-Shared& shared() {
-    static Shared& only = *new Shared;
-    return only;
-}
+Shared& g_shared = *new Shared;
 
 void begin(std::uint64_t id, std::uint64_t range) {
-    const std::lock_guard<std::mutex> lock(shared().mutex);
-    shared().ranges[id] = range;
+    const std::lock_guard<ForkMutex> lock(g_shared.mutex);
+    g_shared.ranges[id] = range;
 }
 
 void end(std::uint64_t id) {
-    const std::lock_guard<std::mutex> lock(shared().mutex);
-    const auto found = shared().ranges.find(id);
-    if (found == shared().ranges.end()) return;
+    const std::lock_guard<ForkMutex> lock(g_shared.mutex);
+    const auto found = g_shared.ranges.find(id);
+    if (found == g_shared.ranges.end()) return;
     rocpd_range_end(found->second);
-    shared().ranges.erase(found);
+    g_shared.ranges.erase(found);
 }
 
 // One callback pair per function call, as SDKs before the range API report markers.
@@ -137,7 +127,7 @@ void on_call(const rocprofiler_callback_tracing_record_t& event,
         case ROCPROFILER_MARKER_CORE_API_ID_roctxRangePushA: return enters ? push(event, text) : void();
         case ROCPROFILER_MARKER_CORE_API_ID_roctxRangePop: return enters ? pop() : void();
         case ROCPROFILER_MARKER_CORE_API_ID_roctxRangeStartA:
-            if (!enters) begin(data.retval.roctx_range_id_t_retval, open(event, text, process_range()));
+            if (!enters) begin(data.retval.roctx_range_id_t_retval, open(event, text, g_process_range));
             return;
         case ROCPROFILER_MARKER_CORE_API_ID_roctxRangeStop:
             if (enters) end(data.args.roctxRangeStop.id);
@@ -153,7 +143,15 @@ rocpd_text_t current_marker() {
     return depth > 0 ? t_levels[depth - 1].text : 0;
 }
 
+void name_ranges() {
+    g_thread_range = text_of("roctxThreadRangeA");
+    g_process_range = text_of("roctxProcessRangeA");
+}
+
+bool is_paused() { return g_paused.load(); }
+
 void on_marker(rocprofiler_callback_tracing_record_t event, rocprofiler_user_data_t* user, void*) {
+    pass_forks();
     const auto& data = *static_cast<const rocprofiler_callback_tracing_marker_api_data_t*>(event.payload);
     if (event.kind == ROCPROFILER_CALLBACK_TRACING_MARKER_CORE_RANGE_API)
         on_range(event, data.args.roctxMarkA.message, *user);
@@ -163,6 +161,7 @@ void on_marker(rocprofiler_callback_tracing_record_t event, rocprofiler_user_dat
 
 void on_marker_control(rocprofiler_callback_tracing_record_t event, rocprofiler_user_data_t*, void* data) {
     const auto& contexts = *static_cast<const std::vector<rocprofiler_context_id_t>*>(data);
+    const std::lock_guard<ForkMutex> lock(g_switching);
     if (event.operation == ROCPROFILER_MARKER_CONTROL_API_ID_roctxProfilerPause &&
         event.phase == ROCPROFILER_CALLBACK_PHASE_ENTER) {
         // Work that was launched before the pause is reported later: the recorder goes on taking it.

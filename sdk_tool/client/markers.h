@@ -5,6 +5,12 @@
 
 namespace rocpd::client {
 
+// To be called before contexts start.
+void name_ranges();
+
+// Whether the program paused recording.
+bool is_paused();
+
 // Receives ranges and marks, in either of the SDK's two ways to report them.
 void on_marker(rocprofiler_callback_tracing_record_t record, rocprofiler_user_data_t* user, void* data);
 

@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <utility>
 
+#include "forks.h"
 #include "kinds.h"
 
 namespace rocpd::client {
@@ -19,14 +19,14 @@ class Numbers {
 public:
     template <typename Name>
     rocpd_text_t of(const Key& key, Name name) {
-        const std::lock_guard<std::mutex> lock(mutex_);
+        const std::lock_guard<ForkMutex> lock(mutex_);
         const auto [known, fresh] = numbers_.try_emplace(key, 0);
         if (fresh) known->second = text_of(name().c_str());
         return known->second;
     }
 
 private:
-    std::mutex mutex_;
+    ForkMutex mutex_;
     std::map<Key, rocpd_text_t> numbers_;
 };
 

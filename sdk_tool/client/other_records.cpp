@@ -7,12 +7,12 @@
 #include <cstring>
 #include <initializer_list>
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "agents.h"
+#include "forks.h"
 #include "kinds.h"
 #include "names.h"
 #include "rocpd/recorder.h"
@@ -177,9 +177,9 @@ void take(const GraphLaunch& r) {
 
 // Records that cannot be read are counted in the file, by kind.
 void note_unread(std::uint32_t kind) {
-    static std::mutex& mutex = *new std::mutex;
+    static ForkMutex& mutex = *new ForkMutex;
     static auto& counts = *new std::map<std::uint32_t, std::uint64_t>;
-    const std::lock_guard<std::mutex> lock(mutex);
+    const std::lock_guard<ForkMutex> lock(mutex);
     rocpd_note(("rocprofiler_unread_records " + kind_name(kind)).c_str(), std::to_string(++counts[kind]).c_str());
 }
 

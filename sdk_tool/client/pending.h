@@ -3,9 +3,10 @@
 
 #include <array>
 #include <cstdint>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
+
+#include "forks.h"
 
 namespace rocpd::client {
 
@@ -38,7 +39,7 @@ private:
     class Shard {
     public:
         void keep(std::uint64_t correlation, Known known) {
-            const std::lock_guard<std::mutex> lock(mutex_);
+            const std::lock_guard<ForkMutex> lock(mutex_);
             if (young_.size() >= kGeneration) {
                 old_.swap(young_);
                 young_.clear();
@@ -48,7 +49,7 @@ private:
             ++entry->second.records;
         }
         Known take(std::uint64_t correlation, std::uint64_t& number) {
-            const std::lock_guard<std::mutex> lock(mutex_);
+            const std::lock_guard<ForkMutex> lock(mutex_);
             for (auto* map : {&young_, &old_}) {
                 const auto found = map->find(correlation);
                 if (found == map->end()) continue;
@@ -62,7 +63,7 @@ private:
         }
 
     private:
-        std::mutex mutex_;
+        ForkMutex mutex_;
         std::unordered_map<std::uint64_t, Entry> young_, old_;
     };
 

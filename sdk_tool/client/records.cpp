@@ -4,12 +4,13 @@
 #include <cstddef>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <string>
 #include <unordered_set>
 
 #include "agents.h"
 #include "arguments.h"
+#include "channels.h"
+#include "forks.h"
 #include "launches.h"
 #include "names.h"
 #include "other_records.h"
@@ -32,9 +33,9 @@ std::uint64_t parent(const rocprofiler_async_correlation_id_t& id) { return id.i
 // Returns the number of a dispatch's queue, which gets its name then: as in rocprofv3's files, "Queue 0" is the first in
 // which a kernel ran, whatever its number.
 std::int64_t queue_of(rocprofiler_queue_id_t queue) {
-    static std::mutex& mutex = *new std::mutex;
+    static ForkMutex& mutex = *new ForkMutex;
     static auto& used = *new std::unordered_set<std::uint64_t>;
-    const std::lock_guard<std::mutex> lock(mutex);
+    const std::lock_guard<ForkMutex> lock(mutex);
     const auto id = static_cast<std::int64_t>(queue.handle);
     if (id != 0 && used.insert(queue.handle).second)
         rocpd_register_queue(id, ("Queue " + std::to_string(used.size() - 1)).c_str());
@@ -178,11 +179,11 @@ void on_record(const rocprofiler_record_header_t& header) {
 
 // Our buffers are lossless; should the SDK drop records all the same, the file says so. `dropped` counts up per buffer.
 void note_dropped(rocprofiler_buffer_id_t buffer, std::uint64_t dropped) {
-    static std::mutex& mutex = *new std::mutex;
+    static ForkMutex& mutex = *new ForkMutex;
     static auto& of_buffers = *new std::map<std::uint64_t, std::uint64_t>;
     std::uint64_t sum = 0;
     {
-        const std::lock_guard<std::mutex> lock(mutex);
+        const std::lock_guard<ForkMutex> lock(mutex);
         of_buffers[buffer.handle] = dropped;
         for (const auto& [handle, count] : of_buffers) sum += count;
     }
@@ -192,7 +193,9 @@ void note_dropped(rocprofiler_buffer_id_t buffer, std::uint64_t dropped) {
 }  // namespace
 
 void on_records(rocprofiler_context_id_t, rocprofiler_buffer_id_t buffer, rocprofiler_record_header_t** headers,
-                std::size_t count, void*, std::uint64_t dropped) {
+                std::size_t count, void* data, std::uint64_t dropped) {
+    if (!is_own(data)) return;
+    const Delivery delivery;
     for (std::size_t i = 0; i < count; ++i) on_record(*headers[i]);
     if (dropped > 0) note_dropped(buffer, dropped);
 }

@@ -75,6 +75,14 @@ bool find_sdk() {
            g_sdk.query_buffer_tracing_kind_operation_name != nullptr && g_sdk.query_available_agents != nullptr;
 }
 
+void (*find_mark())(const char*) {
+    void* found = nullptr;
+    for (const char* name : {"librocprofiler-sdk-roctx.so.1", kLibrary})
+        if (void* const library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD); library != nullptr && found == nullptr)
+            found = dlsym(library, "roctxMarkA");
+    return reinterpret_cast<void (*)(const char*)>(found);
+}
+
 bool sdk_is_installed() {
     const char* root = std::getenv("ROCM_PATH");
     std::string folders = std::string(root != nullptr ? root : "/opt/rocm") + "/lib";

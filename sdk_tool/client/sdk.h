@@ -14,6 +14,8 @@
 
 namespace rocpd::client {
 
+inline bool good(rocprofiler_status_t status) { return status == ROCPROFILER_STATUS_SUCCESS; }
+
 // Every function that is used; one that an older SDK lacks is null.
 struct Sdk {
     rocprofiler_status_t (*create_context)(rocprofiler_context_id_t*);
@@ -70,6 +72,9 @@ extern Sdk g_sdk;
 
 // Looks up the functions in the loaded libraries. Returns false when a necessary one is missing.
 bool find_sdk();
+
+// roctxMarkA of the SDK's own roctx, where that is loaded; null where it is not.
+void (*find_mark())(const char*);
 
 // Whether an SDK is installed in a usual place; loads nothing.
 bool sdk_is_installed();

@@ -1,10 +1,10 @@
 #include "streams.h"
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 
+#include "forks.h"
 #include "launches.h"
 #include "rocpd/recorder.h"
 
@@ -22,15 +22,12 @@ thread_local int t_depth = 0;
 thread_local std::uint64_t t_own = 0;  // id of the thread's own stream
 
 struct Known {
-    std::mutex mutex;
+    ForkMutex mutex;
     std::unordered_map<const void*, std::uint64_t> ids;  // by hipStream_t
     std::uint64_t last = 0;
 };
 
-Known& known() {
-    static Known& only = *new Known;
-    return only;
-}
+Known& g_known = *new Known;
 
 void register_stream(std::uint64_t id) {
     const std::string name = id == 0 ? "Default Stream" : "Stream " + std::to_string(id);
@@ -41,10 +38,10 @@ void register_stream(std::uint64_t id) {
 std::uint64_t numbered(const void* stream, bool is_new) {
     std::uint64_t id = 0;
     {
-        const std::lock_guard<std::mutex> lock(known().mutex);
-        const auto [entry, fresh] = known().ids.try_emplace(stream, 0);
+        const std::lock_guard<ForkMutex> lock(g_known.mutex);
+        const auto [entry, fresh] = g_known.ids.try_emplace(stream, 0);
         if (!fresh && !is_new) return entry->second;
-        id = entry->second = ++known().last;
+        id = entry->second = ++g_known.last;
     }
     register_stream(id);
     return id;
@@ -88,8 +85,8 @@ void on_stream(rocprofiler_callback_tracing_record_t event, rocprofiler_user_dat
             leave_stream();
     } else if (event.operation == ROCPROFILER_HIP_STREAM_CREATE) {
         {
-            const std::lock_guard<std::mutex> lock(known().mutex);
-            known().ids[data.stream_value.ptr] = id;
+            const std::lock_guard<ForkMutex> lock(g_known.mutex);
+            g_known.ids[data.stream_value.ptr] = id;
         }
         register_stream(id);
     }
@@ -98,9 +95,9 @@ void on_stream(rocprofiler_callback_tracing_record_t event, rocprofiler_user_dat
 void name_stream(const void* stream, const char* name) {
     std::uint64_t id = 0;  // no stream is the default one
     if (stream != nullptr) {
-        const std::lock_guard<std::mutex> lock(known().mutex);
-        const auto found = known().ids.find(stream);
-        if (found == known().ids.end()) return;  // not traced
+        const std::lock_guard<ForkMutex> lock(g_known.mutex);
+        const auto found = g_known.ids.find(stream);
+        if (found == g_known.ids.end()) return;  // not traced
         id = found->second;
     }
     rocpd_register_stream(static_cast<std::int64_t>(id), name);

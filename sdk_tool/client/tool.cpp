@@ -11,9 +11,11 @@
 
 #include "agents.h"
 #include "arguments.h"
+#include "channels.h"
 #include "code_objects.h"
 #include "counters.h"
 #include "flusher.h"
+#include "forks.h"
 #include "graphs.h"
 #include "kinds.h"
 #include "launches.h"
@@ -27,21 +29,15 @@
 namespace rocpd::client {
 namespace {
 
-// While the SDK delivers one half of a buffer, calls fill the other; when that is full too, they wait until we have taken
-// all of the first. The smaller the buffer, the shorter that wait: above SDK 1.0.0 the worst of 200,000 calls took 31 to
-// 39 ms with 64 KiB, 140 to 430 ms with 4 MiB. CPU time is the same from 16 KiB on.
-constexpr std::size_t kBufferBytes = 64 << 10;
 // The SDK's ids never reach this; ids of ranges that come from rocpd.record and others start here.
 constexpr std::uint64_t kOwnStackIds = std::uint64_t{1} << 48;
 
 struct Client {
     Settings settings;
-    rocprofiler_context_id_t main{};      // what is traced
     rocprofiler_context_id_t counting{};  // counters: cannot start where another tool counts
     // Needed while nothing is traced too: code objects, streams, which ranges are open, pauses.
     rocprofiler_context_id_t always{};
-    std::vector<rocprofiler_context_id_t> pausable;
-    std::vector<rocprofiler_buffer_id_t> buffers;
+    std::vector<rocprofiler_context_id_t> pausable;  // the first is that of the channel
     std::atomic<bool> running{false};
     pid_t pid = 0;
 };
@@ -51,38 +47,14 @@ Client& client() {
     return only;
 }
 
-bool good(rocprofiler_status_t status) { return status == ROCPROFILER_STATUS_SUCCESS; }
-
 void callbacks(rocprofiler_callback_tracing_kind_t kind, rocprofiler_callback_tracing_cb_t callback,
                void* data = nullptr) {
     if (!good(g_sdk.configure_callback_tracing_service(client().always, kind, nullptr, 0, callback, data)))
         std::fprintf(stderr, "rocpd: this rocprofiler-sdk does not report events of kind %d\n", static_cast<int>(kind));
 }
 
-bool make_buffer(rocprofiler_buffer_id_t& buffer) {
-    if (!good(g_sdk.create_buffer(client().main, kBufferBytes, kBufferBytes - kBufferBytes / 8,
-                                  ROCPROFILER_BUFFER_POLICY_LOSSLESS, on_records, nullptr, &buffer)))
-        return false;
-    rocprofiler_callback_thread_t thread{};
-    if (g_sdk.create_callback_thread != nullptr && g_sdk.assign_callback_thread != nullptr &&
-        good(g_sdk.create_callback_thread(&thread)))
-        g_sdk.assign_callback_thread(buffer, thread);
-    client().buffers.push_back(buffer);
-    return true;
-}
-
-bool is_gpu_work(const std::string& kind) { return kind == "KERNEL_DISPATCH" || kind == "MEMORY_COPY"; }
-
-// GPU work has a buffer of its own.
-void trace_kinds(rocprofiler_buffer_id_t calls, rocprofiler_buffer_id_t work) {
-    for (const std::string& kind : client().settings.kinds)
-        if (!good(g_sdk.configure_buffer_tracing_service(
-                client().main, static_cast<rocprofiler_buffer_tracing_kind_t>(record_kind(kind)), nullptr, 0,
-                is_gpu_work(kind) ? work : calls)))
-            std::fprintf(stderr, "rocpd: this rocprofiler-sdk does not report %s\n", kind.c_str());
-}
-
 void trace_markers() {
+    name_ranges();
     if (!good(g_sdk.configure_callback_tracing_service(
             client().always, ROCPROFILER_CALLBACK_TRACING_MARKER_CORE_RANGE_API, nullptr, 0, on_marker, nullptr)))
         callbacks(ROCPROFILER_CALLBACK_TRACING_MARKER_CORE_API, on_marker);
@@ -107,7 +79,7 @@ void start(rocprofiler_context_id_t context, const char* lost) {
 }
 
 bool make_contexts(Client& c) {
-    for (rocprofiler_context_id_t* context : {&c.main, &c.counting, &c.always})
+    for (rocprofiler_context_id_t* context : {&c.counting, &c.always})
         if (!good(g_sdk.create_context(context))) return false;
     return true;
 }
@@ -126,15 +98,34 @@ void after_sdk_thread(rocprofiler_runtime_library_t, void*) { pthread_sigmask(SI
 // In a forked child, too: the SDK makes its threads anew there, ours starts when there is something to deliver.
 void at_first_call() {
     client().pid = getpid();
-    restart_flusher();
+    start_flusher();
     rocpd_before_flush(flush_pending);
     rocpd_expect_events();
 }
 
-void after_fork_in_child() {
-    if (!client().running.load()) return;
+void trace_nothing(const char* why) {
+    Client& c = client();
+    c.running.store(false);
+    for (const rocprofiler_context_id_t context : {c.counting, c.always}) g_sdk.stop_context(context);
+    std::fprintf(stderr, "rocpd: process %d and its children are recorded without GPU work and roctx: %s\n",
+                 static_cast<int>(getpid()), why);
+}
+
+void prepare_child() {
+    const bool calls_return = after_fork_in_child();
+    Client& c = client();
+    if (!c.running.load()) return;
     forget_flusher();
     forget_first_call();
+    g_sdk.stop_context(channel().context);
+    const bool is_left = take_next_channel();
+    if (!calls_return) {
+        limit_exit();
+        return trace_nothing("it was forked while another thread held a lock of rocprofiler-sdk");
+    }
+    if (!is_left) return trace_nothing("too many forks lead to it");
+    c.pausable.front() = channel().context;
+    if (!is_paused()) start(channel().context, "GPU work is not recorded");
 }
 
 int initialize(rocprofiler_client_finalize_t, void*) {
@@ -143,39 +134,36 @@ int initialize(rocprofiler_client_finalize_t, void*) {
     learn_kinds();
     c.settings = read_settings();
     register_agents();
-    rocprofiler_buffer_id_t calls{}, work{};
-    if (!make_contexts(c) || !make_buffer(calls) || !make_buffer(work)) {
+    if (!make_contexts(c) || !make_channels(c.settings.kinds, at_first_call)) {
         std::fprintf(stderr, "rocpd: rocprofiler-sdk refuses a context; GPU work is not recorded\n");
         return -1;
     }
     callbacks(ROCPROFILER_CALLBACK_TRACING_CODE_OBJECT, on_code_object);
     if (!follow_arguments(c.always)) callbacks(ROCPROFILER_CALLBACK_TRACING_HIP_STREAM, on_stream);
-    c.pausable = {c.main};
+    c.pausable = {channel().context};
     if (c.settings.marker) trace_markers();
-    trace_kinds(calls, work);
-    follow_launches(c.main, at_first_call);
+    prepare_trial();
     if (c.settings.kinds.count("HIP_GRAPH") != 0) trace_graphs();
     const bool counts = !c.settings.counter_names.empty() && collect_counters(c.counting, c.settings.counter_names);
     rocpd_start_as_configured();
     c.running.store(true);
-    start_flusher(c.buffers);
+    start_flusher();
     start(c.always, "markers, streams and the names of kernels are missing");
     // The contexts run while recording is off too: `rocpd control start` must find the current streams and markers.
-    start(c.main, "GPU work is not recorded");
+    start(channel().context, "GPU work is not recorded");
     if (counts) {
         start(c.counting, "counters are not recorded, everything else is");
         c.pausable.push_back(c.counting);
     }
     rocpd_before_flush(flush_pending);
-    // Before a fork: what the SDK holds would be delivered in the child, too.
-    pthread_atfork(flush_pending, nullptr, after_fork_in_child);
+    pthread_atfork(before_fork, after_fork_in_parent, prepare_child);
     return 0;
 }
 
 void finalize(void*) {
     Client& c = client();
     if (c.pid != getpid() || !c.running.exchange(false)) return;
-    for (const rocprofiler_context_id_t context : {c.main, c.counting, c.always}) g_sdk.stop_context(context);
+    for (const rocprofiler_context_id_t context : {channel().context, c.counting, c.always}) g_sdk.stop_context(context);
     stop_flusher();
     rocpd_finalize();
 }

@@ -18,7 +18,7 @@ bool look_up(Interface& i) {
     for (const char* name : {"libamd_smi.so", "libamd_smi.so.26", "libamd_smi.so.25", "libamd_smi.so.24",
                              "/opt/rocm/lib/libamd_smi.so"})
         if (library == nullptr) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    return library != nullptr && find(library, i.init, "amdsmi_init") && find(library, i.shut_down, "amdsmi_shut_down") &&
+    return library != nullptr && find(library, i.init, "amdsmi_init") &&
            find(library, i.socket_handles, "amdsmi_get_socket_handles") &&
            find(library, i.processor_handles, "amdsmi_get_processor_handles") &&
            find(library, i.address, "amdsmi_get_gpu_device_bdf") &&

@@ -28,7 +28,7 @@ struct Metrics {
     std::uint32_t throttle_status;  // bits
     std::uint16_t current_fan_speed;
     std::uint16_t pcie_link_width;  // lanes
-    std::uint16_t pcie_link_speed;  // [0.1 GT/s]
+    std::uint16_t pcie_link_speed;  // [0.1 GT/s], up to 6 the generation of PCIe
     std::uint32_t gfx_activity_acc, mem_activity_acc;
     std::uint16_t temperature_hbm[4];
     std::uint64_t firmware_timestamp;
@@ -37,8 +37,8 @@ struct Metrics {
     std::uint16_t current_socket_power;   // [W]
     std::uint16_t vcn_activity[4];        // [%]
     std::uint32_t gfxclk_lock_status;
-    std::uint16_t xgmi_link_width, xgmi_link_speed;
-    std::uint64_t pcie_bandwidth_acc, pcie_bandwidth_inst;
+    std::uint16_t xgmi_link_width, xgmi_link_speed;              // [Gbps]
+    std::uint64_t pcie_bandwidth_acc, pcie_bandwidth_inst;       // a count without a unit, [GB/s]
     std::uint64_t pcie_l0_to_recov_count_acc, pcie_replay_count_acc, pcie_replay_rover_count_acc;
     std::uint64_t xgmi_read_data_acc[8], xgmi_write_data_acc[8];  // [KB]
     std::uint16_t current_gfxclks[8], current_socclks[4], current_vclk0s[4], current_dclk0s[4];
@@ -61,7 +61,6 @@ using Address = std::uint64_t;
 // Each returns 0 on success.
 struct Interface {
     int (*init)(std::uint64_t what);
-    int (*shut_down)();
     int (*socket_handles)(std::uint32_t* count, Socket* sockets);
     int (*processor_handles)(Socket socket, std::uint32_t* count, Processor* processors);
     int (*address)(Processor processor, Address* address);

@@ -13,10 +13,9 @@
 #include <string_view>
 
 #include "clock.h"
+#include "environment.h"
 #include "json.h"
 #include "rank.h"
-
-extern char** environ;
 
 namespace rocpd {
 namespace {
@@ -44,11 +43,12 @@ std::uint64_t hash_of(std::string_view text) {
     return hash;
 }
 
-std::string environment_json(const Kept& kept) {
+std::string environment_json(std::string_view variables, const Kept& kept) {
     std::string json = "{";
     std::set<std::string_view> seen;
-    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-        const std::string_view text = *entry;
+    for (std::size_t at = 0, end = 0; at < variables.size(); at = end + 1) {
+        end = std::min(variables.find('\0', at), variables.size());
+        const std::string_view text = variables.substr(at, end - at);
         const auto equals = text.find('=');
         const std::string_view name = text.substr(0, equals);
         if (equals == std::string_view::npos || !seen.insert(name).second) continue;
@@ -92,20 +92,40 @@ std::string working_folder() {
     return folder;
 }
 
-void append_number(std::string& json, const char* name, int number) {
+void append_number(std::string& json, const char* name, std::int64_t number) {
     if (number >= 0) json += std::string(",\"") + name + "\":" + std::to_string(number);
 }
 
-std::string process_json(const std::string& words, const Rank& rank) {
+// Not empty, nor the word that systemd writes into an image.
+bool is_machine_id(const std::string& text) { return !text.empty() && text != "uninitialized"; }
+
+std::string without_dashes(std::string text) {
+    text.erase(std::remove(text.begin(), text.end(), '-'), text.end());
+    return text;
+}
+
+// The number in pid:[4026531836]; containers have namespaces of their own. -1 where it is not known.
+std::int64_t pid_namespace() {
+    std::array<char, 64> text{};
+    if (readlink("/proc/self/ns/pid", text.data(), text.size() - 1) < 0) return -1;
+    const char* bracket = std::strchr(text.data(), '[');
+    return bracket != nullptr ? static_cast<std::int64_t>(std::strtoll(bracket + 1, nullptr, 10)) : -1;
+}
+
+std::string process_json(const std::string& words, const Rank& rank, const std::string& boot) {
     std::string json = R"({"recorder":"librocpd-recorder","argv":)" + argv_json(words) + ",\"working_directory\":";
     append_json(json, working_folder(), Stray::kExact);
+    if (rank.number < 0) json += ",\"mpi_rank\":null";  // whatever Slurm calls a launcher
     append_number(json, "mpi_rank", rank.number);
     append_number(json, "mpi_size", rank.count);
     append_number(json, "local_rank", rank.on_node);
     append_number(json, "local_size", rank.count_on_node);
-    const auto boot = static_cast<std::int64_t>(now_ns());
+    append_number(json, "pid_namespace", pid_namespace());
+    json += ",\"boot_id\":";
+    append_json(json, boot);
+    const auto since_boot = static_cast<std::int64_t>(now_ns());
     const auto real = static_cast<std::int64_t>(clock_ns(CLOCK_REALTIME));
-    json += ",\"clock\":\"CLOCK_BOOTTIME\",\"realtime_offset_ns\":" + std::to_string(real - boot);
+    json += ",\"clock\":\"CLOCK_BOOTTIME\",\"realtime_offset_ns\":" + std::to_string(real - since_boot);
     return json + "}";
 }
 
@@ -149,11 +169,13 @@ Identity identify_process(const Kept& kept) {
     id.start = std::min(process_start(), id.init);
     const std::string given = file_text("/proc/self/cmdline");
     const std::string words = kept.all() ? given : shown_words(given);
-    const Rank rank = rank_of_process();
+    const std::string variables = environment();
+    const Rank rank = starts_workers(given) ? Rank{} : rank_in(variables);
     id.rank = rank.number;
     id.command = readable(shell_line(words));
-    id.environment = environment_json(kept);
-    id.extdata = process_json(words, rank);
+    id.environment = environment_json(variables, kept);
+    const std::string boot = without_dashes(trimmed(file_text("/proc/sys/kernel/random/boot_id")));
+    id.extdata = process_json(words, rank, boot);
     utsname name{};
     uname(&name);
     id.system = name.sysname;
@@ -163,7 +185,9 @@ Identity identify_process(const Kept& kept) {
     id.hardware = name.machine;
     id.domain = name.domainname;
     id.machine_id = readable(trimmed(file_text("/etc/machine-id")));
-    if (id.machine_id.empty()) id.machine_id = id.host;  // minimal containers have none
+    // Images of containers have none. Their host's start is the same for all containers of a machine.
+    if (!is_machine_id(id.machine_id)) id.machine_id = boot;
+    if (id.machine_id.empty()) id.machine_id = id.host;
     id.node_hash = static_cast<std::int64_t>(hash_of(id.machine_id) >> 1);
     id.node_id = id.node_hash & 0x7fffffff;
     return id;

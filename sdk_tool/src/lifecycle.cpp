@@ -9,6 +9,7 @@
 
 #include "config.h"
 #include "control.h"
+#include "environment.h"
 #include "hooks.h"
 #include "registrations.h"
 #include "sampler.h"
@@ -96,6 +97,7 @@ void after_fork_in_child() {
         word->store(0);
     g_state.unbuffered.store(0);
     g_state.finish.store(false);
+    remember_environment();
     forget_control();
     forget_sampling();
     start_sampling();
@@ -108,6 +110,7 @@ __attribute__((constructor)) void at_load() {
     registrations();
     config_mutex();
     ThreadBuffer::prepare();
+    remember_environment();
     g_state.pid.store(getpid());
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     at_quick_exit([] {

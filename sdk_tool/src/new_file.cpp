@@ -28,8 +28,10 @@ void make_folder(const std::string& folder) {
     for (std::size_t at = 1; at != std::string::npos;) {
         at = folder.find('/', at + 1);
         const std::string part = folder.substr(0, at);
-        if (mkdir(part.c_str(), 0777) != 0 && errno != EEXIST && errno != EISDIR && errno != EROFS)
-            fail("cannot make the folder " + part, std::strerror(errno));
+        if (mkdir(part.c_str(), 0777) == 0 || errno == EEXIST || errno == EISDIR) continue;
+        const int reason = errno;  // that the file system is read-only is said of folders that exist, too
+        if (reason != EROFS || access(part.c_str(), F_OK) != 0)
+            fail("cannot make the folder " + part, std::strerror(reason));
     }
 }
 

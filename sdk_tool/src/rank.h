@@ -1,6 +1,9 @@
 // Owns which rank of a job this process is, as its launcher says in the environment.
 #pragma once
 
+#include <string>
+#include <string_view>
+
 namespace rocpd {
 
 // -1: not known.
@@ -11,6 +14,11 @@ struct Rank {
     int count_on_node = -1;
 };
 
-Rank rank_of_process();
+// `environment` is one as of environment().
+Rank rank_in(std::string_view environment);
+
+// Whether a command line, zero-terminated words, is that of torchrun or the like. Such a process sets the ranks of the
+// workers that it starts and is none of them: what Slurm or MPI calls it is not a rank of the job.
+bool starts_workers(const std::string& words);
 
 }  // namespace rocpd

@@ -19,8 +19,11 @@ constexpr std::array<std::string_view, 24> kParts = {
     "secrets",    "key",        "apikey", "auth",     "authorization", "credential", "cookie", "credentials",
     "private",    "jwt",        "bearer", "session",  "sessionid",     "dsn",        "sshpass", "accesskey"};
 // In values, as data sources and connection strings have them: Server=x;Password=y.
-constexpr std::array<std::string_view, 10> kSettings = {"password=", "passwd=", "pwd=",  "passphrase=", "secret=",
-                                                        "token=",    "key=",    "pass=", "apikey=",     "bearer "};
+constexpr std::array<std::string_view, 13> kSettings = {
+    "password=", "passwd=", "pwd=",    "passphrase=", "secret=",     "token=", "key=",
+    "pass=",     "apikey=", "bearer ", "accountkey=", "accesskey=", "sig="};
+constexpr std::string_view kPrivateKey = "PRIVATE KEY-----";  // as PEM files start
+constexpr std::size_t kLongestLogin = 4096;                   // in a URL [bytes]
 
 // How keys and tokens of well-known services start, and how many characters follow at least.
 struct Shape {
@@ -72,7 +75,7 @@ std::size_t end_of_login(std::string_view rest) {
 // MyPassword= is a setting of that kind, monkey= is none.
 bool is_inside_word(std::string_view lower_case, std::size_t at) {
     const std::string_view setting = lower_case.substr(at);
-    const bool is_short = setting.substr(0, 3) == "key" || setting.substr(0, 4) == "pass=";
+    const bool is_short = setting.substr(0, 3) == "key" || setting.substr(0, 4) == "pass=" || setting.substr(0, 4) == "sig=";
     return is_short && at > 0 && std::isalpha(static_cast<unsigned char>(lower_case[at - 1])) != 0;
 }
 
@@ -108,7 +111,8 @@ std::string inside_masked(std::string_view text) {
                 break;
             }
         if (end == 0 && text.substr(at, 3) == "://") {
-            const std::size_t login = end_of_login(text.substr(at + 3, end_of_setting(text, at + 3) - at - 3));
+            const std::string_view rest = text.substr(at + 3, kLongestLogin);
+            const std::size_t login = end_of_login(rest.substr(0, end_of_setting(rest, 0)));
             if (login != std::string_view::npos) kept = 3, end = at + 3 + login;
         }
         if (end == 0 && (at == 0 || !in_token(text[at - 1])))
@@ -124,7 +128,9 @@ std::string inside_masked(std::string_view text) {
     return result;
 }
 
-bool holds_secret(std::string_view value) { return inside_masked(value) != value; }
+bool holds_secret(std::string_view value) {
+    return value.find(kPrivateKey) != std::string_view::npos || inside_masked(value) != value;
+}
 
 std::string_view without_dashes(std::string_view option) {
     return option.substr(std::min(option.find_first_not_of("-'\""), option.size()));

@@ -13,6 +13,7 @@
 
 #include "amd_smi.h"
 #include "config.h"
+#include "environment.h"
 #include "gauges.h"
 #include "lifecycle.h"
 #include "node_lock.h"
@@ -54,7 +55,7 @@ const std::vector<Gauge>& gauges() {
         {"device_throttle_memory_temp", "%", "ABS", "Time in which a GPU was throttled as its memory was too hot"},
         {"device_pcie_link_width", "lanes", "ABS", "Lanes of a GPU's PCIe link"},
         {"device_pcie_link_speed", "MT/s", "ABS", "Speed of a GPU's PCIe link"},
-        {"device_pcie_bandwidth_acc", "bytes", "ACCUM", "What went over a GPU's PCIe link, as the driver counts"},
+        {"device_pcie_bandwidth_acc", "count", "ACCUM", "What went over a GPU's PCIe link; the driver does not say in what"},
         {"device_pcie_bandwidth_inst", "bytes/s", "ABS", "What goes over a GPU's PCIe link, as the driver says"},
         {"device_xgmi_link_width", "lanes", "ABS", "Lanes of a GPU's XGMI links"},
         {"device_xgmi_link_speed", "Mbps", "ABS", "Speed of a GPU's XGMI links"},
@@ -98,20 +99,23 @@ long long number_in(const std::string& json, const std::string& name) {
     return at == std::string::npos ? -1 : std::atoll(json.c_str() + at + name.size() + 3);
 }
 
-// The agent that the SDK registered for the GPU at this address, -1 where it registered none. `any`: whether it
-// registered GPUs at all.
-std::int64_t agent_at(amd_smi::Address address, bool& any) {
-    for (const Registration& row : registrations().after(0)) {
-        if (row.table != &kAgent || row.cells[1] != Cell(std::string("GPU"))) continue;
-        if (std::get<std::int64_t>(row.cells[0]) >= kFirstAgent) continue;
-        any = true;
-        const auto& facts = std::get<std::string>(row.cells.back());
-        const long long domain = std::max(number_in(facts, "domain"), 0LL);
-        if (number_in(facts, "location_id") == static_cast<long long>(address & 0xffff) &&
-            domain == static_cast<long long>(address >> 16))
-            return std::get<std::int64_t>(row.cells[0]);
-    }
-    return -1;
+// Whether a row is that of a GPU that the SDK registered.
+bool is_gpu(const Registration& row) {
+    return row.table == &kAgent && row.cells[1] == Cell(std::string("GPU")) &&
+           std::get<std::int64_t>(row.cells[0]) < kFirstAgent;
+}
+
+// Whether the GPU of a row is the one at this address.
+bool is_at(const Registration& row, amd_smi::Address address) {
+    const auto& facts = std::get<std::string>(row.cells.back());
+    return number_in(facts, "location_id") == static_cast<long long>(address & 0xffff) &&
+           std::max(number_in(facts, "domain"), 0LL) == static_cast<long long>(address >> 16);
+}
+
+// The speed of a PCIe link [MT/s], which older drivers give as its generation.
+double pcie_speed(double given) {
+    constexpr double kGenerations[] = {NAN, 2500, 5000, 8000, 16000, 32000, 64000};
+    return given >= 0 && given <= 6 ? kGenerations[static_cast<int>(given)] : given * 100;
 }
 
 struct Gpu {
@@ -120,6 +124,7 @@ struct Gpu {
     NodeLock lock;
     bool first_choice;          // of this rank
     std::int64_t agent = -1;
+    std::size_t seen = 0;       // registrations among which its agent is not
     std::size_t source = 0;     // in the gauges
     amd_smi::Metrics last{};    // as of the last sample
     bool has_last = false;
@@ -139,6 +144,8 @@ public:
 private:
     bool is_ours(Gpu& gpu);
     bool find_agent(Gpu& gpu);
+    void look_for_agent(Gpu& gpu);
+    void make_agent(Gpu& gpu) const;
     void read(Gpu& gpu);
     void set_throttling(const amd_smi::Metrics& now, const Gpu& gpu);
 
@@ -148,6 +155,7 @@ private:
     Gauges gauges_{"amd_smi", "GPU", kFirstCounter, gauges()};
     // The SDK's client is in this process: it registers the GPUs that the process uses, and no others are sampled.
     const bool has_client_ = dlsym(RTLD_DEFAULT, "rocprofiler_configure") != nullptr;
+    bool has_agents_ = false;  // the SDK has registered GPUs
     std::unique_ptr<amd_smi::MetricsRoom> room_ = std::make_unique<amd_smi::MetricsRoom>();
 };
 
@@ -156,7 +164,7 @@ std::size_t Smi::find_gpus() {
     if (smi_.init(amd_smi::kGpus) != 0 || smi_.socket_handles(&sockets, nullptr) != 0) return 0;
     std::vector<amd_smi::Socket> all(sockets);
     if (smi_.socket_handles(&sockets, all.data()) != 0) return 0;
-    const Rank rank = rank_of_process();
+    const Rank rank = rank_in(environment());
     for (const amd_smi::Socket socket : all) {
         std::uint32_t count = 0;
         if (smi_.processor_handles(socket, &count, nullptr) != 0) continue;
@@ -173,25 +181,37 @@ std::size_t Smi::find_gpus() {
     return gpus_.size();
 }
 
+// Looks at what was registered since the last time only: a large program has registered 100,000 kernels.
+void Smi::look_for_agent(Gpu& gpu) {
+    const std::vector<Registration> rows = registrations().after(gpu.seen);
+    gpu.seen += rows.size();
+    for (const Registration& row : rows) {
+        if (!is_gpu(row)) continue;
+        has_agents_ = true;
+        if (gpu.agent < 0 && is_at(row, gpu.address)) gpu.agent = std::get<std::int64_t>(row.cells[0]);
+    }
+}
+
+void Smi::make_agent(Gpu& gpu) const {
+    const std::int64_t number = &gpu - gpus_.data();
+    gpu.agent = kFirstAgent + number;
+    const std::string name = name_of(gpu.address);
+    const std::string facts = "{\"domain\":" + std::to_string(gpu.address >> 16) +
+                              ",\"location_id\":" + std::to_string(gpu.address & 0xffff) + "}";
+    rocpd_agent_t agent{};
+    agent.id = gpu.agent;
+    agent.type = "GPU";
+    agent.absolute_index = agent.logical_index = agent.type_index = number;
+    agent.name = agent.user_name = name.c_str();
+    agent.extdata = facts.c_str();
+    rocpd_register_agent(&agent);
+}
+
 bool Smi::find_agent(Gpu& gpu) {
     if (gpu.agent >= 0) return true;
-    bool any = false;
-    gpu.agent = agent_at(gpu.address, any);
-    if (gpu.agent < 0 && (any || has_client_)) return false;
-    if (gpu.agent < 0) {
-        const std::int64_t number = &gpu - gpus_.data();
-        gpu.agent = kFirstAgent + number;
-        const std::string name = name_of(gpu.address);
-        const std::string facts = "{\"domain\":" + std::to_string(gpu.address >> 16) +
-                                  ",\"location_id\":" + std::to_string(gpu.address & 0xffff) + "}";
-        rocpd_agent_t agent{};
-        agent.id = gpu.agent;
-        agent.type = "GPU";
-        agent.absolute_index = agent.logical_index = agent.type_index = number;
-        agent.name = agent.user_name = name.c_str();
-        agent.extdata = facts.c_str();
-        rocpd_register_agent(&agent);
-    }
+    look_for_agent(gpu);
+    if (gpu.agent < 0 && (has_agents_ || has_client_)) return false;
+    if (gpu.agent < 0) make_agent(gpu);
     gpu.source = gauges_.add_source(gpu.agent);
     return true;
 }
@@ -233,11 +253,11 @@ void Smi::read(Gpu& gpu) {
         gauges_.set(kMemoryClock, known(m.current_uclk));
         gauges_.set(kThrottle, first_of(known(m.indep_throttle_status), known(m.throttle_status), true));
         gauges_.set(kPcieWidth, known(m.pcie_link_width));
-        gauges_.set(kPcieSpeed, known(m.pcie_link_speed) * 100);
+        gauges_.set(kPcieSpeed, pcie_speed(known(m.pcie_link_speed)));
         gauges_.set(kPcieAccumulated, known(m.pcie_bandwidth_acc));
-        gauges_.set(kPcieNow, known(m.pcie_bandwidth_inst));
+        gauges_.set(kPcieNow, known(m.pcie_bandwidth_inst) * 1e9);
         gauges_.set(kXgmiWidth, known(m.xgmi_link_width));
-        gauges_.set(kXgmiSpeed, known(m.xgmi_link_speed));
+        gauges_.set(kXgmiSpeed, known(m.xgmi_link_speed) * 1000);
         gauges_.set(kXgmiRead, sum_of(m.xgmi_read_data_acc, 8));
         gauges_.set(kXgmiWritten, sum_of(m.xgmi_write_data_acc, 8));
         set_throttling(m, gpu);

@@ -2,11 +2,13 @@
 //
 // usage: client_probe THREADS ROUNDS [SCENARIO]; exits with 7.
 #include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -158,6 +160,97 @@ void forked(int) {
     waitpid(child, nullptr, 0);
 }
 
+// The thread that sets t_stays stays where it is interrupted; it comes there when everybody else is ready for the fork.
+std::atomic<bool> g_waits{false}, g_comes{false}, g_stays{false}, g_goes_on{false};
+thread_local bool t_stays = false;
+
+void let_it_come() {
+    if (!g_waits.exchange(false)) return;
+    g_comes.store(true);
+    while (!g_stays.load()) usleep(1000);
+}
+
+void stay() {
+    if (!t_stays) return;
+    t_stays = false;
+    g_stays.store(true);
+    while (!g_goes_on.load()) usleep(1000);
+}
+
+// Kills a child that does not end, and ends with 1 then.
+void wait_for(pid_t child) {
+    int status = 0;
+    for (int slice = 0; slice < 2000; ++slice, usleep(10000)) {
+        if (waitpid(child, &status, WNOHANG) == 0) continue;
+        if (status == 0) return;
+        break;
+    }
+    kill(child, SIGKILL);
+    _exit(1);
+}
+
+// Forks while another thread stays in the middle of a call.
+void fork_beside(void (*interrupt)(void (*)())) {
+    eight_calls();
+    interrupt(stay);
+    std::thread other([] {
+        t_stays = true;
+        g_waits.store(true);
+        while (!g_comes.load()) usleep(1000);
+        standin::call();
+    });
+    while (!g_waits.load()) usleep(1000);
+    const pid_t child = fork();
+    if (child == 0) {
+        eight_calls();
+        std::exit(0);
+    }
+    wait_for(child);
+    g_goes_on.store(true);
+    other.join();
+}
+
+void fork_often(int forks) {
+    for (int i = 0; i < forks; ++i) {
+        const pid_t child = fork();
+        if (child == 0) {
+            eight_calls();
+            standin::launch_on(standin::kStream);
+            std::exit(0);
+        }
+        wait_for(child);
+    }
+}
+
+// Forks from two threads, beside others that call as fast as they can.
+void storm(int forks) {
+    std::atomic<bool> goes_on{true};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t)
+        threads.emplace_back([&goes_on] {
+            while (goes_on.load()) standin::launch_on(standin::kStream);
+        });
+    std::thread second(fork_often, forks / 2);
+    fork_often(forks - forks / 2);
+    second.join();
+    goes_on.store(false);
+    for (std::thread& thread : threads) thread.join();
+}
+
+// Children of children.
+void generations(int forks) {
+    for (int generation = 0; generation < forks; ++generation) {
+        eight_calls();
+        const pid_t child = fork();
+        if (child == 0) continue;
+        wait_for(child);
+        if (generation > 0) _exit(0);
+        return;
+    }
+    eight_calls();
+    _exit(0);
+}
+
 void names(int) {
     standin::name(ROCPROFILER_MARKER_NAME_API_ID_roctxNameOsThread, "main thread");
     standin::name(ROCPROFILER_MARKER_NAME_API_ID_roctxNameHipDevice, "first GPU");
@@ -178,7 +271,9 @@ const std::map<std::string, std::function<void(int)>> kScenarios = {
     {"twice", [](int) { standin::finish(); }}, {"ranges", ranges}, {"strings", strings}, {"streams", streams},
     {"inherit", inherit}, {"later", [](int) { standin::rare(); }}, {"SIGTERM", signalled<SIGTERM>}, {"SIGINT", signalled<SIGINT>},
     {"SIGHUP", signalled<SIGHUP>}, {"SIGABRT", signalled<SIGABRT>}, {"fast", fast},
-    {"quick_exit", quickly}, {"fork", forked}, {"number before", standin::work},
+    {"quick_exit", quickly}, {"fork", forked}, {"storm", storm}, {"generations", generations},
+    {"fork beside a put", [](int) { fork_beside(standin::interrupt_puts); }},
+    {"fork beside a numbering", [](int) { fork_beside(standin::interrupt_numbering); }}, {"number before", standin::work},
 };
 
 // What the SDK is like in scenarios of that name.
@@ -199,6 +294,7 @@ int main(int argc, char** argv) {
     const std::string how = argc > 3 ? argv[3] : "";
     if (how == "old") return standin::start(700) ? 1 : kCode;
     standin::behave(ways(how));
+    pthread_atfork(let_it_come, nullptr, nullptr);  // called after handlers that are registered later
     if (how == "early") {  // ranges long before the SDK sets its clients up
         recorder<int()>("rocpd_start")();
         for (int i = 0; i < 100; ++i) {

@@ -6,12 +6,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 #include <thread>
+#include <vector>
 
 extern "C" {
 int roctxRangePushA(const char* message);
@@ -66,6 +68,31 @@ void forked() {
     waitpid(child, &status, 0);
 }
 
+// Children that are forked while other threads call; each ends by exit(), in a minute at most. The threads pause: SDK 1.0
+// remembers every call, and a child takes long to forget millions.
+void storm() {
+    calls(1);  // HIP sets itself up, which no fork should interrupt
+    std::atomic<bool> goes_on{true};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t)
+        threads.emplace_back([&goes_on] {
+            for (; goes_on.load(); usleep(1000)) calls(32);
+        });
+    for (int i = 0; i < 20; ++i) {
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(60);
+            calls(50);
+            std::exit(0);
+        }
+        int status = 0;
+        waitpid(child, &status, 0);
+        if (status != 0) _exit(1);
+    }
+    goes_on.store(false);
+    for (std::thread& thread : threads) thread.join();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -78,6 +105,8 @@ int main(int argc, char** argv) {
         streams();
     else if (how == "fork")
         forked();
+    else if (how == "storm")
+        storm();
     else
         calls(8);
     roctxRangePop();

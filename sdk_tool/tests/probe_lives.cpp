@@ -7,8 +7,10 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 namespace probe {
 namespace {
@@ -135,6 +137,21 @@ int toggles(const Arguments& a) {
     return kCode;
 }
 
+// Changes the environment as shells do, with memory of its own, while the recorder's threads start.
+int environment(const Arguments&) {
+    for (int i = 0; i < 2000; ++i) {
+        auto** changed = new char*[3]{strdup("A=1"), strdup("B=2"), nullptr};
+        char** const before = std::exchange(environ, changed);
+        if (i > 0) {
+            std::free(before[0]);
+            std::free(before[1]);
+            delete[] before;
+        }
+        usleep(50);
+    }
+    return kCode;
+}
+
 // Recording is off at first: names its thread then, and records when asked to by an argument.
 int named(const Arguments& a) {
     roctxNameOsThread("named while off");
@@ -166,7 +183,7 @@ int unbuffered(const Arguments&) {
 Scenarios ways_to_live() {
     return {
         {"threads", threads}, {"numbered", numbered}, {"closes", closes_descriptors}, {"until-eof", until_eof},
-        {"burst", burst}, {"waits", waits}, {"forks-when-asked", forks_when_asked}, {"toggles", toggles},
+        {"burst", burst}, {"waits", waits}, {"forks-when-asked", forks_when_asked}, {"toggles", toggles}, {"environment", environment},
         {"named", named}, {"unbuffered", unbuffered},
     };
 }

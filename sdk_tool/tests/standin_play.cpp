@@ -23,7 +23,15 @@ struct Entered {
     std::uint64_t id, parent;
 };
 
-std::uint64_t fresh() { return world().correlation.fetch_add(1); }
+// The number of a call, for which one that is traced takes a lock. In a forked child that is as it was in the parent.
+std::uint64_t fresh() {
+    if (!is_any_active()) return 0;
+    take(world().numbering);
+    if (world().in_numbering != nullptr) world().in_numbering();
+    const std::uint64_t number = world().correlation.fetch_add(1);
+    world().numbering.store(false);
+    return number;
+}
 
 bool is_hip(rocprofiler_buffer_tracing_kind_t kind) {
     return kind == ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT ||
@@ -413,5 +421,7 @@ void resume() {
 }
 
 void interrupt_puts(void (*handler)()) { world().in_put = handler; }
+
+void interrupt_numbering(void (*handler)()) { world().in_numbering = handler; }
 
 }  // namespace standin

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "standin_sdk.h"
 #include "standin_world.h"
@@ -123,14 +124,18 @@ bool start(std::uint32_t version) {
     if (configure == nullptr) return false;
     rocprofiler_client_id_t id{sizeof id, nullptr, 1};
     world().client = configure(version, "stand-in", 0, &id);
-    if (world().client == nullptr || world().client->initialize(nullptr, world().client->tool_data) != 0) return false;
     pthread_atfork(nullptr, nullptr, serve_in_child);
+    std::atexit(finish);
+    if (world().client == nullptr || world().client->initialize(nullptr, world().client->tool_data) != 0) return false;
+    world().locked = true;
     load_code();
     return world().threads_are_quiet;
 }
 
 void finish() {
     if (world().client == nullptr || world().finished.exchange(true)) return;
+    take(world().numbering);  // to look for calls that have not ended
+    world().numbering.store(false);
     world().client->finalize(world().client->tool_data);
 }
 
@@ -148,7 +153,14 @@ STANDIN_API int standin_play() {
     return 7;
 }
 
+// Of the SDK's roctx, which the stand-in is too.
+STANDIN_API int roctxMarkA(const char* text) {
+    mark(text);
+    return 0;
+}
+
 STANDIN_API rocprofiler_status_t rocprofiler_create_context(rocprofiler_context_id_t* context) {
+    if (world().locked) return ROCPROFILER_STATUS_ERROR;
     context->handle = ++world().contexts;
     return kGood;
 }
@@ -166,6 +178,7 @@ STANDIN_API rocprofiler_status_t rocprofiler_create_buffer(rocprofiler_context_i
                                                            std::size_t watermark, rocprofiler_buffer_policy_t,
                                                            rocprofiler_buffer_tracing_cb_t callback, void* data,
                                                            rocprofiler_buffer_id_t* id) {
+    if (world().locked) return ROCPROFILER_STATUS_ERROR;
     auto buffer = std::make_unique<Buffer>();
     buffer->context = context.handle;
     buffer->size = size;
@@ -199,7 +212,7 @@ STANDIN_API rocprofiler_status_t rocprofiler_at_internal_thread_create(
     return kGood;
 }
 STANDIN_API rocprofiler_status_t rocprofiler_flush_buffer(rocprofiler_buffer_id_t id) {
-    flush(*world().buffers[id.handle]);
+    flush(*world().buffers[id.handle], true);
     return kGood;
 }
 STANDIN_API rocprofiler_status_t rocprofiler_configure_callback_tracing_service(
@@ -208,15 +221,18 @@ STANDIN_API rocprofiler_status_t rocprofiler_configure_callback_tracing_service(
     void* data) {
     if (kind == ROCPROFILER_CALLBACK_TRACING_MARKER_CORE_RANGE_API && world().ways.as_calls)
         return ROCPROFILER_STATUS_ERROR;
-    if (world().callbacks.count(kind) != 0) return ROCPROFILER_STATUS_ERROR;
-    world().callbacks[kind] = {context.handle, callback, data, chosen(operations, count)};
-    return kGood;
+    if (world().locked) return ROCPROFILER_STATUS_ERROR;
+    const auto [service, fresh] =
+        world().callbacks.try_emplace(kind, Callback{context.handle, callback, data, chosen(operations, count)});
+    // Other contexts may have it too; only the first is called here.
+    return fresh || service->second.context != context.handle ? kGood : ROCPROFILER_STATUS_ERROR;
 }
 STANDIN_API rocprofiler_status_t rocprofiler_configure_buffer_tracing_service(
-    rocprofiler_context_id_t, rocprofiler_buffer_tracing_kind_t kind, const rocprofiler_tracing_operation_t* operations,
-    std::size_t count, rocprofiler_buffer_id_t id) {
+    rocprofiler_context_id_t context, rocprofiler_buffer_tracing_kind_t kind,
+    const rocprofiler_tracing_operation_t* operations, std::size_t count, rocprofiler_buffer_id_t id) {
+    if (world().locked) return ROCPROFILER_STATUS_ERROR;
     if (!has_kind(static_cast<int>(kind))) return ROCPROFILER_STATUS_ERROR;
-    world().buffered[kind] = {id.handle, chosen(operations, count)};
+    world().buffered[kind].push_back({context.handle, id.handle, chosen(operations, count)});
     return kGood;
 }
 STANDIN_API rocprofiler_status_t rocprofiler_query_buffer_tracing_kind_name(rocprofiler_buffer_tracing_kind_t kind,
@@ -277,7 +293,7 @@ STANDIN_API rocprofiler_status_t rocprofiler_configure_external_correlation_id_r
     rocprofiler_context_id_t context, const rocprofiler_external_correlation_id_request_kind_t* kinds,
     std::size_t count, rocprofiler_external_correlation_id_request_cb_t callback, void* data) {
     world().requests = kinds != nullptr ? std::set<int>(kinds, kinds + count) : std::set<int>();  // none: all
-    world().request_context = context.handle;
+    world().request_contexts.insert(context.handle);
     world().request = callback;
     world().request_data = data;
     return kGood;

@@ -71,6 +71,9 @@ void resume();
 // Has `handler` called in the middle of whatever puts a record into a buffer.
 void interrupt_puts(void (*handler)());
 
+// Has it called while a call gets its number.
+void interrupt_numbering(void (*handler)());
+
 // The longest time that a call waited for room in a buffer [ns], and the most that it can have waited for: the records of
 // one delivery [bytes].
 std::uint64_t longest_wait();

@@ -18,8 +18,6 @@ extern "C" {
 
 int amdsmi_init(std::uint64_t what) { return what == kGpus && std::getenv("STANDIN_SMI_FAILS") == nullptr ? 0 : 1; }
 
-int amdsmi_shut_down() { return 0; }
-
 int amdsmi_get_socket_handles(std::uint32_t* count, Socket* sockets) {
     *count = 2;
     for (int i = 0; sockets != nullptr && i < 2; ++i) sockets[i] = &g_gpus[i];
@@ -47,6 +45,7 @@ int amdsmi_get_gpu_metrics_info(Processor processor, MetricsRoom* room) {
     m.average_gfx_activity = static_cast<std::uint16_t>(40 + gpu);
     m.average_socket_power = static_cast<std::uint16_t>(300 + gpu);
     m.temperature_edge = 50;
+    m.pcie_link_speed = 4;  // a generation
     if (gpu == 1) return 0;
     m.temperature_hotspot = 71;
     m.average_umc_activity = 12;
@@ -61,6 +60,9 @@ int amdsmi_get_gpu_metrics_info(Processor processor, MetricsRoom* room) {
     m.pcie_link_width = 16;
     m.pcie_link_speed = 320;
     m.pcie_bandwidth_acc = 1000 * reading;
+    m.pcie_bandwidth_inst = 18;
+    m.xgmi_link_width = 16;
+    m.xgmi_link_speed = 32;
     m.xgmi_read_data_acc[0] = 10 * reading;
     m.xgmi_read_data_acc[5] = reading;
     m.accumulation_counter = 1000 * reading;

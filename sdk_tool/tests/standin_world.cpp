@@ -2,6 +2,9 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+#include <iterator>
+#include <new>
 #include <stdexcept>
 #include <thread>
 
@@ -50,7 +53,7 @@ void raise(std::atomic<std::uint64_t>& most, std::uint64_t value) {
     }
 }
 
-void deliver(Buffer& buffer, std::vector<Record>& records) {
+void deliver(const Buffer& buffer, std::vector<Record>& records) {
     std::vector<rocprofiler_record_header_t> headers(records.size());
     std::vector<rocprofiler_record_header_t*> pointers;
     for (std::size_t i = 0; i < records.size(); ++i) {
@@ -67,19 +70,32 @@ void deliver_when_asked(Buffer& buffer) {
     std::unique_lock<std::mutex> lock(buffer.mutex);
     for (;;) {
         buffer.changed.wait(lock, [&] { return buffer.asked; });
-        std::vector<Record> records;
-        records.swap(buffer.records);
-        raise(world().largest_delivery, buffer.used);
-        buffer.used = 0;
-        buffer.asked = false;
-        buffer.delivering = true;
         lock.unlock();
-        buffer.changed.notify_all();  // the other half is free
-        if (!records.empty()) deliver(buffer, records);
+        if (!buffer.delivered.empty()) deliver(buffer, buffer.delivered);
+        buffer.delivered.clear();
+        buffer.taken.store(false);
         lock.lock();
-        buffer.delivering = false;
+        buffer.asked = false;
         buffer.changed.notify_all();
     }
+}
+
+void wait_for_delivery(Buffer& buffer) {
+    std::unique_lock<std::mutex> lock(buffer.mutex);
+    buffer.changed.wait(lock, [&] { return !buffer.asked; });
+}
+
+// Returns false where it is full.
+bool try_put(Buffer& buffer, const Record& record, std::size_t size) {
+    take(buffer.taken);
+    if (world().in_put != nullptr) world().in_put();
+    const bool fits = buffer.used.load() + size <= buffer.size;
+    if (fits) {
+        buffer.records.push_back(record);
+        buffer.used.fetch_add(size);
+    }
+    buffer.taken.store(false);
+    return fits;
 }
 
 }  // namespace
@@ -90,42 +106,47 @@ void serve_in_child() {
     for (const std::unique_ptr<Buffer>& buffer : world().buffers) {
         new (&buffer->mutex) std::mutex;  // the parent's threads wait at these
         new (&buffer->changed) std::condition_variable;
+        buffer->asked = false;
         serve(*buffer);
     }
 }
 
-void flush(Buffer& buffer) {
-    std::unique_lock<std::mutex> lock(buffer.mutex);
-    buffer.changed.wait(lock, [&] { return !buffer.delivering && !buffer.asked; });
-    buffer.asked = true;
+void take(std::atomic<bool>& flag) {
+    while (flag.exchange(true)) pause_for(10);
+}
+
+bool is_any_active() {
+    return std::any_of(std::begin(world().active), std::end(world().active), [](const auto& one) { return one.load(); });
+}
+
+void flush(Buffer& buffer, bool wait) {
+    if (wait) wait_for_delivery(buffer);
+    if (wait)
+        take(buffer.taken);
+    else if (buffer.taken.exchange(true))
+        return;
+    buffer.delivered.swap(buffer.records);
+    raise(world().largest_delivery, buffer.used.exchange(0));
+    {
+        const std::lock_guard<std::mutex> lock(buffer.mutex);
+        buffer.asked = true;
+    }
     buffer.changed.notify_all();
-    buffer.changed.wait(lock, [&] { return !buffer.delivering && !buffer.asked; });
+    if (wait) wait_for_delivery(buffer);
 }
 
 void put_bytes(std::uint32_t kind, int operation, const void* bytes, std::size_t size) {
     const auto found = world().buffered.find(static_cast<int>(kind));
     if (found == world().buffered.end()) return;
-    if (!found->second.operations.empty() && found->second.operations.count(operation) == 0) return;
-    Buffer& buffer = *world().buffers[found->second.buffer];
-    if (!world().active[buffer.context]) return;
-    Record copy{kind, std::vector<std::uint64_t>((size + 7) / 8)};
-    std::memcpy(copy.bytes.data(), bytes, size);
+    Record record{kind, std::vector<std::uint64_t>((size + 7) / 8)};
+    std::memcpy(record.bytes.data(), bytes, size);
     const std::uint64_t started = now();
-    {
-        std::unique_lock<std::mutex> lock(buffer.mutex);
-        if (world().in_put != nullptr) world().in_put();
-        while (buffer.used + size > buffer.size) {
-            // The half is full. It becomes the other one when the client has taken that.
-            buffer.asked = buffer.asked || !buffer.delivering;
-            buffer.changed.notify_all();
-            buffer.changed.wait(lock);
-        }
-        buffer.records.push_back(std::move(copy));
-        buffer.used += size;
-        if (buffer.used >= buffer.watermark && !buffer.delivering && !buffer.asked) {
-            buffer.asked = true;
-            buffer.changed.notify_all();
-        }
+    for (const Buffered& service : found->second) {
+        if (!world().active[service.context]) continue;
+        if (!service.operations.empty() && service.operations.count(operation) == 0) continue;
+        Buffer& buffer = *world().buffers[service.buffer];
+        while (!try_put(buffer, record, size)) flush(buffer, true);
+        if (buffer.used.load() >= buffer.watermark) flush(buffer, false);
     }
     raise(world().longest_put, now() - started);
 }
@@ -158,9 +179,9 @@ rocprofiler_user_data_t external_id(int kind, std::uint64_t id) {
     rocprofiler_user_data_t value{};
     const auto asked = static_cast<rocprofiler_external_correlation_id_request_kind_t>(kind);
     const bool asks = w.request != nullptr && (w.requests.empty() || w.requests.count(kind) != 0);
-    if (asks && w.active[w.request_context] &&
-        w.request(tid(), {w.request_context}, asked, 0, id, &value, w.request_data) == 0)
-        return value;
+    for (const std::uint64_t context : w.request_contexts)
+        if (asks && w.active[context] && w.request(tid(), {context}, asked, 0, id, &value, w.request_data) == 0)
+            return value;
     const std::lock_guard<std::mutex> lock(w.pushed_mutex);
     for (const std::uint64_t thread : {tid(), static_cast<std::uint64_t>(getpid())}) {
         const auto found = w.pushed.find(thread);

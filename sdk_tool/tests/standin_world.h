@@ -29,19 +29,20 @@ struct Record {
     std::vector<std::uint64_t> bytes;
 };
 
-// Two halves: one is filled while the other is delivered, in a thread of its own. One flag for both: whoever finds the
-// half full waits until the client has taken all of the other.
+// Two halves: one is filled, the other delivered in a thread of its own. One flag for both: whoever puts a record waits
+// until the client has taken all of a delivery. In a forked child the flag is as it was in the parent.
 struct Buffer {
     std::uint64_t context;
     std::size_t size, watermark;
     rocprofiler_buffer_tracing_cb_t callback;
     void* data;
+    std::atomic<bool> taken{false};  // the flag
+    std::vector<Record> records, delivered;
+    std::atomic<std::size_t> used{0};
+    // Of the thread that delivers, as is this: made anew in a forked child.
     std::mutex mutex;
     std::condition_variable changed;
-    std::vector<Record> records;
-    std::size_t used = 0;
-    bool asked = false;       // for a delivery
-    bool delivering = false;  // the flag
+    bool asked = false;
 };
 
 // Which operations of a kind are reported; none: all.
@@ -55,7 +56,7 @@ struct Callback {
 };
 
 struct Buffered {
-    std::uint64_t buffer;
+    std::uint64_t context, buffer;
     Operations operations;
 };
 
@@ -64,12 +65,13 @@ struct World {
     Ways ways;
     std::mutex mutex;
     std::uint64_t contexts = 0;
-    std::atomic<bool> active[8] = {};
+    std::atomic<bool> active[16] = {};
+    bool locked = false;  // nothing can be configured any more
     std::vector<std::unique_ptr<Buffer>> buffers;
     std::map<int, Callback> callbacks;
-    std::map<int, Buffered> buffered;  // by kind
+    std::map<int, std::vector<Buffered>> buffered;  // by kind
     std::set<int> requests;
-    std::uint64_t request_context = 0;
+    std::set<std::uint64_t> request_contexts;
     rocprofiler_external_correlation_id_request_cb_t request = nullptr;
     void* request_data = nullptr;
     std::mutex pushed_mutex;
@@ -82,12 +84,15 @@ struct World {
     std::vector<std::uint64_t> counters;  // that are collected
     rocprofiler_tool_configure_result_t* client = nullptr;
     std::atomic<std::uint64_t> correlation{1};
+    std::atomic<bool> numbering{false};  // the lock that each call takes for its number
     std::atomic<std::uint64_t> dispatch{1};
     std::atomic<std::uint64_t> longest_put{0};       // [ns]
     std::atomic<std::uint64_t> largest_delivery{0};  // [bytes]
     std::atomic<bool> finished{false};
     bool threads_are_quiet = true;  // the client keeps signals off the threads that the SDK starts
-    void (*in_put)() = nullptr;     // called while a buffer is locked
+    // Called while a buffer is locked, and while a call gets its number.
+    void (*in_put)() = nullptr;
+    void (*in_numbering)() = nullptr;
 };
 
 World& world();
@@ -96,6 +101,11 @@ inline std::uint64_t now() {
     timespec t{};
     clock_gettime(CLOCK_BOOTTIME, &t);
     return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+inline void pause_for(std::uint64_t microseconds) {
+    const timespec span{0, static_cast<long>(microseconds) * 1000};
+    nanosleep(&span, nullptr);
 }
 
 inline std::uint64_t tid() { return static_cast<std::uint64_t>(syscall(SYS_gettid)); }
@@ -121,8 +131,14 @@ void serve(Buffer& buffer);
 // Starts those threads in a forked child, where the buffers hold what they held in the parent.
 void serve_in_child();
 
-// Has everything in the buffer delivered, and waits for it.
-void flush(Buffer& buffer);
+// Waits for a flag and sets it.
+void take(std::atomic<bool>& flag);
+
+// Has what is in the buffer delivered. Without `wait`, only if nobody uses the buffer.
+void flush(Buffer& buffer, bool wait);
+
+// Whether any context is active.
+bool is_any_active();
 
 // Whether a context with that service is active, and the operation one of its.
 bool is_traced(rocprofiler_callback_tracing_kind_t kind, int operation);

@@ -38,6 +38,14 @@ def test_command_without_markers(built: Build, tmp_path: Path) -> None:
         assert would_be in done.stderr
 
 
+def test_command_that_never_turned_recording_on(built: Build, tmp_path: Path) -> None:
+    done = cli(tmp_path, "record", "--off", "-o", "job", "--", str(built.program("probe")), "threads", "1", "10")
+    assert done.returncode == 7
+    assert "nothing was recorded: recording was off" in done.stderr
+    assert "rocpd control start PID" in done.stderr
+    assert "no markers" not in done.stderr
+
+
 @pytest.mark.parametrize(("command", "code"), [("/nonexistent/x", 2), ("/etc/passwd", 2)])
 def test_command_that_cannot_run(built: Build, tmp_path: Path, command: str, code: int) -> None:
     done = cli(tmp_path, "record", "--", command)
@@ -105,6 +113,18 @@ def test_without_recorder_the_command_runs_when_asked_to(tmp_path: Path) -> None
     assert "this installation has no recorder" in done.stderr
     assert "g++" in done.stderr
     done = cli(tmp_path, "record", "--best-effort", *command[1:], **nowhere)
+    assert (done.returncode, done.stdout) == (3, "ran\n")
+    assert "sh: not recorded" in done.stderr
+
+
+@pytest.mark.parametrize(("folder", "why"), [("file/job", "Not a directory"), ("/proc/job", "No such file")])
+def test_a_folder_that_cannot_be_written_is_said_before(built: Build, tmp_path: Path, folder: str, why: str) -> None:
+    (tmp_path / "file").touch()
+    done = cli(tmp_path, "record", "-o", folder, "--", "sh", "-c", "echo ran; exit 3")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{folder} cannot be written: {why}" in done.stderr
+    assert "-o DIR" in done.stderr
+    done = cli(tmp_path, "record", "--best-effort", "-o", folder, "--", "sh", "-c", "echo ran; exit 3")
     assert (done.returncode, done.stdout) == (3, "ran\n")
     assert "sh: not recorded" in done.stderr
 

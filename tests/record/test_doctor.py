@@ -84,6 +84,16 @@ def test_a_folder_that_cannot_be_written(bare: Path) -> None:
     assert not (bare / "new").exists()
 
 
+def test_a_made_up_user_has_no_home(built: Build, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As containers run with --user: no entry in /etc/passwd, and HOME is / or not there."""
+    monkeypatch.setattr(os, "getuid", lambda: 2**30 + 1)
+    for home in ("/", None):
+        monkeypatch.setenv("HOME", home) if home else monkeypatch.delenv("HOME")
+        checks = _examine(bare, ROCPD_TOOL_DIR=str(built.folder))
+        assert checks["output"].says.startswith(f"{bare}, ")
+        assert checks["recorder"].says.endswith(f": {built.lib}")
+
+
 def test_other_tools_are_named_without_their_values(bare: Path) -> None:
     other = _examine(bare, LD_PRELOAD="/home/me/x.so", ROCPROFSYS_MODE="trace", ROCPD_FLUSH_MS="5", PATH="/bin")
     assert other["other tools"].says == "LD_PRELOAD, ROCPROFSYS_MODE are set; settings: ROCPD_FLUSH_MS"
@@ -111,3 +121,10 @@ def test_ten_lines_that_name_nobody(built: Build, tmp_path: Path, monkeypatch: p
         assert private not in said.out
     checks = json.loads(cli("doctor", "--json").out)["checks"]
     assert [check["name"] for check in checks] == _NAMES
+
+
+@pytest.mark.parametrize(("source", "state"), [("hyperv_clocksource_tsc_page", State.OK), ("hpet", State.LIMITED)])
+def test_clock_sources(bare: Path, monkeypatch: pytest.MonkeyPatch, source: str, state: State) -> None:
+    monkeypatch.setattr(doctor, "_first_line", lambda path: source if "clocksource" in path else "")
+    monkeypatch.setattr(doctor, "_clock_error_us", lambda: 100)
+    assert _examine(bare)["clock"].state is state

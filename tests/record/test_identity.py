@@ -15,6 +15,7 @@ from typing import Any
 import apsw
 import pytest
 
+import rocpd
 from tests.record.build import Build
 from tests.record.runs import CODE, databases, environment, metadata, probe, rows
 
@@ -44,6 +45,23 @@ def test_equal_names_do_not_share_a_file(built: Build, tmp_path: Path) -> None:
     host = os.uname().nodename
     assert [file.name for file in files] == [f"{host}-1-2.db", f"{host}-1-3.db", f"{host}-1.db"]
     assert [rows(file, "SELECT COUNT(*) FROM rocpd_region") for file in files] == [[(10,)]] * 3
+
+
+_CONTAINER = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "--uts", "sh", "-c"]
+_NO_MACHINE_ID = 'mount --bind /dev/null /etc/machine-id; hostname "$0"; exec "$@"'
+
+
+def test_containers_of_one_host_are_one_machine_and_many_processes(built: Build, tmp_path: Path) -> None:
+    """Images have no machine id, names of hosts are made up, and the pids are the same."""
+    if subprocess.run([*_CONTAINER, _NO_MACHINE_ID, "box", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no namespaces here")
+    for name in ("box1", "box2", "box2"):
+        probe(built, tmp_path / "out", "threads", "1", "10", wrap=[*_CONTAINER, _NO_MACHINE_ID, name])
+    assert [file.name for file in databases(tmp_path / "out")] == ["box1-1.db", "box2-1-2.db", "box2-1.db"]
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")
+    with rocpd.connect(tmp_path / "out") as session:
+        assert [(rank.pid, rank.machine_id, rank.boot) for rank in session.ranks] == [(1, boot, boot)] * 3
+        assert {None, Path("/proc/self/ns/pid").stat().st_ino}.isdisjoint(rank.pid_namespace for rank in session.ranks)
 
 
 def test_guids_are_unique_and_in_order_of_time(built: Build, tmp_path: Path) -> None:
@@ -117,6 +135,8 @@ def test_secrets_are_masked(built: Build, tmp_path: Path) -> None:
         "PASS": "t0p", "SSHPASS": "t0p", "JWT": "t0p", "BEARER": "t0p",
         "SESSION_ID": "t0p", "SENTRY_DSN": "t0p", "CONN": "Server=db;User=me;Password=t0p", "HEADER": "Bearer t0p",
         "ORIGIN": "https://t0p@host/repository", "MIRRORS": "https://host/a https://t0p@host/b",
+        "STORAGE": "Protocol=https;AccountName=a;AccountKey=t0p", "BUS": "Endpoint=sb://b/;SharedAccessKey=t0p",
+        "BLOB": "https://host/a?sv=1&sig=t0p", "PEM": "-----BEGIN RSA PRIVATE KEY-----\nt0p",
     }  # fmt: skip
     plain = {
         "OMP_NUM_THREADS": "4",
@@ -125,6 +145,7 @@ def test_secrets_are_masked(built: Build, tmp_path: Path) -> None:
         "PATTERN": "a*",
         "ROCM_PATH": "/opt/rocm",
         "PINNED": "https://host/a@v2",
+        "SCHEMES": "://" * 30000,
     }
     probe(built, tmp_path / "masked", "threads", "1", "2", env=secret | plain)
     (file,) = databases(tmp_path / "masked")
@@ -153,7 +174,7 @@ _LINES = {
     ("sh", "-c", "mysql -u me -pt0p --x 'a b' --password='t0p t0p'"): (
         "sh", "-c", "mysql -u me -p*** --x 'a b' --password=*** ***",
     ),
-    ("monkey=5", "/path/to/pass/file", "--bypass", "1"): ("monkey=5", "/path/to/pass/file", "--bypass", "1"),
+    ("design=5", "monkey=5", "/x/pass/y", "--bypass", "1"): ("design=5", "monkey=5", "/x/pass/y", "--bypass", "1"),
     ("--jwt", "eyJhbGciOiJIUzI1NiJ9.t0pt0pt0pt0p.t0p"): ("--jwt", "***"),
 }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import apsw
 import pytest
 
 import rocpd
+from rocpd.errors import RocpdError
 from tests.record.build import SOAK, Build
 from tests.record.runs import environment
 
@@ -44,6 +46,17 @@ def _grown(folder: Path, least: int) -> Path:
                 return path
         time.sleep(0.01)
     raise AssertionError("nothing was written for a minute")
+
+
+def _wait_for_rows(path: Path) -> None:
+    """Wait for the first transaction that is complete: a long one is written to the file before that."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with contextlib.suppress(RocpdError), rocpd.connect([path]) as session:
+            if session.execute("SELECT COUNT(*) FROM rocpd_region").fetchall() != [(0,)]:
+                return
+        time.sleep(0.01)
+    raise AssertionError("no row was committed for a minute")
 
 
 def _killed(built: Build, base: Path, seed: int) -> Iterator[tuple[Path, int]]:
@@ -96,6 +109,7 @@ def test_killed_in_the_middle_of_writing(built: Build, tmp_path: Path, seed: int
         [str(built.program("probe")), "burst", "1000000000"], env=environment(tmp_path / "out", ROCPD_FLUSH_MS="1")
     )
     path = _grown(tmp_path / "out", 1 << 20)  # the tables alone take less
+    _wait_for_rows(path)
     time.sleep(random.Random(seed).random() * 0.4)
     _kill(process)
     sql = "SELECT COUNT(*), MAX(id) - MIN(id) + 1, COUNT(event_id), MAX(event_id) FROM rocpd_region"

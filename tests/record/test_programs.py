@@ -32,12 +32,17 @@ def program(built: Build, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def record(folder: Path, *command: str) -> int:
-    """Record a command above ROCm, if there is one, and return its exit code."""
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Record a command above ROCm, if there is one."""
     env = {"ROCM_PATH": str(ROCM), "ROCPD_ROCM": "1"} if ROCM else {"ROCPD_ROCM": "0"}
     done = cli(folder, "record", "-o", "job", "--", *command, **env)
     assert "lost" not in done.stderr, done.stderr
-    return done.returncode
+    return done
+
+
+def record(folder: Path, *command: str) -> int:
+    """Record a command, and return its exit code."""
+    return run(folder, *command).returncode
 
 
 def markers(path: Path) -> list[tuple[str]]:
@@ -128,6 +133,15 @@ if ROCM:
         assert record(tmp_path, str(hip_calls), "fork") == CODE
         counts = [rows(file, HIP_REGIONS) for file in databases(tmp_path / "job")]
         assert sorted(counts) == [[("hipGetDevice", 8)], [("hipGetDevice", 2000)]]
+
+    def test_children_forked_beside_calls(hip_calls: Path, tmp_path: Path) -> None:
+        """A child whose fork met a lock of the SDK says so, and has no file."""
+        done = run(tmp_path, str(hip_calls), "storm")
+        assert done.returncode == CODE
+        without = done.stderr.count("without GPU work and roctx")
+        assert without <= 2
+        counts = [rows(file, HIP_REGIONS)[0][1] for file in databases(tmp_path / "job")]
+        assert sorted(counts)[:-1] == [50] * (20 - without)
 
     @pytest.mark.skipif(not HIPCC.exists() or not Path("/dev/kfd").exists(), reason="HIP needs hipcc and a GPU")
     def test_hip(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import stat
 import subprocess
@@ -133,6 +134,45 @@ def test_recorder_nests_and_stops_too_often(built: Build, tmp_path: Path) -> Non
     ]  # fmt: skip
     nested = "SELECT o.name FROM markers i JOIN markers o ON o.stack_id = i.parent_stack_id WHERE i.name = 'inner ü'"
     assert rows(file, nested) == [("outer",)]
+
+
+def test_a_fork_while_another_thread_starts_a_recorder(built: Build, tmp_path: Path) -> None:
+    done = _python(
+        tmp_path,
+        """
+        import os, signal, threading, time
+        from rocpd.record import Recorder, mark, recorder
+        held = threading.Event()
+        def hold():
+            with recorder._Process.lock:
+                held.set()
+                time.sleep(0.2)
+        threading.Thread(target=hold).start()
+        held.wait()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)
+            with Recorder("chosen"):
+                mark("child")
+            os._exit(3)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+        """,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_libraries_in_a_folder_with_blanks(built: Build, tmp_path: Path) -> None:
+    folder = tmp_path / "of some user"
+    shutil.copytree(built.lib, folder)
+    script = """
+        from rocpd.record import Recorder, mark
+        with Recorder("chosen") as recorder:
+            mark("here")
+            recorder.flush()
+    """
+    done = _python(tmp_path, script, ROCPD_TOOL_DIR=str(folder))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert count(databases(tmp_path / "chosen")[0], "rocpd_event") == 1
 
 
 _FAMILY = """

@@ -6,12 +6,14 @@ protect its allocator over fork (a child hangs when it is forked while another t
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.record.build import build
-from tests.record.runs import databases, probe
+from tests.record.build import SOURCE, build
+from tests.record.runs import databases, environment, only, probe, rows
 
 _SCENARIOS = (
     ("threads", "4", "4000"),
@@ -28,6 +30,7 @@ _SCENARIOS = (
 )
 _OPTIONS = {
     "ASAN_OPTIONS": "exitcode=99:detect_leaks=1:abort_on_error=0",
+    "LSAN_OPTIONS": f"suppressions={SOURCE / 'tests' / 'lsan.supp'}:print_suppressions=0",
     "UBSAN_OPTIONS": "halt_on_error=1:exitcode=99",
     "TSAN_OPTIONS": "exitcode=99:halt_on_error=1",
     "ROCPD_FLUSH_MS": "20",
@@ -64,3 +67,33 @@ def test_sampling_is_clean(tmp_path: Path, sanitizer: str) -> None:
     done = probe(chosen, tmp_path / "out", "toggles", "10", "0.3", "--password", "x", env=env)
     assert (done.returncode, done.stderr) == (7, "")
     assert databases(tmp_path / "out")
+
+
+def test_a_program_may_change_its_environment(tmp_path: Path) -> None:
+    """The recorder's own threads make the file, which describes the environment: not as the program has it then."""
+    done = probe(build("thread"), tmp_path, "environment", env=_OPTIONS | {"ROCPD_SAMPLE_HZ": "200"})
+    assert (done.returncode, done.stderr) == (7, "")
+    stored = rows(only(tmp_path), "SELECT json_extract(environment, '$.ROCPD_SAMPLE_HZ') FROM rocpd_info_process")
+    assert stored == [("200",)]
+
+
+def test_pythons_stacks_are_read_without_a_race(tmp_path: Path) -> None:
+    """But for one of CPython's own, which is named, with its reason, in the suppressions."""
+    chosen = build("thread")
+    runtime = subprocess.run(["c++", "-print-file-name=libtsan.so"], capture_output=True, text=True, check=True)
+    script = """if True:
+        import threading, time
+        def work(end=time.monotonic() + 0.3):
+            while time.monotonic() < end: sum(range(500))
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+    """
+    env = environment(
+        tmp_path, LD_PRELOAD=f"{runtime.stdout.strip()}:{chosen.lib / 'librocpd-roctx.so'}", ROCPD_PYTHON_STACKS="200",
+        TSAN_OPTIONS=f"exitcode=99:suppressions={SOURCE / 'tests' / 'tsan.supp'}:print_suppressions=0",
+    )  # fmt: skip
+    python = os.path.realpath("/proc/self/exe")  # not a script that starts it
+    done = subprocess.run([python, "-c", script], env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert rows(only(tmp_path), "SELECT COUNT(*) > 0 FROM rocpd_sample") == [(1,)]

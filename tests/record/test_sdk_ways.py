@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.record.build import Build
+from tests.record.build import SOAK, Build
 from tests.record.runs import CODE, client, databases, environment, metadata, only, rows
 
 NEVER = "60000"
@@ -59,6 +60,50 @@ def test_forked_children_have_their_calls_and_no_others(built: Build, tmp_path: 
     files = databases(tmp_path)
     calls = "SELECT COUNT(*), MIN(tid = pid) FROM regions WHERE name = 'hipInit'"
     assert [rows(file, calls) for file in files] == [[(8, 1)], [(8, 1)]]
+
+
+def calls_of_children(folder: Path) -> list[list[tuple[int, ...]]]:
+    """Calls in each file but the parent's, and whether all are of the process's own thread."""
+    calls = "SELECT COUNT(*), MIN(tid = pid) FROM regions WHERE name = 'hipInit'"
+    parents = {file: rows(file, "SELECT ppid FROM rocpd_info_process") for file in databases(folder)}
+    return [rows(file, calls) for file, parent in parents.items() if parent != [(os.getpid(),)]]
+
+
+def test_children_forked_beside_a_call_do_not_wait_for_it(built: Build, tmp_path: Path) -> None:
+    """Another thread holds the buffer at the fork: in the child it stays held."""
+    done = client(built, tmp_path, "fork beside a put", ROCPD_FLUSH_MS=NEVER)
+    assert (done.returncode, done.stderr) == (CODE, "")
+    assert calls_of_children(tmp_path) == [[(8, 1)]]
+    assert sorted(rows(file, "SELECT COUNT(*) FROM regions") for file in databases(tmp_path)) == [[(8,)], [(9,)]]
+
+
+def test_children_forked_while_the_sdk_is_locked_go_on_without_it(built: Build, tmp_path: Path) -> None:
+    """The lock that each call takes, and the SDK's end: the child calls, and exits with its own code."""
+    done = client(built, tmp_path, "fork beside a numbering", ROCPD_FLUSH_MS=NEVER)
+    assert done.returncode == CODE
+    assert "without GPU work and roctx: it was forked while another thread held a lock" in done.stderr
+    assert rows(only(tmp_path), "SELECT COUNT(*) FROM regions") == [(9,)]
+
+
+@pytest.mark.parametrize("forks", [200 if SOAK else 8])
+def test_children_forked_beside_many_calls(built: Build, tmp_path: Path, forks: int) -> None:
+    """One whose fork met a lock of the SDK says so, and has no file."""
+    done = client(built, tmp_path, "storm", rounds=forks)
+    assert done.returncode == CODE
+    without = done.stderr.count("without GPU work and roctx")
+    assert without <= forks // 4
+    assert calls_of_children(tmp_path) == [[(8, 1)]] * (forks - without)
+    repeated = "SELECT COUNT(*) FROM regions GROUP BY stack_id HAVING COUNT(*) > 1"
+    assert [rows(file, repeated) for file in databases(tmp_path)] == [[]] * (forks - without + 1)
+
+
+def test_children_of_children(built: Build, tmp_path: Path) -> None:
+    """Channels are made beforehand: there are five."""
+    done = client(built, tmp_path, "generations", rounds=6, ROCPD_FLUSH_MS=NEVER)
+    assert done.returncode == CODE
+    assert done.stderr.endswith("without GPU work and roctx: too many forks lead to it\n")
+    assert done.stderr.count("\n") == 1
+    assert [rows(file, "SELECT COUNT(*) FROM regions") for file in databases(tmp_path)] == [[(8,)]] * 5
 
 
 def test_threads_do_not_inherit_the_users_number(built: Build, tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ _KNOWN = {
     "device_temp_memory": ("°C", 62), "device_gfx_clock": ("MHz", 2100), "device_mem_clock": ("MHz", 1300),
     "device_throttle_status": ("bits", 3), "device_throttle_power": ("%", 25), "device_throttle_memory_temp": ("%", 0),
     "device_pcie_link_width": ("lanes", 16), "device_pcie_link_speed": ("MT/s", 32000),
+    "device_pcie_bandwidth_inst": ("bytes/s", 18e9), "device_xgmi_link_width": ("lanes", 16),
+    "device_xgmi_link_speed": ("Mbps", 32000),
 }  # fmt: skip
 """What the first GPU of the stand-in library always says; its counts grow."""
 
@@ -58,12 +60,12 @@ def test_gpus(sampled: Path) -> None:
     first = {name: (units, least) for name, (units, _, least, most) in of_gpu[0].items() if least == most}
     assert first == _KNOWN
     grows = {name: (units, least) for name, (units, _, least, most) in of_gpu[0].items() if least < most}
-    assert grows == {"device_pcie_bandwidth_acc": ("bytes", 1000), "device_xgmi_read_data": ("KB", 11)}
+    assert grows == {"device_pcie_bandwidth_acc": ("count", 1000), "device_xgmi_read_data": ("KB", 11)}
     # The second knows little: what is unknown is left out, and the edge stands for the hottest spot.
     second = {name: (units, least) for name, (units, _, least, _) in of_gpu[1].items()}
     assert second == {
         "device_busy_gfx": ("%", 41), "device_memory_usage": ("MB", 7), "device_power": ("W", 301),
-        "device_temp": ("°C", 50),
+        "device_temp": ("°C", 50), "device_pcie_link_speed": ("MT/s", 16000),
     }  # fmt: skip
     assert min(count for _, count, _, _ in of_gpu[0].values()) > 5
 

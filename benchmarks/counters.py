@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 
 import apsw
 import numpy as np
 
 import rocpd
-from benchmarks.measure import cache
+from benchmarks.measure import cache, cpu_seconds
 from rocpd.counters.definitions import architecture, is_counter, needs
 from rocpd.counters.metrics import terms_of
 from rocpd.schema.trace.events import CounterValues, KernelDispatches
@@ -29,22 +27,11 @@ _KERNELS, _DURATION, _BATCH = 24, 20_000, 5000
 def run(ranks: int = RANKS, dispatches: int = DISPATCHES) -> None:
     """Print seconds of CPU time and their ratio; the bar is 2 x the scan."""
     files = _job(ranks, dispatches)
-    scan = min(_cpu_seconds(lambda: _scan(files)) for _ in range(2))
-    panel = min(_cpu_seconds(lambda: _speed_of_light(files)) for _ in range(2))
+    scan = min(cpu_seconds(lambda: _scan(files)) for _ in range(2))
+    panel = min(cpu_seconds(lambda: _speed_of_light(files)) for _ in range(2))
     values = ranks * dispatches * COUNTERS / 1e6
     print(f"{ranks} ranks x {dispatches} dispatches x {COUNTERS} counters = {values:.0f} million values")
     print(f"bare scan {scan:.1f} s, speed-of-light {panel:.1f} s of CPU: {panel / scan:.2f} x (bar: 2)", flush=True)
-
-
-def _cpu_seconds(action: Callable[[], object]) -> float:
-    start = _used()
-    action()
-    return _used() - start
-
-
-def _used() -> float:
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def _scan(files: list[Path]) -> None:

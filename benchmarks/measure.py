@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import tempfile
 import time
@@ -11,14 +12,26 @@ from pathlib import Path
 
 
 def seconds(action: Callable[[], object]) -> float:
-    """Run `action` once and give the wall time [s]."""
+    """Run `action` once and return the wall time [s]."""
     start = time.perf_counter()
     action()
     return time.perf_counter() - start
 
 
+def cpu_seconds(action: Callable[[], object]) -> float:
+    """Run `action` once and return the CPU time of this process and of those that it started and waited for [s]."""
+    start = _cpu_used()
+    action()
+    return _cpu_used() - start
+
+
+def _cpu_used() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
 def medians(actions: Mapping[str, Callable[[], object]], runs: int = 5) -> dict[str, float]:
-    """Time actions in turn, `runs` rounds after a warm-up round, and give the median of each [s].
+    """Time actions in turn, `runs` rounds after a warm-up round, and return the median of each [s].
 
     In turn, so that a machine that slows down does so for all of them.
     """

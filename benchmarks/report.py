@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from benchmarks.measure import job
+from benchmarks.measure import cpu_seconds, job
 
 ROUNDS = 3
 _SHOWN = """
@@ -51,7 +51,4 @@ def run() -> None:
 
 def _cpu(command: Sequence[str]) -> float:
     """Return the CPU time of a command and of what it starts [s]."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, capture_output=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return cpu_seconds(partial(subprocess.run, command, check=True, capture_output=True))

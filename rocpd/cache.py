@@ -1,7 +1,7 @@
-"""Owns what is derived from files and kept between commands: where it lies, how much of it, and what goes first.
+"""Owns caches of what is derived from files: where they lie, how large they may be, and what goes first.
 
-An entry is a folder with a manifest. It gets its name when it is complete, so a killed maker leaves none, and two at
-once leave one. What entries hold is the business of their owner.
+An entry is a folder with a manifest. It gets its name when it is complete, so a killed process leaves none, and two at
+once leave one. Never looks at what entries hold.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Cache(Generic[AnyKept]):
             return None
 
     def entries(self) -> list[AnyKept]:
-        """Return all entries, what was used last first.
+        """Return all entries, the most recently used first.
 
         Raises:
             OutputError: the folder cannot be read.
@@ -90,7 +90,7 @@ class Cache(Generic[AnyKept]):
         return self.root
 
     def place(self, built: Path, name: str, facts: Mapping[str, object]) -> AnyKept:
-        """Make a folder an entry, and return the entry; where another maker was quicker, its entry stays.
+        """Make a folder an entry, and return the entry; where another process was quicker, its entry stays.
 
         Args:
             built: the folder, on the same disk; it goes, unless the entry was there.
@@ -131,7 +131,7 @@ class Cache(Generic[AnyKept]):
         return freed
 
     def evict(self) -> None:
-        """Remove what was used last the longest time ago, but not within a day, until the rest is within the limit.
+        """Remove entries, the least recently used ones first and none used within a day, until the rest fits the limit.
 
         Raises:
             OutputError: the folder cannot be read.
@@ -160,7 +160,7 @@ def cache_root(kind: str) -> Path:
 
 
 def has_cache_folder() -> bool:
-    """Whether there is a place for what is kept."""
+    """Whether the user has a folder for caches."""
     try:
         return bool(cache_root(""))
     except OutputError:

@@ -20,6 +20,7 @@ from rocpd.federate import limits as standard
 from rocpd.federate.connect import HowToOpen, Inputs, Workers, open_job
 from rocpd.federate.federation import Federation, Notes, OnNote
 from rocpd.federate.limits import Limits
+from rocpd.federate.open.source import INDEX_FOLDER
 from rocpd.federate.plan.steps import IndexUse
 from rocpd.federate.result import Result, Rows
 from rocpd.federate.run.calculated import Calculate
@@ -291,7 +292,7 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
             `rocpd.federate.run.cluster`, which has more options; None: the cores of this machine.
         jobs: threads and processes that work on ranks on this machine; None: one per core where that is faster.
         index: whether the index of `rocpd index` answers: `auto` (where there is one that fits), `require` or `off`.
-        index_folder: where it lies; None: `$ROCPD_INDEX_FOLDER`, else the user's cache.
+        index_folder: where it lies; None: in the package, else in `$ROCPD_INDEX_FOLDER`, else in the user's cache.
         limits: sizes and times at which the way of working changes.
         on_note: called with each line that the user should know.
         on_progress: called with (bytes read, bytes in all) while traces of other profilers are imported.
@@ -359,16 +360,21 @@ class _Indexes:
         self._folder = None if folder is None else Path(folder)
         self._threads = threads
 
-    def find(self, ranks: Sequence[Rank]) -> Columnar | None:
+    def find(self, ranks: Sequence[Rank], packages: Sequence[Path]) -> Columnar | None:
         if self._use is IndexUse.OFF:
             return None
         from rocpd.index.columnar import Index
 
+        for package in packages:
+            if (folder := package / INDEX_FOLDER).is_dir():
+                index = Index(ranks, folder, self._threads)
+                if not index.why_not:
+                    return index
         return Index(ranks, self._folder, self._threads)
 
     def check(self, index: Columnar | None) -> None:
         if self._use is IndexUse.REQUIRE and index and index.why_not:
-            raise InputError(f"no index: {index.why_not}", "rocpd index builds one")
+            raise InputError(f"no index: {index.why_not}", "rocpd index builds one, of files that nobody writes to")
 
 
 class _Imports:

@@ -85,6 +85,7 @@ class TraceBuilder:
         number: int = 0,
         *,
         pid: int = 16,
+        parent: int = 1,
         host: str = "node0",
         machine: str | None = None,
         command: str = "./app --steps 3",
@@ -101,7 +102,7 @@ class TraceBuilder:
         self._late: list[str] = []
         known: dict[str, Any] = {"init": life[0], "fini": life[1], "start": life[0], "end": life[1]}
         known |= {"environment": json.dumps(environment or {}), "extdata": json.dumps(extdata or {})}
-        process = ProcessInfo(pid, ppid=1, command=command, **known)
+        process = ProcessInfo(pid, ppid=parent, command=command, **known)
         self._trace = TraceWriter(self, _node(host, machine or f"machine-of-{host}"), process)
         for agent in _AGENTS:
             self._trace.register(agent)

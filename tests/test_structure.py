@@ -7,24 +7,33 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "rocpd").rglob("*.py"))}
-TREES = {path.relative_to(ROOT).as_posix(): ast.parse(text) for path, text in SOURCES.items()}
-MODULES = {path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): path for path in TREES}
+SOURCES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for path in sorted((ROOT / "rocpd").rglob("*.py"))
+}
+MODULES = {path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): path for path in SOURCES}
 
 MOST_LINES_OF_A_FILE = 400
 MOST_LINES_OF_A_FUNCTION = 50
 
 
+@pytest.fixture(scope="module")
+def trees() -> dict[str, ast.Module]:
+    return {path: ast.parse(text) for path, text in SOURCES.items()}
+
+
 def test_files_are_short() -> None:
-    lines = {path.relative_to(ROOT).as_posix(): text.count("\n") for path, text in SOURCES.items()}
+    lines = {path: text.count("\n") for path, text in SOURCES.items()}
     assert {path: count for path, count in lines.items() if count > MOST_LINES_OF_A_FILE} == {}
 
 
-def test_functions_are_short() -> None:
+def test_functions_are_short(trees: dict[str, ast.Module]) -> None:
     """The signature of a command is left out: it lists the options."""
     long = []
-    for path, tree in TREES.items():
+    for path, tree in trees.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 first = node.body[0].lineno if path.startswith("rocpd/cli/") else node.lineno
@@ -33,19 +42,19 @@ def test_functions_are_short() -> None:
     assert long == []
 
 
-def test_a_class_name_means_one_thing() -> None:
+def test_a_class_name_means_one_thing(trees: dict[str, ast.Module]) -> None:
     names = Counter(
         node.name
-        for tree in TREES.values()
+        for tree in trees.values()
         for node in tree.body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert [name for name, count in names.items() if count > 1] == []
 
 
-def test_imports_make_no_circles() -> None:
+def test_imports_make_no_circles(trees: dict[str, ast.Module]) -> None:
     """Imports inside of functions and for type checkers count. The facade `rocpd` may name everything."""
-    imports = {name: set(_imported(TREES[path])) - {"rocpd"} for name, path in MODULES.items() if name != "rocpd"}
+    imports = {name: set(_imported(trees[path])) - {"rocpd"} for name, path in MODULES.items() if name != "rocpd"}
     assert [name for name in imports if name in _reached(name, imports)] == []
 
 
@@ -72,4 +81,4 @@ def _reached(start: str, imports: dict[str, set[str]]) -> set[str]:
 def test_values_are_made_by_frozen() -> None:
     """`dataclasses` takes four times as long to make them, in each process."""
     made = [path for path, text in SOURCES.items() if "@dataclass(frozen" in text]
-    assert [path.relative_to(ROOT).as_posix() for path in made] == []
+    assert made == []

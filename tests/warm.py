@@ -1,8 +1,9 @@
 """Owns running `rocpd` as a process without starting Python for it: a process that has imported everything forks one.
 
 A test starts the program that `program` returns where it would start `python -m rocpd`: arguments, folder,
-environment, stdin, stdout, stderr and exit code are those of a process, in a shell and on a terminal too. What is
-about the start of Python, limits of a process or signals needs `python -m rocpd` itself.
+environment, stdin, stdout, stderr and exit code are those of a process, in a shell and on a terminal too. Python code
+in the environment variable `BEFORE` runs first. What is about the start of Python, limits of a process or signals
+needs `python -m rocpd` itself.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+BEFORE = "ROCPD_TESTS_RUN_BEFORE"
 
 _PROGRAM = """#!{python} -IS
 import _socket, marshal, os, sys
@@ -135,6 +137,7 @@ def _run(words: list[str]) -> None:
     sys.stdout, sys.stderr = _output(1), _output(2)
     code: object = 0
     try:
+        exec(os.environ.pop(BEFORE, ""), {})
         main()
     except SystemExit as end:
         code = end.code

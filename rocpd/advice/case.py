@@ -40,9 +40,9 @@ class CannotLookError(Exception):
         super().__init__(reason)
         self.reason = reason
 
-    def text(self, recorder: TraceProfiler) -> str:
+    def text(self, job: JobFacts) -> str:
         """Return what to say of it, with the options of the profiler that recorded the inputs."""
-        return self.reason if isinstance(self.reason, str) else self.reason.text(recorder)
+        return self.reason if isinstance(self.reason, str) else self.reason.text(job.recorder, is_part=job.is_part)
 
 
 class Example(NamedTuple):
@@ -66,6 +66,7 @@ class JobFacts:
         times: rank -> time of its agents that the budget divides [ns].
         shares: rank -> part of the budget -> share of that time [%].
         recorder: the profiler that recorded it.
+        is_part: windows or filters leave a part of what is recorded.
     """
 
     text: str
@@ -77,6 +78,7 @@ class JobFacts:
     times: Mapping[int, int]
     shares: Mapping[int, Mapping[str, float]]
     recorder: TraceProfiler = ROCPROFV3
+    is_part: bool = False
 
     @property
     def unit(self) -> str:

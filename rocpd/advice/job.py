@@ -43,6 +43,7 @@ def job_of(session: Federation, tables: Mapping[str, Summary]) -> JobFacts:
         times=times,
         shares=shares,
         recorder=recorder_of(importers_of(session)),
+        is_part=session.is_part,
     )
 
 

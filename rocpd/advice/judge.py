@@ -49,7 +49,7 @@ def judge(
         try:
             answers = _answers(rule, replace(case, limits=limits[rule.id]), limits[ALL]["least_percent"])
         except CannotLookError as error:
-            text = error.text(case.job.recorder)
+            text = error.text(case.job)
             unable.append(Finding(text, rule.id, Verdict.UNKNOWN, Confidence.CERTAIN))
             continue
         problems += answers

@@ -34,17 +34,18 @@ def cache(asked: CacheOptions) -> None:
     Traces of other profilers are imported once, into $XDG_CACHE_HOME/rocpd/import, else ~/.cache/rocpd/import; the
     index lies beside them, and so does what ranks with an index answered to analyses. Above $ROCPD_CACHE_SIZE (20G) of
     one of them, what was not used for the longest time goes by itself, and with it what was made of files that have
-    changed since.
+    changed since. An index in a folder of your choice is neither listed nor removed.
 
     Examples:
         rocpd cache list
         rocpd cache clear
     """
+    from rocpd.cache import cache_root
     from rocpd.importers.cache import imports
     from rocpd.index.entries import indexes
     from rocpd.index.kept import kept_answers
 
-    imported, indexed, answers = imports(), indexes(None), kept_answers()
+    imported, indexed, answers = imports(), indexes(cache_root("index")), kept_answers()
     if asked.action is CacheAction.CLEAR:
         note(f"removed {(imported.clear() + indexed.clear() + answers.clear()) / 1e6:.1f} MB")
         return

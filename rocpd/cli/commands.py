@@ -29,7 +29,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "trim": "Write the part of a job that lies in a window",
         "package": "Put the files of a job under one name",
         "redact": "Write files of a job that can be given away",
-        "raptor": "Show RAPTOR's tables, by its command lines",
+        "raptor": "Show RAPTOR's tables, for its command lines",
         "import": "Write traces of other profilers as rocpd files",
         "index": "Build an index, from which statements are answered at once",
         "cache": "List or remove what was imported, indexed or kept of answers",

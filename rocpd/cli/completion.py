@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 from click.shell_completion import get_completion_class
 
+from rocpd.cli.standard_output import standard_output
 from rocpd.errors import UsageError
 
 VARIABLE = "_ROCPD_COMPLETE"
@@ -21,7 +22,8 @@ _START_UP = {"bash": "~/.bashrc", "zsh": "~/.zshrc", "fish": "~/.config/fish/com
 def show(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     """Print the script of the current shell."""
     if wanted and not context.resilient_parsing:
-        sys.stdout.write(_script(_shell()) + "\n")
+        with standard_output() as out:
+            out.write(_script(_shell()) + "\n")
         context.exit()
 
 

@@ -19,20 +19,11 @@ from typing import Protocol
 import click
 
 from rocpd.cli.progress import clear_bars
+from rocpd.cli.standard_output import ReaderGoneError
 from rocpd.errors import Exit, RocpdError, UsageError
 from rocpd.visible import visible, visible_lines
 
 _AGAIN_S = 0.01
-
-
-class ReaderGoneError(Exception):
-    """The reader of stdout has seen enough.
-
-    Attributes:
-        code: what the command ends with.
-    """
-
-    code: int = Exit.GOOD
 
 
 class Ending:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 from rocpd.amount import amount
 from rocpd.cli import known, tables
 from rocpd.cli.analyses import Delivery
-from rocpd.cli.diagnostics import ReaderGoneError
 from rocpd.cli.options import Execution, Inputs, PlaceOptions, SelectionOptions, SpanOptions, TableOptions
 from rocpd.cli.progress import progress
+from rocpd.cli.standard_output import ReaderGoneError
 from rocpd.cli.terminal import screen_of
 from rocpd.compare.options import STEP, DiffOptions
 from rocpd.errors import Exit, UsageError

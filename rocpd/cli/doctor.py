@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
+from rocpd.cli.standard_output import standard_output
 from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
 from rocpd.output import destination
@@ -44,8 +44,10 @@ def doctor(asked: DoctorOptions) -> None:
     checks = examine(asked.folder or destination(None, None, ()).folder, os.environ)
     if asked.json:
         values = [{"name": c.name, "state": c.state.value, "says": c.says, "fix": c.fix} for c in checks]
-        sys.stdout.write(json.dumps({"checks": values}, indent=2) + "\n")
+        with standard_output() as out:
+            out.write(json.dumps({"checks": values}, indent=2) + "\n")
         return
-    for check in checks:
-        fix = f" -> {check.fix}" if check.fix else ""
-        sys.stdout.write(f"{check.state:{_STATE}} {check.name:{_NAME}} {visible(check.says + fix)}\n")
+    with standard_output() as out:
+        for check in checks:
+            fix = f" -> {check.fix}" if check.fix else ""
+            out.write(f"{check.state:{_STATE}} {check.name:{_NAME}} {visible(check.says + fix)}\n")

@@ -7,13 +7,13 @@ transaction, whose rows come with its end.
 from __future__ import annotations
 
 import contextlib
-import glob
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeAlias
 
-from rocpd.errors import InputError
+from rocpd.errors import InputError, OutputError, RocpdError, UsageError
+from rocpd.federate.open.source import find_sources
 from rocpd.visible import for_reading
 
 if TYPE_CHECKING:
@@ -44,43 +44,44 @@ def follow(
         paths: the inputs, to see whether they changed.
         options: what is asked of the analysis.
         out: where lines go.
-        report: called with what keeps files from being read, once in a row.
+        report: called with what keeps files from being read, at each look.
         wait: lets some seconds pass.
+
+    Raises:
+        UsageError: what is asked for makes no sense.
+        OutputError: a file of its own cannot be written.
     """
     from rocpd.summary.reading import Reading
     from rocpd.summary.trace_text import KernelLog
 
     log, shown = KernelLog(), for_reading(out)
     before: list[FileState] | None = None
-    trouble = ""
     with contextlib.suppress(KeyboardInterrupt):
         while True:
-            began = time.monotonic()
+            start = time.monotonic()
             now = list(_states(paths))
             if now != before or _is_fresh(now):
                 try:
                     with connect() as session:
                         for text in log.new_lines(Reading(session, options)):
                             shown.write(text)
-                    before, trouble = now, ""
-                except InputError as error:  # not there yet, half-written, locked
-                    if error.message != trouble:
-                        trouble = error.message
-                        report(f"{trouble}; waiting")
+                    before = now
+                except (UsageError, OutputError):
+                    raise
+                except RocpdError as error:  # not there yet, half-written, locked, without what filters let pass
+                    report(f"{error.message}; waiting")
                 out.flush()
-            wait(max(_INTERVAL, _REST * (time.monotonic() - began)))
+            wait(max(_INTERVAL, _REST * (time.monotonic() - start)))
 
 
 def _states(paths: Sequence[str]) -> Iterator[FileState]:
-    """Yield the state of each file that inputs name, and of those that SQLite writes beside it."""
-    for text in paths or (".",):
-        for name in sorted(glob.glob(text)) or [text]:  # noqa: PTH207 (a path may be absolute)
-            path = Path(name)
-            inside = sorted(path.rglob("*")) if path.is_dir() else [Path(f"{name}{end}") for end in _BESIDE]
-            for file in inside:
+    """Yield the state of each file that inputs stand for, and of those that SQLite writes beside it."""
+    with contextlib.suppress(InputError):
+        for path in find_sources(paths).paths:
+            for file in (Path(f"{path}{ending}") for ending in _BESIDE):
                 with contextlib.suppress(OSError):
-                    known = file.stat()
-                    yield str(file), known.st_ino, known.st_size, known.st_mtime_ns
+                    status = file.stat()
+                    yield str(file), status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _is_fresh(states: Sequence[FileState]) -> bool:

@@ -266,7 +266,9 @@ class Execution:
     ] = IndexUse.AUTO
     index_folder: Annotated[
         Path | None,
-        Option("Where the index lies, if not in the cache.", "DIR", environment="ROCPD_INDEX_FOLDER"),
+        Option(
+            "Where the index lies, if neither in the package nor in the cache.", "DIR", environment="ROCPD_INDEX_FOLDER"
+        ),
     ] = None
 
     def cluster(self) -> Cluster | None:

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 
 from rocpd.amount import amount
 from rocpd.cli.diagnostics import report_written
+from rocpd.cli.index import IndexOptions, index
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 from rocpd.cli.progress import progress
 from rocpd.errors import UsageError
@@ -35,11 +36,12 @@ class PackageOptions:
         bool, Option("Move the files into the package; needs --yes.", flags=("-c", "--consolidate"))
     ] = False
     yes: Annotated[bool, Option("Confirm that the raw files may be moved.")] = False
-    force: Annotated[bool, Option("Replace an existing package or index.")] = False
+    with_index: Annotated[bool, Option("Build an index in the package, as `rocpd index` does.")] = False
+    force: Annotated[bool, Option("Replace an existing package or index.yaml.")] = False
 
     @property
     def target(self) -> Path:
-        """The package, or the index if that is all; a folder without a name of its own holds it."""
+        """The package, or index.yaml if that is all; a folder without a name of its own holds it."""
         folder = self.folder or Path()
         if folder.name in ("", ".."):
             return folder / ("job.rpdb" if self.copy or self.consolidate else "index.yaml")
@@ -49,22 +51,25 @@ class PackageOptions:
 def package(inputs: Inputs, asked: PackageOptions) -> None:
     """Put the files of a job under one name.
 
-    A package is a folder with an index, which every command takes as input. Every file that it lists was opened and is
-    a database of the job. Without --copy or --consolidate the files stay where they are; without -d only the index is
-    written, into the working folder.
+    A package is a folder with a list of files, index.yaml, which every command takes as input. Every file that it lists
+    was opened and is a database of the job. Without --copy or --consolidate the files stay where they are; without -d
+    only the list is written, into the working folder.
 
     Examples:
         rocpd package node*/*_results.db
         rocpd package node*/*_results.db -d job.rpdb
-        rocpd package results/ -d job.rpdb --copy
+        rocpd package results/ -d job.rpdb --copy --with-index
         rocpd summary job.rpdb
     """
-    from rocpd.federate.package import INDEX, FilePlacement, write_index
+    from rocpd.federate.open.source import INDEX, INDEX_FOLDER
+    from rocpd.federate.package import FilePlacement, write_index
     from rocpd.federate.package import package as write_package
     from rocpd.importers.cache import is_cached
 
     if asked.consolidate and not asked.copy and not asked.yes:
         raise UsageError("--consolidate moves the raw files into the package", "add --yes to do it, or take --copy")
+    if asked.with_index and asked.target.name == INDEX:
+        raise UsageError("--with-index: there is no package to hold it", "-d NAME.rpdb writes one")
     placement = FilePlacement.COPY if asked.copy else FilePlacement.MOVE if asked.consolidate else FilePlacement.STAY
     target = asked.target
     with (
@@ -80,3 +85,5 @@ def package(inputs: Inputs, asked: PackageOptions) -> None:
         )
     how = {FilePlacement.STAY: "", FilePlacement.COPY: " (copied)", FilePlacement.MOVE: " (moved)"}[placement]
     report_written(target, f"{amount(len(files), 'file')}{how}, ")
+    if asked.with_index:
+        index(Inputs((str(target),)), IndexOptions(target / INDEX_FOLDER), Execution())

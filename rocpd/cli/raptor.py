@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from rocpd.cli.analyses import Delivery
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
+from rocpd.cli.standard_output import standard_output
 from rocpd.frozen import frozen
 from rocpd.option import Option
 
@@ -45,7 +45,7 @@ class RaptorOptions:
 
 
 def raptor(inputs: Inputs, asked: RaptorOptions) -> None:
-    """Show RAPTOR's tables, by its command lines.
+    """Show RAPTOR's tables, for its command lines.
 
     The tables and their columns are called as RAPTOR's; docs/from-rpd.md says where the numbers differ, and why. Any
     input is taken, not only .rpd files.
@@ -103,5 +103,6 @@ def _show(session: Session, asked: RaptorOptions) -> None:
         shown = (table for table in tables_of(reading) if table.name in names)
         Delivery(None, None, limit=asked.limit).write(shown, names)
     if asked.op_trace:
-        for text in trace_of(reading):
-            sys.stdout.write(text)
+        with standard_output() as out:
+            for text in trace_of(reading):
+                out.write(text)

@@ -61,6 +61,9 @@ def record(program: Program, settings: Settings) -> int:
     if outcome.why_not:
         note(f"{program.command[0]}: not recorded: {outcome.why_not.message}")
         note(f"hint: {outcome.why_not.hint}")
+    elif not outcome.files and settings.off:
+        note(f"{program.command[0]}: nothing was recorded: recording was off")
+        note("hint: rocpd control start PID, roctxProfilerResume or rocpd.record.Recorder turn it on")
     elif not outcome.files:
         note(f"{program.command[0]}: nothing was recorded: no markers, no GPU work")
         note("hint: roctx, NVTX or rocpd.record.range name parts of a program; rocpd doctor says what GPU work needs")

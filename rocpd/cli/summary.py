@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,7 @@ from rocpd import entries
 from rocpd.cli import tables
 from rocpd.cli.analyses import Delivery, TextDelivery, amds_tables, run_analyses
 from rocpd.cli.build import Asked, also_takes
+from rocpd.cli.diagnostics import note
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.cli.words import split_names
 from rocpd.errors import UsageError
@@ -174,17 +176,7 @@ def summary(
     if chosen.list:
         _write(("name", "more tables", "what"), _listing(analyses), output)
         return
-    names, paths = split_names(inputs.paths, [*tables_of(analyses), ALL])
-    names = [name for name in SUMMARIES if name != OVERVIEW] if ALL in names else list(dict.fromkeys(names))
-    if chosen.by and not names:
-        names = list(TOTALS)
-    if not names and not chosen.is_amds and not chosen.format and not output.is_asked:
-        names = [OVERVIEW]
-    if names and chosen.is_amds:
-        raise UsageError(
-            "--summary-by-rank, --domain-summary, --region-categories and --amd are for summaries without names",
-            "with names: --by rank, `domains`, --category",
-        )
+    names, paths = _names_and_paths(chosen, inputs, output, analyses)
     if not chosen.list_categories:
         given = [name for name in asked.given if name != "step_marker" or selection.step is None]
         asked.refuse_taken(check_options(names or TOTALS, given, analyses))
@@ -204,6 +196,32 @@ def summary(
             delivery.write(*amds_tables(session, chosen.amds_options))
 
 
+def _names_and_paths(
+    chosen: SummaryChoice, inputs: NamesAndInputs, output: TableOptions, analyses: Mapping[str, Analysis]
+) -> tuple[list[str], list[str]]:
+    """Return the names of the analyses that are asked for, none for AMD's tables, and the files.
+
+    Raises:
+        UsageError: names, and options of AMD's tables.
+    """
+    certain = [word for word in inputs.named if os.path.lexists(word)]
+    names, others = split_names([word for word in inputs.paths if word not in certain], [*tables_of(analyses), ALL])
+    paths = [*certain, *others]
+    for name in () if paths else filter(os.path.isdir, names):
+        note(f"{name} is the summary; the folder of that name is ./{name}")
+    names = [name for name in SUMMARIES if name != OVERVIEW] if ALL in names else list(dict.fromkeys(names))
+    if chosen.by and not names:
+        names = list(TOTALS)
+    if not names and not chosen.is_amds and not chosen.format and not output.is_asked:
+        names = [OVERVIEW]
+    if names and chosen.is_amds:
+        raise UsageError(
+            "--summary-by-rank, --domain-summary, --region-categories and --amd are for summaries without names",
+            "with names: --by rank, `domains`, --category",
+        )
+    return names, paths
+
+
 def _follow(
     delivery: Delivery | TextDelivery,
     inputs: Inputs,
@@ -211,13 +229,14 @@ def _follow(
     execution: Execution,
     options: Options,
 ) -> None:
-    """Print kernels as files grow; notes on files are reported once.
+    """Print kernels as files grow, and each note once.
 
     Raises:
         UsageError: something else was asked for, or a file to write.
     """
     from rocpd.cli.diagnostics import note
     from rocpd.cli.follow import follow
+    from rocpd.federate.federation import Notes
 
     if not isinstance(delivery, TextDelivery) or delivery.text.name != "logduration":
         raise UsageError(
@@ -226,18 +245,13 @@ def _follow(
         )
     if delivery.target:
         raise UsageError("--follow: writes to stdout: a file appears when it is complete", "leave out -o and -d")
-    reported: set[str] = set()
-
-    def report(text: str) -> None:
-        if text not in reported:
-            reported.add(text)
-            note(text)
+    notes = Notes(note)
 
     def connect() -> Session:
-        return selection.connect(inputs, execution, has_analyses=True, on_note=report)
+        return selection.connect(inputs, execution, has_analyses=True, on_note=notes.add)
 
     with tables.open_output(None, delivery.output) as out:
-        follow(connect, inputs.paths, options, out, report)
+        follow(connect, inputs.paths, options, out, notes.add)
 
 
 def _delivery(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from rocpd.cli.diagnostics import ReaderGoneError, report_written
+from rocpd.cli.diagnostics import report_written
 from rocpd.cli.options import OutputOptions, TableOptions
+from rocpd.cli.standard_output import standard_output
 from rocpd.cli.terminal import page, screen_of
 from rocpd.option import Heading, Option
 from rocpd.output import complete_or_nothing
@@ -71,12 +71,8 @@ def format_and_path(name: str, output: OutputOptions) -> tuple[TableFormat | Non
 def open_output(path: Path | None, output: TableOptions) -> Iterator[TextIO]:
     """Yield stdout, or a file that appears under `path` when the block ends without an error."""
     if path is None:
-        try:
-            with page(output.color, is_paged=not output.no_pager) as out:
-                yield out
-            sys.stdout.flush()
-        except BrokenPipeError as error:
-            raise ReaderGoneError from error
+        with standard_output(), page(output.color, is_paged=not output.no_pager) as out:
+            yield out
         return
     with (
         complete_or_nothing(path, output.force) as temporary,

@@ -21,7 +21,9 @@ from rocpd.federate.open.damage import check_file
 from rocpd.federate.open.duplicates import without_duplicates
 from rocpd.federate.open.file_notes import FileNote, lines_of
 from rocpd.federate.open.foreign import Foreign
-from rocpd.federate.open.identify import Rank, identify, numbered
+from rocpd.federate.open.identify import Rank, identify
+from rocpd.federate.open.machines import with_machines
+from rocpd.federate.open.numbering import numbered
 from rocpd.federate.open.opening import Opening, opening_of
 from rocpd.federate.open.runs import with_runs
 from rocpd.federate.run.columnar import Columnar
@@ -54,7 +56,7 @@ class HowToOpen:
     limits: Limits = DEFAULT
     aligner: Aligner | None = None
     foreign: Foreign | None = None
-    index: Callable[[Sequence[Rank]], Columnar | None] = lambda _: None
+    index: Callable[[Sequence[Rank], Sequence[Path]], Columnar | None] = lambda _ranks, _packages: None
 
 
 def open_job(inputs: Inputs, how: HowToOpen, notes: Notes, all_passes: bool = False) -> Job:
@@ -83,12 +85,12 @@ def open_job(inputs: Inputs, how: HowToOpen, notes: Notes, all_passes: bool = Fa
         executor = _executor(how, notes)
         files = Files((rank.opening for rank in ranks), evidence, executor, how.jobs, how.limits)
         undo.pop_all()
-    kept = set(files.openings)
-    _discard(opening for opening in openings if opening not in kept)
+    used = set(files.openings)
+    _discard(opening for opening in openings if opening not in used)
     for note in (*notes_on_files, *notes_on_duplicates):
         notes.add(note)
-    ranks = with_runs(numbered(ranks))
-    files.index = how.index(ranks)
+    ranks = with_runs(numbered(with_machines(ranks)))
+    files.index = how.index(ranks, [index.parent for index in sources.indexes])
     offsets = how.clock_offsets or {}
     return Job(ranks, files, how.align, offsets, how.aligner, has_all_passes=all_passes)
 
@@ -107,7 +109,7 @@ def _executor(how: HowToOpen, notes: Notes) -> Executor | None:
 
 
 def _identify_all(
-    sources: source.Sources, how: HowToOpen, openings: list[Opening], on_import: Notes
+    sources: source.SourceFiles, how: HowToOpen, openings: list[Opening], on_import: Notes
 ) -> tuple[Sequence[Rank], Sequence[str]]:
     """Return the ranks of all files and notes on the files; `openings` grows by each file that is opened."""
     ranks: list[Rank] = []

@@ -17,9 +17,9 @@ from rocpd.federate.plan.steps import Plan, Strategy
 from rocpd.federate.result import Cursor, Rows, as_query_error
 from rocpd.federate.run.attach import ATTACH_LIMIT, attached
 from rocpd.federate.run.calculated import Calculate, add_calculated
+from rocpd.federate.run.columnar import Bindings
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share
-from rocpd.federate.run.request import Bindings
 from rocpd.federate.run.spool import spooled
 from rocpd.federate.unify import Unifier
 from rocpd.schema.render import RankTables, named, relations
@@ -113,8 +113,11 @@ class Engine:
         if plan.strategy is Strategy.ATTACHED:
             return plan.reason
         bindings = _bindings(parameters)
-        reasons = (index.can_answer(step, bindings, self._shares) for step in plan.scattered)
-        return next(filter(None, reasons), "")
+        for step in plan.scattered:
+            gathered = tuple((each, ()) for each in plan.steps if each.table in step.reads)
+            if reason := index.can_answer(step, bindings, self._shares, gathered):
+                return reason
+        return ""
 
     def attach(self) -> Unifier:
         """Return the views on the one connection that sees all ranks; it is opened when first needed."""

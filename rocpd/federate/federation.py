@@ -117,6 +117,11 @@ class Federation:
         return self.selection.window or self.job.window
 
     @property
+    def is_part(self) -> bool:
+        """Whether a window or filters leave a part of what is recorded."""
+        return self.window is not None or bool(self.selection.filtered)
+
+    @property
     def executor(self) -> Executor:
         """What works on ranks in parallel."""
         return self.job.files.executor

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -211,14 +212,19 @@ def _span(reader: RankReader) -> Row:
     return row
 
 
+@functools.cache
+def _contract(base: str) -> frozenset[str]:
+    """Return the columns of a base table, in lower case."""
+    return frozenset(column.name.lower() for column in table(base).columns)
+
+
 def _further(ranks: tuple[Rank, ...]) -> dict[str, tuple[str, ...]]:
     """Return base table -> columns beyond the contract, over all ranks in their order."""
-    contract = {base: frozenset(column.name.lower() for column in table(base).columns) for base in TABLES}
     further: dict[str, dict[str, str]] = {}
     for shape in {id(rank.tables): rank.tables for rank in ranks}.values():
         for base, columns in shape.items():
-            known = contract.get(base, frozenset())
-            for column in columns:
+            known = _contract(base) if base in TABLES else frozenset()
+            for column in () if known.issuperset(columns) else columns:
                 if column.lower() not in known:
                     further.setdefault(base, {}).setdefault(column.lower(), column)
     return {base: tuple(columns.values()) for base, columns in further.items()}

@@ -19,10 +19,10 @@ from rocpd.errors import InputError, OutputError
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import identify
 from rocpd.federate.open.opening import Opening, as_input_error, opening_of
+from rocpd.federate.open.source import INDEX, INDEX_FOLDER
 from rocpd.output import MANIFEST, as_output_error, complete_or_nothing, folder_complete_or_nothing
 from rocpd.types import Progress
 
-INDEX = "index.yaml"
 _BESIDE = ("-journal", "-wal")
 _PAGES = 4096  # copied in one step: 16 MB
 
@@ -134,7 +134,7 @@ def _names(openings: Sequence[Opening]) -> list[str]:
             parent = Path(os.path.abspath(path)).parent.name  # noqa: PTH100
             name = f"{parent}_{name}" if parent else name
         stem, ending, number = Path(name).stem, Path(name).suffix, 2
-        while name.lower() in {used.lower() for used in (*names, INDEX)}:
+        while name.lower() in {used.lower() for used in (*names, INDEX, INDEX_FOLDER)}:
             name = f"{stem}-{number}{ending}"
             number += 1
         names.append(name)

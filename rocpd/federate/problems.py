@@ -116,7 +116,12 @@ def _recorded_twice(session: Federation) -> Iterator[Problem]:
     ranks = [rank for rank in session.ranks if rank.number in session.spans]
     for index, rank in enumerate(ranks):
         for other in ranks[:index]:
-            same = (rank.machine_id, rank.hostname, rank.pid) == (other.machine_id, other.hostname, other.pid)
+            same = _process(rank) == _process(other)
             span, other_span = session.spans[rank.number], session.spans[other.number]
             if same and span.start <= other_span.end and other_span.start <= span.end:
                 yield Problem(rank.number, f"overlaps rank {other.number} in time, with the same host and pid")
+
+
+def _process(rank: Rank) -> tuple[object, ...]:
+    """Return what tells a process from others: containers of one host count pids each by itself."""
+    return rank.machine_id, rank.hostname, rank.pid_namespace, rank.pid

@@ -66,7 +66,7 @@ IMPORTERS: Mapping[str, Importer] = MappingProxyType(
                 "rocprof-compute", "workload folders of rocprof-compute", "rocpd.importers.rocprof_compute", version=3
             ),
             Importer("rocprof-v1", "CSV files of the first rocprof, with counters", "rocpd.importers.rocprof_v1"),
-            Importer("rocprofv3-csv", "folders of rocprofv3's CSV files", "rocpd.importers.rocprofv3_csv", version=3),
+            Importer("rocprofv3-csv", "folders of rocprofv3's CSV files", "rocpd.importers.rocprofv3_csv", version=4),
             Importer("omniprobe-memory", "Omniprobe's MemoryAnalysis, JSON", "rocpd.importers.omniprobe_memory"),
             Importer("omniprobe-blocks", "Omniprobe's BasicBlockAnalysis", "rocpd.importers.omniprobe_blocks"),
             Importer("omniprobe-heatmap", "Omniprobe's Heatmap", "rocpd.importers.omniprobe_heatmap"),

@@ -29,7 +29,7 @@ class InputHead:
     Args:
         path: file or folder.
         start: the first MiB of a file, decompressed; empty for a folder.
-        names: of the files in a folder and its folders, as `name` and `folder/name`; empty for a file.
+        names: of the files in a folder, as `name`, `folder/name` or `pass_1/folder/name`; empty for a file.
     """
 
     path: Path
@@ -57,7 +57,7 @@ def head_of(path: Path) -> InputHead:
         OSError: it cannot be read.
     """
     if path.is_dir():
-        return InputHead(path, names=tuple(file.relative_to(path).as_posix() for file in files_in(path)))
+        return InputHead(path, names=tuple(file.relative_to(path).as_posix() for file in files_in(path)[:_MOST_FILES]))
     with path.open("rb") as file:
         start = file.read(_MOST_BYTES)
     if start.startswith(GZIP_MAGIC):
@@ -78,6 +78,6 @@ def _readable_start(packed: bytes) -> bytes:
 
 
 def files_in(folder: Path) -> Sequence[Path]:
-    """Return the files of a folder and of the folders in it, in order."""
-    paths = [*sorted(folder.glob("*")), *sorted(folder.glob("*/*"))]
-    return [path for path in paths if path.is_file()][:_MOST_FILES]
+    """Return the files of a folder and of the folders in it, in order; of rocprofv3's passes one level more."""
+    paths = [path for pattern in ("*", "*/*", "pass_*/*/*") for path in sorted(folder.glob(pattern))]
+    return [path for path in paths if path.is_file()]

@@ -6,6 +6,7 @@ counted. Knows none of the formats.
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import re
@@ -29,6 +30,7 @@ DAMAGED = "damaged lines or dispatches of Omniprobe"
 _HINT = "was the program killed while it wrote? LOGDUR_LOG_FORMAT=json and LOGDUR_LOG_LOCATION=FILE write it anew"
 _BLOCK = 1 << 20
 _MOST = 1 << 26  # characters of one object: more is no object
+_LONGEST_MARK = 100  # characters
 _DECODER = json.JSONDecoder(strict=False)
 _TEXT = re.compile(
     r'("(?:name|kernel|kernel_name|file|kernel_file_name|code_context|isa_instruction)"\s*:\s*)"(.*?)"'
@@ -73,8 +75,8 @@ class OmniprobeTable:
         if not numbers:
             raise InputError(f"{self._source.path}: damaged: no dispatch of it can be read", _HINT)
         ordinals = {
-            kernel: {number: at for at, number in enumerate(sorted(of_kernel), 1)}
-            for kernel, of_kernel in numbers.items()
+            kernel: {number: ordinal for ordinal, number in enumerate(sorted(dispatches), 1)}
+            for kernel, dispatches in numbers.items()
         }
         node = NodeInfo(machine_id=f"omniprobe-{self._source.digest}", hostname="omniprobe")
         with self._target.rank(0, node, ProcessInfo(1, command="omniprobe")) as trace:
@@ -82,9 +84,9 @@ class OmniprobeTable:
                 if rows is None:
                     self._target.lose(DAMAGED)
                 elif rows:
-                    of = [ordinals[row["kernel"]][row["dispatch_id"]] for row in rows]
                     columns = {name: [row[name] for row in rows] for name in rows[0]}
-                    trace.insert(TableRows(self._table, {**columns, "ordinal": of}))
+                    columns["ordinal"] = [ordinals[row["kernel"]][row["dispatch_id"]] for row in rows]
+                    trace.insert(TableRows(self._table, columns))
 
     def _read(self) -> Iterator[DispatchRows | None]:
         with self._source.stream() as stream:
@@ -99,19 +101,22 @@ def objects(stream: BinaryIO, start: str) -> Iterator[Members | None]:
         start: name of the first member.
     """
     mark = re.compile(r"\{\s*" + re.escape(json.dumps(start)) + r"\s*:")
-    text = ""
-    is_whole = False
+    characters = codecs.getincrementaldecoder("utf-8")("replace")  # one may lie in two blocks
+    text, is_whole = "", False
     while not is_whole:
         block = stream.read(_BLOCK)
         is_whole = not block
-        text += block.decode("utf-8", "replace")
-        places = [match.start() for match in mark.finditer(text)]
-        last = len(text) if is_whole else places[-1] if places else len(text)
-        edges = [place for place in places if place < last]
-        for first, end in pairwise([*edges, last]):
+        text += characters.decode(block, is_whole)
+        starts = [match.start() for match in mark.finditer(text)]
+        tail = max(0, len(text) - _LONGEST_MARK)
+        edges = starts
+        if is_whole:
+            edges = [*starts, len(text)]
+        elif starts and len(text) - starts[-1] > _MOST:
+            edges = [*starts, tail]
+        for first, end in pairwise(edges):
             yield members(text[first:end])
-        if not is_whole:
-            text = text[last:] if places else text[-_MOST // 2 :] if len(text) > _MOST else text
+        text = text[edges[-1] if edges else tail :]
 
 
 def members(text: str) -> Members | None:

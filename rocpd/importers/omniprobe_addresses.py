@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rocpd.importers.source import TraceSource
     from rocpd.importers.target import TraceTarget
 
-_JSON = re.compile(rb'\{\s*"kernel_name"\s*:[^\n]*"addresses"\s*:')
+_JSON = re.compile(rb'^[ \t]*\{\s*"kernel_name"\s*:[^\n]*"addresses"\s*:', re.M)
 _MARK = b"ADDRESS_MESSAGE,"
 _CSV = re.compile(
     r'ADDRESS_MESSAGE,\s*(?P<ticks>\d+),\s*"?(?P<kernel>.*?)"?,\s*(?P<line>\d+),\s*(?P<dispatch>\d+),'
@@ -52,8 +52,8 @@ def _of_json(stream: BinaryIO) -> Iterator[DispatchRows | None]:
     for line in lines(stream):
         if line.startswith("{"):
             record = members(line)
-            of = dispatch(record, "kernel_name", "dispatch_id") if record else None
-            yield [{**of, **_columns(record)}] if record and of else None
+            key = dispatch(record, "kernel_name", "dispatch_id") if record else None
+            yield [{**key, **_columns(record)}] if record and key else None
 
 
 def _columns(record: Members) -> dict[str, Any]:
@@ -99,8 +99,8 @@ def _of_csv(stream: BinaryIO) -> Iterator[DispatchRows | None]:
             "active_lane_count": len(addresses),
             "op_type": int(match["access"]) if match["access"].strip().isdigit() else match["access"].strip(),
         }  # fmt: skip
-        of = dispatch(record, "kernel_name", "dispatch_id")
-        yield [{**of, **_columns(record)}] if of else None
+        key = dispatch(record, "kernel_name", "dispatch_id")
+        yield [{**key, **_columns(record)}] if key else None
 
 
 def _address(value: object) -> int | None:

@@ -51,8 +51,8 @@ def _of_json(stream: BinaryIO) -> Iterator[DispatchRows | None]:
 def _rows(record: Members | None) -> DispatchRows | None:
     from rocpd.importers.omniprobe import amount, count, dispatch, inner, text
 
-    of = dispatch(record, "kernel", "dispatch_id") if record else None
-    if record is None or of is None:
+    key = dispatch(record, "kernel", "dispatch_id") if record else None
+    if record is None or key is None:
         return None
     mnemonics = {name: number for name, number in inner(record, "instructions").items() if count(number) is not None}
     reals = {
@@ -63,7 +63,7 @@ def _rows(record: Members | None) -> DispatchRows | None:
     }
     return [
         {
-            **of,
+            **key,
             "source_file": text(record.get("kernel_file_name")),
             "start_line": count(record.get("block_start_line")),
             "end_line": count(record.get("block_end_line")),

@@ -10,13 +10,14 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from rocpd.importers.head import InputHead
-    from rocpd.importers.omniprobe import DispatchRows
+    from rocpd.importers.omniprobe import DispatchRows, Members
     from rocpd.importers.source import TraceSource
     from rocpd.importers.target import TraceTarget
 
-_JSON = re.compile(rb'\{\s*"kernel"\s*:[^\n]*"pages"\s*:')
+_JSON = re.compile(rb'^[ \t]*\{\s*"kernel"\s*:[^\n]*"pages"\s*:', re.M)
 _REPORT = re.compile(r"memory heatmap report\((?P<kernel>.*)\[(?P<dispatch>\d+)\]\)")
 _PAGE = re.compile(r"page\[0x(?P<start>[0-9a-fA-F]+):(?:0x)?(?P<end>[0-9a-fA-F]+)\] (?P<accesses>\d+) accesses")
+_COUNTS = ("start_address", "end_address", "accesses")
 
 
 def knows(head: InputHead) -> bool:
@@ -37,20 +38,23 @@ def read(source: TraceSource, target: TraceTarget) -> None:
 
 def _records(stream: BinaryIO) -> Iterator[DispatchRows | None]:
     """Yield the pages of each dispatch; a text has a line for each page after that of its dispatch."""
-    from rocpd.importers.omniprobe import count, dispatch, lines, listed, members
+    from rocpd.importers.omniprobe import count, dispatch, lines, members
 
-    of: dict[str, Any] | None = None
+    key: dict[str, Any] | None = None
     for line in lines(stream):
         if line.startswith("{"):
-            record = members(line)
-            of_json = dispatch(record, "kernel", "dispatch_id") if record else None
-            pages = listed(record, "pages") if record else ()
-            names = ("start_address", "end_address", "accesses")
-            yield (
-                [{**of_json, **{name: count(page.get(name)) for name in names}} for page in pages] if of_json else None
-            )
+            yield _pages(members(line))
         elif report := _REPORT.search(line):
-            of = dispatch({"kernel": report["kernel"], "id": int(report["dispatch"])}, "kernel", "id")
-        elif (page := _PAGE.search(line)) and of:
+            key = dispatch({"kernel": report["kernel"], "id": int(report["dispatch"])}, "kernel", "id")
+        elif (page := _PAGE.search(line)) and key:
             start, end = count(int(page["start"], 16)), count(int(page["end"], 16))
-            yield [{**of, "start_address": start, "end_address": end, "accesses": count(int(page["accesses"]))}]
+            yield [{**key, "start_address": start, "end_address": end, "accesses": count(int(page["accesses"]))}]
+
+
+def _pages(record: Members | None) -> DispatchRows | None:
+    from rocpd.importers.omniprobe import count, dispatch, listed
+
+    key = dispatch(record, "kernel", "dispatch_id") if record else None
+    if not record or not key:
+        return None
+    return [{**key, **{name: count(page.get(name)) for name in _COUNTS}} for page in listed(record, "pages")]

@@ -45,8 +45,8 @@ def _records(stream: BinaryIO) -> Iterator[DispatchRows | None]:
     from rocpd.importers.omniprobe import dispatch, inner, objects
 
     for record in objects(stream, _START):
-        of = dispatch(inner(record, _START, "kernel_info"), "name", "dispatch_id") if record else None
-        yield [{**of, **row} for row in _accesses(record)] if record and of else None
+        key = dispatch(inner(record, _START, "kernel_info"), "name", "dispatch_id") if record else None
+        yield [{**key, **row} for row in _accesses(record)] if record and key else None
 
 
 def _accesses(record: Members) -> Iterator[dict[str, Any]]:
@@ -56,12 +56,12 @@ def _accesses(record: Members) -> Iterator[dict[str, Any]]:
     architecture = text(gpu.get("architecture"))
     for kind in ("cache_analysis", "bank_conflicts"):
         for access in listed(inner(record, _START, kind), "accesses"):
-            place, info = inner(access, "source_location"), inner(access, "access_info")
+            source, info = inner(access, "source_location"), inner(access, "access_info")
             lines = inner(info, "cache_lines")
             yield {
-                "source_file": text(place.get("file")),
-                "source_line": count(place.get("line")),
-                "source_column": count(place.get("column")),
+                "source_file": text(source.get("file")),
+                "source_line": count(source.get("line")),
+                "source_column": count(source.get("column")),
                 "code": text(access.get("code_context")),
                 "access": text(info.get("type")),
                 "executions": count(info.get("execution_count")),

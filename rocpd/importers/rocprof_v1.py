@@ -35,8 +35,8 @@ _KERNEL_CODE = (" [clone .kd]", ".kd")
 
 def knows(head: InputHead) -> bool:
     """Whether the first line has rocprof's columns."""
-    first = next(csv.reader(_lines(head.start.partition(b"\n")[0])), [])
-    return _NEEDED.issubset(name.strip().lower() for name in first)
+    first, _, _ = head.start.partition(b"\n")
+    return _NEEDED.issubset(name.strip(' "\r') for name in first.decode("utf-8", "replace").lower().split(","))
 
 
 def read(source: TraceSource, target: TraceTarget) -> None:
@@ -44,20 +44,15 @@ def read(source: TraceSource, target: TraceTarget) -> None:
     from rocpd.schema.trace.infos import NodeInfo, ProcessInfo
 
     with source.stream() as stream:
-        lines = csv.reader(_lines(stream.read()))
+        lines = csv.reader(io.StringIO(stream.read().decode("utf-8", "replace"), newline=""))
         header = [name.strip() for name in next(lines)]
         rows, damaged = _rows(header, lines)
-    if damaged:
-        target.lose("lines of CSV files that are cut or damaged", damaged)
+    target.lose("lines of CSV files that are cut or damaged", damaged)
     counters = [name for name in header if name.lower() not in _NO_COUNTERS]
     node = NodeInfo(machine_id=f"rocprof-v1-{source.digest}")
-    for pid, own in itertools.groupby(sorted(rows, key=_process), _process):
+    for pid, of_process in itertools.groupby(sorted(rows, key=_process), _process):
         with target.rank(pid, node, ProcessInfo(pid)) as trace:
-            _write(trace, list(own), counters)
-
-
-def _lines(content: bytes) -> io.StringIO:
-    return io.StringIO(content.decode("utf-8", "replace"), newline="")
+            target.lose("values of counters that are no numbers", _write(trace, list(of_process), counters))
 
 
 def _rows(header: Sequence[str], lines: Iterator[list[str]]) -> tuple[list[dict[str, str]], int]:
@@ -66,7 +61,7 @@ def _rows(header: Sequence[str], lines: Iterator[list[str]]) -> tuple[list[dict[
     rows, damaged = [], 0
     for line in filter(None, lines):
         row = dict(zip(names, map(str.strip, line), strict=False))
-        if len(line) == len(header) and all(row[name].isdigit() for name in ("index", "gpu-id", "grd", "wgr")):
+        if len(line) == len(header) and all(row[name].isdecimal() for name in ("index", "gpu-id", "grd", "wgr")):
             rows.append(row)
         else:
             damaged += 1
@@ -79,10 +74,11 @@ def _process(row: Mapping[str, str]) -> int:
 
 def _whole(row: Mapping[str, str], name: str) -> int:
     text = row.get(name, "")
-    return int(text) if text.isdigit() else 0
+    return int(text) if text.isdecimal() else 0
 
 
-def _write(trace: TraceWriter, rows: Sequence[Mapping[str, str]], counters: Sequence[str]) -> None:
+def _write(trace: TraceWriter, rows: Sequence[Mapping[str, str]], counters: Sequence[str]) -> int:
+    """Write the dispatches of one process; return how many values of their counters are no numbers."""
     from rocpd.importers.vocabulary import gpu
     from rocpd.schema.trace.events import KernelDispatches
     from rocpd.schema.trace.infos import KernelInfo
@@ -97,24 +93,30 @@ def _write(trace: TraceWriter, rows: Sequence[Mapping[str, str]], counters: Sequ
     ones = {f"{what}_size_{axis}": 1 for what in ("workgroup", "grid") for axis in "yz"}
     ran_on = [agents[_whole(row, "gpu-id")] for row in rows]
     written = trace.write(KernelDispatches(agent_id=ran_on, kernel_id=kernels, **sizes, **ones))
-    _write_counters(trace, rows, list(zip(written.events, ran_on, strict=True)), counters)
+    return _write_counters(trace, rows, list(zip(written.events, ran_on, strict=True)), counters)
 
 
 def _write_counters(
     trace: TraceWriter, rows: Sequence[Mapping[str, str]], events: Sequence[tuple[int, int]], counters: Sequence[str]
-) -> None:
+) -> int:
     from rocpd.schema.trace.events import CounterValues
     from rocpd.schema.trace.infos import CounterInfo
 
     values: list[tuple[int, int, float]] = []
+    no_numbers = 0
     for (event, agent), row in zip(events, rows, strict=True):
-        for name in counters:
-            if row[name]:
-                info = CounterInfo(agent_id=agent, target_arch="GPU", name=name, symbol=name, value_type="ABS")
-                values.append((event, trace.register(info), float(row[name])))
+        for name in filter(row.get, counters):
+            try:
+                value = float(row[name])
+            except ValueError:
+                no_numbers += 1
+                continue
+            info = CounterInfo(agent_id=agent, target_arch="GPU", name=name, symbol=name, value_type="ABS")
+            values.append((event, trace.register(info), value))
     if values:
         event_ids, pmc_ids, numbers = zip(*values, strict=True)
         trace.write(CounterValues(event_id=event_ids, pmc_id=pmc_ids, value=numbers))
+    return no_numbers
 
 
 def _name(text: str) -> str:

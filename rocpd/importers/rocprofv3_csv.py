@@ -1,7 +1,7 @@
 """Folders of rocprofv3's CSV files (`*_kernel_trace.csv`, `*_agent_info.csv` …), and those of `rocpd convert -f csv`.
 
 Files whose names start alike are of one process, unless a column `Guid` says which row is of which. Folders `pass_1`,
-`pass_2` … are runs of one program for different counters, one after the other.
+`pass_2` … are runs of one program for different counters, one after the other; they may have a folder for each host.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def read(source: TraceSource, target: TraceTarget) -> None:
     processes = list(_processes(source.path))
     for number, process in enumerate(processes):
         folder = next(iter(process.files.values())).parent
-        is_pass = bool(_PASS.fullmatch(folder.name))
-        host = source.path.name if is_pass else folder.name
+        is_pass = any(map(_PASS.fullmatch, (folder.name, folder.parent.name)))
+        host = source.path.name if _PASS.fullmatch(folder.name) else folder.name
         node = NodeInfo(machine_id=f"rocprofv3-csv-{source.digest}-{host}", hostname=host)
         pid = process.pid or number
         start, end = process.counted_from_to if is_pass else (None, None)
@@ -52,10 +52,11 @@ def read(source: TraceSource, target: TraceTarget) -> None:
 
 def _processes(path: Path) -> Iterator[CsvProcess]:
     """Yield the processes of a folder, by the order of names of files, then of rows."""
+    from rocpd.importers.head import files_in
     from rocpd.importers.rocprofv3_files import KINDS, NAME, CsvProcess
 
     groups: dict[tuple[Path, str | None], dict[str, Path]] = {}
-    for file in (*sorted(path.glob("*.csv")), *sorted(path.glob("*/*.csv"))):
+    for file in files_in(path):
         match = NAME.fullmatch(file.name)
         if match:
             groups.setdefault((file.parent, match["before"]), {})[match["kind"]] = file

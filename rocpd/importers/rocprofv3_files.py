@@ -56,21 +56,23 @@ class CsvProcess:
     def pid(self) -> int | None:
         """Id of the process: as calls have it, else as the names of files start, else its first thread."""
         for batch in self.batches(*CALLS, *COUNTERS):
-            known = [text for text in batch.get("process_id", ()) if text.isdigit()]
+            known = [text for text in batch.get("process_id", ()) if text.isdecimal()]
             if known:
                 return int(known[0])
         named = re.match(r"\d+", next(iter(self.files.values())).name)
         if named:
             return int(named[0])
-        threads = [t for batch in self.batches(KERNELS) for t in batch.get("thread_id", ()) if t.isdigit()]
+        threads = [t for batch in self.batches(KERNELS) for t in batch.get("thread_id", ()) if t.isdecimal()]
         return min(map(int, threads), default=None)
 
     @property
     def counted_from_to(self) -> tuple[int | None, int | None]:
         """First start and last end of dispatches with counters [ns]; None: there are no times."""
-        batches = [*self.batches(*COUNTERS)]
-        starts, ends = ([n for batch in batches for n in numbers(batch, name) if n] for name in _TIMES)
-        return min(starts, default=None), max(ends, default=None)
+        starts, ends = set[int](), set[int]()
+        for batch in self.batches(*COUNTERS):
+            starts |= {min(filter(None, numbers(batch, _TIMES[0])), default=0)}
+            ends |= {max(filter(None, numbers(batch, _TIMES[1])), default=0)}
+        return min(starts - {0}, default=None), max(ends - {0}, default=None)
 
 
 def _batches(path: Path, guid: str | None, lost: Counter[str]) -> Iterator[Columns]:
@@ -86,8 +88,8 @@ def _batches(path: Path, guid: str | None, lost: Counter[str]) -> Iterator[Colum
             return good
 
         whole = filter(is_whole, lines)
-        own = whole if of_guid is None else (line for line in whole if line[of_guid] == guid)
-        while rows := list(itertools.islice(own, _BATCH)):
+        of_process = whole if of_guid is None else (line for line in whole if line[of_guid] == guid)
+        while rows := list(itertools.islice(of_process, _BATCH)):
             yield dict(zip(header, zip(*rows, strict=True), strict=True))
 
 

@@ -14,6 +14,9 @@ from rocpd.schema.trace.writer import TableRows, TraceWriter
 from rocpd.trace.pc_sampling import instruction_type, signed, stall_reason
 
 _UNKNOWN = -1  # index of an instruction that rocprofv3 could not decode
+_INSTRUCTION_COLUMNS = ("code_object_id", "code_object_offset", "instruction", "comment")
+_NUMBERS = ("exec_mask", "dispatch_id", "correlation_id", "wave_issued_instruction", "wave_count")
+_TEXTS = ("instruction", "instruction_comment", "instruction_type", "stall_reason")
 
 
 class PcSampleRows:
@@ -32,80 +35,59 @@ class PcSampleRows:
 
     def write(self, records: Sequence[Any]) -> int:
         """Write samples and the instructions that are new; return how many are damaged and have no place."""
-        read = [_read(record) for record in records]
-        good = [(record, sample) for record, sample in zip(records, read, strict=True) if sample]
-        if good:
-            samples = [sample for _, sample in good]
+        columns = [_sample_columns(record) for record in records]
+        whole = [(record, sample) for record, sample in zip(records, columns, strict=True) if sample]
+        if whole:
+            samples = [sample for _, sample in whole]
             self._trace.insert(
-                TableRows("rocpd_gpu_pc_sample", {name: [each[name] for each in samples] for name in samples[0]})
+                TableRows("rocpd_gpu_pc_sample", {name: [sample[name] for sample in samples] for name in samples[0]})
             )
-            self._write_instructions([(record, sample) for record, sample in good])
-        return len(records) - len(good)
+            self._write_instructions(whole)
+        return len(records) - len(whole)
 
     def _write_instructions(self, samples: Sequence[tuple[Record, Record]]) -> None:
-        columns: dict[str, list[Any]] = {
-            "code_object_id": [],
-            "code_object_offset": [],
-            "instruction": [],
-            "comment": [],
-        }
+        rows: list[tuple[object, ...]] = []
         for record, sample in samples:
-            place = sample["code_object_id"], sample["code_object_offset"]
+            address = sample["code_object_id"], sample["code_object_offset"]
             index = record.get("inst_index")
-            if place in self._known or not isinstance(index, int) or not _UNKNOWN < index < len(self._instructions):
+            if address in self._known or not isinstance(index, int) or not _UNKNOWN < index < len(self._instructions):
                 continue
-            self._known.add(place)
+            self._known.add(address)
             comment = self._comments[index] if index < len(self._comments) else None
-            for column, value in zip(columns.values(), (*place, self._instructions[index], comment), strict=True):
-                column.append(value)
-        if columns["instruction"]:
+            rows.append((*address, self._instructions[index], comment))
+        if rows:
+            columns = dict(zip(_INSTRUCTION_COLUMNS, zip(*rows, strict=True), strict=True))
             self._trace.insert(TableRows("rocpd_disassembly_data", columns))
 
 
 def write_texts(trace: TraceWriter, method: str, batch: Columns) -> int:
     """Write the samples of a CSV file, taken by `method`; return how many lines are damaged."""
-    times = numbers(batch, "sample_timestamp")  # None where the file is of another kind
-    rows = [row for row, time in enumerate(times) if time is not None and signed(time) == time]
+    times = numbers(batch, "sample_timestamp", -1)  # where the file is of another kind
+    rows = [row for row, time in enumerate(times) if 0 <= time < 1 << 63]
     if rows:
-        masks = numbers(batch, "exec_mask")
-        whole = {
-            "timestamp": times,
-            "exec_mask": masks,
-            "dispatch_id": numbers(batch, "dispatch_id"),
-            "instruction": _column(batch, "instruction"),
-            "instruction_comment": _column(batch, "instruction_comment"),
-            "correlation_id": numbers(batch, "correlation_id"),
-            "wave_issued_instruction": numbers(batch, "wave_issued_instruction"),
-            "instruction_type": _column(batch, "instruction_type"),
-            "stall_reason": _column(batch, "stall_reason"),
-            "wave_count": numbers(batch, "wave_count"),
+        whole = {name: [column[row] for row in rows] for name, column in batch.items()}
+        columns: dict[str, Sequence[object]] = {
+            "timestamp": [times[row] for row in rows],
+            **{name: [None if value is None else signed(value) for value in numbers(whole, name)] for name in _NUMBERS},
+            **{name: whole.get(name) or [None] * len(rows) for name in _TEXTS},
         }
-        columns = {name: [_kept(column[row]) for row in rows] for name, column in whole.items()}
         trace.insert(TableRows("rocpd_pc_sampling", {"method": [method] * len(rows), **columns}))
     return len(times) - len(rows)
 
 
-def _column(batch: Columns, name: str) -> Sequence[str | None]:
-    return batch.get(name) or [None] * len(next(iter(batch.values())))
-
-
-def _kept(value: Any) -> Any:
-    return signed(value) if isinstance(value, int) else value
-
-
-def _read(entry: Any) -> dict[str, Any] | None:
+def _sample_columns(entry: Any) -> dict[str, Any] | None:
     """Return the columns of a sample; None where it is none."""
     record = entry.get("record") if isinstance(entry, Mapping) else None
     if not isinstance(record, Mapping) or _whole(record, "timestamp") is None:
         return None
-    place, snapshot, correlation = (_member(record, name) for name in ("pc", "snapshot", "corr_id"))
+    address, snapshot, correlation = (_member(record, name) for name in ("pc", "snapshot", "corr_id"))
     return {
         "timestamp": _whole(record, "timestamp"),
         "dispatch_id": _whole(record, "dispatch_id"),
         "correlation_id": _whole(correlation, "internal"),
         "exec_mask": _whole(record, "exec_mask"),
-        "code_object_id": _whole(place, "code_object_id"),
-        "code_object_offset": _whole(place, "code_object_offset"),
+        "code_object_id": _whole(address, "code_object_id"),
+        "code_object_offset": _whole(address, "code_object_offset"),
         "wave_issued": _whole(record, "wave_issued"),
         "inst_type": instruction_type(record.get("inst_type")),
         "stall_reason": stall_reason(snapshot.get("stall_reason")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -24,7 +25,9 @@ from rocpd.output import folder_complete_or_nothing
 from rocpd.types import Progress
 
 _PROCESS_BYTES = 8 << 20  # below that, starting processes takes longer than they save
-_ODD_CONTENT = (apsw.Error, ArithmeticError, AttributeError, LookupError, TypeError, UsageError, ValueError)
+_ODD_CONTENT = (
+    apsw.Error, ArithmeticError, AttributeError, csv.Error, LookupError, TypeError, UsageError, ValueError
+)  # fmt: skip
 
 
 @frozen

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import duckdb
 
+from rocpd.errors import InputError
 from rocpd.federate.plan.steps import Scatter
+from rocpd.federate.run.columnar import Bindings, GatheredRows
 from rocpd.federate.run.pool import Share
-from rocpd.federate.run.request import Bindings
 from rocpd.index.entries import VIEWS, IndexEntry
 from rocpd.index.kinds import ValueKind
-from rocpd.index.selects import StoredSource, Translation, condition_of, translated
+from rocpd.index.selects import Translation, condition_of, translated
+from rocpd.index.sources import StoredSource, gathered_source
 from rocpd.index.typed import Typed, Untranslatable, constant
 from rocpd.schema.load import view
 from rocpd.schema.quote import quote_name, quote_text
@@ -38,6 +40,8 @@ class StoredAnswers:
     def __init__(self, entries: Mapping[int, IndexEntry], threads: int) -> None:
         self._entries = entries
         self._lock = threading.Lock()
+        # Who insists on the index asks first whether it can answer: a statement is translated once for both.
+        self._last: tuple[Scatter, Sequence[Share], Bindings, Translation] | None = None
         self._database = duckdb.connect(
             config={
                 "threads": threads,
@@ -48,23 +52,25 @@ class StoredAnswers:
             }
         )
 
-    def answer(self, step: Scatter, bindings: Bindings, shares: Sequence[Share]) -> Iterator[list[Row]] | str:
+    def answer(
+        self, step: Scatter, bindings: Bindings, shares: Sequence[Share], gathered: GatheredRows = ()
+    ) -> Iterator[list[Row]] | str:
         """Return the rows of a step, as `rocpd.federate.run.columnar.Columnar.rows`, or why the ranks must be asked."""
         try:
-            translation = self._translation(step, bindings, shares)
+            translation = self._translation(step, bindings, shares, gathered)
             with self._lock:
                 cursor = self._database.cursor()
-            cursor.execute(translation.sql)
+            _execute(cursor, translation.sql)
             if translation.is_short:
                 return iter([cursor.fetchall()])
         except (Untranslatable, duckdb.Error) as reason:
             return str(reason)
         return _chunks(cursor)
 
-    def why_not(self, step: Scatter, bindings: Bindings, shares: Sequence[Share]) -> str:
+    def why_not(self, step: Scatter, bindings: Bindings, shares: Sequence[Share], gathered: GatheredRows = ()) -> str:
         """Return why the ranks have to be asked for a step; empty: they need not be."""
         try:
-            self._translation(step, bindings, shares)
+            self._translation(step, bindings, shares, gathered)
         except Untranslatable as reason:
             return str(reason)
         return ""
@@ -73,21 +79,35 @@ class StoredAnswers:
         """Close the database; idempotent."""
         self._database.close()
 
-    def _translation(self, step: Scatter, bindings: Bindings, shares: Sequence[Share]) -> Translation:
-        if step.reads:
-            raise Untranslatable("a join with what was gathered")
-        catalog = _StoredViews(self._entries, [tables for share in shares for tables in share.tables])
-        return translated(step.by_name or step.select, catalog, bindings, by_rank=not step.merges)
+    def _translation(
+        self, step: Scatter, bindings: Bindings, shares: Sequence[Share], gathered: GatheredRows
+    ) -> Translation:
+        last = self._last
+        if last and last[0] == step and last[1] is shares and last[2] == bindings and not gathered:
+            return last[3]
+        tables = [each for share in shares for each in share.tables]
+        catalog = _StoredViews(
+            self._entries, tables, {each.table: gathered_source(each.columns, rows) for each, rows in gathered}
+        )
+        translation = translated(step.by_name or step.select, catalog, bindings, by_rank=not step.merges)
+        if not gathered:
+            self._last = step, shares, bindings, translation
+        return translation
 
 
 class _StoredViews(Mapping[str, StoredSource]):
-    """View -> its Parquet files of the ranks in question, put together when a statement names it."""
+    """View -> its Parquet files of the ranks in question, put together when a statement names it; gathered tables."""
 
-    def __init__(self, entries: Mapping[int, IndexEntry], tables: Sequence[RankTables]) -> None:
+    def __init__(
+        self, entries: Mapping[int, IndexEntry], tables: Sequence[RankTables], gathered: Mapping[str, StoredSource]
+    ) -> None:
         self._entries = [entries[each.rank] for each in tables if each.rank is not None]
         self._tables = tables
+        self._gathered = gathered
 
     def __getitem__(self, name: str) -> StoredSource:
+        if name in self._gathered:
+            return self._gathered[name]
         if name in VIEWS:
             return self._view(name)
         return self._base_table(name, _views_by_base()[name])
@@ -126,10 +146,10 @@ class _StoredViews(Mapping[str, StoredSource]):
         return f"read_parquet([{', '.join(quote_text(entry.path(name)) for entry in self._entries)}])"
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*VIEWS, *_views_by_base()))
+        return iter((*self._gathered, *VIEWS, *_views_by_base()))
 
     def __len__(self) -> int:
-        return len(VIEWS) + len(_views_by_base())
+        return len(self._gathered) + len(VIEWS) + len(_views_by_base())
 
     def _selected(self, name: str, columns: Mapping[str, Typed]) -> str:
         """Return the condition on the rows of a view that window and filters let count; empty: all do.
@@ -190,7 +210,18 @@ def _of_rank(values: Sequence[Value]) -> Typed:
     kind = ValueKind.INT if isinstance(first, int) else ValueKind.TEXT
     listed = ", ".join(constant(value).sql for value in values)
     each = f"CAST([{listed}] AS {'BIGINT' if kind is ValueKind.INT else 'VARCHAR'}[])"
-    return Typed(f"({each})[CAST(file_index AS BIGINT) + 1]", kind)
+    is_ascii = all(isinstance(value, str) and value.isascii() for value in values)
+    return Typed(f"({each})[CAST(file_index AS BIGINT) + 1]", kind, is_ascii=is_ascii)
+
+
+def _execute(cursor: duckdb.DuckDBPyConnection, sql: str) -> None:
+    try:
+        cursor.execute(sql)
+    except duckdb.InternalException:
+        # DuckDB 2.0 can't find the first rows of an order and read their columns after that where a condition is on
+        # the file or the place in it.
+        cursor.execute("SET late_materialization_max_rows = 0")
+        cursor.execute(sql)
 
 
 def _listed(numbers: Sequence[int]) -> str:
@@ -199,5 +230,8 @@ def _listed(numbers: Sequence[int]) -> str:
 
 def _chunks(cursor: duckdb.DuckDBPyConnection) -> Iterator[list[Row]]:
     with contextlib.closing(cursor):
-        while rows := cursor.fetchmany(_CHUNK):
-            yield rows
+        try:
+            while rows := cursor.fetchmany(_CHUNK):
+                yield rows
+        except duckdb.Error as error:  # a file of the index that is gone, or no memory
+            raise InputError(f"the index cannot be read: {error}", "--index off reads the databases") from error

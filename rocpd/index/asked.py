@@ -11,6 +11,9 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import apsw
+import numpy as np
+
 from rocpd.federate.run.rank_reader import RankTask, Work, Works
 from rocpd.index.described import Indescribable, described
 
@@ -58,8 +61,9 @@ def _hashed(parts: Sequence[str]) -> str:
 
 @functools.cache
 def _code() -> str:
-    """Return what distinguishes this rocpd from others: size and time of the last change of each of its files."""
-    return repr((sys.version, sorted(_states(Path(__file__).parent.parent))))
+    """Return what distinguishes this rocpd from others: what it computes with, size and time of each of its files."""
+    versions = sys.version, np.__version__, apsw.sqlite_lib_version()
+    return repr((versions, sorted(_states(Path(__file__).parent.parent))))
 
 
 def _states(folder: Path) -> Iterator[tuple[str, int, int]]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rocpd import leftovers
-from rocpd.cache import Cache
+from rocpd.cache import Cache, cache_root
 from rocpd.convert.formats.tables import CODED_TEXT, TYPES, array
 from rocpd.convert.lookups import ReferenceTables
 from rocpd.convert.view_reader import ViewReader
@@ -72,11 +72,14 @@ def build(session: Federation, folder: Path | None = None, progress: Progress | 
     cache = indexes(folder)
     cache.make()
     answers = []
-    for _, built in session.map_ranks(partial(_build_rank, cache)):
-        answers.append(built)
-        if progress:
-            progress(len(answers), len(session.ranks))
-    if folder is None:
+    try:
+        for _, built in session.map_ranks(partial(_build_rank, cache)):
+            answers.append(built)
+            if progress:
+                progress(len(answers), len(session.ranks))
+    finally:
+        leftovers.sweep(cache.root)  # of processes that were ended, as another one failed
+    if folder is None and cache.root == cache_root("index"):  # another folder is shared, and not ours to clear
         cache.evict()
     return tuple(answers)
 
@@ -154,11 +157,11 @@ def _is_mixed(reader: RankReader, column: ViewColumn) -> bool:
         return False
     kind = _TYPES_OF_SQLITE[_KINDS[column.kind]]
     value, table = quote_name(column.lookup.column), quote_name(column.lookup.table)
-    sql = f"SELECT 1 FROM {table} WHERE typeof({value}) NOT IN ('null', {quote_text(kind)}) LIMIT 1"  # noqa: S608
+    sql = f"SELECT 1 FROM {table} WHERE typeof({value}) NOT IN ('null', {quote_text(kind)}) LIMIT 1"
     return bool(reader.rows(sql))
 
 
 def _holds_null_number(reader: RankReader, name: str, column: str) -> bool:
     """Whether a column holds the number that stands for NULL."""
-    sql = f"SELECT 1 FROM {quote_name(name)} WHERE {quote_name(column)} = {NULL} LIMIT 1"  # noqa: S608
+    sql = f"SELECT 1 FROM {quote_name(name)} WHERE {quote_name(column)} = {NULL} LIMIT 1"
     return bool(reader.rows(sql))

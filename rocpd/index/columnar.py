@@ -6,7 +6,7 @@ Imports neither DuckDB nor a parser before there is something to answer.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,10 +16,10 @@ from rocpd.errors import InputError, OutputError, UsageError
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal
 from rocpd.federate.plan.steps import Scatter
+from rocpd.federate.run.columnar import Bindings, GatheredRows
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.rank_reader import RankTask
-from rocpd.federate.run.request import Bindings
 from rocpd.index.entries import IndexEntry, cannot_index, indexes, is_still, stat_of, state_of
 from rocpd.types import Answer, Row
 
@@ -64,10 +64,16 @@ class Index:
         return (path for path, known in self._stats.items() if stat_of(path) != known or has_open_journal(path))
 
     def rows(
-        self, step: Scatter, bindings: Bindings, shares: Sequence[Share], *, insists: bool = False
+        self,
+        step: Scatter,
+        bindings: Bindings,
+        shares: Sequence[Share],
+        gathered: GatheredRows = (),
+        *,
+        insists: bool = False,
     ) -> Iterator[list[Row]] | None:
         """Return the rows of a step; see `Columnar.rows`."""
-        answer = self.why_not or self._answers().answer(step, bindings, shares)
+        answer = self.why_not or self._answers().answer(step, bindings, shares, gathered)
         if not isinstance(answer, str):
             return answer
         if insists:
@@ -90,9 +96,18 @@ class Index:
             self._kept = KeptAnswers(states, is_still)
         yield from self._kept.each(tasks, do)
 
-    def can_answer(self, step: Scatter, bindings: Bindings, shares: Sequence[Share]) -> str:
-        """Return why the ranks have to be asked for a step; empty: they need not be."""
-        return self.why_not or self._answers().why_not(step, bindings, shares)
+    def can_answer(
+        self, step: Scatter, bindings: Bindings, shares: Sequence[Share], gathered: GatheredRows = ()
+    ) -> str:
+        """Return why the ranks have to be asked for a step; see `Columnar.can_answer`."""
+        return self.why_not or self._answers().why_not(step, bindings, shares, gathered)
+
+    def of_ranks(self, numbers: Collection[int]) -> Index:
+        """Return the index of some ranks; see `Columnar.of_ranks`."""
+        return Index([rank for rank in self._ranks if rank.number in numbers], self._folder)
+
+    def __reduce__(self) -> tuple[type[Index], tuple[Sequence[Rank], Path | None]]:
+        return Index, (self._ranks, self._folder)
 
     def close(self) -> None:
         """Close the database; idempotent."""

@@ -122,8 +122,9 @@ class Expressions:
         if operand.kind not in (ValueKind.INT, ValueKind.REAL):
             raise Untranslatable(f"minus a {operand.kind}")
         if isinstance(operand.literal, (int, float)):
-            return constant(-operand.literal)
-        return Typed(f"(-{operand.sql})", operand.kind)
+            is_number = isinstance(node.this.unnest(), exp.Literal)
+            return constant(-operand.literal if is_number else 0 - operand.literal)
+        return Typed(f"(0 - {operand.sql})", operand.kind)  # as SQLite does it: minus 0.0 is 0.0, but for -0.0 itself
 
     def _arithmetic(self, node: exp.Expr) -> Typed:
         left, right = self.value(node.this), self.value(node.expression)
@@ -150,6 +151,9 @@ class Expressions:
         return same_kind([self.typed(node) for node in nodes])
 
     def _is(self, node: exp.Expr) -> Typed:
+        truth = node.expression.unnest()
+        if isinstance(truth, exp.Boolean):  # SQLite asks whether the left is true, not whether it is 1
+            return Typed(f"({self.condition(node.this)} IS NOT DISTINCT FROM {truth.this})", ValueKind.BOOL)
         left, right = self._same_kind(node.this, node.expression)
         return Typed(f"({left} IS NOT DISTINCT FROM {right})", ValueKind.BOOL)
 
@@ -267,7 +271,7 @@ class Expressions:
             return Typed(f"{'min' if isinstance(node, exp.Min) else 'max'}({value.sql}){only}", value.kind)
         if value.kind not in (ValueKind.INT, ValueKind.NULL):
             raise Untranslatable(f"a sum of {value.kind}s")
-        total = f"CAST(sum({value.sql}){only} AS BIGINT)"
+        total = _sum(value.sql, only)
         if isinstance(node, exp.Sum):
             return Typed(total, ValueKind.INT)
         if isinstance(node, exp.Avg):
@@ -286,6 +290,12 @@ class Expressions:
                 raise Untranslatable(f"different {value.kind}s")
             return f"DISTINCT {value.sql}"
         return self.value(node.this).sql
+
+
+def _sum(number: str, only: str) -> str:
+    """Return the sum of whole numbers; an error where it might exceed 64 bits on its way, which ends it in SQLite."""
+    fits = f"coalesce(sum(abs({number})){only}, 0) <= {(1 << 63) - 1}"
+    return f"CASE WHEN {fits} THEN CAST(sum({number}){only} AS BIGINT) ELSE error('a sum beyond 64 bits') END"
 
 
 _TRANSLATIONS: dict[type[exp.Expr], Callable[[Expressions, exp.Expr], Typed]] = {

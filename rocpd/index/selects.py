@@ -1,12 +1,13 @@
 """A SELECT that every rank runs, as one SELECT of DuckDB over the stored views of all ranks, with the same rows.
 
-Rows come in the order in which the ranks would give them: by rank, then as SQLite reads or groups them. One view, or a
-subquery over one, is the FROM; anything else is left to SQLite.
+Rows come in the order in which the ranks would give them: by rank, then as SQLite reads or groups them. Rows of a join
+come in an order that SQLite chooses, so only groups of them are answered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from sqlglot import exp
 
@@ -16,37 +17,14 @@ from rocpd.federate.plan.sqltext import Unfaithful, read_select
 from rocpd.frozen import frozen
 from rocpd.index.expressions import Expressions
 from rocpd.index.kinds import ValueKind
+from rocpd.index.sources import FILE, ROW, Catalog, Sources, StoredSource, file_of, is_left_join, renamed, union_all
 from rocpd.index.typed import Typed, Untranslatable
 from rocpd.types import Value
 
-_CLAUSES = {"expressions", "from_", "where", "group", "having", "order", "limit", "offset", "distinct"}
-_FILE, _ROW = "file_index", "file_row_number"
-_ROWS_OF_A_FILE = 1 << 40  # no file of a rank has more
+_CLAUSES = {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct"}
+_ROWS_OF_AFILE = 1 << 40  # no file of a rank has more
 
 Bindings = Mapping[str, Value]
-
-
-@frozen
-class StoredSource:
-    """A view of all ranks.
-
-    Args:
-        sql: what DuckDB selects from; it has the columns `file_index` (of the rank) and `file_row_number`.
-        columns: name in lower case -> the column, in the order of SQL.
-        of_rank: those that have one value in a rank.
-        is_whole: no column of the view is missing.
-        where: condition on the rows that count, or empty.
-    """
-
-    sql: str
-    columns: Mapping[str, Typed]
-    of_rank: frozenset[str] = frozenset()
-    is_whole: bool = True
-    where: str = ""
-
-
-Catalog = Mapping[str, StoredSource]
-"""View -> what is stored of it."""
 
 
 @frozen
@@ -120,19 +98,22 @@ def _checked(tree: exp.Expr) -> exp.Select:
 class _Select:
     def __init__(self, tree: exp.Select, catalog: Catalog, bindings: Bindings) -> None:
         self._tree = tree
-        self._alias, self._source = _source(tree.args.get("from_"), catalog, bindings)
+        self._sources = _sources(tree, partial(_source, catalog=catalog, bindings=bindings))
         self._expressions = Expressions(self._find_column, bindings)
         self._aliases = {item.alias.lower(): item.this for item in tree.expressions if isinstance(item, exp.Alias)}
-        self._items = list(self._outputs())
+        self._named_items = list(self._outputs())
+        self._items = [item for _, item in self._named_items]
 
     def translation(self, by_rank: bool) -> Translation:
         """Return the SELECT; its rows are in the order of SQLite."""
         limit = self._limit()
         if vocabulary.is_aggregated(self._tree):
             return Translation(self._grouped(by_rank) + limit, is_short=True)
+        if not self._sources.is_ordered:
+            raise Untranslatable("rows of several tables, which come in an order that SQLite chooses")
         if self._tree.args.get("distinct"):
             return Translation(self._distinct() + limit, is_short=True)
-        order = [*self._order(), _FILE, _ROW] if self._tree.args.get("order") else []
+        order = [*self._order(), FILE, ROW] if self._tree.args.get("order") else []
         sql = f"SELECT {_listed(self._items)} {self._from()}{_clause('ORDER BY', order)}{limit}"
         if self._expressions.may_overflow and not limit:
             raise Untranslatable("sums or products of whole numbers in rows without LIMIT")
@@ -142,25 +123,27 @@ class _Select:
         """Return the SELECT as what another one selects from: rows that keep their rank and their place."""
         if vocabulary.is_aggregated(self._tree) or any(map(self._tree.args.get, ("distinct", "order", "limit"))):
             raise Untranslatable("a subquery that is more than a choice of rows")
-        names = [name.lower() for name in self._names()]
+        names = [name or f"column {i}" for i, (name, _) in enumerate(self._named_items)]
         if len(set(names)) < len(names):
             raise Untranslatable("two columns with one name")
-        items = [*(f"{item.sql} AS c{i}" for i, item in enumerate(self._items)), _FILE, _ROW]
+        is_ordered = self._sources.is_ordered
+        items = [*(f"{item.sql} AS c{i}" for i, item in enumerate(self._items)), FILE, *([ROW] if is_ordered else ())]
         columns = {
-            name: Typed(f"c{i}", item.kind) for i, (name, item) in enumerate(zip(names, self._items, strict=True))
+            name: Typed(f"c{i}", item.kind, is_ascii=item.is_ascii)
+            for i, (name, item) in enumerate(zip(names, self._items, strict=True))
         }
-        return StoredSource(f"(SELECT {', '.join(items)} {self._from()})", columns)
+        return StoredSource(f"(SELECT {', '.join(items)} {self._from()})", columns, is_ordered=is_ordered)
 
     def _grouped(self, by_rank: bool) -> str:
         if self._tree.args.get("distinct"):
             raise Untranslatable("DISTINCT groups")
         terms = list(self._groups(by_rank))
-        groups = [_FILE, *terms] if by_rank else terms
+        groups = [FILE, *terms] if by_rank else terms
         having = self._tree.args.get("having")
         condition = f" HAVING {self._expressions.condition(having.this)}" if having else ""
         order = list(self._order())
         if by_rank:
-            order += [_FILE, *(f"{term} NULLS FIRST" for term in terms)]
+            order += [FILE, *(f"{term} NULLS FIRST" for term in terms)]
         grouped = _clause("GROUP BY", groups) + condition + _clause("ORDER BY", order)
         return f"SELECT {_listed(self._items)} {self._from()}{grouped}"
 
@@ -168,7 +151,7 @@ class _Select:
         group = self._tree.args.get("group")
         for term in group.expressions if group else ():
             node = self._meant(term, prefers_columns=True)
-            if by_rank and isinstance(node, exp.Column) and node.name.lower() in self._source.of_rank:
+            if by_rank and isinstance(node, exp.Column) and self._sources.is_of_rank(node):
                 continue  # the rank is one of the groups anyway
             value = self._expressions.value(node)
             if value.kind is ValueKind.REAL or value.literal is not None:
@@ -180,7 +163,7 @@ class _Select:
         if any(item.kind is ValueKind.REAL for item in self._items):
             raise Untranslatable("DISTINCT reals")
         values = [item.sql for item in self._items]
-        first = f"min({_FILE} * {_ROWS_OF_A_FILE} + {_ROW})"
+        first = f"min({FILE} * {_ROWS_OF_AFILE} + {ROW})"
         return f"SELECT {', '.join(values)} {self._from()} GROUP BY {', '.join(values)}" + _clause(
             "ORDER BY", [*self._order(), first]
         )
@@ -188,15 +171,24 @@ class _Select:
     def _order(self) -> Iterator[str]:
         order = self._tree.args.get("order")
         for term in order.expressions if order else ():
-            if bool(term.args.get("nulls_first")) == bool(term.args.get("desc")) or isinstance(term.this, exp.Collate):
-                raise Untranslatable("an ORDER BY with NULLS or COLLATE")
-            value = self._expressions.value(self._meant(term.this, prefers_columns=False))
-            yield f"{value.sql} {'DESC NULLS LAST' if term.args.get('desc') else 'ASC NULLS FIRST'}"
+            if bool(term.args.get("nulls_first")) == bool(term.args.get("desc")):
+                raise Untranslatable("an ORDER BY with NULLS")
+            yield f"{self._sort_key(term)} {'DESC NULLS LAST' if term.args.get('desc') else 'ASC NULLS FIRST'}"
+
+    def _sort_key(self, term: exp.Ordered) -> str:
+        expression, collation = term.this, "BINARY"
+        if isinstance(expression, exp.Collate):
+            expression, collation = expression.this, expression.expression.name.upper()
+        value = self._expressions.value(self._meant(expression, prefers_columns=False))
+        if collation == "NOCASE" and value.is_ascii:
+            return f"lower({value.sql})"
+        if collation != "BINARY" and value.kind is not ValueKind.INT:
+            raise Untranslatable(f"the collation {collation}")
+        return value.sql
 
     def _meant(self, term: exp.Expr, *, prefers_columns: bool) -> exp.Expr:
         """Return the expression that a term of GROUP BY or ORDER BY means: it may be a number or name of a result."""
-        is_name = isinstance(term, exp.Column) and not term.table
-        if prefers_columns and is_name and term.name.lower() in self._source.columns:
+        if prefers_columns and isinstance(term, exp.Column) and self._sources.owner(term) is not None:
             return term
         index = output_index(term, self._tree)
         if index is None:
@@ -219,54 +211,69 @@ class _Select:
 
     def _from(self) -> str:
         where = self._tree.args.get("where")
-        conditions = [self._source.where] if self._source.where else []
+        (first, *others), joins = self._sources.by_alias.values(), self._tree.args.get("joins") or ()
+        joined = "".join(
+            self._join(source, number, join) for number, (source, join) in enumerate(zip(others, joins, strict=True), 1)
+        )
+        conditions = [first.where] if first.where else []
         if where:
             conditions.append(self._expressions.condition(where.this))
-        return f"FROM {self._source.sql}{_clause('WHERE', conditions, ' AND ')}"
+        return f"FROM {first.sql}{joined}{_clause('WHERE', conditions, ' AND ')}"
 
-    def _outputs(self) -> Iterator[Typed]:
+    def _join(self, source: StoredSource, number: int, join: exp.Join) -> str:
+        word = "LEFT JOIN" if is_left_join(join) else "JOIN"
+        same_rank, on = "true" if source.is_gathered else f"{FILE} = {file_of(number)}", join.args.get("on")
+        condition = f" AND {self._expressions.condition(on)}" if on is not None else ""
+        return f" {word} {source.sql} ON {same_rank}{condition}"
+
+    def _outputs(self) -> Iterator[tuple[str, Typed]]:
+        """Yield the result columns with their names in lower case; an expression without an alias has an empty one."""
         for item in self._tree.expressions:
             if item.is_star:
-                self._check_owner(item)
-                if not self._source.is_whole:
-                    raise Untranslatable("*, of which a column is not in the index")
-                yield from self._source.columns.values()
+                yield from self._sources.all_columns(item.table.lower() if isinstance(item, exp.Column) else "")
             else:
-                yield self._expressions.value(item.unalias())
-
-    def _names(self) -> Iterator[str]:
-        for item in self._tree.expressions:
-            if item.is_star:
-                yield from self._source.columns
-            elif isinstance(item, (exp.Alias, exp.Column)):
-                yield item.alias_or_name
-            else:
-                raise Untranslatable("a column of a subquery without a name")
+                name = item.alias_or_name if isinstance(item, (exp.Alias, exp.Column)) else ""
+                yield name.lower(), self._expressions.value(item.unalias())
 
     def _find_column(self, column: exp.Column) -> Typed:
-        self._check_owner(column)
         name = column.name.lower()
-        if name in self._source.columns:
-            return self._source.columns[name]
+        owner = self._sources.owner(column)
+        if owner is not None:
+            return self._sources.by_alias[owner].columns[name]
         if not column.table and name in self._aliases:
             return self._expressions.value(self._aliases[name])
         raise Untranslatable(f"the column {column.name} is not in the index")
 
-    def _check_owner(self, node: exp.Expr) -> None:
-        table = node.table.lower() if isinstance(node, exp.Column) else ""
-        if table and table != self._alias:
-            raise Untranslatable(f"the source {table}")
+
+def _sources(tree: exp.Select, source: Callable[[exp.Expr | None], tuple[str, StoredSource]]) -> Sources:
+    clause, joins = tree.args.get("from_"), tree.args.get("joins") or []
+    named = [source(node.this if node is not None else None) for node in (clause, *joins)]
+    if not joins:
+        return Sources(dict(named))
+    if len(dict(named)) < len(named):
+        raise Untranslatable("two sources with one name")
+    if named[0][1].is_gathered:
+        raise Untranslatable("a gathered table before those of ranks")
+    optional = [False, *map(is_left_join, joins)]
+    return Sources({alias: renamed(each, i, is_optional=optional[i]) for i, (alias, each) in enumerate(named)})
 
 
-def _source(clause: exp.Expr | None, catalog: Catalog, bindings: Bindings) -> tuple[str, StoredSource]:
-    """Return what a SELECT selects from, and its name in lower case."""
-    node = clause.this if clause is not None else None
+def _source(node: exp.Expr | None, catalog: Catalog, bindings: Bindings) -> tuple[str, StoredSource]:
+    """Return what a part of a FROM names, after its name in lower case."""
     if isinstance(node, exp.Subquery):
-        return node.alias.lower(), _Select(_checked(node.this), catalog, bindings).as_source()
+        return node.alias.lower(), _subquery(node.this, catalog, bindings)
     stored = catalog.get(node.name.lower()) if isinstance(node, exp.Table) else None
     if isinstance(node, exp.Table) and stored:
         return (node.alias or node.name).lower(), stored
     raise Untranslatable(f"{node.name if isinstance(node, exp.Table) else 'the FROM'} is not in the index")
+
+
+def _subquery(tree: exp.Expr, catalog: Catalog, bindings: Bindings) -> StoredSource:
+    if not isinstance(tree, exp.Union):
+        return _Select(_checked(tree), catalog, bindings).as_source()
+    if {key for key, value in tree.args.items() if value} - {"this", "expression"}:
+        raise Untranslatable("a compound with more than UNION ALL")
+    return union_all(*(_subquery(side, catalog, bindings) for side in (tree.this, tree.expression)))
 
 
 def _listed(items: Sequence[Typed]) -> str:

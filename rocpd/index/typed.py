@@ -41,11 +41,11 @@ def constant(value: Value) -> Typed:
     ('CAST(3 AS BIGINT)', 'NULL')
 
     Raises:
-        Untranslatable: a blob, a text with a NUL, a number beyond 64 bits, an infinite one.
+        Untranslatable: a blob, a text with a NUL, an infinite number, one that has no opposite of 64 bits.
     """
     if value is None:
         return Typed("NULL", ValueKind.NULL)
-    if isinstance(value, (bool, int)) and -(1 << 63) <= value < 1 << 63:
+    if isinstance(value, (bool, int)) and -(1 << 63) < value < 1 << 63:
         return Typed(f"CAST({int(value)} AS BIGINT)", ValueKind.INT, int(value))
     if isinstance(value, float) and math.isfinite(value):
         return Typed(f"CAST('{value!r}' AS DOUBLE)", ValueKind.REAL, value)

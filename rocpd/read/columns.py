@@ -106,11 +106,17 @@ def columns(reader: RankReader, base: str, sql: str, names: Sequence[str]) -> li
     """Read columns of whole numbers, all rows at once; arguments as for `Select`.
 
     A reader that keeps what it reads reads each column of a SELECT once: those who take the same rows name the same
-    SELECT. Who changes what comes back takes a copy.
+    SELECT. Who changes what comes back takes a copy. Columns that come together are of the same rows, even of a file
+    that grows.
     """
     known = _known_columns(reader, base, sql)
+    rows = len(next(iter(known.values()))) if known else None
     if lacking := tuple(name for name in names if name not in known):
-        known.update(zip(lacking, _joined_pieces(reader, Select(sql, lacking, base=base), None).numbers, strict=True))
+        piece = _joined_pieces(reader, Select(sql, lacking, base=base), None)
+        if rows not in (None, piece.count):
+            known.clear()
+            return columns(reader, base, sql, names)
+        known.update(zip(lacking, piece.numbers, strict=True))
     return [known[name] for name in names]
 
 
@@ -202,7 +208,7 @@ def _by_key(run: Callable[..., Cursor], select: Select, damaged: Counter[str] | 
     while packed := _packed(run, packing, first, select):
         last, piece = packed
         if any((column == NULL).any() for column in piece.reals):  # fractions, or no numbers
-            rows = run(f"SELECT {_listed(select.reals)} FROM ({some})", (first,))
+            rows = run(f"SELECT {_listed(select.reals)} FROM ({some}) LIMIT {piece.count}", (first,))
             piece = replace(piece, reals=joined([*_by_rows(rows, Select("", reals=select.reals), damaged)]).reals)
         if piece.count:
             yield piece

@@ -111,8 +111,9 @@ def _of_rank(reader: RankReader, keep: Collection[str]) -> Iterator[tuple[str, C
         yield host.split(".")[0], Clue.HOST
         yield domain, Clue.HOST
         yield machine, Clue.MACHINE
-    for (environment,) in _texts(reader, "rocpd_info_process", "environment"):
+    for environment, extdata in _texts(reader, "rocpd_info_process", "environment", "extdata"):
         yield from _of_environment(environment, keep)
+        yield str((json_object(extdata) or {}).get("boot_id", "")), Clue.MACHINE
 
 
 def _texts(reader: RankReader, base: str, *columns: str) -> Iterable[tuple[str, ...]]:

@@ -9,7 +9,7 @@ def quote_name(*parts: str) -> str:
     >>> quote_name("r0", 'odd"name')
     '"r0"."odd""name"'
     """
-    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+    return '"' + '"."'.join([part.replace('"', '""') for part in parts]) + '"'
 
 
 def quote_text(value: str | None) -> str:

@@ -6,6 +6,7 @@ Writes only files of its own making; the demo, the tests, merge, the simulator a
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,6 +28,8 @@ _NOT_NULL = r'(?m)^(    "(?!id"|guid")\w+".*?) NOT NULL'
 # here on more rows save no more time.
 _ROWS_AT_ONCE = 64
 
+_SUFFIX = "{{uuid}}"  # in texts that are the same for all files but for the suffix of their tables
+
 
 def tables_of(version: str) -> dict[str, tuple[str, ...]]:
     """Return the columns of each table as schema `version` (such as `3.0.1`) has them; optional tables are of none."""
@@ -39,12 +42,18 @@ def tables_of(version: str) -> dict[str, tuple[str, ...]]:
 
 def create_table_text(name: str, suffix: str, guid: str, version: str = LATEST) -> str:
     """Return the CREATE TABLE of one table for one rank, comments included."""
+    text = _table_text(name, version)
+    return text.replace(_SUFFIX, suffix.replace('"', '""')).replace("'{{guid}}'", quote_text(guid))
+
+
+@functools.cache
+def _table_text(name: str, version: str) -> str:
+    """Return the CREATE TABLE of one table in a version of the schema, with marks for suffix and GUID."""
     chosen = table(name)
     newer = (f'    "{column.name}" ' for column in chosen.columns if not _exists(column.since, version))
     left_out = ("-- ", *newer)
     text = "\n".join(line for line in chosen.text.splitlines() if not line.startswith(left_out))
-    text = re.sub(r",(\s*(?:--[^\n]*)?)\n\);", r"\1\n);", text)
-    return text.replace("{{uuid}}", suffix.replace('"', '""')).replace("'{{guid}}'", quote_text(guid))
+    return re.sub(r",(\s*(?:--[^\n]*)?)\n\);", r"\1\n);", text)
 
 
 def create_view_text(name: str, select: str, temporary: bool = False) -> str:
@@ -65,6 +74,22 @@ def naming_view(name: str) -> Iterator[None]:
         raise ViewTextError(name, error) from error
 
 
+@functools.lru_cache(16)
+def _view_texts(tables: tuple[tuple[str, tuple[str, ...]], ...], views: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Return name and CREATE VIEW of the plain views and the readable ones, with a mark for the suffix."""
+    part = RankTables(_SUFFIX, dict(tables))
+    plain = ((name, f"SELECT * FROM {part.name(name)}") for name, _ in tables)
+    readable = ((name, select_text(name, [part])) for name in views)
+    return tuple((name, create_view_text(name, select)) for name, select in (*plain, *readable))
+
+
+@functools.lru_cache(64)
+def _insert_text(table_name: str, columns: tuple[str, ...], rows: int) -> str:
+    names, row = ", ".join(map(quote_name, columns)), f"({', '.join('?' * len(columns))})"
+    return f"INSERT INTO {quote_name(table_name)} ({names}) VALUES {', '.join([row] * rows)}"
+
+
+@functools.cache
 def _exists(since: str, version: str) -> bool:
     return not since or as_tuple(since) <= as_tuple(version)
 
@@ -87,16 +112,10 @@ class Writer:
         if base in OPTIONAL_TABLES and base not in self.tables:
             self.tables[base] = tuple(column.name for column in table(base).columns)
             self.connection.execute(create_table_text(base, self.suffix, self.guid, self.version))
-        names = ", ".join(quote_name(c) for c in columns)
-        start = f"INSERT INTO {quote_name(base + self.suffix)} ({names}) VALUES "
-        row = f"({', '.join('?' * len(columns))})"
         values = itertools.chain.from_iterable(rows)
-        many = start + ", ".join([row] * _ROWS_AT_ONCE)
-        size = _ROWS_AT_ONCE * len(columns)
-        while len(taken := tuple(itertools.islice(values, size))) == size:
-            self.connection.execute(many, taken)
-        if taken:
-            self.connection.execute(start + ", ".join([row] * (len(taken) // len(columns))), taken)
+        while taken := tuple(itertools.islice(values, _ROWS_AT_ONCE * len(columns))):
+            statement = _insert_text(base + self.suffix, tuple(columns), len(taken) // len(columns))
+            self.connection.execute(statement, taken)
 
     def loosen(self, base: str) -> None:
         """Replace an empty table by one that takes NULL everywhere but in id and guid, as other producers have it."""
@@ -117,12 +136,10 @@ class Writer:
 
     def create_views(self) -> None:
         """Store the plain views (`rocpd_region` …) and the readable ones, as AMD's files have them."""
-        part = RankTables(self.suffix, self.tables)
-        for name in self.tables:
-            self.connection.execute(create_view_text(name, f"SELECT * FROM {quote_name(name + self.suffix)}"))
-        for name in views_over(self.tables):
+        tables = tuple((name, tuple(columns)) for name, columns in self.tables.items())
+        for name, text in _view_texts(tables, views_over(self.tables)):
             with naming_view(name):
-                self.connection.execute(create_view_text(name, select_text(name, [part])))
+                self.connection.execute(text.replace(_SUFFIX, self.suffix.replace('"', '""')))
 
 
 @contextlib.contextmanager

@@ -150,7 +150,7 @@ COUNTED = frozenset((
 
 @frozen
 class Planting:
-    """What is to be planted: (plant, size), in the order of `Plant`; and whether many counters are recorded anyhow."""
+    """What is to be planted: (plant, size), in the order of `Plant`; and whether many counters are recorded anyway."""
 
     sizes: tuple[tuple[Plant, float], ...] = ()
     has_many_counters: bool = False

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rocpd.errors import RocpdError
-from rocpd.summary.instrumented import Instrumented, grouped_rows, instrumented, note_unmatched, total
+from rocpd.summary.instrumented import Instrumented, grouped_rows, instrumented, known_sum, note_unmatched
 from rocpd.summary.reading import Reading, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.types import Row
@@ -62,13 +62,14 @@ def _rows(measured: Instrumented) -> list[Row]:
     ticks_of = {kernel: _ticks(rows) for (kernel,), rows in grouped_rows(measured.rows, lambda row: (row[0],)).items()}
     rows = []
     for (kernel, file, first, last), group in grouped_rows(measured.rows, lambda row: (row[0], *row[2:5])).items():
-        ticks, time = _ticks(group), times[str(kernel)][1]
+        ticks, time = _ticks(group), times[str(kernel)]
         of_kernel = ticks_of[kernel]
         share = ticks / of_kernel if ticks is not None and of_kernel else None
         estimate = round(share * time) if share is not None and time is not None else None
+        dispatches, executions = len({row[1] for row in group}), known_sum(row[6] for row in group)
         rows.append((
-            kernel, time, _place(file, first, last), len({row[1] for row in group}), total(row[6] for row in group),
-            ticks, None if share is None else 100 * share, estimate, _idle_lanes(group), _mnemonics(group),
+            kernel, time, _source(file, first, last), dispatches, executions, ticks,
+            None if share is None else 100 * share, estimate, _idle_lanes(group), _mnemonics(group),
         ))  # fmt: skip
     return sorted(rows, key=lambda row: (-(row[1] or 0), str(row[0]), -(row[5] or 0), order_of(row[2:3])))
 
@@ -95,10 +96,10 @@ def _mnemonics(group: Sequence[Row]) -> str | None:
     return ", ".join(f"{counts[name]} {name}" for name in most) or None
 
 
-def _place(file: object, first: object, last: object) -> str | None:
+def _source(file: object, first: object, last: object) -> str | None:
     """Return a place as editors write it.
 
-    >>> _place("a.cpp", 3, 7), _place(None, 3, 3), _place(None, None, None)
+    >>> _source("a.cpp", 3, 7), _source(None, 3, 3), _source(None, None, None)
     ('a.cpp:3-7', '3', None)
     """
     lines = "-".join(dict.fromkeys(str(line) for line in (first, last) if line is not None))

@@ -45,7 +45,7 @@ TABLES = by_name(
             Field("copies", "", "copies"),
             Field("copies_per_step", "", "copies of a rank in a step; NULL without steps", True),
             Field("copy_ns", "ns", "time of the copies, one after the other", True),
-            Field("api_ns", "ns", "time in the calls"),
+            Field("api_ns", "ns", "time in the calls; one that makes several copies counts for its first"),
             Field(
                 "waiting_copies", "", "copies whose call is asynchronous and returned only when they were done", True
             ),
@@ -65,13 +65,22 @@ class _Kind(NamedTuple):
 
 @frozen
 class _Sum(Total):
-    """Copies, and times [ns]; `in_steps`: copies of ranks with steps, `waited`: those whose calls waited for them."""
+    """Copies, and times [ns].
+
+    Args:
+        copies: all of them.
+        in_steps: those of ranks with steps.
+        waited: those whose calls waited for them.
+        copy: time of copies.
+        call: time of calls.
+        waiting: time of calls that waited.
+    """
 
     copies: int
     in_steps: int
+    waited: int
     copy: int
     call: int
-    waited: int
     waiting: int
 
 
@@ -115,14 +124,17 @@ def _of_rank(reading: RankReading, step: re.Pattern[str]) -> _Rank:
     known = call >= 0
     function = np.where(known, regions.name[call] if len(regions.name) else -1, -1)
     ends, starts = (column[call] if len(column) else start for column in (regions.end, regions.start))
-    time = np.where(known, ends - starts, 0)
+    time = ends - starts
     asynchronous = [code for code in np.unique(function[known]).tolist() if _is_asynchronous(names.texts[code])]
     waited = known & np.isin(function, asynchronous) & (ends >= end)
+    in_calls, waiting = (np.where(_first_of_call(call, among), time, 0) for among in (known, waited))
     texts = string_texts(reading.reader, name)
     kinds: dict[_Kind, _Sum] = {}
     for (number, size_class, code), rows in grouped([name, np.searchsorted(EDGES, np.maximum(size, 0)), function]):
         kind = _Kind(texts.get(number), size_class, names.texts[code] if code >= 0 else None)
-        merge(kinds, {kind: _sum(rows, bool(steady), end - start, time, waited)})
+        in_steps = len(rows) if steady else 0
+        times = (total(column[rows]) for column in (end - start, in_calls, waiting))
+        merge(kinds, {kind: _Sum(len(rows), in_steps, int(waited[rows].sum()), *times)})
     return _Rank({key: kinds}, steps)
 
 
@@ -130,9 +142,12 @@ def _is_asynchronous(function: str | None) -> bool:
     return bool(_ASYNCHRONOUS.search(function or ""))
 
 
-def _sum(rows: Ints, has_steps: bool, copy: Ints, call: Ints, waited: Flags) -> _Sum:
-    late = rows[waited[rows]]
-    return _Sum(len(rows), len(rows) * has_steps, total(copy[rows]), total(call[rows]), len(late), total(call[late]))
+def _first_of_call(call: Ints, among: Flags) -> Flags:
+    """Return which of some copies are the first one of their call: those have its time, however many it makes."""
+    rows = np.flatnonzero(among)
+    is_first = np.zeros(len(call), bool)
+    is_first[rows[np.unique(call[rows], return_index=True)[1]]] = True
+    return is_first
 
 
 def _rows(key: Key, kinds: Mapping[_Kind, _Sum], steps: int) -> Iterator[Row]:

@@ -14,6 +14,7 @@ from rocpd.counters.measured import SIZES, CounterRows, Measured, Pass, by_name,
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.read.columns import Select, columns, read_all
+from rocpd.read.columns import number as whole
 from rocpd.read.groups import grouped
 from rocpd.read.names import as_text
 from rocpd.summary.ops import kernel_texts
@@ -45,19 +46,20 @@ def measured(reader: RankReader, names: KernelNames = KernelNames.DISPLAY) -> Me
 
 
 def _measured(reader: RankReader, names: KernelNames) -> Measured:
-    passes_in_file = reader.rows(_PASSES)[0][0] or 1
-    read = read_all(reader, _PASS_VALUES if passes_in_file > 1 else _VALUES)
+    has_passes = whole(reader.rows(_PASSES)[0][0]) > 1
+    read = read_all(reader, _PASS_VALUES if has_passes else _VALUES)
     dispatches = columns(reader, "rocpd_kernel_dispatch", statement("kernels"), (*_COLUMNS, *_GRID, *_GROUP))
     event, number, *_, start, end = dispatches[: len(_COLUMNS)]
     counted = np.isin(event, read.numbers[0])
     chosen = np.flatnonzero(counted) if counted.any() else np.arange(len(event))
     order = chosen[np.lexsort((number[chosen], start[chosen]))]
     event, number, kernel, agent, lds, scratch, start, end, *axes = (column[order] for column in dispatches)
-    sizes = (_product(axes[:3]), _product(axes[3:]), lds, scratch)
+    grid, group = (np.prod([_known(axis) for axis in three], axis=0) for three in (axes[:3], axes[3:]))
+    sizes = dict(zip(SIZES, (grid, group, _known(lds), _known(scratch)), strict=False))
     durations = np.where(valid_times(start, end), end - start, np.nan).astype(np.float64)
     values = _Values(event, read.numbers[0], read.numbers[1], read.reals[0])
     symbols = reader.rows(_COUNTERS)
-    if passes_in_file > 1:
+    if has_passes:
         called = {number: as_text(symbol) or as_text(name) or "?" for number, name, symbol in symbols}
         passes = tuple(_passes_in_file(values, called, *read.numbers[2:]))
     else:
@@ -73,7 +75,7 @@ def _measured(reader: RankReader, names: KernelNames) -> Measured:
         number,
         gpus,
         agent,
-        {**_known_sizes(sizes), **_registers(reader, kernel)},
+        sizes | _registers(reader, kernel),
         durations,
         passes,
         kinds,
@@ -110,8 +112,8 @@ def _rows_of(ids: Ints, wanted: Ints) -> Ints:
         inside = (wanted >= low) & (wanted < low + span)
         return np.where(inside, table[np.where(inside, wanted - low, 0)], -1)
     order = np.argsort(ids, kind="stable")
-    place = np.clip(np.searchsorted(ids[order], wanted), 0, len(ids) - 1)
-    return np.where(ids[order][place] == wanted, order[place], -1)
+    nearest = np.clip(np.searchsorted(ids[order], wanted), 0, len(ids) - 1)
+    return np.where(ids[order][nearest] == wanted, order[nearest], -1)
 
 
 def _passes_in_file(values: _Values, called: Mapping[int, str], number: Ints, start: Ints, end: Ints) -> Iterator[Pass]:
@@ -126,13 +128,9 @@ def _passes_in_file(values: _Values, called: Mapping[int, str], number: Ints, st
         yield Pass(counters, None if np.isnan(durations).all() else durations, values.collected)
 
 
-def _product(sizes: Sequence[Ints]) -> Ints:
-    """Return the work-items of grids or work-groups, `NULL` where one of their sizes is unknown."""
-    return np.where(np.any(np.equal(sizes, NULL), axis=0), NULL, np.prod(sizes, axis=0))
-
-
-def _known_sizes(sizes: Sequence[Ints]) -> dict[str, Floats]:
-    return {name: np.where(size == NULL, np.nan, size) for name, size in zip(SIZES, sizes, strict=False)}
+def _known(sizes: Ints) -> Floats:
+    """Return sizes, NaN where they are unknown."""
+    return np.where(sizes == NULL, np.nan, sizes)
 
 
 def _registers(reader: RankReader, kernels: Ints) -> dict[str, Floats]:

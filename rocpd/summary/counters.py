@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from rocpd.errors import RocpdError
+from rocpd.federate.open.identify import Rank
 from rocpd.frozen import frozen
 from rocpd.read.columns import number
 from rocpd.read.names import as_text
@@ -79,6 +80,7 @@ def _sum(values: Sequence[float]) -> float:
 
 
 _Cells = dict[tuple[str | None, str | None], _Values]
+_OfRank = tuple[dict[Key, _Cells], dict[str | None, str | None]]
 
 
 def counters(reading: Reading) -> Iterator[Summary]:
@@ -89,7 +91,7 @@ def counters(reading: Reading) -> Iterator[Summary]:
     """
     divisions: dict[Key, _Cells] = {}
     units: dict[str | None, str] = {}
-    for _, (divisions_of_rank, units_of_rank) in reading.each(_of_rank):
+    for divisions_of_rank, units_of_rank in _of_ranks(reading):
         for key, cells in divisions_of_rank.items():
             merge(divisions.setdefault(key, {}), cells)
         for counter, unit in units_of_rank.items():
@@ -106,7 +108,26 @@ def counters(reading: Reading) -> Iterator[Summary]:
     yield _wide(reading, ordered, units)
 
 
-def _of_rank(reading: RankReading) -> tuple[dict[Key, _Cells], dict[str | None, str | None]]:
+def _of_ranks(reading: Reading) -> Iterator[_OfRank]:
+    """Yield the values of each rank; of passes of one program each counter is of the first pass that counted it."""
+    programs = reading.every_pass.job.programs
+    first = {number: program[0] for program in programs for number in program}
+    order = {number: place for program in programs for place, number in enumerate(program)}
+    answers: Iterable[tuple[Rank, _OfRank]] = reading.with_passes().each(_of_rank)
+    if programs:
+        answers = sorted(answers, key=lambda answer: order.get(answer[0].number, 0))
+    counted: dict[int, set[str | None]] = {}
+    for rank, (divisions, units) in answers:
+        known = counted.setdefault(first.get(rank.number, rank.number), set())
+        new = {
+            key: {cell: values for cell, values in cells.items() if cell[1] not in known}
+            for key, cells in divisions.items()
+        }
+        known.update(units)
+        yield new, units
+
+
+def _of_rank(reading: RankReading) -> _OfRank:
     """Return the values of one rank by division, kernel and counter, and the units of its counters."""
     values: dict[tuple[int, int, str | None], list[float]] = {}
     units: dict[str | None, str | None] = {}

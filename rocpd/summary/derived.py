@@ -9,11 +9,10 @@ import numpy as np
 from rocpd.counters.derived import DerivedCalculator, DerivedValues
 from rocpd.counters.measured import Measured
 from rocpd.counters.metrics import Calculated, MetricSums
-from rocpd.errors import RocpdError
 from rocpd.federate.open.identify import Rank
 from rocpd.frozen import frozen
-from rocpd.summary.counted import each_program
-from rocpd.summary.kernel_metrics import divided, division_of
+from rocpd.summary.counted import are_counted, each_program
+from rocpd.summary.kernel_metrics import divided, division_of, nothing_known
 from rocpd.summary.options import Options
 from rocpd.summary.reading import Key, Reading, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
@@ -77,7 +76,7 @@ def derived(reading: Reading) -> Iterator[Summary]:
     """Return derived counters, and those that can't be calculated.
 
     Raises:
-        RocpdError: there are no counter values.
+        RocpdError: there are no counter values, or none of a GPU whose formulas are known.
     """
     rows: _Rows = {}
     missing: _Missing = {}
@@ -86,7 +85,7 @@ def derived(reading: Reading) -> Iterator[Summary]:
             rows[key] = rows[key] + sums if key in rows else sums
         missing |= missing_in_rank
     if not rows and not missing:
-        raise RocpdError("no counter values of kernels in the selection", "rocprofv3 --pmc collects them")
+        raise nothing_known(are_counted(reading))
     ordered = sorted(rows, key=lambda key: (order_of(key[0]), order_of(key[1:])))
     yield reading.summary(TABLES["derived"], [(*key[0], *key[1:], *rows[key].row()) for key in ordered])
     known = {key[2] for key in rows}

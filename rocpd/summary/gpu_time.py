@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -13,7 +13,7 @@ import numpy as np
 from rocpd.errors import RocpdError
 from rocpd.frozen import frozen
 from rocpd.read.groups import grouped
-from rocpd.summary.intervals import Union, length, unite
+from rocpd.summary.intervals import Union, length, outside, unite
 from rocpd.summary.ops import OperationNames, Ops, all_lanes, read_ops, split
 from rocpd.summary.options import LAUNCHES, By
 from rocpd.summary.origins import read_origins
@@ -171,31 +171,32 @@ def _of_rank(reading: RankReading, categories: Categories) -> tuple[dict[Key, _S
     names, base = OperationNames(), reading.window.base
     sums: dict[Key, _Sum] = {}
     largest: list[_Gap] = []
-    for key, agent, on_agent, ops in _divided(reading, read_ops(reading, names)):
-        agents_work = _working(on_agent.within(base), split(on_agent, categories, names))
-        gaps = ops.within(base).gaps(base)
-        merge(sums, {key: _sum(ops, base, split(ops, categories, names), agents_work, gaps.length)})
-        most = np.argsort(-gaps.length, kind="stable")[: reading.options.top]
-        for time, start, *around in zip(*(column[most].tolist() for column in gaps), strict=True):
-            before, after = (names.texts[ops.name[row]] if row >= 0 else None for row in around)
-            largest.append(_Gap(time, reading.rank.number, agent, start, before, after))
+    for agent, on_lane, divisions in _lanes(reading, read_ops(reading, names)):
+        lanes_work = _working(on_lane.within(base), split(on_lane, categories, names))
+        for key, ops in divisions:
+            gaps = ops.within(base).gaps(base)
+            merge(sums, {key: _sum(ops, base, split(ops, categories, names), lanes_work, gaps.length)})
+            most = np.argsort(-gaps.length, kind="stable")[: reading.options.top]
+            for time, start, *around in zip(*(column[most].tolist() for column in gaps), strict=True):
+                before, after = (names.texts[ops.name[row]] if row >= 0 else None for row in around)
+                largest.append(_Gap(time, reading.rank.number, agent, start, before, after))
     return sums, heapq.nlargest(reading.options.top, largest, key=_Gap.order)
 
 
-def _divided(reading: RankReading, ops: Ops) -> Iterator[tuple[Key, int, Ops, Ops]]:
-    """Yield division, agent, its operations and those of the division: an agent, a stream, or what was launched there.
+def _lanes(reading: RankReading, ops: Ops) -> Iterator[tuple[int, Ops, Iterable[tuple[Key, Ops]]]]:
+    """Yield the agent of each lane, its operations, and divisions with theirs: the lane, or what was launched there.
 
     A stream is compared with itself.
     """
     by = reading.options.by
     if by not in LAUNCHES:
         for lane, agent, on_lane in all_lanes(reading, ops):
-            yield key_of(by or By.AGENT, reading.rank, lane), agent, on_lane, on_lane
+            yield agent, on_lane, [(key_of(by or By.AGENT, reading.rank, lane), on_lane)]
         return
     origins = read_origins(reading, by)
     for agent, on_agent in ops.lanes(By.AGENT):
-        for (code,), rows in grouped([origins.of_ops(on_agent)]):
-            yield origins.key(code), agent, on_agent, on_agent.take(rows)
+        groups = grouped([origins.of_ops(on_agent)])
+        yield agent, on_agent, [(origins.key(code), on_agent.take(rows)) for (code,), rows in groups]
 
 
 def _working(ops: Ops, kinds: Mapping[str, Ints]) -> tuple[Union, Union]:
@@ -211,7 +212,7 @@ def _sum(ops: Ops, base: Base | None, kinds: Mapping[str, Ints], around: tuple[U
         ops: what was done.
         base: the window.
         kinds: kind -> numbers of the operations of this kind.
-        around: what the agent did at these times, as `_working` returns it.
+        around: what the lane did, as `_working` returns it.
         gaps: lengths of the times without operation [ns].
     """
     cut = ops.within(base)
@@ -227,8 +228,8 @@ def _sum(ops: Ops, base: Base | None, kinds: Mapping[str, Ints], around: tuple[U
         compute=length(compute),
         communication=length(communication),
         copy=length(copy),
-        exposed=length(unite(communication, around[0])) - length(around[0]),
-        exposed_copy=length(unite(copy, around[1])) - length(around[1]),
+        exposed=outside(communication, around[0]),
+        exposed_copy=outside(copy, around[1]),
         gap=Spread.of(gaps),
         in_streams=total(ops.duration[talking]),
         in_computing_streams=total(ops.duration[talking[np.isin(ops.stream[talking], streams)]]),

@@ -271,9 +271,16 @@ def _findings(idle: Mapping[Key, _ByCause], spans: Mapping[Key, int]) -> Iterato
     edges = sum(causes.pop(cause).total for cause in (START, DRAINED) if cause in causes)
     span, total = sum(spans.values()) - edges, sum(time.total for time in causes.values())
     evidence = {"idle_ns": total, "span_ns": span}
-    share = total * 100 / span if span > 0 else 0.0
+    if span <= 0:
+        text = "GPUs ran nothing in this time"
+        yield Finding(text, "gpu.idle", Verdict.UNKNOWN, Confidence.CERTAIN, evidence=evidence)
+        return
+    share = total * 100 / span
     if share < _WORTH_SAYING:
         text = f"GPUs are busy: idle {share:.1f} % of the time"
+        if span <= edges:
+            part = span * 100 / (span + edges)
+            text += f" from their first operation to their last, which is {part:.2g} % of all"
         yield Finding(text, "gpu.idle", Verdict.NONE, Confidence.CERTAIN, evidence=evidence)
         return
     cause = max(causes, key=lambda name: causes[name].total)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import cache, partial
+from typing import TypeAlias, cast
 
 from rocpd.frozen import frozen
 from rocpd.read.names import as_text
@@ -19,7 +20,7 @@ from rocpd.trace.kernel_names import without_instrumentation
 from rocpd.trace.times import LAST
 from rocpd.types import Row
 
-Which = tuple[str, int]
+KernelDispatch: TypeAlias = tuple[str, int]
 """Name of a kernel, and which dispatch of it, from 1."""
 
 
@@ -48,17 +49,17 @@ class Instrumented:
     """
 
     rows: list[Row]
-    times: Mapping[Which, MatchedTime]
+    times: Mapping[KernelDispatch, MatchedTime]
 
-    def kernel_times(self) -> dict[str, tuple[int, int | None]]:
-        """Return kernel -> dispatches that were measured, and their time in the trace, mean over ranks [ns]."""
-        totals: dict[str, tuple[int, int | None]] = {}
-        for kernel, ordinal in dict.fromkeys((row[0], row[1]) for row in self.rows):
-            count, time = totals.get(str(kernel), (0, None))
-            matched = self.times.get((str(kernel), int(str(ordinal))))
-            of_dispatch = round(matched.time / matched.timed) if matched and matched.timed else None
-            totals[str(kernel)] = count + 1, time if of_dispatch is None else of_dispatch + (time or 0)
-        return totals
+    def kernel_times(self) -> dict[str, int | None]:
+        """Return kernel -> time of its measured dispatches in the trace, mean over ranks [ns]; None without one."""
+        times: dict[str, int | None] = {}
+        for kernel, ordinal in dict.fromkeys(map(_dispatch, self.rows)):
+            matched = self.times.get((kernel, ordinal), MatchedTime())
+            known = times.setdefault(kernel, None)
+            if matched.timed:
+                times[kernel] = (known or 0) + round(matched.time / matched.timed)
+        return times
 
 
 def instrumented(reading: Reading, table: str, select: str) -> Instrumented:
@@ -71,14 +72,18 @@ def instrumented(reading: Reading, table: str, select: str) -> Instrumented:
     """
     if not any(table in rank.tables for rank in reading.session.ranks):
         return Instrumented([], {})
-    every = [row for _, of_rank in reading.each(partial(_rows, select=select)) for row in of_rank]
-    if not every:
+    rows = [row for _, of_rank in reading.each(partial(_rows, select=select)) for row in of_rank]
+    if not rows:
         return Instrumented([], {})
-    kernels = frozenset(str(row[0]) for row in every)
-    times: dict[Which, MatchedTime] = {}
+    kernels = frozenset(kernel for kernel, _ in map(_dispatch, rows))
+    times: dict[KernelDispatch, MatchedTime] = {}
     for _, of_rank in reading.each(partial(_times, kernels=kernels)):
         merge(times, of_rank)
-    return Instrumented([row for row in every if _counts(times.get((str(row[0]), int(str(row[1])))))], times)
+    return Instrumented([row for row in rows if _counts(times.get(_dispatch(row)))], times)
+
+
+def _dispatch(row: Row) -> KernelDispatch:
+    return cast("KernelDispatch", row[:2])
 
 
 def _counts(matched: MatchedTime | None) -> bool:
@@ -91,15 +96,16 @@ def _rows(reading: RankReading, select: str) -> list[Row]:
     return [row for row in rows if isinstance(row[0], str) and isinstance(row[1], int)]
 
 
-def _times(reading: RankReading, kernels: frozenset[str]) -> dict[Which, MatchedTime]:
+def _times(reading: RankReading, kernels: frozenset[str]) -> dict[KernelDispatch, MatchedTime]:
     """Return the dispatches of kernels; a merged window does not say which of its kernel one is."""
     if reading.rank.window:
         return {}
     chosen = {row[0]: (row[2], row[3]) for row in reading.reader.rows(statement("numbered_dispatches"))}
     numbers: Counter[str] = Counter()
-    times: dict[Which, MatchedTime] = {}
+    times: dict[KernelDispatch, MatchedTime] = {}
+    kernel_of = cache(lambda name: without_instrumentation(as_text(name) or ""))
     for id_, name, *_ in reading.whole().reader.rows(statement("numbered_dispatches")):
-        kernel = without_instrumentation(as_text(name) or "")
+        kernel = kernel_of(name)
         if kernel in kernels:
             numbers[kernel] += 1
             times[kernel, numbers[kernel]] = _time(*chosen[id_]) if id_ in chosen else MatchedTime()
@@ -107,13 +113,16 @@ def _times(reading: RankReading, kernels: frozenset[str]) -> dict[Which, Matched
 
 
 def _time(start: object, end: object) -> MatchedTime:
-    is_valid = isinstance(start, int) and isinstance(end, int) and 0 < start <= end <= LAST
-    return MatchedTime(1, 1, end - start) if is_valid else MatchedTime(1)  # type: ignore[operator]
+    if isinstance(start, int) and isinstance(end, int) and 0 < start <= end <= LAST:
+        return MatchedTime(1, 1, end - start)
+    return MatchedTime(1)
 
 
 def note_unmatched(reading: Reading, measured: Instrumented) -> None:
     """Say which kernels have dispatches that the traces do not have."""
-    missing = sorted({str(row[0]) for row in measured.rows if (row[0], row[1]) not in measured.times})
+    missing = sorted(
+        {kernel for kernel, ordinal in map(_dispatch, measured.rows) if (kernel, ordinal) not in measured.times}
+    )
     if missing:
         shown = ", ".join(missing[:3]) + (" …" if len(missing) > 3 else "")
         reading.session.note(f"no time of {shown}: open a trace of the same program with it")
@@ -127,7 +136,7 @@ def grouped_rows(rows: Iterable[Row], key: Callable[[Row], Row]) -> dict[Row, li
     return groups
 
 
-def total(values: Iterable[object]) -> int | None:
+def known_sum(values: Iterable[object]) -> int | None:
     """Return the sum of the whole numbers among values; None where there are none."""
     numbers = [value for value in values if isinstance(value, int)]
     return sum(numbers) if numbers else None

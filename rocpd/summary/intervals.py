@@ -68,3 +68,12 @@ def covered(parts: Union, times: Ints) -> Ints:
     inside = np.where(index > 0, np.minimum(times, end[index - 1]) - start[index - 1], 0)
     length_before: Ints = np.where(index > 0, before[np.maximum(index - 1, 0)] + inside, 0)
     return length_before
+
+
+def outside(parts: Union, others: Union) -> int:
+    """Return the length of what one union covers and another one does not [ns].
+
+    >>> outside((np.array([0, 20]), np.array([10, 30])), (np.array([5]), np.array([22])))
+    13
+    """
+    return length(parts) - int((covered(others, parts[1]) - covered(others, parts[0])).sum())

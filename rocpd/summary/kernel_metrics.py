@@ -27,10 +27,6 @@ GroupKey: TypeAlias = tuple[Key, "str | None", str]
 """Division, kernel, architecture."""
 
 _WITHOUT_COUNTERS = "launch-stats"
-_UNCOUNTED = RocpdError("no counter values of kernels in the selection", "rocprofv3 --pmc collects them")
-_UNKNOWN = RocpdError(
-    "no kernels on GPUs whose counters are known", "those of gfx908, gfx90a, gfx940 to gfx942 and gfx950 are"
-)
 
 
 @frozen
@@ -70,8 +66,16 @@ def of_panels(reading: Reading, panels: Sequence[str]) -> KernelGroups:
         is_counted = True
         _merge(metrics, of_rank)
     if not metrics:
-        raise _UNKNOWN if is_counted else _UNCOUNTED
+        raise nothing_known(is_counted)
     return metrics
+
+
+def nothing_known(is_counted: bool) -> RocpdError:
+    """Return the error that says why nothing can be calculated: no values, or values of GPUs that are not known."""
+    if is_counted:
+        gpus = "those of gfx908, gfx90a, gfx940 to gfx942 and gfx950 are"
+        return RocpdError("no kernels on GPUs whose counters are known", gpus)
+    return RocpdError("no counter values of kernels in the selection", "rocprofv3 --pmc collects them")
 
 
 def _merge(into: KernelGroups, added: Mapping[GroupKey, KernelMetrics]) -> None:

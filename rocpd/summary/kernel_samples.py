@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from rocpd.errors import RocpdError
 from rocpd.frozen import frozen
 from rocpd.read.columns import columns
 from rocpd.read.groups import grouped
-from rocpd.summary.intervals import union
+from rocpd.summary.intervals import Union, covered, union
 from rocpd.summary.ops import kernel_texts
 from rocpd.summary.reading import Key, RankReading, Reading, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
@@ -60,6 +61,14 @@ class KernelSamples(Total):
 _Sums = dict[tuple[object, ...], KernelSamples]
 
 
+class _Course(NamedTuple):
+    """Sampled values, and from when until when each holds [ns]."""
+
+    at: Ints
+    until: Ints
+    value: Floats
+
+
 def kernel_samples(reading: Reading) -> Iterator[Summary]:
     """Return what was sampled while kernels ran.
 
@@ -87,31 +96,27 @@ def _of_rank(reading: RankReading, step: re.Pattern[str]) -> dict[Key, _Sums]:
     valid = np.flatnonzero(valid_times(read[2], read[3]))
     kernel, agent, start, end = (column[valid] for column in read)
     texts = kernel_texts(reading.reader, reading.options.kernel_names, kernel)
+    courses = {key: _course(values) for key, values in series.items() if values}
     divisions: dict[Key, _Sums] = {}
     for (number, gpu), rows in grouped([kernel, agent]):
         runs = union(start[rows], end[rows])
-        for (_, of, name, unit), values in series.items():
-            if of == gpu and values and (sums := _sums(runs, values)).time:
+        for (_, of, name, unit), course in courses.items():
+            if of == gpu and (sums := _sums(runs, course)).time:
                 of_kernel: _Sums = {(texts.get(number), name, unit): sums}
                 merge(divisions.setdefault(reading.key(gpu), {}), of_kernel)
     return divisions
 
 
-def _sums(runs: tuple[Ints, Ints], values: Sequence[SampledValue]) -> KernelSamples:
-    """Return what was sampled in some times that do not overlap."""
+def _course(values: Sequence[SampledValue]) -> _Course:
     at = np.array([each.start for each in values], np.int64)
     until = np.minimum(at + np.array(times_held(values), np.int64), np.append(at[1:], np.iinfo(np.int64).max))
-    value: Floats = np.array([each.value for each in values])
-    busy = _total(runs[0], runs[1], until) - _total(runs[0], runs[1], at)
-    is_most = busy >= _MOST * np.maximum(until - at, 1)
-    energy = (value * busy)[is_most].sum()
-    return KernelSamples(float((value * busy).sum()), float(busy.sum()), float(energy), float(busy[is_most].sum()))
+    return _Course(at, until, np.array([each.value for each in values]))
 
 
-def _total(start: Ints, end: Ints, times: Ints) -> Floats:
-    """Return how long intervals last up to each of some times."""
-    before = np.searchsorted(start, times)
-    whole = np.append(0, np.cumsum(end - start))
-    over = np.where(before > 0, np.maximum(end[np.maximum(before - 1, 0)] - times, 0), 0)
-    total: Floats = (whole[before] - over).astype(np.float64)
-    return total
+def _sums(runs: Union, course: _Course) -> KernelSamples:
+    """Return what was sampled in some times that do not overlap."""
+    busy = (covered(runs, course.until) - covered(runs, course.at)).astype(np.float64)
+    is_most = busy >= _MOST * np.maximum(course.until - course.at, 1)
+    integral = course.value * busy
+    parts = (integral.sum(), busy.sum(), integral[is_most].sum(), busy[is_most].sum())
+    return KernelSamples(*map(float, parts))

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from rocpd.errors import RocpdError
-from rocpd.summary.instrumented import Instrumented, grouped_rows, instrumented, note_unmatched, total
+from rocpd.summary.instrumented import Instrumented, grouped_rows, instrumented, known_sum, note_unmatched
 from rocpd.summary.reading import Reading, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.types import Row
@@ -108,10 +108,10 @@ def _accesses(measured: Instrumented) -> list[Row]:
     for (kernel, file, line, column, access, instruction, _), group in grouped_rows(
         measured.rows, lambda row: (row[0], *row[2:8])
     ).items():
-        executions, needed, used, conflicts = (total(row[at] for row in group) for at in (8, 11, 12, 13))
+        executions, needed, used, conflicts = (known_sum(row[at] for row in group) for at in (8, 11, 12, 13))
         width = next((row[at] for row in group for at in (10, 9) if isinstance(row[at], int)), None)
         rows.append((
-            kernel, times[str(kernel)][1], _place(file, line, column), access, instruction, _dispatches(group),
+            kernel, times[str(kernel)], _source(file, line, column), access, instruction, _dispatches(group),
             executions, width, needed, used, 100 * needed / used if used and needed is not None else None, conflicts,
             conflicts / executions if executions and conflicts is not None else None,
         ))  # fmt: skip
@@ -128,16 +128,16 @@ def _accesses(measured: Instrumented) -> list[Row]:
 def _pages(measured: Instrumented) -> list[Row]:
     times = measured.kernel_times()
     of_kernel = {
-        kernel: total(row[4] for row in rows) or 0
+        kernel: known_sum(row[4] for row in rows) or 0
         for (kernel,), rows in grouped_rows(measured.rows, lambda row: (row[0],)).items()
     }
     rows = []
     for (kernel, start, end), group in grouped_rows(measured.rows, lambda row: (row[0], row[2], row[3])).items():
-        accesses = total(row[4] for row in group)
+        accesses = known_sum(row[4] for row in group)
         share = 100 * accesses / of_kernel[kernel] if accesses is not None and of_kernel[kernel] else None
         size = end - start if isinstance(start, int) and isinstance(end, int) else None
         page = hex(start) if isinstance(start, int) else None
-        rows.append((kernel, times[str(kernel)][1], page, size, _dispatches(group), accesses, share))
+        rows.append((kernel, times[str(kernel)], page, size, _dispatches(group), accesses, share))
     return sorted(rows, key=lambda row: (*_kernels_first(row, times), -(row[5] or 0), order_of(row[2:3])))
 
 
@@ -148,7 +148,7 @@ def _addresses(measured: Instrumented) -> list[Row]:
         lanes = [row[4] for row in group if isinstance(row[4], int)]
         lines = [len({address // _LINE for address in each}) for each in map(_listed, group) if each]
         means = (sum(some) / len(some) if some else None for some in (lanes, lines))
-        rows.append((kernel, times[str(kernel)][1], line, access, _dispatches(group), len(group), *means))
+        rows.append((kernel, times[str(kernel)], line, access, _dispatches(group), len(group), *means))
     return sorted(rows, key=lambda row: (*_kernels_first(row, times), -row[5], order_of(row[2:4])))
 
 
@@ -165,17 +165,17 @@ def _dispatches(group: Sequence[Row]) -> int:
     return len({row[1] for row in group})
 
 
-def _place(file: object, line: object, column: object) -> str | None:
+def _source(file: object, line: object, column: object) -> str | None:
     """Return a place as compilers write it.
 
-    >>> _place("a.cpp", 3, 7), _place("a.cpp", None, None), _place(None, None, None)
+    >>> _source("a.cpp", 3, 7), _source("a.cpp", None, None), _source(None, None, None)
     ('a.cpp:3:7', 'a.cpp', None)
     """
     return ":".join(str(part) for part in (file, line, column) if part is not None) or None
 
 
-def _kernels_first(row: Row, times: Mapping[str, tuple[int, int | None]]) -> tuple[int, str]:
-    return -(times[str(row[0])][1] or 0), str(row[0])
+def _kernels_first(row: Row, times: Mapping[str, int | None]) -> tuple[int, str]:
+    return -(times[str(row[0])] or 0), str(row[0])
 
 
 _ROWS = {"memory-access": _accesses, "memory-pages": _pages, "memory-addresses": _addresses}

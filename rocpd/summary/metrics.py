@@ -46,9 +46,9 @@ def metric_rows(session: Federation, arguments: Mapping[str, str], panel: str | 
 
 
 def _rows(table: Summary) -> Iterator[Row]:
-    places = {field.name: place for place, field in enumerate(table.fields)}
+    names = [field.name for field in table.fields]
     for row in table:
-        known = {name: row[place] for name, place in places.items()}
+        known = dict(zip(names, row, strict=True))
         known |= {"panel": table.name.partition("-missing")[0], "section": known.get("table")}
         known.setdefault("missing", known.get("reason"))
         yield tuple(known.get(name) for name in _COLUMNS)

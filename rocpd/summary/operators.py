@@ -104,63 +104,65 @@ def operators(reading: Reading) -> Iterator[Summary]:
 def _of_rank(
     reading: RankReading,
 ) -> tuple[dict[_Kind, _Sum], dict[_Kind, _Sum], dict[str | None, PhaseTime]]:
-    found = read_operators(reading)
+    operators = read_operators(reading)
     names: dict[_Kind, _Sum] = {}
     shapes: dict[_Kind, _Sum] = {}
-    counting = _counting(reading, found)
-    _add_calls(found, counting, names, shapes)
+    counting = _counting(reading, operators)
+    _add_calls(operators, counting, names, shapes)
     ops = read_ops(reading, OperationNames(), stacks=True)
     launched_at = launch_calls(reading.reader, ops.stack)
-    launched_in = found.nesting.innermost(*launched_at)
+    launched_in = operators.nesting.innermost(*launched_at)
     for (inner,), rows in grouped([launched_in]):
         time = total(ops.duration[rows])
         seen: set[tuple[int, _Kind]] = set()
-        for depth, row in enumerate(found.around(inner)):
-            own = time if depth == 0 else 0
-            for number, (sums, kind) in enumerate(((names, (found.names[row], None)), (shapes, _shape(found, row)))):
+        for depth, row in enumerate(operators.around(inner)):
+            own_time = time if depth == 0 else 0
+            for number, (sums, kind) in enumerate(
+                ((names, (operators.names[row], None)), (shapes, _shape(operators, row)))
+            ):
                 is_outer = (number, kind) in seen
                 seen.add((number, kind))
-                more = _Sum(gpu=0 if is_outer else time, own_gpu=own, launches=0 if is_outer else len(rows))
+                more = _Sum(gpu=0 if is_outer else time, own_gpu=own_time, launches=0 if is_outer else len(rows))
                 merge(sums, {kind: more})
-    phases = times_of_phases(reading, found, counting, ops, launched_at) if len(found.names) else {}
+    phases = times_of_phases(reading, operators, counting, ops, launched_at) if len(operators.names) else {}
     return names, shapes, phases
 
 
-def _shape(found: TorchOperators, row: int) -> _Kind:
-    return found.names[row], found.sizes[row]
+def _shape(operators: TorchOperators, row: int) -> _Kind:
+    return operators.names[row], operators.sizes[row]
 
 
-def _counting(reading: RankReading, found: TorchOperators) -> Flags:
+def _counting(reading: RankReading, operators: TorchOperators) -> Flags:
     """Return which operators the selection has."""
     reader = reading.reader
     if not reader.selects("rocpd_region"):
-        return np.ones(len(found.names), bool)
+        return np.ones(len(operators.names), bool)
     (event,) = columns(reader, "rocpd_region", statement("operators"), ("event",))
-    return np.isin(found.event, event)
+    return np.isin(operators.event, event)
 
 
-def _add_calls(found: TorchOperators, counting: Flags, names: dict[_Kind, _Sum], shapes: dict[_Kind, _Sum]) -> None:
+def _add_calls(operators: TorchOperators, counting: Flags, names: dict[_Kind, _Sum], shapes: dict[_Kind, _Sum]) -> None:
     """Add calls and their time on the CPU; of operators in others of their name the outermost has the time."""
-    duration = (found.end - found.start).tolist()
-    own = _times_of_their_own(found)
+    duration = (operators.end - operators.start).tolist()
+    self_times = _self_times(operators)
     for row in np.flatnonzero(counting).tolist():
-        name, sizes = _shape(found, row)
-        around = list(found.around(row))[1:]
-        flops = flops_of(name, sizes, found.values[row])
+        name, sizes = _shape(operators, row)
+        around = list(operators.around(row))[1:]
+        flops = flops_of(name, sizes, operators.values[row])
         for sums, kind, is_inner in (
-            (names, (name, None), any(found.names[outer] == name for outer in around)),
-            (shapes, (name, sizes), any(_shape(found, outer) == (name, sizes) for outer in around)),
+            (names, (name, None), any(operators.names[outer] == name for outer in around)),
+            (shapes, (name, sizes), any(_shape(operators, outer) == (name, sizes) for outer in around)),
         ):
             cpu = 0 if is_inner else duration[row]
-            merge(sums, {kind: _Sum(1, cpu, own[row], flops=flops or 0, known=int(flops is not None))})
+            merge(sums, {kind: _Sum(1, cpu, self_times[row], flops=flops or 0, known=int(flops is not None))})
 
 
-def _times_of_their_own(found: TorchOperators) -> list[int]:
+def _self_times(operators: TorchOperators) -> list[int]:
     """Return the time of each operator in which it has none inside; what two inside both cover counts once [ns]."""
-    times: list[int] = (found.end - found.start).tolist()
-    covered = found.start.tolist()
-    for row, parent in found.nesting.parents.items():  # in the order of their starts
-        start, end = max(int(found.start[row]), covered[parent]), int(found.end[row])
+    times: list[int] = (operators.end - operators.start).tolist()
+    covered = operators.start.tolist()
+    for row, parent in operators.nesting.parents.items():  # in the order of their starts
+        start, end = max(int(operators.start[row]), covered[parent]), int(operators.end[row])
         times[parent] -= max(end - start, 0)
         covered[parent] = max(end, covered[parent])
     return times

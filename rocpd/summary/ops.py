@@ -203,8 +203,8 @@ class OperationNames:
 def split(ops: Ops, categories: Categories, names: OperationNames) -> dict[str, Ints]:
     """Return the numbers of compute kernels, communication kernels and copies among operations."""
     copies = ops.kind == COPY
-    communicates = np.array([is_communication(categories.of(text)) for text in names.full], bool)
-    talks = communicates[ops.name] & ~copies if len(ops) else copies
+    communicates = per_id(ops.name, lambda code: int(is_communication(categories.of(names.full[code]))))
+    talks = (communicates == 1) & ~copies
     wanted = {"compute": ~copies & ~talks, "communication": talks, "copy": copies}
     return {kind: np.flatnonzero(mask) for kind, mask in wanted.items()}
 

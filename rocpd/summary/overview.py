@@ -14,6 +14,7 @@ from rocpd.federate.federation import Federation, Notes
 from rocpd.summary import allocation_sites, budget, idle, ranks, totals, trace
 from rocpd.summary.findings import JOB, Confidence, Finding, Verdict
 from rocpd.summary.reading import Reading
+from rocpd.summary.registry import OF_ONE_JOB
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.together import Analysis, together
 from rocpd.table.human import readable
@@ -61,7 +62,7 @@ TABLES = by_name(
             Field("mean_ns", "ns", "mean of the ranks"),
             Field("max_ns", "ns", "on the rank that took longest"),
             Field("slowest_rank", "", "rank that was slow in it; NULL: none stands out"),
-            Field("over_median", "", "its time by the median of all steps"),
+            Field("over_median", "", "its time by the median of all steps; NULL: the window cuts it"),
         ),
     ),
 )
@@ -104,7 +105,10 @@ def _domains(reading: Reading, findings: Iterable[Finding]) -> Summary:
 
 
 def _run(reading: Reading) -> dict[str, Summary]:
-    """Run the analyses; what they note beside their answers is for those who ask for them by name."""
+    """Run the analyses, of separate runs without what compares their ranks.
+
+    What they note beside their answers is for those who ask for them by name.
+    """
     session = Federation(reading.session.job, reading.session.selection, Notes(), owns_files=False)
     quiet = reading.on(session).of_tables(_SHOWN)
     tables: dict[str, Summary] = {}
@@ -115,7 +119,7 @@ def _run(reading: Reading) -> dict[str, Summary]:
             raise
         except RocpdError:  # it lacks the data that it needs
             continue
-    return tables
+    return {name: table for name, table in tables.items() if reading.session.runs == 1 or name not in OF_ONE_JOB}
 
 
 def job_finding(session: Federation, tables: Mapping[str, Summary]) -> Finding:
@@ -127,13 +131,14 @@ def job_finding(session: Federation, tables: Mapping[str, Summary]) -> Finding:
     """
     job = session.ranks
     hosts = sorted({rank.hostname or "?" for rank in job})
+    nodes = {rank.boot or rank.hostname for rank in job}  # images bring names of hosts, and ids of machines, with them
     products = session.sql(_PRODUCTS).fetchall()
-    steps = [float(row[0]) for row in _columns(tables, "steps", "mean_ns")]
-    commands = sorted({rank.command or "" for rank in job} - {""})
+    steps = [float(row[0]) for row in _whole_steps(tables, "mean_ns")]
+    commands = list(dict.fromkeys(rank.command for rank in job if rank.command))  # launchers and helpers come last
     is_one = session.runs == 1
     what = amount(len(job), "rank") if is_one else f"{session.runs} separate runs, not one job,"
     parts = [
-        f"{what} on {amount(len(hosts), 'node')}",
+        f"{what} on {amount(len(nodes), 'node')}",
         *[str(product or "GPU") for product, _ in products[:2]],
         *([f"{amount(len(steps), 'step')} of {readable(median(steps), 'ns')}"] if steps else []),
         *(commands if is_one else [amount(len(commands), "command")])[:1],
@@ -148,6 +153,11 @@ def _columns(tables: Mapping[str, Summary], name: str, *columns: str) -> list[Ro
         return []
     indices = [table.columns.index(column) for column in columns]
     return [tuple(row[index] for index in indices) for row in table]
+
+
+def _whole_steps(tables: Mapping[str, Summary], *columns: str) -> list[Row]:
+    """Return columns of the steps that no window cuts."""
+    return [row[1:] for row in _columns(tables, "steps", "over_median", *columns) if row[0] is not None]
 
 
 def _found(tables: Mapping[str, Summary]) -> Iterator[Finding]:
@@ -168,7 +178,7 @@ def _findings(tables: Mapping[str, Summary], name: str) -> tuple[Finding, ...]:
 
 
 def _slow_steps(tables: Mapping[str, Summary]) -> Iterator[Finding]:
-    rows = _columns(tables, "steps", "step", "over_median", "slowest_rank")
+    rows = _whole_steps(tables, "step", "over_median", "slowest_rank")
     if len(rows) < _FEWEST:
         return
     slow = sorted((row for row in rows if row[1] >= _SLOW), key=lambda row: -row[1])

@@ -128,8 +128,8 @@ def _lines(kernel: KernelSpots) -> Iterator[Row]:
 
 def _instructions(kernel: KernelSpots) -> Iterator[Row]:
     for spot, samples in _in_order(kernel.spots):
-        place = (spot.source, spot.offset, spot.instruction)
-        yield (*place, *_share(kernel, samples.samples), *_why(samples))
+        where = (spot.source, spot.offset, spot.instruction)
+        yield (*where, *_share(kernel, samples.samples), *_why(samples))
 
 
 def _reasons(kernel: KernelSpots) -> Iterator[Row]:

@@ -41,11 +41,11 @@ def _paths(kernel: KernelSpots) -> Iterator[tuple[list[str], int]]:
     """Yield the frames below the kernel, and how many samples have them."""
     for spot in sorted(kernel.spots, key=order_of):
         samples = kernel.spots[spot]
-        place = [spot.source or "unknown line", spot.shown or "unknown instruction"]
+        frames = [spot.source or "unknown line", spot.shown or "unknown instruction"]
         by_reason: dict[str, int] = {}
         for (_, reason), count in samples.reasons.items():
             by_reason[str(reason)] = by_reason.get(str(reason), 0) + count
-        yield from (([*place, reason], count) for reason, count in sorted(by_reason.items()))
+        yield from (([*frames, reason], count) for reason, count in sorted(by_reason.items()))
         if samples.issued:
-            yield [*place, "issued"], samples.issued
-        yield place, samples.samples - samples.issued - sum(by_reason.values())
+            yield [*frames, "issued"], samples.issued
+        yield frames, samples.samples - samples.issued - sum(by_reason.values())

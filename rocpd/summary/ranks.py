@@ -81,7 +81,7 @@ TABLES = by_name(
             Field(
                 "slowest_rank", "", "rank that was slow in it (--by host: slowest_hostname), as said below; NULL: none"
             ),
-            Field("over_median", "", "mean_ns by the median of all steps"),
+            Field("over_median", "", "mean_ns by the median of all steps; NULL: the window cuts it"),
             Field(
                 "grew",
                 "",
@@ -107,7 +107,7 @@ TABLES = by_name(
     ),
     TableDefinition(
         "heat",
-        "Rank × time: what each does in each slice of the common time line; a host: the mean of its ranks.",
+        "Rank × time: what each does in each slice of the time line; a host: the mean of its ranks with GPU work.",
         (
             Field("at_ns", "ns", "start of the slice, from the start of the time line"),
             Field("slice_ns", "ns", "its length"),
@@ -186,6 +186,7 @@ def ranks(reading: Reading) -> Iterator[Summary]:
     steps = Steps(by if by in GROUPS else By.RANK)
     loads: dict[Key, _Load] = {}
     heat: dict[Key, Floats] = {}
+    working_ranks: Counter[Key] = Counter()
     communication: dict[int, RankCommunication] = {}
     for rank, answer in reading.each(
         partial(
@@ -198,6 +199,7 @@ def ranks(reading: Reading) -> Iterator[Summary]:
     ):
         merge(loads, answer.loads)
         merge(heat, answer.heat)
+        working_ranks.update(answer.heat.keys())
         communication[rank.number] = answer.communication
         steps.add(rank, answer.communication.steps, answer.gpu, slices.shifts.get(rank.number, UNSHIFTED))
         steps.add_growths(rank, answer.growths)
@@ -210,7 +212,7 @@ def ranks(reading: Reading) -> Iterator[Summary]:
     yield from communicating.tables
     yield from _steps(reading, steps, communicating.judgement)
     if heat:
-        yield _heat_table(reading, slices, heat)
+        yield _heat_table(reading, slices, heat, working_ranks)
 
 
 def _slices(reading: Reading) -> _Slices:
@@ -239,7 +241,7 @@ def _of_rank(
     gpu = launched_in(reading, ops) if "phases" in wanted and communication.steps.phases else {}
     grown: dict[tuple[str, int], Growth] = {}
     if "steps" in wanted:
-        grown = growths(reading, ops, names, split(ops, categories, names), communication.steps.steps)
+        grown = growths(reading, ops, names, split(ops, categories, names), communication.steps.whole)
     return _Rank(loads, heat, communication, gpu, grown)
 
 
@@ -328,12 +330,12 @@ def _steps(reading: Reading, steps: Steps, judgement: Judgement) -> Iterator[Sum
         yield Summary(TABLES["phases"], who(TABLES["phases"], steps.by), steps.phase_rows())
 
 
-def _heat_table(reading: Reading, slices: _Slices, heat: Mapping[Key, Floats]) -> Summary:
-    by = reading.by or By.RANK
-    members = Counter(key_of(by, rank) for rank in reading.session.ranks) if by in GROUPS else {}
+def _heat_table(
+    reading: Reading, slices: _Slices, heat: Mapping[Key, Floats], working_ranks: Mapping[Key, int]
+) -> Summary:
     rows = [
         (*key, slices.start + index * slices.width, slices.width, *shares)
         for key in sorted(heat, key=order_of)
-        for index, shares in enumerate((heat[key] / members.get(key, 1)).tolist())
+        for index, shares in enumerate((heat[key] / working_ranks[key]).tolist())
     ]
     return reading.summary(TABLES["heat"], rows, By.RANK)

@@ -19,7 +19,7 @@ from rocpd.read.columns import Select, batches, columns
 from rocpd.read.groups import grouped
 from rocpd.summary.intervals import Union, covered
 from rocpd.summary.links import launch_calls
-from rocpd.summary.ops import OperationNames, read_ops, string_texts
+from rocpd.summary.ops import OperationNames, Ops, read_ops, string_texts
 from rocpd.summary.options import LAUNCHES
 from rocpd.summary.origins import key_of_place, places_at
 from rocpd.summary.reading import Key, RankReading
@@ -78,23 +78,32 @@ class _Ranges(NamedTuple):
 
 @frozen
 class _Idle:
-    """When no operation of a rank runs, between its first and last one."""
+    """When no operation of a rank runs, between its first and last one.
+
+    Args:
+        busy: when one does.
+        start, end: of the first and the last one [ns].
+    """
 
     busy: Union
+    start: int
+    end: int
+
+    @classmethod
+    def between(cls, ops: Ops) -> _Idle:
+        """Return when none of some operations runs."""
+        return cls(ops.union(), *((int(ops.start.min()), int(ops.end.max())) if len(ops) else (0, 0)))
 
     def until(self, times: Ints) -> Ints:
         """Return how much of it lies before each time [ns]."""
-        start, end = self.busy
-        if not len(start):
-            return np.zeros(len(times), np.int64)
-        before: Ints = np.clip(times, start[0], end[-1]) - start[0] - covered(self.busy, times)
+        before: Ints = np.clip(times, self.start, self.end) - self.start - covered(self.busy, times)
         return before
 
 
 def read_stacks_of(reading: RankReading) -> RankStacks:
     """Read the call stacks of a rank."""
     every = read_ops(reading.unwindowed(), OperationNames())
-    idle = _Idle(every.union())
+    idle = _Idle.between(every)
     times: dict[tuple[Key, str, Path], StackTime] = {}
     framed, events = _framed_calls(reading)
     for ranges in (framed, _functions(reading)):
@@ -177,12 +186,14 @@ def _add(
 ) -> None:
     """Add values, those of `StackTime`, of ranges by the division of thread and time."""
     exact = np.int64 if all(total(column) < 1 << 63 for column in values) else object
-    for key, chosen in _by_division(reading, *where):
-        of_rows = np.zeros((4, len(ranges.start)), exact)
-        for sums, column in zip(of_rows, values, strict=True):
-            np.add.at(sums, rows[chosen], column[chosen])
-        for row in np.unique(rows[chosen]).tolist():
-            merge(times, {(key, ranges.kind, ranges.path_of(row)): StackTime(*of_rows[:, row].tolist())})
+    keys, codes = _divisions(reading, *where)
+    pairs, pair_of = np.unique(codes * len(ranges.start) + rows, return_inverse=True)
+    sums = np.zeros((len(values), len(pairs)), exact)
+    for of_pairs, column in zip(sums, values, strict=True):
+        np.add.at(of_pairs, pair_of, column)
+    for pair, *of_pair in zip(pairs.tolist(), *sums.tolist(), strict=True):
+        code, row = divmod(pair, len(ranges.start))
+        merge(times, {(keys[code], ranges.kind, ranges.path_of(row)): StackTime(*of_pair)})
 
 
 def _add_samples(
@@ -196,12 +207,11 @@ def _add_samples(
     if not len(rows):
         return
     interval = _intervals(reading)
-    for key, chosen in _by_division(reading, thread[rows], at[rows]):
-        of_key = rows[chosen]
-        is_idle = (idle.until(at[of_key] + 1) > idle.until(at[of_key])).tolist()
-        for row, idles in zip(of_key.tolist(), is_idle, strict=True):
-            length = interval[int(thread[row])]
-            merge(times, {(key, SAMPLES, paths[row]): StackTime(1, length, length if idles else 0)})
+    keys, codes = _divisions(reading, thread[rows], at[rows])
+    is_idle = (idle.until(at[rows] + 1) > idle.until(at[rows])).tolist()
+    for row, code, idles in zip(rows.tolist(), codes.tolist(), is_idle, strict=True):
+        length = interval[int(thread[row])]
+        merge(times, {(keys[code], SAMPLES, paths[row]): StackTime(1, length, length if idles else 0)})
 
 
 def _intervals(reading: RankReading) -> dict[int, int]:
@@ -215,10 +225,10 @@ def _intervals(reading: RankReading) -> dict[int, int]:
     return intervals
 
 
-def _by_division(reading: RankReading, threads: Ints, at: Ints) -> list[tuple[Key, Ints]]:
-    """Return the keys of the division, and the rows of each."""
+def _divisions(reading: RankReading, threads: Ints, at: Ints) -> tuple[list[Key], Ints]:
+    """Return the keys of the division, and for each time of a thread the number of its own."""
     by = reading.options.by
     if by not in LAUNCHES:
-        return [(reading.key(), np.arange(len(at)))]
+        return [reading.key()], np.zeros(len(at), np.int64)
     places, codes = places_at(reading, by, threads, at)
-    return [(key_of_place(places[code] if code >= 0 else None), rows) for (code,), rows in grouped([codes])]
+    return [key_of_place(place) for place in places], codes

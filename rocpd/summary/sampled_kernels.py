@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -89,7 +90,7 @@ class KernelSpots:
         merge(spots, other.spots)
         return KernelSpots(spots, self.time + other.time)
 
-    @property
+    @cached_property
     def total(self) -> SpotSamples:
         """Samples of all its spots."""
         return sum(self.spots.values(), SpotSamples())
@@ -127,17 +128,18 @@ def _of_rank(reading: RankReading) -> SampledKernels:
     runs = columns(reading.reader, "rocpd_kernel_dispatch", statement("kernel_runs"), _RUN)
     ids = np.array([kernel for kernel, *_ in rows if isinstance(kernel, int)], np.int64)
     names = kernel_texts(reading.reader, reading.options.kernel_names, np.concatenate([ids, runs[0]]))
-    divisions: SampledKernels = {}
+    spots: dict[tuple[Key, str | None], dict[Spot, SpotSamples]] = {}
     for kernel, agent, number, source, instruction, offset, issued, kind, reason, mask, count in rows:
         waits = Counter({(kind, reason): count}) if issued == 0 else Counter()
         lanes = active_lanes(mask) * count if isinstance(mask, int) else 0
         samples = SpotSamples(
             count, count * (issued is not None), count * bool(issued), lanes, count * isinstance(mask, int), waits
         )
-        spots = KernelSpots({Spot(source, instruction, offset): samples})
-        merge(divisions.setdefault(_division(reading, agent, number), {}), {names.get(kernel): spots})
-    for key, times in _times(reading, runs, names).items():
-        merge(divisions.setdefault(key, {}), times)
+        of_kernel = spots.setdefault((_division(reading, agent, number), names.get(kernel)), {})
+        merge(of_kernel, {Spot(source, instruction, offset): samples})
+    divisions = _times(reading, runs, names)
+    for (key, name), of_kernel in spots.items():
+        merge(divisions.setdefault(key, {}), {name: KernelSpots(of_kernel)})
     return divisions
 
 

@@ -111,10 +111,17 @@ class RankSteps(NamedTuple):
     Args:
         steps: text and number within the text (from 1) -> start, duration [ns].
         phases: text, with # for numbers -> durations [ns].
+        cut: steps that a window cuts.
     """
 
     steps: dict[tuple[str, int], tuple[int, int]]
     phases: dict[str, Spread]
+    cut: frozenset[tuple[str, int]] = frozenset()
+
+    @property
+    def whole(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """Return the steps that no window cuts."""
+        return {step: times for step, times in self.steps.items() if step not in self.cut}
 
 
 def steps_of(reader: RankReader, pattern: re.Pattern[str]) -> RankSteps:
@@ -124,7 +131,11 @@ def steps_of(reader: RankReader, pattern: re.Pattern[str]) -> RankSteps:
     for row, (start, end) in ranges.counted.items():
         lengths.setdefault(folded(ranges.every[row].text), []).append(end - start)
     steps = {(text, number): (start, end - start) for text, number, start, end in marked}
-    return RankSteps(steps, {phase: Spread.of(np.array(ns, np.int64)) for phase, ns in lengths.items()})
+    phases = {phase: Spread.of(np.array(ns, np.int64)) for phase, ns in lengths.items()}
+    if not reader.selects("rocpd_region"):
+        return RankSteps(steps, phases)
+    whole = {(text, number): end - start for text, number, start, end in counted_steps(reader.whole(), pattern)}
+    return RankSteps(steps, phases, frozenset(step for step, (_, length) in steps.items() if length != whole[step]))
 
 
 @dataclass
@@ -134,6 +145,7 @@ class Steps:
     by: By
     steps: dict[tuple[str, int], dict[Key, int]] = field(default_factory=dict)
     first: dict[tuple[str, int], int] = field(default_factory=dict)
+    cut: set[tuple[str, int]] = field(default_factory=set)
     phases: dict[str, Phase] = field(default_factory=dict)
     growths: dict[tuple[str, int], tuple[int, Growth]] = field(default_factory=dict)
 
@@ -151,6 +163,7 @@ class Steps:
             times = self.steps.setdefault(step, {})
             times[key] = max(length, times.get(key, 0))
             self.first.setdefault(step, shift.to_line(start))
+        self.cut |= added.cut
         for text, spread in added.phases.items():
             phase = self.phases.setdefault(text, Phase())
             phase.spreads.append(spread)
@@ -165,17 +178,18 @@ class Steps:
                 self.growths[step] = rank.number, growth
 
     def step_rows(self, slow: Mapping[tuple[str, int], Key]) -> list[Row]:
-        """One row per step, the longest first; `over_median` compares with the median of all steps.
+        """One row per step, the longest first; `over_median` compares with the median of those that no window cuts.
 
         Args:
             slow: who was slow in a step, where that shows; else the one whose marker is clearly longest.
         """
         means = {step: sum(times.values()) / len(times) for step, times in self.steps.items()}
-        typical = median(means.values()) if means else 0
+        whole = [mean for step, mean in means.items() if step not in self.cut]
+        typical = median(whole) if whole else 0
         rows = []
         for step, times in self.steps.items():
             least, most = min(times.values()), max(times.values())
-            over = means[step] / typical if typical else None
+            over = means[step] / typical if typical and step not in self.cut else None
             spread = (means[step], least, most, most - least)
             rows.append(
                 (

@@ -176,7 +176,9 @@ class MatchedCommunication:
         hosts = {rank.number: rank.hostname for rank in session.ranks}
         has_stages = bool(pairs) or any(channel.role for channel in channels) or lost.total() > _count(channels) / 10
         judgement = judge(groups, pieces, works, clocks, hosts, has_stages=has_stages)
-        if lost and not groups:
+        if session.is_part and not channels:
+            judgement = unknown("stragglers: not known: no collectives in this part of the trace")
+        elif lost and not groups:
             judgement = unknown(f"stragglers: not known: none of {_count(channels)} communication kernels is matched")
         if judgement.usual is not None and pieces:
             judgement = _explained(session, judgement, judgement.usual, pieces)

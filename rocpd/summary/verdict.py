@@ -4,7 +4,8 @@ Like is compared with like: ranks that run the same kernels equally often. Two w
 computed longest, and who came last to the collectives that such ranks have with each other. By chance each of `n`
 peers is first in one of `n` steps. A rank for which that is more often the case than chance explains (binomial
 distribution, with as many trials as there are steps and ranks) and which costs more than a hundredth of a step is a
-straggler; one that computes longer, but for which nobody waits, is none.
+straggler; one that computes longer, but for which nobody waits, is none. Two that are first in turn are stragglers if
+together they are first more often than chance explains.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _CHANCE = 0.02  # that a job without straggler is said to have one
 _LEAST_CHANCE = 1e-6  # at which it is sure that a rank which computes no longer comes last
 _LEAST_COST = 0.01  # of a step, that a rank computes longer or that each of the others waits for it
 _LEAST_WAIT = 0.002  # of a step, that each of the others waits for one that computes longer
+_HIDES = 2.0  # times as much waiting for a rank that comes late as for those that compute longer
 _DRAWS = 500
 
 
@@ -194,27 +196,53 @@ class _Case:
 
     def _guilty_ranks(self) -> tuple[tuple[int, ...], Finding]:
         """Return the ranks that hold others up, the worst first, and the verdict."""
+        columns, in_turn = self._guilty(), ""
+        if not columns:
+            columns, in_turn = self._alternating()
+        if not columns:
+            return (), self._innocent()
+        culprits = tuple(self.periods.ranks[column] for column in columns)
+        confidence = Confidence.LIKELY if in_turn else self._confidence(columns[0])
+        confidence = confidence if self.periods.unit == "steps" else Confidence.HINT
+        perhaps = "perhaps " if confidence is Confidence.HINT else ""
+        what = "a straggler"
+        if len(columns) > 1:
+            what = f"stragglers, {'in turn ' if in_turn else ''}with {_named(culprits[1:])}{in_turn}"
+        text, evidence = f"{self._sentence(columns[0])}: {perhaps}{what}", self._evidence(columns[0])
+        return culprits, Finding(text, RULE, Verdict.PROBLEM, confidence, culprits[0], evidence=evidence)
+
+    def _guilty(self) -> list[int]:
+        """Return the columns of ranks each of which holds others up, the worst first.
+
+        These compute longer, or just come late: who comes late may hide from others that some compute longer.
+        """
         computes, waited_for = self._costs()
         comes_late = ~self.late.is_known | ((self.late.late.mean(0) > 0) & (waited_for >= _LEAST_WAIT))
         slow = (self._is_above_chance(self.by_compute) | self._stands_out()) & (computes >= _LEAST_COST)
-        slow, cost = slow | self._idles(), np.maximum(computes, self._idle_cost())
+        slow, cost = (slow | self._idles()) & comes_late, np.maximum(computes, self._idle_cost())
         tardy = self._is_above_chance(self.by_arrival) & (waited_for >= _LEAST_COST) & (not self.has_stages)
-        guilty, cost = (slow & comes_late, cost) if (slow & comes_late).any() else (tardy, waited_for)
-        columns = sorted(np.flatnonzero(guilty).tolist(), key=lambda column: -cost[column])
-        culprits = tuple(self.periods.ranks[column] for column in columns)
-        if not columns:
-            return culprits, self._innocent()
-        worst = columns[0]
-        confidence = self._confidence(worst)
-        perhaps = "perhaps " if confidence is Confidence.HINT else ""
-        what = "a straggler" if len(columns) == 1 else f"stragglers, with {_named(culprits[1:])}"
-        text = f"{self._sentence(worst)}: {perhaps}{what}"
-        return culprits, Finding(text, RULE, Verdict.PROBLEM, confidence, culprits[0], evidence=self._evidence(worst))
+        by_slow = np.where(self.late.is_known, waited_for, np.inf)[slow].max(initial=0)
+        is_hidden = waited_for[tardy].max(initial=0) > _HIDES * by_slow
+        guilty, cost = (tardy, waited_for) if is_hidden else (slow, cost)
+        return sorted(np.flatnonzero(guilty).tolist(), key=lambda column: -cost[column])
+
+    def _alternating(self) -> tuple[list[int], str]:
+        """Return the columns of two ranks that hold others up in turn, the worst first, and how often one did."""
+        count, first = len(self.periods), self.by_compute.first
+        computes, waited_for = self._costs()
+        costs = (computes >= _LEAST_COST) & (~self.late.is_known | (waited_for >= _LEAST_COST))
+        for columns in (columns for columns in self.peers if len(columns) > 3):
+            pair = sorted(columns.tolist(), key=lambda column: (-first[column], column))[:2]
+            times = float(first[pair].sum())
+            chance = at_least(math.floor(times + 1e-9), count, 2 / len(columns))
+            if costs[pair].all() and chance * math.comb(len(columns), 2) <= _CHANCE:
+                expected = _counted(2 * count / len(columns))
+                in_turn = f" (longest in {_counted(times)} of {count}, {expected} expected)"
+                return sorted(pair, key=lambda column: -computes[column]), in_turn
+        return [], ""
 
     def _confidence(self, column: int) -> Confidence:
         """Return how sure it is: coming last alone, with nothing that explains it, must be far beyond chance."""
-        if self.periods.unit != "steps":
-            return Confidence.HINT
         is_slow = self._is_above_chance(self.by_compute) | (self._idles() & self.late.is_known)
         is_last = self.by_arrival.chance[column] * self._trials <= _LEAST_CHANCE
         return Confidence.LIKELY if is_slow[column] or is_last else Confidence.HINT
@@ -231,7 +259,7 @@ class _Case:
             idled is not None,
             *(self._is_above_chance(each)[column] for each in (self.by_compute, self.by_arrival)),
         ]
-        if not any(above):
+        if not any(above) and self._stands_out()[column]:
             slow = sum(each is not None for each in self.slow)
             parts.append(
                 f"stands out in {sum(each == column for each in self.slow)} of {slow} {unit} in which a rank does"

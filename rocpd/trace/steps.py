@@ -22,9 +22,12 @@ STEP_MARKER = (
     r"(?i)^\W*(?:(?:profiler|train(?:ing|er)?|global|outer|time|solver|main|model|eval(?:uation)?|valid(?:ation)?"
     r"|test|inference|generation|decode|bench(?:mark)?|simulation)[\s_-]?)?"
     r"(?:step|iteration|iter|cycle|(?:mini[\s_-]?)?batch|epoch)"
-    r"(?:[\s_#:=.-]*\d+(?:\s*(?:/|of)\s*\d+)?)?\W*$"
+    r"(?:[\s_#:=.-]*\d+(?:\s*(?:/|of)\s*\d+)?)?\W*(?:, (?:seq|op_id) = \d.*)?$"
 )
 """Markers that name a step of the job, unless something else is asked for."""
+
+_CALL = re.compile(r"(?s), (?:seq|op_id) = \d.*")
+"""What PyTorch's `emit_nvtx` adds to each name: the number of the call, and with `record_shapes` more."""
 
 _EPOCH = re.compile(r"(?i)epoch")
 _DIGITS = re.compile(r"\d+")
@@ -62,10 +65,10 @@ class MarkedStep(NamedTuple):
 def folded(text: str) -> str:
     """Return a text with # for numbers: what ranges that differ in numbers only have in common.
 
-    >>> folded("step 16"), folded("layer 2 backward")
-    ('step #', 'layer # backward')
+    >>> folded("step 16"), folded("layer 2 backward"), folded("aten::mm, seq = 7, op_id = 44, sizes = [[8, 1], [1, 4]]")
+    ('step #', 'layer # backward', 'aten::mm')
     """
-    return _DIGITS.sub("#", text)
+    return _DIGITS.sub("#", _CALL.sub("", text))
 
 
 def find_steps(ranges: Sequence[MarkerRange], pattern: re.Pattern[str]) -> list[MarkedStep]:
@@ -133,7 +136,7 @@ def _numbers(ranges: Sequence[MarkerRange], rows: Sequence[int]) -> dict[int, in
         by_thread.setdefault(ranges[row].thread, []).append(row)
     numbers: dict[int, int] = {}
     for of_thread in by_thread.values():
-        texts = [_DIGITS.search(ranges[row].text) for row in of_thread]
+        texts = [_DIGITS.search(_CALL.sub("", ranges[row].text)) for row in of_thread]
         known = [int(match[0]) for match in texts if match]
         is_clear = len(known) == len(set(known)) == len(of_thread)
         numbers |= zip(of_thread, known if is_clear else range(len(of_thread)), strict=True)

@@ -75,6 +75,20 @@ def test_without_a_table_rules_say_what_to_record(table: str, job: list[Path], t
     assert told <= {"trace.incomplete"}
 
 
+def test_what_a_window_leaves_out_is_not_to_be_recorded_again(job: list[Path]) -> None:
+    """All is recorded; the start of the job has no GPU work."""
+    with rocpd.connect(job) as session:
+        start = session.within(rocpd.Window("0%", "2%"))
+        advice, first = start.advise(), start.summary("overview").findings
+    assert "stragglers: not known: no collectives in this part of the trace" in [finding.text for finding in first]
+    assert len(advice.unable) > 20
+    assert {text for text in reasons(advice).values() if "record" in text} <= {
+        f"{what} recorded in this part of the trace"
+        for what in ("no kernels are", "calls that launch kernels are not", "no copies are", "no allocations are")
+    }
+    assert not any("open the files" in text for text in reasons(advice).values())
+
+
 def test_options_that_are_advised_exist() -> None:
     texts = [need.text() for rule in RULES for need in rule.needs]
     named = {word for text in texts for word in re.findall(r"`rocprofv3 ([^`]*)`", text)}

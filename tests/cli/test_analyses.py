@@ -42,6 +42,23 @@ def test_console(cli: Cli, files: list[str]) -> None:
     assert said.out.splitlines()[6] == "GAPS"
 
 
+def test_a_folder_that_is_called_like_a_summary(
+    cli: Cli, files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "elsewhere" / "steps"
+    folder.mkdir(parents=True)
+    Path(files[0]).rename(folder / "0.db")
+    monkeypatch.chdir(folder.parent)
+    alone = cli("summary", "steps")
+    assert (alone.code, alone.err.splitlines()[0]) == (
+        3,
+        "rocpd: steps is the summary; the folder of that name is ./steps",
+    )
+    both = cli("summary", "kernels", "./steps")
+    assert (both.code, both.err) == (0, "")
+    assert cli("summary", "kernels", "-i", "steps").out == both.out
+
+
 def test_one_csv_goes_to_stdout(cli: Cli, files: list[str]) -> None:
     said = cli("summary", "-i", *files, "--format", "csv", "kernels")
     assert [row[:3] for row in csv.reader(said.out.splitlines())] == [

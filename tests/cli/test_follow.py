@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+import re
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,7 @@ import pytest
 
 import rocpd
 from rocpd.cli.follow import follow
+from rocpd.federate.federation import Notes
 from rocpd.simulator import JobOptions, simulate
 from rocpd.summary.options import Options
 from tests.conftest import Cli
@@ -62,10 +64,10 @@ class Growing:
         self.connection.close()
 
 
-def followed(path: Path, *steps: Callable[[], None]) -> tuple[list[str], list[str]]:
-    """Follow a file, do a step after each look, and press Ctrl-C; return what each look printed, and the reports."""
+def followed(inputs: list[str], *steps: Callable[[], None], **selection: Any) -> tuple[list[str], list[str]]:
+    """Follow files, do a step after each look, and press Ctrl-C; return what each look printed, and the reports."""
     out, looks = io.StringIO(), [""]
-    reports: list[str] = []
+    reports = Notes()
     ahead: Iterator[Callable[[], None]] = iter(steps)
 
     def wait(_seconds: float) -> None:
@@ -77,9 +79,9 @@ def followed(path: Path, *steps: Callable[[], None]) -> tuple[list[str], list[st
         step()
 
     def connect() -> rocpd.Session:
-        return rocpd.connect(path)
+        return rocpd.connect(inputs, on_note=reports.add, **selection)
 
-    follow(connect, [str(path)], Options(), out, reports.append, wait)
+    follow(connect, inputs, Options(), out, reports.add, wait)
     return [after.removeprefix(before) for before, after in itertools.pairwise(looks)], reports
 
 
@@ -89,7 +91,7 @@ def test_each_kernel_is_printed_once_when_it_is_written(
 ) -> None:
     file = Growing(whole, tmp_path / "a.db", mode)
     texts, reports = followed(
-        file.path,
+        [str(file.path)],
         lambda: file.write(3),
         lambda: None,
         lambda: file.write(4, "BEGIN"),
@@ -116,14 +118,42 @@ def test_a_file_that_is_replaced_or_comes_later(whole: Path, expected: list[str]
 
         return do
 
-    texts, reports = followed(path, lambda: None, copy(whole, 5000), copy(whole), path.unlink, copy(replacement))
+    texts, reports = followed([str(path)], lambda: None, copy(whole, 5000), copy(whole), path.unlink, copy(replacement))
     assert [bool(text) for text in texts] == [False, False, False, True, False, True]
     assert texts[3].splitlines() == expected
     with rocpd.connect(replacement) as session:
         rows = session.sql('SELECT start, "end" FROM kernels').fetchall()
     assert sorted(tuple(map(int, line.split(",")[-2:])) for line in texts[5].splitlines()) == sorted(rows)
     assert all(text.endswith("; waiting") for text in reports)
-    assert len(reports) == 3  # not there, cut, gone
+    assert len(reports) == 2  # not there, cut
+
+
+@pytest.mark.parametrize("way", ["variable", "package", "folder"])
+def test_whatever_names_the_file_is_watched(
+    way: str, whole: Path, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also long after its last change; the folder of a package lists files that lie elsewhere."""
+    monkeypatch.setattr("rocpd.cli.follow._FRESH", 0)
+    (tmp_path / "files").mkdir()
+    (tmp_path / "a.rpdb").mkdir()
+    file = Growing(whole, tmp_path / "files" / "a.db", "wal")
+    (tmp_path / "a.rpdb" / "index.yaml").write_text("rocprofiler-sdk: {rocpd: {files: [../files/a.db]}}")
+    monkeypatch.setenv("ROCPD_INPUT", str(file.path))
+    inputs = {"variable": [], "package": [str(tmp_path / "a.rpdb")], "folder": [str(tmp_path / "files")]}[way]
+    texts, reports = followed(inputs, lambda: file.write(3), lambda: file.write(100_000), file.end)
+    assert sorted("".join(texts).splitlines()) == sorted(expected)
+    assert [bool(text) for text in texts] == [False, True, True, False]
+    assert all(text.startswith("input: ") for text in reports)
+
+
+def test_what_filters_let_pass_may_come_later(whole: Path, tmp_path: Path) -> None:
+    file = Growing(whole, tmp_path / "a.db", "wal")
+    name = str(file.connection.execute("SELECT display_name FROM kernel_symbols LIMIT 1").fetchall()[0][0])
+    texts, _ = followed(
+        [str(file.path)], lambda: file.write(100_000), file.end, filters=rocpd.Filters(kernel=re.escape(name))
+    )
+    assert [bool(text) for text in texts] == [False, True, False]
+    assert {line.split('",')[0] for line in texts[1].splitlines()[1:]} == {f'"{name}'}
 
 
 def test_the_command_ends_well_with_ctrl_c(whole: Path, expected: list[str], tmp_path: Path) -> None:

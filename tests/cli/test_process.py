@@ -44,6 +44,14 @@ def test_a_reader_that_leaves(form: str, job: Path) -> None:
     assert (process.wait(timeout=30), said) == (0, "")
 
 
+def test_a_reader_that_leaves_while_lines_are_written() -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"'{sys.executable}' -u -m rocpd doctor | head -n 1"],
+        capture_output=True, text=True, check=False, env=environment(),
+    )  # fmt: skip
+    assert (done.stdout.count("\n"), done.stderr) == (1, "")
+
+
 def test_stdout_on_a_full_disk(job: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(

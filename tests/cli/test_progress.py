@@ -23,14 +23,14 @@ from pathlib import Path
 import pytest
 
 from rocpd.cli import progress
+from tests import warm
 from tests.build import TraceBuilder
 from tests.cli.test_process import environment
 
 RANKS = 4
 BAR = re.compile(r"\r(?P<label>[\w -]+?) (?P<bar>[━ ]{10,}) +\d+%")
 
-PROGRAM = """
-import sys
+BEFORE = """
 import rocpd.cli.progress as progress
 from rocpd.federate import limits
 progress._PATIENCE_S = {patience}
@@ -39,8 +39,6 @@ if {controlling}:
     import fcntl, os, termios
     os.setsid()
     fcntl.ioctl(2, termios.TIOCSCTTY, 0)
-from rocpd.cli import run
-sys.exit(run(sys.argv[1:]))
 """
 
 
@@ -60,13 +58,13 @@ class Terminal:
     def __init__(self, words: Sequence[str | Path], on: str = "err", columns: int = 100, patience: float = -1) -> None:
         self._main, side = os.openpty()
         fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        program = PROGRAM.format(patience=patience, controlling=on == "err")
+        before = {warm.BEFORE: BEFORE.format(patience=patience, controlling=on == "err")}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", program, *(os.fspath(word) for word in words)],
+            [warm.program(), *(os.fspath(word) for word in words)],
             stdin=subprocess.DEVNULL,
             stdout=side if on in ("out", "both") else subprocess.PIPE,
             stderr=side if on in ("err", "both") else subprocess.PIPE,
-            env={name: value for name, value in environment().items() if name not in ("COLUMNS", "LINES")},
+            env={name: value for name, value in environment().items() if name not in ("COLUMNS", "LINES")} | before,
         )
         os.close(side)
         self._got = b""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import rocpd
@@ -58,3 +60,11 @@ def test_what_amds_tables_have_is_the_same_by_rocprofv3s_formulas() -> None:
         "EaRdLatency": ("fabric", "Read Latency"),
     }.items():
         assert derived[name] == pytest.approx(metrics[key]), name
+
+
+@pytest.mark.parametrize(("value", "reason"), [("5", "GPUs whose counters are known"), ("", "no counter values")])
+def test_why_nothing_is_derived(value: str, reason: str, tmp_path: Path) -> None:
+    """The first rocprof does not say which GPUs it ran on."""
+    (tmp_path / "a.csv").write_text(f"Index,KernelName,gpu-id,grd,wgr,C\n0,k,0,64,64,{value}\n")
+    with rocpd.connect(tmp_path / "a.csv") as session, pytest.raises(rocpd.errors.RocpdError, match=reason):
+        session.summary("derived").fetchall()

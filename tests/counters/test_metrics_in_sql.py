@@ -88,6 +88,13 @@ def test_without_counters_it_is_empty_and_says_why(open_job: OpenJob) -> None:
     assert session.notes[-1].startswith("metrics is empty: no counter values")
 
 
+@pytest.mark.parametrize("condition", ["= 'L2' COLLATE NOCASE", "= 'l2  ' COLLATE RTRIM", "IN ('l2')"])
+def test_the_panel_is_compared_as_anywhere_in_sql(session: rocpd.Session, condition: str) -> None:
+    rows = answers(session, "SELECT * FROM metrics WHERE panel = 'l2'")
+    assert rows
+    assert answers(session, f"SELECT * FROM metrics WHERE panel {condition}") == rows
+
+
 def test_an_unknown_gpu_says_so(open_job: OpenJob) -> None:
     trace = TraceBuilder().kernel("gemm", 1, 2).counter("SQ_WAVES", 4)
     session = open_job(trace.sql("UPDATE rocpd_info_agent{uuid} SET name = 'gfx1100'"))

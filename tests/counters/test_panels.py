@@ -108,3 +108,10 @@ def test_panels_are_tables_on_80_columns(open_job: OpenJob) -> None:
     left_out = open_job(*job()).summary("launch-stats").write_readable(out, screen=Screen(80))
     assert out.getvalue().startswith("kernel  metric ")
     assert "table" in left_out.columns
+
+
+def test_a_file_that_does_not_say_how_many_passes_it_holds_has_one(open_job: OpenJob) -> None:
+    """Its grid has more work-items than 64 bits count."""
+    trace = TraceBuilder(extdata={"passes": "many"}).kernel("gemm", 10, 20, grid=(1 << 31, 1 << 31, 1 << 31))
+    rows = open_job(trace.counter("SQ_WAVES", 4)).summary("launch-stats").fetchall()
+    assert [row[3] for row in rows if row[2] == "Grid Size"] == [float(1 << 93)]

@@ -63,6 +63,14 @@ def test_files_of_passes_answer_as_the_folder_does(folder: Path, files: list[Pat
     assert sum(row[0] is not None for row in joined.values()) > 250
 
 
+def test_each_counter_is_of_the_first_pass_that_counted_it(folder: Path, files: list[Path]) -> None:
+    with rocpd.connect(folder) as one, rocpd.connect(files[::-1]) as many:
+        expected = {row[1]: row[3:] for row in one.summary("counters")}
+        joined = {row[1]: row[3:] for row in many.summary("counters")}
+    assert joined == expected
+    assert len(expected) > 100
+
+
 def test_everything_else_counts_one_pass(files: list[Path]) -> None:
     with rocpd.connect(files[::-1]) as session:
         ((name, calls),) = [row[:2] for row in session.summary("kernels")]

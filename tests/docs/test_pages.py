@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,10 +16,25 @@ from tests.docs.console import ROOT, run, steps
 PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if steps(page)]
 
 
+_JOB = "rocpd simulate -o job --ranks 4 --nodes 2 --steps 4 --seed 7"
+"""How dozens of pages start: it runs once, and they get copies of the job."""
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder in which `_JOB` ran, and what it printed."""
+    folder = tmp_path_factory.mktemp("pages")
+    return folder, run(_JOB, folder)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_commands_show_what_they_give(page: Path, tmp_path: Path) -> None:
+def test_commands_show_what_they_give(page: Path, job: tuple[Path, str], tmp_path: Path) -> None:
     for step in steps(page):
-        assert run(step.command, tmp_path) == step.shown, f"$ {step.command}"
+        if step.command == _JOB:
+            shutil.copytree(job[0], tmp_path, dirs_exist_ok=True)
+            assert job[1] == step.shown
+        else:
+            assert run(step.command, tmp_path) == step.shown, f"$ {step.command}"
     for example in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
         subprocess.run([sys.executable, "-W", "error", "-c", example], cwd=tmp_path, check=True)
 

@@ -82,6 +82,51 @@ def test_a_cluster_changes_no_answer(sql: str, files: list[Path], client: distri
         assert list(map(repr, actual)) == list(map(repr, wanted))
 
 
+@pytest.mark.usefixtures("many_tasks")
+@pytest.mark.parametrize("sql", [STATEMENTS[1], *STATEMENTS[3:6]])
+def test_workers_answer_from_an_index_that_they_see(
+    sql: str, files: list[Path], client: distributed.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It lies in a folder of the workers, which the client does not know."""
+    with rocpd.connect(files, index="off") as session:
+        built = build(session, tmp_path)
+    files = [rank.opening.path for rank, each in zip(session.ranks, built, strict=True) if not each.why_not]
+    asked: Any = client.run(_answers_of_index)
+    client.run(_look_for_index_in, str(tmp_path))
+    try:
+        with rocpd.connect(files, index="off") as here, rocpd.connect(files, client=client) as there:
+            assert there.job.files.index
+            assert there.job.files.index.why_not
+            wanted = here.execute(sql, strategy=there.explain(sql).fetchall()[0][1])
+            assert list(map(repr, there.execute(sql))) == list(map(repr, wanted))
+    finally:
+        client.run(_look_for_index_in, "")
+    assert sum(client.run(_answers_of_index).values()) > sum(asked.values())
+
+
+def _look_for_index_in(folder: str) -> None:
+    """On a worker: `folder` holds the index from now on, and answers from it are counted; empty: the user's cache."""
+    from rocpd.index.answers import StoredAnswers
+
+    os.environ["ROCPD_INDEX_FOLDER"] = folder
+    answer = StoredAnswers.answer
+    if not hasattr(StoredAnswers, "answered"):
+
+        def counted(self: StoredAnswers, *asked: Any) -> Any:
+            rows = answer(self, *asked)
+            StoredAnswers.answered += not isinstance(rows, str)  # type: ignore[attr-defined]
+            return rows
+
+        StoredAnswers.answered = 0  # type: ignore[attr-defined]
+        StoredAnswers.answer = counted  # type: ignore[assignment, method-assign]
+
+
+def _answers_of_index() -> int:
+    from rocpd.index.answers import StoredAnswers
+
+    return getattr(StoredAnswers, "answered", 0)
+
+
 def test_ranks_are_batched(files: list[Path], client: distributed.Client) -> None:
     with rocpd.connect(files, client=client) as session:
         seen: list[tuple[int, int]] = []

@@ -12,7 +12,8 @@ import pytest
 import rocpd
 from rocpd.errors import ForeignError, InputError
 from rocpd.federate.open.duplicates import without_duplicates
-from rocpd.federate.open.identify import MPI_VARIABLES, identify, numbered
+from rocpd.federate.open.identify import MPI_VARIABLES, identify
+from rocpd.federate.open.numbering import numbered
 from rocpd.federate.open.opening import opening_of
 from rocpd.schema.load import VIEWS
 from rocpd.schema.versions import VERSIONS, suffix_of
@@ -71,6 +72,54 @@ def test_mpi_ranks_count_only_when_all_have_distinct_ones(
 ) -> None:
     session = open_job(*(TraceBuilder(n, environment=environment) for n, environment in enumerate(environments)))
     assert {rank.guid: rank.number for rank in session.ranks} == {guid_of(n): rank for n, rank in enumerate(expected)}
+
+
+def process(number: int, rank: int | None, pid: int, parent: int, start: int = 1, machine: str = "m") -> TraceBuilder:
+    extdata = {} if rank is None else {"mpi_rank": rank}
+    return TraceBuilder(number, pid=pid, parent=parent, machine=machine, life=(start, 900), extdata=extdata)
+
+
+LAUNCHER, FIRST, SECOND = process(0, None, 10, 1), process(1, 0, 11, 10), process(2, 1, 12, 10)
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        ([LAUNCHER, FIRST, SECOND], [2, 0, 1]),
+        ([LAUNCHER, FIRST, SECOND, process(3, None, 13, 10)], [2, 0, 1, 3]),  # what the launcher started besides
+        ([LAUNCHER, FIRST, SECOND, process(3, None, 13, 99)], [0, 1, 2, 3]),  # what nobody knows
+        ([FIRST, SECOND, process(3, 0, 13, 11), process(4, 1, 14, 12)], [0, 1, 2, 3]),
+        ([process(1, 0, 21, 10), SECOND, process(3, 0, 13, 21)], [0, 1, 2]),  # pids start again
+        ([process(1, 0, 21, 10), SECOND, process(3, 0, 13, 20, start=5)], [0, 1, 2]),  # its parent records nothing
+        ([process(1, 0, 21, 10), SECOND, process(3, 0, 13, 20)], [2, 0, 1]),  # nobody knows which was first
+        ([process(1, 0, 21, 10), SECOND, process(3, 0, 13, 20, start=5, machine="n")], [2, 0, 1]),
+        ([process(1, 3, 11, 10), process(2, 2, 12, 10), LAUNCHER], [3, 2, 4]),
+        ([process(1, 0, 5, 6), process(2, 0, 6, 5)], [0, 1]),
+    ],
+)
+def test_launchers_and_what_ranks_start_follow_the_ranks(
+    job: list[TraceBuilder], expected: list[int], open_job: OpenJob
+) -> None:
+    for order in (job, job[::-1]):
+        numbers = {rank.guid: rank.number for rank in open_job(*order).ranks}
+        assert [numbers[each.guid] for each in job] == expected
+
+
+def test_one_machine_id_of_several_boots_is_several_machines(open_job: OpenJob) -> None:
+    """The image of a container may bring its machine id to every node that runs it."""
+    boots = enumerate(["a", "a", "b", None])
+    job = [TraceBuilder(n, machine="image", extdata={"boot_id": boot}).kernel("k", 5, 9) for n, boot in boots]
+    with_all, with_one = open_job(*job), open_job(*job[:2])
+    assert [rank.machine_id for rank in with_all.ranks] == ["image/a", "image/a", "image/b", "image"]
+    assert [rank.machine_id for rank in with_one.ranks] == ["image", "image"]
+    assert [row[-3] for row in with_all.info()["ranks"]] == [0, 0, 1, 2]
+
+
+def test_one_pid_in_two_namespaces_is_two_processes(open_job: OpenJob) -> None:
+    for namespaces, problems in (((1, 1), 1), ((1, 2), 0)):
+        of_each = [{"pid_namespace": namespace} for namespace in namespaces]
+        session = open_job(*(TraceBuilder(n, extdata=each).kernel("k", 5, 9) for n, each in enumerate(of_each)))
+        assert ["same host and pid" in text for _, text in session.info()["problems"]].count(True) == problems
 
 
 def test_extdata_of_the_process_comes_before_its_environment(open_job: OpenJob) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sqlite3
@@ -84,6 +85,12 @@ def test_names_that_are_still_equal_get_a_number(tmp_path: Path) -> None:
     with rocpd.connect(sorted(tmp_path.glob("*/*/*.db"))) as session:
         package(session, tmp_path / "job.rpdb", FilePlacement.COPY)
     assert listed(tmp_path / "job.rpdb") == [f"node0_16_results{n}.db" for n in ("", "-2", "-3")]
+
+
+def test_no_file_takes_the_name_of_the_index(tmp_path: Path) -> None:
+    with rocpd.connect(TraceBuilder().write(tmp_path / "Index")) as session:
+        package(session, tmp_path / "job.rpdb", FilePlacement.COPY)
+    assert listed(tmp_path / "job.rpdb") == ["Index-2"]
 
 
 def test_a_move_that_fails_is_taken_back(nodes: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,3 +221,37 @@ def test_sqlite_reads_what_was_copied(nodes: list[Path], tmp_path: Path) -> None
     with sqlite3.connect(tmp_path / "job.rpdb" / "node1_16_results.db") as database:
         assert database.execute("SELECT count(*) FROM kernels").fetchone() == (1,)
     database.close()
+
+
+@pytest.mark.parametrize("words", [[], ["--copy"], ["--consolidate", "--yes"]])
+def test_an_index_in_the_package_answers_until_a_file_changes(
+    words: list[str], nodes: list[Path], tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    package = tmp_path / "job.rpdb"
+    written = cli("package", *nodes, "-d", package, "--with-index", *words)
+    assert (written.code, "indexed 2 ranks" in written.err) == (0, True)
+    assert not (tmp_path / "cache").exists()
+
+    def count(where: Path, *further: str) -> str:
+        return cli("query", COUNT, where, "--format", "csv", "--index", *further).out
+
+    assert count(package, "require") == count(package, "off") == "count(*)\n2\n"
+    shutil.copytree(package, tmp_path / "elsewhere.rpdb")
+    (copied,) = sorted((tmp_path / "elsewhere.rpdb").glob("*1_16_results.db")) or [nodes[1]]
+    with contextlib.closing(sqlite3.connect(copied)) as connection, connection:
+        (table,) = connection.execute(
+            "SELECT name FROM sqlite_master WHERE name GLOB 'rocpd_kernel_dispatch_*' AND type = 'table'"
+        ).fetchone()
+        connection.execute(f'DELETE FROM "{table}"')
+    changed = tmp_path / "elsewhere.rpdb" if words else package
+    assert count(changed, "require") == ""
+    assert count(changed, "auto") == "count(*)\n1\n"
+
+
+def test_an_index_without_a_package_is_refused(
+    nodes: list[Path], tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli("package", *nodes, "--with-index").code == 2
+    assert not (tmp_path / "index.yaml").exists()

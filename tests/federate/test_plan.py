@@ -20,6 +20,8 @@ from tests.build import TraceBuilder
 from tests.conftest import Cli
 
 ROOT = Path(__file__).parents[2]
+READS_CALCULATED = re.compile(rf"\b({'|'.join(CALCULATED)})\b")
+"""Matches statements on tables that are calculated from all ranks together: no rank can answer its part."""
 KEY = "r.guid = k.guid AND r.stack_id = k.stack_id"
 
 ROWS = (
@@ -43,6 +45,7 @@ ROWS = (
     "SELECT CASE WHEN duration > 5 THEN 'long' ELSE 'short' END, CAST(tid AS TEXT) FROM regions",
     "SELECT json_extract(extdata, '$.message') FROM regions",
     "SELECT k.name FROM kernels k JOIN top_kernels t ON t.name = k.name",
+    f"SELECT * FROM kernels k, regions r WHERE {KEY}",
 )
 AGGREGATES = (
     "SELECT count(*) FROM kernels",
@@ -67,7 +70,6 @@ ATTACHED = {
     "SELECT 1": "no FROM",
     "SELECT * FROM kernels a JOIN kernels b ON a.name = b.name": "across ranks",
     "SELECT * FROM kernels CROSS JOIN regions": "across ranks",
-    f"SELECT * FROM kernels k, regions r WHERE {KEY}": "change its words",
     f"SELECT * FROM kernels k LEFT JOIN regions r ON k.name = r.name WHERE {KEY}": "across ranks",
     "SELECT * FROM (SELECT name AS guid FROM kernels) a JOIN regions b ON a.guid = b.guid": "across ranks",
     "SELECT * FROM (SELECT guid FROM kernels LIMIT 9) t JOIN kernels k ON 1 JOIN regions USING (guid)": "across ranks",
@@ -185,8 +187,7 @@ def documented() -> list[str]:
         page.read_text(encoding="utf-8") for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
     )
     statements = re.findall(r'"((?:select|with)\b[^"]*)"', text, re.I)
-    calculated = re.compile(rf"\b({'|'.join(CALCULATED)})\b")  # these are of all ranks together
-    return [sql for sql in dict.fromkeys(statements) if " slow" not in sql and not calculated.search(sql)]
+    return [sql for sql in dict.fromkeys(statements) if " slow" not in sql and not READS_CALCULATED.search(sql)]
 
 
 @pytest.mark.parametrize("sql", documented())
@@ -275,3 +276,25 @@ def test_a_text_beside_a_count_is_compared_as_in_one_database(tmp_path: Path) ->
         sql = "SELECT name, total_calls FROM top_kernels WHERE name > total_calls"
         assert opened.execute(sql, strategy="attached").fetchall() == [("5", 10)]
         assert opened.execute(sql, strategy="aggregates").fetchall() == [("5", 10)]
+
+
+TIES = (
+    "SELECT rank, count(*) FROM kernels GROUP BY rank ORDER BY 2 DESC",
+    "SELECT guid, count(*) FROM kernels GROUP BY guid ORDER BY 2 DESC LIMIT 2",
+    "SELECT name, rank, count(*) FROM kernels GROUP BY name, rank ORDER BY 3 DESC, 3 LIMIT 4",
+    "SELECT rank, name, count(*) FROM kernels GROUP BY rank, name ORDER BY 3, 3 DESC",
+    "SELECT rank, name, count(*) FROM kernels GROUP BY rank, name ORDER BY 3 DESC",
+    "SELECT name, rank, count(*) FROM kernels GROUP BY name, rank ORDER BY name COLLATE NOCASE DESC",
+    "SELECT name, rank, count(*) FROM kernels GROUP BY name, rank ORDER BY name COLLATE NOCASE, rank DESC",
+)
+
+
+def test_groups_that_tie_have_the_order_of_one_database(tmp_path: Path) -> None:
+    files = [
+        TraceBuilder(2 - n).kernel("b", 1, 2).kernel("a", 3, 4).kernel("A", 5, 6).write(tmp_path / f"{n}.db")
+        for n in range(3)
+    ]
+    with rocpd.connect(files, limits=Limits(small_bytes=0)) as opened:
+        for sql in TIES:
+            assert plan(sql, opened.attached_tables).strategy is Strategy.AGGREGATES, sql
+            agrees(opened, sql)

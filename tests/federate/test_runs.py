@@ -37,6 +37,7 @@ def mpi(number: int) -> dict[str, Any]:
         ([rank(0, host="a"), rank(1, LATE, host="a"), rank(2, host="b"), rank(3, LATE, host="b")], [0, 1, 0, 1]),
         ([rank(0, host="a"), rank(1, host="b"), rank(2, LATE, host="b")], [0, 0, 1]),
         ([rank(0, EARLY, **mpi(0)), rank(1, LATE, **mpi(1))], [0, 0]),  # MPI knows them as one job
+        ([rank(0, EARLY, **mpi(0)), rank(1, LATE, **mpi(1)), rank(2, (300, 400), **mpi(0))], [0, 0, 0]),
         ([rank(0, EARLY, **mpi(0)), rank(1, LATE, **mpi(0))], [0, 1]),
         ([rank(0, host="a", **mpi(0)), rank(1, host="b", **mpi(0))], [0, 1]),
         ([rank(0), rank(1, (0, 0))], [0, 0]),  # nobody knows when it lived
@@ -114,3 +115,15 @@ def test_real_files_are_separate_runs(real_files: tuple[Path, ...], cli: Cli) ->
     assert {line.partition(",")[0] for line in by_run.out.splitlines()[1:]} == {str(number) for number in range(12)}
     with rocpd.connect(real_files) as session:
         assert session.runs == 12
+
+
+def test_steps_of_separate_runs_are_not_taken_for_those_of_one_job(open_job: OpenJob) -> None:
+    """The third step of the first run is slow; the mean with the other run's would be slow in neither."""
+    early, late = rank(0), rank(1, LATE)
+    for step, (start, end) in enumerate([(100, 200), (200, 300), (300, 700), (700, 800)]):
+        early.region(f"step {step}", start, end, category="MARKER_CORE_RANGE_API")
+        late.region(f"step {step}", 1000 + 100 * step, 1100 + 100 * step, category="MARKER_CORE_RANGE_API")
+    both, alone = (job.summary("overview").findings for job in (open_job(early, late), open_job(early)))
+    assert "step 2 is slow: 4.00 times the median of 4 steps, slowest on rank 0" in [finding.text for finding in alone]
+    assert both[0].text.startswith("2 separate runs, not one job, on 1 node")
+    assert not [finding for finding in both if "step" in finding.text]

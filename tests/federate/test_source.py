@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rocpd.errors import InputError
-from rocpd.federate.open.source import Sources, find_sources
+from rocpd.federate.open.source import SourceFiles, find_sources
 
 
 def lay(folder: Path, *names: str) -> Path:
@@ -28,7 +28,7 @@ def index(path: Path, *names: str, base: str = ".") -> Path:
     return path
 
 
-def names(sources: Sources, folder: Path) -> list[str]:
+def names(sources: SourceFiles, folder: Path) -> list[str]:
     return [os.path.relpath(path, folder) for path in sources.paths]
 
 
@@ -59,12 +59,20 @@ def test_inputs_are_found_in_the_order_given(given: list[str], expected: list[st
 
 def test_one_str_or_path_is_enough(tmp_path: Path) -> None:
     path = lay(tmp_path, "a.db") / "a.db"
-    assert find_sources(str(path)) == find_sources(path) == find_sources([tmp_path]) == Sources((path,))
+    assert find_sources(str(path)) == find_sources(path) == find_sources([tmp_path]) == SourceFiles((path,))
 
 
 def test_a_folder_is_searched_one_level_deep(tmp_path: Path) -> None:
     lay(tmp_path, "top.db", "host/1_results.db", "host/sub/2_results.db", "folder.db/x.txt")
     assert names(find_sources(tmp_path), tmp_path) == ["top.db", "host/1_results.db"]
+
+
+def test_passes_have_folders_of_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lay(tmp_path, "pass_2/host/2_results.db", "pass_1/host/1_results.db", "pass_1/host/deeper/3_results.db")
+    expected = ["pass_1/host/1_results.db", "pass_2/host/2_results.db"]
+    assert names(find_sources(tmp_path), tmp_path) == expected
+    monkeypatch.chdir(tmp_path)
+    assert names(find_sources(environ={}), tmp_path) == expected
 
 
 def test_an_index_may_point_elsewhere(tmp_path: Path) -> None:
@@ -98,7 +106,7 @@ def test_with_nothing_given_the_working_directory_counts(
 def test_an_index_in_the_working_directory_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index(lay(tmp_path, "a.db", "r0.db") / "index.yaml", "r0.db")
     monkeypatch.chdir(tmp_path)
-    assert find_sources([], {}) == Sources((Path("r0.db"),), ("input: index.yaml (1 file)",))
+    assert find_sources([], {}) == SourceFiles((Path("r0.db"),), ("input: index.yaml (1 file)",))
 
 
 def test_rocpd_input_comes_before_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import time
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 
 import rocpd
 from rocpd.errors import InputError, RocpdError
+from rocpd.importers.omniprobe import objects
 from tests import omniprobe
 from tests.build import TraceBuilder
 from tests.conftest import Cli
@@ -330,3 +333,23 @@ def test_sql_numbers_the_dispatches_of_a_kernel(tmp_path: Path) -> None:
         mnemonics = session.sql("SELECT instructions FROM basic_blocks LIMIT 1").fetchall()
     assert rows == dispatches()
     assert json.loads(mnemonics[0][0])["v_add_f32"] == 3
+
+
+@pytest.mark.parametrize("block", [7, 64, 1 << 20])
+def test_objects_are_read_in_blocks_of_any_size(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A character may lie in two blocks, an object in many; one that never ends is given up."""
+    monkeypatch.setattr("rocpd.importers.omniprobe._BLOCK", block)
+    monkeypatch.setattr("rocpd.importers.omniprobe._MOST", 200)
+    good = [json.dumps({"k": f"größe→{number}", "n": number}, ensure_ascii=False) for number in range(40)]
+    text = "noise\n".join([*good[:20], '{"k": "' + "x" * 500, *good[20:]])
+    read = list(objects(io.BytesIO(text.encode()), "k"))
+    assert [record for record in read if record] == [json.loads(each) for each in good]
+    assert read.count(None) == 1
+
+
+@pytest.mark.parametrize("member", ["kernel", "kernel_name"])
+def test_a_file_of_many_starts_is_looked_at_quickly(member: str, tmp_path: Path) -> None:
+    start = time.process_time()
+    with pytest.raises(InputError):
+        rocpd.connect(written(tmp_path, f'{{"{member}":' * 100_000))
+    assert time.process_time() - start < 5

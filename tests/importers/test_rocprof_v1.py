@@ -59,7 +59,17 @@ def test_old_columns_without_times(tmp_path: Path, cli: Cli) -> None:
     assert cli("import", path, "-d", tmp_path / "out").code == 0
 
 
-def test_other_csv_files_are_none(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("Name,Calls\nk,1\n")
+def test_values_that_are_no_numbers_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("Index,KernelName,gpu-id,grd,wgr,C,Note\n0,k,0,64,64,5,slow\n1,k,0,64,64,6,²\n")
+    with rocpd.connect(tmp_path / "a.csv") as session:
+        assert session.sql("SELECT counter_name, value FROM counters_collection ORDER BY 2").fetchall() == [
+            ("C", 5.0), ("C", 6.0)
+        ]  # fmt: skip
+        assert session.notes[-1] == "a.csv: not imported: 2 values of counters that are no numbers"
+
+
+@pytest.mark.parametrize("text", ["Name,Calls\nk,1\n", '"' + "x" * 200_000, COUNTED.replace("cut", "k" * 200_000)])
+def test_other_and_odd_csv_files_are_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(text)
     with pytest.raises(rocpd.errors.InputError):
         rocpd.connect(tmp_path / "a.csv")

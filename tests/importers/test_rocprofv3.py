@@ -221,11 +221,12 @@ COUNTER_COLUMNS = (
 )
 
 
-def test_folders_of_passes_are_one_program(tmp_path: Path) -> None:
+@pytest.mark.parametrize("inside", [".", "gpu-node-07"])
+def test_folders_of_passes_are_one_program(inside: str, tmp_path: Path) -> None:
     """A pass for each line of rocprofv3's input file: constants are of `agent_info`, a ratio needs both passes."""
     for number, (counter, value) in enumerate({"TCC_HIT_sum": 30.0, "TCC_MISS_sum": 10.0}.items(), 1):
-        folder = tmp_path / f"pass_{number}"
-        folder.mkdir()
+        folder = tmp_path / f"pass_{number}" / inside
+        folder.mkdir(parents=True)
         (folder / "9_agent_info.csv").write_text(AGENT)
         start = number * 10_000
         line = (

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import random
+import resource
 import shutil
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,25 +16,34 @@ from pathlib import Path
 import pytest
 
 import rocpd
+from rocpd import cache
 from rocpd.cli import query, run
 from rocpd.errors import OutputError
 from rocpd.federate.limits import Limits
 from rocpd.index import build as builder
 from rocpd.index.build import build
-from rocpd.index.entries import indexes
+from rocpd.index.entries import indexes, state_of
 from tests.build import TraceBuilder, guid_of
 
 SOAK = bool(os.environ.get("ROCPD_SOAK"))
 SEQUENCES, STEPS = (1000, 12) if SOAK else (20, 8)  # a step is an attack, or a new index
+STATE_SEQUENCES, STATE_STEPS = 1000, 6
 ASKED = "SELECT rank, count(*), sum(size), min(start), min(name) FROM memory_copies GROUP BY rank"
 PLANNED = Limits(small_bytes=0)
 
 
 def _rank(path: Path, number: int, copies: int = 3) -> Path:
+    path.write_bytes(_bytes_of_rank(number, copies))
+    return path
+
+
+@functools.cache
+def _bytes_of_rank(number: int, copies: int) -> bytes:
     trace = TraceBuilder(number)
     for row in range(copies):
         trace.copy(100 + row, 200 + row, name="copy", size=1000 * number + row, stack=row)
-    return trace.write(path)
+    with tempfile.TemporaryDirectory() as folder:
+        return trace.write(Path(folder) / "rank.db").read_bytes()
 
 
 def _suffix(path: Path) -> str:
@@ -101,10 +113,9 @@ def _restore(job: list[Path], backup: Path, chance: random.Random) -> None:
 
 def _checkpoint(job: list[Path], backup: Path, chance: random.Random) -> None:
     connection = sqlite3.connect(job[0])
+    connection.execute("PRAGMA synchronous = off")
     connection.execute("PRAGMA journal_mode = wal")
-    connection.close()
     _update_as_old(job, backup, chance)
-    connection = sqlite3.connect(job[0])
     connection.execute("PRAGMA wal_checkpoint(truncate)")
     connection.close()
 
@@ -152,6 +163,27 @@ def test_no_answer_is_stale(tmp_path: Path) -> None:
                 answered += index is not None and not index.why_not
         shutil.rmtree(folder)
     assert answered > SEQUENCES
+
+
+def test_no_state_of_a_file_comes_back_with_other_content(tmp_path: Path) -> None:
+    """As if a file had been indexed after every step: what is looked up by its state is what was indexed in it."""
+    met_again, job = 0, [_rank(tmp_path / f"{rank}.db", rank) for rank in range(2)]
+    backup = Path(shutil.copy2(job[0], tmp_path / "backup"))
+    with rocpd.connect(job) as session:
+        ranks = session.ranks
+    for number in range(STATE_SEQUENCES):
+        chance, known = random.Random(number), dict[str, bytes]()
+        for path in job:
+            _rank(path, job.index(path))
+        for _ in range(STATE_STEPS):
+            attack = chance.choice(ATTACKS)
+            if attack is not _index:
+                attack(job, backup, chance)
+            for rank in ranks:
+                state, content = state_of(rank), rank.opening.path.read_bytes()
+                met_again += state in known
+                assert known.setdefault(state, content) == content, f"{number}: {attack.__name__}"
+    assert met_again > STATE_SEQUENCES
 
 
 @pytest.mark.usefixtures("only_copies")
@@ -257,10 +289,35 @@ def test_a_file_with_a_writer_is_not_indexed(tmp_path: Path) -> None:
     assert "written" in built.why_not
 
 
+def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
+    """Also not of the processes that were at other ranks."""
+    job = [_rank(tmp_path / f"{rank}.db", rank, 3000) for rank in range(4)]
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with rocpd.connect(job, jobs=2) as session:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+        try:
+            with pytest.raises(OutputError, match="cannot be written"):
+                build(session, tmp_path / "index")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list((tmp_path / "index").iterdir()) == []
+
+
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with rocpd.connect(_rank(tmp_path / "0.db", 0)) as session, pytest.raises(OutputError, match="file"):
         build(session, tmp_path / "file" / "index")
+
+
+@pytest.mark.usefixtures("only_copies")
+def test_a_shared_folder_keeps_the_entries_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCPD_INDEX_FOLDER", str(tmp_path / "shared"))
+    monkeypatch.setenv("ROCPD_CACHE_SIZE", "0")  # of the user's own
+    monkeypatch.setattr(cache, "_DAY_S", -1)
+    for number in range(2):
+        with rocpd.connect(_rank(tmp_path / f"{number}.db", number)) as session:
+            build(session)
+    assert len(indexes(None).entries()) == 2
 
 
 def test_raw_files_and_their_folder_stay_as_they_are(tmp_path: Path) -> None:
@@ -296,6 +353,20 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert run(["cache", "clear"]) == 0
     capsys.readouterr()
     assert run(["query", ASKED, *job, "--index", "require"]) == 3
+
+
+def test_the_cache_commands_leave_a_shared_index_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("ROCPD_INDEX_FOLDER", str(tmp_path / "shared"))
+    job = str(_rank(tmp_path / "a.db", 0))
+    assert run(["index", job]) == 0
+    assert run(["cache", "clear"]) == 0
+    assert run(["query", ASKED, job, "--index", "require"]) == 0
+    capsys.readouterr()
+    assert run(["cache", "list", "-f", "csv"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
 
 
 def test_an_index_is_mentioned_where_it_would_help(

@@ -25,7 +25,8 @@ class Tree:
 
     def rows(self, request: Request, shares: Sequence[Share], progress: Progress | None) -> Iterator[list[Row]]:
         """As `Executor.rows`."""
-        level = [self._batch(sent(request), shares[i : i + 2]) for i in range(0, len(shares), 2)]
+        batches = [shares[i : i + 2] for i in range(0, len(shares), 2)]
+        level = [self._batch(sent(request.of_shares(batch)), batch) for batch in batches]
         while request.step.merges and len(level) > 1:
             pairs = [level[i : i + 2] for i in range(0, len(level), 2)]
             level = [reduced(itertools.chain.from_iterable(pair), request.step.merges) for pair in pairs]
@@ -45,7 +46,10 @@ class Tree:
         self._databases.clear()
 
     def _batch(self, request: Request, shares: Sequence[Share]) -> list[Row]:
-        rows: list[Row] = []
+        rows = request.from_index(shares)
+        if rows is not None:
+            return rows
+        rows = []
         for share in shares:
             key = pickle.dumps(share)
             if key not in self._databases:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
+import apsw
 import numpy as np
 import pytest
 
@@ -148,3 +151,18 @@ def test_a_window_holds(tmp_path: Path, size: int) -> None:
 
 def test_batches_have_equally_many_rows() -> None:
     assert BATCH % PIECE == 0
+
+
+def test_columns_of_a_file_that_grows_are_of_the_same_rows(tmp_path: Path) -> None:
+    path = _trace(5).write(tmp_path / "a.db")
+    with rocpd.connect([path]) as session:
+        reader = session.reader(0).keeping()
+        read = partial(columns, reader, KERNELS.base or "", KERNELS.sql)
+        assert [len(column) for column in read(["start"])] == [5]
+        with closing(apsw.Connection(str(path))) as writer:
+            (table,) = reader.tables.name("rocpd_kernel_dispatch").split(".")[-1:]
+            fields = [name for _, name, *_ in writer.execute(f"PRAGMA table_info({table})") if name != "id"]
+            some = ", ".join(f'"{name}"' for name in fields)
+            writer.execute(f"INSERT INTO {table} ({some}) SELECT {some} FROM {table} WHERE id > 2")
+        assert [len(column) for column in read(["start", "stream_id"])] == [8, 8]
+        assert [len(column) for column in read(["start", "stream_id", "grid_size_x"])] == [8, 8, 8]

@@ -188,6 +188,20 @@ def test_a_secret_in_any_column_goes(job: Path, tmp_path: Path) -> None:
     assert SECRET.encode() not in path.read_bytes()
 
 
+def test_when_a_machine_was_started_names_it_too(tmp_path: Path) -> None:
+    """`rocpd record` says it: containers of one machine have no other name in common."""
+    boots = [digit * 32 for digit in "aab"]
+    job = [
+        TraceBuilder(n, machine="image", extdata={"boot_id": boot}).kernel("k", 5, 9) for n, boot in enumerate(boots)
+    ]
+    with rocpd.connect([trace.write(tmp_path / f"{n}.db") for n, trace in enumerate(job)]) as session:
+        redact(session, tmp_path / "out", RedactOptions())
+    assert not [path for path in (tmp_path / "out").glob("*.db") if find_texts(path, boots)]
+    with rocpd.connect(tmp_path / "out") as shared:
+        first, second, third = (rank.machine_id for rank in shared.ranks)
+    assert first == second != third
+
+
 def test_what_is_found_afterwards_is_refused(job: Path, tmp_path: Path) -> None:
     plant(job)
     connection = sqlite3.connect(job)

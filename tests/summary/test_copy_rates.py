@@ -91,3 +91,15 @@ def test_copies_per_step_are_those_of_ranks_with_steps(open_job: OpenJob) -> Non
         first.region("roctxRangePushA", at, at + 100, message=f"step {step}").copy(at, at + 9).copy(at + 20, at + 29)
     second = TraceBuilder(1, pid=17).copy(100, 109).copy(200, 209).copy(300, 309).copy(400, 409)
     assert cells(open_job(first, second), "copy-calls", "copies copies_per_step") == [(12, 2.0)]
+
+
+def test_the_time_of_a_call_counts_once_however_many_copies_it_makes(open_job: OpenJob) -> None:
+    """One call makes three copies, of two sizes, and returns before the last one is done."""
+    trace = TraceBuilder().region("hipMemcpyAsync", 10, 110, stack=7)
+    for start, end, size in ((20, 40, 8), (40, 60, 8), (60, 200, 8192)):
+        trace.copy(start, end, size=size, stack=7)
+    trace.region("hipMemcpyAsync", 300, 310, stack=8).copy(305, 400, size=8, stack=8)
+    assert cells(open_job(trace), "copy-calls", "size copies copy_ns api_ns waiting_copies waited_ns") == [
+        ("up to 4 KiB", 3, 135, 110, 2, 100),
+        ("4 KiB to 64 KiB", 1, 140, 0, 0, 0),
+    ]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from unittest import mock
 
 import pytest
 
 import rocpd
 from rocpd.errors import RocpdError
+from rocpd.summary import gpu_time
 from rocpd.summary.options import By, Options
 from rocpd.summary.run import run
 from tests.build import GPU2, TraceBuilder
@@ -134,3 +136,16 @@ def test_the_base_of_a_step_is_what_it_launched(open_job: OpenJob) -> None:
     trace.kernel("a", 100, 150, stack=5).kernel("b", 170, 200, stack=5).region("end", 300, 310)
     session = open_job(trace).within(rocpd.Window(step=0))
     assert cells(session, "gpu-time", "operations span_ns busy_ns idle_ns") == [(2, 100, 80, 20)]
+
+
+def test_what_an_agent_does_is_worked_out_once_for_all_steps(
+    open_job: OpenJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace, working = TraceBuilder(), mock.Mock(wraps=gpu_time._working)
+    for step in range(9):
+        at = 100 * step + 100
+        trace.region("roctxRangePushA", at, at + 90, message=f"step {step}", stack=0)
+        trace.region("hipLaunchKernel", at + 1, at + 2, stack=step + 1).kernel("gemm", at + 5, at + 25, stack=step + 1)
+    monkeypatch.setattr(gpu_time, "_working", working)
+    assert cells(open_job(trace), "gpu-time", "step busy_ns", "step") == [(step, 20) for step in range(9)]
+    assert working.call_count == 1

@@ -89,3 +89,34 @@ def test_a_rank_with_steps_and_without_gpu_work(open_job: OpenJob) -> None:
     assert cells(session, "top-steps", "step max_ns")[0] == ("step 4", 19)
     with pytest.raises(RocpdError, match="top-kernels"):
         session.summary("top-kernels")
+
+
+def test_steps_that_a_window_cuts_make_no_other_step_slow(open_job: OpenJob) -> None:
+    """Whole steps take 10: what is left of the first and the last one is no measure for them."""
+    rank = TraceBuilder()
+    for step in range(1, 6):
+        rank.region(f"step {step}", 10 * step, 10 * step + 10, category="MARKER_CORE_RANGE_API")
+        rank.kernel("gemm", 10 * step, 10 * step + 10)
+    session = open_job(rank).within(rocpd.Window(18, 52, clip=True))
+    shown = cells(session, "steps", "step mean_ns over_median")
+    assert shown == [*((f"step {step}", 10, 1.0) for step in (2, 3, 4)), ("step 1", 2, None), ("step 5", 2, None)]
+    texts = [finding.text for finding in session.summary("overview").findings]
+    assert "3 steps of 10 ns" in texts[0]
+    assert "no slow step: none of 3 takes 1.2 times the median" in texts
+
+
+@pytest.mark.parametrize(
+    ("window", "text"),
+    [
+        ((0, 500), "GPUs ran nothing in this time"),
+        (
+            (0, 1010),
+            "GPUs are busy: idle 0.0 % of the time from their first operation to their last, which is 0.99 % of all",
+        ),
+        ((990, 1100), "GPUs are busy: idle 0.0 % of the time"),
+    ],
+)
+def test_who_does_nothing_is_not_called_busy(window: tuple[int, int], text: str, open_job: OpenJob) -> None:
+    trace = TraceBuilder().region("hipInit", 1, 900).kernel("a", 1000, 1200)
+    session = open_job(trace).within(rocpd.Window(*window, clip=True))
+    assert text in [finding.text for finding in session.summary("idle").findings]

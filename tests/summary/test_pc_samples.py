@@ -12,9 +12,10 @@ import pytest
 
 import rocpd
 from rocpd.errors import RocpdError
+from rocpd.summary.sampled_kernels import SpotSamples
 from rocpd.trace.pc_sampling import STALL_REASONS
 from tests.build import TraceBuilder
-from tests.conftest import Cli
+from tests.conftest import Cli, OpenJob
 from tests.pc_sampling import CODE, KERNELS, Sampled, as_csv, as_json, as_rows, made
 from tests.summary.cells import cells
 
@@ -156,6 +157,22 @@ def test_adjoining_windows_add_up(job: tuple[list[Path], list[Sampled]]) -> None
     assert dict(sums) == {key: values[0] for key, values in by_instruction(processes).items()}
 
 
+@pytest.mark.parametrize("clip", [False, True])
+def test_samples_without_a_known_dispatch_are_in_one_window_each_too(open_job: OpenJob, clip: bool) -> None:
+    """The second sample comes long after its dispatch; of those of the third and the last nothing is known."""
+    trace = TraceBuilder().kernel("gemm", 1000, 2000, dispatch_id=1).kernel("scan", 3000, 4000, dispatch_id=2)
+    for time, dispatch in ((1500, 1), (2600, 1), (2700, 7), (3500, 2), (3600, None)):
+        trace.row("rocpd_gpu_pc_sample", timestamp=time, dispatch_id=dispatch, exec_mask=1)
+    session = open_job(trace)
+    edges = itertools.pairwise((None, 2100, 3200, None))
+    parts = [session.within(rocpd.Window(start, end, clip=clip)) for start, end in edges]
+    samples = [dict(cells(part, "hot-spots", "kernel samples")) for part in parts]
+    assert samples == [{"gemm": 1}, {None: 2}, {"scan": 1, None: 1}]
+    filters = rocpd.Filters(kernel="gemm")
+    assert cells(session.where(filters), "hot-spots", "kernel samples") == [("gemm", 2)]
+    assert cells(parts[0].where(filters), "hot-spots", "kernel samples") == [("gemm", 1)]
+
+
 def test_filters_take_the_samples_of_their_dispatches(job: tuple[list[Path], list[Sampled]]) -> None:
     paths, processes = job
     with rocpd.connect(paths) as session:
@@ -184,6 +201,24 @@ def test_without_samples_it_says_what_records_them(tmp_path: Path, cli: Cli) -> 
     assert said.code != 0
     assert "no program counters are sampled in the selection" in said.err
     assert "rocprofv3 --pc-sampling-beta-enabled" in said.err
+
+
+def test_a_kernel_of_many_instructions_takes_time_by_their_number(
+    open_job: OpenJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 300 instructions: the samples of one are added up as often as there are tables, and not for each row."""
+    trace, number = TraceBuilder().kernel("gemm", 1000, 2000, dispatch_id=1), 300
+    for offset in range(number):
+        trace.row("rocpd_gpu_pc_sample", timestamp=1500, dispatch_id=1, code_object_id=1, code_object_offset=offset)
+    session, added, add = open_job(trace), Counter[str](), SpotSamples.__add__
+
+    def counted(left: SpotSamples, right: SpotSamples) -> SpotSamples:
+        added["times"] += 1
+        return add(left, right)
+
+    monkeypatch.setattr(SpotSamples, "__add__", counted)
+    assert cells(session, "pc-samples", "samples") == [1] * number
+    assert added["times"] < 10 * number
 
 
 def test_few_samples_are_said(tmp_path: Path, cli: Cli) -> None:

@@ -73,6 +73,12 @@ def test_what_a_thread_does_while_gpus_wait(open_job: OpenJob) -> None:
     ]
 
 
+def test_an_operation_without_length_is_the_first_or_last_one_too(open_job: OpenJob) -> None:
+    trace = sampled((5, stack(MAIN)), (15, stack(MAIN)), (25, stack(MAIN)), (35, stack(MAIN)))
+    session = open_job(trace.kernel("gemm", 10, 10).kernel("gemm", 20, 30).kernel("gemm", 40, 40))
+    assert cells(session, "stacks", "total_ns idle_ns") == [(40, 20)]
+
+
 def test_calls_with_frames(open_job: OpenJob) -> None:
     """Of two calls that lie in each other each has its own time; the inner one launches."""
     trace = TraceBuilder().region("hipGraphLaunch", 1, 101, stack=1).region("hipLaunchKernel", 11, 41, stack=2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from scipy import stats  # type: ignore[import-untyped]
 
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
@@ -70,6 +69,8 @@ def test_when_and_after_which_gaps(open_job: OpenJob) -> None:
 
 def test_outliers_by_mean_and_by_median(open_job: OpenJob) -> None:
     """11 of 12 lie between 95 and 105; scipy has the same scores."""
+    from scipy import stats  # type: ignore[import-untyped] # takes longer than this test: not in every worker
+
     lengths = [*range(95, 106), 900]
     trace = TraceBuilder()
     for at, length in enumerate(lengths):

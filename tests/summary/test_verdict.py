@@ -20,6 +20,7 @@ from rocpd.summary.periods import Periods, RankWork
 from rocpd.summary.verdict import Judgement, judge
 from rocpd.summary.witnesses import at_least, witness
 from rocpd.trace.collectives import Channel, CommunicationKernels
+from rocpd.types import Floats
 from tests.conftest import OpenJob
 from tests.members import Member
 from tests.summary.cells import cells
@@ -301,14 +302,18 @@ def test_bandwidths_are_those_of_rccl_tests(open_job: OpenJob) -> None:
     assert sorted(rows) == [(1, 8_000_000, 80.0, 80.0), (2, 2_000_000, 20.0, 10.0), (3, None, None, None)]
 
 
-def judged(random: np.random.Generator, noise: float, longer: float) -> Judgement:
-    """Return the verdict on 30 steps of 8 ranks on one clock, of which rank 3 computes longer."""
-    compute = 1e6 * (1 + noise * random.standard_normal((30, 8)))
-    compute[:, 3] *= 1 + longer
-    begin = 2_000_000 * np.arange(30)[:, None] + np.zeros((1, 8), np.int64)
-    arrive = (begin + compute).astype(np.int64)
+def judged(random: np.random.Generator, noise: float, longer: float | Floats, late_ns: int = 0) -> Judgement:
+    """Return the verdict on steps of 8 ranks on one clock; rank 6 comes late.
+
+    Rank 3 of 30 steps computes longer, or each rank (column) in each step (row) by what is said.
+    """
+    longer = np.tile(longer * (np.arange(8) == 3), (30, 1)) if isinstance(longer, float) else longer
+    steps = len(longer)
+    compute = 1e6 * (1 + noise * random.standard_normal((steps, 8))) * (1 + longer)
+    begin = 2_000_000 * np.arange(steps)[:, None] + np.zeros((1, 8), np.int64)
+    arrive = (begin + compute + late_ns * (np.arange(8) == 6)).astype(np.int64)
     leave = arrive.max(1) + 50_000
-    steps = Periods(
+    periods = Periods(
         tuple(range(8)), begin.astype(np.int64), begin.astype(np.int64) + 1_999_999, compute.astype(np.int64)
     )
     nothing = np.zeros(0, np.int64)
@@ -316,9 +321,9 @@ def judged(random: np.random.Generator, noise: float, longer: float) -> Judgemen
     group = tuple(
         Channel("nccl", rank, 0, "world", 8, arrive[:, rank], leave, nothing, nothing, kernels) for rank in range(8)
     )
-    works = {rank: RankWork({"gemm": 30}, {}, ()) for rank in range(8)}
+    works = {rank: RankWork({"gemm": steps}, {}, ()) for rank in range(8)}
     hosts = {rank: f"n{rank // 4}" for rank in range(8)}
-    return judge([group], steps, works, Clocks(dict.fromkeys(range(8), 0)), hosts, has_stages=False)
+    return judge([group], periods, works, Clocks(dict.fromkeys(range(8), 0)), hosts, has_stages=False)
 
 
 @pytest.mark.parametrize("noise", [0.01, 0.03, 0.1])
@@ -331,6 +336,30 @@ def test_chance_names_nobody_and_what_exceeds_it_is_named(noise: float) -> None:
     assert all(culprits in ((), (3,)) for culprits in named)
     if noise < 0.1:
         assert all(culprits == (3,) for culprits in named)
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.03])
+def test_two_ranks_that_are_slow_in_turn_are_both_named(noise: float) -> None:
+    """Each is slowest in no more steps than chance explains; that it always was one of them, chance does not."""
+    random = np.random.default_rng(round(noise * 100))
+    for _ in range(250 if SOAK else 15):
+        slow, throttled = random.choice(8, 2, replace=False).tolist()
+        longer = np.zeros((10, 8))
+        longer[:, slow], longer[5:, throttled] = 0.2, 0.4
+        judgement = judged(random, noise, longer)
+        assert judgement.culprits in ((slow, throttled), (throttled, slow))
+        assert "stragglers, in turn with rank " in judgement.findings[0].text
+        assert judgement.findings[0].text.endswith(" (longest in 10 of 10, 2.5 expected)")
+
+
+def test_who_comes_late_is_named_before_one_who_computes_longer_and_is_not_waited_for(tmp_path: Path) -> None:
+    """A rank that launches late hides that another computes longer; without it, that one would be next."""
+    random = np.random.default_rng(5)
+    for by, culprits in ((0, (3,)), (60_000, (3,)), (400_000, (6,))):
+        assert judged(random, 0.01, 0.1, by).culprits == culprits
+    finding, *_ = verdict(tmp_path, 832007, "straggler=9,late-launch", ranks=7, steps=10)
+    assert finding.text.startswith("rank 4 was last in 10 of 10 steps ")
+    assert finding.text.endswith(": a straggler; it starts its steps 400 us later")
 
 
 def test_pairs_that_overlap_on_one_clock_are_told_apart_by_their_ends(open_job: OpenJob) -> None:

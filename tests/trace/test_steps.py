@@ -51,6 +51,19 @@ def test_the_outermost_of_several_and_no_epoch() -> None:
     assert steps(*ranges[:2]) == [("epoch 0", 0), ("epoch 1", 1)]
 
 
+def test_steps_in_emit_nvtx_of_pytorch_keep_their_numbers() -> None:
+    """Texts as PyTorch 2.14 writes them: each call has a number, with shapes those of its inputs."""
+    texts = [
+        "step 4, op_id = 1",
+        "step 5, seq = 12, op_id = 110, sizes = [[8, 1], []], input_op_ids = [(10,0), (0,-1)]",
+    ]
+    inner = "aten::mm, op_id = 44, sizes = [[8, 1], [1, 128]], input_op_ids = [(37,0), (41,0)]"
+    ranges = [(texts[0], 0, 90), (inner, 5, 9), (texts[1], 100, 190), (inner, 105, 109)]
+    assert steps(*ranges) == [(texts[0], 4), (texts[1], 5)]
+    named = [(f"train_step, op_id = {100 * n + 7}", 100 * n, 100 * n + 90) for n in range(2)]
+    assert [number for _, number in steps(*named)] == [0, 1]
+
+
 def test_one_around_all_is_none() -> None:
     assert steps(("training", 0, 90), ("iteration", 0, 80), ("step", 1, 9), ("step", 11, 19)) == [
         ("step", 0),

@@ -22,9 +22,9 @@ def _look(case: Case) -> Iterator[Finding]:
         return
     waiting = sum(exposed.values()) / len(exposed) - share  # the mean of the ranks
     example = case.example()
-    are_absent = any(finding.rule == "trace.ranks" for finding in case.tables["trace"].findings)
+    are_absent = len(exposed) == 1 or any(finding.rule == "trace.ranks" for finding in case.tables["trace"].findings)
     what = "transfers between ranks" + (", or waiting for ranks whose files are absent," if are_absent else "")
-    of = "step" if case.job.has_steps else "time, start-up included,"
+    of = "step" if case.job.has_steps else "time" if case.job.is_part else "time, start-up included,"
     text = f"{what} that nothing hides take {share:.0f} % of the {of} on every rank"
     yield Finding(
         text,

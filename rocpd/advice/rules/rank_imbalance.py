@@ -16,7 +16,7 @@ def _look(case: Case) -> Iterator[Finding]:
     if case.job.runs > 1:
         raise CannotLookError(f"{case.job.runs} separate runs, not one job: choose the ranks of one with --rank")
     if len(rows) < 2:
-        raise CannotLookError("there is one rank: open the files of all ranks together")
+        raise CannotLookError(recording.RANKS)
     most = max(rows, key=lambda row: float(row["compute_by_mean"]))
     times = float(most["compute_by_mean"])
     if times <= case.limits["most_by_mean"]:

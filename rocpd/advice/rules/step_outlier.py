@@ -17,7 +17,8 @@ _PARTS = {"compute": "compute", "communication": "communication", "copy": "copie
 
 
 def _look(case: Case) -> Iterator[Finding]:
-    rows = sorted(case.rows("steps"), key=lambda row: int(row["at_ns"]))
+    whole = (row for row in case.rows("steps") if row["over_median"] is not None)
+    rows = sorted(whole, key=lambda row: int(row["at_ns"]))
     limits = case.limits
     if len(rows) < limits["least_steps"]:
         enough = f"{len(rows)}; {limits['least_steps']:.0f} are enough"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rocpd.advice.answers import Answers
+from rocpd.amount import amount
 from rocpd.summary.findings import Finding
 
 
@@ -58,9 +59,9 @@ def looked(advice: Answers) -> str:
     """Return what was and was not looked at, in a sentence."""
     reported = {finding.rule for finding in advice.findings} | {each.finding.rule for each in advice.explained}
     count = len(reported) + len(advice.silent)
-    text = f"{count} rules looked, {len(reported)} of them found something"
+    text = f"{amount(count, 'rule')} looked, {len(reported)} of them found something"
     if not reported:
-        text = f"{count} rules looked and found nothing: that is not to say that nothing is wrong"
+        text = f"{amount(count, 'rule')} looked and found nothing: that is not to say that nothing is wrong"
     could_not = len(advice.unable)
     text += f"; {could_not} could not look" if could_not else ""
     if advice.job.runs > 1:

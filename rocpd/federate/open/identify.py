@@ -1,4 +1,4 @@
-"""Identifies the ranks of a file: GUID, tables, columns and process of each; numbers the ranks of a job.
+"""Identifies the ranks of a file: GUID, tables, columns and process of each.
 
 Reads metadata only, never events. Goes by what a file holds, not by what its version should have.
 """
@@ -36,6 +36,7 @@ from rocpd.visible import visible
 MPI_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "PALS_RANKID", "FLUX_TASK_RANK")
 """Environment variables that hold a process's MPI rank, in order of preference."""
 
+_PROCESS = ("nid", "pid", "ppid", "command", "environment", "extdata")
 _LIFE = ("start", "end", "init", "fini")
 _MPI_EXTDATA = ("mpi_rank", "MPI_RANK")
 _LARGEST_RANK = 2**31 - 1  # MPI's ranks are C's int
@@ -69,6 +70,9 @@ class Rank:
         version: schema version that the file declares, as `3.0.1`.
         hostname, machine_id, pid, command: of the process; None where the file does not say.
         mpi_rank: MPI rank that the process knew, or None.
+        parent: pid of the process that started it, or None.
+        boot: id of the start of the machine on which it ran, or None.
+        pid_namespace: of its pid, which containers have their own of, or None.
         life: when the process started and ended [ns of its clock], None where the file does not say.
         run: number of the run that it is of; of one job all are of run 0.
         notes: what of this is not usable in the file, and counts as not given.
@@ -88,6 +92,9 @@ class Rank:
     pid: int | None = None
     command: str | None = None
     mpi_rank: int | None = None
+    parent: int | None = None
+    boot: str | None = None
+    pid_namespace: int | None = None
     life: tuple[int, int] | None = None
     run: int = 0
     notes: tuple[FileNote, ...] = ()
@@ -140,16 +147,6 @@ def identify(opening: Opening) -> tuple[Rank, ...]:
         raise InputError(f"{opening.path}: damaged: the schema holds text that is not UTF-8", _SKIP_HINT) from error
     finally:
         connection.close()
-
-
-def numbered(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
-    """Return the ranks in order, numbered by MPI rank if all have distinct ones, else by (hostname, pid, GUID)."""
-    mpi_ranks = [rank.mpi_rank for rank in ranks]
-    if ranks and None not in mpi_ranks and len(set(mpi_ranks)) == len(mpi_ranks):
-        by_mpi_rank = (dataclasses.replace(rank, number=rank.mpi_rank or 0) for rank in ranks)
-        return tuple(sorted(by_mpi_rank, key=lambda rank: rank.number))
-    in_order = sorted(ranks, key=lambda r: (r.hostname or "", r.pid if r.pid is not None else -1, r.guid))
-    return tuple(dataclasses.replace(rank, number=index) for index, rank in enumerate(in_order))
 
 
 def by_file(ranks: Iterable[Rank]) -> dict[Opening, list[Rank]]:
@@ -289,10 +286,9 @@ def _rank(
 ) -> Rank:
     rows = metadata.get("rocpd_metadata" + suffix) or [row for rows in metadata.values() for row in rows]
     guids = (value for tag, value in rows if tag == "guid")
-    process = _first_row(
-        connection, tables, "rocpd_info_process", suffix, ("nid", "pid", "command", "environment", "extdata", *_LIFE)
-    )
+    process = _first_row(connection, tables, "rocpd_info_process", suffix, (*_PROCESS, *_LIFE))
     node = _first_row(connection, tables, "rocpd_info_node", suffix, ("hostname", "machine_id"), process["nid"])
+    boot, pid_namespace = _boot_and_namespace(process["extdata"])
     mpi_rank, note = _mpi_rank(process["environment"], process["extdata"])
     return Rank(
         number=0,
@@ -303,14 +299,30 @@ def _rank(
         version=declared_version(rows),
         hostname=decoded(node["hostname"]),
         machine_id=decoded(node["machine_id"]),
-        pid=process["pid"] if isinstance(process["pid"], int) else None,
+        pid=_number(process["pid"]),
         command=decoded(process["command"]),
         mpi_rank=mpi_rank,
+        parent=_number(process["ppid"]),
+        boot=boot if isinstance(boot, str) else None,
+        pid_namespace=_number(pid_namespace),
         life=_life(*(process[name] for name in _LIFE)),
         notes=(FileNote(opening.path, f"{note}: counts as not given"),) if note else (),
         window=StoredWindow.read(metadata.get("rocpd_metadata" + suffix, ())),
         clock=next((value for tag, value in rows if tag == "clock"), None),
     )
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _boot_and_namespace(extdata: object) -> tuple[object, object]:
+    """Return what `rocpd record` says of the machine's start and the namespace of the pid; None of others."""
+    try:
+        said = json.loads(decoded(extdata) or "{}")
+    except (ValueError, RecursionError):
+        return None, None
+    return (said.get("boot_id"), said.get("pid_namespace")) if isinstance(said, dict) else (None, None)
 
 
 def _first_row(
@@ -353,6 +365,8 @@ def _mpi_rank(environment: object, extdata: object) -> tuple[int | None, str]:
         except RecursionError:
             return None, f"the {of} of the process is nested too deeply"
         for key in keys if isinstance(values, dict) else ():
+            if key in values and values[key] is None:
+                return None, ""  # a launcher, whose environment has the number that its own launcher gave it
             digits = str(values.get(key, ""))
             if re.fullmatch(r"[0-9]+", digits):
                 if len(digits) > _MOST_DIGITS or int(digits) > _LARGEST_RANK:

@@ -27,7 +27,7 @@ def with_runs(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
                 runs.append(run)
             run += part
             taken.append(run)
-    if len(runs) < 2 or _have_distinct_mpi_ranks([rank for run in runs for rank in run]):
+    if len(runs) < 2 or _are_parts_of_one(runs):
         return tuple(ranks)
     runs.sort(key=lambda run: min(rank.number for rank in run))
     number = {rank.number: run for run, members in enumerate(runs) for rank in members}
@@ -67,6 +67,8 @@ def _command(rank: Rank) -> str | None:
     return None if rank.command is None else re.sub(r"\d+", "#", rank.command)
 
 
-def _have_distinct_mpi_ranks(ranks: Sequence[Rank]) -> bool:
-    mpi_ranks = [rank.mpi_rank for rank in ranks]
-    return None not in mpi_ranks and len(set(mpi_ranks)) == len(mpi_ranks)
+def _are_parts_of_one(runs: Sequence[Sequence[Rank]]) -> bool:
+    """Whether all processes have MPI ranks, and each MPI rank is of one run: what a rank starts has its number."""
+    of_runs = [{rank.mpi_rank for rank in run} for run in runs]
+    every = set().union(*of_runs)
+    return None not in every and len(every) == sum(map(len, of_runs))

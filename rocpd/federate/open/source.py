@@ -19,7 +19,10 @@ Input: TypeAlias = str | os.PathLike[str]
 FindForeign: TypeAlias = Callable[[Path], Sequence[Path]]
 """Returns what importers know in a folder without databases: the folder itself, or files in it."""
 
-_INDEX, _INDEX_ENDINGS = "index.yaml", (".yaml", ".yml")
+INDEX, INDEX_FOLDER = "index.yaml", "index"
+"""In a package: what lists its files, and the folder of the columnar index, where one was asked for."""
+
+_INDEX_ENDINGS = (".yaml", ".yml")
 _FOREIGN = (".rpd", ".rpd.gz", ".trace.json", ".json.gz", ".sqlite")
 """Endings of traces of other profilers, for a note: what reads them goes by their content."""
 _FEW = 3
@@ -27,7 +30,7 @@ _NOTHING = "give files, folders or globs, set ROCPD_INPUT, or change to a folder
 
 
 @frozen
-class Sources:
+class SourceFiles:
     """Files to open, in order, notes on how they were chosen, and the indexes of packages that name them."""
 
     paths: tuple[Path, ...]
@@ -40,11 +43,11 @@ def find_sources(
     environ: Mapping[str, str] | None = None,
     skip_bad: bool = False,
     find_foreign: FindForeign = lambda _: (),
-) -> Sources:
+) -> SourceFiles:
     """Return the files that the inputs stand for.
 
     Args:
-        inputs: files, globs, folders (searched for `*.db` and, one level down, `*/*.db`), `*.rpdb` folders,
+        inputs: files, globs, folders (searched for `*.db`, `*/*.db` and `pass_*/*/*.db`), `*.rpdb` folders,
             `index.yaml` files. None or empty: `$ROCPD_INPUT` (several paths with `:`), else the files of the working
             directory.
         environ: replaces `os.environ`.
@@ -75,34 +78,35 @@ def find_sources(
                 raise
             notes.append(f"left out: {error.message}")
     with _as_input_error(items[0]):
-        return Sources(_distinct(paths), tuple(notes), _indexes(map(Path, items)))
+        return SourceFiles(_distinct(paths), tuple(notes), _indexes(map(Path, items)))
 
 
-def _default(environ: Mapping[str, str], find_foreign: FindForeign) -> Sources:
+def _default(environ: Mapping[str, str], find_foreign: FindForeign) -> SourceFiles:
     variable = [item for item in environ.get("ROCPD_INPUT", "").split(os.pathsep) if item]
     if variable:
         with _as_input_error("$ROCPD_INPUT"):
             paths = _distinct(path for item in variable for path in _expand(item, find_foreign))
-        return Sources(paths, (f"input: {_count(paths)} from $ROCPD_INPUT",), _indexes(map(Path, variable)))
+        return SourceFiles(paths, (f"input: {_count(paths)} from $ROCPD_INPUT",), _indexes(map(Path, variable)))
     here = Path()
     packages = sorted(here.glob("*.rpdb"))
     if len(packages) == 1:
         paths = _expand_folder(packages[0], find_foreign)
-        return Sources(paths, (f"input: package {packages[0].name} ({_count(paths)})",), _indexes([packages[0]]))
-    if (here / _INDEX).is_file():
-        paths = _expand_index(here / _INDEX)
-        return Sources(paths, (f"input: index.yaml ({_count(paths)})",), _indexes([here]))
+        return SourceFiles(paths, (f"input: package {packages[0].name} ({_count(paths)})",), _indexes([packages[0]]))
+    if (here / INDEX).is_file():
+        paths = _expand_index(here / INDEX)
+        return SourceFiles(paths, (f"input: index.yaml ({_count(paths)})",), _indexes([here]))
     if (here / "merged.db").is_file():
-        return Sources((here / "merged.db",), ("input: merged.db",))
+        return SourceFiles((here / "merged.db",), ("input: merged.db",))
     flat = tuple(sorted(path for path in here.glob("*.db") if path.is_file()))
     if flat:
-        return Sources(flat, (f"input: {_names(flat)}",))
-    nested = tuple(sorted(path for path in here.glob("*/*_results.db") if path.is_file()))
+        return SourceFiles(flat, (f"input: {_names(flat)}",))
+    patterns = ("*/*_results.db", "pass_*/*/*_results.db")
+    nested = tuple(path for pattern in patterns for path in sorted(here.glob(pattern)) if path.is_file())
     if nested:
-        return Sources(nested, (f"input: {_names(nested)}",))
+        return SourceFiles(nested, (f"input: {_names(nested)}",))
     merged = here / "rocpd-output-data" / "merged.db"
     if merged.is_file():
-        return Sources((merged,), (f"input: {merged}",))
+        return SourceFiles((merged,), (f"input: {merged}",))
     raise InputError("no input: no *.rpdb, merged.db, *.db or HOST/PID_results.db in this folder", _NOTHING)
 
 
@@ -120,7 +124,7 @@ def _indexes(items: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(
         index
         for item in items
-        for index in (item, item / _INDEX)
+        for index in (item, item / INDEX)
         if index.name.endswith(_INDEX_ENDINGS) and index.is_file()
     )
 
@@ -142,11 +146,11 @@ def _expand(item: str, find_foreign: FindForeign) -> tuple[Path, ...]:
 
 
 def _expand_folder(folder: Path, find_foreign: FindForeign) -> tuple[Path, ...]:
-    index = folder / _INDEX
+    index = folder / INDEX
     if index.is_file():
         return _expand_index(index)
     try:
-        paths = [*sorted(folder.glob("*.db")), *sorted(folder.glob("*/*.db"))]
+        paths = [path for pattern in ("*.db", "*/*.db", "pass_*/*/*.db") for path in sorted(folder.glob(pattern))]
     except OSError as error:
         raise InputError(f"{folder}: cannot be listed: {error.strerror}") from error
     files = tuple(path for path in paths if path.is_file()) or tuple(find_foreign(folder))

@@ -7,6 +7,7 @@ union) or gathered (one small table, a copy of which every rank can join). Raise
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -227,11 +228,16 @@ class Lowering:
         if name not in VIEWS or not _is_aggregate(name):
             return None
         if name not in self._views:
-            self._views[name] = self.lower(read_select(aggregate_text(name)), {})
+            self._views[name] = self.lower(_query_of_view(name), {})
         return self._views[name]
 
     def _columns_of(self, sql: str) -> frozenset[str]:
         return frozenset(column.lower() for column in self._skeleton.columns(sql))
+
+
+@functools.cache
+def _query_of_view(name: str) -> exp.Query:
+    return read_select(aggregate_text(name))
 
 
 def _is_aggregate(name: str) -> bool:

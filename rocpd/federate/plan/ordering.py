@@ -1,6 +1,7 @@
 """ORDER BY, LIMIT and DISTINCT over all ranks: every rank returns its rows with the sort keys beside them.
 
-The gathered rows are in rank order, so that equal keys keep the order in which SQLite would meet them.
+The gathered rows are in rank order, so that equal keys keep the order in which SQLite would meet them. Groups it meets
+in the order of their GROUP BY, which follows the ORDER BY therefore.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ def sorted_select(scope: Scope, sorting: Sorting, columns: Sequence[str]) -> tup
         Unfaithful: an ORDER BY that cannot be applied to the gathered rows.
     """
     keys, hidden = _sort_keys(scope, sorting.order, len(columns))
+    _add_group_keys(scope, sorting.order, len(columns), keys, hidden)
     if hidden and sorting.distinct:
         raise Unfaithful("DISTINCT rows ordered by what is not among their columns")
     scattered = scope.tree.copy()
@@ -131,6 +133,29 @@ def _sort_keys(scope: Scope, order: Sequence[exp.Ordered], width: int) -> tuple[
         keys.append((width + len(hidden), tail))
         hidden.append(expression)
     return keys, hidden
+
+
+def _add_group_keys(
+    scope: Scope, order: Sequence[exp.Ordered], width: int, keys: list[tuple[int, str]], hidden: list[exp.Expr]
+) -> None:
+    """Add the terms of GROUP BY to keys and hidden columns, unless groups come by rank as the gathered rows do.
+
+    SQLite groups downwards where an ORDER BY of as many terms does. Terms that a collation orders may tie.
+    """
+    groups = scope.groups()
+    tails = ["" for _ in groups]
+    if len(order) == len(groups):
+        tails = [" DESC" if term.args.get("desc") else "" for term in order]
+    if not groups or (scope.strong_key(groups[0]) == "rank" and not any(tails)):
+        return
+    starred = any(item.is_star for item in scope.tree.expressions)
+    outputs = [] if starred else [item.unalias() for item in scope.tree.expressions]
+    for group, tail in zip(groups, tails, strict=True):
+        if group not in outputs:
+            keys.append((width + len(hidden), tail))
+            hidden.append(group)
+        elif not {(index := outputs.index(group), ""), (index, " DESC")} & set(keys):
+            keys.append((index, tail))
 
 
 def _check_inputs(expression: exp.Expr, scope: Scope) -> None:

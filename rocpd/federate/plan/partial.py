@@ -5,13 +5,15 @@ count, sum, total, min, max and avg can be split; an average becomes a total and
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
+from functools import cached_property
 
 from sqlglot import exp
 
 from rocpd.federate.plan.ordering import Sorting, split_collation
 from rocpd.federate.plan.scope import Scope, output_index
-from rocpd.federate.plan.sqltext import Unfaithful, text_of
+from rocpd.federate.plan.sqltext import Unfaithful, qualified_text_of, text_of
 from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.plan.vocabulary import is_aggregate
 from rocpd.schema.keyed import keyed_name, lookup_name, lookups
@@ -37,7 +39,7 @@ class _Split:
         self._scope = scope
         self._tree = scope.tree
         self._inputs = scope.inputs
-        self._partials: list[exp.Expr] = []
+        self._partials: dict[exp.Expr, int] = {}
         self._merged: dict[str, str] = {}
         self._distinct: exp.Expr | None = None
         group = self._tree.args.get("group")
@@ -80,10 +82,10 @@ class _Split:
         return Scatter("", (*groups, *partials), (), text, gives_few_rows=True, merges=merges, by_name=by_name)
 
     def _grouped_text(self, groups: Mapping[str, exp.Expr], partials: Mapping[str, exp.Expr], view: str = "") -> str:
-        scattered = self._tree.copy()
-        for key in ("having", "group"):
-            scattered.set(key, None)
-        scattered.set("expressions", [exp.alias_(item.copy(), n) for n, item in {**groups, **partials}.items()])
+        rest = {key: value for key, value in self._tree.args.items() if key not in ("expressions", "having", "group")}
+        scattered = exp.Select(**copy.deepcopy(rest))
+        named = ((name, item.copy()) for name, item in (*groups.items(), *partials.items()))
+        scattered.set("expressions", [exp.alias_(item, name, copy=False) for name, item in named])
         if view:
             table = scattered.args["from_"].this
             alias = exp.TableAlias(this=exp.to_identifier(table.alias or table.name, quoted=True))
@@ -124,33 +126,27 @@ class _Split:
 
     def _canonical(self, node: exp.Expr) -> str:
         """Return a text that is equal for equal expressions: columns with their source, in lower case."""
-        copied = node.copy()
-        for column in [copied] if isinstance(copied, exp.Column) else list(copied.find_all(exp.Column)):
-            name = column.name.lower()
-            owners = self._inputs.get(name, ())
-            table = column.table.lower() or (owners[0] if len(owners) == 1 else "")
-            if not owners or (not table and len(owners) > 1):
-                raise Unfaithful(f"the column {column.name}")
-            qualified = exp.column(
-                exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True) if table else None
-            )
-            if column is copied:
-                copied = qualified
-            else:
-                column.replace(qualified)
-        return text_of(copied)
+        return qualified_text_of(node, self._owner)
+
+    def _owner(self, column: exp.Column) -> str:
+        """Return the name of the source that a column is of."""
+        owners = self._inputs.get(column.name.lower(), ())
+        table = column.table.lower() or (owners[0] if len(owners) == 1 else "")
+        if not owners or (not table and len(owners) > 1):
+            raise Unfaithful(f"the column {column.name}")
+        return table
 
     def _rewrite(self, node: exp.Expr) -> str:
         """Return an expression over groups and aggregates as text over the gathered columns."""
         return text_of(self._over_gathered(node))
 
     def _over_gathered(self, node: exp.Expr) -> exp.Expr:
-        grouped = self._grouped(node)
-        if grouped:
-            return exp.column(grouped)
         filtered = node.this if isinstance(node, exp.Filter) else node
         if is_aggregate(filtered):
             return exp.Column(this=exp.Identifier(this=self._aggregate(node)))
+        grouped = self._grouped(node)
+        if grouped:
+            return exp.column(grouped)
         if isinstance(node, exp.Column):
             index = output_index(node, self._tree)
             if index is None or node.name.lower() in self._inputs:
@@ -228,16 +224,18 @@ class _Split:
     def _total(self, node: exp.Expr, value: exp.Expr) -> exp.Expr:
         """Return what an average divides: the sum if the statement has it too, else a total, which cannot overflow."""
         wanted = self._canonical_aggregate(_filtered_like(node, exp.Sum(this=value.copy())))
-        sums = [s.parent if isinstance(s.parent, exp.Filter) else s for s in self._tree.find_all(exp.Sum)]
-        if any(self._canonical_aggregate(each) == wanted for each in sums if each.find(exp.Column)):
+        if wanted in self._sums:
             return exp.Sum(this=value.copy())
         return exp.Anonymous(this="TOTAL", expressions=[value.copy()])
 
+    @cached_property
+    def _sums(self) -> frozenset[str]:
+        """The sums of columns anywhere in the statement, as `_canonical` prints them."""
+        sums = (s.parent if isinstance(s.parent, exp.Filter) else s for s in self._tree.find_all(exp.Sum))
+        return frozenset(self._canonical(each) for each in sums if each.find(exp.Column))
+
     def _partial(self, node: exp.Expr, call: exp.Expr) -> str:
-        partial = _filtered_like(node, call)
-        if partial not in self._partials:
-            self._partials.append(partial)
-        return f"p{self._partials.index(partial)}"
+        return f"p{self._partials.setdefault(_filtered_like(node, call), len(self._partials))}"
 
     def _order(self, term: exp.Ordered) -> str:
         expression, tail = split_collation(term)

@@ -94,8 +94,12 @@ class Scope:
 
     def groups_stay_in_ranks(self) -> bool:
         """Whether GROUP BY names a key: then no group has rows of two ranks."""
+        return any(map(self.strong_key, self.groups()))
+
+    def groups(self) -> list[exp.Expr]:
+        """Return the expressions of GROUP BY."""
         group = self.tree.args.get("group")
-        return any(self.strong_key(self.grouped_expression(item)) for item in (group.expressions if group else []))
+        return [self.grouped_expression(item) for item in (group.expressions if group else ())]
 
     def windows_stay_in_ranks(self, windows: Sequence[exp.Window]) -> bool:
         """Whether all windows are partitioned by a key."""

@@ -6,13 +6,16 @@ parser that knows another dialect better than SQLite must not change what a stat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.sqlite import SQLite
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+
+from rocpd.schema.quote import quote_name
 
 PARAMETER = "rocpd_p"
 """Positional parameters `?` become `:rocpd_p0`, `:rocpd_p1` …: their order must survive when a statement is split."""
@@ -29,6 +32,14 @@ class _Dialect(SQLite):
             name: SQLite.Parser.FUNCTIONS[name] for name in ("COUNT", "SUM", "AVG", "MIN", "MAX")
         }
         FUNCTION_PARSERS = {"CAST": SQLite.Parser.FUNCTION_PARSERS["CAST"]}  # noqa: RUF012
+
+        def _parse_join(self, *args: Any, **options: Any) -> exp.Join | None:
+            """Keep a comma apart from CROSS JOIN, which makes SQLite join in that order."""
+            is_comma = self._curr.token_type is TokenType.COMMA
+            join: exp.Join | None = super()._parse_join(*args, **options)
+            if is_comma and join is not None:
+                join.set("kind", None)
+            return join
 
 
 class Unfaithful(Exception):  # noqa: N818 (a reason, not a failure)
@@ -56,13 +67,46 @@ class _Generator(SQLite.Generator):  # type: ignore[misc, valid-type] # sqlglot 
         return str(super().not_sql(expression))
 
 
+class _Qualifying(_Generator):
+    """Prints columns by the source that has them, in lower case."""
+
+    def __init__(self, owner: Callable[[exp.Column], str]) -> None:
+        super().__init__(dialect=_SQLITE, normalize_functions=False)
+        self._owner = owner
+
+    def column_sql(self, expression: exp.Column) -> str:
+        owner, name = self._owner(expression), quote_name(expression.name.lower())
+        return f"{quote_name(owner)}.{name}" if owner else name
+
+
+_SQLITE = SQLite()
+_DIALECT = _Dialect()
+
+
 def text_of(tree: exp.Expr) -> str:
     """Print a tree as SQLite's SQL."""
-    return str(_Generator(dialect="sqlite", normalize_functions=False).generate(tree))
+    return _printed(_Generator(dialect=_SQLITE, normalize_functions=False), tree)
+
+
+def qualified_text_of(tree: exp.Expr, owner: Callable[[exp.Column], str]) -> str:
+    """Print a tree with its columns as `"source"."name"`, in lower case.
+
+    Args:
+        tree: it is not changed.
+        owner: returns the name of a column's source, "" where it has none.
+    """
+    return _printed(_Qualifying(owner), tree)
+
+
+def _printed(generator: _Generator, tree: exp.Expr) -> str:
+    """Print a tree without changing it: only queries are rearranged on the way."""
+    return str(generator.generate(tree, copy=tree.find(exp.Query) is not None))
 
 
 def name_parameters(sql: str) -> tuple[str, int]:
     """Return `sql` with `?` named in order, and how many there were."""
+    if "?" not in sql:
+        return sql, 0
     tokens = [token for token in _tokens(sql) if token.token_type is TokenType.PLACEHOLDER]
     pieces, last = [], 0
     for number, token in enumerate(tokens):
@@ -77,15 +121,18 @@ def read_select(sql: str) -> exp.Query:
     Raises:
         Unfaithful: it is something else, or its printed form is not the same statement word by word.
     """
+    tokens = _tokens(sql)
     try:
-        trees = [tree for tree in sqlglot.parse(sql, read=_Dialect) if tree is not None]
+        trees = [tree for tree in _DIALECT.parser().parse(tokens, sql) if tree is not None]
     except (SqlglotError, RecursionError) as error:
         raise Unfaithful("sqlglot cannot read it") from error
     if len(trees) != 1 or not isinstance(trees[0], (exp.Select, exp.SetOperation)):
         raise Unfaithful("not one SELECT")
     tree = trees[0]
-    if list(_words(sql)) != list(_words(text_of(tree))):
+    if list(_words(tokens)) != list(_words(_tokens(text_of(tree)))):
         raise Unfaithful("sqlglot would change its words")
+    for node in tree.walk():
+        node._meta = None  # where the words are in `sql`: most of what copies of a tree would take
     return tree
 
 
@@ -96,10 +143,10 @@ def _tokens(sql: str) -> list[Token]:
         raise Unfaithful("sqlglot cannot read it") from error
 
 
-def _words(sql: str) -> Iterator[str]:
+def _words(tokens: Iterable[Token]) -> Iterator[str]:
     """Yield the words of a statement without optional ones; names and text keep their case."""
     previous: Token | None = None
-    for token in _tokens(sql):
+    for token in tokens:
         if (
             previous
             and previous.token_type is TokenType.NUMBER

@@ -56,7 +56,8 @@ class _Calculated:
         given: dict[str, int] = {}
         for number in range(index.nConstraint):
             name = taken.get(index.get_aConstraint_iColumn(number))
-            if name is None or name in given or index.get_aConstraint_op(number) != apsw.SQLITE_INDEX_CONSTRAINT_EQ:
+            is_equal = index.get_aConstraint_op(number) == apsw.SQLITE_INDEX_CONSTRAINT_EQ
+            if name is None or name in given or not is_equal or index.get_aConstraint_collation(number) != "BINARY":
                 continue
             if not index.get_aConstraint_usable(number):
                 if name in self._table.arguments:

@@ -6,13 +6,13 @@ Workers open the files by themselves and need this package. Never sends a file, 
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 import pickle
 import socket
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -119,7 +119,7 @@ class Cluster:
     def _streamed(self, request: Request, shares: Sequence[Share], progress: Progress | None) -> Iterator[list[Row]]:
         batches = self._batches_of(shares)
         done = 0
-        for rows, batch in zip(self._in_order(_rows, request, batches), batches, strict=True):
+        for rows, batch in zip(self._in_order(partial(self._ask, request), batches), batches, strict=True):
             yield rows
             done += len(batch.items)
             if progress:
@@ -129,7 +129,7 @@ class Cluster:
         batches = self._batches_of(shares)
         with self._futures() as futures:
             for batch in batches:
-                futures.append(self._submit(_rows, request, batch))
+                futures.append(self._ask(request, batch))
             self._watch(list(futures), batches, progress)
             level = list(futures)
             fan_in = self._limits.fan_in
@@ -148,7 +148,7 @@ class Cluster:
             sizes = {file: file.size // count for file, count in Counter(rank.opening for rank in ranks).items()}
             workers = [self._workers(rank.opening.path, rank.hostname) for rank in ranks]
             batches = self._batches(tasks, [sizes[rank.opening] for rank in ranks], workers)
-            with contextlib.closing(self._in_order(_each, work, batches)) as answers:
+            with contextlib.closing(self._in_order(partial(self._submit, _each, work), batches)) as answers:
                 for answers_of_batch in answers:
                     yield from answers_of_batch
 
@@ -157,12 +157,14 @@ class Cluster:
         if self._owned:
             self._client.close()
 
-    def _in_order(self, work: Callable[..., bytes], argument: object, batches: Sequence[_Batch]) -> Generator[Any]:
-        """Yield the answer of `work` to each batch; twice as many batches as the cluster has threads are under way."""
-        submit = functools.partial(self._submit, work, argument)
+    def _in_order(self, submit: Callable[[_Batch], Future[Any]], batches: Sequence[_Batch]) -> Generator[Any]:
+        """Yield the answer to each batch; twice as many batches as the cluster has threads are under way."""
         with self._futures() as futures:
             for answer in in_order(submit, batches, 2 * max(1, self._threads()), futures):
                 yield pickle.loads(answer)
+
+    def _ask(self, request: Request, batch: _Batch) -> Future[Any]:
+        return self._submit(_rows, request.of_shares(batch.items), batch)
 
     def _submit(self, work: Callable[..., object], argument: object, batch: _Batch) -> Future[Any]:
         return cast(
@@ -270,10 +272,13 @@ def _short(host: str) -> str:
 # Answers of tasks are pickled here: Dask would inspect every value of a list to find a better way.
 
 
-def _rows(request: Request, shares: Iterable[Share]) -> bytes:
-    """On a worker: run a statement in some shares."""
+def _rows(request: Request, shares: Sequence[Share]) -> bytes:
+    """On a worker: run a statement in some shares, unless an index answers for all of them."""
     stopped = _cancelled()
-    rows: list[Row] = []
+    rows = request.from_index(shares)
+    if rows is not None:
+        return pickle.dumps(rows)
+    rows = []
     for share in shares:
         with contextlib.closing(ShareDatabase(share)) as database:
             rows += request.collect(database, stopped)

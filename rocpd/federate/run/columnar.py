@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
-from rocpd.federate.plan.steps import Scatter
+from rocpd.federate.plan.steps import Scatter, Step
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.rank_reader import RankTask
-from rocpd.federate.run.request import Bindings
 from rocpd.types import Answer, Row
+
+Bindings: TypeAlias = Mapping[str, Any]
+"""Values of the parameters of a statement, by name."""
+
+GatheredRows: TypeAlias = tuple[tuple[Step, tuple[Row, ...]], ...]
+"""Gathered tables with their rows."""
 
 
 class Columnar(Protocol):
     """Answers what every rank would be asked, without reading its file."""
 
     def rows(
-        self, step: Scatter, bindings: Bindings, shares: Sequence[Share], *, insists: bool = False
+        self,
+        step: Scatter,
+        bindings: Bindings,
+        shares: Sequence[Share],
+        gathered: GatheredRows = (),
+        *,
+        insists: bool = False,
     ) -> Iterator[list[Row]] | None:
         """Return the rows of a step, as the ranks would return them, added up over ranks where they add up.
 
@@ -24,6 +35,7 @@ class Columnar(Protocol):
             step: the statement.
             bindings: values of its parameters.
             shares: the ranks with their selected rows.
+            gathered: the tables that it joins.
             insists: raise an error instead of returning None.
 
         Returns:
@@ -55,8 +67,18 @@ class Columnar(Protocol):
         """Why nothing can be answered, as a file has no index or has changed; empty: something can."""
         ...
 
-    def can_answer(self, step: Scatter, bindings: Bindings, shares: Sequence[Share]) -> str:
-        """Return why the ranks have to be asked for a step; empty: they need not be."""
+    def can_answer(
+        self, step: Scatter, bindings: Bindings, shares: Sequence[Share], gathered: GatheredRows = ()
+    ) -> str:
+        """Return why the ranks have to be asked for a step; empty: they need not be, unless for the rows it joins."""
+        ...
+
+    def of_ranks(self, numbers: Collection[int]) -> Columnar:
+        """Return the index of some ranks, which can be sent to a process that looks their entries up by itself.
+
+        Args:
+            numbers: of the ranks.
+        """
         ...
 
     def close(self) -> None:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import apsw
 
 from rocpd.federate.open.opening import Opening
-from rocpd.federate.run.executor import Task
 from rocpd.federate.run.pool import Share, ShareDatabase
 from rocpd.schema.render import RankTables
 from rocpd.types import Answer
+
+Task = TypeVar("Task")
 
 _THREAD = threading.local()  # its `cache` is that of the worker whose task runs in this thread
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-_PROCESS = Path("/proc/self")
 
-
-def usable_cores(process: Path = _PROCESS) -> int:
+def usable_cores(process: Path | None = None) -> int:
     """Return the number of threads that can run at the same time, at least 1.
 
     A quota of one and a half cores counts as two: one thread would leave half a core idle.
 
     Args:
-        process: folder with the process's `cgroup` and `mountinfo`, as proc(5) describes them.
+        process: folder with the process's `cgroup` and `mountinfo`, as proc(5) describes them; None: this process,
+            whose quotas are read once.
     """
-    return max(1, math.ceil(min([len(os.sched_getaffinity(0)), *_quotas(process)])))
+    quotas = tuple(_quotas(process)) if process else _own_quotas()
+    return max(1, math.ceil(min([len(os.sched_getaffinity(0)), *quotas])))
+
+
+@functools.cache
+def _own_quotas() -> tuple[float, ...]:
+    return tuple(_quotas(Path("/proc/self")))
 
 
 def _quotas(process: Path) -> Iterator[float]:

@@ -13,10 +13,10 @@ from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.plan.gathered import create_table, insert_text
 from rocpd.federate.plan.steps import Plan, Scatter, Step, Strategy
 from rocpd.federate.result import Cursor
-from rocpd.federate.run.columnar import Columnar
+from rocpd.federate.run.columnar import Bindings, Columnar, GatheredRows
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share
-from rocpd.federate.run.request import Bindings, Request, in_chunks
+from rocpd.federate.run.request import Request, in_chunks
 from rocpd.schema.quote import quote_name
 from rocpd.types import Progress, Row
 
@@ -78,14 +78,16 @@ class Run:
             self._gathered.close(True)
 
     def _scattered(self, step: Scatter, progress: Progress | None, *, exact: bool) -> Iterator[list[Row]]:
+        gathered = self._gathered_rows(step.reads)
         if self._index:
-            rows = self._index.rows(step, self._bindings, self._shares, insists=self._insists)
+            rows = self._index.rows(step, self._bindings, self._shares, gathered, insists=self._insists)
             if rows is not None:
                 return rows
-        request = Request(step, self._bindings, exact, self._gathered_rows(step.reads), self._chunk_rows)
+        index = self._index if self._executor.is_remote else None
+        request = Request(step, self._bindings, exact, gathered, self._chunk_rows, index)
         return self._executor.rows(request, self._shares, progress)
 
-    def _gathered_rows(self, tables: Iterable[str]) -> tuple[tuple[Step, tuple[Row, ...]], ...]:
+    def _gathered_rows(self, tables: Iterable[str]) -> GatheredRows:
         """Return gathered tables with their rows, for a statement that joins them in every rank."""
         return tuple(
             (self._stored[table], tuple(self._combined(f"SELECT * FROM {quote_name(table)}"))) for table in tables

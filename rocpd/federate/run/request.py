@@ -6,9 +6,10 @@ A request is a value that can be sent to another process. It borrows a connectio
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 import apsw
 
@@ -16,14 +17,14 @@ from rocpd.federate.limits import Limits
 from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.plan.gathered import create_table, drop_table, insert_text
-from rocpd.federate.plan.steps import Scatter, Step
+from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.result import Cursor
-from rocpd.federate.run.pool import ShareDatabase
+from rocpd.federate.run.columnar import Bindings, Columnar, GatheredRows
+from rocpd.federate.run.pool import Share, ShareDatabase
 from rocpd.federate.run.spool import spooled
 from rocpd.frozen import frozen
 from rocpd.types import Row
 
-Bindings: TypeAlias = Mapping[str, Any]
 Stopped: TypeAlias = Callable[[], bool]
 
 _COLLECTED = "rows_of_share"
@@ -39,13 +40,28 @@ class Request:
         exact: text that is not UTF-8 is an error; else its invalid bytes become `\\xNN`.
         gathered: gathered tables that it joins, with their rows.
         chunk_rows: rows that are yielded at a time.
+        index: answers for ranks of another machine, where their files have entries.
     """
 
     step: Scatter
     bindings: Bindings
     exact: bool = False
-    gathered: tuple[tuple[Step, tuple[Row, ...]], ...] = ()
+    gathered: GatheredRows = ()
     chunk_rows: int = Limits.chunk_rows
+    index: Columnar | None = None
+
+    def of_shares(self, shares: Sequence[Share]) -> Request:
+        """Return the request as some shares need it."""
+        numbers = {number for share in shares for number in share.ranks}
+        return dataclasses.replace(self, index=self.index and self.index.of_ranks(numbers))
+
+    def from_index(self, shares: Sequence[Share]) -> list[Row] | None:
+        """Return the rows of shares from the index; None: they have to be asked."""
+        if self.index is None:
+            return None
+        with contextlib.closing(self.index):
+            chunks = self.index.rows(self.step, self.bindings, shares, self.gathered)
+            return None if chunks is None else [row for rows in chunks for row in rows]
 
     def chunks(self, database: ShareDatabase, stopped: Stopped = lambda: False) -> Iterator[list[Row]]:
         """Yield the rows of a share as they come, one rank after the other.

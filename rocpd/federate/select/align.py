@@ -149,7 +149,8 @@ def clock_domains(ranks: Sequence[Rank], spans: Mapping[int, Span]) -> tuple[Dom
         span = spans[rank.number]
         last = next((d for d in reversed(domains) if d.machine_id == rank.machine_id), None)
         if last and rank.machine_id is not None and span.start <= last.end:
-            grown = Domain(last.machine_id, (*last.ranks, rank.number), last.start, max(last.end, span.end))
+            numbers = tuple(sorted((*last.ranks, rank.number)))
+            grown = Domain(last.machine_id, numbers, last.start, max(last.end, span.end))
             domains[domains.index(last)] = grown
         else:
             domains.append(Domain(rank.machine_id, (rank.number,), span.start, span.end))
@@ -159,8 +160,8 @@ def clock_domains(ranks: Sequence[Rank], spans: Mapping[int, Span]) -> tuple[Dom
             around = (d for d in domains if d.start <= window.end and window.start <= d.end)
             known = next((d for d in around if d.machine_id == rank.machine_id), None)
             if known:
-                ranks_of_it = tuple(sorted((*known.ranks, rank.number)))
-                domains[domains.index(known)] = Domain(known.machine_id, ranks_of_it, known.start, known.end)
+                numbers = tuple(sorted((*known.ranks, rank.number)))
+                domains[domains.index(known)] = Domain(known.machine_id, numbers, known.start, known.end)
     return tuple(domains)
 
 

@@ -2,8 +2,8 @@
 
 Numbers of steps and collectives, members of collectives that ran before or after, calls that launched work of the
 window or allocated in it, what was allocated before it and what frees that, what agents and threads did before and
-next: these rows go to tables of their own (`rocpd_outside_region`
-…), which only readers of the whole trace see. The window itself goes to the metadata. Knows no file: conditions alone.
+next: these rows go to tables of their own (`rocpd_outside_region` …), which only readers of the whole trace see. The
+window itself goes to the metadata. Knows no file: conditions alone.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def outside_conditions(reader: RankReader, tables: RankTables, part: Part) -> di
         if base in tables.columns
     ]
     # What an earlier window kept may have been launched in it.
-    kept = [outside_of(base) for base in _LINKED if outside_of(base) in tables.columns]
-    work += [f"SELECT event_id FROM {tables.name(base)}" for base in kept]
+    outside = [outside_of(base) for base in _LINKED if outside_of(base) in tables.columns]
+    work += [f"SELECT event_id FROM {tables.name(base)}" for base in outside]
     stacks = f"SELECT stack_id FROM {event} WHERE stack_id > 0 AND id IN ({' UNION ALL '.join(work)})"
     rccl = f"name_id IN (SELECT id FROM {string} WHERE string GLOB 'nccl*')"
     of_events = f"category_id IN ({marker_categories(string)}) OR stack_id IN ({stacks})"

@@ -80,7 +80,8 @@ class Cut:
         """Return base table -> condition that the rows of a rank in the window meet.
 
         Starts count in [start, end), ends in (start, end], so that adjoining windows share an event only if it crosses
-        the border. Arguments and counter values go with their event.
+        the border. Arguments and counter values go with their event; samples of program counters have a time of their
+        own, which counts where parts of a dispatch do, and else go with their dispatch.
 
         Args:
             rank: its number.
@@ -93,8 +94,9 @@ class Cut:
             conditions = {base: launched if base in LAUNCHED else spans for base in _with_times(tables)}
         else:
             conditions = dict.fromkeys(_with_times(tables), spans) if spans else {}
+        conditions |= of_dispatches(tables, conditions)
         has_shares = self.counting in (Counting.OVERLAP, Counting.CUT) and not self.is_by_launch(rank)
-        for base in ("rocpd_sample", *(PC_SAMPLES if has_shares else ())):  # else they go with their dispatch alone
+        for base in ("rocpd_sample", *(PC_SAMPLES if has_shares else ())):
             if spans and "timestamp" in tables.columns.get(base, ()):
                 conditions[base] = _within('"timestamp"', part)
         return conditions | (dependent_conditions(tables, conditions) if conditions else {})
@@ -124,32 +126,25 @@ def stored_cut(windows: Mapping[int, StoredWindow]) -> Cut | None:
 
 
 def dependent_conditions(tables: RankTables, conditions: Mapping[str, str]) -> dict[str, str]:
-    """Return the conditions on what goes with an event, from those on events.
-
-    These are arguments and counter values, and samples of program counters, which go with their dispatch.
-    """
-    dependent = _pc_conditions(tables, conditions)
+    """Return the conditions on arguments and counter values, which go with their event, from those on events."""
     owners = [
         f"SELECT event_id FROM {tables.name(base)} WHERE {conditions.get(base, '1')}"
         for base in EVENTS
         if "event_id" in tables.columns.get(base, ())
     ]
     if not owners:
-        return dependent
+        return {}
     among = f"event_id IN ({' UNION ALL '.join(owners)})"
-    return dependent | {base: among for base in BELONGING if "event_id" in tables.columns.get(base, ())}
+    return {base: among for base in BELONGING if "event_id" in tables.columns.get(base, ())}
 
 
-def _pc_conditions(tables: RankTables, conditions: Mapping[str, str]) -> dict[str, str]:
+def of_dispatches(tables: RankTables, conditions: Mapping[str, str]) -> dict[str, str]:
+    """Return the conditions on samples of program counters, which go with their dispatch, from those on dispatches."""
     dispatches = "rocpd_kernel_dispatch"
     if dispatches not in conditions:
         return {}
     among = f"dispatch_id IN (SELECT dispatch_id FROM {tables.name(dispatches)} WHERE {conditions[dispatches]})"
-    return {
-        base: f"({conditions.get(base, '1')}) AND {among}"
-        for base in PC_SAMPLES
-        if "dispatch_id" in tables.columns.get(base, ())
-    }
+    return {base: among for base in PC_SAMPLES if "dispatch_id" in tables.columns.get(base, ())}
 
 
 def of_launching_stacks(tables: RankTables, having: str = "") -> str:

@@ -11,7 +11,7 @@ from dataclasses import field
 
 from rocpd.errors import RocpdError
 from rocpd.federate.select.filters import EVENTS
-from rocpd.federate.select.part import Cut, dependent_conditions
+from rocpd.federate.select.part import Cut, dependent_conditions, of_dispatches
 from rocpd.frozen import frozen
 from rocpd.schema.render import RankTables
 
@@ -78,4 +78,5 @@ class Selection:
     def _filters_on(self, rank: int, tables: RankTables) -> dict[str, str]:
         """Return base table -> condition of the filters, with the names of tables on this connection."""
         events = tables.name("rocpd_event")
-        return {base: text.replace(EVENTS, events) for base, text in self.filtered.get(rank, {}).items()}
+        filters = {base: text.replace(EVENTS, events) for base, text in self.filtered.get(rank, {}).items()}
+        return filters | of_dispatches(tables, filters)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _TYPES: Mapping[str, type] = {"i": int, "u": int, "f": float, "U": str}
 """Kind of a numpy array -> type of its values."""
 
+_PLAIN = frozenset({type(None), str, int, float, list, tuple, range})
+
 
 def plain(column: Any) -> Any:
     """Return a column without numpy: a sequence of Python values, or one value for all rows.
@@ -32,6 +34,8 @@ def plain(column: Any) -> Any:
     >>> plain(range(3)), plain("text")
     (range(0, 3), 'text')
     """
+    if type(column) in _PLAIN:
+        return column
     if getattr(column, "dtype", None) == "uint64":
         # SQLite's integers are signed: addresses in the upper half become negative, as in the recorder's files.
         column = column.astype("int64")
@@ -56,6 +60,8 @@ def check_types(column: Any, allowed: tuple[type, ...], what: str) -> None:
     Traceback (most recent call last):
     rocpd.errors.UsageError: Regions: start is 1.5 in row 2, not of type int
     """
+    if column is None or isinstance(column, allowed):
+        return
     held = _TYPES.get(getattr(getattr(column, "dtype", None), "kind", ""))
     if held is not None and issubclass(held, allowed):
         return

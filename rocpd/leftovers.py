@@ -1,6 +1,6 @@
-"""Owns the names of temporary files and folders, by which those of a killed process are known and removed.
+"""Owns temporary files and folders: their names, by which those of a killed process are known, and their removal.
 
-A name holds the process that made it. Removes nothing of a process that may live: on another machine, in another
+A name holds the process that made it. Removes nothing of another process that may live: on another machine, in another
 container, or with this number.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,16 +18,28 @@ from rocpd.evidence import JOURNALS
 PREFIX, ENDING = ".rocpd-", ".partial"
 _NAME = re.compile(re.escape(PREFIX) + r"(?P<machine>[0-9a-f]+)-(?P<process>\d+-\d+)-[0-9a-f]{12}" + re.escape(ENDING))
 
+_made: dict[Path, int] = {}
+"""What was made, temporary or a folder for outputs, and the number of the process that did: a fork has a copy."""
 
-def temporary_name() -> str:
-    """Return a new name for a temporary file or folder of this process."""
-    return f"{PREFIX}{_machine()}-{_process(os.getpid())}-{os.urandom(6).hex()}{ENDING}"
+
+def temporary_path(folder: Path) -> Path:
+    """Return a new path for a temporary file or folder of this process."""
+    path = folder / f"{PREFIX}{_machine()}-{_process(os.getpid())}-{os.urandom(6).hex()}{ENDING}"
+    _made[path] = os.getpid()
+    return path
+
+
+def missing_folders(folder: Path) -> list[Path]:
+    """Return what has to be made for a folder of outputs, itself included, innermost first."""
+    folders = [path for path in (folder, *folder.parents) if not path.exists()]
+    _made.update(dict.fromkeys(reversed(folders), os.getpid()))
+    return folders
 
 
 def make_folder(parent: Path) -> Path:
     """Make a temporary folder that only this user can read, where those of killed processes are removed first."""
     sweep(parent)
-    folder = parent / temporary_name()
+    folder = temporary_path(parent)
     folder.mkdir(mode=0o700)
     return folder
 
@@ -42,6 +55,33 @@ def sweep(folder: Path) -> None:
 
 def remove(path: Path) -> None:
     """Remove a temporary folder with what is in it, or a temporary file with SQLite's files beside it, if it exists."""
+    _remove(path)
+    _made.pop(path, None)
+
+
+def remove_empty(folders: Iterable[Path]) -> None:
+    """Remove folders in which no output came to be, innermost first."""
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()
+            _made.pop(folder, None)
+
+
+def remove_all() -> None:
+    """Remove what this process has made and not removed.
+
+    A signal may raise its exception right after something was made, before a `with` or `try` knows of it.
+    """
+    for path, process in reversed(list(_made.items())):
+        if process != os.getpid():
+            continue
+        if _NAME.fullmatch(path.name):
+            remove(path)
+        else:
+            remove_empty([path])
+
+
+def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         try:
             path.rmdir()  # empty, where the work is complete

@@ -120,8 +120,7 @@ def complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path]:
             check_free(path, force)
             temporary.replace(path)
         finally:
-            for ending in ("", *evidence.JOURNALS):
-                Path(f"{temporary}{ending}").unlink(missing_ok=True)
+            leftovers.remove(temporary)
 
 
 @contextlib.contextmanager
@@ -172,17 +171,15 @@ def workplace(folder: Path) -> Iterator[Path]:
 @contextlib.contextmanager
 def _in_folder_of(path: Path) -> Iterator[Path]:
     """Yield a name for something temporary beside an output; of the folders made for it, empty ones are removed."""
-    new_folders = [p for p in (path.parent, *path.parent.parents) if not p.exists()]
+    new_folders = leftovers.missing_folders(path.parent)
     try:
         with as_output_error(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             leftovers.sweep(path.parent)
             # No part of the final name: 200 characters plus an ending may exceed what a folder takes.
-            yield path.parent / leftovers.temporary_name()
+            yield leftovers.temporary_path(path.parent)
     finally:
-        for folder in new_folders:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+        leftovers.remove_empty(new_folders)
 
 
 def _write_manifest(folder: Path) -> None:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.leftovers import make_folder, sweep, temporary_name
+from rocpd.leftovers import make_folder, sweep, temporary_path
 from rocpd.output import complete_or_nothing
 
 
 @pytest.fixture(scope="module")
 def of_the_dead() -> str:
     """The name that a process gave which has ended."""
-    program = "from rocpd.leftovers import temporary_name; print(temporary_name())"
+    program = "from pathlib import Path; from rocpd.leftovers import temporary_path; print(temporary_path(Path()))"
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
 
 
@@ -38,7 +38,7 @@ def test_folders_go_as_well(of_the_dead: str, tmp_path: Path) -> None:
 def test_what_may_be_in_use_stays(of_the_dead: str, tmp_path: Path) -> None:
     machine, _ = of_the_dead.removeprefix(".rocpd-").split("-", 1)
     elsewhere = of_the_dead.replace(machine, "0" * len(machine))
-    names = (temporary_name(), elsewhere, f"{of_the_dead}.old", f"my{of_the_dead}", ".rocpd-mine.partial")
+    names = (temporary_path(tmp_path).name, elsewhere, f"{of_the_dead}.old", f"my{of_the_dead}", ".rocpd-mine.partial")
     for name in names:
         (tmp_path / name).write_text("in use")
     sweep(tmp_path)

@@ -14,10 +14,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import click
 
+from rocpd import leftovers
 from rocpd.cli.progress import clear_bars
 from rocpd.cli.standard_output import ReaderGoneError
 from rocpd.errors import Exit, RocpdError, UsageError
@@ -38,9 +39,9 @@ class Ending:
         self.code = 0
         self._again: threading.Timer | None = None
         self._hook = sys.unraisablehook
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
-                signal.signal(number, self)
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        self._numbers = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]  # as under nohup
+        self._handle(self)
 
     def __call__(self, number: int, _frame: object) -> None:
         self.code = 128 + number
@@ -56,6 +57,23 @@ class Ending:
             sys.unraisablehook = self._hook
             if self._again:
                 self._again.cancel()
+
+    def finish(self) -> int:
+        """Remove what is left of outputs and return the exit code, reporting Ctrl-C; later signals end the process."""
+        self._handle(signal.SIG_IGN)  # pressed twice
+        # `python -m` would end by the signal, not with the code: it remembers Ctrl-C in code that is a string, such as
+        # that of a new dataclass, until such code runs again.
+        exec("")
+        leftovers.remove_all()
+        code = self.code or 128 + signal.SIGINT
+        if code == 128 + signal.SIGINT:
+            note("interrupted; nothing partial is left")
+        self._handle(lambda number, _frame: os._exit(128 + number))
+        return code
+
+    def _handle(self, handler: Any) -> None:
+        for number in self._numbers:
+            signal.signal(number, handler)
 
     def unraisable(self, lost: sys.UnraisableHookArgs) -> None:
         """Handle an exception that Python cannot raise where it occurred, such as in the end of a generator.
@@ -144,35 +162,34 @@ def reporting_errors(command: Callable[[], int], verbose: bool, failed: Exit = E
     """
     ending = Ending()
     with contextlib.nullcontext() if verbose else ending.quietly():
-        return _exit_code(command, verbose, ending, failed)
+        try:
+            return _exit_code(command, verbose, ending, failed)
+        except (KeyboardInterrupt, click.Abort):
+            return ending.finish()
+        except BaseException:
+            if ending.code:
+                return ending.finish()
+            raise
 
 
 def _exit_code(command: Callable[[], int], verbose: bool, ending: Ending, failed: Exit) -> int:
     try:
         return command()
-    except (KeyboardInterrupt, click.Abort):
-        return _interrupted()
     except click.exceptions.Exit as end:
         return end.exit_code
     except ReaderGoneError as gone:
         # Python would complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return gone.code
-    except Exception as error:  # noqa: BLE001 (a bug is reported in one line too)
-        if ending.code:
-            return _interrupted() if ending.code == 128 + signal.SIGINT else ending.code
+    except Exception as error:
+        if ending.code or isinstance(error, click.Abort):
+            raise
         if verbose and not isinstance(error, click.ClickException):
             import traceback
 
             sys.stderr.write(visible_lines(traceback.format_exc()))
         code = _report(error)
         return failed if code == Exit.FAILED else code
-
-
-def _interrupted() -> int:
-    with contextlib.suppress(KeyboardInterrupt):  # pressed twice
-        note("interrupted; nothing partial is left")
-    return 128 + signal.SIGINT
 
 
 def _report(error: Exception) -> int:

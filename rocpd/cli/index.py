@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -10,8 +12,10 @@ from rocpd.cli.diagnostics import note
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 from rocpd.cli.progress import progress
 from rocpd.errors import RocpdError
+from rocpd.federate.plan.steps import IndexUse
 from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
+from rocpd.summary.registry import OVERVIEW
 
 
 @frozen
@@ -28,15 +32,16 @@ class IndexOptions:
             ("-d", "--output-path"),
         ),
     ] = None
+    no_summary: Annotated[bool, Option("Only the index: the first rocpd summary reads the files.")] = False
 
 
 def index(inputs: Inputs, asked: IndexOptions, execution: Execution) -> None:
-    """Build an index, from which statements are answered at once.
+    """Build an index, from which statements and the summary are answered at once.
 
     The events of each rank are stored once more, by column: about a thirtieth of the size of the files. From then on
     every command uses the index, as long as a file is what it was; answers are the same. It lies in
     $XDG_CACHE_HOME/rocpd/index, else ~/.cache/rocpd/index (rocpd cache), or in a folder of your choice. A rank that has
-    an index is left alone. The files themselves are only read.
+    an index is left alone. What rocpd summary asks of ranks is kept in the cache, too. The files are only read.
 
     Examples:
         rocpd index rank*.db
@@ -45,8 +50,9 @@ def index(inputs: Inputs, asked: IndexOptions, execution: Execution) -> None:
     """
     from rocpd.index.build import build
 
+    folder = asked.folder or execution.index_folder
     with SelectionOptions().connect(inputs, execution) as session, progress("index", "ranks") as report:
-        built = build(session, asked.folder or execution.index_folder, report)
+        built = build(session, folder, report)
         paths = {rank.number: rank.opening.path for rank in session.ranks}
     new = [each for each in built if each.is_new]
     known = sum(1 for each in built if not each.is_new and not each.why_not)
@@ -58,3 +64,18 @@ def index(inputs: Inputs, asked: IndexOptions, execution: Execution) -> None:
             note(f"{paths[each.rank]}: not indexed: {each.why_not}")
     if all(each.why_not for each in built):
         raise RocpdError("no rank can be indexed", "commands read the files, as they do without an index")
+    if not asked.no_summary and not any(each.why_not for each in built):
+        _keep_answers(inputs, dataclasses.replace(execution, index=IndexUse.REQUIRE, index_folder=folder))
+
+
+def _keep_answers(inputs: Inputs, execution: Execution) -> None:
+    """Ask what `rocpd summary` asks: with an index, what ranks answer is kept."""
+    from rocpd.summary.run import run
+
+    with (
+        contextlib.suppress(RocpdError),  # what the job lacks, rocpd summary says
+        SelectionOptions().connect(inputs, execution) as session,
+        progress("summary", "ranks") as report,
+    ):
+        for table in run(session, OVERVIEW, progress=report):
+            list(table)

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import duckdb
 
 from rocpd.errors import InputError
-from rocpd.federate.plan.steps import Scatter
-from rocpd.federate.run.columnar import Bindings, GatheredRows
+from rocpd.federate.run.columnar import Question
 from rocpd.federate.run.pool import Share
 from rocpd.index.entries import VIEWS, IndexEntry
 from rocpd.index.kinds import ValueKind
@@ -41,7 +40,7 @@ class StoredAnswers:
         self._entries = entries
         self._lock = threading.Lock()
         # Who insists on the index asks first whether it can answer: a statement is translated once for both.
-        self._last: tuple[Scatter, Sequence[Share], Bindings, Translation] | None = None
+        self._last: tuple[str, Sequence[Share], Translation] | None = None
         self._database = duckdb.connect(
             config={
                 "threads": threads,
@@ -52,12 +51,10 @@ class StoredAnswers:
             }
         )
 
-    def answer(
-        self, step: Scatter, bindings: Bindings, shares: Sequence[Share], gathered: GatheredRows = ()
-    ) -> Iterator[list[Row]] | str:
-        """Return the rows of a step, as `rocpd.federate.run.columnar.Columnar.rows`, or why the ranks must be asked."""
+    def answer(self, question: Question, shares: Sequence[Share]) -> Iterator[list[Row]] | str:
+        """Return the rows of an answer, as `rocpd.federate.run.columnar.Columnar.rows`, or why ranks must be asked."""
         try:
-            translation = self._translation(step, bindings, shares, gathered)
+            translation = self._translation(question, shares)
             with self._lock:
                 cursor = self._database.cursor()
             _execute(cursor, translation.sql)
@@ -67,10 +64,10 @@ class StoredAnswers:
             return str(reason)
         return _chunks(cursor)
 
-    def why_not(self, step: Scatter, bindings: Bindings, shares: Sequence[Share], gathered: GatheredRows = ()) -> str:
-        """Return why the ranks have to be asked for a step; empty: they need not be."""
+    def why_not(self, question: Question, shares: Sequence[Share]) -> str:
+        """Return why the ranks have to be asked; empty: they need not be."""
         try:
-            self._translation(step, bindings, shares, gathered)
+            self._translation(question, shares)
         except Untranslatable as reason:
             return str(reason)
         return ""
@@ -79,19 +76,16 @@ class StoredAnswers:
         """Close the database; idempotent."""
         self._database.close()
 
-    def _translation(
-        self, step: Scatter, bindings: Bindings, shares: Sequence[Share], gathered: GatheredRows
-    ) -> Translation:
-        last = self._last
-        if last and last[0] == step and last[1] is shares and last[2] == bindings and not gathered:
-            return last[3]
-        tables = [each for share in shares for each in share.tables]
-        catalog = _StoredViews(
-            self._entries, tables, {each.table: gathered_source(each.columns, rows) for each, rows in gathered}
-        )
-        translation = translated(step.by_name or step.select, catalog, bindings, by_rank=not step.merges)
-        if not gathered:
-            self._last = step, shares, bindings, translation
+    def _translation(self, question: Question, shares: Sequence[Share]) -> Translation:
+        last, step = self._last, question.step
+        key = "" if question.gathered else repr(question)  # 7 and 7.0 are equal, but not the same to SQLite
+        if last and key == last[0] and last[1] is shares:
+            return last[2]
+        gathered = {each.table: gathered_source(each.columns, rows) for each, rows in question.gathered}
+        catalog = _StoredViews(self._entries, [each for share in shares for each in share.tables], gathered)
+        translation = translated(step.by_name or step.select, catalog, question.bindings, by_rank=not step.merges)
+        if key:
+            self._last = key, shares, translation
         return translation
 
 

@@ -194,7 +194,7 @@ def _write(path: Path, answer: object) -> None:
     pickled = pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
     if len(pickled) > _MOST_OF_AN_ANSWER:
         return
-    temporary = path.with_name(leftovers.temporary_name())
+    temporary = leftovers.temporary_path(path.parent)
     try:
         temporary.write_bytes(hashlib.blake2b(pickled, digest_size=_DIGEST).digest() + pickled)
         temporary.replace(path)

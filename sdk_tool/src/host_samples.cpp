@@ -25,6 +25,7 @@ namespace {
 
 constexpr std::int64_t kFirstOfProcess = 900000;  // counter ids beyond those of hardware counters
 constexpr std::int64_t kFirstOfNode = 901000;
+constexpr std::uint64_t kFrequencyPace = 1000000000;  // [ns]; the kernel asks each core
 constexpr double kMega = 1e6;
 constexpr double kSector = 512;  // bytes, of /proc/diskstats whatever the disk
 
@@ -55,8 +56,8 @@ const std::vector<Gauge>& of_node() {
         {"memory_usage", "MB", "ABS", "Memory of the node that is not available to programs"},
         {"disk_read", "bytes/s", "ABS", "What the node reads from its disks"},
         {"disk_write", "bytes/s", "ABS", "What the node writes to its disks"},
-        {"network_receive", "bytes/s", "ABS", "What the node receives, loopback left out"},
-        {"network_send", "bytes/s", "ABS", "What the node sends, loopback left out"},
+        {"network_receive", "bytes/s", "ABS", "What the network devices of the node receive"},
+        {"network_send", "bytes/s", "ABS", "What the network devices of the node send"},
         {"infiniband_receive", "bytes/s", "ABS", "What the node receives over InfiniBand, RDMA included"},
         {"infiniband_send", "bytes/s", "ABS", "What the node sends over InfiniBand, RDMA included"}};
     return all;
@@ -154,6 +155,7 @@ public:
         if (!lock_.held()) return;
         const std::uint64_t time = now_ns();
         take_load();
+        take_frequency(time);
         take_memory();
         take_disks(time);
         take_network(time);
@@ -164,6 +166,7 @@ public:
 
 private:
     void take_load();
+    void take_frequency(std::uint64_t time);
     void take_memory();
     void take_disks(std::uint64_t time);
     void take_network(std::uint64_t time);
@@ -173,6 +176,7 @@ private:
     Gauges gauges_{"system_sampling", "CPU", kFirstOfNode, of_node()};
     const std::size_t source_ = gauges_.add_source(-1);
     double busy_ = 0, all_ = 0;  // CPU time as of the last sample [ticks]
+    std::uint64_t frequency_taken_ = 0;  // [ns]
     Rate read_, written_, received_, sent_, fabric_received_, fabric_sent_;
 };
 
@@ -190,6 +194,11 @@ void NodeSamples::take_load() {
         busy_ = busy;
         all_ = all;
     });
+}
+
+void NodeSamples::take_frequency(std::uint64_t time) {
+    if (frequency_taken_ != 0 && time - frequency_taken_ < kFrequencyPace) return;
+    frequency_taken_ = time;
     double sum = 0, cores = 0;
     each_line("/proc/cpuinfo", [&](const char* line) {
         const char* colon = std::strchr(line, ':');
@@ -227,18 +236,25 @@ void NodeSamples::take_disks(std::uint64_t time) {
 }
 
 void NodeSamples::take_network(std::uint64_t time) {
-    double received = 0, sent = 0;
+    // Bonds, bridges and the like count again what goes through devices; a container may have no device.
+    double received[2] = {}, sent[2] = {};
+    bool devices = false;
     each_line("/proc/net/dev", [&](const char* line) {
         const char* colon = std::strchr(line, ':');
-        if (colon == nullptr || std::strncmp(line + std::strspn(line, " "), "lo:", 3) == 0) return;
+        if (colon == nullptr) return;
+        const char* name = line + std::strspn(line, " ");
+        const std::string interface(name, colon);
+        if (interface == "lo") return;
+        const bool device = access(("/sys/class/net/" + interface + "/device").c_str(), F_OK) == 0;
+        devices |= device;
         double fields[9] = {};
         char* at = const_cast<char*>(colon) + 1;
         for (double& field : fields) field = std::strtod(at, &at);
-        received += fields[0];
-        sent += fields[8];
+        received[device] += fields[0];
+        sent[device] += fields[8];
     });
-    gauges_.set(kReceived, received_.of(received, time));
-    gauges_.set(kSent, sent_.of(sent, time));
+    gauges_.set(kReceived, received_.of(received[devices], time));
+    gauges_.set(kSent, sent_.of(sent[devices], time));
 }
 
 void NodeSamples::take_fabric(std::uint64_t time) {

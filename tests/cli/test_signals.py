@@ -41,9 +41,38 @@ sys.exit(run(["info", "."]))
 """
 
 
-def end_of(program: str, *words: str) -> tuple[int, str, str]:
+AFTER_A_FOLDER = """
+import contextlib, signal, sys
+import rocpd.cli, rocpd.convert.deliver.parts as parts
+class Interrupted:
+    def __init__(self, folder):
+        self.workplace = workplace(folder)
+    def __enter__(self):
+        self.workplace.__enter__()
+        signal.raise_signal(getattr(signal, sys.argv[1]))
+    def __exit__(self, *_):
+        pass
+workplace = parts.workplace
+parts.workplace = Interrupted
+sys.exit(rocpd.cli.run(["convert", "-f", "pftrace", "-d", "new/out", "."]))
+"""
+
+IN_A_STRING = """
+import signal
+import rocpd.cli, rocpd.session
+def connect(*words, **named):
+    exec("signal.raise_signal(signal.SIGINT)")
+rocpd.session.connect = connect
+rocpd.cli.start("info", ".")
+"""
+
+
+def end_of(program: str, *words: str, module: bool = False) -> tuple[int, str, str]:
+    if module:
+        Path("interrupted.py").write_text(program)
+    how = ["-m", "interrupted"] if module else ["-c", program]
     done = subprocess.run(
-        [sys.executable, "-c", program, *words], capture_output=True, text=True, check=False, env=environment()
+        [sys.executable, *how, *words], capture_output=True, text=True, check=False, env=environment()
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -77,6 +106,20 @@ def test_a_signal_is_not_raised_again_after_the_end(job: Path) -> None:
         "]))", "])\nimport time\ntime.sleep(0.1)\nsys.exit(code)"
     )
     assert end_of(program) == (130, "", "rocpd: interrupted; nothing partial is left\n")
+
+
+def test_interrupted_in_code_from_a_string(job: Path) -> None:
+    """Python would end a module that it runs by the signal, whatever exit code the module asks for."""
+    assert end_of(IN_A_STRING, module=True) == (130, "", "rocpd: interrupted; nothing partial is left\n")
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_signal_before_a_new_folder_is_in_care(name: str, code: int, job: Path) -> None:
+    """An inner temporary folder that is removed too late would keep the outer one from going."""
+    before = sorted(job.iterdir())
+    said = "rocpd: interrupted; nothing partial is left\n" if name == "SIGINT" else ""
+    assert end_of(AFTER_A_FOLDER, name) == (code, "", said)
+    assert sorted(job.iterdir()) == before
 
 
 def test_what_python_cannot_raise_adds_no_traceback(job: Path) -> None:

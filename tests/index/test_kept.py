@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import rocpd
+from rocpd.cli import run
 from rocpd.errors import RocpdError
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.local import Local
@@ -106,6 +107,32 @@ def _few(folder: Path) -> tuple[list[Path], Path]:
 
 def _answers() -> list[Path]:
     return sorted(kept_answers().root.glob("*/*.pickle"))
+
+
+@pytest.mark.parametrize("folder", [[], ["-d", "elsewhere"]], ids=["cache", "elsewhere"])
+def test_the_first_summary_reads_no_file(
+    folder: list[str],
+    job: tuple[list[Path], Path],
+    done: list[int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Building an index asks what the summary will; `--no-summary` does not."""
+    monkeypatch.chdir(tmp_path)
+    files = [*map(str, job[0])]
+    use = ["--index-folder", "elsewhere"] if folder else []
+    assert run(["summary", *files, "--index", "off"]) == 0
+    without = capsys.readouterr().out
+    for words in (["--no-summary"], []):
+        done.clear()
+        assert run(["index", *files, *folder, *words]) == 0
+        asked_by_index = sum(done)
+        assert run(["summary", *files, *use]) == 0
+        assert capsys.readouterr().out == without
+        assert (sum(done) > asked_by_index) == bool(words)
+        shutil.rmtree(tmp_path / "cache")
+        shutil.rmtree(tmp_path / "elsewhere", ignore_errors=True)
 
 
 def test_a_changed_file_is_asked_again(tmp_path: Path, done: list[int]) -> None:

@@ -178,6 +178,14 @@ def test_a_sum_that_exceeds_64_bits_on_its_way(job: Job, total: str) -> None:
         job.indexed.execute(sql, strategy="columnar").fetchall()
 
 
+def test_parameters_that_are_equal_and_differ_in_type(job: Job) -> None:
+    """A statement that was asked before has its translation; not with 7.0 in the place of 7."""
+    sql = "SELECT sum(id / ?) FROM rocpd_kernel_dispatch"
+    for value in (7, 7.0, True, 1.0, 0.0, -0.0):
+        answers = [session.execute(sql, (value,)).fetchall() for session in (job.indexed, job.plain)]
+        assert repr(answers[0]) == repr(answers[1])
+
+
 def test_what_the_parser_says_of_a_node_is_not_lost() -> None:
     """Another version of it may put a NOT, a sign or an option elsewhere."""
 

@@ -1,4 +1,4 @@
-"""What answers for ranks from an index of columns, as running plans and works knows it; `rocpd.index` does it."""
+"""What ranks are asked, and what answers for them from an index of columns: `rocpd.index` does it."""
 
 from __future__ import annotations
 
@@ -8,34 +8,37 @@ from typing import Any, Protocol, TypeAlias
 from rocpd.federate.plan.steps import Scatter, Step
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.rank_reader import RankTask
+from rocpd.frozen import frozen
 from rocpd.types import Answer, Row
 
 Bindings: TypeAlias = Mapping[str, Any]
 """Values of the parameters of a statement, by name."""
 
-GatheredRows: TypeAlias = tuple[tuple[Step, tuple[Row, ...]], ...]
-"""Gathered tables with their rows."""
+
+@frozen
+class Question:
+    """A SELECT for every rank.
+
+    Args:
+        step: the statement, which sees one rank.
+        bindings: values of its parameters.
+        gathered: gathered tables that it joins, with their rows.
+    """
+
+    step: Scatter
+    bindings: Bindings
+    gathered: tuple[tuple[Step, tuple[Row, ...]], ...] = ()
 
 
 class Columnar(Protocol):
     """Answers what every rank would be asked, without reading its file."""
 
-    def rows(
-        self,
-        step: Scatter,
-        bindings: Bindings,
-        shares: Sequence[Share],
-        gathered: GatheredRows = (),
-        *,
-        insists: bool = False,
-    ) -> Iterator[list[Row]] | None:
-        """Return the rows of a step, as the ranks would return them, added up over ranks where they add up.
+    def rows(self, question: Question, shares: Sequence[Share], *, insists: bool = False) -> Iterator[list[Row]] | None:
+        """Return the rows that ranks would answer a question with, added up over ranks where they add up.
 
         Args:
-            step: the statement.
-            bindings: values of its parameters.
+            question: what is asked.
             shares: the ranks with their selected rows.
-            gathered: the tables that it joins.
             insists: raise an error instead of returning None.
 
         Returns:
@@ -67,10 +70,8 @@ class Columnar(Protocol):
         """Why nothing can be answered, as a file has no index or has changed; empty: something can."""
         ...
 
-    def can_answer(
-        self, step: Scatter, bindings: Bindings, shares: Sequence[Share], gathered: GatheredRows = ()
-    ) -> str:
-        """Return why the ranks have to be asked for a step; empty: they need not be, unless for the rows it joins."""
+    def can_answer(self, question: Question, shares: Sequence[Share]) -> str:
+        """Return why the ranks have to be asked; empty: they need not be, unless for gathered rows still to come."""
         ...
 
     def of_ranks(self, numbers: Collection[int]) -> Columnar:

@@ -13,7 +13,7 @@ from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.plan.gathered import create_table, insert_text
 from rocpd.federate.plan.steps import Plan, Scatter, Step, Strategy
 from rocpd.federate.result import Cursor
-from rocpd.federate.run.columnar import Bindings, Columnar, GatheredRows
+from rocpd.federate.run.columnar import Bindings, Columnar, Question
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.request import Request, in_chunks
@@ -78,20 +78,17 @@ class Run:
             self._gathered.close(True)
 
     def _scattered(self, step: Scatter, progress: Progress | None, *, exact: bool) -> Iterator[list[Row]]:
-        gathered = self._gathered_rows(step.reads)
+        question = Question(step, self._bindings, tuple(map(self._rows_of, step.reads)))
         if self._index:
-            rows = self._index.rows(step, self._bindings, self._shares, gathered, insists=self._insists)
+            rows = self._index.rows(question, self._shares, insists=self._insists)
             if rows is not None:
                 return rows
         index = self._index if self._executor.is_remote else None
-        request = Request(step, self._bindings, exact, gathered, self._chunk_rows, index)
-        return self._executor.rows(request, self._shares, progress)
+        return self._executor.rows(Request(question, exact, self._chunk_rows, index), self._shares, progress)
 
-    def _gathered_rows(self, tables: Iterable[str]) -> GatheredRows:
-        """Return gathered tables with their rows, for a statement that joins them in every rank."""
-        return tuple(
-            (self._stored[table], tuple(self._combined(f"SELECT * FROM {quote_name(table)}"))) for table in tables
-        )
+    def _rows_of(self, table: str) -> tuple[Step, tuple[Row, ...]]:
+        """Return a gathered table with its rows, for a statement that joins it in every rank."""
+        return self._stored[table], tuple(self._combined(f"SELECT * FROM {quote_name(table)}"))
 
     def _combined(self, select: str, exact: bool = False) -> Cursor:
         return Cursor(self._gathered, select, self._bindings, exact=exact)

@@ -19,7 +19,7 @@ from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.plan.gathered import create_table, drop_table, insert_text
 from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.result import Cursor
-from rocpd.federate.run.columnar import Bindings, Columnar, GatheredRows
+from rocpd.federate.run.columnar import Columnar, Question
 from rocpd.federate.run.pool import Share, ShareDatabase
 from rocpd.federate.run.spool import spooled
 from rocpd.frozen import frozen
@@ -32,23 +32,24 @@ _COLLECTED = "rows_of_share"
 
 @frozen
 class Request:
-    """A SELECT for every rank.
+    """What is asked of every rank, and how.
 
     Args:
-        step: the statement, which sees one rank.
-        bindings: values of its parameters.
+        question: the statement.
         exact: text that is not UTF-8 is an error; else its invalid bytes become `\\xNN`.
-        gathered: gathered tables that it joins, with their rows.
         chunk_rows: rows that are yielded at a time.
         index: answers for ranks of another machine, where their files have entries.
     """
 
-    step: Scatter
-    bindings: Bindings
+    question: Question
     exact: bool = False
-    gathered: GatheredRows = ()
     chunk_rows: int = Limits.chunk_rows
     index: Columnar | None = None
+
+    @property
+    def step(self) -> Scatter:
+        """The step of the plan whose rows are asked for."""
+        return self.question.step
 
     def of_shares(self, shares: Sequence[Share]) -> Request:
         """Return the request as some shares need it."""
@@ -60,7 +61,7 @@ class Request:
         if self.index is None:
             return None
         with contextlib.closing(self.index):
-            chunks = self.index.rows(self.step, self.bindings, shares, self.gathered)
+            chunks = self.index.rows(self.question, shares)
             return None if chunks is None else [row for rows in chunks for row in rows]
 
     def chunks(self, database: ShareDatabase, stopped: Stopped = lambda: False) -> Iterator[list[Row]]:
@@ -73,7 +74,7 @@ class Request:
         spools: list[Iterator[Row]] = []
         with self._prepared(database, stopped):
             for tables in database.share.tables:
-                cursor = database.execute(self.step.select, self.bindings, (tables,), self.exact)
+                cursor = database.execute(self.step.select, self.question.bindings, (tables,), self.exact)
                 with contextlib.closing(cursor):
                     if database.share.opening.is_live:
                         spools.append(spooled(cursor, len(self.step.columns)))
@@ -98,7 +99,7 @@ class Request:
             try:
                 for tables in database.share.tables:
                     insert = f"INSERT INTO temp.{_COLLECTED} SELECT * FROM (\n{self.step.select}\n) LIMIT {most + 1}"
-                    database.execute(insert, self.bindings, (tables,), self.exact).close()
+                    database.execute(insert, self.question.bindings, (tables,), self.exact).close()
                 select = f"SELECT {columns} FROM temp.{_COLLECTED} LIMIT {most + 1}"
                 with contextlib.closing(Cursor(connection, select, exact=self.exact)) as cursor:
                     rows = cursor.fetchall()
@@ -111,7 +112,7 @@ class Request:
         """Add gathered tables to those of the rank and let `stopped` end statements, for the duration of a block."""
         connection = database.connection
         with as_input_error(database.share.opening.path):
-            for step, rows in self.gathered:
+            for step, rows in self.question.gathered:
                 create_table(connection, step, "TEMP ")
                 connection.executemany(insert_text(step), rows)
             let_signals_in(connection, stopped)
@@ -120,7 +121,7 @@ class Request:
             finally:
                 with contextlib.suppress(apsw.ConnectionClosedError):  # rows that nobody read to the end
                     let_signals_in(connection)
-                    for step, _ in self.gathered:
+                    for step, _ in self.question.gathered:
                         drop_table(connection, step)
 
 

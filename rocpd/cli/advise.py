@@ -10,6 +10,7 @@ from typing import Annotated
 from rocpd import entries
 from rocpd.cli import tables
 from rocpd.cli.build import Asked, also_takes
+from rocpd.cli.index_hint import index_hint
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.cli.progress import clear_bars, progress
 from rocpd.cli.terminal import screen_of
@@ -73,7 +74,11 @@ def advise(
         return
     form = show.form_of(chosen.format.lower() or tables.format_by_ending(output.name, show.endings()))
     path = output.destination([form.ending]).path(form.ending) if output.is_asked else None
-    with selection.connect(inputs, execution, has_analyses=True) as session, progress("advise", "ranks") as report:
+    with (
+        selection.connect(inputs, execution, has_analyses=True) as session,
+        index_hint(session.lacks_index),
+        progress("advise", "ranks") as report,
+    ):
         words = shlex.join(inputs.paths) if len(inputs.paths) <= _FEW else None
         advice = ask(session, Options(**asked.fields(Options)), chosen.thresholds, report, words)
     clear_bars()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from rocpd import entries
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import note, report_written
+from rocpd.cli.index_hint import timed
 from rocpd.cli.options import TableOptions
 from rocpd.cli.progress import clear_bars, progress
 from rocpd.cli.sentences import sentences
@@ -46,7 +47,8 @@ def run_analyses(session: Session, names: Sequence[str], options: Options) -> tu
     from rocpd.summary.run import planned
 
     plan = planned(names)
-    return _tables(session, plan, options), [table for wanted in plan.values() for table in sorted(wanted)]
+    answered = timed(_tables(session, plan, options), session.lacks_index)
+    return answered, [table for wanted in plan.values() for table in sorted(wanted)]
 
 
 def _tables(session: Session, plan: Mapping[str, frozenset[str]], options: Options) -> Iterator[Summary]:
@@ -86,7 +88,7 @@ def amds_tables(session: Session, options: SummaryOptions) -> tuple[list[Summary
 
     session.note_runs()
     with progress("summary", "ranks") as report:
-        summaries = list(summarize(session, options, report))
+        summaries = list(timed(summarize(session, options, report), session.lacks_index))
     if not summaries:
         raise RocpdError("nothing to summarise: no kernels, copies, allocations or regions in the inputs")
     return summaries, [summary.name for summary in summaries]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, TextIO
 
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import note
+from rocpd.cli.index_hint import index_hint
 from rocpd.cli.options import Inputs, PassOptions, SelectionOptions, SqlExecution, TableOptions
 from rocpd.cli.progress import clear_bars, progress
 from rocpd.cli.words import check_sql, split_sql
@@ -19,8 +19,6 @@ from rocpd.frozen import frozen
 from rocpd.option import Heading, Option
 from rocpd.table import TableFormat
 from rocpd.types import Row
-
-_LONG_S = 3.0  # that an index is worth mentioning
 
 
 @frozen
@@ -68,8 +66,9 @@ def query(
     with (
         selection.connect(inputs.only(paths), execution, all_passes=passes.all_passes) as session,
         tables.open_output(path, output) as out,
+        index_hint(lambda: any(map(session.lacks_index, statements(text)))),
     ):
-        results, start = 0, time.monotonic()
+        results = 0
         for statement in [*statements(script), *statements(text)]:
             with _Bar(out) as bar:
                 rows = (
@@ -86,9 +85,6 @@ def query(
                 if tables.write_rows(rows.columns, bar.until_first(rows), out, form, asked.limit):
                     out.flush()
                     note(f"cut at {asked.limit} rows; --limit 0 shows all, --format csv streams them")
-        seconds = time.monotonic() - start
-        if seconds > _LONG_S and any(map(session.lacks_index, statements(text))):
-            note(f"this took {seconds:.0f} s; after `rocpd index` of these files it may take a tenth")
 
 
 class _Bar(contextlib.ExitStack):

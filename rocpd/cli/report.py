@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from rocpd import entries
 from rocpd.cli.build import Asked, also_takes
 from rocpd.cli.diagnostics import report_written
+from rocpd.cli.index_hint import index_hint
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 from rocpd.cli.progress import progress
 from rocpd.federate.select.align import Align
@@ -100,7 +101,11 @@ def report(
     chosen_sections(chosen.sections, has_base=bool(chosen.base))
     given = Options(**asked.fields(Options))
     base = _base(chosen.base, inputs, selection, execution, given) if chosen.base else None
-    with selection.connect(inputs, execution, has_analyses=True) as session, progress("report", "ranks") as bar:
+    with (
+        selection.connect(inputs, execution, has_analyses=True) as session,
+        index_hint(session.lacks_index),
+        progress("report", "ranks") as bar,
+    ):
         paths = _absolute(inputs.paths)
         read = " ".join(map(shlex.quote, inputs.paths)) or inputs_of(session)
         words = " ".join([read, *(["--skip-bad"] if inputs.skip_bad else []), *_words(selection)])

@@ -85,10 +85,16 @@ class Engine:
             steps = itertools.chain(steps, [("but", "the index", "no file is read: the index answers for the ranks")])
         return Rows(("step", "where", "sql"), steps)
 
-    def lacks_index(self, sql: str) -> bool:
-        """Whether a statement that the ranks answered might have been answered from an index, had there been one."""
+    def lacks_index(self, sql: str | None) -> bool:
+        """Whether what the ranks of a large job answered might have been answered from an index, had there been one.
+
+        Args:
+            sql: the statement; None: an analysis.
+        """
         index = self._files.index
-        return index is not None and bool(index.why_not) and self.plan(sql, None).strategy is not Strategy.ATTACHED
+        if index is None or self._size < self._files.limits.small_bytes or not index.why_not:
+            return False
+        return sql is None or self.plan(sql, None).strategy is not Strategy.ATTACHED
 
     def plan(self, sql: str, parameters: Parameters) -> Plan:
         """Return the plan by which a statement can run over the ranks."""
@@ -147,10 +153,15 @@ class Engine:
         """Whether reading all files on one connection takes less time than planning."""
         if self._files.executor.is_remote:
             return False
-        limits, size = self._files.limits, sum(opening.size for opening in self._openings)
+        limits = self._files.limits
         if len(self._shares) == 1:
-            return size < limits.indexed_bytes or self._files.index is None or bool(self._files.index.why_not)
-        return not self._is_copied and size < limits.small_bytes
+            return self._size < limits.indexed_bytes or self._files.index is None or bool(self._files.index.why_not)
+        return not self._is_copied and self._size < limits.small_bytes
+
+    @cached_property
+    def _size(self) -> int:
+        """The size of all files [bytes]."""
+        return sum(opening.size for opening in self._openings)
 
     @property
     def _is_copied(self) -> bool:

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 import rocpd
-from rocpd.cli import run
+from rocpd.cli import index_hint, run
 from rocpd.errors import RocpdError
+from rocpd.federate.engine import Engine
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.local import Local
 from rocpd.index import asked
@@ -133,6 +134,34 @@ def test_the_first_summary_reads_no_file(
         assert (sum(done) > asked_by_index) == bool(words)
         shutil.rmtree(tmp_path / "cache")
         shutil.rmtree(tmp_path / "elsewhere", ignore_errors=True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["query", "select count(*) from kernels"],
+        ["summary"],
+        ["summary", "gaps"],
+        ["summary", "--amd"],
+        ["advise"],
+        ["report", "--force"],
+    ],
+)
+def test_what_took_long_mentions_the_index(
+    words: list[str],
+    job: tuple[list[Path], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Once, where there is none and one may be used."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(index_hint, "LONG_S", -1.0)
+    monkeypatch.setattr(Engine, "_size", 1 << 30)
+    files, folder = [*map(str, job[0])], str(job[1])
+    for more, times in ([], 1), (["--index-folder", folder], 0), (["--index", "off"], 0):
+        assert run([*words, *files, *more]) == 0
+        assert capsys.readouterr().err.count("after `rocpd index` of these files") == times
 
 
 def test_a_changed_file_is_asked_again(tmp_path: Path, done: list[int]) -> None:

@@ -31,7 +31,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "redact": "Write files of a job that can be given away",
         "raptor": "Show RAPTOR's tables, for its command lines",
         "import": "Write traces of other profilers as rocpd files",
-        "index": "Build an index, from which statements are answered at once",
+        "index": "Build an index, from which queries and summaries are answered",
         "cache": "List or remove what was imported, indexed or kept of answers",
         "info": "Show what the job is: GPUs, versions, ranks, rows, problems",
         "schema": "List tables and views, or the columns of one",

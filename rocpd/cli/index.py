@@ -36,7 +36,7 @@ class IndexOptions:
 
 
 def index(inputs: Inputs, asked: IndexOptions, execution: Execution) -> None:
-    """Build an index, from which statements and the summary are answered at once.
+    """Build an index, from which queries and summaries are answered.
 
     The events of each rank are stored once more, by column: about a thirtieth of the size of the files. From then on
     every command uses the index, as long as a file is what it was; answers are the same. It lies in

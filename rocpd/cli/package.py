@@ -86,4 +86,5 @@ def package(inputs: Inputs, asked: PackageOptions) -> None:
     how = {FilePlacement.STAY: "", FilePlacement.COPY: " (copied)", FilePlacement.MOVE: " (moved)"}[placement]
     report_written(target, f"{amount(len(files), 'file')}{how}, ")
     if asked.with_index:
-        index(Inputs((str(target),)), IndexOptions(target / INDEX_FOLDER), Execution())
+        # What is kept of answers lies in the cache of who asks, not in the package.
+        index(Inputs((str(target),)), IndexOptions(target / INDEX_FOLDER, no_summary=True), Execution())

@@ -17,7 +17,7 @@ from rocpd.federate.plan.steps import Plan, Strategy
 from rocpd.federate.result import Cursor, Rows, as_query_error
 from rocpd.federate.run.attach import ATTACH_LIMIT, attached
 from rocpd.federate.run.calculated import Calculate, add_calculated
-from rocpd.federate.run.columnar import Bindings, Question
+from rocpd.federate.run.columnar import Bindings, RankQuestion
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.spool import spooled
@@ -121,7 +121,7 @@ class Engine:
         bindings = _bindings(parameters)
         for step in plan.scattered:
             gathered = tuple((each, ()) for each in plan.steps if each.table in step.reads)
-            if reason := index.can_answer(Question(step, bindings, gathered), self._shares):
+            if reason := index.can_answer(RankQuestion(step, bindings, gathered), self._shares):
                 return reason
         return ""
 

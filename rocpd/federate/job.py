@@ -16,7 +16,7 @@ from functools import cached_property, partial
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.passes import CountedRun, counted_run, programs
 from rocpd.federate.plan.steps import Scatter
-from rocpd.federate.run.columnar import Question
+from rocpd.federate.run.columnar import RankQuestion
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share, shares_of
@@ -102,7 +102,7 @@ class Job:
         self.files.check_open()
         if self.files.index and not self.files.index.why_not:
             return {rank.number: Span(*row) for rank, row in self.map_ranks(_span) if row[0] is not None}
-        request = Request(Question(Scatter("spans", ("start", "end"), (), SPAN, gives_few_rows=True), {}))
+        request = Request(RankQuestion(Scatter("spans", ("start", "end"), (), SPAN, gives_few_rows=True), {}))
         rows = itertools.chain.from_iterable(self.files.executor.rows(request, self.shares, None))
         numbers = (number for share in self.shares for number in share.ranks)
         return {number: Span(*row) for number, row in zip(numbers, rows, strict=True) if row[0] is not None}

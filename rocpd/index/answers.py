@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import duckdb
 
 from rocpd.errors import InputError
-from rocpd.federate.run.columnar import Question
+from rocpd.federate.run.columnar import RankQuestion
 from rocpd.federate.run.pool import Share
 from rocpd.index.entries import VIEWS, IndexEntry
 from rocpd.index.kinds import ValueKind
@@ -51,7 +51,7 @@ class StoredAnswers:
             }
         )
 
-    def answer(self, question: Question, shares: Sequence[Share]) -> Iterator[list[Row]] | str:
+    def answer(self, question: RankQuestion, shares: Sequence[Share]) -> Iterator[list[Row]] | str:
         """Return the rows of an answer, as `rocpd.federate.run.columnar.Columnar.rows`, or why ranks must be asked."""
         try:
             translation = self._translation(question, shares)
@@ -64,7 +64,7 @@ class StoredAnswers:
             return str(reason)
         return _chunks(cursor)
 
-    def why_not(self, question: Question, shares: Sequence[Share]) -> str:
+    def why_not(self, question: RankQuestion, shares: Sequence[Share]) -> str:
         """Return why the ranks have to be asked; empty: they need not be."""
         try:
             self._translation(question, shares)
@@ -76,7 +76,7 @@ class StoredAnswers:
         """Close the database; idempotent."""
         self._database.close()
 
-    def _translation(self, question: Question, shares: Sequence[Share]) -> Translation:
+    def _translation(self, question: RankQuestion, shares: Sequence[Share]) -> Translation:
         last, step = self._last, question.step
         key = "" if question.gathered else repr(question)  # 7 and 7.0 are equal, but not the same to SQLite
         if last and key == last[0] and last[1] is shares:

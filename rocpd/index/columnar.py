@@ -15,7 +15,7 @@ from rocpd.cache import has_cache_folder
 from rocpd.errors import InputError, OutputError, UsageError
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal
-from rocpd.federate.run.columnar import Question
+from rocpd.federate.run.columnar import RankQuestion
 from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.rank_reader import RankTask
@@ -62,7 +62,9 @@ class Index:
     def _changed(self) -> Iterator[Path]:
         return (path for path, known in self._stats.items() if stat_of(path) != known or has_open_journal(path))
 
-    def rows(self, question: Question, shares: Sequence[Share], *, insists: bool = False) -> Iterator[list[Row]] | None:
+    def rows(
+        self, question: RankQuestion, shares: Sequence[Share], *, insists: bool = False
+    ) -> Iterator[list[Row]] | None:
         """Return the rows that ranks would answer a question with; see `Columnar.rows`."""
         answer = self.why_not or self._answers().answer(question, shares)
         if not isinstance(answer, str):
@@ -87,7 +89,7 @@ class Index:
             self._kept = KeptAnswers(states, is_still)
         yield from self._kept.each(tasks, do)
 
-    def can_answer(self, question: Question, shares: Sequence[Share]) -> str:
+    def can_answer(self, question: RankQuestion, shares: Sequence[Share]) -> str:
         """Return why the ranks have to be asked; see `Columnar.can_answer`."""
         return self.why_not or self._answers().why_not(question, shares)
 

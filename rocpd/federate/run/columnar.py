@@ -16,7 +16,7 @@ Bindings: TypeAlias = Mapping[str, Any]
 
 
 @frozen
-class Question:
+class RankQuestion:
     """A SELECT for every rank.
 
     Args:
@@ -33,7 +33,9 @@ class Question:
 class Columnar(Protocol):
     """Answers what every rank would be asked, without reading its file."""
 
-    def rows(self, question: Question, shares: Sequence[Share], *, insists: bool = False) -> Iterator[list[Row]] | None:
+    def rows(
+        self, question: RankQuestion, shares: Sequence[Share], *, insists: bool = False
+    ) -> Iterator[list[Row]] | None:
         """Return the rows that ranks would answer a question with, added up over ranks where they add up.
 
         Args:
@@ -70,7 +72,7 @@ class Columnar(Protocol):
         """Why nothing can be answered, as a file has no index or has changed; empty: something can."""
         ...
 
-    def can_answer(self, question: Question, shares: Sequence[Share]) -> str:
+    def can_answer(self, question: RankQuestion, shares: Sequence[Share]) -> str:
         """Return why the ranks have to be asked; empty: they need not be, unless for gathered rows still to come."""
         ...
 

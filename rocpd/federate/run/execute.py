@@ -13,7 +13,7 @@ from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.plan.gathered import create_table, insert_text
 from rocpd.federate.plan.steps import Plan, Scatter, Step, Strategy
 from rocpd.federate.result import Cursor
-from rocpd.federate.run.columnar import Bindings, Columnar, Question
+from rocpd.federate.run.columnar import Bindings, Columnar, RankQuestion
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.request import Request, in_chunks
@@ -78,7 +78,7 @@ class Run:
             self._gathered.close(True)
 
     def _scattered(self, step: Scatter, progress: Progress | None, *, exact: bool) -> Iterator[list[Row]]:
-        question = Question(step, self._bindings, tuple(map(self._rows_of, step.reads)))
+        question = RankQuestion(step, self._bindings, tuple(map(self._rows_of, step.reads)))
         if self._index:
             rows = self._index.rows(question, self._shares, insists=self._insists)
             if rows is not None:

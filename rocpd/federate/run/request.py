@@ -19,7 +19,7 @@ from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.plan.gathered import create_table, drop_table, insert_text
 from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.result import Cursor
-from rocpd.federate.run.columnar import Columnar, Question
+from rocpd.federate.run.columnar import Columnar, RankQuestion
 from rocpd.federate.run.pool import Share, ShareDatabase
 from rocpd.federate.run.spool import spooled
 from rocpd.frozen import frozen
@@ -41,7 +41,7 @@ class Request:
         index: answers for ranks of another machine, where their files have entries.
     """
 
-    question: Question
+    question: RankQuestion
     exact: bool = False
     chunk_rows: int = Limits.chunk_rows
     index: Columnar | None = None

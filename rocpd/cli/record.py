@@ -49,8 +49,13 @@ def record(program: Program, settings: Settings) -> int:
 
     if not program.command:
         raise UsageError("no command given", "rocpd record -o job -- python train.py")
-    if (settings.trace or settings.counters) and not has_rocm(os.environ):
-        asked = "--trace" if settings.trace else "--counters"
+    wanted = {
+        "--trace": settings.trace,
+        "--counters": settings.counters,
+        "ROCPD_TRACE": os.environ.get("ROCPD_TRACE"),
+        "ROCPD_COUNTERS": os.environ.get("ROCPD_COUNTERS"),
+    }
+    if (asked := next((name for name, value in wanted.items() if value), None)) and not has_rocm(os.environ):
         note(f"{asked} finds nothing here: there is no rocprofiler-sdk; rocpd doctor says where it was looked for")
     folder = program.folder or destination(None, None, ()).folder
     outcome = run(list(program.command), replace(settings, folder=folder))
@@ -61,7 +66,7 @@ def record(program: Program, settings: Settings) -> int:
     if outcome.why_not:
         note(f"{program.command[0]}: not recorded: {outcome.why_not.message}")
         note(f"hint: {outcome.why_not.hint}")
-    elif not outcome.files and settings.off:
+    elif not outcome.files and not outcome.was_on:
         note(f"{program.command[0]}: nothing was recorded: recording was off")
         note("hint: rocpd control start PID, roctxProfilerResume or rocpd.record.Recorder turn it on")
     elif not outcome.files:

@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -26,6 +26,8 @@ that has no word here. Words in capitals are rocprofiler-sdk's own names of kind
 
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _NAMES = re.compile(r"[A-Za-z_]\w*(,[A-Za-z_]\w*)*")
+_OFF = ("0", "off", "false", "no")
+"""Values of a variable that say no."""
 _SHELL_SIGNAL = 128
 """A shell's exit code after a signal is this and the signal's number."""
 
@@ -95,10 +97,18 @@ class Written:
 
 @frozen
 class Outcome:
-    """How a command ended, and the files of all its processes; `why_not`: why it was not recorded, if so."""
+    """How a command ended, and the files of all its processes.
+
+    Args:
+        code: exit code.
+        files: what was written.
+        was_on: whether recording was on from the start.
+        why_not: why it was not recorded, if so.
+    """
 
     code: int
     files: tuple[Written, ...] = ()
+    was_on: bool = True
     why_not: UsageError | None = None
 
 
@@ -120,7 +130,7 @@ def run(command: Sequence[str], settings: Settings) -> Outcome:
             raise
         return Outcome(_wait(command, os.environ), why_not=error)
     code = _wait(command, environment)
-    return Outcome(code, tuple(_written(settings.folder, token)))
+    return Outcome(code, tuple(_written(settings.folder, token)), environment.get("ROCPD_START", "") not in _OFF)
 
 
 def environment_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
@@ -140,10 +150,12 @@ def environment_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, 
     values["ROCPD_OUTPUT_PATH"] = str(settings.folder.absolute())
     if settings.keep_env is not None and not _NAMES.fullmatch(settings.keep_env):
         raise UsageError(f"--keep-env {settings.keep_env}: not names of variables", "as A,B; or all")
-    domains = (settings.trace or "").replace(",", " ").split()
+    values |= _variables(settings)
+    domains = values.get("ROCPD_TRACE", "").replace(",", " ").split()
     if unknown := [name for name in domains if name not in TRACES and not name.isupper()]:
-        raise UsageError(f"--trace {unknown[0]}: unknown domain", f"one or more of {','.join(TRACES)}")
-    return values | _variables(settings)
+        asked = "--trace " if settings.trace is not None else "ROCPD_TRACE="
+        raise UsageError(f"{asked}{unknown[0]}: unknown domain", f"one or more of {','.join(TRACES)}")
+    return values
 
 
 def _variables(settings: Settings) -> dict[str, str]:
@@ -171,29 +183,42 @@ def has_rocm(environ: Mapping[str, str]) -> bool:
 
 
 def _wait(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    try:
-        child = subprocess.Popen(command, env=environment)
-    except FileNotFoundError as error:
-        raise UsageError(f"{command[0]}: no such command") from error
-    except PermissionError as error:
-        raise UsageError(f"{command[0]}: cannot be run: {error.strerror}") from error
-    with _forwarding(child):
+    with _forwarding() as forward_to:
+        try:
+            child = subprocess.Popen(command, env=environment)
+        except FileNotFoundError as error:
+            raise UsageError(f"{command[0]}: no such command") from error
+        except PermissionError as error:
+            raise UsageError(f"{command[0]}: cannot be run: {error.strerror}") from error
+        forward_to(child)
         code = child.wait()
     return code if code >= 0 else _SHELL_SIGNAL - code
 
 
 @contextlib.contextmanager
-def _forwarding(child: subprocess.Popen[bytes]) -> Iterator[None]:
+def _forwarding() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
+    """Pass signals on to the child that the given function names; those that came before, then."""
+    children: list[subprocess.Popen[bytes]] = []
+    early: list[int] = []
+
     def forward(number: int, _frame: FrameType | None) -> None:
+        if not children:
+            early.append(number)
+            return
         # Ctrl-C and Ctrl-\ reach the child from the terminal, as they reached us.
         if number in (signal.SIGINT, signal.SIGQUIT) and _in_foreground():
             return
         with contextlib.suppress(ProcessLookupError):
+            children[0].send_signal(number)
+
+    def forward_to(child: subprocess.Popen[bytes]) -> None:
+        children.append(child)
+        for number in early:
             child.send_signal(number)
 
     before = {number: signal.signal(number, forward) for number in _FORWARDED}
     try:
-        yield
+        yield forward_to
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

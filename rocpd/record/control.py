@@ -47,17 +47,7 @@ def control(pid: int, action: Action) -> Status:
     owner, path = _owner_and_socket(pid)
     _check_folder(pid, owner, path.parent)
     _check_socket(pid, owner, path)
-    reply = _parsed(pid, _ask(pid, owner, path, action))
-    if not reply.get("ok"):
-        raise RocpdError(f"process {pid}: could not {action}", "its stderr says why")
-    file = reply.get("file")
-    return Status(
-        recording=reply.get("recording") is True,
-        failed=reply.get("failed") is True,
-        written=_count(pid, reply, "written"),
-        lost=_count(pid, reply, "lost"),
-        file=Path(str(file)) if file else None,
-    )
+    return _status(pid, action, json_object(_ask(pid, owner, path, action)))
 
 
 def _check_folder(pid: int, owner: int, folder: Path) -> None:
@@ -139,22 +129,26 @@ def _first_line(link: socket.socket, deadline: float) -> bytes:
     return answer.partition(b"\n")[0] if len(answer) <= _LONGEST else b""
 
 
-def _parsed(pid: int, line: bytes) -> dict[str, object]:
-    reply = json_object(line)
-    if reply is None:
-        raise _not_understood(pid)
-    return reply
+def _status(pid: int, action: Action, reply: dict[str, object] | None) -> Status:
+    """Return what an answer says.
 
-
-def _count(pid: int, reply: dict[str, object], name: str) -> int:
-    value = reply.get(name, 0)
-    if not isinstance(value, int):
-        raise _not_understood(pid)
-    return value
-
-
-def _not_understood(pid: int) -> InputError:
-    return InputError(f"process {pid}: its recorder gave an answer that is none", "is it of the same version of rocpd?")
+    Raises:
+        InputError: it lacks something, or says it in another way than recorders do.
+        RocpdError: it says that the recorder failed.
+    """
+    if reply is not None and reply.get("ok") is False:
+        raise RocpdError(f"process {pid}: could not {action}", "its stderr says why")
+    match reply:
+        case {
+            "ok": True,
+            "recording": bool(recording),
+            "failed": bool(failed),
+            "written": int(written),
+            "lost": int(lost),
+            "file": str(file),
+        } if not isinstance(written, bool) and not isinstance(lost, bool) and min(written, lost) >= 0:
+            return Status(recording, failed, written, lost, Path(file) if file else None)
+    raise InputError(f"process {pid}: its recorder gave an answer that is none", "is it of the same version of rocpd?")
 
 
 def _nobody_listens(pid: int, error: OSError) -> InputError:

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::int64_t kFirstOfProcess = 900000;  // counter ids beyond those of hardware counters
 constexpr std::int64_t kFirstOfNode = 901000;
-constexpr std::uint64_t kFrequencyPace = 1000000000;  // [ns]; the kernel asks each core
+constexpr std::uint64_t kFrequencyPace = 900000000;  // [ns]; the kernel asks each core. One sample a second has it each time
 constexpr double kMega = 1e6;
 constexpr double kSector = 512;  // bytes, of /proc/diskstats whatever the disk
 

@@ -18,6 +18,10 @@ constexpr std::array<std::string_view, 24> kParts = {
     "pat",        "token",      "pass",   "password", "passwd",        "passphrase", "pwd",    "secret",
     "secrets",    "key",        "apikey", "auth",     "authorization", "credential", "cookie", "credentials",
     "private",    "jwt",        "bearer", "session",  "sessionid",     "dsn",        "sshpass", "accesskey"};
+// At the end of such a part: --dbPassword, --clientSecret.
+constexpr std::array<std::string_view, 6> kEndings = {"password", "passwd", "passphrase", "secret", "apikey", "token"};
+// What a name and a password follow, with a colon between them.
+constexpr std::array<std::string_view, 4> kLoginOptions = {"-u", "-U", "--user", "--proxy-user"};
 // In values, as data sources and connection strings have them: Server=x;Password=y.
 constexpr std::array<std::string_view, 13> kSettings = {
     "password=", "passwd=", "pwd=",    "passphrase=", "secret=",     "token=", "key=",
@@ -30,11 +34,13 @@ struct Shape {
     std::string_view start;
     std::size_t least;
 };
-constexpr std::array<Shape, 19> kShapes = {{{"ghp_", 20},    {"gho_", 20},  {"ghu_", 20},    {"ghs_", 20},
+constexpr std::array<Shape, 27> kShapes = {{{"ghp_", 20},    {"gho_", 20},  {"ghu_", 20},    {"ghs_", 20},
                                             {"ghr_", 20},    {"hf_", 20},   {"github_pat_", 20}, {"glpat-", 16},
                                             {"sk-", 20},     {"xoxb-", 10}, {"xoxp-", 10},   {"xoxa-", 10},
                                             {"xapp-", 10},   {"AKIA", 16},  {"ASIA", 16},    {"AIza", 30},
-                                            {"npm_", 30},    {"dop_v1_", 20}, {"eyJ", 20}}};
+                                            {"npm_", 30},    {"dop_v1_", 20}, {"eyJ", 20},   {"pypi-AgE", 20},
+                                            {"sk_live_", 16}, {"rk_live_", 16}, {"nvapi-", 20}, {"dckr_pat_", 20},
+                                            {"ya29.", 20},   {"hvs.", 20},  {"gsk_", 20}}};
 
 std::string lower(std::string_view text) {
     std::string result(text);
@@ -46,11 +52,18 @@ bool is_blank(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0;
 bool in_token(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+bool is_quote(char c) { return c == '"' || c == '\''; }
+bool ends_with(std::string_view text, std::string_view ending) {
+    return text.size() >= ending.size() && text.substr(text.size() - ending.size()) == ending;
+}
+
 bool has_secret_part(std::string_view name) {
     const std::string text = lower(name);
     for (std::size_t at = 0; at <= text.size();) {
         const std::size_t end = std::min(text.find_first_of("_-.:+", at), text.size());
-        if (std::find(kParts.begin(), kParts.end(), std::string_view(text).substr(at, end - at)) != kParts.end())
+        const std::string_view part = std::string_view(text).substr(at, end - at);
+        if (std::find(kParts.begin(), kParts.end(), part) != kParts.end()) return true;
+        if (std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) { return ends_with(part, ending); }))
             return true;
         at = end + 1;
     }
@@ -79,8 +92,26 @@ bool is_inside_word(std::string_view lower_case, std::size_t at) {
     return is_short && at > 0 && std::isalpha(static_cast<unsigned char>(lower_case[at - 1])) != 0;
 }
 
+// The name before a colon, which may be in quotes: of a header, of a pair in JSON or YAML.
+std::string_view name_before(std::string_view text, std::size_t colon) {
+    const std::size_t end = colon > 0 && is_quote(text[colon - 1]) ? colon - 1 : colon;
+    std::size_t start = end;
+    while (start > 0 && in_token(text[start - 1])) --start;
+    return text.substr(start, end - start);
+}
+
+// So many bytes, from the colon on, stand before a secret value: "password":"x", password: x. 0 where none follows.
+std::size_t before_pair_value(std::string_view text, std::size_t colon) {
+    std::size_t value = colon + 1;
+    while (value < text.size() && is_blank(text[value])) ++value;
+    const bool is_pair = (colon > 0 && is_quote(text[colon - 1])) || value > colon + 1;
+    if (!is_pair || value == text.size()) return 0;
+    const std::string_view name = name_before(text, colon);
+    return lower(name) != "key" && has_secret_part(name) ? value - colon : 0;  // a key of a table is none of a lock
+}
+
 std::size_t end_of_setting(std::string_view text, std::size_t at) {
-    const char quote = at < text.size() && (text[at] == '"' || text[at] == '\'') ? text[at] : '\0';
+    const char quote = at < text.size() && is_quote(text[at]) ? text[at] : '\0';
     if (quote != '\0') return std::min(text.find(quote, at + 1), text.size());
     return std::min(text.find_first_of(" ;&,'\"\t\n)", at), text.size());
 }
@@ -110,6 +141,10 @@ std::string inside_masked(std::string_view text) {
                 end = end_of_setting(text, at + kept);
                 break;
             }
+        if (end == 0 && text[at] == ':') {
+            kept = before_pair_value(text, at);
+            if (kept > 0) end = end_of_setting(text, at + kept);
+        }
         if (end == 0 && text.substr(at, 3) == "://") {
             const std::string_view rest = text.substr(at + 3, kLongestLogin);
             const std::size_t login = end_of_login(rest.substr(0, end_of_setting(rest, 0)));
@@ -158,13 +193,17 @@ public:
 private:
     std::string piece(std::string_view text) {
         const bool follows = std::exchange(secret_next_, false);
+        const bool is_login = std::exchange(login_next_, false);
         if (rest_ || (follows && text.front() != '-')) return std::string(kMask);
         const auto equals = text.find('=');
         const std::string_view name = text.substr(0, equals);
+        if (is_login) return login(text);
+        if (equals != std::string_view::npos && is_login_option(name))
+            return std::string(name) + "=" + login(text.substr(equals + 1));
         if (equals != std::string_view::npos && text.size() > equals + 1 && has_secret_part(without_dashes(name))) {
             const char quote = text[equals + 1];
             // A value in quotes may hold blanks: then the rest of the word is masked.
-            rest_ = (quote == '"' || quote == '\'') && (text.size() == equals + 2 || text.back() != quote);
+            rest_ = is_quote(quote) && (text.size() == equals + 2 || text.back() != quote);
             return std::string(name) + "=" + std::string(kMask);
         }
         if (equals == std::string_view::npos) {
@@ -172,14 +211,28 @@ private:
                 return "-p" + std::string(kMask);
             const bool is_option = text.size() > 1 && text[0] == '-';
             const bool is_header = text.size() > 1 && text.back() == ':';
-            if (is_header && has_secret_part(without_dashes(text.substr(0, text.size() - 1)))) rest_ = true;
+            if (is_header && has_secret_part(name_before(text, text.size() - 1))) rest_ = true;
+            login_next_ = is_login_option(text);
             secret_next_ = (is_option && has_secret_part(without_dashes(text))) || lower(without_dashes(text)) == "bearer";
         }
         return inside_masked(text);
     }
 
+    static bool is_login_option(std::string_view text) {
+        return std::find(kLoginOptions.begin(), kLoginOptions.end(), text) != kLoginOptions.end();
+    }
+
+    // me:secret; the numbers of a user and a group are none.
+    static std::string login(std::string_view text) {
+        const auto colon = text.find(':');
+        if (colon == std::string_view::npos || std::all_of(text.begin() + colon + 1, text.end(), is_digit))
+            return inside_masked(text);
+        return std::string(text.substr(0, colon + 1)) + std::string(kMask);
+    }
+
     bool first_ = true;         // the program's own name
     bool secret_next_ = false;  // the piece before this one says that this one is a secret
+    bool login_next_ = false;   // or that it holds one
     bool rest_ = false;         // so is the rest of the word
 };
 

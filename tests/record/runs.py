@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import apsw
+import pytest
 
-from tests.record.build import Build
+from tests.record.build import SOURCE, Build
 
 CODE = 7
 """What the probe exits with when its scenario ran to the end."""
@@ -30,6 +34,40 @@ def probe(
     return subprocess.run(
         command, env=environment(folder, **(env or {})), capture_output=True, text=True, timeout=120, check=False
     )
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    """Wait for what a busy machine may do late: no time decides a test but this minute."""
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline, f"within a minute: {what}"
+        time.sleep(0.02)
+
+
+def probe_until(
+    built: Build, folder: Path, enough: Callable[[Path], bool], *arguments: str, env: Mapping[str, str]
+) -> Path:
+    """Run a scenario until its file holds enough, end it by a signal, and return the file."""
+    settings = environment(folder, ROCPD_FLUSH_MS="20", **env)
+    process = subprocess.Popen(
+        [str(built.program("probe")), *arguments], env=settings, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        wait_until(lambda: any(map(enough, folder.glob("*.db"))), "the file holds what was waited for")
+    finally:
+        process.terminate()
+        _, stderr = process.communicate()
+    assert (process.returncode, stderr) == (-signal.SIGTERM, "")
+    return only(folder)
+
+
+def compiled_shim(folder: Path, name: str) -> str:
+    """Compile a library that stands before some system calls, to be preloaded."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler")
+    library = folder / f"{name}.so"
+    subprocess.run(["cc", "-shared", "-fPIC", str(SOURCE / "tests" / f"{name}.c"), "-o", str(library)], check=True)
+    return str(library)
 
 
 def client(
@@ -61,6 +99,7 @@ def databases(folder: Path) -> list[Path]:
 def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
     """Ask one file; its plain views stand for the suffixed tables."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    connection.set_busy_timeout(10_000)  # the recorder may be writing
     try:
         return list(connection.execute(sql))
     finally:

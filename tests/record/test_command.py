@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,10 +14,10 @@ import pytest
 import rocpd
 from rocpd.errors import UsageError
 from rocpd.record import library
-from rocpd.record.command import Settings, environment_of
+from rocpd.record.command import Settings, _forwarding, environment_of
 from tests.record.build import Build
 from tests.record.cli import cli, cli_command
-from tests.record.runs import check_closed, databases, rows
+from tests.record.runs import check_closed, databases, rows, wait_until
 
 
 def test_exit_code_and_report(built: Build, tmp_path: Path) -> None:
@@ -38,8 +37,12 @@ def test_command_without_markers(built: Build, tmp_path: Path) -> None:
         assert would_be in done.stderr
 
 
-def test_command_that_never_turned_recording_on(built: Build, tmp_path: Path) -> None:
-    done = cli(tmp_path, "record", "--off", "-o", "job", "--", str(built.program("probe")), "threads", "1", "10")
+@pytest.mark.parametrize(("option", "variable"), [(["--off"], {}), ([], {"ROCPD_START": "0"})])
+def test_command_that_never_turned_recording_on(
+    built: Build, tmp_path: Path, option: list[str], variable: dict[str, str]
+) -> None:
+    command = ["record", *option, "-o", "job", "--", str(built.program("probe")), "threads", "1", "10"]
+    done = cli(tmp_path, *command, **variable)
     assert done.returncode == 7
     assert "nothing was recorded: recording was off" in done.stderr
     assert "rocpd control start PID" in done.stderr
@@ -57,10 +60,14 @@ def test_no_command(tmp_path: Path) -> None:
     assert cli(tmp_path, "record").returncode == 2
 
 
-def test_unknown_domain(built: Build, tmp_path: Path) -> None:
-    done = cli(tmp_path, "record", "--trace", "hip,nonsense", "--", "true")
+@pytest.mark.parametrize(("option", "variable", "named"), [
+    (["--trace", "hip,nonsense"], {}, "--trace nonsense"),
+    ([], {"ROCPD_TRACE": "hip,nonsense"}, "ROCPD_TRACE=nonsense"),
+])  # fmt: skip
+def test_unknown_domain(built: Build, tmp_path: Path, option: list[str], variable: dict[str, str], named: str) -> None:
+    done = cli(tmp_path, "record", *option, "--", "true", **variable)
     assert done.returncode == 2
-    assert "nonsense" in done.stderr
+    assert f"{named}: unknown domain" in done.stderr
 
 
 @pytest.mark.parametrize("names", ["--", "", "A,,B", "a b"])
@@ -85,10 +92,19 @@ def test_signals_are_forwarded(built: Build, tmp_path: Path) -> None:
     process.stdout.close()
 
 
+def test_signals_before_the_command_runs_are_forwarded_then() -> None:
+    """They would end `rocpd record`, and leave the command alone."""
+    with _forwarding() as forward_to:
+        os.kill(os.getpid(), signal.SIGTERM)
+        child = subprocess.Popen(["sleep", "60"])
+        forward_to(child)
+        assert child.wait(20) == -signal.SIGTERM
+
+
 def test_terminated_command_keeps_its_data(built: Build, tmp_path: Path) -> None:
     command = cli_command("record", "-o", "job", "--", str(built.program("probe")), "numbered", "1")
     process = subprocess.Popen(command, cwd=tmp_path)
-    time.sleep(1.5)
+    wait_until(lambda: bool([*tmp_path.glob("job/*.db")]), "the command writes its file")
     process.terminate()
     assert process.wait(20) == 128 + 15
     (file,) = databases(tmp_path / "job")
@@ -150,10 +166,15 @@ def test_programs_with_the_old_roctx_get_the_new_one(built: Build, tmp_path: Pat
     assert preloaded == [str(roctx), "libother.so"]
 
 
-def test_trace_without_rocm_says_so(built: Build, tmp_path: Path) -> None:
-    done = cli(tmp_path, "record", "--trace", "kernel", "--", "true", ROCPD_ROCM="0")
+@pytest.mark.parametrize(("option", "variable", "named"), [
+    (["--trace", "kernel"], {}, "--trace"), ([], {"ROCPD_COUNTERS": "SQ_WAVES"}, "ROCPD_COUNTERS"),
+])  # fmt: skip
+def test_trace_without_rocm_says_so(
+    built: Build, tmp_path: Path, option: list[str], variable: dict[str, str], named: str
+) -> None:
+    done = cli(tmp_path, "record", *option, "--", "true", ROCPD_ROCM="0", **variable)
     assert done.returncode == 0
-    assert "--trace finds nothing here" in done.stderr
+    assert f"{named} finds nothing here" in done.stderr
 
 
 def test_libraries_in_a_chosen_folder(built: Build, tmp_path: Path) -> None:

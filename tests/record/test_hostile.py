@@ -12,8 +12,18 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.record.build import SOAK, SOURCE, Build
-from tests.record.runs import CODE, check_closed, check_sound, count, databases, environment, metadata, probe
+from tests.record.build import SOAK, Build
+from tests.record.runs import (
+    CODE,
+    check_closed,
+    check_sound,
+    compiled_shim,
+    count,
+    databases,
+    environment,
+    metadata,
+    probe,
+)
 
 
 def _one_line(stderr: str) -> str:
@@ -175,24 +185,15 @@ def test_somebody_reads_the_file_for_long(built: Build, tmp_path: Path) -> None:
     assert count(file) == 20
 
 
-def _shim(folder: Path, name: str) -> str:
-    """Compile a library that makes a system call fail, to be preloaded."""
-    if shutil.which("cc") is None:
-        pytest.skip("no C compiler")
-    library = folder / f"{name}.so"
-    subprocess.run(["cc", "-shared", "-fPIC", str(SOURCE / "tests" / f"{name}.c"), "-o", str(library)], check=True)
-    return str(library)
-
-
 def test_disk_that_refuses_in_the_end(built: Build, tmp_path: Path) -> None:
-    env = {"LD_PRELOAD": _shim(tmp_path, "no_sync")}
+    env = {"LD_PRELOAD": compiled_shim(tmp_path, "no_sync")}
     done = probe(built, tmp_path / "out", "burst", "1000", env=env)
     assert done.returncode == CODE
     assert "No space left on device" in _one_line(done.stderr)
 
 
 def test_file_system_without_locks(built: Build, tmp_path: Path) -> None:
-    env = {"LD_PRELOAD": _shim(tmp_path, "no_locks")}
+    env = {"LD_PRELOAD": compiled_shim(tmp_path, "no_locks")}
     done = probe(built, tmp_path / "out", "threads", "2", "100", env=env)
     assert (done.returncode, done.stderr) == (CODE, "")
     (file,) = databases(tmp_path / "out")

@@ -136,6 +136,8 @@ def test_secrets_are_masked(built: Build, tmp_path: Path) -> None:
         "SESSION_ID": "t0p", "SENTRY_DSN": "t0p", "CONN": "Server=db;User=me;Password=t0p", "HEADER": "Bearer t0p",
         "ORIGIN": "https://t0p@host/repository", "MIRRORS": "https://host/a https://t0p@host/b",
         "STORAGE": "Protocol=https;AccountName=a;AccountKey=t0p", "BUS": "Endpoint=sb://b/;SharedAccessKey=t0p",
+        "JSON": '{"password": "t0p", "a": 1}', "DENSE": '{"api_key":"t0p"}', "YAML": "password: t0p",
+        "HEAD": "Authorization: Basic t0p",
         "BLOB": "https://host/a?sv=1&sig=t0p", "PEM": "-----BEGIN RSA PRIVATE KEY-----\nt0p",
     }  # fmt: skip
     plain = {
@@ -145,6 +147,8 @@ def test_secrets_are_masked(built: Build, tmp_path: Path) -> None:
         "PATTERN": "a*",
         "ROCM_PATH": "/opt/rocm",
         "PINNED": "https://host/a@v2",
+        "IMAGE": "registry/private:latest",
+        "ROWS": '{"key": "a"}',
         "SCHEMES": "://" * 30000,
     }
     probe(built, tmp_path / "masked", "threads", "1", "2", env=secret | plain)
@@ -174,6 +178,10 @@ _LINES = {
     ("sh", "-c", "mysql -u me -pt0p --x 'a b' --password='t0p t0p'"): (
         "sh", "-c", "mysql -u me -p*** --x 'a b' --password=*** ***",
     ),
+    ("--dbPassword", "t0p", "--clientSecret=t0p"): ("--dbPassword", "***", "--clientSecret=***"),
+    ("--config", '{"api_key": "t0p"}', '{"token":"t0p"}'): ("--config", '{"api_key": ***', '{"token":***"}'),
+    ("-u", "me:t0p", "--user=me:t0p", "-u", "1000:1000"): ("-u", "me:***", "--user=me:***", "-u", "1000:1000"),
+    ("pypi-AgE" + "t0p" * 8, "sk_live_" + "t0p" * 8, "nvapi-" + "t0p" * 8, "hvs." + "t0p" * 8): ("***",) * 4,
     ("design=5", "monkey=5", "/x/pass/y", "--bypass", "1"): ("design=5", "monkey=5", "/x/pass/y", "--bypass", "1"),
     ("--jwt", "eyJhbGciOiJIUzI1NiJ9.t0pt0pt0pt0p.t0p"): ("--jwt", "***"),
 }  # fmt: skip

@@ -25,7 +25,9 @@ _NEEDS = "a C++17 compiler and SQLite's headers (on Debian: apt-get install g++ 
 _HOW = (
     f"make tool builds them; it needs cmake, {_NEEDS}"
     if _CHECKOUT.is_dir()
-    else f"installed without {_NEEDS}? with them: pip install --force-reinstall --no-deps --no-binary rocpd rocpd"
+    # pip's cache has the wheel that was made without them.
+    else f"installed without {_NEEDS}? with them: pip install --no-cache-dir --force-reinstall --no-deps --no-binary "
+    "rocpd rocpd"
 )
 
 

@@ -128,6 +128,7 @@ def test_without_recorder_the_command_runs_when_asked_to(tmp_path: Path) -> None
     assert (done.returncode, done.stdout) == (2, "")
     assert "this installation has no recorder" in done.stderr
     assert "g++" in done.stderr
+    assert "--no-cache-dir" in done.stderr  # pip would take the wheel again that it made without a compiler
     done = cli(tmp_path, "record", "--best-effort", *command[1:], **nowhere)
     assert (done.returncode, done.stdout) == (3, "ran\n")
     assert "sh: not recorded" in done.stderr

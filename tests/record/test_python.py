@@ -17,7 +17,7 @@ from rocpd.errors import InputError
 from rocpd.record.control import Action, control, socket_of
 from tests.record.build import Build
 from tests.record.cli import cli, cli_command
-from tests.record.runs import check_closed, count, databases, environment, probe_until, rows
+from tests.record.runs import check_closed, count, databases, environment, metadata, probe_until, rows, wait_until
 
 
 def _python(folder: Path, script: str, *wrap: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -355,7 +355,7 @@ def test_ctrl_c_stays_pythons(built: Build, tmp_path: Path, setting: dict[str, s
 def test_daemon(built: Build, tmp_path: Path) -> None:
     """A daemon forks twice, changes its folder and closes all descriptors; the folder of the files was relative."""
     script = """
-        import os, time
+        import os
         from rocpd import record
         with record.range("front"):
             pass
@@ -369,11 +369,15 @@ def test_daemon(built: Build, tmp_path: Path) -> None:
                 pass
             os._exit(0)
         os.wait()
-        time.sleep(0.5)
         """
     env = {"LD_PRELOAD": str(built.lib / "librocpd-roctx.so"), "ROCPD_OUTPUT_PATH": "out"}
     done = _python(tmp_path, script, **env)
     assert (done.returncode, done.stderr) == (0, "")
+
+    def closed() -> int:
+        return sum("recorder_closed" in metadata(file) for file in (tmp_path / "out").glob("*.db"))
+
+    wait_until(lambda: closed() == 2, "the daemon has ended, too")
     files = databases(tmp_path / "out")
     for file in files:
         check_closed(file)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import statistics
 import subprocess
 import sys
 import textwrap
@@ -12,7 +14,7 @@ import pytest
 
 import rocpd
 from tests.record.build import Build
-from tests.record.runs import check_closed, databases, environment, metadata, probe, rows
+from tests.record.runs import check_closed, databases, environment, metadata, probe, rows, wait_until
 
 _STACKS = """
 SELECT T.tid, S.timestamp, E.id, E.call_stack, C.string
@@ -24,12 +26,18 @@ ORDER BY S.timestamp
 """
 
 
-def _sampled(built: Build, folder: Path, script: str, hz: int = 200) -> subprocess.CompletedProcess[str]:
+def _environment(built: Build, folder: Path, script: str, hz: int) -> dict[str, str]:
+    """Write the program, and return the environment in which it is sampled."""
     folder.mkdir(exist_ok=True)
     (folder / "program.py").write_text(textwrap.dedent(script))
-    env = environment(folder / "out", LD_PRELOAD=str(built.lib / "librocpd-roctx.so"), ROCPD_PYTHON_STACKS=str(hz))
+    more = {"ROCPD_PYTHON_STACKS": str(hz), "ROCPD_FLUSH_MS": "20"}
+    return environment(folder / "out", LD_PRELOAD=str(built.lib / "librocpd-roctx.so"), **more)
+
+
+def _sampled(built: Build, folder: Path, script: str, hz: int = 200) -> subprocess.CompletedProcess[str]:
+    env = _environment(built, folder, script, hz)
     return subprocess.run(
-        [sys.executable, "program.py"], cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "program.py"], cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False
     )
 
 
@@ -45,8 +53,7 @@ def two_threads(built: Build, tmp_path_factory: pytest.TempPathFactory) -> tuple
             return sum(number % 7 for number in range(1000))
 
     def work():
-        end = time.monotonic() + 0.5
-        while time.monotonic() < end:
+        while not os.path.exists("stop"):
             Model().forward()
 
     worker = threading.Thread(target=work)
@@ -54,10 +61,23 @@ def two_threads(built: Build, tmp_path_factory: pytest.TempPathFactory) -> tuple
     print(json.dumps({"main": os.getpid(), "worker": worker.native_id}))
     worker.join()
     """
-    done = _sampled(built, folder, script)
-    assert (done.returncode, done.stderr) == (0, "")
+    env = _environment(built, folder, script, hz=200)
+
+    def enough(file: Path) -> bool:
+        stacks = [stack for _, _, _, stack, _ in rows(file, _STACKS)]
+        return all(sum(frame in stack for stack in stacks) > 5 for frame in ("Model.forward", "Thread.join"))
+
+    with subprocess.Popen(
+        [sys.executable, "program.py"], cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            wait_until(lambda: any(map(enough, (folder / "out").glob("*.db"))), "both threads are seen")
+        finally:
+            (folder / "stop").touch()
+            threads, errors = process.communicate()
+    assert (process.returncode, errors) == (0, "")
     (file,) = databases(folder / "out")
-    return file, json.loads(done.stdout)
+    return file, json.loads(threads)
 
 
 def test_frames_of_each_thread(two_threads: tuple[Path, dict[str, int]]) -> None:
@@ -72,7 +92,7 @@ def test_frames_of_each_thread(two_threads: tuple[Path, dict[str, int]]) -> None
     assert len(working) > 5
     frames = ["Model.forward", "work", "Thread.run", "Thread._bootstrap_inner", "Thread._bootstrap"]
     assert {tuple(frame.split(": ")[1] for frame in stack[-5:]) for stack in working} == {tuple(frames)}
-    joining = [stack for stack in stacks[threads["main"]] if "program.py(16): <module>" in stack]
+    joining = [stack for stack in stacks[threads["main"]] if "program.py(15): <module>" in stack]
     assert len(joining) > 5
     assert all("Thread.join" in stack[-2] for stack in joining)
 
@@ -89,24 +109,33 @@ def test_stacks_are_summarized(two_threads: tuple[Path, dict[str, int]]) -> None
     forward = next(row for row in shown if row["function"] == "Model.forward")
     run = next(row for row in shown if row["function"] == "Thread.run")
     assert (forward["kind"], forward["file"]) == ("samples", "program.py")
-    assert 0.1e9 < forward["total_ns"] <= run["total_ns"] < 1e9
+    file, threads = two_threads
+    samples = [sample for sample in rows(file, _STACKS) if sample[0] == threads["worker"]]
+    between = statistics.median(after[1] - before[1] for before, after in itertools.pairwise(samples))
+    for row in (forward, run):
+        assert row["count"] == sum(f': {row["function"]}"' in stack for _, _, _, stack, _ in samples)
+        assert row["total_ns"] / row["count"] == pytest.approx(between, rel=0.01)
+    assert forward["total_ns"] <= run["total_ns"]
 
 
 def test_children_are_sampled(built: Build, tmp_path: Path) -> None:
     """Those that are forked while their parent is sampled, too."""
     script = """
-    import multiprocessing, time
+    import glob, multiprocessing, os
+
+    def in_file(name):
+        return any(name in open(path, "rb").read() for path in glob.glob(f"out/*-{os.getpid()}.db"))
 
     def leaf():
-        end = time.monotonic() + 0.2
-        while time.monotonic() < end:
+        while not in_file(b"): leaf"):
             pass
 
     def child():
         leaf()
 
     if __name__ == "__main__":
-        time.sleep(0.1)
+        while not in_file(b"): in_file"):
+            pass
         for method in ("fork", "spawn"):
             process = multiprocessing.get_context(method).Process(target=child)
             process.start()

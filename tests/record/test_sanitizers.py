@@ -82,15 +82,16 @@ def test_pythons_stacks_are_read_without_a_race(tmp_path: Path) -> None:
     chosen = build("thread")
     runtime = subprocess.run(["c++", "-print-file-name=libtsan.so"], capture_output=True, text=True, check=True)
     script = """if True:
-        import threading, time
+        import glob, os, threading, time
         def work(end=time.monotonic() + 0.3):
-            while time.monotonic() < end: sum(range(500))
+            while time.monotonic() < end or not glob.glob(os.environ["ROCPD_OUTPUT_PATH"] + "/*.db"): sum(range(500))
         threads = [threading.Thread(target=work) for _ in range(2)]
         for thread in threads: thread.start()
         for thread in threads: thread.join()
     """
     env = environment(
         tmp_path, LD_PRELOAD=f"{runtime.stdout.strip()}:{chosen.lib / 'librocpd-roctx.so'}", ROCPD_PYTHON_STACKS="200",
+        ROCPD_FLUSH_MS="20",
         TSAN_OPTIONS=f"exitcode=99:suppressions={SOURCE / 'tests' / 'tsan.supp'}:print_suppressions=0",
     )  # fmt: skip
     python = os.path.realpath("/proc/self/exe")  # not a script that starts it

@@ -129,9 +129,14 @@ class _StoredViews(Mapping[str, StoredSource]):
 
     def _stored(self, name: str) -> dict[str, Typed]:
         """Return the columns of a view that hold values of one kind in every rank."""
-        views = [entry.views[name] for entry in self._entries]
+        views, shown = [entry.views[name] for entry in self._entries], _shown(name)
         return {
-            column: Typed(quote_name(column), kind, is_ascii=all(column in each.ascii for each in views))
+            column: Typed(
+                quote_name(column),
+                kind,
+                is_ascii=all(column in each.ascii for each in views),
+                is_id=shown.get(column) == "id",
+            )
             for column, kind in views[0].columns.items()
             if all(column in each.columns for each in views)
         }

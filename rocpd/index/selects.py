@@ -1,7 +1,7 @@
 """A SELECT that every rank runs, as one SELECT of DuckDB over the stored views of all ranks, with the same rows.
 
-Rows come in the order in which the ranks would give them: by rank, then as SQLite reads or groups them. Rows of a join
-come in an order that SQLite chooses, so only groups of them are answered.
+Rows come in the order in which the ranks would give them: by rank, then as SQLite reads or groups them. Rows of a join,
+and those that it finds by several ids, come in an order that SQLite chooses, so only groups of them are answered.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ class _Select:
         limit = self._limit()
         if vocabulary.is_aggregated(self._tree):
             return Translation(self._grouped(by_rank) + limit, is_short=True)
-        if not self._sources.is_ordered:
-            raise Untranslatable("rows of several tables, which come in an order that SQLite chooses")
+        if not self._is_ordered():
+            raise Untranslatable("rows of several tables or by several ids, which come in an order that SQLite chooses")
         if self._tree.args.get("distinct"):
             return Translation(self._distinct() + limit, is_short=True)
         order = [*self._order(), FILE, ROW] if self._tree.args.get("order") else []
@@ -126,13 +126,25 @@ class _Select:
         names = [name or f"column {i}" for i, (name, _) in enumerate(self._named_items)]
         if len(set(names)) < len(names):
             raise Untranslatable("two columns with one name")
-        is_ordered = self._sources.is_ordered
+        is_ordered = self._is_ordered()
         items = [*(f"{item.sql} AS c{i}" for i, item in enumerate(self._items)), FILE, *([ROW] if is_ordered else ())]
         columns = {
-            name: Typed(f"c{i}", item.kind, is_ascii=item.is_ascii)
+            name: Typed(f"c{i}", item.kind, is_ascii=item.is_ascii, is_id=item.is_id)
             for i, (name, item) in enumerate(zip(names, self._items, strict=True))
         }
         return StoredSource(f"(SELECT {', '.join(items)} {self._from()})", columns, is_ordered=is_ordered)
+
+    def _is_ordered(self) -> bool:
+        """Whether rows have the order in which SQLite reads them.
+
+        Where each side of an OR asks for ids, it finds the rows of one side after those of the other.
+        """
+        where = self._tree.args.get("where")
+        choices = where.find_all(exp.Or) if where else ()
+        return self._sources.is_ordered and not any(all(map(self._has_id, each.flatten())) for each in choices)
+
+    def _has_id(self, condition: exp.Expr) -> bool:
+        return any(self._find_column(column).is_id for column in condition.find_all(exp.Column))
 
     def _grouped(self, by_rank: bool) -> str:
         if self._tree.args.get("distinct"):

@@ -178,6 +178,20 @@ def test_a_sum_that_exceeds_64_bits_on_its_way(job: Job, total: str) -> None:
         job.indexed.execute(sql, strategy="columnar").fetchall()
 
 
+IDS = ("id = 2 OR id <= 1", "(id > 3 AND start > 0) OR id BETWEEN 1 AND 2", "start > 0 AND (id IN (4, 5) OR id < 2)")
+
+
+@pytest.mark.parametrize("condition", IDS)
+def test_rows_that_are_found_by_several_ids(job: Job, condition: str) -> None:
+    """SQLite reads the rows of one side of the OR after those of the other."""
+    for select in ("name, id", "DISTINCT name", "count(*), sum(id)"):
+        for source in ("kernels", "(SELECT name, start, id FROM kernels)"):
+            sql = f"SELECT {select} FROM {source} WHERE {condition}"
+            assert job.indexed.execute(sql).fetchall() == job.plain.execute(sql, strategy="attached").fetchall(), sql
+    counted = job.indexed.execute(f"SELECT count(*) FROM kernels WHERE {condition}", strategy="columnar").fetchall()
+    assert counted == job.plain.execute(f"SELECT count(*) FROM kernels WHERE {condition}").fetchall()
+
+
 def test_parameters_that_are_equal_and_differ_in_type(job: Job) -> None:
     """A statement that was asked before has its translation; not with 7.0 in the place of 7."""
     sql = "SELECT sum(id / ?) FROM rocpd_kernel_dispatch"

@@ -37,6 +37,13 @@ def test_command_without_markers(built: Build, tmp_path: Path) -> None:
         assert would_be in done.stderr
 
 
+def test_command_that_ends_before_its_first_sample(built: Build, tmp_path: Path) -> None:
+    done = cli(tmp_path, "record", "--sample-hz", "0.01", "-o", "job", "--", "true")
+    assert done.returncode == 0
+    assert "ends before its first sample" in done.stderr
+    assert "--sample-hz 10" not in done.stderr  # it was given
+
+
 @pytest.mark.parametrize(("option", "variable"), [(["--off"], {}), ([], {"ROCPD_START": "0"})])
 def test_command_that_never_turned_recording_on(
     built: Build, tmp_path: Path, option: list[str], variable: dict[str, str]

@@ -185,6 +185,8 @@ def tiny(number: int, path: Path) -> Path:
     built = TraceBuilder(number, pid=100 + number, host=f"node{number // 8:03}").kernel("gemm", 10, 20 + number)
     built.rows = {base: rows for base, rows in built.rows.items() if base in MANY}
     connection = apsw.Connection(str(path))
+    connection.pragma("synchronous", 0)
+    connection.pragma("journal_mode", "off")
     connection.execute("BEGIN")
     writer = Writer(connection, built.guid, "3.0.3")
     writer.tables = {base: columns for base, columns in writer.tables.items() if base in MANY}

@@ -20,7 +20,7 @@ from tests.conftest import Shell
 RANKS = 504
 KEPT = ("rocpd_string", "rocpd_info_node", "rocpd_info_process", "rocpd_info_kernel_symbol", "rocpd_event")
 TIMED = ("rocpd_region", "rocpd_kernel_dispatch")
-"""Few tables per rank: SQLite reads its whole catalogue again for every table it creates."""
+"""Few tables per rank: SQLite reads its whole catalogue for every view."""
 
 PART = RankTables(suffix_of(guid_of(0)), tables_of(LATEST), "f0", 0, "node0")
 
@@ -84,21 +84,34 @@ def test_a_table_that_no_file_has_is_empty_with_its_columns() -> None:
 
 
 def many(path: Path) -> Path:
-    """One file that holds the tables of more ranks than a compound SELECT may have parts, and views over them."""
+    """One file that holds the tables of more ranks than a compound SELECT may have parts, and views over them.
+
+    Tables are created with short texts and get their own afterwards: SQLite reads all texts again for each new table.
+    """
     connection = apsw.Connection(str(path))
     connection.pragma("synchronous", 0)
     connection.pragma("journal_mode", "off")
     connection.execute("BEGIN")
     connection.execute("CREATE TABLE rocpd_metadata (id INTEGER PRIMARY KEY, tag TEXT, value TEXT)")
+    connection.execute("CREATE TABLE counted (id INTEGER PRIMARY KEY AUTOINCREMENT); DROP TABLE counted")
     tables = {name: tables_of(LATEST)[name] for name in (*KEPT, *TIMED)}
+    writers = [Writer(connection, guid_of(number), LATEST) for number in range(RANKS)]
+    texts = {name + each.suffix: create_table_text(name, each.suffix, each.guid) for each in writers for name in tables}
+    own = {name: text for name, text in texts.items() if "UNIQUE" not in text}  # which makes an index, too
+    for name, text in texts.items():
+        connection.execute(f"CREATE TABLE {quote_name(name)} (id INTEGER PRIMARY KEY)" if name in own else text)
+    rows = connection.execute("SELECT name, rowid FROM sqlite_master WHERE type = 'table'").fetchall()
+    connection.pragma("writable_schema", True)
+    changes = [(own[str(name)], row) for name, row in rows if name in own]
+    connection.executemany("UPDATE sqlite_master SET sql = ? WHERE rowid = ?", changes)
+    connection.execute("COMMIT")
+    connection.pragma("writable_schema", "RESET")  # reads the new texts
+    connection.execute("BEGIN")
     parts = []
-    for number in range(RANKS):
+    for number, writer in enumerate(writers):
         trace = TraceBuilder(number, pid=number + 1)
         trace.region("roctxRangePushA", 1, 5, message="step").kernel("gemm", 10, 20 + number)
         trace.rows = {base: rows for base, rows in trace.rows.items() if base in tables}
-        writer = Writer(connection, trace.guid, LATEST)
-        for name in tables:
-            connection.execute(create_table_text(name, writer.suffix, writer.guid))
         trace.write_into(writer)
         facts = [("uuid", writer.suffix), ("guid", writer.guid)]
         connection.executemany("INSERT INTO rocpd_metadata (tag, value) VALUES (?, ?)", facts)

@@ -96,6 +96,7 @@ class _StoredViews(Mapping[str, StoredSource]):
         self, entries: Mapping[int, IndexEntry], tables: Sequence[RankTables], gathered: Mapping[str, StoredSource]
     ) -> None:
         self._entries = [entries[each.rank] for each in tables if each.rank is not None]
+        self._is_ordered = all(entry.is_ordered for entry in self._entries)
         self._tables = tables
         self._gathered = gathered
 
@@ -112,7 +113,9 @@ class _StoredViews(Mapping[str, StoredSource]):
         stored = self._stored(name)
         columns = {each.lower(): of_rank.get(each) or stored[each] for each in names if each in {*of_rank, *stored}}
         is_whole, where = len(columns) == len(names), self._selected(name, columns)
-        return StoredSource(self._files(name), columns, frozenset(of_rank), is_whole, where)
+        return StoredSource(
+            self._files(name), columns, frozenset(of_rank), is_whole, where, is_ordered=self._is_ordered
+        )
 
     def _base_table(self, base: str, name: str) -> StoredSource:
         """Return a base table by the view that has a row for each of its rows: the columns that the view shows."""
@@ -125,6 +128,7 @@ class _StoredViews(Mapping[str, StoredSource]):
             frozenset(of_rank),
             is_whole=False,
             where=self._selected(name, named),
+            is_ordered=self._is_ordered,
         )
 
     def _stored(self, name: str) -> dict[str, Typed]:

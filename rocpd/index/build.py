@@ -6,6 +6,7 @@ stored: they are those of the rank in its job. Rows come in the order in which S
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -37,6 +38,7 @@ _KINDS = {
     Kind.TEXT: ValueKind.TEXT,
     Kind.JSON: ValueKind.TEXT,
 }
+_DESCENDING = re.compile(r"(?i)\bdesc\b")
 _TYPES_OF_SQLITE = {ValueKind.INT: "integer", ValueKind.REAL: "real", ValueKind.TEXT: "text"}
 
 
@@ -88,6 +90,9 @@ def _build_rank(cache: Cache[IndexEntry], reader: RankReader) -> Built:
     rank = reader.rank
     if why_not := cannot_index(rank):
         return Built(rank.number, why_not=why_not)
+    indexes_of_file = _indexes_of(reader)
+    if any(_DESCENDING.search(text) for text in indexes_of_file):
+        return Built(rank.number, why_not="it has an index in descending order, in which SQLite gives groups")
     state = state_of(rank)
     if entry := cache.entry(state):
         return Built(rank.number, size=entry.size)
@@ -99,10 +104,18 @@ def _build_rank(cache: Cache[IndexEntry], reader: RankReader) -> Built:
             views = {name: _write_view(folder / f"{name}.parquet", whole, references, name) for name in VIEWS}
             if state_of(rank) != state:
                 return Built(rank.number, why_not="it is being written to")
-            entry = cache.place(folder, state, facts_of(rank.opening.path, views))
+            entry = cache.place(folder, state, facts_of(rank.opening.path, views, is_ordered=not indexes_of_file))
         finally:
             leftovers.remove(folder)
     return Built(rank.number, is_new=True, size=entry.size)
+
+
+def _indexes_of(reader: RankReader) -> list[str]:
+    """Return the texts of the file's indexes that can change the order of rows: all but those that keep keys unique.
+
+    Viewers and people add some to be quicker.
+    """
+    return [text for (text,) in reader.rows("SELECT sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL")]
 
 
 def _write_view(path: Path, reader: RankReader, references: ReferenceTables, name: str) -> StoredView:

@@ -1,7 +1,8 @@
 """A SELECT that every rank runs, as one SELECT of DuckDB over the stored views of all ranks, with the same rows.
 
 Rows come in the order in which the ranks would give them: by rank, then as SQLite reads or groups them. Rows of a join,
-and those that it finds by several ids, come in an order that SQLite chooses, so only groups of them are answered.
+and those that it finds by several ids or may find by an index, come in an order that it chooses, so only groups of them
+are answered.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ class _Select:
         if vocabulary.is_aggregated(self._tree):
             return Translation(self._grouped(by_rank) + limit, is_short=True)
         if not self._is_ordered():
-            raise Untranslatable("rows of several tables or by several ids, which come in an order that SQLite chooses")
+            raise Untranslatable("rows of several tables, by indexes or by several ids: SQLite chooses their order")
         if self._tree.args.get("distinct"):
             return Translation(self._distinct() + limit, is_short=True)
         order = [*self._order(), FILE, ROW] if self._tree.args.get("order") else []

@@ -18,7 +18,7 @@ import pytest
 import rocpd
 from rocpd import cache
 from rocpd.cli import run
-from rocpd.errors import OutputError
+from rocpd.errors import OutputError, UsageError
 from rocpd.federate.limits import Limits
 from rocpd.index import build as builder
 from rocpd.index.build import build
@@ -366,6 +366,28 @@ def test_the_cache_commands_leave_a_shared_index_alone(
     capsys.readouterr()
     assert run(["cache", "list", "-f", "csv"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_a_file_with_an_index_of_its_own(tmp_path: Path) -> None:
+    """SQLite reads rows in the order of an index that has all it needs; groups come in descending order of such one."""
+    job = [_rank(tmp_path / f"{rank}.db", rank, copies=9) for rank in range(2)]
+    _change(job[0], 'UPDATE "rocpd_memory_copy{uuid}" SET size = 100 - id')
+    _change(job[0], 'CREATE INDEX added_by_a_viewer ON "rocpd_memory_copy{uuid}" (size)')
+    rows, groups = "SELECT size FROM rocpd_memory_copy", "SELECT size, count(*) FROM rocpd_memory_copy GROUP BY size"
+    with rocpd.connect(job) as session:
+        build(session, tmp_path / "index")
+    with (
+        rocpd.connect(job, limits=PLANNED, index="require", index_folder=tmp_path / "index") as indexed,
+        rocpd.connect(job, index="off") as plain,
+    ):
+        for sql in (rows, groups):
+            assert indexed.execute(sql).fetchall() == plain.execute(sql, strategy="attached").fetchall()
+        with pytest.raises(UsageError, match="SQLite chooses their order"):
+            indexed.execute(rows, strategy="columnar")
+        assert indexed.execute(groups, strategy="columnar").fetchall() == plain.execute(groups).fetchall()
+    _change(job[1], 'CREATE INDEX of_somebody ON "rocpd_region{uuid}" (name_id DESC)')
+    with rocpd.connect(job) as session:
+        assert [bool(each.why_not) for each in build(session, tmp_path / "index")] == [False, True]
 
 
 def test_ranks_are_those_of_the_job(tmp_path: Path) -> None:

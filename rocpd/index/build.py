@@ -111,11 +111,13 @@ def _build_rank(cache: Cache[IndexEntry], reader: RankReader) -> Built:
 
 
 def _indexes_of(reader: RankReader) -> list[str]:
-    """Return the texts of the file's indexes that can change the order of rows: all but those that keep keys unique.
+    """Return the texts of a file's indexes, but for those by which every rocpd file keeps strings and nodes unique.
 
-    Viewers and people add some to be quicker.
+    Viewers and people add some to be quicker. What comes with a table has an empty text.
     """
-    return [text for (text,) in reader.rows("SELECT sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL")]
+    usual = "sql IS NULL AND (tbl_name GLOB 'rocpd_string*' OR tbl_name GLOB 'rocpd_info_node*')"
+    rows = reader.rows(f"SELECT coalesce(sql, '') FROM sqlite_master WHERE type = 'index' AND NOT ({usual})")
+    return [str(text) for (text,) in rows]
 
 
 def _write_view(path: Path, reader: RankReader, references: ReferenceTables, name: str) -> StoredView:

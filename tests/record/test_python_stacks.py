@@ -170,3 +170,11 @@ def test_other_programs_have_no_stacks(built: Build, tmp_path: Path) -> None:
     (file,) = databases(tmp_path)
     assert rows(file, _STACKS) == []
     assert metadata(file)["recorder_lost_events"] == "0"
+
+
+def test_the_end_of_python_unwinds_no_frame_of_the_sampler(built: Build) -> None:
+    """It ends the thread by pthread_exit; a library that brings an unwinder of its own, as the wheel's, would crash."""
+    (compiled,) = built.folder.glob("CMakeFiles/rocpd-recorder.dir/src/python_sampler.cpp.o")
+    sections = subprocess.run(["readelf", "-SW", str(compiled)], capture_output=True, text=True, check=True).stdout
+    assert ".text" in sections
+    assert "eh_frame" not in sections

@@ -133,13 +133,13 @@ class _StoredViews(Mapping[str, StoredSource]):
 
     def _stored(self, name: str) -> dict[str, Typed]:
         """Return the columns of a view that hold values of one kind in every rank."""
-        views, shown = [entry.views[name] for entry in self._entries], _shown(name)
+        views, keys = [entry.views[name] for entry in self._entries], _keys(name)
         return {
             column: Typed(
                 quote_name(column),
                 kind,
                 is_ascii=all(column in each.ascii for each in views),
-                is_id=shown.get(column) == "id",
+                is_key=column in keys,
             )
             for column, kind in views[0].columns.items()
             if all(column in each.columns for each in views)
@@ -203,6 +203,18 @@ def _shown(name: str) -> dict[str, str]:
     main = view(name).tables[0].alias
     parts = {each.name: each.expression.partition(".") for each in view(name).columns}
     return {each: base for each, (alias, _, base) in parts.items() if alias == main and base.isidentifier()}
+
+
+@functools.cache
+def _keys(name: str) -> frozenset[str]:
+    """Return the columns of a view by which SQLite can find rows: the id, and texts from the table of all texts."""
+    main, tables = view(name).tables[0].alias, {each.alias: each.table for each in view(name).tables}
+    parts = {each.name: each.expression.partition(".") for each in view(name).columns}
+    return frozenset(
+        column
+        for column, (alias, _, base) in parts.items()
+        if (alias, base) == (main, "id") or tables.get(alias) == "rocpd_string"
+    )
 
 
 def _of_rank(values: Sequence[Value]) -> Typed:

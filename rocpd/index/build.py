@@ -113,10 +113,13 @@ def _build_rank(cache: Cache[IndexEntry], reader: RankReader) -> Built:
 def _indexes_of(reader: RankReader) -> list[str]:
     """Return the texts of a file's indexes, but for those by which every rocpd file keeps strings and nodes unique.
 
-    Viewers and people add some to be quicker. What comes with a table has an empty text.
+    Viewers and people add some to be quicker, or have SQLite analyse the file, which can change orders, too. What comes
+    with a table has an empty text.
     """
     usual = "sql IS NULL AND (tbl_name GLOB 'rocpd_string*' OR tbl_name GLOB 'rocpd_info_node*')"
-    rows = reader.rows(f"SELECT coalesce(sql, '') FROM sqlite_master WHERE type = 'index' AND NOT ({usual})")
+    rows = reader.rows(
+        f"SELECT coalesce(sql, '') FROM sqlite_master WHERE type = 'index' AND NOT ({usual}) OR name = 'sqlite_stat1'"
+    )
     return [str(text) for (text,) in rows]
 
 

@@ -1,8 +1,8 @@
 """A SELECT that every rank runs, as one SELECT of DuckDB over the stored views of all ranks, with the same rows.
 
 Rows come in the order in which the ranks would give them: by rank, then as SQLite reads or groups them. Rows of a join,
-and those that it finds by several ids or may find by an index, come in an order that it chooses, so only groups of them
-are answered.
+and those that it may find by several ids or texts or by an index of the file, come in an order that it chooses, so only
+groups of them are answered.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class _Select:
         if vocabulary.is_aggregated(self._tree):
             return Translation(self._grouped(by_rank) + limit, is_short=True)
         if not self._is_ordered():
-            raise Untranslatable("rows of several tables, by indexes or by several ids: SQLite chooses their order")
+            raise Untranslatable("rows of several tables, by indexes or by several keys: SQLite chooses their order")
         if self._tree.args.get("distinct"):
             return Translation(self._distinct() + limit, is_short=True)
         order = [*self._order(), FILE, ROW] if self._tree.args.get("order") else []
@@ -130,7 +130,7 @@ class _Select:
         is_ordered = self._is_ordered()
         items = [*(f"{item.sql} AS c{i}" for i, item in enumerate(self._items)), FILE, *([ROW] if is_ordered else ())]
         columns = {
-            name: Typed(f"c{i}", item.kind, is_ascii=item.is_ascii, is_id=item.is_id)
+            name: Typed(f"c{i}", item.kind, is_ascii=item.is_ascii, is_key=item.is_key)
             for i, (name, item) in enumerate(zip(names, self._items, strict=True))
         }
         return StoredSource(f"(SELECT {', '.join(items)} {self._from()})", columns, is_ordered=is_ordered)
@@ -138,14 +138,19 @@ class _Select:
     def _is_ordered(self) -> bool:
         """Whether rows have the order in which SQLite reads them.
 
-        Where each side of an OR asks for ids, it finds the rows of one side after those of the other.
+        Where each side of an OR, or a list, asks for keys, it finds the rows of one key after those of another.
         """
         where = self._tree.args.get("where")
-        choices = where.find_all(exp.Or) if where else ()
-        return self._sources.is_ordered and not any(all(map(self._has_id, each.flatten())) for each in choices)
+        if not self._sources.is_ordered or where is None:
+            return self._sources.is_ordered
+        lists = (each for each in where.find_all(exp.In) if len(each.expressions) > 1)
+        return not (
+            any(all(map(self._has_key, choice.flatten())) for choice in where.find_all(exp.Or))
+            or any(self._has_key(each.this) and not isinstance(each.parent, exp.Not) for each in lists)
+        )
 
-    def _has_id(self, condition: exp.Expr) -> bool:
-        return any(self._find_column(column).is_id for column in condition.find_all(exp.Column))
+    def _has_key(self, condition: exp.Expr) -> bool:
+        return any(self._find_column(column).is_key for column in condition.find_all(exp.Column))
 
     def _grouped(self, by_rank: bool) -> str:
         if self._tree.args.get("distinct"):

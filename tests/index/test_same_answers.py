@@ -178,18 +178,25 @@ def test_a_sum_that_exceeds_64_bits_on_its_way(job: Job, total: str) -> None:
         job.indexed.execute(sql, strategy="columnar").fetchall()
 
 
-IDS = ("id = 2 OR id <= 1", "(id > 3 AND start > 0) OR id BETWEEN 1 AND 2", "start > 0 AND (id IN (4, 5) OR id < 2)")
+KEYS = (
+    "id = 2 OR id <= 1",
+    "(id > 3 AND start > 0) OR id BETWEEN 1 AND 2",
+    "start > 0 AND (id IN (4, 5) OR id < 2)",
+    "name IN ('MEMORY_COPY_HOST_TO_DEVICE', 'MEMORY_COPY_DEVICE_TO_HOST', 'gemm', 'Gemm')",
+    "name = 'MEMORY_COPY_HOST_TO_DEVICE' OR name = 'MEMORY_COPY_DEVICE_TO_DEVICE' OR name = 'Gemm'",
+)
 
 
-@pytest.mark.parametrize("condition", IDS)
-def test_rows_that_are_found_by_several_ids(job: Job, condition: str) -> None:
-    """SQLite reads the rows of one side of the OR after those of the other."""
+@pytest.mark.parametrize("condition", KEYS)
+def test_rows_that_are_found_by_several_keys(job: Job, condition: str) -> None:
+    """SQLite reads the rows of one key after those of the other."""
     for select in ("name, id", "DISTINCT name", "count(*), sum(id)"):
-        for source in ("kernels", "(SELECT name, start, id FROM kernels)"):
+        for source in ("memory_copies", "(SELECT name, start, id FROM memory_copies)"):
             sql = f"SELECT {select} FROM {source} WHERE {condition}"
             assert job.indexed.execute(sql).fetchall() == job.plain.execute(sql, strategy="attached").fetchall(), sql
-    counted = job.indexed.execute(f"SELECT count(*) FROM kernels WHERE {condition}", strategy="columnar").fetchall()
-    assert counted == job.plain.execute(f"SELECT count(*) FROM kernels WHERE {condition}").fetchall()
+    count = f"SELECT count(*) FROM memory_copies WHERE {condition}"
+    if job.name != "odd" or "name" not in condition:  # whose names are no UTF-8
+        assert job.indexed.execute(count, strategy="columnar").fetchall() == job.plain.execute(count).fetchall()
 
 
 def test_parameters_that_are_equal_and_differ_in_type(job: Job) -> None:

@@ -44,10 +44,13 @@ demo: $(VENV)/.installed  ## a small 4-rank job: one file, a query, a Perfetto t
 	@echo
 	@$(BIN)/rocpd summary --no-pager $(DEMO)/merged.db
 
+# A part of the time of tests is waiting, for processes and timers: half as many workers again as there are cores.
+WORKERS ?= $(shell echo $$(($$(nproc) * 3 / 2)))
+
 # Hundreds of commands are started: each would compile the package anew.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed-test  ## all tests
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 lint: $(VENV)/.installed-test  ## ruff
 	$(BIN)/ruff check .

@@ -250,7 +250,7 @@ def test_a_damaged_entry_gives_no_wrong_answer(damage: Callable[[Path], object],
 def test_a_killed_builder_leaves_no_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = [_rank(tmp_path / "0.db", 0)]
 
-    def die(*_: object) -> None:
+    def die(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with rocpd.connect(job, jobs=1) as session, monkeypatch.context() as dying:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -210,8 +211,9 @@ def test_a_client_that_is_closed_or_cannot_wait(files: list[Path], local: distri
         async with connect_to(local.scheduler_address, set_as_default=False, asynchronous=True) as client:
             rocpd.connect(files, client=client)
 
-    with pytest.raises(UsageError, match="client: not a synchronous one"):
-        asyncio.run(in_a_loop())
+    # In a thread of its own: a browser that other tests keep open has an event loop in this one.
+    with ThreadPoolExecutor(1) as thread, pytest.raises(UsageError, match="client: not a synchronous one"):
+        thread.submit(lambda: asyncio.run(in_a_loop())).result()
     early = connect_to(local, set_as_default=False)
     session = rocpd.connect(files, client=early)
     early.close()

@@ -6,8 +6,9 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from random import Random
 from typing import NamedTuple
 from zlib import crc32
 
@@ -197,6 +198,57 @@ def test_rows_that_are_found_by_several_keys(job: Job, condition: str) -> None:
     count = f"SELECT count(*) FROM memory_copies WHERE {condition}"
     if job.name != "odd" or "name" not in condition:  # whose names are no UTF-8
         assert job.indexed.execute(count, strategy="columnar").fetchall() == job.plain.execute(count).fetchall()
+
+
+CONDITIONS: Mapping[str, Callable[[list[str]], str]] = {
+    "{} IN ({})": ", ".join,
+    "{} = {}": lambda values: values[0],
+    "{} >= {}": lambda values: values[0],
+    "{} BETWEEN {}": lambda values: f"{min(values)} AND {max(values)}",
+    "{} NOT IN ({})": lambda values: ", ".join(values[:2]),
+    "{} IS {}": lambda values: values[-1],
+    "{} <> {}": lambda values: values[-1],
+}
+"""What is asked of a column, and how values of it are written there."""
+
+
+def test_rows_by_values_that_exist(job: Job) -> None:
+    """SQLite may find rows by any of their values, and then gives them in the order in which it found them."""
+    random, answered = Random(job.name), 0
+    for view in VIEWS:
+        known = _values_of(job.plain, view)
+        for _ in range(1000 if SOAK else 15):
+            columns = random.sample(list(known), min(len(known), random.choice((1, 1, 2, 3))))
+            if not columns:
+                continue
+            chosen = {column: random.sample(known[column], min(len(known[column]), 4)) for column in columns}
+            forms = random.choices(list(CONDITIONS), k=len(columns))
+            asked = [
+                form.format(column, CONDITIONS[form](chosen[column]))
+                for column, form in zip(columns, forms, strict=True)
+            ]
+            asked += [f"({' OR '.join(f'{column} = {value}' for value in chosen[column])})" for column in columns[:1]]
+            where = random.choice((" AND ", " OR ")).join(random.sample(asked, random.randint(1, len(asked))))
+            last = random.choice(list(known))
+            end = random.choice(("", " LIMIT 3", f" ORDER BY {last}", f" ORDER BY {last} DESC LIMIT 5"))
+            sql = f"SELECT id, {last} FROM {view} WHERE {where}{end}"
+            try:
+                columnar = job.indexed.execute(sql, strategy="columnar").fetchall()
+            except UsageError:
+                continue
+            answered += 1
+            assert _exact(columnar, True) == _exact(job.plain.execute(sql, strategy="attached").fetchall(), True), sql
+    assert answered > (15 if job.name == "odd" else 40)
+
+
+def _values_of(session: rocpd.Session, view: str) -> dict[str, list[str]]:
+    """Return column -> some of its values, as SQL has them."""
+    names = [name for (name,) in session.execute(f"SELECT name FROM pragma_table_info('{view}')")]
+    values = {}
+    for name in set(names) - {"guid", "rank", "hostname"}:
+        quoted = session.execute(f'SELECT DISTINCT quote("{name}") FROM {view} LIMIT 9')
+        values[f'"{name}"'] = sorted(str(text) for (text,) in quoted if text != "NULL")
+    return {name: values[name] for name in sorted(values) if values[name]}
 
 
 def test_parameters_that_are_equal_and_differ_in_type(job: Job) -> None:

@@ -25,6 +25,7 @@ from rocpd.types import Row, Value
 
 _MEMORY = "1500MB"  # of DuckDB; what exceeds it goes to $TMPDIR
 _CHUNK = 10_000  # rows
+_START_ANYWHERE = frozenset(("pmc_events",))  # measured: by conditions on several of the tables that it joins
 _MOST_CONDITIONS = 64  # ranks of one machine have the same window
 
 
@@ -114,7 +115,13 @@ class _StoredViews(Mapping[str, StoredSource]):
         columns = {each.lower(): of_rank.get(each) or stored[each] for each in names if each in {*of_rank, *stored}}
         is_whole, where = len(columns) == len(names), self._selected(name, columns)
         return StoredSource(
-            self._files(name), columns, frozenset(of_rank), is_whole, where, is_ordered=self._is_ordered
+            self._files(name),
+            columns,
+            frozenset(of_rank),
+            is_whole,
+            where,
+            is_ordered=self._is_ordered,
+            starts_anywhere=name in _START_ANYWHERE,
         )
 
     def _base_table(self, base: str, name: str) -> StoredSource:

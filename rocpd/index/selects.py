@@ -133,7 +133,12 @@ class _Select:
             name: Typed(f"c{i}", item.kind, is_ascii=item.is_ascii, is_key=item.is_key)
             for i, (name, item) in enumerate(zip(names, self._items, strict=True))
         }
-        return StoredSource(f"(SELECT {', '.join(items)} {self._from()})", columns, is_ordered=is_ordered)
+        return StoredSource(
+            f"(SELECT {', '.join(items)} {self._from()})",
+            columns,
+            is_ordered=is_ordered,
+            starts_anywhere=self._sources.starts_anywhere,
+        )
 
     def _is_ordered(self) -> bool:
         """Whether rows have the order in which SQLite reads them.
@@ -145,7 +150,8 @@ class _Select:
             return self._sources.is_ordered
         lists = (each for each in where.find_all(exp.In) if len(each.expressions) > 1)
         return not (
-            any(all(map(self._has_key, choice.flatten())) for choice in where.find_all(exp.Or))
+            self._sources.starts_anywhere
+            or any(all(map(self._has_key, choice.flatten())) for choice in where.find_all(exp.Or))
             or any(self._has_key(each.this) and not isinstance(each.parent, exp.Not) for each in lists)
         )
 

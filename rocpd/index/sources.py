@@ -33,6 +33,7 @@ class StoredSource:
         where: condition on the rows that count, or empty.
         is_gathered: it is the same for every rank.
         is_ordered: its rows have the order in which SQLite reads them.
+        starts_anywhere: given a condition, SQLite may read it from any of the tables that it joins.
     """
 
     sql: str
@@ -42,6 +43,7 @@ class StoredSource:
     where: str = ""
     is_gathered: bool = False
     is_ordered: bool = True
+    starts_anywhere: bool = False
 
     def select(self, items: Iterable[str]) -> str:
         """Return a SELECT of some expressions over the rows that count."""
@@ -67,6 +69,11 @@ class Sources:
     def is_ordered(self) -> bool:
         """Whether rows have the order in which SQLite reads them: of a join it chooses one."""
         return len(self.by_alias) == 1 and all(each.is_ordered for each in self.by_alias.values())
+
+    @property
+    def starts_anywhere(self) -> bool:
+        """Whether a condition may change the order of rows."""
+        return any(each.starts_anywhere for each in self.by_alias.values())
 
     def owner(self, column: exp.Column) -> str | None:
         """Return the name of the source that has a column, None if none has; a subquery may have an empty name.

@@ -8,6 +8,7 @@ import random
 import resource
 import shutil
 import sqlite3
+import sys
 import tempfile
 import threading
 from collections.abc import Callable
@@ -289,8 +290,10 @@ def test_a_file_with_a_writer_is_not_indexed(tmp_path: Path) -> None:
     assert "written" in built.why_not
 
 
-def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also not of the processes that were at other ranks."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # of the processes that are started, which would be cut off
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     job = [_rank(tmp_path / f"{rank}.db", rank, 3000) for rank in range(4)]
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     with rocpd.connect(job, jobs=2) as session:

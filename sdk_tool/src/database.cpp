@@ -1,13 +1,11 @@
 #include "database.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <string_view>
 #include <vector>
@@ -26,23 +24,6 @@ constexpr int kPatience = 20;
 void keep_for_ever(sqlite3* connection) {
     static std::vector<sqlite3*>& lost = *new std::vector<sqlite3*>;
     lost.push_back(connection);
-}
-
-// Returns the descriptor of this process that is the file, -1 when there is none. Other threads open and close theirs
-// meanwhile; they are asked by name for ThreadSanitizer, which takes asking by number for a use of their files.
-int descriptor_of(dev_t device, ino_t inode) {
-    int descriptor = -1;
-    DIR* folder = opendir("/proc/self/fd");
-    if (folder == nullptr) return -1;
-    while (const dirent* entry = readdir(folder)) {
-        const int number = std::atoi(entry->d_name);
-        struct stat facts {};
-        if (number > 2 && fstatat(dirfd(folder), entry->d_name, &facts, 0) == 0 && facts.st_dev == device &&
-            facts.st_ino == inode)
-            descriptor = number;
-    }
-    closedir(folder);
-    return descriptor;
 }
 
 // Waits until the file is on the disk. Network file systems report only now that they have no room for it.
@@ -65,14 +46,14 @@ Database::Database(const std::string& folder, const std::string& stem, const std
 Database::~Database() { abandon(); }
 
 void Database::open() {
-    connection_ = connect(path_, SQLITE_OPEN_READWRITE, has_locks_ ? nullptr : "unix-none");
+    connection_ = connect(path_, SQLITE_OPEN_READWRITE, has_locks_ ? nullptr : "unix-none", &descriptor_);
     // Parallel file systems are often mounted without locks. No other process writes this file, so it needs none there.
     // Tested on the new file only, which no other process can have locked.
     if (connections_++ == 0 &&
         sqlite3_exec(connection_, "BEGIN IMMEDIATE; COMMIT", nullptr, nullptr, nullptr) != SQLITE_OK) {
         has_locks_ = false;
         sqlite3_close(connection_);
-        connection_ = connect(path_, SQLITE_OPEN_READWRITE, "unix-none");
+        connection_ = connect(path_, SQLITE_OPEN_READWRITE, "unix-none", &descriptor_);
     }
     sqlite3_busy_timeout(connection_, kPatience);
     // Journal mode delete is SQLite's default. Pages reach the file only at commits, of bounded size: spilling them
@@ -82,7 +63,6 @@ void Database::open() {
     if (stat(path_.c_str(), &facts) != 0) fail("cannot open " + path_, std::strerror(errno));
     device_ = facts.st_dev;
     inode_ = facts.st_ino;
-    descriptor_ = descriptor_of(device_, inode_);
 }
 
 // Programs that close all descriptors (daemons do) get ours for the next file they open: writing on would damage it.

@@ -5,6 +5,26 @@
 #include <cstring>
 
 namespace rocpd {
+namespace {
+
+using Open = int (*)(const char* path, int flags, int mode);
+
+Open g_open = nullptr;            // what SQLite called before
+thread_local int t_opened = -1;  // the descriptor that this thread opened last through SQLite
+
+int open_and_remember(const char* path, int flags, int mode) { return t_opened = g_open(path, flags, mode); }
+
+// SQLite tells its descriptors to nobody, but lets its system calls be replaced: those of all its VFSes for Unix at
+// once. An SQLite that is shared with the program opens the program's files in this way too, as it did before.
+bool watch_opens() {
+    sqlite3_vfs* vfs = sqlite3_vfs_find("unix");
+    if (vfs == nullptr || vfs->iVersion < 3) return false;
+    g_open = reinterpret_cast<Open>(vfs->xGetSystemCall(vfs, "open"));
+    return g_open != nullptr &&
+           vfs->xSetSystemCall(vfs, "open", reinterpret_cast<sqlite3_syscall_ptr>(open_and_remember)) == SQLITE_OK;
+}
+
+}  // namespace
 
 void fail(const std::string& what, const std::string& why) { throw DatabaseError(what + ": " + why); }
 
@@ -20,9 +40,14 @@ void run(sqlite3* connection, const std::string& sql) {
     check(connection, sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr), "cannot write");
 }
 
-sqlite3* connect(const std::string& path, int flags, const char* vfs) {
+sqlite3* connect(const std::string& path, int flags, const char* vfs, int* descriptor) {
+    static const bool is_watched = watch_opens();
+    static_cast<void>(is_watched);
+    t_opened = -1;
     sqlite3* connection = nullptr;
     const int code = sqlite3_open_v2(path.c_str(), &connection, flags, vfs);
+    // The file is opened at once, and nothing after it: the journal and the like come with the first statement.
+    if (descriptor != nullptr) *descriptor = t_opened;
     if (code == SQLITE_OK) return connection;
     const std::string why = connection != nullptr ? sqlite3_errmsg(connection) : sqlite3_errstr(code);
     sqlite3_close(connection);

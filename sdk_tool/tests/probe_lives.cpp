@@ -64,6 +64,36 @@ int closes_descriptors(const Arguments& a) {
     return kCode;
 }
 
+// Holds its own file open while the recorder opens it anew, and closes it between the start and the end of a transaction.
+int reads_own_file(const Arguments&) {
+    ranges(100);
+    rocpd_flush();
+    rocpd_status_t status{};
+    rocpd_status(&status);
+    for (int i = 3; i < 256; ++i) close(i);
+    const int low = open(status.file, O_RDONLY);
+    const int own = fcntl(low, F_DUPFD, 200);
+    close(low);
+    ranges(100);
+    rocpd_flush();
+    struct flock readers {};  // those bytes that whoever reads an SQLite database locks
+    readers.l_type = F_RDLCK;
+    readers.l_start = 0x40000002;
+    readers.l_len = 510;
+    if (own < 0 || fcntl(own, F_OFD_SETLK, &readers) != 0) return 1;
+    ranges(100);
+    const std::string journal = std::string(status.file) + "-journal";
+    for (int waited = 0; access(journal.c_str(), F_OK) != 0; ++waited) {  // the transaction then waits for the reader
+        if (waited == 10000) return 1;
+        usleep(1000);
+    }
+    close(own);
+    rocpd_flush();
+    ranges(100);
+    rocpd_finalize();
+    return kCode;
+}
+
 // Records until stdin ends.
 int until_eof(const Arguments&) {
     std::atomic<bool> stop{false};
@@ -182,7 +212,8 @@ int unbuffered(const Arguments&) {
 
 Scenarios ways_to_live() {
     return {
-        {"threads", threads}, {"numbered", numbered}, {"closes", closes_descriptors}, {"until-eof", until_eof},
+        {"threads", threads}, {"numbered", numbered}, {"closes", closes_descriptors},
+        {"reads-own", reads_own_file}, {"until-eof", until_eof},
         {"burst", burst}, {"waits", waits}, {"forks-when-asked", forks_when_asked}, {"toggles", toggles}, {"environment", environment},
         {"named", named}, {"unbuffered", unbuffered},
     };

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.record.build import Build
-from tests.record.runs import CODE, check_closed, check_sound, count, databases, metadata, probe, rows
+from tests.record.runs import CODE, check_closed, check_sound, count, databases, metadata, only, probe, rows
 
 _SIGNALS = {"abort": -6, "abrt": -6, "term": -15, "int": -2}
 
@@ -96,3 +96,10 @@ def test_program_that_closes_all_descriptors(built: Build, tmp_path: Path) -> No
     (file,) = databases(tmp_path / "out")
     check_closed(file)
     assert count(file) == 300
+
+
+def test_program_that_reads_its_own_file(built: Build, tmp_path: Path) -> None:
+    """The recorder must not take the program's descriptor for its own, and its end for that of its own."""
+    done = probe(built, tmp_path, "reads-own", env={"ROCPD_FLUSH_MS": "20"})
+    assert (done.returncode, done.stderr) == (CODE, "")
+    assert count(only(tmp_path)) == 400

@@ -11,10 +11,14 @@
 
 namespace rocpd {
 
-// Waits while `word` is `value`, at most `ms`; may return early.
-inline void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t value, std::uint64_t ms) {
-    timespec limit{static_cast<time_t>(ms / 1000), static_cast<long>(ms % 1000) * 1000000};
+// Waits while `word` is `value`, at most so many microseconds; may return early.
+inline void futex_wait_us(std::atomic<std::uint32_t>& word, std::uint32_t value, std::uint64_t us) {
+    timespec limit{static_cast<time_t>(us / 1000000), static_cast<long>(us % 1000000) * 1000};
     syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, &limit, nullptr, 0);
+}
+
+inline void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t value, std::uint64_t ms) {
+    futex_wait_us(word, value, ms * 1000);
 }
 
 inline void futex_wake(std::atomic<std::uint32_t>& word) {

@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 
 #include <cstddef>
+#include <cstdlib>
+#include <cstring>
 
 namespace rocpd::python {
 namespace {
@@ -11,6 +13,28 @@ template <typename Function>
 bool find(Function& function, const char* name) {
     function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
     return function != nullptr;
+}
+
+// The number of a Python 3.
+long minor_version(const Interface& i) {
+    const char* point = std::strchr(i.version(), '.');
+    return point != nullptr ? std::strtol(point + 1, nullptr, 10) : 0;
+}
+
+// Ways to interrupt the running thread, of which each Python has another one.
+void look_up_interruptions(Interface& i) {
+    const long minor = minor_version(i);
+    if (minor < 12) {
+        if (!find(i.switch_interval, "_PyEval_GetSwitchInterval") ||
+            !find(i.set_switch_interval, "_PyEval_SetSwitchInterval"))
+            i.set_switch_interval = nullptr;
+        return;
+    }
+    // Newer ones than are known may have another function of this name.
+    if (minor > 13 || !find(i.main_interpreter, "PyInterpreterState_Main") ||
+        !find(i.add_call_for_any, "_PyEval_AddPendingCall"))
+        i.add_call_for_any = nullptr;
+    if (minor > 12) find(i.add_call, "Py_AddPendingCall");
 }
 
 // Whether all that is needed is there.
@@ -30,14 +54,14 @@ bool look_up(Interface& i) {
            find(i.clear_error, "PyErr_Clear") && find(i.function, "PyCFunction_NewEx") &&
            find(i.tuple, "PyTuple_New") && find(i.dictionary, "PyDict_New") &&
            find(i.set_item, "PyDict_SetItemString") && find(i.call_with_names, "PyObject_Call") &&
-           find(i.import, "PyImport_ImportModule") && find(i.none, "Py_BuildValue");
+           find(i.import, "PyImport_ImportModule") && find(i.none, "Py_BuildValue") && find(i.version, "Py_GetVersion");
 }
 
 }  // namespace
 
 const Interface* interface() {
     static Interface functions{};
-    static const bool complete = look_up(functions);
+    static const bool complete = look_up(functions) && (look_up_interruptions(functions), true);
     return complete ? &functions : nullptr;
 }
 

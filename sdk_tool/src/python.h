@@ -8,6 +8,7 @@ namespace rocpd::python {
 
 struct Object;       // PyObject
 struct ThreadState;  // PyThreadState
+struct Interpreter;  // PyInterpreterState
 
 // The functions, all of which Python 3.9 and newer have, but for those that may be null.
 struct Interface {
@@ -42,6 +43,15 @@ struct Interface {
     Object* (*call_with_names)(Object* function, Object* arguments, Object* names);
     Object* (*import)(const char* name);
     Object* (*none)(const char* format, ...);  // Py_BuildValue: of "" it makes None
+    const char* (*version)();
+    // Of those below, all may be null. They are called without the interpreter's lock.
+    // Leaves a call for the main thread, and wakes it: Python 3.13 and newer. Older ones let it wait for something else.
+    int (*add_call)(int (*function)(void*), void* argument);
+    // Leaves it for whatever thread runs, and wakes this: Python 3.12 and 3.13. Of no public interface, as those below.
+    int (*add_call_for_any)(Interpreter*, int (*function)(void*), void* argument, int flags);
+    Interpreter* (*main_interpreter)();
+    unsigned long (*switch_interval)();  // [us]; until Python 3.11, a static variable
+    void (*set_switch_interval)(unsigned long);
 };
 
 // Returns the interface of the Python in this process, nullptr where there is none.

@@ -18,6 +18,7 @@
 #include "json.h"
 #include "pace.h"
 #include "python.h"
+#include "python_lock.h"
 #include "recording.h"
 #include "say.h"
 #include "state.h"
@@ -92,6 +93,7 @@ private:
     python::ThreadState* state_ = nullptr;
     std::vector<std::string> prefixes_;  // of sys.path, the longest first
     std::unordered_map<Object*, Code> codes_;
+    std::uint64_t time_ = 0;
     std::vector<Sampled> threads_;
     std::vector<Frame> frames_;
     std::string json_;
@@ -185,8 +187,9 @@ void Sampler::collect_thread(Object* ident, Object* innermost) {
     threads_.push_back({tid, first, frames_.size()});
 }
 
-// With the interpreter's lock. Collects no garbage: finalizers of the program must not run in this thread.
+// With the interpreter's lock, in whatever thread. Collects no garbage: finalizers of the program must not run here.
 void Sampler::collect() {
+    time_ = now_ns();
     const bool collects = python_.gc_disable != nullptr && python_.gc_disable() != 0;
     Object* current_frames = python_.system("_current_frames");
     const Reference all(current_frames != nullptr ? python_.call(current_frames, nullptr) : nullptr);
@@ -223,11 +226,8 @@ void Sampler::record(const Sampled& thread, std::uint64_t time) {
 void Sampler::sample() {
     threads_.clear();
     frames_.clear();
-    python_.restore(state_);  // ends this thread when the interpreter ends
-    const std::uint64_t time = now_ns();
-    collect();
-    python_.save();
-    for (const Sampled& thread : threads_) record(thread, time);
+    python::run_interrupting(state_, [](void* self) { static_cast<Sampler*>(self)->collect(); }, this);
+    for (const Sampled& thread : threads_) record(thread, time_);
 }
 
 void sample_stacks() {
@@ -257,8 +257,9 @@ void start_python_sampling() {
 void forget_python_sampling() {
     g_thread.forget();
     g_main_thread = pthread_self();
-    if (config().python_hz > 0 && python::interface() != nullptr && python::interface()->is_initialized() != 0)
-        g_python_ready.store(false, std::memory_order_release);
+    if (config().python_hz <= 0 || python::interface() == nullptr) return;
+    python::forget_interrupting();
+    if (python::interface()->is_initialized() != 0) g_python_ready.store(false, std::memory_order_release);
 }
 
 }  // namespace rocpd

@@ -54,7 +54,9 @@ def two_threads(built: Build, tmp_path_factory: pytest.TempPathFactory) -> tuple
 
     def work():
         while not os.path.exists("stop"):
-            Model().forward()
+            end = time.monotonic() + 0.1
+            while time.monotonic() < end:
+                Model().forward()
 
     worker = threading.Thread(target=work)
     worker.start()
@@ -92,7 +94,7 @@ def test_frames_of_each_thread(two_threads: tuple[Path, dict[str, int]]) -> None
     assert len(working) > 5
     frames = ["Model.forward", "work", "Thread.run", "Thread._bootstrap_inner", "Thread._bootstrap"]
     assert {tuple(frame.split(": ")[1] for frame in stack[-5:]) for stack in working} == {tuple(frames)}
-    joining = [stack for stack in stacks[threads["main"]] if "program.py(15): <module>" in stack]
+    joining = [stack for stack in stacks[threads["main"]] if "program.py(17): <module>" in stack]
     assert len(joining) > 5
     assert all("Thread.join" in stack[-2] for stack in joining)
 
@@ -116,6 +118,48 @@ def test_stacks_are_summarized(two_threads: tuple[Path, dict[str, int]]) -> None
         assert row["count"] == sum(f': {row["function"]}"' in stack for _, _, _, stack, _ in samples)
         assert row["total_ns"] / row["count"] == pytest.approx(between, rel=0.01)
     assert forward["total_ns"] <= run["total_ns"]
+
+
+def test_code_that_keeps_the_lock_is_seen(built: Build, tmp_path: Path) -> None:
+    """Nearly all the time is that of `forward`, but the interpreter's lock is given up in `os.path.exists` alone."""
+    script = """
+    import os, time
+
+    def forward():
+        return sum(number % 7 for number in range(5000))
+
+    def work():
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            os.path.exists("nothing")
+            forward()
+
+    work()
+    """
+    done = _sampled(built, tmp_path, script)
+    assert (done.returncode, done.stderr) == (0, "")
+    (file,) = databases(tmp_path / "out")
+    working = [stack for _, _, _, stack, _ in rows(file, _STACKS) if ": work" in stack]
+    assert sum(": forward" in stack for stack in working) > len(working) / 2 > 10
+
+
+def test_the_switch_interval_stays(built: Build, tmp_path: Path) -> None:
+    """Also in a child that is forked while a sample is waited for: a fork keeps the interpreter's lock for long."""
+    script = """
+    import os, sys, time, warnings
+
+    warnings.simplefilter("ignore")  # the recorder's threads are no reason not to fork
+    sys.setswitchinterval(0.003)
+    end = time.monotonic() + 1
+    while time.monotonic() < end:
+        if (child := os.fork()) == 0:
+            os._exit(round(sys.getswitchinterval() * 1e3))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+    time.sleep(0.1)
+    assert round(sys.getswitchinterval() * 1e3) == 3
+    """
+    done = _sampled(built, tmp_path, script, hz=1000)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_children_are_sampled(built: Build, tmp_path: Path) -> None:
@@ -172,9 +216,10 @@ def test_other_programs_have_no_stacks(built: Build, tmp_path: Path) -> None:
     assert metadata(file)["recorder_lost_events"] == "0"
 
 
-def test_the_end_of_python_unwinds_no_frame_of_the_sampler(built: Build) -> None:
+@pytest.mark.parametrize("source", ["python_lock", "python_sampler"])
+def test_the_end_of_python_unwinds_no_frame_of_the_sampler(built: Build, source: str) -> None:
     """It ends the thread by pthread_exit; a library that brings an unwinder of its own, as the wheel's, would crash."""
-    (compiled,) = built.folder.glob("CMakeFiles/rocpd-recorder.dir/src/python_sampler.cpp.o")
+    (compiled,) = built.folder.glob(f"CMakeFiles/rocpd-recorder.dir/src/{source}.cpp.o")
     sections = subprocess.run(["readelf", "-SW", str(compiled)], capture_output=True, text=True, check=True).stdout
     assert ".text" in sections
     assert "eh_frame" not in sections

@@ -64,7 +64,7 @@ void forget() {
 
 }  // namespace interval
 
-// Since Python 3.12, a call can be left for the running thread.
+// Since Python 3.12, a call can be left for the running thread, which does it before its next instruction.
 namespace call {
 
 constexpr std::uint64_t kPatience = 200;  // for a thread that runs Python code; one in a call of C comes later [us]
@@ -74,14 +74,19 @@ struct Job {
     void* argument;
 };
 
-Job g_job;                                  // written while no sample is wanted
-std::atomic<std::uint32_t> g_is_wanted{0};  // becomes 0 with the interpreter's lock held
-std::atomic<bool> g_is_queued{false};       // Python holds few calls: there is one at most
+// What has become of the job. The interpreter's lock is no guard: who does the job may lose it meanwhile.
+enum : std::uint32_t { kDone, kWanted, kBegun };
+
+Job g_job;  // written while it is done
+std::atomic<std::uint32_t> g_job_state{kDone};
+std::atomic<bool> g_is_queued{false};  // Python holds few calls: there is one at most
 
 void do_job() {
-    if (g_is_wanted.load(std::memory_order_acquire) == 0) return;
+    std::uint32_t wanted = kWanted;
+    if (!g_job_state.compare_exchange_strong(wanted, kBegun)) return;
     g_job.collect(g_job.argument);
-    g_is_wanted.store(0, std::memory_order_release);
+    g_job_state.store(kDone);
+    futex_wake(g_job_state);
 }
 
 // May come late: when the sample has been taken, in a forked child, or at the end of the interpreter.
@@ -89,7 +94,6 @@ int run(void*) {
     g_is_queued.store(false);
     if (interface()->is_finalizing != nullptr && interface()->is_finalizing() != 0) return 0;
     do_job();
-    futex_wake(g_is_wanted);
     return 0;
 }
 
@@ -103,16 +107,21 @@ bool leave() {
     return code == 0;
 }
 
-void want(void (*collect)(void*), void* argument) {
+void run_or_leave(ThreadState* state, void (*collect)(void*), void* argument) {
+    const Interface& python = *interface();
     g_job = {collect, argument};
-    g_is_wanted.store(1, std::memory_order_release);
-    if (leave()) futex_wait_us(g_is_wanted, 1, kPatience);
+    g_job_state.store(kWanted);
+    if (leave()) futex_wait_us(g_job_state, kWanted, kPatience);
+    if (g_job_state.load() == kWanted) {
+        python.restore(state);
+        do_job();
+        python.save();
+    }
+    while (g_job_state.load() == kBegun) futex_wait(g_job_state, kBegun, 100);
 }
 
-bool is_wanted() { return g_is_wanted.load(std::memory_order_acquire) != 0; }
-
 void forget() {
-    g_is_wanted.store(0);
+    g_job_state.store(kDone);
     g_is_queued.store(false);
 }
 
@@ -122,17 +131,12 @@ void forget() {
 
 void run_interrupting(ThreadState* state, void (*collect)(void*), void* argument) {
     const Interface& python = *interface();
-    if (python.add_call != nullptr || python.add_call_for_any != nullptr) {
-        call::want(collect, argument);
-        if (!call::is_wanted()) return;
-        python.restore(state);
-        call::do_job();
-    } else {
-        if (python.set_switch_interval != nullptr) interval::shorten();
-        python.restore(state);
-        if (python.set_switch_interval != nullptr) interval::restore();
-        collect(argument);
-    }
+    if (python.add_call != nullptr || python.add_call_for_any != nullptr)
+        return call::run_or_leave(state, collect, argument);
+    if (python.set_switch_interval != nullptr) interval::shorten();
+    python.restore(state);
+    if (python.set_switch_interval != nullptr) interval::restore();
+    collect(argument);
     python.save();
 }
 

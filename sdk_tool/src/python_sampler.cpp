@@ -168,7 +168,8 @@ std::uint32_t Sampler::tid_of(Object* ident) {
     Object* threading = python_.item_by_name(python_.modules(), "threading");
     const Reference active(threading != nullptr ? python_.attribute(threading, "_active") : nullptr);
     Object* thread = active ? python_.item(active.get(), ident) : nullptr;
-    const Reference number(thread != nullptr ? python_.attribute(thread, "native_id") : nullptr);
+    // Not native_id: that runs Python code, and with it handlers of signals, whose errors would be lost.
+    const Reference number(thread != nullptr ? python_.attribute(thread, "_native_id") : nullptr);
     const unsigned long tid = number ? python_.as_unsigned(number.get()) : 0;
     python_.clear_error();
     return tid < UINT32_MAX ? static_cast<std::uint32_t>(tid) : 0;
@@ -187,7 +188,8 @@ void Sampler::collect_thread(Object* ident, Object* innermost) {
     threads_.push_back({tid, first, frames_.size()});
 }
 
-// With the interpreter's lock, in whatever thread. Collects no garbage: finalizers of the program must not run here.
+// With the interpreter's lock, in whatever thread, between two of its instructions: runs no Python code, and collects no
+// garbage, as finalizers of the program are such code.
 void Sampler::collect() {
     time_ = now_ns();
     const bool collects = python_.gc_disable != nullptr && python_.gc_disable() != 0;

@@ -7,9 +7,9 @@
 namespace rocpd {
 namespace {
 
-using Open = int (*)(const char* path, int flags, int mode);
+using OpenCall = int (*)(const char* path, int flags, int mode);
 
-Open g_open = nullptr;            // what SQLite called before
+OpenCall g_open = nullptr;            // what SQLite called before
 thread_local int t_opened = -1;  // the descriptor that this thread opened last through SQLite
 
 int open_and_remember(const char* path, int flags, int mode) { return t_opened = g_open(path, flags, mode); }
@@ -19,7 +19,7 @@ int open_and_remember(const char* path, int flags, int mode) { return t_opened =
 bool watch_opens() {
     sqlite3_vfs* vfs = sqlite3_vfs_find("unix");
     if (vfs == nullptr || vfs->iVersion < 3) return false;
-    g_open = reinterpret_cast<Open>(vfs->xGetSystemCall(vfs, "open"));
+    g_open = reinterpret_cast<OpenCall>(vfs->xGetSystemCall(vfs, "open"));
     return g_open != nullptr &&
            vfs->xSetSystemCall(vfs, "open", reinterpret_cast<sqlite3_syscall_ptr>(open_and_remember)) == SQLITE_OK;
 }

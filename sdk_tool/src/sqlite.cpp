@@ -9,7 +9,7 @@ namespace {
 
 using OpenCall = int (*)(const char* path, int flags, int mode);
 
-OpenCall g_open = nullptr;            // what SQLite called before
+OpenCall g_open = nullptr;       // what SQLite called before
 thread_local int t_opened = -1;  // the descriptor that this thread opened last through SQLite
 
 int open_and_remember(const char* path, int flags, int mode) { return t_opened = g_open(path, flags, mode); }

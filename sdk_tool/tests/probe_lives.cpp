@@ -64,23 +64,27 @@ int closes_descriptors(const Arguments& a) {
     return kCode;
 }
 
-// Holds its own file open while the recorder opens it anew, and closes it between the start and the end of a transaction.
+// Holds its own file open while the recorder opens it anew, and closes it in the middle of a transaction.
 int reads_own_file(const Arguments&) {
     ranges(100);
     rocpd_flush();
     rocpd_status_t status{};
     rocpd_status(&status);
     for (int i = 3; i < 256; ++i) close(i);
-    const int low = open(status.file, O_RDONLY);
-    const int own = fcntl(low, F_DUPFD, 200);
-    close(low);
+    const auto open_as = [&](int least) {
+        const int low = open(status.file, O_RDONLY);
+        const int descriptor = fcntl(low, F_DUPFD, least);
+        close(low);
+        return descriptor;
+    };
+    const int reader = open_as(100), own = open_as(200);
     ranges(100);
     rocpd_flush();
     struct flock readers {};  // those bytes that whoever reads an SQLite database locks
     readers.l_type = F_RDLCK;
     readers.l_start = 0x40000002;
     readers.l_len = 510;
-    if (own < 0 || fcntl(own, F_OFD_SETLK, &readers) != 0) return 1;
+    if (own < 0 || fcntl(reader, F_OFD_SETLK, &readers) != 0) return 1;
     ranges(100);
     const std::string journal = std::string(status.file) + "-journal";
     for (int waited = 0; access(journal.c_str(), F_OK) != 0; ++waited) {  // the transaction then waits for the reader
@@ -88,6 +92,8 @@ int reads_own_file(const Arguments&) {
         usleep(1000);
     }
     close(own);
+    usleep(200000);  // the recorder tries again meanwhile
+    close(reader);
     rocpd_flush();
     ranges(100);
     rocpd_finalize();

@@ -23,9 +23,11 @@ constexpr std::array<std::string_view, 6> kEndings = {"password", "passwd", "pas
 // What a name and a password follow, with a colon between them.
 constexpr std::array<std::string_view, 4> kLoginOptions = {"-u", "-U", "--user", "--proxy-user"};
 // In values, as data sources and connection strings have them: Server=x;Password=y.
-constexpr std::array<std::string_view, 13> kSettings = {
+constexpr std::array<std::string_view, 14> kSettings = {
     "password=", "passwd=", "pwd=",    "passphrase=", "secret=",     "token=", "key=",
-    "pass=",     "apikey=", "bearer ", "accountkey=", "accesskey=", "sig="};
+    "pass=",     "apikey=", "bearer ", "accountkey=", "accesskey=", "sig=",   "pw="};
+// What follows a login in data sources of Go: me:secret@tcp(host:3306)/database. The host may be missing.
+constexpr std::array<std::string_view, 3> kHosts = {"tcp(", "udp(", "unix("};
 constexpr std::string_view kPrivateKey = "PRIVATE KEY-----";  // as PEM files start
 constexpr std::size_t kLongestLogin = 4096;                   // in a URL [bytes]
 
@@ -53,6 +55,7 @@ bool in_token(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool is_quote(char c) { return c == '"' || c == '\''; }
+bool starts_with(std::string_view text, std::string_view start) { return text.substr(0, start.size()) == start; }
 bool ends_with(std::string_view text, std::string_view ending) {
     return text.size() >= ending.size() && text.substr(text.size() - ending.size()) == ending;
 }
@@ -77,6 +80,18 @@ bool names_secret(std::string_view variable) {
            });
 }
 
+// Where the password of a login in a data source of Go ends, which starts at `rest`; npos where there is none.
+std::size_t end_of_go_password(std::string_view rest) {
+    for (auto at = rest.find('@'); at != std::string_view::npos; at = rest.find('@', at + 1)) {
+        const std::string_view host = rest.substr(at + 1);
+        if (std::any_of(kHosts.begin(), kHosts.end(), [&](std::string_view start) { return starts_with(host, start); }))
+            return at;
+        // Paths with an @ look alike, but start with a slash, too.
+        if (starts_with(host, "/") && rest.substr(0, at).find('/') == std::string_view::npos) return at;
+    }
+    return std::string_view::npos;
+}
+
 // Where a login in a URL ends, npos where there is none: scheme://user:password@host, scheme://token@host. A password
 // may hold a slash, a token does not.
 std::size_t end_of_login(std::string_view rest) {
@@ -88,7 +103,8 @@ std::size_t end_of_login(std::string_view rest) {
 // MyPassword= is a setting of that kind, monkey= is none.
 bool is_inside_word(std::string_view lower_case, std::size_t at) {
     const std::string_view setting = lower_case.substr(at);
-    const bool is_short = setting.substr(0, 3) == "key" || setting.substr(0, 4) == "pass=" || setting.substr(0, 4) == "sig=";
+    const bool is_short = starts_with(setting, "key") || starts_with(setting, "pass=") ||
+                          starts_with(setting, "sig=") || starts_with(setting, "pw=");
     return is_short && at > 0 && std::isalpha(static_cast<unsigned char>(lower_case[at - 1])) != 0;
 }
 
@@ -119,7 +135,7 @@ std::size_t end_of_setting(std::string_view text, std::size_t at) {
 // Size of the token at the start of `text`, 0 where it looks like none.
 std::size_t token_at(std::string_view text) {
     for (const Shape& shape : kShapes) {
-        if (text.substr(0, shape.start.size()) != shape.start) continue;
+        if (!starts_with(text, shape.start)) continue;
         std::size_t end = shape.start.size();
         while (end < text.size() && in_token(text[end])) ++end;
         const std::string_view rest = text.substr(shape.start.size(), end - shape.start.size());
@@ -144,6 +160,11 @@ std::string inside_masked(std::string_view text) {
         if (end == 0 && text[at] == ':') {
             kept = before_pair_value(text, at);
             if (kept > 0) end = end_of_setting(text, at + kept);
+        }
+        if (end == 0 && text[at] == ':' && at > 0 && in_token(text[at - 1])) {
+            const std::string_view rest = text.substr(at + 1, kLongestLogin);
+            const std::size_t size = end_of_go_password(rest.substr(0, rest.find_first_of(" \t\n\"'")));
+            if (size != std::string_view::npos) kept = 1, end = at + 1 + size;
         }
         if (end == 0 && text.substr(at, 3) == "://") {
             const std::string_view rest = text.substr(at + 3, kLongestLogin);

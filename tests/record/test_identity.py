@@ -144,7 +144,8 @@ def test_secrets_are_masked(built: Build, tmp_path: Path) -> None:
         "STORAGE": "Protocol=https;AccountName=a;AccountKey=t0p", "BUS": "Endpoint=sb://b/;SharedAccessKey=t0p",
         "JSON": '{"password": "t0p", "a": 1}', "DENSE": '{"api_key":"t0p"}', "YAML": "password: t0p",
         "HEAD": "Authorization: Basic t0p",
-        "BLOB": "https://host/a?sv=1&sig=t0p", "PEM": "-----BEGIN RSA PRIVATE KEY-----\nt0p",
+        "GO": "me:t0p(x)/t0p@tcp(db:3306)/jobs", "LOCAL": "me:t0p@/jobs", "SOCKET": "me:t0p@unix(/run/db)/jobs",
+        "ODBC": "Server=db;UID=me;Pw=t0p", "BLOB": "https://host/a?sv=1&sig=t0p", "PEM": "-----BEGIN RSA PRIVATE KEY-----\nt0p",
     }  # fmt: skip
     plain = {
         "OMP_NUM_THREADS": "4",
@@ -155,6 +156,8 @@ def test_secrets_are_masked(built: Build, tmp_path: Path) -> None:
         "PINNED": "https://host/a@v2",
         "IMAGE": "registry/private:latest",
         "ROWS": '{"key": "a"}',
+        "PATHS": "/a:/b@/c:d@e",
+        "SIZE": "npw=4",
         "SCHEMES": "://" * 30000,
     }
     probe(built, tmp_path / "masked", "threads", "1", "2", env=secret | plain)
@@ -178,6 +181,7 @@ _LINES = {
     ("--token", "--verbose"): ("--token", "--verbose"),
     ("--max-tokens", "512", "--tokenizer=gpt2"): ("--max-tokens", "512", "--tokenizer=gpt2"),
     ("--url", "https://me:t0p@host/x?y=1&token=t0p&z=2"): ("--url", "https://***@host/x?y=1&token=***&z=2"),
+    ("dsn", "me:t0p@tcp(db:3306)/jobs?x=1"): ("dsn", "me:***@tcp(db:3306)/jobs?x=1"),
     ("Server=db;Password=t0p;Port=1",): ("Server=db;Password=***;Port=1",),
     (f"clone={_TOKEN}", f"x:{_TOKEN}"): ("clone=***", "x:***"),
     ("-H", "Authorization: Basic t0p"): ("-H", "Authorization: *** ***"),

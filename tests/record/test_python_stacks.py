@@ -155,8 +155,11 @@ def test_the_switch_interval_stays(built: Build, tmp_path: Path) -> None:
         if (child := os.fork()) == 0:
             os._exit(round(sys.getswitchinterval() * 1e3))
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
-    time.sleep(0.1)
-    assert round(sys.getswitchinterval() * 1e3) == 3
+    seen = []
+    while seen.count(3) < 20 and len(seen) < 1000:  # it is short for a moment of each sample
+        time.sleep(0.0001)
+        seen.append(round(sys.getswitchinterval() * 1e3))
+    assert seen.count(3) == 20, seen
     """
     done = _sampled(built, tmp_path, script, hz=1000)
     assert (done.returncode, done.stderr) == (0, "")

@@ -145,7 +145,8 @@ def test_secrets_are_masked(built: Build, tmp_path: Path) -> None:
         "JSON": '{"password": "t0p", "a": 1}', "DENSE": '{"api_key":"t0p"}', "YAML": "password: t0p",
         "HEAD": "Authorization: Basic t0p",
         "GO": "me:t0p(x)/t0p@tcp(db:3306)/jobs", "LOCAL": "me:t0p@/jobs", "SOCKET": "me:t0p@unix(/run/db)/jobs",
-        "ODBC": "Server=db;UID=me;Pw=t0p", "BLOB": "https://host/a?sv=1&sig=t0p", "PEM": "-----BEGIN RSA PRIVATE KEY-----\nt0p",
+        "ODBC": "Server=db;UID=me;Pw=t0p", "BLOB": "https://host/a?sv=1&sig=t0p",
+        "PEM": "-----BEGIN RSA PRIVATE KEY-----\nt0p",
     }  # fmt: skip
     plain = {
         "OMP_NUM_THREADS": "4",

@@ -15,6 +15,7 @@ from rocpd.federate.run.columnar import RankQuestion
 from rocpd.federate.run.pool import Share
 from rocpd.index.entries import VIEWS, IndexEntry
 from rocpd.index.kinds import ValueKind
+from rocpd.index.order import RankOrders
 from rocpd.index.selects import Translation, condition_of, translated
 from rocpd.index.sources import StoredSource, gathered_source
 from rocpd.index.typed import Typed, Untranslatable, constant
@@ -25,7 +26,6 @@ from rocpd.types import Row, Value
 
 _MEMORY = "1500MB"  # of DuckDB; what exceeds it goes to $TMPDIR
 _CHUNK = 10_000  # rows
-_START_ANYWHERE = frozenset(("pmc_events",))  # measured: by conditions on several of the tables that it joins
 _MOST_CONDITIONS = 64  # ranks of one machine have the same window
 
 
@@ -39,6 +39,7 @@ class StoredAnswers:
 
     def __init__(self, entries: Mapping[int, IndexEntry], threads: int) -> None:
         self._entries = entries
+        self._orders = RankOrders(entries)
         self._lock = threading.Lock()
         # Who insists on the index asks first whether it can answer: a statement is translated once for both.
         self._last: tuple[str, Sequence[Share], Translation] | None = None
@@ -74,7 +75,8 @@ class StoredAnswers:
         return ""
 
     def close(self) -> None:
-        """Close the database; idempotent."""
+        """Close the database, and what explains statements; idempotent."""
+        self._orders.close()
         self._database.close()
 
     def _translation(self, question: RankQuestion, shares: Sequence[Share]) -> Translation:
@@ -85,6 +87,8 @@ class StoredAnswers:
         gathered = {each.table: gathered_source(each.columns, rows) for each, rows in question.gathered}
         catalog = _StoredViews(self._entries, [each for share in shares for each in share.tables], gathered)
         translation = translated(step.by_name or step.select, catalog, question.bindings, by_rank=not step.merges)
+        if translation.order and not self._orders.is_kept(translation.order, question, shares):
+            raise Untranslatable("SQLite chooses another order of its rows")
         if key:
             self._last = key, shares, translation
         return translation
@@ -97,7 +101,6 @@ class _StoredViews(Mapping[str, StoredSource]):
         self, entries: Mapping[int, IndexEntry], tables: Sequence[RankTables], gathered: Mapping[str, StoredSource]
     ) -> None:
         self._entries = [entries[each.rank] for each in tables if each.rank is not None]
-        self._is_ordered = all(entry.is_ordered for entry in self._entries)
         self._tables = tables
         self._gathered = gathered
 
@@ -120,8 +123,7 @@ class _StoredViews(Mapping[str, StoredSource]):
             frozenset(of_rank),
             is_whole,
             where,
-            is_ordered=self._is_ordered,
-            starts_anywhere=name in _START_ANYWHERE,
+            tables=view(name).tables,
         )
 
     def _base_table(self, base: str, name: str) -> StoredSource:
@@ -135,18 +137,17 @@ class _StoredViews(Mapping[str, StoredSource]):
             frozenset(of_rank),
             is_whole=False,
             where=self._selected(name, named),
-            is_ordered=self._is_ordered,
+            tables=view(name).tables[:1],
         )
 
     def _stored(self, name: str) -> dict[str, Typed]:
         """Return the columns of a view that hold values of one kind in every rank."""
-        views, keys = [entry.views[name] for entry in self._entries], _keys(name)
+        views = [entry.views[name] for entry in self._entries]
         return {
             column: Typed(
                 quote_name(column),
                 kind,
                 is_ascii=all(column in each.ascii for each in views),
-                is_key=column in keys,
             )
             for column, kind in views[0].columns.items()
             if all(column in each.columns for each in views)
@@ -210,18 +211,6 @@ def _shown(name: str) -> dict[str, str]:
     main = view(name).tables[0].alias
     parts = {each.name: each.expression.partition(".") for each in view(name).columns}
     return {each: base for each, (alias, _, base) in parts.items() if alias == main and base.isidentifier()}
-
-
-@functools.cache
-def _keys(name: str) -> frozenset[str]:
-    """Return the columns of a view by which SQLite can find rows: the id, and texts from the table of all texts."""
-    main, tables = view(name).tables[0].alias, {each.alias: each.table for each in view(name).tables}
-    parts = {each.name: each.expression.partition(".") for each in view(name).columns}
-    return frozenset(
-        column
-        for column, (alias, _, base) in parts.items()
-        if (alias, base) == (main, "id") or tables.get(alias) == "rocpd_string"
-    )
 
 
 def _of_rank(values: Sequence[Value]) -> Typed:

@@ -6,7 +6,7 @@ stored: they are those of the rank in its job. Rows come in the order in which S
 
 from __future__ import annotations
 
-import re
+import hashlib
 from functools import partial
 from pathlib import Path
 
@@ -38,7 +38,6 @@ _KINDS = {
     Kind.TEXT: ValueKind.TEXT,
     Kind.JSON: ValueKind.TEXT,
 }
-_DESCENDING = re.compile(r"(?i)\bdesc\b")
 _TYPES_OF_SQLITE = {ValueKind.INT: "integer", ValueKind.REAL: "real", ValueKind.TEXT: "text"}
 
 
@@ -90,9 +89,6 @@ def _build_rank(cache: Cache[IndexEntry], reader: RankReader) -> Built:
     rank = reader.rank
     if why_not := cannot_index(rank):
         return Built(rank.number, why_not=why_not)
-    indexes_of_file = _indexes_of(reader)
-    if any(_DESCENDING.search(text) for text in indexes_of_file):
-        return Built(rank.number, why_not="it has an index in descending order, in which SQLite gives groups")
     state = state_of(rank)
     if entry := cache.entry(state):
         return Built(rank.number, size=entry.size)
@@ -104,23 +100,23 @@ def _build_rank(cache: Cache[IndexEntry], reader: RankReader) -> Built:
             views = {name: _write_view(folder / f"{name}.parquet", whole, references, name) for name in VIEWS}
             if state_of(rank) != state:
                 return Built(rank.number, why_not="it is being written to")
-            entry = cache.place(folder, state, facts_of(rank.opening.path, views, is_ordered=not indexes_of_file))
+            entry = cache.place(folder, state, facts_of(rank.opening.path, views, _schema_of(reader)))
         finally:
             leftovers.remove(folder)
     return Built(rank.number, is_new=True, size=entry.size)
 
 
-def _indexes_of(reader: RankReader) -> list[str]:
-    """Return the texts of a file's indexes, but for those by which every rocpd file keeps strings and nodes unique.
+def _schema_of(reader: RankReader) -> str:
+    """Return a text that is equal for ranks whose statements SQLite plans alike: by tables, indexes and statistics.
 
-    Viewers and people add some to be quicker, or have SQLite analyse the file, which can change orders, too. What comes
-    with a table has an empty text.
+    Viewers and people add indexes to be quicker, or have SQLite analyse a file.
     """
-    usual = "sql IS NULL AND (tbl_name GLOB 'rocpd_string*' OR tbl_name GLOB 'rocpd_info_node*')"
-    rows = reader.rows(
-        f"SELECT coalesce(sql, '') FROM sqlite_master WHERE type = 'index' AND NOT ({usual}) OR name = 'sqlite_stat1'"
-    )
-    return [str(text) for (text,) in rows]
+    suffix = reader.rank.suffix
+    ours = f"tbl_name LIKE '%' || {quote_text(suffix)}"
+    texts = reader.rows(f"SELECT type, name, sql FROM sqlite_master WHERE type <> 'view' AND {ours} ORDER BY rowid")
+    statistics = reader.rows("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_stat1'") and reader.rank.guid
+    digest = hashlib.blake2b(repr((texts, statistics)).replace(suffix, "").encode(), digest_size=16)
+    return digest.hexdigest()
 
 
 def _write_view(path: Path, reader: RankReader, references: ReferenceTables, name: str) -> StoredView:

@@ -18,7 +18,7 @@ from rocpd.federate.open.opening import has_open_journal, read_ranges
 from rocpd.frozen import frozen
 from rocpd.index.kinds import StoredView, ValueKind
 
-FORMAT = 1
+FORMAT = 2
 """Goes into the name of every entry: raise it when what is written changes."""
 
 VIEWS = (
@@ -45,14 +45,14 @@ class IndexEntry:
         folder: with its files.
         source: the file of the rank, as it was called.
         views: view -> what is stored of it.
-        is_ordered: SQLite reads rows in the stored order whatever the condition: the file has no index that changes it.
+        schema: equal for ranks whose files have the same tables and indexes, by which SQLite plans.
         used: when it was last used [s since 1970].
     """
 
     folder: Path
     source: str
     views: Mapping[str, StoredView]
-    is_ordered: bool
+    schema: str
     used: float
 
     @property
@@ -124,20 +124,20 @@ def is_still(rank: Rank, state: str) -> bool:
     return not cannot_index(rank) and state_of(rank) == state
 
 
-def facts_of(source: Path, views: Mapping[str, StoredView], *, is_ordered: bool) -> dict[str, object]:
+def facts_of(source: Path, views: Mapping[str, StoredView], schema: str) -> dict[str, object]:
     """Return what the manifest of an entry holds; see `IndexEntry`."""
     stored = {
         name: {"rows": view.rows, "columns": dict(view.columns), "ascii": sorted(view.ascii)}
         for name, view in views.items()
     }
-    return {"format": FORMAT, "source": os.fsdecode(source.absolute()), "ordered": is_ordered, "views": stored}
+    return {"format": FORMAT, "source": os.fsdecode(source.absolute()), "schema": schema, "views": stored}
 
 
 def _entry(folder: Path, facts: Mapping[str, Any], used: float) -> IndexEntry:
     views = dict(_views(facts["views"]))
     if not {f"{name}.parquet" for name in views}.issubset(os.listdir(folder)):  # noqa: PTH208 (names are enough)
         raise FileNotFoundError(folder)
-    return IndexEntry(folder, str(facts["source"]), views, facts["ordered"] is True, used)
+    return IndexEntry(folder, str(facts["source"]), views, str(facts["schema"]), used)
 
 
 def _views(stored: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, StoredView]]:

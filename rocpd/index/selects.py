@@ -1,8 +1,7 @@
 """A SELECT that every rank runs, as one SELECT of DuckDB over the stored views of all ranks, with the same rows.
 
-Rows come in the order in which the ranks would give them: by rank, then as SQLite reads or groups them. Rows of a join,
-and those that it may find by several ids or texts or by an index of the file, come in an order that it chooses, so only
-groups of them are answered.
+Rows come in the order in which the ranks would give them: by rank, then as SQLite reads or groups them; whether it does
+so, `rocpd.index.order` finds out. Rows of a join come in an order that SQLite chooses, so only groups are answered.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from rocpd.federate.plan.sqltext import Unfaithful, read_select
 from rocpd.frozen import frozen
 from rocpd.index.expressions import Expressions
 from rocpd.index.kinds import ValueKind
+from rocpd.index.order import Order
 from rocpd.index.sources import FILE, ROW, Catalog, Sources, StoredSource, file_of, is_left_join, renamed, union_all
 from rocpd.index.typed import Typed, Untranslatable
 from rocpd.types import Value
@@ -35,10 +35,12 @@ class Translation:
     Args:
         sql: its text.
         is_short: its rows are few, or all known before the first one comes.
+        order: in which they are given; None: it is no matter.
     """
 
     sql: str
     is_short: bool
+    order: Order | None
 
 
 def translated(sql: str, catalog: Catalog, bindings: Bindings, *, by_rank: bool) -> Translation:
@@ -109,16 +111,18 @@ class _Select:
         """Return the SELECT; its rows are in the order of SQLite."""
         limit = self._limit()
         if vocabulary.is_aggregated(self._tree):
-            return Translation(self._grouped(by_rank) + limit, is_short=True)
-        if not self._is_ordered():
-            raise Untranslatable("rows of several tables, by indexes or by several keys: SQLite chooses their order")
+            sorts = by_rank and self._tree.args.get("group")
+            return Translation(self._grouped(by_rank) + limit, is_short=True, order=Order() if sorts else None)
+        if not self._sources.tables:
+            raise Untranslatable("rows of several tables: SQLite chooses their order")
+        order = Order(self._sources.tables, has_choices=self._tree.find(exp.In, exp.Or) is not None)
         if self._tree.args.get("distinct"):
-            return Translation(self._distinct() + limit, is_short=True)
-        order = [*self._order(), FILE, ROW] if self._tree.args.get("order") else []
-        sql = f"SELECT {_listed(self._items)} {self._from()}{_clause('ORDER BY', order)}{limit}"
+            return Translation(self._distinct() + limit, is_short=True, order=order)
+        terms = [*self._order(), FILE, ROW] if self._tree.args.get("order") else []
+        sql = f"SELECT {_listed(self._items)} {self._from()}{_clause('ORDER BY', terms)}{limit}"
         if self._expressions.may_overflow and not limit:
             raise Untranslatable("sums or products of whole numbers in rows without LIMIT")
-        return Translation(sql, is_short=bool(limit))
+        return Translation(sql, is_short=bool(limit), order=order)
 
     def as_source(self) -> StoredSource:
         """Return the SELECT as what another one selects from: rows that keep their rank and their place."""
@@ -127,36 +131,13 @@ class _Select:
         names = [name or f"column {i}" for i, (name, _) in enumerate(self._named_items)]
         if len(set(names)) < len(names):
             raise Untranslatable("two columns with one name")
-        is_ordered = self._is_ordered()
-        items = [*(f"{item.sql} AS c{i}" for i, item in enumerate(self._items)), FILE, *([ROW] if is_ordered else ())]
+        tables = self._sources.tables
+        items = [*(f"{item.sql} AS c{i}" for i, item in enumerate(self._items)), FILE, *([ROW] if tables else ())]
         columns = {
-            name: Typed(f"c{i}", item.kind, is_ascii=item.is_ascii, is_key=item.is_key)
+            name: Typed(f"c{i}", item.kind, is_ascii=item.is_ascii)
             for i, (name, item) in enumerate(zip(names, self._items, strict=True))
         }
-        return StoredSource(
-            f"(SELECT {', '.join(items)} {self._from()})",
-            columns,
-            is_ordered=is_ordered,
-            starts_anywhere=self._sources.starts_anywhere,
-        )
-
-    def _is_ordered(self) -> bool:
-        """Whether rows have the order in which SQLite reads them.
-
-        Where each side of an OR, or a list, asks for keys, it finds the rows of one key after those of another.
-        """
-        where = self._tree.args.get("where")
-        if not self._sources.is_ordered or where is None:
-            return self._sources.is_ordered
-        lists = (each for each in where.find_all(exp.In) if len(each.expressions) > 1)
-        return not (
-            self._sources.starts_anywhere
-            or any(all(map(self._has_key, choice.flatten())) for choice in where.find_all(exp.Or))
-            or any(self._has_key(each.this) and not isinstance(each.parent, exp.Not) for each in lists)
-        )
-
-    def _has_key(self, condition: exp.Expr) -> bool:
-        return any(self._find_column(column).is_key for column in condition.find_all(exp.Column))
+        return StoredSource(f"(SELECT {', '.join(items)} {self._from()})", columns, tables=tables)
 
     def _grouped(self, by_rank: bool) -> str:
         if self._tree.args.get("distinct"):

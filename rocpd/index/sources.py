@@ -13,6 +13,7 @@ from sqlglot import exp
 from rocpd.frozen import frozen
 from rocpd.index.kinds import ValueKind
 from rocpd.index.typed import Typed, Untranslatable, constant, one_kind
+from rocpd.schema.load import ViewTable
 from rocpd.schema.quote import quote_name
 from rocpd.types import Row
 
@@ -32,8 +33,7 @@ class StoredSource:
         is_whole: no column of the view is missing.
         where: condition on the rows that count, or empty.
         is_gathered: it is the same for every rank.
-        is_ordered: its rows have the order in which SQLite reads them.
-        starts_anywhere: given a condition, SQLite may read it from any of the tables that it joins.
+        tables: those that SQLite reads for it; none: its rows have no order of their own.
     """
 
     sql: str
@@ -42,8 +42,7 @@ class StoredSource:
     is_whole: bool = True
     where: str = ""
     is_gathered: bool = False
-    is_ordered: bool = True
-    starts_anywhere: bool = False
+    tables: tuple[ViewTable, ...] = ()
 
     def select(self, items: Iterable[str]) -> str:
         """Return a SELECT of some expressions over the rows that count."""
@@ -66,14 +65,10 @@ class Sources:
     by_alias: Mapping[str, StoredSource]
 
     @property
-    def is_ordered(self) -> bool:
-        """Whether rows have the order in which SQLite reads them: of a join it chooses one."""
-        return len(self.by_alias) == 1 and all(each.is_ordered for each in self.by_alias.values())
-
-    @property
-    def starts_anywhere(self) -> bool:
-        """Whether a condition may change the order of rows."""
-        return any(each.starts_anywhere for each in self.by_alias.values())
+    def tables(self) -> tuple[ViewTable, ...]:
+        """The tables that SQLite reads, where its rows are in the order of the first one; none: of a join, say."""
+        sources = list(self.by_alias.values())
+        return sources[0].tables if len(sources) == 1 else ()
 
     def owner(self, column: exp.Column) -> str | None:
         """Return the name of the source that has a column, None if none has; a subquery may have an empty name.
@@ -141,7 +136,9 @@ def renamed(source: StoredSource, number: int, *, is_optional: bool) -> StoredSo
         if name not in of_rank:
             columns[name] = Typed(f"s{number}_{i}", column.kind, is_ascii=column.is_ascii)
             items.append(f"{column.sql} AS s{number}_{i}")
-    return dataclasses.replace(source, sql=f"({source.select(items)})", columns=columns, of_rank=of_rank, where="")
+    return dataclasses.replace(
+        source, sql=f"({source.select(items)})", columns=columns, of_rank=of_rank, where="", tables=()
+    )
 
 
 def union_all(left: StoredSource, right: StoredSource) -> StoredSource:
@@ -160,7 +157,7 @@ def union_all(left: StoredSource, right: StoredSource) -> StoredSource:
     for side in (left, right):
         items = [*(f"{column.sql} AS u{number}" for number, column in enumerate(side.columns.values())), FILE]
         sides.append(side.select(items))
-    return StoredSource(f"({' UNION ALL '.join(sides)})", columns, is_ordered=False)
+    return StoredSource(f"({' UNION ALL '.join(sides)})", columns)
 
 
 def gathered_source(names: Sequence[str], rows: Sequence[Row]) -> StoredSource:
@@ -181,7 +178,7 @@ def gathered_source(names: Sequence[str], rows: Sequence[Row]) -> StoredSource:
     nothing = f"SELECT {', '.join('NULL' for _ in names)} LIMIT 0"
     sql = f"(SELECT * FROM ({f'VALUES {listed}' if rows else nothing}) AS t({', '.join(map(quote_name, names))}))"
     columns = {name.lower(): Typed(quote_name(name), kind) for name, kind in zip(names, kinds, strict=True)}
-    return StoredSource(sql, columns, is_gathered=True, is_ordered=False)
+    return StoredSource(sql, columns, is_gathered=True)
 
 
 def file_of(number: int) -> str:

@@ -26,14 +26,12 @@ class Typed:
         kind: of its values.
         literal: its value, where it is a constant.
         is_ascii: its texts hold characters of ASCII only.
-        is_key: SQLite can find rows by it: the id, or a text from the table that has each text once.
     """
 
     sql: str
     kind: ValueKind
     literal: Value = None
     is_ascii: bool = False
-    is_key: bool = False
 
 
 def constant(value: Value) -> Typed:

@@ -23,11 +23,27 @@ from rocpd.federate.run.columnar import Columnar, RankQuestion
 from rocpd.federate.run.pool import Share, ShareDatabase
 from rocpd.federate.run.spool import spooled
 from rocpd.frozen import frozen
+from rocpd.schema.render import RankTables
 from rocpd.types import Row
 
 Stopped: TypeAlias = Callable[[], bool]
 
 _COLLECTED = "rows_of_share"
+
+
+@frozen
+class PlanLine:
+    """A line of SQLite's plan of a statement.
+
+    Args:
+        number: of the line.
+        parent: number of the line that it belongs to; 0: it belongs to the statement.
+        detail: what is done, as EXPLAIN QUERY PLAN has it.
+    """
+
+    number: int
+    parent: int
+    detail: str
 
 
 @frozen
@@ -82,6 +98,13 @@ class Request:
                         yield from in_chunks(cursor, self.chunk_rows)
         for rows in spools:
             yield from in_chunks(rows, self.chunk_rows)
+
+    def plan(self, database: ShareDatabase, tables: RankTables) -> list[PlanLine]:
+        """Return how SQLite would run the statement on a rank of a share; errors as for `chunks`."""
+        with self._prepared(database, lambda: False):
+            explain = f"EXPLAIN QUERY PLAN {self.step.select}"
+            with contextlib.closing(database.execute(explain, self.question.bindings, (tables,))) as cursor:
+                return [PlanLine(number, parent, detail) for number, parent, _, detail in cursor]
 
     def collect(self, database: ShareDatabase, stopped: Stopped = lambda: False) -> list[Row]:
         """Return all rows of a share; errors as for `chunks`."""

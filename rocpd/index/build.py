@@ -1,7 +1,7 @@
 """Builds entries of the index: the views of each rank as Parquet, rank by rank on all cores.
 
 What a view says in SQL is stored cell for cell, or the column does not count. `guid`, `rank` and `hostname` are not
-stored: they are those of the rank in its job. Rows come in the order in which SQLite gives them.
+stored: they are those of the rank in its job. Rows lie in the order of their ids.
 """
 
 from __future__ import annotations

@@ -90,7 +90,10 @@ class RankOrders:
             return False
         if not order.tables:
             return any(line.detail == _SORTED_GROUPS for line in plan)
-        has_ids = database.has_key(order.tables[0].table + tables.suffix)  # rows are stored in the order of their ids
+        main = order.tables[0].table
+        if main not in tables.columns:
+            return True  # the rank has no rows
+        has_ids = database.has_key(main + tables.suffix)  # in the order of which rows are stored
         return has_ids and _Plan(order, database, tables).is_in_order(plan)
 
 

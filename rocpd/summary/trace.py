@@ -50,6 +50,7 @@ class _Check:
         recordable: what would have to be recorded.
         unknown: why it can't be looked for, where no rank has what it takes.
         tolerated: share that may be missing [%]: last events of a process are often not written.
+        of_one: what a job of one rank is told instead of "1 of 1 ...".
     """
 
     name: str
@@ -57,6 +58,7 @@ class _Check:
     unknown: str
     recordable: Recordable | None = None
     tolerated: float = 0.0
+    of_one: str = ""
 
 
 _CHECKS = (
@@ -66,12 +68,14 @@ _CHECKS = (
         "ranks whose calls launch kernels have none",
         "neither kernels nor calls that launch them are recorded",
         Recordable.KERNELS,
+        of_one="calls launch kernels, and there are none",
     ),
     _Check(
         "HIP trace",
         "ranks have kernels and no calls of HIP or CUDA, so who launches, and why GPUs idle, is unknown",
         "no kernels are recorded",
         Recordable.CALLS,
+        of_one="there are kernels and no calls of HIP or CUDA, so who launches, and why GPUs idle, is unknown",
     ),
     _Check("lost events", "events were lost by the recorder", "the recorder does not say how many events it lost"),
     _Check("graphs", "launches of graphs have no operations: the time of their kernels is missing", "no graphs"),
@@ -162,7 +166,8 @@ def _finding(check: _Check, count: _Count, recorder: TraceProfiler) -> Finding:
     rule = f"trace.{check.name.replace(' ', '-')}"
     evidence = {"missing": count.missing, "of": count.of, "ranks": count.ranks}
     if count.missing * 100 > count.of * check.tolerated:
-        text = f"{count.missing:,} of {count.of:,} {check.problem}"
+        is_alone = check.of_one and count.of == 1
+        text = check.of_one if is_alone else f"{count.missing:,} of {count.of:,} {check.problem}"
         text = recorder.missing(text, check.recordable) if check.recordable else text
         return Finding(text, rule, Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
     if count.outside:

@@ -117,6 +117,7 @@ def test_clocks_that_contradict_each_other_are_a_problem(tmp_path: Path) -> None
 
 def test_kernels_alone_are_a_kernel_trace(open_job: OpenJob) -> None:
     """Without calls of HIP there is a trace of kernels all the same."""
-    rows = {row[0]: row[1:4] for row in open_job(TraceBuilder().kernel("a", 10, 20)).summary("trace")}
-    assert rows["kernel trace"] == ("none", 0, 1)
-    assert rows["HIP trace"] == ("problem", 1, 1)
+    rows = {row[0]: row[1:] for row in open_job(TraceBuilder().kernel("a", 10, 20)).summary("trace")}
+    assert rows["kernel trace"][:3] == ("none", 0, 1)
+    assert rows["HIP trace"][:3] == ("problem", 1, 1)
+    assert rows["HIP trace"][-1].startswith("there are kernels and no calls of HIP or CUDA")

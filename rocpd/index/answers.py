@@ -123,11 +123,13 @@ class _StoredViews(Mapping[str, StoredSource]):
             frozenset(of_rank),
             is_whole,
             where,
-            tables=view(name).tables,
+            tables=view(name).tables if self._is_by_id(name) else (),
         )
 
     def _base_table(self, base: str, name: str) -> StoredSource:
         """Return a base table by the view that has a row for each of its rows: the columns that the view shows."""
+        if not self._is_by_id(name):
+            raise Untranslatable(f"{base}: the index does not have one row for each of its rows")
         of_rank, stored = {"guid": _of_rank(self._constants(name)["guid"])}, self._stored(name)
         shown = {column.lower(): stored[each] for each, column in _shown(name).items() if each in stored}
         named = {each.lower(): column for each, column in stored.items()}
@@ -139,6 +141,9 @@ class _StoredViews(Mapping[str, StoredSource]):
             where=self._selected(name, named),
             tables=view(name).tables[:1],
         )
+
+    def _is_by_id(self, name: str) -> bool:
+        return all(entry.views[name].is_by_id for entry in self._entries)
 
     def _stored(self, name: str) -> dict[str, Typed]:
         """Return the columns of a view that hold values of one kind in every rank."""

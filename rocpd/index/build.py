@@ -10,6 +10,7 @@ import hashlib
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -113,10 +114,11 @@ def _schema_of(reader: RankReader) -> str:
     """
     suffix = reader.rank.suffix
     ours = f"tbl_name LIKE '%' || {quote_text(suffix)}"
-    texts = reader.rows(f"SELECT type, name, sql FROM sqlite_master WHERE type <> 'view' AND {ours} ORDER BY rowid")
-    statistics = reader.rows("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_stat1'") and reader.rank.guid
-    digest = hashlib.blake2b(repr((texts, statistics)).replace(suffix, "").encode(), digest_size=16)
-    return digest.hexdigest()
+    rows = reader.rows(f"SELECT type, name, sql FROM sqlite_master WHERE type <> 'view' AND {ours} ORDER BY rowid")
+    text = repr(rows).replace(suffix, "").replace(suffix[1:].replace("_", "-"), "")  # tables have it as a default
+    if reader.rows("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_stat1'"):
+        text += reader.rank.guid
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _write_view(path: Path, reader: RankReader, references: ReferenceTables, name: str) -> StoredView:
@@ -126,6 +128,7 @@ def _write_view(path: Path, reader: RankReader, references: ReferenceTables, nam
     numbers = [each.name for each in schema if pa.types.is_integer(each.type)]
     rows = ViewReader(references, name, schema.names)
     count, odd, with_nulls, beyond_ascii = 0, set[str](), set[str](), set[str]()
+    last_id, is_by_id = np.empty(0, np.int64), True
     with pq.ParquetWriter(
         path,
         schema,
@@ -139,13 +142,17 @@ def _write_view(path: Path, reader: RankReader, references: ReferenceTables, nam
             odd.update(each for each, values in arrays.items() if _is_odd(values))
             beyond_ascii.update(each for each, values in arrays.items() if not _is_ascii(values))
             with_nulls.update(each for each in numbers if arrays[each].null_count)
+            ids = np.append(last_id, part.ints("id"))
+            is_by_id &= bool((ids[1:] > ids[:-1]).all())
+            last_id = ids[-1:]
             count += part.count
     odd |= rows.mixed | set(rows.damaged)
     odd.update(column.name for column in columns if column.lookup and _is_mixed(reader, column))
+    odd.update(column.name for column in columns if _has_collation(reader, name, column))
     odd.update(each for each in with_nulls if _holds_null_number(reader, name, each))
     kinds = {column.name: _KINDS[column.kind] for column in columns if column.name not in odd}
     ascii_columns = (name for name, kind in kinds.items() if kind is ValueKind.TEXT and name not in beyond_ascii)
-    return StoredView(count, kinds, frozenset(ascii_columns))
+    return StoredView(count, kinds, frozenset(ascii_columns), is_by_id)
 
 
 def _arrow_type(column: ViewColumn) -> pa.DataType:
@@ -173,6 +180,19 @@ def _is_mixed(reader: RankReader, column: ViewColumn) -> bool:
     value, table = quote_name(column.lookup.column), quote_name(column.lookup.table)
     sql = f"SELECT 1 FROM {table} WHERE typeof({value}) NOT IN ('null', {quote_text(kind)}) LIMIT 1"
     return bool(reader.rows(sql))
+
+
+def _has_collation(reader: RankReader, name: str, column: ViewColumn) -> bool:
+    """Whether SQLite compares the texts of a column otherwise than byte by byte, as its table says."""
+    if not column.kind.is_text:
+        return False
+    alias, _, source = column.expression.partition(".")
+    table = next((each.table for each in view(name).tables if each.alias == alias), "")
+    if source not in reader.tables.columns.get(table, ()):
+        return False
+    with reader.lend() as database:
+        _, collation, *_ = database.connection.column_metadata(None, table + reader.tables.suffix, source)
+    return str(collation).upper() != "BINARY"
 
 
 def _holds_null_number(reader: RankReader, name: str, column: str) -> bool:

@@ -127,7 +127,12 @@ def is_still(rank: Rank, state: str) -> bool:
 def facts_of(source: Path, views: Mapping[str, StoredView], schema: str) -> dict[str, object]:
     """Return what the manifest of an entry holds; see `IndexEntry`."""
     stored = {
-        name: {"rows": view.rows, "columns": dict(view.columns), "ascii": sorted(view.ascii)}
+        name: {
+            "rows": view.rows,
+            "columns": dict(view.columns),
+            "ascii": sorted(view.ascii),
+            "by_id": view.is_by_id,
+        }
         for name, view in views.items()
     }
     return {"format": FORMAT, "source": os.fsdecode(source.absolute()), "schema": schema, "views": stored}
@@ -145,4 +150,5 @@ def _views(stored: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, St
         rows, columns, ascii_columns = view["rows"], view["columns"], view["ascii"]
         if not (isinstance(rows, int) and isinstance(columns, dict) and isinstance(ascii_columns, list)):
             raise TypeError(name)
-        yield name, StoredView(rows, {c: _KINDS[kind] for c, kind in columns.items()}, frozenset(ascii_columns))
+        kinds = {column: _KINDS[kind] for column, kind in columns.items()}
+        yield name, StoredView(rows, kinds, frozenset(ascii_columns), is_by_id=view["by_id"] is True)

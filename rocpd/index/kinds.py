@@ -28,8 +28,10 @@ class StoredView:
         rows: how many.
         columns: column -> kind of its values. A column with values of several kinds is left out.
         ascii: columns of texts that hold characters of ASCII only.
+        is_by_id: ids rise from row to row, so there is one for each row of the table that the view is of.
     """
 
     rows: int
     columns: Mapping[str, ValueKind]
     ascii: frozenset[str]
+    is_by_id: bool

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 import threading
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
-from rocpd.errors import QueryError
+from rocpd.errors import InputError, QueryError
 from rocpd.federate.run.columnar import RankQuestion
 from rocpd.federate.run.pool import Share, ShareDatabase
 from rocpd.federate.run.request import PlanLine, Request
@@ -28,6 +30,7 @@ _INNER = re.compile(r"COMPOUND QUERY|LEFT-MOST SUBQUERY|UNION ALL|(?:CO-ROUTINE|
 _OF_VALUES = re.compile(r"(?:CORRELATED )?(?:SCALAR|LIST) SUBQUERY \d+")
 _NO_CHANGE = re.compile(r"SCAN CONSTANT ROW|BLOOM FILTER ON .*|USE TEMP B-TREE FOR (?:DISTINCT|.*ORDER BY)")
 _SORTED_GROUPS = "USE TEMP B-TREE FOR GROUP BY"
+_LISTED = re.compile(r"IN \(([-\d, ]+)\)")
 
 
 @frozen
@@ -35,9 +38,10 @@ class Order:
     """The order that the rows of a statement are taken to have.
 
     Args:
-        tables: of the view whose rows they are, in its order: the first has a row for each of them. None: the rows are
-            groups, in the order of their terms.
-        has_choices: the statement has IN or OR, by which SQLite may find the rows of one value after those of another.
+        tables: of the view whose rows they are, which has one for each row of the first. None: the rows are groups, in
+            the order of their terms.
+        has_choices: the statement has IN, OR or IS, by which SQLite may find the rows of one value after those of
+            another.
     """
 
     tables: tuple[ViewTable, ...] = ()
@@ -53,19 +57,15 @@ class RankOrders:
 
     def __init__(self, entries: Mapping[int, IndexEntry]) -> None:
         self._entries = entries
-        self._databases: dict[Share, ShareDatabase] = {}
+        self._databases: OrderedDict[Share, ShareDatabase] = OrderedDict()
+        self._last: tuple[Sequence[Share], list[_Kind]] | None = None
         self._lock = threading.Lock()
 
     def is_kept(self, order: Order, question: RankQuestion, shares: Sequence[Share]) -> bool:
         """Return whether SQLite gives the answers of all ranks in an order."""
-        kinds: dict[object, tuple[Share, RankTables]] = {}
-        for share in shares:
-            for tables in share.tables:
-                kinds.setdefault(self._kind(tables), (share, tables))
-        if len(kinds) > _MOST_KINDS:
-            return False
         with self._lock:
-            return all(self._is_kept(order, question, *of_kind) for of_kind in kinds.values())
+            kinds = self._kinds(shares)
+            return len(kinds) <= _MOST_KINDS and all(self._is_kept(order, question, *kind) for kind in kinds)
 
     def close(self) -> None:
         """Close the connections; idempotent."""
@@ -74,19 +74,22 @@ class RankOrders:
                 database.close()
             self._databases.clear()
 
-    def _kind(self, tables: RankTables) -> object:
-        """Return what ranks with the same plans have in common: conditions of a window differ in their numbers."""
-        schema = "" if tables.rank is None else self._entries[tables.rank].schema
-        forms = (re.sub(r"\d{2,}", "N", repr(sorted(each.items()))) for each in (tables.only, tables.values))
-        return schema, *forms, tables.is_whole
+    def _kinds(self, shares: Sequence[Share]) -> list[_Kind]:
+        """Return a rank of each kind, whose plans are those of the others; the selection is the same for many calls."""
+        if self._last is None or self._last[0] is not shares:
+            kinds: dict[object, _Kind] = {}
+            for share in shares:
+                for tables in share.tables:
+                    schema = "" if tables.rank is None else self._entries[tables.rank].schema
+                    kinds.setdefault((schema, *_form(tables)), (share, tables))
+            self._last = shares, list(kinds.values())
+        return self._last[1]
 
     def _is_kept(self, order: Order, question: RankQuestion, share: Share, tables: RankTables) -> bool:
-        if share not in self._databases:
-            self._databases[share] = ShareDatabase(share)
-        database = self._databases[share]
         try:
-            plan = Request(question).plan(database, tables)
-        except QueryError:  # which the ranks will raise
+            database = self._database(share)
+            plan = _without_values(Request(question).plan(database, tables))
+        except (QueryError, InputError):  # which the ranks will raise
             return False
         if not order.tables:
             return any(line.detail == _SORTED_GROUPS for line in plan)
@@ -95,6 +98,37 @@ class RankOrders:
             return True  # the rank has no rows
         has_ids = database.has_key(main + tables.suffix)  # in the order of which rows are stored
         return has_ids and _Plan(order, database, tables).is_in_order(plan)
+
+    def _database(self, share: Share) -> ShareDatabase:
+        if share not in self._databases:
+            if len(self._databases) >= _MOST_KINDS:
+                _, oldest = self._databases.popitem(last=False)
+                oldest.close()
+            self._databases[share] = ShareDatabase(share)
+        self._databases.move_to_end(share)
+        return self._databases[share]
+
+
+_Kind: TypeAlias = tuple[Share, RankTables]
+
+
+def _form(tables: RankTables) -> tuple[object, ...]:
+    """Return what the conditions of a selection have in common in ranks with the same plans: all but their numbers."""
+    texts = (repr(sorted(each.items())).replace(tables.suffix, "") for each in (tables.only, tables.values))
+    listed = (_LISTED.sub(lambda match: "IN (N, N)" if "," in match[1] else "IN (N)", text) for text in texts)
+    return *(re.sub(r"\d{2,}", "N", text) for text in listed), tables.is_whole
+
+
+def _without_values(plan: Sequence[PlanLine]) -> list[PlanLine]:
+    """Return a plan without subqueries that compute values, whose order is no matter."""
+    inside: set[int] = set()
+    kept = []
+    for line in plan:
+        if line.parent in inside or _OF_VALUES.fullmatch(line.detail):
+            inside.add(line.number)
+        else:
+            kept.append(line)
+    return kept
 
 
 class _Plan:
@@ -109,49 +143,38 @@ class _Plan:
 
     def is_in_order(self, plan: Sequence[PlanLine]) -> bool:
         """Whether each SELECT of the plan reads its rows in the order in which the view stores them."""
-        skipped: set[int] = set()
         loops: dict[int, list[str]] = {}
         for line in plan:
             inner = _INNER.fullmatch(line.detail)
-            if line.parent in skipped or _OF_VALUES.fullmatch(line.detail):
-                skipped.add(line.number)
-            elif inner:
+            if inner:
                 self._subqueries.update(filter(None, inner.groups()))
             elif not _NO_CHANGE.fullmatch(line.detail):
                 loops.setdefault(line.parent, []).append(line.detail)
         return all(map(self._reads_in_order, loops.values()))
 
     def _reads_in_order(self, loops: Sequence[str]) -> bool:
-        """Whether nested loops, the outermost first, meet the rows of the first table of the view in their order."""
+        """Whether nested loops, the outermost first, meet the rows of the first table of the view in their order.
+
+        Loops inside of that one meet one row at most, or the view had several for some rows of the table.
+        """
         names = [match[1] if (match := _LOOP.fullmatch(loop)) else "" for loop in loops]
         if len(loops) == 1 and loops[0] == f"SCAN {names[0]}" and names[0] in self._subqueries:
             return True
         if not all(name in self._tables for name in names):
             return False
-        tables = [self._tables[name] for name in names]
-        start = next((i for i, loop in enumerate(loops) if not self._is_of_one_row(loop, tables[i])), len(loops) - 1)
-        is_main = tables[start] == self._order.tables[0]
-        ways = (f"SCAN {names[start]}", f"SEARCH {names[start]}{_ROWID}")
-        reads_by_id = loops[start] == ways[0] or loops[start].startswith(ways[1])
-        return is_main and reads_by_id and self._keep_order(loops[start + 1 :], tables[start + 1 :])
+        for loop, name in zip(loops, names, strict=True):
+            if self._tables[name] == self._order.tables[0]:
+                return loop == f"SCAN {name}" or loop.startswith(f"SEARCH {name}{_ROWID}")
+            if not self._is_of_one_row(loop):
+                return False
+        return False
 
-    def _is_of_one_row(self, loop: str, table: ViewTable) -> bool:
-        """Whether a loop before that of the first table meets one row at most, so that it has no order."""
-        if table == self._order.tables[0] or self._order.has_choices or not loop.startswith("SEARCH "):
+    def _is_of_one_row(self, loop: str) -> bool:
+        """Whether a loop outside of that of the first table meets one row at most, so that it has no order."""
+        if self._order.has_choices or not loop.startswith("SEARCH "):
             return False
         unique = _UNIQUE.search(loop)
         if unique is None:
             return f"{_ROWID}rowid=?)" in loop
         columns = list(self._database.connection.execute("SELECT 1 FROM pragma_index_info(?)", (unique[1],)))
         return len(columns) == unique[2].count("=?")
-
-    def _keep_order(self, loops: Sequence[str], tables: Sequence[ViewTable]) -> bool:
-        """Whether loops inside of that of the first table keep its order: joined by key, each meets one row at most."""
-        if all(each.key for each in self._order.tables[1:]):
-            return True
-        # Several rows of a table that is joined by another column come in the order of that table's ids.
-        by_id = re.compile(r"SCAN \S+|SEARCH \S+ USING AUTOMATIC .*")
-        in_order = [self._order.tables.index(table) for table in tables]
-        return in_order == sorted(in_order) and all(
-            table.key or by_id.fullmatch(loop) for loop, table in zip(loops, tables, strict=True)
-        )

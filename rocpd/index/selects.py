@@ -23,6 +23,7 @@ from rocpd.index.typed import Typed, Untranslatable
 from rocpd.types import Value
 
 _CLAUSES = {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct"}
+_CHOICES = (exp.In, exp.Or, exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ)
 _ROWS_OF_AFILE = 1 << 40  # no file of a rank has more
 
 Bindings = Mapping[str, Value]
@@ -114,8 +115,8 @@ class _Select:
             sorts = by_rank and self._tree.args.get("group")
             return Translation(self._grouped(by_rank) + limit, is_short=True, order=Order() if sorts else None)
         if not self._sources.tables:
-            raise Untranslatable("rows of several tables: SQLite chooses their order")
-        order = Order(self._sources.tables, has_choices=self._tree.find(exp.In, exp.Or) is not None)
+            raise Untranslatable("rows of several tables or with equal ids: SQLite chooses their order")
+        order = Order(self._sources.tables, has_choices=self._tree.find(*_CHOICES) is not None)
         if self._tree.args.get("distinct"):
             return Translation(self._distinct() + limit, is_short=True, order=order)
         terms = [*self._order(), FILE, ROW] if self._tree.args.get("order") else []

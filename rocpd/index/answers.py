@@ -26,6 +26,7 @@ from rocpd.types import Row, Value
 
 _MEMORY = "1500MB"  # of DuckDB; what exceeds it goes to $TMPDIR
 _CHUNK = 10_000  # rows
+_ALL = "true"
 _MOST_CONDITIONS = 64  # ranks of one machine have the same window
 
 
@@ -184,13 +185,13 @@ class _StoredViews(Mapping[str, StoredSource]):
             raise Untranslatable("windows of very many clocks")
         shown = _shown(name).items()
         stored = {base.lower(): columns[each.lower()] for each, base in shown if each.lower() in columns}
-        conditions = {condition_of(text, stored): numbers for text, numbers in files.items() if text}
-        if len(files) == 1:
-            return next(iter(conditions), "")
-        of_all = [f"(file_index IN ({_listed(numbers)}) AND {text})" for text, numbers in conditions.items()]
-        if "" in files:
-            of_all.append(f"file_index IN ({_listed(files[''])})")
-        return f"({' OR '.join(of_all)})"
+        conditions: dict[str, list[int]] = {}
+        for text, numbers in files.items():
+            conditions.setdefault(condition_of(text, stored) if text else _ALL, []).extend(numbers)
+        if len(conditions) == 1:
+            (condition,) = conditions
+            return "" if condition == _ALL else condition
+        return f"({' OR '.join(f'({_one_of(sorted(numbers))} AND {text})' for text, numbers in conditions.items())})"
 
     def _constants(self, name: str) -> dict[str, list[Value]]:
         """Return column -> its value in each rank, for those that have one."""
@@ -240,8 +241,15 @@ def _execute(cursor: duckdb.DuckDBPyConnection, sql: str) -> None:
         cursor.execute(sql)
 
 
-def _listed(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers))
+def _one_of(files: Sequence[int]) -> str:
+    """Return the condition that a row is of one of some files, given by their rising places.
+
+    Not by IN: DuckDB makes a join of a long list, which gives rows in any order.
+    """
+    starts = [number for before, number in zip((-2, *files), files, strict=False) if number != before + 1]
+    ends = [number for number, after in zip(files, (*files[1:], -2), strict=True) if after != number + 1]
+    ranges = (f"file_index BETWEEN {first} AND {last}" for first, last in zip(starts, ends, strict=True))
+    return f"({' OR '.join(ranges)})"
 
 
 def _chunks(cursor: duckdb.DuckDBPyConnection) -> Iterator[list[Row]]:

@@ -166,13 +166,13 @@ class Expressions:
         return Typed(f"({value} >= {low} AND {value_above} <= {high})", ValueKind.BOOL)
 
     def _in(self, node: exp.Expr) -> Typed:
-        if {key for key, value in node.args.items() if value} - {"this", "expressions"} or not node.expressions:
+        if {key for key, value in node.args.items() if value} - {"this", "expressions"}:
             raise Untranslatable("IN with more than values")
         comparisons = []
         for each in node.expressions:
             left, right = self._same_kind(node.this, each)
             comparisons.append(f"{left} = {right}")
-        return Typed(f"({' OR '.join(comparisons)})", ValueKind.BOOL)
+        return Typed(f"({' OR '.join(comparisons) or 'false'})", ValueKind.BOOL)
 
     def _logic(self, node: exp.Expr) -> Typed:
         word = "AND" if isinstance(node, exp.And) else "OR"

@@ -19,7 +19,7 @@ import pytest
 import rocpd
 from rocpd import cache
 from rocpd.cli import run
-from rocpd.errors import OutputError, UsageError
+from rocpd.errors import OutputError
 from rocpd.federate.limits import Limits
 from rocpd.index import build as builder
 from rocpd.index.build import build
@@ -369,99 +369,6 @@ def test_the_cache_commands_leave_a_shared_index_alone(
     capsys.readouterr()
     assert run(["cache", "list", "-f", "csv"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
-
-
-def _nothing(path: Path) -> None:
-    pass
-
-
-def _add_index(path: Path) -> None:
-    """As a viewer does."""
-    _change(path, 'CREATE INDEX added_by_a_viewer ON "rocpd_memory_copy{uuid}" (size)')
-
-
-def _add_descending_index(path: Path) -> None:
-    _change(path, 'CREATE INDEX added_by_a_viewer ON "rocpd_memory_copy{uuid}" (size DESC)')
-
-
-def _make_table_again(path: Path, definition: str, order: str) -> None:
-    table = f"rocpd_memory_copy{_suffix(path)}"
-    connection = sqlite3.connect(path)
-    columns = ", ".join(f'"{row[1]}"' for row in connection.execute(f'PRAGMA table_info("{table}")') if row[1] != "id")
-    connection.executescript(f"""
-        CREATE TEMP TABLE copies AS SELECT * FROM "{table}";
-        DROP TABLE "{table}";
-        CREATE TABLE "{table}" ({definition.format(columns=columns)});
-        INSERT INTO "{table}" SELECT * FROM copies ORDER BY {order};
-    """)
-    connection.close()
-
-
-def _make_unique(path: Path) -> None:
-    """As a writer of its own may have it, whose tables have other keys."""
-    _make_table_again(path, "id INTEGER PRIMARY KEY, {columns}, UNIQUE (size)", "id")
-
-
-def _leave_the_key_out(path: Path) -> None:
-    """As a copy by hand does, here of rows in another order."""
-    _make_table_again(path, "id INTEGER, {columns}", "size")
-
-
-def _analyse(path: Path) -> None:
-    """SQLite notes how many rows tables have, and reads joined tables in another order."""
-    _change(path, "ANALYZE")
-
-
-ORDERS = (
-    ("rows of a table", "SELECT size FROM rocpd_memory_copy"),
-    ("the first rows", "SELECT size FROM rocpd_memory_copy LIMIT 3"),
-    ("some rows", "SELECT id, size FROM memory_copies WHERE size BETWEEN 93 AND 98"),
-    ("some ids", "SELECT id, size FROM rocpd_memory_copy WHERE id IN (5, 2, 4)"),
-    ("two searches", "SELECT id, size FROM rocpd_memory_copy WHERE id = 5 OR size = 97"),
-    ("equal rows", "SELECT id, name FROM memory_copies ORDER BY name LIMIT 3"),
-    ("backwards", "SELECT id FROM memory_copies ORDER BY id DESC LIMIT 3"),
-    ("by a name", "SELECT id FROM memory_copies WHERE name = 'copy'"),
-    ("different rows", "SELECT DISTINCT size % 4 FROM rocpd_memory_copy"),
-    ("groups of a rank", "SELECT guid, size, count(*) FROM rocpd_memory_copy GROUP BY guid, size"),
-    ("groups by id", "SELECT guid, size % 3, id, count(*) FROM rocpd_memory_copy GROUP BY guid, size % 3, id"),
-    ("groups of all ranks", "SELECT size, count(*) FROM rocpd_memory_copy GROUP BY size"),
-)
-"""What is asked of a job of two ranks."""
-
-_BY_SIZE = {"rows of a table", "the first rows", "some rows", "two searches", "different rows", "groups by id"}
-SQLITES: dict[Callable[[Path], None], set[str]] = {
-    _nothing: {"groups by id"},
-    _add_index: _BY_SIZE,
-    _add_descending_index: _BY_SIZE,
-    _make_unique: _BY_SIZE,
-    _leave_the_key_out: {name for name, _ in ORDERS} - {"groups of a rank", "groups of all ranks"},
-    _analyse: {"groups by id"},
-}
-"""What was done to the file of a rank -> what the index leaves to SQLite then."""
-
-
-@pytest.mark.parametrize("arrange", SQLITES)
-def test_rows_come_as_sqlite_gives_them(arrange: Callable[[Path], None], tmp_path: Path) -> None:
-    """It reads them in the order of an index that has all it needs; groups come in descending order of such one."""
-    job = [_rank(tmp_path / f"{rank}.db", rank, copies=9) for rank in range(2)]
-    _change(job[0], 'UPDATE "rocpd_memory_copy{uuid}" SET size = 100 - id')
-    arrange(job[0])
-    with rocpd.connect(job) as session:
-        build(session, tmp_path / "index")
-    refused = set()
-    with (
-        rocpd.connect(job, limits=PLANNED, index="require", index_folder=tmp_path / "index") as indexed,
-        rocpd.connect(job, limits=PLANNED, index="off") as plain,
-    ):
-        for name, sql in ORDERS:
-            try:
-                columnar = indexed.execute(sql, strategy="columnar").fetchall()
-            except UsageError:
-                refused.add(name)
-            else:
-                assert columnar == plain.execute(sql).fetchall(), name
-            assert indexed.execute(sql).fetchall() == plain.execute(sql).fetchall(), name
-    assert refused == SQLITES[arrange]
 
 
 def test_ranks_are_those_of_the_job(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cstdint>
 
 #include "clock.h"
@@ -24,9 +23,7 @@ public:
         due_ += period_;
         const std::uint64_t now = clock_ns(CLOCK_MONOTONIC);
         if (due_ < now) due_ = now;
-        const timespec until{static_cast<time_t>(due_ / 1000000000), static_cast<long>(due_ % 1000000000)};
-        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
-        }
+        sleep_until(due_);
         const Phase phase = g_state.phase.load(std::memory_order_acquire);
         return phase != Phase::kClosed && phase != Phase::kFailed;
     }

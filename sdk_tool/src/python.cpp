@@ -39,6 +39,7 @@ void look_up_interruptions(Interface& i) {
 
 // Whether all that is needed is there.
 bool look_up(Interface& i) {
+    find(i.instruction, "PyFrame_GetLasti");
     if (!find(i.is_finalizing, "Py_IsFinalizing")) find(i.is_finalizing, "_Py_IsFinalizing");
     find(i.gc_disable, "PyGC_Disable");
     find(i.gc_enable, "PyGC_Enable");

@@ -34,6 +34,7 @@ struct Interface {
     Object* (*code)(Object* frame);
     Object* (*back)(Object* frame);
     int (*line)(Object* frame);
+    int (*instruction)(Object* frame);  // may be null: before Python 3.11
     void (*release)(Object*);  // takes null
     void (*clear_error)();
     Object* (*function)(const void* definition, Object* self, Object* module);

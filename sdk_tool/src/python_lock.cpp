@@ -2,11 +2,12 @@
 
 #include <pthread.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
 
+#include "clock.h"
+#include "config.h"
 #include "futex.h"
 #include "lifecycle.h"
 
@@ -18,28 +19,27 @@ namespace {
 namespace interval {
 
 constexpr unsigned long kShort = 11;      // less is hardly a sleep, and a busy machine would not get on meanwhile [us]
-constexpr useconds_t kMoment = 20;        // enough for the first time that the thread asks [us]
-constexpr std::uint64_t kHour = 3600000;  // [ms]
+constexpr std::uint64_t kLate = 100'000;  // a sample that has not come by then waits for a call of C [ns]
 
 std::atomic<unsigned long> g_usual{kShort};
-std::atomic<std::uint32_t> g_is_short{0};
+std::atomic<std::uint64_t> g_shortened{0};  // when it was last [ns of CLOCK_MONOTONIC]
 std::atomic<bool> g_is_watched{false};
 
 void restore() {
     if (interface()->switch_interval() == kShort) interface()->set_switch_interval(g_usual.load());
 }
 
-void sleep_exactly() { prctl(PR_SET_TIMERSLACK, 1); }  // this thread, which sleeps 50 us more otherwise
-
-// The sampling thread may wait for long, where the running thread is in a call of C, or for ever.
+// The sampling thread itself restores the interval, unless it has to wait for long, or for ever. This thread looks once
+// for each sample, at the time when that should be there: waking it would take longer than the sample.
 void* watch(void*) {
     pthread_setname_np(pthread_self(), "rocpd-interval");
-    sleep_exactly();
+    const auto period = static_cast<std::uint64_t>(1e9 / config().python_hz);
     for (;;) {
-        futex_wait(g_is_short, 0, kHour);
-        if (g_is_short.exchange(0) == 0) continue;
-        usleep(kMoment);
-        restore();
+        const std::uint64_t now = clock_ns(CLOCK_MONOTONIC);
+        std::uint64_t due = g_shortened.load() + kLate;
+        if (due <= now) due += ((now - due) / period + 1) * period;
+        sleep_until(due);
+        if (clock_ns(CLOCK_MONOTONIC) >= g_shortened.load() + kLate) restore();
     }
 }
 
@@ -47,18 +47,16 @@ void shorten() {
     if (!g_is_watched.load()) {
         if (!start_service_thread(watch, nullptr)) return;
         g_is_watched.store(true);
-        sleep_exactly();
+        prctl(PR_SET_TIMERSLACK, 1);  // this thread, which sleeps 50 us more otherwise
     }
     const unsigned long now = interface()->switch_interval();
     if (now != kShort) g_usual.store(now);
+    g_shortened.store(clock_ns(CLOCK_MONOTONIC));
     interface()->set_switch_interval(kShort);
-    g_is_short.store(1);
-    futex_wake(g_is_short);
 }
 
 void forget() {
     g_is_watched.store(false);
-    g_is_short.store(0);
     restore();
 }
 

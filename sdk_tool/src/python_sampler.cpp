@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -30,7 +31,7 @@ using python::Object;
 using python::Reference;
 
 constexpr std::size_t kDeepest = 512;       // frames; of deeper stacks the innermost
-constexpr std::size_t kMostCodes = 1 << 14;  // whose names are remembered
+constexpr std::size_t kMostPlaces = 1 << 15;  // that are remembered
 
 // Whether Python has put itself in order after a fork: before, no other thread may call it. A child that was forked
 // without Python's knowledge stays unsampled.
@@ -38,9 +39,18 @@ std::atomic<bool> g_python_ready{true};
 // The thread that `threading` need not know of: that of the load, unless another one loads the recorder, or of a fork.
 pthread_t g_main_thread = syscall(SYS_gettid) == getpid() ? pthread_self() : pthread_t{};
 
-struct Frame {
+// An instruction of a code object, or where Python does not say which, a line.
+struct Place {
     Object* code;
-    int line;
+    int at;
+
+    bool operator==(const Place& other) const { return code == other.code && at == other.at; }
+};
+
+struct PlaceHash {
+    std::size_t operator()(const Place& place) const {
+        return std::hash<Object*>()(place.code) * 31 + static_cast<std::size_t>(place.at);
+    }
 };
 
 // A sampled thread; its frames lie in one vector with those of the others.
@@ -85,6 +95,7 @@ private:
     void collect();
     void collect_thread(Object* ident, Object* frame);
     std::uint32_t tid_of(Object* ident);
+    const std::string& text_of(Object* frame);
     const Code& describe(Object* code);
     std::string without_prefix(const std::string& file) const;
     void record(const Sampled& thread, std::uint64_t time);
@@ -95,7 +106,8 @@ private:
     std::unordered_map<Object*, Code> codes_;
     std::uint64_t time_ = 0;
     std::vector<Sampled> threads_;
-    std::vector<Frame> frames_;
+    std::unordered_map<Place, std::string, PlaceHash> places_;  // what a frame is in the JSON of a stack
+    std::vector<const std::string*> frames_;
     std::string json_;
 };
 
@@ -161,6 +173,20 @@ const Code& Sampler::describe(Object* code) {
         .first->second;
 }
 
+// What a frame is in the JSON of a stack: file(line): function. The line takes long to find, and frames come again.
+const std::string& Sampler::text_of(Object* frame) {
+    Object* code = python_.code(frame);
+    const int at = python_.instruction != nullptr ? python_.instruction(frame) : python_.line(frame);
+    std::string& text = places_[{code, at}];
+    if (!text.empty()) {
+        python_.release(code);
+        return text;
+    }
+    const Code& about = describe(code);
+    append_json(text, about.file + "(" + std::to_string(python_.line(frame)) + "): " + about.function);
+    return text;
+}
+
 // The operating system's number of a thread, 0 where it is not known: threads that `threading` did not start.
 std::uint32_t Sampler::tid_of(Object* ident) {
     if (python_.as_unsigned(ident) == static_cast<unsigned long>(g_main_thread))
@@ -179,10 +205,10 @@ void Sampler::collect_thread(Object* ident, Object* innermost) {
     const std::uint32_t tid = tid_of(ident);
     if (tid == 0) return;
     const std::size_t first = frames_.size();
-    frames_.push_back({python_.code(innermost), python_.line(innermost)});
+    frames_.push_back(&text_of(innermost));
     Reference frame(python_.back(innermost));
     while (frame && frames_.size() - first < kDeepest) {
-        frames_.push_back({python_.code(frame.get()), python_.line(frame.get())});
+        frames_.push_back(&text_of(frame.get()));
         frame.reset(python_.back(frame.get()));
     }
     threads_.push_back({tid, first, frames_.size()});
@@ -192,28 +218,25 @@ void Sampler::collect_thread(Object* ident, Object* innermost) {
 // garbage, as finalizers of the program are such code.
 void Sampler::collect() {
     time_ = now_ns();
+    if (places_.size() > kMostPlaces) {
+        for (const auto& known : codes_) python_.release(known.first);
+        codes_.clear();
+        places_.clear();
+    }
     const bool collects = python_.gc_disable != nullptr && python_.gc_disable() != 0;
     Object* current_frames = python_.system("_current_frames");
     const Reference all(current_frames != nullptr ? python_.call(current_frames, nullptr) : nullptr);
     Object *ident = nullptr, *frame = nullptr;
     for (std::ptrdiff_t at = 0; all && python_.next(all.get(), &at, &ident, &frame) != 0;) collect_thread(ident, frame);
-    if (codes_.size() > kMostCodes) {
-        for (const auto& known : codes_) python_.release(known.first);
-        codes_.clear();
-    }
-    for (const Frame& each : frames_) describe(each.code);
     python_.clear_error();
     if (collects) python_.gc_enable();
 }
 
 void Sampler::record(const Sampled& thread, std::uint64_t time) {
     json_ = "[";
-    std::string text;
     for (std::size_t i = thread.first; i < thread.last && json_.size() < kLongestText / 2; ++i) {
-        const Code& code = codes_.at(frames_[i].code);
-        text = code.file + "(" + std::to_string(frames_[i].line) + "): " + code.function;
         if (json_.size() > 1) json_ += ", ";
-        append_json(json_, text);
+        json_ += *frames_[i];
     }
     json_ += ']';
     Turn turn;

@@ -28,6 +28,7 @@ from rocpd.index.kinds import StoredView, ValueKind
 from rocpd.output import as_output_error
 from rocpd.schema.load import Kind, ViewColumn, view
 from rocpd.schema.quote import quote_name, quote_text
+from rocpd.schema.versions import without_suffix
 from rocpd.types import NULL, Progress
 
 OF_THE_RANK = ("guid", "rank", "hostname")
@@ -115,7 +116,7 @@ def _schema_of(reader: RankReader) -> str:
     suffix = reader.rank.suffix
     ours = f"tbl_name LIKE '%' || {quote_text(suffix)}"
     rows = reader.rows(f"SELECT type, name, sql FROM sqlite_master WHERE type <> 'view' AND {ours} ORDER BY rowid")
-    text = repr(rows).replace(suffix, "").replace(suffix[1:].replace("_", "-"), "")  # tables have it as a default
+    text = without_suffix(repr(rows), suffix)
     if reader.rows("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_stat1'"):
         text += reader.rank.guid
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

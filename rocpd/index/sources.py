@@ -136,9 +136,7 @@ def renamed(source: StoredSource, number: int, *, is_optional: bool) -> StoredSo
         if name not in of_rank:
             columns[name] = Typed(f"s{number}_{i}", column.kind, is_ascii=column.is_ascii)
             items.append(f"{column.sql} AS s{number}_{i}")
-    return dataclasses.replace(
-        source, sql=f"({source.select(items)})", columns=columns, of_rank=of_rank, where="", tables=()
-    )
+    return dataclasses.replace(source, sql=f"({source.select(items)})", columns=columns, of_rank=of_rank, where="")
 
 
 def union_all(left: StoredSource, right: StoredSource) -> StoredSource:

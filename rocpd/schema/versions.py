@@ -50,6 +50,15 @@ def split_suffix(table: str, suffixes: Collection[str] = ()) -> tuple[str, str] 
     return (match[1], match[2]) if match else None
 
 
+def without_suffix(text: str, suffix: str) -> str:
+    """Return the definition of a table as all ranks have it: without its suffix, which is a default of GUIDs, too.
+
+    >>> without_suffix("CREATE TABLE rocpd_arg_0000_92cb (guid DEFAULT '0000-92cb')", "_0000_92cb")
+    "CREATE TABLE rocpd_arg (guid DEFAULT '')"
+    """
+    return text.replace(suffix, "").replace(suffix[1:].replace("_", "-"), "")
+
+
 def guid_of(suffix: str) -> str:
     """Return the GUID that a table suffix stands for.
 

@@ -56,11 +56,13 @@ def _suffix(path: Path) -> str:
     return str(name).removeprefix("rocpd_memory_copy")
 
 
-def _change(path: Path, sql: str) -> None:
+def _change(path: Path, *statements: str) -> None:
+    """Run statements, which have {uuid} in the place of the suffix."""
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA synchronous = off")
     with connection:
-        connection.execute(sql.format(uuid=_suffix(path)))
+        for statement in statements:
+            connection.execute(statement.format(uuid=_suffix(path)))
     connection.close()
 
 

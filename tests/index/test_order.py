@@ -14,12 +14,11 @@ import pytest
 
 import rocpd
 from rocpd.errors import UsageError
-from rocpd.federate.limits import Limits
 from rocpd.federate.run.request import Request
 from rocpd.index.build import build
 from tests.build import TraceBuilder
+from tests.index.test_entries import PLANNED, _change, _suffix
 
-PLANNED = Limits(small_bytes=0)
 Arrange: TypeAlias = Callable[[Path], object]
 
 
@@ -31,25 +30,11 @@ def _rank(path: Path, number: int) -> Path:
     return trace.write(path)
 
 
-def _run(path: Path, *statements: str) -> None:
-    """Run statements, which have {uuid} in the place of the suffix."""
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.executescript("PRAGMA synchronous = off; PRAGMA foreign_keys = off")
-    (name,) = connection.execute(
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'rocpd_memory_copy_*'"
-    ).fetchone()
-    for statement in statements:
-        connection.execute(statement.format(uuid=name.removeprefix("rocpd_memory_copy")))
-    connection.close()
-
-
 def _make_again(path: Path, base: str, edit: Callable[[str], str], order: str = "id") -> None:
     """Make a table again, as `edit` changes its text, with its rows put in in an order."""
     connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("PRAGMA foreign_keys = off")
-    name, text = connection.execute(
-        "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name GLOB ?", (f"{base}_0*",)
-    ).fetchone()
+    name = base + _suffix(path)
+    (text,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchone()
     views = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'view'").fetchall()
     assert edit(text) != text
     for view, _ in views:
@@ -84,11 +69,11 @@ def _nothing(path: Path) -> None:
 
 def _add_index(path: Path) -> None:
     """As a viewer does."""
-    _run(path, 'CREATE INDEX added_by_a_viewer ON "rocpd_memory_copy{uuid}" (size)')
+    _change(path, 'CREATE INDEX added_by_a_viewer ON "rocpd_memory_copy{uuid}" (size)')
 
 
 def _add_descending_index(path: Path) -> None:
-    _run(path, 'CREATE INDEX added_by_a_viewer ON "rocpd_memory_copy{uuid}" (size DESC)')
+    _change(path, 'CREATE INDEX added_by_a_viewer ON "rocpd_memory_copy{uuid}" (size DESC)')
 
 
 def _make_unique(path: Path) -> None:
@@ -116,7 +101,7 @@ def _key_in_place_of_rows(path: Path) -> None:
 
 def _analyse(path: Path) -> None:
     """SQLite notes how many rows tables have, and reads joined tables in another order."""
-    _run(path, "ANALYZE")
+    _change(path, "ANALYZE")
 
 
 def _collate(path: Path) -> None:
@@ -203,7 +188,7 @@ def _kernels(path: Path) -> Path:
 
 def _one_event_of_several_dispatches(path: Path) -> None:
     """Which come in an order of their own: an index that SQLite makes for itself has all that is asked for."""
-    _run(
+    _change(
         path,
         'UPDATE "rocpd_kernel_dispatch{uuid}" SET event_id = 1, dispatch_id = -id',
         'UPDATE "rocpd_pmc_event{uuid}" SET event_id = 1',
@@ -216,19 +201,19 @@ def _unique_agents(path: Path) -> None:
         'INSERT INTO "rocpd_info_agent{{uuid}}" (id, guid, nid, pid, type, logical_index, type_index)'
         " SELECT {}, guid, nid, pid, 'GPU', {}, NULL FROM \"rocpd_info_agent{{uuid}}\" LIMIT 1"
     )
-    _run(path, 'UPDATE "rocpd_info_agent{uuid}" SET type_index = NULL')
+    _change(path, 'UPDATE "rocpd_info_agent{uuid}" SET type_index = NULL')
     _make_again(
         path, "rocpd_info_agent", lambda text: text.replace('"type_index" INTEGER', '"type_index" INTEGER UNIQUE')
     )
-    _run(path, *(agents.format(number, number) for number in (90, 91, 92)))
-    _run(path, 'UPDATE "rocpd_kernel_dispatch{uuid}" SET agent_id = 92 - id % 3')
+    _change(path, *(agents.format(number, number) for number in (90, 91, 92)))
+    _change(path, 'UPDATE "rocpd_kernel_dispatch{uuid}" SET agent_id = 92 - id % 3')
 
 
 def _events_with_one_id(path: Path) -> None:
     _with_key(path, '"id" INTEGER NOT NULL', "PRIMARY KEY (id, stack_id)", " WITHOUT ROWID", "rocpd_event")
     columns = "guid, category_id, stack_id, parent_stack_id, correlation_id, call_stack, line_info, extdata"
     selected = columns.replace("stack_id,", "stack_id - 100,", 1)
-    _run(
+    _change(
         path,
         f'INSERT INTO "rocpd_event{{uuid}}" (id, {columns}) SELECT id, {selected} FROM "rocpd_event{{uuid}}" LIMIT 5',
     )
@@ -323,7 +308,7 @@ def test_no_row_of_a_key_of_two_is_lost(tmp_path: Path) -> None:
     rows = "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
     columns = ("guid", "nid", "pid", "tid", "start", '"end"', "name_id", "dst_agent_id", "src_agent_id", "event_id")
     listed = ", ".join(columns)
-    _run(
+    _change(
         file,
         f'{rows} INSERT INTO "rocpd_memory_copy{{uuid}}" (id, size, {listed})'
         f' SELECT i / 2, i, {", ".join(f"M.{each}" for each in columns)} FROM n, "rocpd_memory_copy{{uuid}}" M',

@@ -30,6 +30,7 @@ from rocpd.schema.versions import (
     guid_of,
     split_suffix,
     suffix_of,
+    without_suffix,
 )
 from rocpd.visible import visible
 
@@ -170,7 +171,7 @@ def _catalogue(connection: apsw.Connection) -> tuple[dict[str, _Layout], dict[st
     for name, sql in ((name, sql or "") for kind, name, sql in entries if kind == "table"):
         suffix = (split_suffix(name) or (name, ""))[1]
         # The files of a job have the same tables but for the suffix: asking SQLite once for each takes half the time.
-        shape = sql.replace(suffix, "").replace(suffix[1:].replace("_", "-"), "") if suffix else ""
+        shape = without_suffix(sql, suffix) if suffix else ""
         layout = _LAYOUTS_BY_SHAPE.get(shape) if shape else None
         if layout is None:
             layout = _layout(connection, name, sql)

@@ -18,7 +18,7 @@ from rocpd.index.kinds import ValueKind
 from rocpd.index.order import RankOrders
 from rocpd.index.selects import Translation, condition_of, translated
 from rocpd.index.sources import StoredSource, gathered_source
-from rocpd.index.typed import Typed, Untranslatable, constant
+from rocpd.index.typed import MOST_OF_64_BITS, Typed, Untranslatable, constant
 from rocpd.schema.load import view
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, identity
@@ -149,15 +149,14 @@ class _StoredViews(Mapping[str, StoredSource]):
     def _stored(self, name: str) -> dict[str, Typed]:
         """Return the columns of a view that hold values of one kind in every rank."""
         views = [entry.views[name] for entry in self._entries]
-        return {
-            column: Typed(
-                quote_name(column),
-                kind,
-                is_ascii=all(column in each.ascii for each in views),
-            )
-            for column, kind in views[0].columns.items()
-            if all(column in each.columns for each in views)
-        }
+        columns = {}
+        for column, kind in views[0].columns.items():
+            if all(column in each.columns for each in views):
+                is_ascii = all(column in each.ascii for each in views)
+                most = sum(each.rows * each.greatest.get(column, MOST_OF_64_BITS) for each in views)
+                has_sum = most <= MOST_OF_64_BITS
+                columns[column] = Typed(quote_name(column), kind, is_ascii=is_ascii, has_sum=has_sum)
+        return columns
 
     def _files(self, name: str) -> str:
         return f"read_parquet([{', '.join(quote_text(entry.path(name)) for entry in self._entries)}])"

@@ -153,11 +153,25 @@ def _write_view(path: Path, reader: RankReader, references: ReferenceTables, nam
     odd.update(each for each in with_nulls if _holds_null_number(reader, name, each))
     kinds = {column.name: _KINDS[column.kind] for column in columns if column.name not in odd}
     ascii_columns = (name for name, kind in kinds.items() if kind is ValueKind.TEXT and name not in beyond_ascii)
-    return StoredView(count, kinds, frozenset(ascii_columns), is_by_id)
+    greatest = {name: most for name, most in _greatest(path).items() if kinds.get(name) is ValueKind.INT}
+    return StoredView(count, kinds, frozenset(ascii_columns), greatest, is_by_id)
 
 
 def _arrow_type(column: ViewColumn) -> pa.DataType:
     return CODED_TEXT if column.lookup and column.kind.is_text else TYPES[column.kind]
+
+
+def _greatest(path: Path) -> dict[str, int]:
+    """Return the greatest whole number of each column without its sign, as the written file says of its row groups."""
+    greatest: dict[str, int] = {}
+    metadata = pq.read_metadata(path)
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    for column in (group.column(place) for group in groups for place in range(metadata.num_columns)):
+        if column.physical_type == "INT64":
+            known = column.statistics
+            ends = (known.min, known.max) if known.has_min_max else (0, 0)  # of NULLs there is neither
+            greatest[column.path_in_schema] = max(*map(abs, ends), greatest.get(column.path_in_schema, 0))
+    return greatest
 
 
 def _is_ascii(values: pa.Array) -> bool:

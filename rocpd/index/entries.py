@@ -18,7 +18,7 @@ from rocpd.federate.open.opening import has_open_journal, read_ranges
 from rocpd.frozen import frozen
 from rocpd.index.kinds import StoredView, ValueKind
 
-FORMAT = 2
+FORMAT = 3
 """Goes into the name of every entry: raise it when what is written changes."""
 
 VIEWS = (
@@ -131,6 +131,7 @@ def facts_of(source: Path, views: Mapping[str, StoredView], schema: str) -> dict
             "rows": view.rows,
             "columns": dict(view.columns),
             "ascii": sorted(view.ascii),
+            "greatest": dict(view.greatest),
             "by_id": view.is_by_id,
         }
         for name, view in views.items()
@@ -147,8 +148,10 @@ def _entry(folder: Path, facts: Mapping[str, Any], used: float) -> IndexEntry:
 
 def _views(stored: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, StoredView]]:
     for name, view in stored.items():
-        rows, columns, ascii_columns = view["rows"], view["columns"], view["ascii"]
+        rows, columns, ascii_columns, greatest = view["rows"], view["columns"], view["ascii"], view["greatest"]
         if not (isinstance(rows, int) and isinstance(columns, dict) and isinstance(ascii_columns, list)):
             raise TypeError(name)
+        if not isinstance(greatest, dict):
+            raise TypeError(name)
         kinds = {column: _KINDS[kind] for column, kind in columns.items()}
-        yield name, StoredView(rows, kinds, frozenset(ascii_columns), is_by_id=view["by_id"] is True)
+        yield name, StoredView(rows, kinds, frozenset(ascii_columns), greatest, is_by_id=view["by_id"] is True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from rocpd.index.kinds import ValueKind
-from rocpd.index.typed import Typed, Untranslatable, as_real, constant, one_kind, same_kind
+from rocpd.index.typed import MOST_OF_64_BITS, Typed, Untranslatable, as_real, constant, one_kind, same_kind
 from rocpd.schema.quote import quote_text
 from rocpd.types import Value
 
@@ -271,7 +271,7 @@ class Expressions:
             return Typed(f"{'min' if isinstance(node, exp.Min) else 'max'}({value.sql}){only}", value.kind)
         if value.kind not in (ValueKind.INT, ValueKind.NULL):
             raise Untranslatable(f"a sum of {value.kind}s")
-        total = _sum(value.sql, only)
+        total = _sum(value, only)
         if isinstance(node, exp.Sum):
             return Typed(total, ValueKind.INT)
         if isinstance(node, exp.Avg):
@@ -292,10 +292,13 @@ class Expressions:
         return self.value(node.this).sql
 
 
-def _sum(number: str, only: str) -> str:
+def _sum(numbers: Typed, only: str) -> str:
     """Return the sum of whole numbers; an error where it might exceed 64 bits on its way, which ends it in SQLite."""
-    fits = f"coalesce(sum(abs({number})){only}, 0) <= {(1 << 63) - 1}"
-    return f"CASE WHEN {fits} THEN CAST(sum({number}){only} AS BIGINT) ELSE error('a sum beyond 64 bits') END"
+    total = f"CAST(sum({numbers.sql}){only} AS BIGINT)"
+    if numbers.has_sum:
+        return total
+    fits = f"coalesce(sum(abs({numbers.sql})){only}, 0) <= {MOST_OF_64_BITS}"
+    return f"CASE WHEN {fits} THEN {total} ELSE error('a sum beyond 64 bits') END"
 
 
 _TRANSLATIONS: dict[type[exp.Expr], Callable[[Expressions, exp.Expr], Typed]] = {

@@ -28,10 +28,12 @@ class StoredView:
         rows: how many.
         columns: column -> kind of its values. A column with values of several kinds is left out.
         ascii: columns of texts that hold characters of ASCII only.
+        greatest: column of whole numbers -> the greatest of them without their signs.
         is_by_id: ids rise from row to row, so there is one for each row of the table that the view is of.
     """
 
     rows: int
     columns: Mapping[str, ValueKind]
     ascii: frozenset[str]
+    greatest: Mapping[str, int]
     is_by_id: bool

@@ -10,6 +10,7 @@ from rocpd.index.kinds import ValueKind
 from rocpd.schema.quote import quote_text
 from rocpd.types import Value
 
+MOST_OF_64_BITS = (1 << 63) - 1
 _EXACT = 1 << 53  # whole numbers up to here are doubles too
 
 
@@ -26,12 +27,14 @@ class Typed:
         kind: of its values.
         literal: its value, where it is a constant.
         is_ascii: its texts hold characters of ASCII only.
+        has_sum: the sum of its whole numbers without their signs is below 2^63, in whatever rows of a view.
     """
 
     sql: str
     kind: ValueKind
     literal: Value = None
     is_ascii: bool = False
+    has_sum: bool = False
 
 
 def constant(value: Value) -> Typed:

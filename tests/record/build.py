@@ -47,11 +47,13 @@ def build(sanitizer: str = "") -> Build:
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         configure = ["cmake", "-S", str(SOURCE), "-B", str(folder), f"-DROCPD_SANITIZE={sanitizer}"]
+        # The compiler is most of what these tests take. Reports name functions; `make soak` has their lines too.
         if sanitizer:
-            # The compiler is most of what these tests take. Reports name functions; `make soak` has their lines too.
             configure += ["-DROCPD_BENCH=OFF", "-DCMAKE_BUILD_TYPE=Debug"]
             configure += [f"-DCMAKE_CXX_FLAGS_DEBUG={'-O1 -g1' if SOAK else '-O0 -g0'}"]
             configure += ["-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=12"]  # half of it
+        elif not SOAK:
+            configure += ["-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g0 -DNDEBUG"]
         done = subprocess.run(configure, capture_output=True, text=True)
         if (done.returncode and "SQLite 3 is missing" in done.stderr) or "SQLITE_INCLUDE" in done.stderr:
             pytest.skip("the recorder needs libsqlite3-dev")

@@ -7,16 +7,16 @@ the sum of their durations. Trees of threads and ranks with equal paths are adde
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from rocpd.errors import RocpdError
 from rocpd.read.groups import grouped
-from rocpd.read.ids import distinct
 from rocpd.read.names import Names
-from rocpd.summary.calltree import Flat, Node, flat, graft, grow, inclusive_gpu, launching
+from rocpd.summary.calltree import Flat, Node, flat, graft, grow, inclusive_gpu, launching, walk
 from rocpd.summary.ops import OperationNames, read_ops
 from rocpd.summary.options import LANES, By
 from rocpd.summary.reading import DIVISIONS, RANK, Key, RankReading, Reading, order_of
@@ -104,28 +104,55 @@ def _of_rank(reading: RankReading) -> _Rank:
     regions, names = read_regions(reading)
     ops = read_ops(reading, OperationNames(), stacks=True)
     launcher = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
-    lane = np.where(launcher >= 0, ops.lane(reading.options.by), NULL)
-    lanes = [lane for lane in distinct(lane).tolist() if lane != NULL] if reading.options.by in LANES else []
-    trees: dict[Key, Flat] = {}
-    for number in (NULL, *lanes):
-        chosen = np.flatnonzero((launcher >= 0) & (lane == number if lanes else True))
-        exact = np.int64 if total(ops.duration[chosen]) < 1 << 63 else object
-        gpu = np.zeros(len(regions.start), exact)
-        np.add.at(gpu, launcher[chosen], ops.duration[chosen])
-        for key, tree in _grown(reading, regions, gpu, number).items():
-            trees[key] = flat(tree) if number == NULL else launching(flat(tree))
-    return _Rank(names.texts, trees, len(ops), int((launcher < 0).sum()))
+    is_linked = launcher >= 0
+    lane = np.where(is_linked, ops.lane(reading.options.by), NULL)
+    has_lanes = reading.options.by in LANES and bool((lane != NULL).any())
+    chosen = np.flatnonzero(is_linked & (lane == NULL)) if has_lanes else np.flatnonzero(is_linked)
+    exact = np.int64 if total(ops.duration[chosen]) < 1 << 63 else object
+    gpu = np.zeros(len(regions.start), exact)
+    np.add.at(gpu, launcher[chosen], ops.duration[chosen])
+    grown_trees, nodes = _grown(reading, regions, gpu)
+    trees = {key: flat(tree) for key, tree in grown_trees.items()}
+    if has_lanes:
+        trees |= _by_lane(reading, grown_trees, [nodes[region] for region in launcher.tolist()], ops.duration, lane)
+    return _Rank(names.texts, trees, len(ops), int((~is_linked).sum()))
 
 
-def _grown(reading: RankReading, regions: RankRegions, gpu: Ints, lane: int) -> dict[Key, Node]:
-    """Return trees of all regions, each of which launched `gpu` ns."""
+def _grown(reading: RankReading, regions: RankRegions, gpu: Ints) -> tuple[dict[Key, Node], list[Node]]:
+    """Return trees of all regions, each of which launched `gpu` ns, and the node of each region."""
     trees: dict[Key, Node] = {}
+    nodes = np.empty(len(gpu), object)
     for (thread,), rows in grouped([regions.thread]):
         known = None if thread == NULL else thread
-        key = (reading.rank.number, known) if reading.options.by is By.RANK else reading.key(lane)
+        key = (reading.rank.number, known) if reading.options.by is By.RANK else reading.key(NULL)
         lists = (column[rows].tolist() for column in (regions.start, regions.end, regions.name, gpu))
-        grow(trees.setdefault(key, Node()), zip(*lists, strict=True))
-    return trees
+        nodes[rows] = grow(trees.setdefault(key, Node()), zip(*lists, strict=True))
+    return trees, nodes.tolist()
+
+
+def _by_lane(
+    reading: RankReading, trees: dict[Key, Node], launcher: Sequence[Node], duration: Ints, lane: Ints
+) -> dict[Key, Flat]:
+    """Return the trees of each agent or stream: the part of the whole tree that launched something there.
+
+    Args:
+        reading: of the rank.
+        trees: the whole tree, of all threads.
+        launcher: of each operation, the node of the region that launched it; any one where lane is NULL.
+        duration: of each operation [ns].
+        lane: its agent or stream, NULL where that or the region is not known.
+    """
+    (tree,) = trees.values()
+    rows = flat(tree)
+    row_of = {id(node): row for row, (_, _, node) in enumerate(walk(tree))}
+    by_lane: dict[Key, Flat] = {}
+    for (number,), operations in grouped([lane]):
+        if number != NULL:
+            launched: Counter[int] = Counter()
+            for operation, time in zip(operations.tolist(), duration[operations].tolist(), strict=True):
+                launched[row_of[id(launcher[operation])]] += time
+            by_lane[reading.key(number)] = launching(rows, launched)
+    return by_lane
 
 
 def _rows(key: Key, tree: Node, names: Names, is_lane: bool) -> Iterator[Row]:

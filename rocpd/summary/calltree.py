@@ -7,7 +7,7 @@ id is outside, and two ranges of which neither contains the other stand side by 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -53,8 +53,14 @@ class _Open:
     covered: int
 
 
-def grow(root: Node, ranges: Iterable[Range]) -> None:
-    """Add the ranges of one thread to a tree, outer ones first: sorted by start, then the longest first."""
+def grow(root: Node, ranges: Iterable[Range]) -> list[Node]:
+    """Add the ranges of one thread to a tree, and return the node of each.
+
+    Args:
+        root: the tree.
+        ranges: outer ones first: sorted by start, then the longest first.
+    """
+    nodes: list[Node] = []
     opened: list[_Open] = []
     crossed = False
     for start, end, name, gpu in ranges:
@@ -79,24 +85,31 @@ def grow(root: Node, ranges: Iterable[Range]) -> None:
             outer.covered = end
         if length:
             opened.append(_Open(node, end, start))
+        nodes.append(node)
+    return nodes
 
 
-def flat(root: Node, order: Callable[[tuple[int, Node]], Any] | None = None) -> Flat:
-    """Return a tree as rows, which can be pickled however deep it is.
+def walk(root: Node, order: Callable[[tuple[int, Node]], Any] | None = None) -> Iterator[tuple[int, int, Node]]:
+    """Yield the nodes of a tree, each after the one above it: number of that one (-1: none), name, node.
 
     Args:
         root: the tree.
         order: sort key of (name, node) among the children of a node; None: as they came.
     """
-    rows: Flat = []
+    count = 0
     waiting = [(-1, -1, root)]
     while waiting:
         above, name, node = waiting.pop()
         if node is not root:
-            rows.append((above, name, node.calls, node.cpu, node.cpu_self, node.gpu))
+            yield above, name, node
+            count += 1
         children = sorted(node.below.items(), key=order) if order else list(node.below.items())
-        waiting += [(len(rows) - 1, name, below) for name, below in reversed(children)]
-    return rows
+        waiting += [(count - 1, name, below) for name, below in reversed(children)]
+
+
+def flat(root: Node, order: Callable[[tuple[int, Node]], Any] | None = None) -> Flat:
+    """Return a tree as rows, which can be pickled however deep it is; arguments as of `walk`."""
+    return [(above, name, node.calls, node.cpu, node.cpu_self, node.gpu) for above, name, node in walk(root, order)]
 
 
 def inclusive_gpu(rows: Flat) -> list[int]:
@@ -120,12 +133,23 @@ def graft(root: Node, rows: Flat, codes: Sequence[int]) -> None:
         nodes.append(node)
 
 
-def launching(rows: Flat) -> Flat:
-    """Return the part of a tree that launched operations, directly or below; times are those of the operations."""
-    launched: Flat = []
-    numbers: dict[int, int] = {-1: -1}
-    for row, ((above, name, _, _, _, gpu), gpu_below) in enumerate(zip(rows, inclusive_gpu(rows), strict=True)):
-        if gpu_below:
-            numbers[row] = len(launched)
-            launched.append((numbers[above], name, 0, gpu_below, gpu, gpu))
-    return launched
+def launching(rows: Flat, launched: Mapping[int, int]) -> Flat:
+    """Return the part of a tree that launched operations, directly or below; times are those of the operations.
+
+    Args:
+        rows: the tree.
+        launched: row -> time of the operations that it launched itself [ns], for those that launched some.
+    """
+    times: dict[int, int] = {}
+    for row, gpu in launched.items():
+        while row >= 0:
+            times[row] = times.get(row, 0) + gpu
+            row = rows[row][0]
+    part: Flat = []
+    numbers = {-1: -1}
+    for row in sorted(row for row, gpu in times.items() if gpu):
+        above, name, *_ = rows[row]
+        numbers[row] = len(part)
+        own = launched.get(row, 0)
+        part.append((numbers[above], name, 0, times[row], own, own))
+    return part

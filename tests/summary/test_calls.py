@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.summary.calltree import Node, grow
+from rocpd.summary.calltree import Node, Range, grow
 from rocpd.summary.flame import folded, speedscope
 from rocpd.summary.options import By, Options
 from rocpd.summary.reading import Reading
@@ -159,6 +160,26 @@ def test_gpu_time_by_agent_and_stream(open_job: OpenJob) -> None:
     assert cells(session, "calls", "stream name gpu_ns", "stream")[-1] == (9, "g", 3)
     lines = list(folded(Reading(session, Options(by=By.AGENT))))
     assert (lines[0], lines[-1]) == ("rank 0;CPU;main 20\n", "rank 0;agent 2;main;g 3\n")
+
+
+def test_trees_of_streams_are_parts_of_one(open_job: OpenJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regions are nested once, however many streams there are, and streams have the time of the whole together."""
+    trace = TraceBuilder()
+    for stack in range(1, 41):
+        trace.region("fg"[stack % 2], 10 * stack, 10 * stack + 9, stack=stack)
+        trace.kernel("k", 1000, 1000 + stack, stack=stack, stream=stack % 20 + 1)
+    threads: list[Node] = []
+
+    def counted(root: Node, ranges: Iterable[Range]) -> list[Node]:
+        threads.append(root)
+        return grow(root, ranges)
+
+    monkeypatch.setattr("rocpd.summary.calls.grow", counted)
+    rows = cells(open_job(trace), "calls", "stream name gpu_ns", "stream")
+    assert len(threads) == 1
+    assert len(rows) == 2 + 20
+    assert sum(gpu for stream, _, gpu in rows if stream is not None) == sum(range(1, 41))
+    assert [gpu for stream, name, gpu in rows if (stream, name) == (3, "f")] == [2 + 22]
 
 
 def test_work_without_a_call_is_told(open_job: OpenJob) -> None:

@@ -46,6 +46,21 @@ AnyKept = TypeVar("AnyKept", bound=Kept)
 
 
 @frozen
+class CacheFolder:
+    """The folder of an entry, also of one that cannot be read: it is damaged, or another version made it.
+
+    Args:
+        path: the folder.
+        size: of its files [bytes].
+        used: when the entry was last used [s since 1970].
+    """
+
+    path: Path
+    size: int
+    used: float
+
+
+@frozen
 class Cache(Generic[AnyKept]):
     """The entries of one kind.
 
@@ -75,9 +90,28 @@ class Cache(Generic[AnyKept]):
         Raises:
             OutputError: the folder cannot be read.
         """
+        return list(filter(None, (self.entry(folder.path.name) for folder in self.folders())))
+
+    def folders(self) -> list[CacheFolder]:
+        """Return the folders of all entries, the most recently used first.
+
+        Raises:
+            OutputError: the folder of all cannot be read.
+        """
         with as_output_error(self.root):
-            names = [path.name for path in self.root.iterdir() if path.is_dir()] if self.root.is_dir() else []
-        return sorted(filter(None, map(self.entry, names)), key=lambda entry: -entry.used)
+            paths = [path for path in self.root.iterdir() if path.is_dir()] if self.root.is_dir() else []
+        return sorted(filter(None, map(self._folder, paths)), key=lambda folder: -folder.used)
+
+    def unreadable(self) -> list[CacheFolder]:
+        """Return the folders of entries that cannot be read; raises as `folders`."""
+        return [folder for folder in self.folders() if self.entry(folder.path.name) is None]
+
+    def _folder(self, path: Path) -> CacheFolder | None:
+        try:
+            size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+            return CacheFolder(path, size, (path / self.manifest).stat().st_mtime)
+        except OSError:  # it is no entry, or goes at this moment
+            return None
 
     def make(self) -> Path:
         """Return the folder of all entries, made if needed, for its user alone.
@@ -124,9 +158,9 @@ class Cache(Generic[AnyKept]):
             OutputError: the folder cannot be read.
         """
         freed = 0
-        for entry in self.entries():
-            freed += entry.size
-            leftovers.remove(entry.folder)
+        for folder in self.folders():
+            freed += folder.size
+            leftovers.remove(folder.path)
         leftovers.sweep(self.root)
         return freed
 
@@ -138,10 +172,10 @@ class Cache(Generic[AnyKept]):
             UsageError: `$ROCPD_CACHE_SIZE` holds no size.
         """
         left = _most_bytes()
-        for entry in self.entries():
-            left -= entry.size
-            if left < 0 and entry.used < time.time() - _DAY_S:
-                leftovers.remove(entry.folder)
+        for folder in self.folders():
+            left -= folder.size
+            if left < 0 and folder.used < time.time() - _DAY_S:
+                leftovers.remove(folder.path)
 
 
 def cache_root(kind: str) -> Path:

@@ -53,6 +53,11 @@ def cache(asked: CacheOptions) -> None:
         *((each.source, each.importer, len(each.files), each.size, _time(each.used)) for each in imported.entries()),
         *((each.source, "index", 1, each.size, _time(each.used)) for each in indexed.entries()),
         *((each.source, "answers", 1, each.size, _time(each.used)) for each in answers.entries()),
+        *(
+            (str(folder.path), "unreadable", 0, folder.size, _time(folder.used))
+            for kind in (imported, indexed, answers)
+            for folder in kind.unreadable()
+        ),
     ]
     form, _ = tables.format_and_path(asked.format, OutputOptions())
     with tables.open_output(None, TableOptions()) as out:

@@ -16,7 +16,7 @@ from rocpd.output import check_free
 from rocpd.visible import for_reading
 
 if TYPE_CHECKING:
-    import apsw
+    from rocpd.sqlite import apsw
 
 _ALLOWED = frozenset({
     "bail", "changes", "color", "colour", "databases", "dbinfo", "dump", "echo", "encoding", "exceptions", "exit",

@@ -9,8 +9,6 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-import apsw
-
 from rocpd.errors import QueryError, RocpdError, UsageError
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Plan, Strategy
@@ -23,6 +21,7 @@ from rocpd.federate.run.pool import Share
 from rocpd.federate.run.spool import spooled
 from rocpd.federate.unify import Unifier
 from rocpd.schema.render import RankTables, named, relations
+from rocpd.sqlite import apsw
 from rocpd.types import Parameters, Progress, Row
 
 

@@ -12,8 +12,6 @@ from functools import cached_property, partial
 from types import TracebackType
 from typing import Self, TypeAlias, cast
 
-import apsw
-
 from rocpd.errors import RocpdError
 from rocpd.federate.engine import Engine
 from rocpd.federate.job import Job
@@ -35,6 +33,7 @@ from rocpd.federate.select.window import Window, resolve
 from rocpd.schema.load import VIEWS
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables
+from rocpd.sqlite import apsw
 from rocpd.types import Answer, Parameters, Progress
 
 OnNote: TypeAlias = Callable[[str], None]

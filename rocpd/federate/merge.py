@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import apsw
-
 from rocpd.errors import InputError, OutputError
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.guard import let_signals_in
@@ -27,6 +25,7 @@ from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, outside_of, relations, select_text
 from rocpd.schema.versions import guid_of, split_suffix, suffix_of
 from rocpd.schema.write import create_view_text
+from rocpd.sqlite import apsw
 from rocpd.types import Progress
 
 _Texts: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]

@@ -15,12 +15,11 @@ import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO, cast
 
-import apsw
-
 from rocpd import entries
 from rocpd.errors import QueryError, RocpdError, UsageError
 from rocpd.schema.calculated import CALCULATED
 from rocpd.schema.load import TABLES, VIEWS, view
+from rocpd.sqlite import apsw
 from rocpd.types import Parameters, Row
 
 if TYPE_CHECKING:

@@ -9,11 +9,10 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-import apsw
-
 from rocpd.errors import RocpdError
 from rocpd.federate.open.opening import opening_of
 from rocpd.frozen import frozen
+from rocpd.sqlite import apsw
 
 GZIP_MAGIC = b"\x1f\x8b"
 _SQLITE = b"SQLite format 3\0"

@@ -7,10 +7,9 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import apsw
-
 from rocpd.frozen import frozen
 from rocpd.schema.quote import quote_name
+from rocpd.sqlite import apsw
 from rocpd.types import Row
 
 _BATCH = 8192

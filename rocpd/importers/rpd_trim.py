@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import apsw
-
 from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.select.part import Part
 from rocpd.importers.rpd_operations import WITHOUT_CALL
@@ -20,6 +18,7 @@ from rocpd.importers.source import TraceSource
 from rocpd.importers.target import rank_guid
 from rocpd.output import complete_or_nothing
 from rocpd.schema.quote import quote_name
+from rocpd.sqlite import apsw
 
 _MADE_OF_ALL = re.compile(r"\b(ext_callstack|ext_graph\w*)\b", re.IGNORECASE)
 _GENERATED = "'Callstack::Table', 'Callstack::Generated', 'Graph::Table', 'Graph::Generated'"

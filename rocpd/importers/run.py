@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-import apsw
-
 from rocpd.errors import InputError, RocpdError, UsageError
 from rocpd.evidence import Evidence
 from rocpd.federate.open.opening import as_input_error
@@ -22,6 +20,7 @@ from rocpd.importers.find import importer_of, inputs_in
 from rocpd.importers.source import TraceSource
 from rocpd.importers.target import TraceTarget, name_of
 from rocpd.output import folder_complete_or_nothing
+from rocpd.sqlite import apsw
 from rocpd.types import Progress
 
 _PROCESS_BYTES = 8 << 20  # below that, starting processes takes longer than they save

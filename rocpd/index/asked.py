@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import apsw
 import numpy as np
 
 from rocpd.federate.run.rank_reader import RankTask, Work, Works
 from rocpd.index.described import Indescribable, described
+from rocpd.sqlite import apsw
 
 _DIGEST = 16
 

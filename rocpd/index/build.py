@@ -168,8 +168,8 @@ def _greatest(path: Path) -> dict[str, int]:
     groups = map(metadata.row_group, range(metadata.num_row_groups))
     for column in (group.column(place) for group in groups for place in range(metadata.num_columns)):
         if column.physical_type == "INT64":
-            known = column.statistics
-            ends = (known.min, known.max) if known.has_min_max else (0, 0)  # of NULLs there is neither
+            known = column.statistics  # of no rows there is none, of NULLs neither end
+            ends = (known.min, known.max) if known is not None and known.has_min_max else (0, 0)
             greatest[column.path_in_schema] = max(*map(abs, ends), greatest.get(column.path_in_schema, 0))
     return greatest
 

@@ -151,7 +151,7 @@ def _views(stored: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, St
         rows, columns, ascii_columns, greatest = view["rows"], view["columns"], view["ascii"], view["greatest"]
         if not (isinstance(rows, int) and isinstance(columns, dict) and isinstance(ascii_columns, list)):
             raise TypeError(name)
-        if not isinstance(greatest, dict):
+        if not (isinstance(greatest, dict) and all(type(most) is int and most >= 0 for most in greatest.values())):
             raise TypeError(name)
         kinds = {column: _KINDS[kind] for column, kind in columns.items()}
         yield name, StoredView(rows, kinds, frozenset(ascii_columns), greatest, is_by_id=view["by_id"] is True)

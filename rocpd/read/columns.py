@@ -32,7 +32,6 @@ from itertools import chain
 from types import NoneType
 from typing import Any
 
-import apsw
 import numpy as np
 
 from rocpd.errors import QueryError
@@ -41,6 +40,7 @@ from rocpd.federate.run.pool import ShareDatabase
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.frozen import frozen
 from rocpd.schema.quote import quote_name
+from rocpd.sqlite import apsw
 from rocpd.types import NULL, Flags, Floats, Ints
 
 BATCH = 1 << 17

@@ -241,9 +241,8 @@ def _written(folder: Path, token: str) -> Iterator[Written]:
 
 def _describe(path: Path, token: str) -> Written | None:
     """Describe a file; None when another run wrote it."""
-    import apsw
-
     from rocpd.schema.quote import quote_name
+    from rocpd.sqlite import apsw
 
     size = path.stat().st_size
     try:

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
-import apsw
-
 from rocpd.federate.open.identify import Rank
 from rocpd.frozen import frozen
 from rocpd.redact.columns import rule
@@ -20,6 +18,7 @@ from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, select_text, views_over
 from rocpd.schema.versions import suffix_of
 from rocpd.schema.write import create_view_text
+from rocpd.sqlite import apsw
 
 Counts: TypeAlias = Counter[tuple[str, str]]
 """(table, column) -> texts that were replaced."""

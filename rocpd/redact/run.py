@@ -13,8 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import apsw
-
 from rocpd.errors import OutputError, UsageError
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.opening import as_input_error
@@ -28,6 +26,7 @@ from rocpd.redact.search import column_with, find_texts, sought
 from rocpd.redact.survey import kernels_and_markers, shifts, survey
 from rocpd.redact.texts import Redactor
 from rocpd.schema.render import OUTSIDE, RankTables
+from rocpd.sqlite import apsw
 from rocpd.trace.tables import SPANS
 from rocpd.types import Progress
 

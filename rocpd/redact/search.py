@@ -6,10 +6,9 @@ import mmap
 from collections.abc import Iterable
 from pathlib import Path
 
-import apsw
-
 from rocpd.redact.options import Clue
 from rocpd.schema.quote import quote_name
+from rocpd.sqlite import apsw
 
 _SOUGHT = frozenset({Clue.HOST, Clue.MACHINE, Clue.USER, Clue.SECRET, Clue.MAIL, Clue.URL, Clue.GUID, Clue.RULE})
 _LEAST = 4  # shorter texts stand in other words by chance

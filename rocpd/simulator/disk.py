@@ -10,13 +10,12 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import apsw
-
 from rocpd.evidence import JOURNALS
 from rocpd.output import complete_or_nothing
 from rocpd.schema.quote import quote_name
 from rocpd.schema.versions import suffix_of
 from rocpd.simulator.job_plan import RankPlan
+from rocpd.sqlite import apsw
 
 LATE_TEXT = "written through the write-ahead log"
 """Name of the regions that only a reader of the leftover log sees."""

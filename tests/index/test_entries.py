@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import random
 import resource
@@ -226,6 +227,14 @@ def test_a_rank_that_comes_later_costs_that_rank(tmp_path: Path) -> None:
     assert _why_not(job, root) == ""
 
 
+def _claim(folder: Path, greatest: object) -> None:
+    manifest = folder / "entry.json"
+    facts = json.loads(manifest.read_text())
+    for view in facts["views"].values():
+        view["greatest"] = dict.fromkeys(view["greatest"], greatest)
+    manifest.write_text(json.dumps(facts))
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -237,7 +246,15 @@ def test_a_rank_that_comes_later_costs_that_rank(tmp_path: Path) -> None:
         lambda folder: (folder / "entry.json").unlink(),
         lambda folder: folder.chmod(0),
     ],
-    ids=["missing", "no Parquet", "cut", "no JSON", "other JSON", "no manifest", "no rights"],
+    ids=[
+        "missing",
+        "no Parquet",
+        "cut",
+        "no JSON",
+        "other JSON",
+        "no manifest",
+        "no rights",
+    ],
 )
 @pytest.mark.usefixtures("only_copies")
 def test_a_damaged_entry_gives_no_wrong_answer(damage: Callable[[Path], object], tmp_path: Path) -> None:
@@ -247,6 +264,15 @@ def test_a_damaged_entry_gives_no_wrong_answer(damage: Callable[[Path], object],
     _why_not(job, root)
     for folder in root.iterdir():
         folder.chmod(0o700)
+
+
+@pytest.mark.parametrize("greatest", [-1, "1", True, 1.5, None])
+@pytest.mark.usefixtures("only_copies")
+def test_what_cannot_be_the_greatest_number_is_no_entry(greatest: object, tmp_path: Path) -> None:
+    job, root = _indexed(tmp_path)
+    for entry in indexes(root).entries():
+        _claim(entry.folder, greatest)
+    assert "no index of it" in _why_not(job, root)
 
 
 @pytest.mark.usefixtures("only_copies")
@@ -371,6 +397,28 @@ def test_the_cache_commands_leave_a_shared_index_alone(
     capsys.readouterr()
     assert run(["cache", "list", "-f", "csv"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("only_copies")
+def test_entries_of_another_version_can_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    job = str(_rank(tmp_path / "a.db", 0))
+    for command in ("clear", "evict"):
+        assert run(["index", job, "--no-summary"]) == 0
+        (folder,) = (each.path for each in indexes(None).folders())
+        _claim(folder, None)
+        capsys.readouterr()
+        assert run(["cache", "list", "-f", "csv"]) == 0
+        assert f"{folder},unreadable,0," in capsys.readouterr().out
+        if command == "clear":
+            assert run(["cache", "clear"]) == 0
+        else:
+            monkeypatch.setenv("ROCPD_CACHE_SIZE", "1")
+            os.utime(folder / "entry.json", (0, 0))
+            indexes(None).evict()
+        assert not folder.exists()
 
 
 def test_ranks_are_those_of_the_job(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import apsw
+from rocpd.sqlite import apsw
 
 _ALLOWED = {
     apsw.SQLITE_SELECT,

@@ -12,8 +12,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import apsw
-
 from rocpd.errors import ForeignError, InputError
 from rocpd.federate.open.file_notes import FileNote
 from rocpd.federate.open.opening import Opening, as_input_error
@@ -32,6 +30,7 @@ from rocpd.schema.versions import (
     suffix_of,
     without_suffix,
 )
+from rocpd.sqlite import apsw
 from rocpd.visible import visible
 
 MPI_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "PALS_RANKID", "FLUX_TASK_RANK")

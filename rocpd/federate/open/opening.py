@@ -16,17 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-import apsw
-
 from rocpd import leftovers
 from rocpd.errors import ForeignError, InputError, OutputError
 from rocpd.evidence import JOURNALS
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.file_notes import FileNote
-from rocpd.federate.open.sqlite import count_no_memory
 from rocpd.frozen import frozen
-
-count_no_memory()  # before any file is opened
+from rocpd.sqlite import apsw
 
 _FLAGS = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 _CACHED_STATEMENTS = 2  # of a connection: they hold memory, and few statements run twice

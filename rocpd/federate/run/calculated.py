@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-import apsw
-
 from rocpd.errors import UsageError
 from rocpd.frozen import frozen
 from rocpd.schema.calculated import CALCULATED, CalculatedTable
+from rocpd.sqlite import apsw
 from rocpd.types import Row
 
 Calculate: TypeAlias = Callable[[Mapping[str, str], "str | None"], Iterable[Row]]

@@ -11,11 +11,10 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-import apsw
-
 from rocpd.federate.open.opening import Opening
 from rocpd.federate.run.pool import Share, ShareDatabase
 from rocpd.schema.render import RankTables
+from rocpd.sqlite import apsw
 from rocpd.types import Answer
 
 Task = TypeVar("Task")

@@ -9,8 +9,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-import apsw
-
 from rocpd.federate.open.guard import guard
 from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.run.functions import add_functions
@@ -19,6 +17,7 @@ from rocpd.federate.unify import Unifier
 from rocpd.schema.load import VIEWS, view
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables, named
+from rocpd.sqlite import apsw
 
 
 class CopiedDatabase(Unifier):

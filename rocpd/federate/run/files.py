@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from typing import Protocol
 from weakref import WeakSet
 
-import apsw
-
 from rocpd.errors import ClosedError
 from rocpd.evidence import Evidence
 from rocpd.federate.limits import Limits
@@ -20,6 +18,7 @@ from rocpd.federate.run.columnar import Columnar
 from rocpd.federate.run.executor import Executor
 from rocpd.federate.run.local import Local
 from rocpd.federate.run.pool import Pool
+from rocpd.sqlite import apsw
 
 
 class Closable(Protocol):

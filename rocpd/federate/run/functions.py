@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import apsw
+from rocpd.sqlite import apsw
 
 if TYPE_CHECKING:
     from fractions import Fraction

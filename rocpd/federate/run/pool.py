@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
 
-import apsw
-
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.damage import raise_for_damaged_file
 from rocpd.federate.open.guard import guard
@@ -24,6 +22,7 @@ from rocpd.federate.result import Cursor
 from rocpd.federate.unify import Unifier
 from rocpd.frozen import frozen
 from rocpd.schema.render import RankTables
+from rocpd.sqlite import apsw
 from rocpd.types import Parameters
 
 _MOST_WITH_PAGES = 64  # idle connections that keep their page cache, up to 2 MB each

@@ -11,8 +11,6 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
-import apsw
-
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.opening import as_input_error
@@ -24,6 +22,7 @@ from rocpd.federate.run.pool import Share, ShareDatabase
 from rocpd.federate.run.spool import spooled
 from rocpd.frozen import frozen
 from rocpd.schema.render import RankTables
+from rocpd.sqlite import apsw
 from rocpd.types import Row
 
 Stopped: TypeAlias = Callable[[], bool]

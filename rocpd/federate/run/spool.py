@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 
-import apsw
-
+from rocpd.sqlite import apsw
 from rocpd.types import Row
 
 _IN_MEMORY = 50_000  # rows

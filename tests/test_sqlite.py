@@ -1,0 +1,52 @@
+"""How SQLite is set up: without counting its memory, and never under a program that may be using it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import rocpd.sqlite
+from rocpd.sqlite import apsw
+
+_THREAD = "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()"
+
+
+@pytest.mark.parametrize(
+    ("before", "counts"),
+    [
+        ("", False),
+        ("import rocpd, pandas, sqlite3", False),
+        (_THREAD, False),  # such as a notebook's
+        ("import apsw", True),
+        ("import apsw; theirs = apsw.Connection(':memory:'); theirs.execute('CREATE TABLE t AS SELECT 7')", True),
+    ],
+)
+@pytest.mark.parametrize("used", ["session", "schema.write", "redact.run"])
+def test_memory_is_counted_only_for_a_program_that_uses_sqlite_already(before: str, counts: bool, used: str) -> None:
+    program = [
+        before,
+        f"import rocpd.{used}, rocpd.sqlite",
+        "apsw = rocpd.sqlite.apsw",
+        "connection = apsw.Connection(':memory:')",
+        "connection.execute('SELECT randomblob(100000)').get",
+        f"assert (apsw.memory_used() > 0) is {counts}",
+        "assert theirs.execute('SELECT * FROM t').get == 7" if "TABLE t" in before else "",
+    ]
+    done = subprocess.run([sys.executable, "-c", "\n".join(program)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_sqlite_is_set_up_again_even_where_it_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[object] = []
+
+    def refuse(*arguments: object) -> None:
+        steps.append(arguments)
+        raise apsw.MisuseError
+
+    monkeypatch.setattr(apsw, "shutdown", lambda: steps.append("shutdown"))
+    monkeypatch.setattr(apsw, "config", refuse)
+    monkeypatch.setattr(apsw, "initialize", lambda: steps.append("initialize"))
+    rocpd.sqlite._count_no_memory()
+    assert steps == ["shutdown", (apsw.SQLITE_CONFIG_MEMSTATUS, False), "initialize"]

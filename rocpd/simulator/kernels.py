@@ -66,12 +66,6 @@ class Kernel:
     flaws: frozenset[Plant] = frozenset()
 
     @property
-    def truncated(self) -> str:
-        """Name without return type, namespaces, template arguments and parameters."""
-        head = self.display.split("<", 1)[0].split("(", 1)[0]
-        return head.split()[-1].split("::")[-1]
-
-    @property
     def groups(self) -> tuple[int, int, int]:
         """Work-groups in x, y and z."""
         x, y, z = (max(1, grid // block) for grid, block in zip(self.grid, self.block, strict=True))

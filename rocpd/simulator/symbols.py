@@ -10,6 +10,7 @@ from rocpd.schema.trace.writer import TraceWriter
 from rocpd.simulator import hardware
 from rocpd.simulator.identity import Identity
 from rocpd.simulator.kernels import Kernel
+from rocpd.trace.cxx import bare_name
 
 _RUNTIME, _LIBRARY, _PROGRAM = 1, 2, 3
 _URIS = {
@@ -79,4 +80,5 @@ def _demangled(kernel: Kernel) -> dict[str, str]:
     if kernel.display == kernel.mangled:
         symbol = f"{kernel.mangled}.kd"
         return {"demangled_kernel_name": symbol, "truncated_kernel_name": symbol}
-    return {"demangled_kernel_name": f"{kernel.display} [clone .kd]", "truncated_kernel_name": kernel.truncated}
+    display = kernel.display
+    return {"demangled_kernel_name": f"{display} [clone .kd]", "truncated_kernel_name": bare_name(display)}

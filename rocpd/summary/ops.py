@@ -22,6 +22,7 @@ from rocpd.summary.options import By
 from rocpd.summary.reading import Base, RankReading
 from rocpd.summary.statements import statement
 from rocpd.trace.agents import GPUS
+from rocpd.trace.cxx import bare_name
 from rocpd.trace.kernel_categories import Categories, is_communication
 from rocpd.trace.kernel_names import UNCUT, KernelNames, names_of_kernels
 from rocpd.trace.times import VALID_TIMES, valid_times
@@ -210,8 +211,11 @@ def split(ops: Ops, categories: Categories, names: OperationNames) -> dict[str, 
 
 
 def kernel_texts(reader: RankReader, names: KernelNames, ids: Ints) -> dict[int, str | None]:
-    """Return kernel id -> name."""
-    return texts_by_id(reader, names_of_kernels(names) + _AMONG, ids)
+    """Return kernel id -> name; many producers write no truncated one, so it is taken from the name for people."""
+    texts = texts_by_id(reader, names_of_kernels(names) + _AMONG, ids)
+    if names is KernelNames.TRUNCATED:
+        return {number: text and bare_name(text) for number, text in texts.items()}
+    return texts
 
 
 def string_texts(reader: RankReader, ids: Ints) -> dict[int, str | None]:

@@ -26,9 +26,10 @@ _NOISE = re.compile(
     r"|\((?:unsigned )?(?:int|long|bool)\)(?=-?\d)|\.intern\.\w+$"
 )
 _CLONE = re.compile(r" ?(?:\[clone [^\]]*\]|\(\.kd\))$")
-_MARK = re.compile(r"::|[][<>(){} ]")
+_OPERATOR = r"\boperator ?(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|[<>]=?)(?: (?=<))?|\boperator (?=\w)"
+_MARK = re.compile(rf"{_OPERATOR}|->|::|[][<>(){{}} ]")
 _OPENING, _CLOSING = frozenset("<[({"), frozenset(">])}")
-_LITERAL = re.compile(r"(?<=\d)(?:ul?l?|l)\b")
+_LITERAL = re.compile(r"\b(\d+)(?:ul?l?|l)\b")
 
 
 class Function(NamedTuple):
@@ -56,17 +57,20 @@ def readable(name: str) -> str:
         name = _unmangled(name)
     for noise in _ANONYMOUS:
         name = name.replace(noise, "")
-    return _LITERAL.sub("", _NOISE.sub("", name)).replace("> >", ">>")
+    return _LITERAL.sub(r"\1", _NOISE.sub("", name)).replace("> >", ">>")
 
 
 def take_apart(name: str) -> Function:
-    """Take what `readable` returned apart.
+    """Take what `readable` returned apart; words that neither a signature nor a template follows are all the name.
 
     >>> take_apart("void at::native::f<4, at::add<float>>(int)")
     Function(scopes=('at', 'native'), name='f', template='4, at::add<float>')
+    >>> take_apart("bool operator<(A, B)").name, take_apart("fusion 12").name
+    ('operator<', 'fusion 12')
     """
     start, depth, opened, closed = 0, 0, -1, -1
     scopes: list[str] = []
+    has_words = False
     for mark in _MARK.finditer(name):
         position, text = mark.start(), mark[0]
         if depth:
@@ -78,8 +82,20 @@ def take_apart(name: str) -> Function:
             opened, depth = position, 1
         elif text in (" ", "::"):
             scopes = [*scopes, name[start : opened if opened >= start else position]] if text == "::" else []
-            start = mark.end()
+            start, has_words = mark.end(), has_words or text == " "
+    if has_words and opened < start:
+        return Function((), name, "")
     return _function(scopes, name, (start, opened, closed), len(name))
+
+
+def bare_name(name: str) -> str:
+    """Return the name of a function alone: without return type, scopes, template and signature.
+
+    >>> [bare_name(f"{name}.kd") for name in ("void at::native::f<4>(int)", "_ZN2ck1fILi64EEEvPKT_", "fusion 12")]
+    ['f', 'f', 'fusion 12']
+    """
+    text = readable(name)
+    return take_apart(text).name or text
 
 
 def _function(scopes: list[str], name: str, marks: tuple[int, int, int], end: int) -> Function:
@@ -87,7 +103,7 @@ def _function(scopes: list[str], name: str, marks: tuple[int, int, int], end: in
     start, opened, closed = marks
     if opened < start:
         return Function(tuple(scopes), name[start:end], "")
-    return Function(tuple(scopes), name[start:opened], name[opened + 1 : closed if closed > opened else end])
+    return Function(tuple(scopes), name[start:opened].rstrip(), name[opened + 1 : closed if closed > opened else end])
 
 
 def _unmangled(name: str) -> str:

@@ -62,22 +62,11 @@ def matches(pattern: re.Pattern[str], name: object) -> bool:
     return isinstance(name, str) and bool(pattern.search(without_kd(name)) or pattern.fullmatch(name))
 
 
-def _short(name: str) -> str:
-    cases = " ".join(
-        f"WHEN substr({name}, -{len(ending)}) = '{ending}' THEN substr({name}, 1, length({name}) - {len(ending)})"
-        for ending in _ENDINGS
-    )
-    return f"CASE {cases} ELSE {name} END"
-
-
 _SELECTS = {
     KernelNames.DISPLAY: "SELECT id, display_name AS name FROM rocpd_info_kernel_symbol",
     KernelNames.FULL: "SELECT id, display_name AS name FROM rocpd_info_kernel_symbol",
     KernelNames.MANGLED: "SELECT id, COALESCE(kernel_name, display_name) AS name FROM rocpd_info_kernel_symbol",
-    KernelNames.TRUNCATED: (
-        f"SELECT id, {_short('name')} AS name FROM "  # noqa: S608
-        "(SELECT id, COALESCE(truncated_kernel_name, display_name) AS name FROM kernel_symbols)"
-    ),
+    KernelNames.TRUNCATED: "SELECT id, COALESCE(truncated_kernel_name, display_name) AS name FROM kernel_symbols",
 }
 
 

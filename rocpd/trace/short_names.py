@@ -26,7 +26,7 @@ _TILE = re.compile(r"_?\d+x\d+.*|_+\d+$")
 _TAIL = re.compile(r"_(?:[nt]{2,3}|[NT]{2,3}|half|float|double|b?fp?\d+|i\d+)$")
 _NUMBERS = re.compile(r"(?:\b[A-Za-z][\w:]*=)?-?\b\d+\b(?:, )?")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_LAUNCHERS = {"kernel", "Kernel", "Kernel2", "device_kernel", "kentry", "operator", "invoke", "run", "entry"}
+_LAUNCHERS = {"kernel", "Kernel", "Kernel2", "device_kernel", "kentry", "operator()", "invoke", "run", "entry"}
 _NOISE = frozenset(
     ("at", "gpu", "native", "c10", "void", "int", "const", "std", "unsigned", "instance", "char", "detail")
 )

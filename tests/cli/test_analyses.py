@@ -255,6 +255,8 @@ def test_names_of_kernels_are_short_for_people_and_full_for_programs(cli: Cli, t
         assert cli("summary", "kernels", file, "-f", form, "--full-names").out.count("app::update") == 2
     for form in ("csv", "json"):
         assert cli("summary", "kernels", file, "-f", form).out.count(full) == 1
+        bare = cli("summary", "kernels", file, "-f", form, "--truncate-kernels").out
+        assert ("app::" in bare, bare.count("update")) == (False, 1)
     assert full in cli("summary", "--amd", file).out
     cli("summary", "kernels", file, "-o", tmp_path / "kernels.txt")
     assert "app::update" not in (tmp_path / "kernels.txt").read_text()

@@ -94,7 +94,7 @@ def test_every_command_takes_them(four: list[Path], tmp_path: Path, cli: Cli) ->
 
 def test_short_names_of_kernels_have_no_kd(four: list[Path], cli: Cli) -> None:
     full = ["transpose_a(int*, int*, int, int) [clone .kd]", "__amd_rocclr_fillBufferAligned.kd"]
-    short = ["transpose_a(int*, int*, int, int)", "__amd_rocclr_fillBufferAligned"]
+    short = ["transpose_a", "__amd_rocclr_fillBufferAligned"]
     for path in four[:2]:
         for words, expected in (((), full), (("--truncate-kernels",), short)):
             lines = cli("summary", "kernels", path, "-f", "csv", *words).out.splitlines()[1:]

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocpd.table.cell import shorten_apart
-from rocpd.trace.cxx import readable, take_apart
+from rocpd.trace.cxx import bare_name, readable, take_apart
 from rocpd.trace.kernel_categories import load
 from rocpd.trace.short_names import kernel_name, short_names
 from tests.conftest import private
@@ -37,6 +37,31 @@ FULL_NAMES = [full for *_, full in golden()]
 
 def test_what_kernels_are_called() -> None:
     assert [tuple(kernel_name(full)) for full in FULL_NAMES] == [(full, *rest) for *rest, full in golden()]
+
+
+@pytest.mark.parametrize("name", ["fusion 12", "=cmd|' /C calc'!A0", "f<4> tail", "my kernel (fast)", "kernel_4l"])
+def test_names_that_are_no_functions_stay(name: str) -> None:
+    assert (kernel_name(name).short, bare_name(name)) == (name, name)
+
+
+@pytest.mark.parametrize(
+    ("full", "bare"),
+    [
+        ("void at::native::(anonymous namespace)::f<(E)1, a::b<2> >(int, c<3>) [clone .kd]", "f"),
+        ("std::enable_if<(1>0), void>::type <unnamed>::g<decltype(a->b)>(int)", "g"),
+        ("void f<at::add(int)::[lambda() (instance 2)]::operator ()() const::[lambda(float)]>(int)", "f"),
+        ("void f<x(int)::{lambda(int)#1}>(x(int)::{lambda(int)#1})", "f"),
+        ("operator<<(foo, bar)", "operator<<"),
+        ("bool ns::operator< <int>(A<int>)", "operator<"),
+        ("void X<1>::operator()(int) const", "operator()"),
+        ("X::operator bool() const", "operator bool"),
+        ("unsigned long my_operator(int)", "my_operator"),
+        ("void at::native::cut_off_here<4, at::nat", "cut_off_here"),
+        ("triton_poi_fused_add_3.kd", "triton_poi_fused_add_3"),
+    ],
+)
+def test_bare_names_of_functions(full: str, bare: str) -> None:
+    assert (bare_name(full), bare_name(bare)) == (bare, bare)
 
 
 @pytest.mark.parametrize(

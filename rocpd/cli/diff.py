@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from rocpd.amount import amount
 from rocpd.cli import known, tables
 from rocpd.cli.analyses import Delivery
+from rocpd.cli.diagnostics import note
 from rocpd.cli.options import Execution, Inputs, PlaceOptions, SelectionOptions, SpanOptions, TableOptions
 from rocpd.cli.progress import progress
 from rocpd.cli.standard_output import ReaderGoneError
@@ -181,7 +182,7 @@ def diff(
     is_within = _is_within(inputs, selection, gate, metric.name != STEP)
     opening = partial(_open, inputs=inputs, selection=selection.selected(has_rank=not is_within), execution=execution)
     steps, text = (None, "") if is_within else (selection.step, selection.text)
-    comparing = Comparing(asked, metric, opening, partial(progress, "diff", "ranks"), steps, text)
+    comparing = Comparing(asked, metric, opening, partial(progress, "diff", "ranks"), steps, text, note)
     if gate.save_baseline:
         _save(comparing, inputs, gate.save_baseline, output)
         return Exit.GOOD

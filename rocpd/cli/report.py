@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from rocpd import entries
 from rocpd.cli.build import Asked, also_takes
-from rocpd.cli.diagnostics import report_written
+from rocpd.cli.diagnostics import note, report_written
 from rocpd.cli.index_hint import index_hint
 from rocpd.cli.options import Execution, Inputs, SelectionOptions
 from rocpd.cli.progress import progress
@@ -132,7 +132,8 @@ def _base(
 
     options = diff_options(asked)
     selected = " ".join(_words(selection))
-    comparing = Comparing(options, DiffMetric(), opened, partial(progress, "base", "ranks"), selection=selected)
+    reading = partial(progress, "base", "ranks")
+    comparing = Comparing(options, DiffMetric(), opened, reading, selection=selected, on_note=note)
     words = "" if selected else " ".join(map(shlex.quote, runs))
     connect = "" if any(map(is_baseline, runs)) else _python(_absolute(runs), selection, inputs.skip_bad)
     return ReportBase(tuple(comparing.runs(runs)), words, connect, options, selected)

@@ -84,6 +84,7 @@ def _run(fields: Mapping[str, Any]) -> RunProfile:
     known["numbers"] = tuple(known["numbers"])
     known["samples"] = {metric: tuple(map(float, values)) for metric, values in known["samples"].items()}
     known["uses"] = tuple(LaunchUse(**{**use, "launch": _launch(use["launch"])}) for use in known["uses"])
+    known["guids"] = tuple(known.get("guids", ()))  # files of older versions have none
     known["ranks"] = tuple(RankUse(**rank) for rank in known["ranks"])
     facts: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in known["facts"].items()

@@ -13,6 +13,7 @@ from rocpd.compare.kernel_changes import KernelDifference
 from rocpd.compare.kernel_pairs import KernelIdentity, identity_of, pair_kernels
 from rocpd.compare.metrics import MEMORY, DiffMetric
 from rocpd.compare.options import STEP, DiffOptions
+from rocpd.compare.repeated import on_both_sides
 from rocpd.compare.run_profile import PLURALS, WINDOW, RankUse, RunProfile
 from rocpd.compare.sides import side_of
 from rocpd.compare.statistics import holm, mann_whitney
@@ -43,10 +44,17 @@ class RankDifference:
 
 @frozen
 class Subject:
-    """What a comparison is about, in words: what is measured, and how many of what there are on both sides."""
+    """What a comparison is about, in words.
+
+    Args:
+        measured: what is measured.
+        counted: how many of what there are on both sides.
+        common: what both sides have; empty: nothing.
+    """
 
     measured: str
     counted: str
+    common: str = ""
 
 
 @frozen
@@ -117,6 +125,9 @@ def compare(
     if reason:
         verdict, confidence = ChangeVerdict.UNCLEAR, Confidence.HINT
         decision = replace(decision, verdict=verdict, confidence=confidence, reason=reason, needed=None)
+    subject = subject or _of_runs(metric, base, new)
+    if subject.common and decision.confidence is Confidence.CERTAIN:  # it takes runs that tell the sides apart
+        decision = replace(decision, confidence=Confidence.LIKELY)
     comparison = Comparison(
         tuple(run.name for run in base),
         tuple(run.name for run in new),
@@ -126,7 +137,7 @@ def compare(
         compared,
         attribution,
         tuple(_ranks(base, new)),
-        subject or _of_runs(metric, base, new),
+        subject,
     )
     return replace(comparison, findings=tuple(_findings(comparison)))
 
@@ -198,6 +209,9 @@ def _own(side: Sequence[RunProfile]) -> dict[int, list[RankUse]]:
 def _findings(comparison: Comparison) -> Iterator[Finding]:
     yield _verdict(comparison)
     yield _compared(comparison)
+    if comparison.subject.common:
+        text = f"on both sides: {comparison.subject.common}; nothing differs from itself"
+        yield Finding(text, "diff.both-sides", Verdict.UNKNOWN, Confidence.CERTAIN)
     if comparison.comparability.is_enough:
         yield from _changed_work(comparison)
         if comparison.attribution.cancels and comparison.attribution.unit.change:
@@ -245,7 +259,7 @@ def _of_runs(metric: DiffMetric, base: Sequence[RunProfile], new: Sequence[RunPr
     warm_up = max(run.warm_up for run in (*base, *new))
     if warm_up:
         counted += f", warm-up of {warm_up} {base[0].unit if warm_up == 1 else PLURALS[base[0].unit]} left out"
-    return Subject(measured, counted)
+    return Subject(measured, counted, ", ".join(on_both_sides(base, new)))
 
 
 def _compared(comparison: Comparison) -> Finding:

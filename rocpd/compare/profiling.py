@@ -55,6 +55,7 @@ class MeasuredRun:
         counted: what its ranks did in these.
         memory: most memory that a rank held, if asked for [bytes].
         facts: what it was.
+        guids: of its ranks.
     """
 
     name: str
@@ -64,6 +65,7 @@ class MeasuredRun:
     counted: CountedRanks
     memory: float | None
     facts: RunFacts
+    guids: tuple[str, ...]
 
     def profile(self, metric: DiffMetric) -> RunProfile:
         """Return what there is to compare of its critical ranks."""
@@ -102,9 +104,18 @@ class MeasuredRun:
         if self.memory is not None:
             samples[MEMORY] = (self.memory,)
         uses, ranks = tuple(counted.uses()), tuple(counted.ranks())
-        scale = counted.scale
         return RunProfile(
-            self.name, self.unit, numbers, self.warm_up, samples, scale, uses, counted.idle(), ranks, self.facts
+            self.name,
+            self.unit,
+            numbers,
+            self.warm_up,
+            samples,
+            counted.scale,
+            uses,
+            counted.idle(),
+            ranks,
+            self.facts,
+            guids=self.guids,
         )
 
 
@@ -215,7 +226,8 @@ def _run(
     warm_up = 0 if everything else _warm_up(counted.times.tolist())
     counted = counted.of_units(slice(warm_up, None))
     facts = combined([(each.rank, each.facts) for each in ranks])
-    return MeasuredRun(name, unit, tuple(numbers[warm_up:]), warm_up, counted, peak, facts)
+    guids = tuple(sorted({each.rank.plain_guid for each in ranks}))
+    return MeasuredRun(name, unit, tuple(numbers[warm_up:]), warm_up, counted, peak, facts, guids)
 
 
 def _warm_up(times: Sequence[float]) -> int:

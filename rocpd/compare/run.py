@@ -16,10 +16,11 @@ from rocpd.compare.comparison import Comparison, Subject, compare
 from rocpd.compare.metrics import MEMORY, DiffMetric, metric_of
 from rocpd.compare.options import STEP, DiffOptions
 from rocpd.compare.profiling import MeasuredRun, measured_runs, runs_of
+from rocpd.compare.repeated import without_repeated
 from rocpd.compare.run_profile import PLURALS, RunProfile
 from rocpd.compare.tables import tables_of
 from rocpd.errors import UsageError
-from rocpd.federate.federation import Federation
+from rocpd.federate.federation import Federation, Notes, OnNote
 from rocpd.frozen import frozen
 from rocpd.importers.find import importer_of
 from rocpd.summary.reading import Reading
@@ -47,6 +48,7 @@ class Comparing:
         progress: shows progress while a job is read: (ranks read, ranks in all).
         steps: only these count, such as `3,5-7`; None: all.
         selection: what counts of each job, in words; empty: all of it.
+        on_note: called with what the user should know.
     """
 
     options: DiffOptions
@@ -55,13 +57,14 @@ class Comparing:
     progress: Callable[[], AbstractContextManager[Progress | None]] = nullcontext
     steps: str | None = None
     selection: str = ""
+    on_note: OnNote | None = None
 
     def compare(self, base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Comparison:
         """Compare two sides."""
         return compare(base, new, self.options, self.metric)
 
     def runs(self, inputs: Sequence[str]) -> list[RunProfile]:
-        """Return the runs of a side: those of a baseline, or of jobs.
+        """Return the runs of a side, each once: those of a baseline, or of jobs.
 
         Raises:
             InputError: an input can't be read.
@@ -73,7 +76,7 @@ class Comparing:
             profiles += map(self._profile, self._measured(job, name))
         for word in inputs:
             profiles += load_baseline(Path(word)).runs if is_baseline(word) else ()
-        return profiles
+        return without_repeated(profiles, Notes(self.on_note).add)
 
     def _jobs(self, inputs: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
         """Yield name and inputs of each job: a folder or package is one; rocpd files are one together.
@@ -167,7 +170,7 @@ def compare_sessions(base: Federation, new: Federation, options: DiffOptions) ->
 def profiles_of(session: Federation, options: DiffOptions, metric: DiffMetric) -> list[RunProfile]:
     """Return what there is to compare of the runs of a job that is open. Errors as `Comparing.runs`."""
     runs = measured_runs(session, str(session.ranks[0].opening.path), options, metric)
-    return [run.profile(metric) for run in runs]
+    return without_repeated([run.profile(metric) for run in runs], session.note)
 
 
 def compared_with(
@@ -184,7 +187,7 @@ def compared_with(
 
     def compared(reading: Reading) -> Iterator[Summary]:
         runs = [run.profile(metric) for run in runs_of(reading, "this job", options, metric)]
-        new = [replace(run, selection=selection) for run in runs]
+        new = [replace(run, selection=selection) for run in without_repeated(runs, reading.session.note)]
         return tables_of(compare(base, new, options, metric))
 
     return compared

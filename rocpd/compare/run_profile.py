@@ -112,6 +112,7 @@ class RunProfile:
         ranks: its ranks.
         facts: what it was.
         selection: what of it counts, in words; empty: all of it.
+        guids: of its ranks with GPU work, in alphabetical order; empty: a baseline of older versions does not know.
     """
 
     name: str
@@ -125,6 +126,7 @@ class RunProfile:
     ranks: tuple[RankUse, ...]
     facts: RunFacts
     selection: str = ""
+    guids: tuple[str, ...] = ()
 
     @property
     def units(self) -> int:

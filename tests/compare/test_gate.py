@@ -5,14 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import rocpd
 from rocpd.compare.document import document_of
+from rocpd.compare.repeated import without_repeated
 from rocpd.compare.tables import TABLES
 from rocpd.simulator import JobOptions, plan
+from tests.compare.test_pairs import RUN
 from tests.conftest import Cli
 
 
@@ -172,3 +176,76 @@ def test_the_document_is_described(job: Path, cli: Cli) -> None:
     rows = page[page.index("| key | what it is |") :].partition("\n\n")[0].splitlines()[2:]
     named = [word for row in rows if row.startswith("| ") for word in row.split("|")[1].replace("`", "").split(",")]
     assert [word.strip() for word in named] == list(verdict(cli, job, job))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two small runs, of which the second is a little slower."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, seed, plant in (("e1", 73040, "none"), ("e2", 73041, "slow-gpus=6")):
+        rocpd.simulate(folder / name, ranks=1, steps=6, seed=seed, plant=plant)
+    return folder / "e1", folder / "e2"
+
+
+def test_a_run_counts_once_however_often_it_is_named(
+    runs: tuple[Path, Path], tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By another path, as a copy, a merged file or a window of it, and in a baseline."""
+    e1, e2 = runs
+    monkeypatch.chdir(e1.parent)
+    shutil.copytree(e1, tmp_path / "copy")
+    cli("merge", e1, "-o", tmp_path / "merged.db")
+    cli("merge", e1, "--start-marker", "step 2", "--end-marker", "step 4", "-o", tmp_path / "window.db")
+    again: list[str | Path] = ["e1/", "./e1", e1, tmp_path / "copy", tmp_path / "merged.db", tmp_path / "window.db"]
+    for path in ("e1", *again):
+        said = cli("diff", "--base", "e1", path, "--new", e2, e2)
+        assert said.code == 4
+        assert "; one run a side; " in said.out
+    assert verdict(cli, "--base", *again, "e1", "--new", e2)["base"]["runs"] == ["e1/"]  # type: ignore[index]
+    kept = tmp_path / "main.json"
+    said = cli("diff", "--save-baseline", kept, "--base", "e1", *again[3:4])
+    assert f"rocpd: {tmp_path / 'copy'}: the run counts once, it is also in e1\n" in said.err
+    assert len(json.loads(kept.read_text())["runs"]) == 1
+    said = cli("diff", "--base", kept, "e1", "--new", e2)
+    assert (said.code, said.err) == (4, "rocpd: e1: the run counts once, it is there more than once\n")
+
+
+def test_a_baseline_of_an_older_version_knows_no_guids(runs: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
+    """Its runs are all different."""
+    kept = tmp_path / "main.json"
+    cli("diff", "--save-baseline", kept, "--base", runs[0])
+    content = json.loads(kept.read_text())
+    assert content["runs"][0].pop("guids")
+    content["runs"].append(content["runs"][0])
+    kept.write_text(json.dumps(content, separators=(",", ":")))
+    said = cli("diff", "--base", kept, runs[0], "--new", runs[1])
+    assert "; 3 and 1 runs; " in said.out
+    assert said.err == ""
+
+
+def test_of_runs_that_share_ranks_the_one_with_most_counts() -> None:
+    notes: list[str] = []
+    ranks = {"ab": "ab", "abc": "abc", "cd": "cd", "ef": "ef", "old": "", "old too": ""}
+    counted = without_repeated([replace(RUN, name=name, guids=tuple(ranks[name])) for name in ranks], notes.append)
+    assert [run.name for run in counted] == ["abc", "ef", "old", "old too"]
+    assert notes == [
+        "ab: the run counts once, it is also in abc",
+        "cd: left out, abc has 1 of its 2 ranks, and a run counts once",
+    ]
+
+
+def test_what_is_on_both_sides_is_said(runs: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
+    """It makes no verdict certain; other steps of a run on both sides are another matter."""
+    e1, e2 = runs
+    kept = tmp_path / "main.json"
+    cli("diff", "--save-baseline", kept, "--base", e1)
+    for base, new, common in (
+        ([e1], [e1], str(e1)),
+        ([kept], [e1], str(e1)),
+        ([e1, e2], [e2, e1], f"{e1}, {e2}"),
+    ):
+        document = verdict(cli, "--base", *base, "--new", *new)
+        found = {finding["rule"]: finding["text"] for finding in document["findings"]}  # type: ignore[attr-defined]
+        assert found["diff.both-sides"] == f"on both sides: {common}; nothing differs from itself"
+        assert document["confidence"] != "certain"
+    assert "on both sides" not in cli("diff", e1, e2).out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from rocpd.frozen import frozen
 from rocpd.importers.find import importer_of
 from rocpd.summary.reading import Reading
 from rocpd.summary.result import Summary
+from rocpd.trace.collectives import listed
 from rocpd.types import Progress
 
 OpenSide: TypeAlias = Callable[[Sequence[str]], AbstractContextManager[Federation]]
@@ -107,11 +108,28 @@ class Comparing:
             return measured_runs(session, name, self.options, self.metric, report)
 
     def _profile(self, run: MeasuredRun) -> RunProfile:
-        is_whole = self.steps is None
-        profile = (
-            run.profile(self.metric) if is_whole else run.of_units(_numbers("--step", self.steps or ""), self.metric)
-        )
+        profile = run.profile(self.metric) if self.steps is None else self._of_units(run, "--step", self.steps)
         return replace(profile, selection=self.selection)
+
+    def _of_units(self, run: MeasuredRun, option: str, text: str) -> RunProfile:
+        what = f"{run.unit} of all ranks{' after the warm-up' if run.warm_up else ''}"
+        return run.of_units(self._there(run, option, text, run.numbers, what), self.metric)
+
+    def _there(self, run: MeasuredRun, option: str, text: str, known: Collection[int], what: str) -> list[int]:
+        """Return the numbers of a text that a run has; those that it lacks are noted, unless it lacks all.
+
+        Args:
+            run: of this run.
+            option, text: what lists numbers, and the list.
+            known: the numbers that there are.
+            what: what they are numbers of, in words.
+        """
+        asked = _numbers(option, text)
+        there = sorted(asked.intersection(known))
+        missing = listed(sorted(asked.difference(known)))
+        if there and missing and self.on_note:
+            self.on_note(f"{run.name}: {option}: no {what} is numbered {missing}")
+        return there
 
     def compare_steps(self, inputs: Sequence[str], step: str, against: str) -> Comparison:
         """Compare steps of one run with others of it.
@@ -122,18 +140,19 @@ class Comparing:
         if self.metric.kind == MEMORY:
             raise UsageError(f"--metric {MEMORY}: a run has one peak, its steps have none", "compare whole runs")
         run = self._only(inputs)
-        chosen = _numbers("--step", step)
-        base = _Others(chosen) if against == OTHERS else _numbers("--against", against)
-        others = run.of_units(_Others(chosen), self.metric).samples[self.metric.name]
-        margin = max(self.options.margin, 100 * _spread(others))
-        sides = [
-            replace(run.of_units(side, self.metric), name=said) for side, said in ((base, against), (chosen, step))
-        ]
+        new = self._of_units(run, "--step", step)
+        others = run.of_units(_Others(new.numbers), self.metric)
+        base = others if against == OTHERS else self._of_units(run, "--against", against)
+        margin = max(self.options.margin, 100 * _spread(others.samples[self.metric.name]))
         options = replace(self.options, margin=margin, run_noise=0.0)
-        counted = " and ".join(str(side.units) for side in sides)
+        said = listed(new.numbers), OTHERS if against == OTHERS else listed(base.numbers)
         measured = "" if self.metric.name == STEP else f"{self.metric.name}, "
-        subject = Subject(f"{measured}{run.unit} {step} against {against}", f"{counted} {PLURALS[run.unit]}")
-        return compare([sides[0]], [sides[1]], options, self.metric, subject)
+        subject = Subject(
+            f"{measured}{run.unit} {said[0]} against {said[1]}",
+            f"{base.units} and {new.units} {PLURALS[run.unit]}",
+            _common(run.unit, base.numbers, new.numbers),
+        )
+        return compare([replace(base, name=said[1])], [replace(new, name=said[0])], options, self.metric, subject)
 
     def compare_ranks(self, inputs: Sequence[str], rank: str, against: str) -> Comparison:
         """Compare ranks of one run with others of it, without what they wait for each other.
@@ -142,13 +161,19 @@ class Comparing:
             UsageError: there are no such ranks, or several runs.
         """
         run = self._only(inputs)
-        chosen = _numbers("--rank", rank)
-        base = _Others(chosen) if against == OTHERS else _numbers("--against", against)
-        sides = [replace(run.of_ranks(side), name=said) for side, said in ((base, against), (chosen, rank))]
+        known, what = [member.number for member in run.counted.members], "rank with GPU work"
+        chosen = self._there(run, "--rank", rank, known, what)
+        new = run.of_ranks(chosen)
+        others = [number for number in known if number not in chosen]
+        base = others if against == OTHERS else self._there(run, "--against", against, known, what)
         options = replace(self.options, run_noise=0.0)
+        said = listed(chosen), OTHERS if against == OTHERS else listed(base)
         subject = Subject(
-            f"rank {rank} against {against}, time without waiting", f"{sides[0].units} {PLURALS[run.unit]}"
+            f"rank {said[0]} against {said[1]}, time without waiting",
+            f"{new.units} {PLURALS[run.unit]}",
+            _common("rank", base, chosen),
         )
+        sides = replace(run.of_ranks(base), name=said[1]), replace(new, name=said[0])
         return compare([sides[0]], [sides[1]], options, DiffMetric(), subject)
 
     def _only(self, inputs: Sequence[str]) -> MeasuredRun:
@@ -224,6 +249,12 @@ def _numbers(option: str, text: str) -> frozenset[int]:
             raise UsageError(f"{option} {text}: not numbers", "such as 16 or 0-3,8")
         numbers |= set(range(int(match[1]), int(match[2] or match[1]) + 1))
     return frozenset(numbers)
+
+
+def _common(what: str, base: Sequence[int], new: Sequence[int]) -> str:
+    """Say what both sides have; empty: nothing."""
+    common = listed(sorted({*base}.intersection(new)))
+    return f"{what} {common}" if common else ""
 
 
 def _spread(times: Sequence[float]) -> float:

@@ -249,3 +249,45 @@ def test_what_is_on_both_sides_is_said(runs: tuple[Path, Path], tmp_path: Path, 
         assert found["diff.both-sides"] == f"on both sides: {common}; nothing differs from itself"
         assert document["confidence"] != "certain"
     assert "on both sides" not in cli("diff", e1, e2).out
+
+
+@pytest.mark.parametrize(
+    ("words", "asked", "noted"),
+    [
+        (("--step", "3,9"), "step 3 against others ", "--step: no step of all ranks is numbered 9"),
+        (("--step", "2", "--against", "4-9"), "step 2 against 4-7 ", "--against: no step of all ranks is numbered 8-9"),
+        (("--rank", "0,7"), "rank 0 against others,", "--rank: no rank with GPU work is numbered 7"),
+        (("--rank", "0", "--against", "1,8"), "rank 0 against 1,", "--against: no rank with GPU work is numbered 8"),
+    ],
+)
+def test_steps_and_ranks_that_are_not_there_are_said(
+    words: tuple[str, ...], asked: str, noted: str, job: Path, cli: Cli
+) -> None:
+    said = cli("diff", job, *words)
+    assert asked in said.out.splitlines()[0]
+    assert said.err == f"rocpd: {job}: {noted}\n"
+
+
+def test_steps_that_a_side_lacks_are_said(runs: tuple[Path, Path], cli: Cli) -> None:
+    said = cli("diff", *runs, "--step", "3,9")
+    assert sorted(said.err.splitlines()) == [
+        f"rocpd: {run}: --step: no step of all ranks is numbered 9" for run in runs
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "common"),
+    [
+        (("--step", "1-3", "--against", "2-4"), "step 2-3"),
+        (("--step", "3", "--against", "3"), "step 3"),
+        (("--rank", "0", "--against", "0,1"), "rank 0"),
+        (("--step", "1-3", "--against", "4-5"), None),
+    ],
+)
+def test_steps_and_ranks_on_both_sides_are_said(
+    words: tuple[str, ...], common: str | None, job: Path, cli: Cli
+) -> None:
+    document = verdict(cli, job, *words)
+    found = {finding["rule"]: finding["text"] for finding in document["findings"]}  # type: ignore[attr-defined]
+    assert found.get("diff.both-sides") == (common and f"on both sides: {common}; nothing differs from itself")
+    assert document["confidence"] != "certain"

@@ -47,6 +47,7 @@ class Analysis:
         texts: formats of its own.
         is_whole: whether all it returns is wanted, whatever its tables are called.
         by: what it can be divided into.
+        by_launch: those of its tables that can be divided into `LAUNCHES`; none: all, where `by` has these.
         reads_late: whether its rows are read when they are wanted, rank by rank: they may not fit into memory.
     """
 
@@ -57,12 +58,17 @@ class Analysis:
     texts: tuple[TextForm, ...] = ()
     is_whole: bool = False
     by: tuple[By, ...] = WHERE_IT_RAN
+    by_launch: tuple[str, ...] = ()
     reads_late: bool = False
 
     @property
     def options(self) -> tuple[Option, ...]:
         """The options that it reads."""
         return entries.declared(self.reads, Options)
+
+    def divides(self, tables: frozenset[str], by: By) -> bool:
+        """Whether one of these tables of it can be divided so."""
+        return by in self.by and not (by in LAUNCHES and self.by_launch and tables.isdisjoint(self.by_launch))
 
 
 SUMMARIES: dict[str, Analysis] = {
@@ -174,6 +180,7 @@ SUMMARIES: dict[str, Analysis] = {
             "balance of ranks, who waits for whom in collectives, spread of steps, rank × time",
             ("categories", "step_marker", "bins"),
             by=DIVISIONS_OF_TIME,
+            by_launch=("collectives", "stragglers", "waits"),
         ),
         Analysis(
             "rocpd.summary.launch:launch",

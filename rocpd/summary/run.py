@@ -104,9 +104,11 @@ def run_analysis(reading: Reading, name: str, tables: frozenset[str]) -> Iterato
     """
     tables = _without_comparison(reading, tables)
     analysis = _find(name)
-    if reading.by and reading.by not in analysis.by:
+    if reading.by and not analysis.divides(tables, reading.by):
         known = ", ".join(name for name, other in SUMMARIES.items() if reading.by in other.by)
-        raise RocpdError(f"{name} is not divided by {reading.by}", f"by {reading.by}: {known}")
+        undivided = [name] if reading.by not in analysis.by else sorted(tables)
+        verb = "is" if len(undivided) == 1 else "are"
+        raise RocpdError(f"{', '.join(undivided)} {verb} not divided by {reading.by}", f"by {reading.by}: {known}")
     function = cast("Function", entries.load(analysis.home, name))
     is_empty = True
     for table in with_hints(function, reading if analysis.is_whole else reading.of_tables(tables), name):

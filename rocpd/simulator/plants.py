@@ -183,6 +183,8 @@ def parse(text: str) -> Planting:
     sizes: dict[Plant, float] = {}
     for word in words:
         name, _, size = word.partition("=")
+        if name == "none":
+            raise UsageError("plant: none, and others", "give names, or none")
         if name not in tuple(Plant):
             raise UsageError(f"plant {name}: unknown", f"none, or of {', '.join(Plant)}")
         plant = Plant(name)

@@ -528,7 +528,7 @@ def test_planted_facts_of_the_default() -> None:
     ("text", "words"),
     [
         ("stragler", "plant stragler: unknown"),
-        ("none,straggler", "plant none: unknown"),
+        ("none,straggler", "plant: none, and others"),
         ("straggler,straggler=3", "given twice"),
         ("straggler=much", "plant straggler=much: not a size"),
         ("straggler=-3", "not a size"),

@@ -16,7 +16,7 @@ from rocpd.errors import OutputError
 JOURNALS = ("-journal", "-wal", "-shm")
 """Endings of the files that SQLite keeps beside a database and reads with it."""
 
-_HINT = "raw files are never changed, not even with --force: choose another name with -o"
+_HINT = "raw files are never changed, not even with --force: choose another name"
 
 
 class Evidence:

@@ -73,9 +73,9 @@ def check_free(path: Path, force: bool) -> None:
     """
     evidence.check_output(path)
     if path.is_dir():
-        raise OutputError(f"{path}: is a folder, not a file", "choose another name with -o")
+        raise OutputError(f"{path}: is a folder, not a file", "choose another name")
     if not force and os.path.lexists(path):
-        raise OutputError(f"{path}: exists", "give --force to replace it, or another name with -o")
+        raise OutputError(f"{path}: exists", "give --force to replace it, or another name")
 
 
 def check_folder_free(path: Path, force: bool) -> None:
@@ -86,14 +86,14 @@ def check_folder_free(path: Path, force: bool) -> None:
     """
     evidence.check_folder(path)
     if os.path.lexists(path) and not path.is_dir():
-        raise OutputError(f"{path}: is a file, not a folder", "choose another name with -o")
+        raise OutputError(f"{path}: is a file, not a folder", "choose another name")
     if not force and path.exists():
-        raise OutputError(f"{path}: exists", "give --force to replace it, or another name with -o")
+        raise OutputError(f"{path}: exists", "give --force to replace it, or another name")
     foreign = _foreign_file(path)
     if foreign:
         raise OutputError(
             f"{path}: holds {foreign.relative_to(path)}, which rocpd did not write: it is not replaced",
-            "choose another name with -o, or remove the folder yourself",
+            "choose another name, or remove the folder yourself",
         )
 
 

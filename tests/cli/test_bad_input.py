@@ -279,6 +279,14 @@ def test_existing_output_needs_force(command: str, cli: Cli, folder: Path) -> No
     assert all(output.read_bytes() != b"mine" for output in outputs)
 
 
+@pytest.mark.parametrize("command", ["redact", "import"])
+def test_what_has_no_o_is_not_told_to_use_it(command: str, cli: Cli, folder: Path) -> None:
+    (folder / "out").mkdir()
+    said = cli(command, good(folder / "a.db"), "-d", folder / "out")
+    assert_one_error(said, 1, ": exists")
+    assert said.err.endswith("  hint: give --force to replace it, or another name\n")
+
+
 def test_locked_output(cli: Cli, folder: Path) -> None:
     """Another program works on the old file: it keeps what it has, the new file takes the name."""
     path = good(folder / "a.db")

@@ -24,7 +24,7 @@ from rocpd.federate.run.executor import Executor
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.align import Alignment, Domain
-from rocpd.federate.select.filters import Filters, row_conditions, select_ranks
+from rocpd.federate.select.filters import Filters, of_rank, select_ranks
 from rocpd.federate.select.part import Cut
 from rocpd.federate.select.selection import Selection
 from rocpd.federate.select.timeline import Span
@@ -234,10 +234,15 @@ class Federation:
             RocpdError: no event passes the filters.
         """
         job = self.job.of_ranks(select_ranks(self.ranks, filters), keep_alignment=self.window is not None)
-        by_rank = self._with(job, Selection()).map_ranks(partial(row_conditions, filters))
-        conditions = {rank.number: tables for rank, tables in by_rank if tables} if filters.on_rows else {}
+        whole = self._with(job, Selection())
+        by_rank = [*whole.map_ranks(partial(of_rank, filters))] if filters.on_rows else []
+        conditions = {rank.number: answer.conditions for rank, answer in by_rank if answer.conditions}
         selected = self._with(job, self.selection.with_filters(conditions))
         selected.require_rows()
+        first, *others = [answer.unmatched for _, answer in by_rank] or [[]]
+        for note in first:
+            if all(note in other for other in others):
+                self.note(note)
         return selected
 
     def with_amds_windows(self) -> Self:

@@ -119,6 +119,9 @@ def test_a_selection_without_rows_is_an_error(filters: dict[str, str], message: 
         ({"ranks": "a"}, "--rank a: neither numbers nor ranges"),
         ({"ranks": "3-1"}, "neither numbers"),
         ({"ranks": ","}, "--rank: empty"),
+        ({"hosts": ""}, "--host: empty"),
+        ({"agents": ""}, "--agent: empty"),
+        ({"categories": ","}, "--category: empty"),
         ({"streams": "1;DROP"}, "--stream 1;DROP: neither"),
         ({"agents": "big"}, "--agent big: not an agent"),
         ({"kernel": "("}, "--kernel \\(: not a regular expression"),
@@ -167,6 +170,24 @@ def test_unknown_ranks_and_hosts_are_noted(tmp_path: Path) -> None:
             "--rank: no rank is numbered 10-12",
             "--host: no rank ran on node7",
         ]
+
+
+def test_unknown_agents_and_categories_are_noted(files: list[Path]) -> None:
+    filters = rocpd.Filters(agents="GPU-0,1,GPU-77,7", categories="KERNEL,HIP,hsa_core_api,SCRATCH,other,nosuch,RCCL")
+    with rocpd.connect(files, filters=filters) as session:
+        assert session.notes == [
+            "--agent: no rank of the selection lists GPU-77",
+            "--agent: no rank of the selection lists 7",
+            "--category: no rank of the selection has nosuch",
+            "--category: no rank of the selection has RCCL",
+        ]
+
+
+def test_what_one_rank_has_is_not_noted(tmp_path: Path) -> None:
+    one = TraceBuilder(0).kernel("k", 1, 5).write(tmp_path / "0.db")
+    other = TraceBuilder(1).kernel("k", 1, 5).copy(6, 7).write(tmp_path / "1.db")
+    with rocpd.connect([one, other], filters=rocpd.Filters(categories="KERNELS,COPIES")) as session:
+        assert session.notes == []
 
 
 def test_text_where_a_time_belongs_is_no_time(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.open.identify import Rank
@@ -94,6 +94,14 @@ def split_list(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
+def _named(text: str, option: str, example: str) -> tuple[str, ...]:
+    """Split at commas what must name something."""
+    words = split_list(text)
+    if not words:
+        raise UsageError(f"{option}: empty", f"such as {example}")
+    return words
+
+
 def regular_expression(text: str, option: str) -> re.Pattern[str]:
     """Compile a regular expression.
 
@@ -121,7 +129,7 @@ def select_ranks(ranks: Sequence[Rank], filters: Filters) -> tuple[Rank, ...]:
             known = ", ".join(str(rank.number) for rank in ranks[:8]) + (" …" if len(ranks) > 8 else "")
             raise RocpdError(f"no rank is numbered {filters.ranks}; there are {known}")
     if filters.hosts is not None:
-        hosts = set(split_list(filters.hosts))
+        hosts = set(_named(filters.hosts, "--host", "node-0,node-1"))
         selected = [rank for rank in selected if rank.hostname in hosts]
         if not selected:
             known = ", ".join(sorted({str(rank.hostname) for rank in ranks}))
@@ -141,11 +149,26 @@ def unmatched(ranks: Sequence[Rank], filters: Filters) -> list[str]:
     return notes
 
 
-def row_conditions(filters: Filters, reader: RankReader) -> dict[str, str]:
-    """Return base table -> condition on its rows, for one rank; all rows count in tables that are not named.
+class OfRank(NamedTuple):
+    """What filters say of one rank.
 
-    `EVENTS` in a condition stands for the rank's events, whose name depends on the connection.
+    Args:
+        conditions: base table -> condition on its rows; all rows count in tables that are not named. `EVENTS` stands
+            for the rank's events, whose name depends on the connection.
+        unmatched: notes on the agents and categories of the filters that the rank lacks.
     """
+
+    conditions: dict[str, str]
+    unmatched: list[str]
+
+
+def of_rank(filters: Filters, reader: RankReader) -> OfRank:
+    """Return what filters say of one rank."""
+    kept = reader.keeping()
+    return OfRank(_row_conditions(filters, kept), [*_unmatched_words(filters, kept)])
+
+
+def _row_conditions(filters: Filters, reader: RankReader) -> dict[str, str]:
     conditions: dict[str, list[str]] = {}
     for base, condition in _conditions(filters, reader):
         if base in reader.tables.columns:
@@ -170,6 +193,28 @@ def _conditions(filters: Filters, reader: RankReader) -> Iterator[tuple[str, str
         yield "rocpd_kernel_dispatch", f"kernel_id IS NULL OR kernel_id NOT IN ({_listed(kernels)})"
 
 
+def _unmatched_words(filters: Filters, reader: RankReader) -> Iterator[str]:
+    for word in split_list(filters.agents or ""):
+        ids = set(_agent_ids(reader, word))
+        if not any(number in ids for number, *_ in reader.rows(_AGENTS)):
+            yield f"--agent: no rank of the selection lists {word}"
+    for word in split_list(filters.categories or ""):
+        if not _has_events(reader, normalized(word)):
+            yield f"--category: no rank of the selection has {word}"
+
+
+def _has_events(reader: RankReader, wanted: str) -> bool:
+    """Whether a rank has events of a domain or category; those without category may be anywhere and are not sought."""
+    if wanted == "OTHER" or any(wanted in (normalized(name), domain_of(name)) for _, name in _categories(reader)):
+        return True
+    base, condition = DOMAIN_TABLES.get(wanted, ("", ""))
+    return base in reader.tables.columns and bool(reader.rows(f"SELECT 1 FROM {base} WHERE {condition} LIMIT 1"))
+
+
+def _categories(reader: RankReader) -> list[tuple[int, str]]:
+    return reader.once(_CATEGORIES, lambda: reader.rows(_CATEGORIES))
+
+
 def _kernel_ids(reader: RankReader, pattern: re.Pattern[str]) -> list[int]:
     return [number for number, name in reader.rows(names_of_kernels()) if matches(pattern, name)]
 
@@ -181,7 +226,7 @@ def _listed(ids: Iterable[int]) -> str:
 def _agent_ids(reader: RankReader, text: str) -> list[int]:
     ids: list[int] = []
     agents = reader.rows(_AGENTS)
-    for word in split_list(text):
+    for word in _named(text, "--agent", "4, or GPU-0"):
         match = re.fullmatch(_AGENT, word)
         if not match:
             raise UsageError(f"--agent {word}: not an agent", "an id such as 4, or GPU-0")
@@ -204,8 +249,8 @@ def _agent_conditions(ids: list[int], reader: RankReader) -> Iterator[tuple[str,
 
 def _category_conditions(reader: RankReader, text: str) -> Iterator[tuple[str, str]]:
     """Select by domain or by category; operations of a GPU get their domain from their table, damaged or not."""
-    wanted = {normalized(word) for word in split_list(text)}
-    categories = reader.rows(_CATEGORIES)
+    wanted = {normalized(word) for word in _named(text, "--category", "HIP,KERNELS")}
+    categories = _categories(reader)
     selected = _has_category(number for number, name in categories if {normalized(name), domain_of(name)} & wanted)
     if "OTHER" in wanted:
         selected += f" OR event_id IS NULL OR NOT {_has_category(number for number, name in categories if name)}"

@@ -66,10 +66,6 @@ class Analysis:
         """The options that it reads."""
         return entries.declared(self.reads, Options)
 
-    def divides(self, tables: frozenset[str], by: By) -> bool:
-        """Whether one of these tables of it can be divided so."""
-        return by in self.by and not (by in LAUNCHES and self.by_launch and tables.isdisjoint(self.by_launch))
-
 
 SUMMARIES: dict[str, Analysis] = {
     analysis.tables[0]: analysis

@@ -8,8 +8,9 @@ or markers divide, time goes where the rank is at that time (`course`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from rocpd.errors import RocpdError
 from rocpd.frozen import frozen
@@ -21,7 +22,7 @@ from rocpd.summary.ops import OperationNames, Ops, all_lanes, has_its_time, read
 from rocpd.summary.options import By
 from rocpd.summary.reading import Base, Key, RankReading, Reading, order_of
 from rocpd.summary.result import Field, Summary, TableDefinition
-from rocpd.summary.steady import steady_default
+from rocpd.summary.steady import SteadyPart, some_without_steps, steady_default
 from rocpd.summary.sums import Total, merge
 from rocpd.trace.kernel_categories import Categories, load
 from rocpd.trace.steps import is_step
@@ -72,6 +73,13 @@ class _Sum(Total):
     agent_steps: int
 
 
+class _Rank(NamedTuple):
+    """What one rank adds, and its steady part."""
+
+    sums: dict[Key, _Sum]
+    steady: SteadyPart | None
+
+
 def budget(reading: Reading) -> Iterator[Summary]:
     """Return the parts of a step.
 
@@ -80,12 +88,20 @@ def budget(reading: Reading) -> Iterator[Summary]:
     """
     sums: dict[Key, _Sum] = {}
     categories, step = load(reading.options.categories), is_step(reading.options.step_marker)
-    for _, sums_of_rank in reading.each(partial(_of_rank, categories=categories, step=step)):
-        merge(sums, sums_of_rank)
+    steady: list[SteadyPart | None] = []
+    for _, of_rank in reading.each(partial(_of_rank, categories=categories, step=step)):
+        merge(sums, of_rank.sums)
+        steady += [of_rank.steady] if of_rank.sums else []
     if not sums:
         raise RocpdError("no kernels or copies in the selection")
     rows = (row for key in sorted(sums, key=order_of) for row in _rows(key, sums[key]))
-    yield reading.summary(TABLES["budget"], rows, findings=_overlap(sums.values()))
+    yield reading.summary(TABLES["budget"], rows, findings=[*_unmarked(steady), *_overlap(sums.values())])
+
+
+def _unmarked(steady: Sequence[SteadyPart | None]) -> Iterator[Finding]:
+    if text := some_without_steps(steady):
+        evidence = {"ranks": steady.count(None)}
+        yield Finding(text, "step.unmarked", Verdict.NOTE, Confidence.CERTAIN, evidence=evidence)
 
 
 def _overlap(sums: Iterable[_Sum]) -> Iterator[Finding]:
@@ -101,7 +117,7 @@ def _overlap(sums: Iterable[_Sum]) -> Iterator[Finding]:
         yield Finding(text, "comm.overlap", Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
 
 
-def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str]) -> dict[Key, _Sum]:
+def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str]) -> _Rank:
     names = OperationNames()
     ops = read_ops(reading, names)
     steady = steady_default(reading, step)
@@ -116,7 +132,7 @@ def _of_rank(reading: RankReading, categories: Categories, step: re.Pattern[str]
         for key, times in _times(ran, split(ran, categories, names), base if has_time(agent) else None, course):
             count = steps if has_time(agent) and key != (None,) else 0
             merge(sums, {key: _Sum(times, times if count else _Times(), count)})
-    return sums
+    return _Rank(sums, steady)
 
 
 def _times(ops: Ops, kinds: Mapping[str, Ints], base: Base | None, course: Course) -> Iterator[tuple[Key, _Times]]:

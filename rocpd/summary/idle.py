@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading, Reading, order_of
 from rocpd.summary.regions import read_regions
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
-from rocpd.summary.steady import SteadyPart, steady_default
+from rocpd.summary.steady import SteadyPart, some_without_steps, steady_default
 from rocpd.summary.sums import merge
 from rocpd.trace.host_calls import HostCall
 from rocpd.trace.steps import folded, is_step
@@ -142,8 +143,13 @@ def idle(reading: Reading) -> Iterator[Summary]:
     if not spans:
         raise RocpdError("no kernels or copies in the selection")
     _note_steady(reading, steady)
+    if text := some_without_steps(steady):
+        reading.session.note(text)
     causes = (row for key in sorted(spans, key=order_of) for row in _cause_rows(key, times.get(key, {}), spans[key]))
-    yield reading.summary(TABLES["idle"], causes, findings=_findings(times, spans))
+    all_findings = [*_findings(times, spans)]
+    if any(reading.session.selection.filtered.values()):
+        all_findings = [replace(each, text=f"{each.text}, whatever the filters leave out") for each in all_findings]
+    yield reading.summary(TABLES["idle"], causes, findings=all_findings)
     calls = (row for key in sorted(times, key=order_of) for row in _call_rows(reading, key, times[key]))
     yield reading.summary(TABLES["idle-calls"], calls)
 
@@ -155,7 +161,8 @@ def _note_steady(reading: Reading, parts: list[SteadyPart | None]) -> None:
         steps, warm_up = (sorted({getattr(part, name) for part in steady}) for name in ("steps", "warm_up"))
         shown = [str(some[0]) if len(some) == 1 else f"{some[0]}-{some[-1]}" for some in (steps, warm_up)]
         before = f", without {shown[1]} of warm-up" if warm_up[-1] else ""
-        reading.session.note(f"idle: in the {shown[0]} steps of each rank{before}; --all counts the whole trace")
+        who = "each rank" if len(steady) == len(parts) else f"{len(steady)} of {len(parts)} ranks"
+        reading.session.note(f"idle: in the {shown[0]} steps of {who}{before}; --all counts the whole trace")
 
 
 class _Gaps(NamedTuple):

@@ -164,6 +164,7 @@ def _found(tables: Mapping[str, Summary]) -> Iterator[Finding]:
     """Yield what was found, what is not recorded first: it limits what the rest can say."""
     lost = [finding for finding in _findings(tables, "trace") if finding.verdict is Verdict.PROBLEM]
     yield from lost[:_LOSSES]
+    yield from (finding for finding in _findings(tables, "budget") if finding.rule == "step.unmarked")
     verdict, *more = _findings(tables, "ranks") or (None,)
     yield from (finding for finding in (verdict,) if finding)
     yield from (finding for finding in more if finding and finding.verdict is Verdict.PROBLEM)

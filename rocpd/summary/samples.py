@@ -164,13 +164,16 @@ def held_values(reading: RankReading, step: re.Pattern[str]) -> tuple[dict[Key, 
         start = number(at)
         if start < 1:
             reading.left_out["samples"] += 1
-        elif isinstance(value, int | float) and (not steady or steady.start <= start < steady.end):
+        elif isinstance(value, int | float) and (not steady or steady.start <= start):
             key, unit = key_of_value(name, units, agent)
-            every = values.setdefault(key, [])
+            is_after = steady is not None and start >= steady.end
+            every = values.get(key, []) if is_after else values.setdefault(key, [])
             if is_sentinel(value, unit):
-                left_out[key] += 1
-            else:
+                left_out[key] += not is_after
+            elif not is_after:
                 every.append(SampledValue(start, until if isinstance(until, int) else None, last, float(value)))
+            elif every and every[-1].end is None:  # it holds until this one
+                every[-1] = every[-1]._replace(end=start)
     return {key: _rates(every) if adds_up(as_text(key[2])) else every for key, every in values.items()}, left_out
 
 

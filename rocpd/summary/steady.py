@@ -14,7 +14,7 @@ from rocpd.summary.reading import RankReading, RankWindow
 from rocpd.summary.steps import read_ranges, read_steps
 from rocpd.trace.steps import MarkedStep, MarkerRange
 
-_FEWEST = 4  # steps: with fewer there is nothing steady to speak of
+_FEWEST = 2  # steps: one alone may be anything
 _WARM = 1.5  # times the median: leading steps that take longer are warm-up
 
 
@@ -43,7 +43,7 @@ def steady_part(ranges: Sequence[MarkerRange], steps: Sequence[MarkedStep]) -> S
 
     >>> from rocpd.trace.steps import find_steps
     >>> ranges = [MarkerRange(f"step {n}", 100 * n, 100 * n + (300 if n == 0 else 90)) for n in range(6)]
-    >>> few, more = ranges[3:] + ranges[:1], ranges[1:]
+    >>> few, more = ranges[:2], ranges[1:]
     >>> steady_part(few, find_steps(few, re.compile("step")))
     >>> steady_part(more, find_steps(more, re.compile("step")))
     SteadyPart(start=100, end=590, steps=5, warm_up=0)
@@ -62,3 +62,16 @@ def steady_default(reading: RankReading, pattern: re.Pattern[str]) -> SteadyPart
     if reading.window != RankWindow() or reading.options.everything:
         return None
     return steady_part(read_ranges(reading.reader).every, read_steps(reading.reader, pattern))
+
+
+def some_without_steps(parts: Sequence[SteadyPart | None]) -> str:
+    """Return that some ranks with GPU work have no steady part where others have one, given those of all; or nothing.
+
+    >>> some_without_steps([SteadyPart(1, 9, 2, 0), None, None]), some_without_steps([None, None])
+    ('2 of 3 ranks have no steps that repeat: of them the whole trace counts', '')
+    """
+    missing = parts.count(None)
+    if missing in (0, len(parts)):
+        return ""
+    have = "has" if missing == 1 else "have"
+    return f"{missing} of {len(parts)} ranks {have} no steps that repeat: of them the whole trace counts"

@@ -247,6 +247,9 @@ def _tables(
         yield Summary(TABLES["transfers"], TABLES["transfers"].fields, ordered)
 
 
+_ALWAYS_RANKS = ("grew_rank",)  # steps grow rank by rank, whatever is compared
+
+
 def who(table: TableDefinition, by: By) -> tuple[Field, ...]:
     """Return the fields of a table with those that name a rank turned into those that name what is compared."""
     fields: list[Field] = []
@@ -255,7 +258,7 @@ def who(table: TableDefinition, by: By) -> tuple[Field, ...]:
         names = [field.name]
         if field.name in ("straggler", "waiter", "late"):
             names += [f"{field.name}_{division.name}" for division in DIVISIONS[by][1:]]
-        elif rest == "rank":
+        elif rest == "rank" and field.name not in _ALWAYS_RANKS:
             names = [f"{prefix}_{division.name}" for division in DIVISIONS[by]]
         fields += [replace(field, name=name) for name in names]
     return tuple(fields)

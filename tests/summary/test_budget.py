@@ -50,6 +50,21 @@ def test_ranks_without_steps_are_in_no_step(open_job: OpenJob) -> None:
         first.region("roctxRangePushA", at, at + 100, message=f"step {step}").kernel("gemm", at, at + 60)
     session = open_job(first, TraceBuilder(1, pid=17).kernel("gemm", 1000, 2000))
     assert cells(session, "budget", "time_ns per_step_ns") == [(1240, 60.0), (0, 0.0), (0, 0.0), (160, 40.0)]
+    text = "1 of 2 ranks has no steps that repeat: of them the whole trace counts"
+    assert [finding.text for finding in session.summary("budget").findings] == [text]
+    assert text in [finding.text for finding in session.summary("overview").findings]
+    cells(session, "idle", "idle_ns")
+    assert session.notes == ["idle: in the 4 steps of 1 of 2 ranks; --all counts the whole trace", text]
+
+
+@pytest.mark.parametrize(("steps", "time"), [(1, 1060), (2, 120), (3, 180)])
+def test_two_steps_are_enough(steps: int, time: int, open_job: OpenJob) -> None:
+    """PyTorch records three by default; one alone may be anything."""
+    trace = TraceBuilder().kernel("start-up", 1, 1001)
+    for step in range(1, steps + 1):
+        at = 1000 + 100 * step
+        trace.region("roctxRangePushA", at, at + 100, message=f"step {step}").kernel("gemm", at, at + 60)
+    assert cells(open_job(trace), "budget", "time_ns")[0] == time
 
 
 def test_an_agent_that_idles_throughout_a_window(open_job: OpenJob) -> None:

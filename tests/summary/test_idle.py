@@ -130,13 +130,14 @@ def test_idle_time_counts_where_the_rank_is(open_job: OpenJob) -> None:
         trace.region("roctxRangePushA", start, end, message=text)
     trace.region("roctxRangePushA", 150, 350, message="step of another thread", tid=2)
     session = open_job(trace)
-    assert cells(session, "idle", "step cause idle_ns", "step") == [
+    assert cells(session, "idle", "step cause idle_ns", "step", everything=True) == [
         (None, "unknown", 20),
         (None, "start-up", 9),
         (1, "start-up", 10),
         (2, "unknown", 180),
     ]
-    assert [row for row in cells(session, "idle", "marker cause idle_ns", "marker") if row[1] == "unknown"] == [
+    by_marker = cells(session, "idle", "marker cause idle_ns", "marker", everything=True)
+    assert [row for row in by_marker if row[1] == "unknown"] == [
         (None, "unknown", 20),
         ("step #", "unknown", 30),
         ("step # / backward", "unknown", 100),
@@ -170,6 +171,15 @@ def test_planted_causes_come_first(plant: Plant, cause: str, name: str | None, t
         assert finding.verdict == "problem"
         if name:
             assert cells(session, "idle-calls", "cause name")[0] == (cause, name)
+
+
+def test_it_is_said_that_filters_do_not_apply(job: tuple[Path, ...]) -> None:
+    with rocpd.connect(job) as session:
+        (whole,) = session.summary("idle").findings
+        (filtered,) = session.where(rocpd.Filters(kernel="nothing|Cijk")).summary("idle").findings
+        (of_rank,) = session.where(rocpd.Filters(ranks="0")).summary("idle").findings
+    assert filtered.text == f"{whole.text}, whatever the filters leave out"
+    assert "filters" not in of_rank.text
 
 
 def test_steady_steps_are_the_default(open_job: OpenJob) -> None:

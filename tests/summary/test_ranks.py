@@ -234,3 +234,5 @@ def test_slow_steps_say_what_grew(grown: str, expected: tuple[object, ...] | Non
     rows = {row[0]: row[1:] for row in cells(open_job(trace), "steps", "step grew grew_by_ns grew_in grew_rank")}
     assert rows["step 3"] == (expected or ("idle", 40, "allocation or free: hipMalloc", 0))
     assert {values for step, values in rows.items() if step != "step 3"} == {(None, None, None, None)}
+    by_host = open_job(trace).summary("steps", "host").columns
+    assert {"grew_rank", "slowest_hostname"} <= {*by_host}  # steps grow rank by rank

@@ -48,5 +48,18 @@ def test_energy_of_steps(open_job: OpenJob) -> None:
     ]
 
 
+def test_the_last_value_of_steps_holds_until_the_next_one(open_job: OpenJob) -> None:
+    """Steps from 1 to 3 ms and on to 5; the value of 4 ms holds until that of 7, which is after the steps."""
+    trace = TraceBuilder()
+    for step in range(2):
+        start = (2 * step + 1) * MS
+        trace.region("roctxRangePushA", start, start + 2 * MS, message=f"step {step}").kernel("k", start, start + MS)
+    for at, power in ((1, 100.0), (4, 200.0), (6, 65535.0), (7, 300.0), (8, 900.0)):
+        trace.sample("smi", at * MS).counter("device_power", power, units="W")
+    session = open_job(trace)
+    assert cells(session, "step-samples", "step mean_over_time known_percent") == [(0, 100.0, 100.0), (1, 150.0, 100.0)]
+    assert cells(session, "samples", "samples max left_out") == [(2, 200.0, 0)]
+
+
 def test_no_values() -> None:
     assert _means_in_steps([], {1: (0, 9)}) == {}

@@ -36,9 +36,9 @@ Ask: TypeAlias = Callable[..., Said]
 
 @pytest.fixture(scope="session")
 def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two ranks, three steps."""
+    """Two ranks, three steps, with communication that nothing hides."""
     folder = tmp_path_factory.mktemp("view") / "job"
-    simulate(JobOptions(folder, ranks=2, steps=3, seed=5))
+    simulate(JobOptions(folder, ranks=2, steps=3, seed=5, plant="exposed-communication"))
     return folder
 
 

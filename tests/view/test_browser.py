@@ -151,14 +151,14 @@ def test_perfetto_opens_the_part(page: Page) -> None:
 
 def test_a_finding_opens_its_place_in_perfetto(page: Page) -> None:
     place = page.locator("li[data-start]").first
-    start, end = (int(place.get_attribute(f"data-{side}") or 0) for side in ("start", "end"))
+    start, end, rank = (int(place.get_attribute(f"data-{part}") or 0) for part in ("start", "end", "rank"))
     with page.context.expect_page() as opened:
         place.get_by_role("button", name="Open in Perfetto").click()
     ui = opened.value
     ui.wait_for_selector("text=rank 0", timeout=60_000)
     ui.wait_for_function("() => self.app.trace?.workspace.pinnedTracks.length", timeout=60_000)
     pinned = ui.evaluate("() => self.app.trace.workspace.pinnedTracks.map((track) => track.name)")
-    assert [name.partition(" · ")[0] for name in pinned] == ["rank 0"]
+    assert [name.partition(" · ")[0] for name in pinned] == [f"rank {rank}"]
     shown = "() => Math.round(Number(self.app.trace.timeline.visibleWindow.duration))"
     assert ui.evaluate(shown) == pytest.approx(end - start, rel=0.01)
     ui.close()

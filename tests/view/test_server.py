@@ -183,8 +183,10 @@ def test_the_trace_of_a_finding_holds_its_place(ask: Ask, tmp_path: Path) -> Non
     origin = int(ask("start").json["answer"])
     (tmp_path / "x.pftrace").write_bytes(said.body)
     engine = Engine(tmp_path / "x.pftrace")
-    steps = engine.rows("SELECT MIN(ts), MAX(ts + dur) FROM recorded WHERE title = 'step 0'")
-    assert steps == [(origin + start, origin + end)]
+    steps = engine.rows("SELECT MIN(ts), MAX(ts + dur) FROM recorded WHERE title GLOB 'step [0-9]' GROUP BY title")
+    assert (origin + start, origin + end) in [
+        pytest.approx(step, abs=50_000) for step in steps
+    ]  # ranks differ by 20 us
     ((first, last),) = engine.rows(f"SELECT MIN(ts), MAX(ts + dur) FROM recorded WHERE rank GLOB 'rank {rank} *'")
     assert first < origin + start < origin + end <= last
 

@@ -51,13 +51,16 @@ class CacheFolder:
 
     Args:
         path: the folder.
-        size: of its files [bytes].
         used: when the entry was last used [s since 1970].
     """
 
     path: Path
-    size: int
     used: float
+
+    @property
+    def size(self) -> int:
+        """Size of all files [bytes]; 0 where it was removed meanwhile."""
+        return size_of(self.path)
 
 
 @frozen
@@ -108,8 +111,7 @@ class Cache(Generic[AnyKept]):
 
     def _folder(self, path: Path) -> CacheFolder | None:
         try:
-            size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-            return CacheFolder(path, size, (path / self.manifest).stat().st_mtime)
+            return CacheFolder(path, (path / self.manifest).stat().st_mtime)
         except OSError:  # it is no entry, or goes at this moment
             return None
 
@@ -176,6 +178,14 @@ class Cache(Generic[AnyKept]):
             left -= folder.size
             if left < 0 and folder.used < time.time() - _DAY_S:
                 leftovers.remove(folder.path)
+
+
+def size_of(folder: Path) -> int:
+    """Return the size of all files in a folder [bytes]; 0 where it was removed meanwhile."""
+    try:
+        return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    except OSError:
+        return 0
 
 
 def cache_root(kind: str) -> Path:

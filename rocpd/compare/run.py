@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -141,7 +141,7 @@ class Comparing:
             raise UsageError(f"--metric {MEMORY}: a run has one peak, its steps have none", "compare whole runs")
         run = self._only(inputs)
         new = self._of_units(run, "--step", step)
-        others = run.of_units(_Others(new.numbers), self.metric)
+        others = run.of_units([number for number in run.numbers if number not in new.numbers], self.metric)
         base = others if against == OTHERS else self._of_units(run, "--against", against)
         margin = max(self.options.margin, 100 * _spread(others.samples[self.metric.name]))
         options = replace(self.options, margin=margin, run_noise=0.0)
@@ -224,16 +224,6 @@ def _is_foreign(path: Path) -> bool:
         return path.is_file() and importer_of(path) is not None
     except OSError:
         return False
-
-
-class _Others(Container[int]):
-    """All numbers but some."""
-
-    def __init__(self, these: Container[int]) -> None:
-        self._these = these
-
-    def __contains__(self, number: object) -> bool:
-        return number not in self._these
 
 
 def _numbers(option: str, text: str) -> frozenset[int]:

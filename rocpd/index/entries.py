@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rocpd.cache import Cache, cache_root
+from rocpd.cache import Cache, cache_root, size_of
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal, read_ranges
 from rocpd.frozen import frozen
@@ -58,10 +58,7 @@ class IndexEntry:
     @property
     def size(self) -> int:
         """Size of all files [bytes]; 0 where it was removed meanwhile."""
-        try:
-            return sum(path.stat().st_size for path in self.folder.iterdir())
-        except OSError:
-            return 0
+        return size_of(self.folder)
 
     def path(self, view: str) -> str:
         """Return the Parquet file of a view."""

@@ -143,15 +143,15 @@ def _by_lane(
         lane: its agent or stream, NULL where that or the region is not known.
     """
     (tree,) = trees.values()
-    rows = flat(tree)
-    row_of = {id(node): row for row, (_, _, node) in enumerate(walk(tree))}
+    walked = list(walk(tree))
+    row_of = {id(node): row for row, (_, _, node) in enumerate(walked)}
     by_lane: dict[Key, Flat] = {}
     for (number,), operations in grouped([lane]):
         if number != NULL:
             launched: Counter[int] = Counter()
             for operation, time in zip(operations.tolist(), duration[operations].tolist(), strict=True):
                 launched[row_of[id(launcher[operation])]] += time
-            by_lane[reading.key(number)] = launching(rows, launched)
+            by_lane[reading.key(number)] = launching(walked, launched)
     return by_lane
 
 

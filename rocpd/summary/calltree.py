@@ -133,22 +133,22 @@ def graft(root: Node, rows: Flat, codes: Sequence[int]) -> None:
         nodes.append(node)
 
 
-def launching(rows: Flat, launched: Mapping[int, int]) -> Flat:
+def launching(nodes: Sequence[tuple[int, int, Node]], launched: Mapping[int, int]) -> Flat:
     """Return the part of a tree that launched operations, directly or below; times are those of the operations.
 
     Args:
-        rows: the tree.
-        launched: row -> time of the operations that it launched itself [ns], for those that launched some.
+        nodes: the tree, as `walk` yields it.
+        launched: row of a node -> time of the operations that it launched itself [ns], for those that launched some.
     """
     times: dict[int, int] = {}
     for row, gpu in launched.items():
         while row >= 0:
             times[row] = times.get(row, 0) + gpu
-            row = rows[row][0]
+            row, *_ = nodes[row]
     part: Flat = []
     numbers = {-1: -1}
     for row in sorted(row for row, gpu in times.items() if gpu):
-        above, name, *_ = rows[row]
+        above, name, _ = nodes[row]
         numbers[row] = len(part)
         own = launched.get(row, 0)
         part.append((numbers[above], name, 0, times[row], own, own))

@@ -143,8 +143,6 @@ def idle(reading: Reading) -> Iterator[Summary]:
     if not spans:
         raise RocpdError("no kernels or copies in the selection")
     _note_steady(reading, steady)
-    if text := some_without_steps(steady):
-        reading.session.note(text)
     causes = (row for key in sorted(spans, key=order_of) for row in _cause_rows(key, times.get(key, {}), spans[key]))
     all_findings = [*_findings(times, spans)]
     if any(reading.session.selection.filtered.values()):
@@ -163,6 +161,8 @@ def _note_steady(reading: Reading, parts: list[SteadyPart | None]) -> None:
         before = f", without {shown[1]} of warm-up" if warm_up[-1] else ""
         who = "each rank" if len(steady) == len(parts) else f"{len(steady)} of {len(parts)} ranks"
         reading.session.note(f"idle: in the {shown[0]} steps of {who}{before}; --all counts the whole trace")
+    if text := some_without_steps(parts):
+        reading.session.note(text)
 
 
 class _Gaps(NamedTuple):

@@ -30,6 +30,7 @@ from rocpd.trace.kernel_categories import Categories, load
 from rocpd.trace.transfers import Partners
 from rocpd.types import Row
 
+_ALWAYS_RANKS = ("grew_rank",)  # steps grow rank by rank, whatever is compared
 _FEW = 4  # groups that are named
 _OUTLIER = 5.0  # times as long as the median: a collective that waits for start-up
 _LEAST = 5  # collectives of which the first ones can be such
@@ -245,9 +246,6 @@ def _tables(
     if transfers:
         ordered = sorted(_by_pair(transfers), key=lambda row: (-row[-2] - row[-1], row[1], row[2]))
         yield Summary(TABLES["transfers"], TABLES["transfers"].fields, ordered)
-
-
-_ALWAYS_RANKS = ("grew_rank",)  # steps grow rank by rank, whatever is compared
 
 
 def who(table: TableDefinition, by: By) -> tuple[Field, ...]:

@@ -31,12 +31,18 @@ def test_parts_of_a_step_add_up() -> None:
     assert abs(sum(mean * held for mean, held, _ in parts.values()) - whole * 800) < 1e-6
 
 
-def test_energy_of_steps(open_job: OpenJob) -> None:
-    """Steps of 2 ms: 100 W and 300 W for a millisecond each, then 200 W throughout and a sample that is none."""
+def _steps(count: int) -> TraceBuilder:
+    """Steps of 2 ms, the first one from 1 ms on."""
     trace = TraceBuilder()
-    for step in range(3):
+    for step in range(count):
         start = (2 * step + 1) * MS
         trace.region("roctxRangePushA", start, start + 2 * MS, message=f"step {step}").kernel("k", start, start + MS)
+    return trace
+
+
+def test_energy_of_steps(open_job: OpenJob) -> None:
+    """Steps of 2 ms: 100 W and 300 W for a millisecond each, then 200 W throughout and a sample that is none."""
+    trace = _steps(3)
     for at, power in ((1, 100.0), (2, 300.0), (3, 200.0), (4, 65535.0), (7, 200.0)):
         trace.sample("smi", at * MS).counter("device_power", power, units="W").counter("device_temp", 40.0, units="C")
     columns = "step name mean_over_time energy_j known_percent"
@@ -50,10 +56,7 @@ def test_energy_of_steps(open_job: OpenJob) -> None:
 
 def test_the_last_value_of_steps_holds_until_the_next_one(open_job: OpenJob) -> None:
     """Steps from 1 to 3 ms and on to 5; the value of 4 ms holds until that of 7, which is after the steps."""
-    trace = TraceBuilder()
-    for step in range(2):
-        start = (2 * step + 1) * MS
-        trace.region("roctxRangePushA", start, start + 2 * MS, message=f"step {step}").kernel("k", start, start + MS)
+    trace = _steps(2)
     for at, power in ((1, 100.0), (4, 200.0), (6, 65535.0), (7, 300.0), (8, 900.0)):
         trace.sample("smi", at * MS).counter("device_power", power, units="W")
     session = open_job(trace)

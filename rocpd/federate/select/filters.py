@@ -79,13 +79,11 @@ def number_ranges(text: str, option: str) -> tuple[range, ...]:
         UsageError: the text is empty, or holds something else.
     """
     ranges = []
-    for word in split_list(text):
+    for word in _named(text, option, "0-3,8"):
         match = re.fullmatch(_RANGE, word)
         if not match or (match[2] and int(match[2]) < int(match[1])):
             raise UsageError(f"{option} {text}: neither numbers nor ranges of numbers", "such as 0-3,8")
         ranges.append(range(int(match[1]), int(match[2] or match[1]) + 1))
-    if not ranges:
-        raise UsageError(f"{option}: empty", "such as 0-3,8")
     return tuple(ranges)
 
 

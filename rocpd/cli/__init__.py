@@ -48,13 +48,13 @@ def run(arguments: Sequence[str]) -> int:
     """
     _let_ctrl_c_end_at_once()
     from rocpd.cli import argv, completion, diagnostics
-    from rocpd.cli.commands import Commands
+    from rocpd.cli.commands import commands
     from rocpd.errors import Exit
 
     diagnostics.set_up_streams()
-    group = Commands()
+    group = commands()
     if completion.VARIABLE in os.environ:
-        group.main(list(arguments), _PROGRAM)  # ends the process
+        completion.complete(group)
     words, dropped = argv.drop_no_effect(arguments)
     if dropped:
         diagnostics.note(f"without effect here: {', '.join(dict.fromkeys(dropped))}")

@@ -1,6 +1,6 @@
-"""Owns the habits of AMD's command line that click can't parse: several values after one `-i` or `-f`.
+"""Owns the habits of AMD's command line that typer can't parse: several values after one `-i` or `-f`.
 
-Rewrites arguments before click sees them; what the words mean is up to the commands.
+Rewrites arguments before typer sees them; what the words mean is up to the commands.
 """
 
 from __future__ import annotations

@@ -1,23 +1,22 @@
-"""Owns making a click command of a function: its parameters are dataclasses whose fields declare options.
+"""Declares commands with typer: the fields of a command's groups of options become parameters that typer reads.
 
 What a command looks like on the screen is up to `help`.
 """
 
 from __future__ import annotations
 
+import inspect
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from functools import partial
+from typing import Annotated, Any, TypeAlias, TypeVar
 
-import click
-from click.core import ParameterSource
-from click.shell_completion import CompletionItem
+import typer
 
 from rocpd import entries
-from rocpd.cli.help import HelpfulCommand
+from rocpd.cli.help import SETTINGS, HelpfulCommand, metavar_of, text_of
 from rocpd.entries import fields_of
 from rocpd.errors import UsageError
 from rocpd.frozen import frozen
@@ -79,8 +78,8 @@ def also_takes(options: Callable[[], Iterable[Option]]) -> Callable[[Marked], Ma
     return mark
 
 
-def command_of(function: Function, name: str) -> click.Command:
-    """Return the click command of a function."""
+def command_of(function: Function, name: str) -> HelpfulCommand:
+    """Return the command of a function."""
     groups = {name: kind for name, kind in typing.get_type_hints(function).items() if name != "return"}
     options = [option for kind in groups.values() if kind is not Asked for option in options_of(kind)]
     declared = list(getattr(function, "declared_elsewhere", tuple)())
@@ -91,13 +90,18 @@ def command_of(function: Function, name: str) -> click.Command:
     options += [*elsewhere, VERBOSE]
     elsewhere += shared
 
-    def run(**values: Any) -> int | None:
-        source = click.get_current_context().get_parameter_source
-        given = tuple(o.name for o in elsewhere if source(o.name) is ParameterSource.COMMANDLINE)
+    def run(typer_context: typer.Context, **values: Any) -> int | None:
+        given = tuple(option.name for option in elsewhere if _is_given(typer_context, option))
         asked = Asked({option.name: values[option.name] for option in elsewhere}, given, taken)
         return function(**{name: asked if kind is Asked else _made(kind, values) for name, kind in groups.items()})
 
-    return HelpfulCommand(name, run, [_parameter(option) for option in options], function.__doc__ or "", options)
+    context = inspect.Parameter("typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    run.__signature__ = inspect.Signature([context, *map(_parameter, options)])  # type: ignore[attr-defined]
+    hidden = {flag.lstrip("-"): option.flag.lstrip("-") for option in options for flag in option.hidden_flags}
+    settings = {**SETTINGS, "token_normalize_func": lambda word: hidden.get(word, word)}
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(name, cls=HelpfulCommand, help=function.__doc__, context_settings=settings)(run)
+    return typing.cast(HelpfulCommand, typer.main.get_command(app))
 
 
 def _is_same(option: Option, own: Option) -> bool:
@@ -110,72 +114,72 @@ def _words(option: Option) -> tuple[str, ...]:
     return option.name, option.flag, *option.flags, *option.hidden_flags
 
 
+def _is_given(context: typer.Context, option: Option) -> bool:
+    source = context.get_parameter_source(option.name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 def _made(kind: type, values: Mapping[str, Any]) -> object:
-    return kind(**{option.name: values[option.name] for option in options_of(kind)})
+    options = options_of(kind)
+    return kind(**{o.name: tuple(values[o.name]) if o.several else values[o.name] for o in options})
 
 
-def _parameter(option: Option) -> click.Parameter:
-    complete = _completion(option) if option.complete or option.complete_from else None
-    if option.is_positional:
-        return click.Argument(
-            [option.name],
-            type=_type(option),
-            nargs=-1 if option.several else 1,
-            required=option.is_required,
-            metavar=option.metavar,
-            shell_complete=complete,
+def _parameter(option: Option) -> inspect.Parameter:
+    """Return an option as typer reads it: a parameter of a function."""
+    is_choice = issubclass(option.kind, StrEnum)
+    parser = partial(_member, option) if is_choice else None
+    complete = _completion(option) if is_choice or option.complete or option.complete_from else None
+    declared = (
+        typer.Argument(
+            metavar=metavar_of(option),
+            parser=parser,
+            autocompletion=complete,
+            min=option.least,
+            max=option.most,
+            help=text_of(option),
+            rich_help_panel=option.heading or Heading.WHAT,
         )
-    return click.Option(
-        [option.name, *(option.flags or (option.flag,)), *option.hidden_flags],
-        type=None if option.kind is bool else _type(option),
-        is_flag=option.kind is bool,
-        multiple=option.several,
-        default=option.default,
-        required=option.is_required,
-        envvar=option.environment or None,
-        shell_complete=complete,
+        if option.is_positional
+        else typer.Option(
+            *(option.flags or (option.flag,)),
+            metavar=metavar_of(option),
+            parser=parser,
+            autocompletion=complete,
+            min=option.least,
+            max=option.most,
+            envvar=option.environment or None,
+            help=text_of(option),
+            rich_help_panel=option.heading or Heading.WHAT,
+        )
+    )
+    return inspect.Parameter(
+        option.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if option.is_required else option.default,
+        annotation=Annotated[list[option.kind] if option.several else option.kind, declared],  # type: ignore[name-defined]
     )
 
 
-def _type(option: Option) -> click.ParamType[Any]:
-    if issubclass(option.kind, StrEnum):
-        return _Members(option.kind)
-    if option.kind is int:
-        return click.IntRange(option.least, option.most)  # type: ignore[arg-type]
-    if option.kind is float:
-        return click.FloatRange(option.least, option.most)
-    if option.kind is Path:
-        return click.Path(path_type=Path)
-    return click.STRING
+def _member(option: Option, word: str) -> StrEnum:
+    """Return the member of an enum that a word names, in any case of letters; some are hidden (`_missing_`)."""
+    choices: type[StrEnum] = option.kind
+    try:
+        return choices(word.lower())
+    except ValueError:
+        if near := entries.closest(word, choices):
+            name = option.name if option.is_positional else option.flag
+            raise UsageError(f"{name} {word}: unknown", f"did you mean {' or '.join(near)}?") from None
+        raise typer.BadParameter(f"{word!r} is not one of {', '.join(repr(str(each)) for each in choices)}.") from None
 
 
-class _Members(click.Choice[str]):
-    """The members of an enum, in any case of letters; a member may have hidden aliases (`_missing_`)."""
+def _completion(option: Option) -> Callable[[typer.Context], list[str]]:
+    """Return what completes the values of an option; typer leaves out those that begin otherwise than the word."""
 
-    def __init__(self, kind: type[StrEnum]) -> None:
-        super().__init__([member.value for member in kind], case_sensitive=False)
-        self._kind = kind
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        try:
-            return self._kind(str(value).lower())
-        except ValueError:
-            near = entries.closest(str(value), self.choices)
-            if near and param:
-                raise UsageError(f"{param.opts[-1]} {value}: unknown", f"did you mean {' or '.join(near)}?") from None
-            return super().convert(value, param, ctx)
-
-
-def _completion(option: Option) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
-    """Complete the known values; files too where the words without a flag are completed."""
-
-    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        known = [*option.complete()] if option.complete else []
+    def complete(context: typer.Context) -> list[str]:
+        known = [*(option.kind if issubclass(option.kind, StrEnum) else ()), *(option.complete or tuple)()]
         if option.complete_from:
             given = [context.params.get(name) or () for name in ("named", "words")]
             known += option.complete_from([word for words in (*given, context.args) for word in words])
-        words = [CompletionItem(word) for word in known if word.lstrip("'\"").startswith(incomplete.lstrip("'\""))]
-        files = [CompletionItem(incomplete, type="file")] if isinstance(parameter, click.Argument) else []
-        return [*words, *files]
+        return known
 
     return complete

@@ -6,14 +6,19 @@ import keyword
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, cast
 
-import click
+import typer
+from typer.core import TyperGroup
 
 from rocpd import entries
-from rocpd.cli import completion, help
+from rocpd.cli import help
 from rocpd.cli.build import command_of
 from rocpd.errors import UsageError
 from rocpd.version import __version__
+
+if TYPE_CHECKING:
+    from typer._click import Command, Context, HelpFormatter
 
 COMMANDS: Mapping[str, str] = MappingProxyType(
     {
@@ -66,43 +71,21 @@ Examples:
 """
 
 
-def _print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-    if wanted and not context.resilient_parsing:
-        sys.stdout.write(f"rocpd {__version__}\n")
-        context.exit()
-
-
-_OPTIONS = (
-    (("--version", "-v"), "Print the version.", _print_version),
-    (("--install-completion",), "Install completion for the current shell.", completion.install),
-    (("--show-completion",), "Print the completion script of the current shell.", completion.show),
-)
-
-
-class Commands(click.Group):
+class Commands(TyperGroup):
     """`rocpd` itself."""
 
-    def __init__(self) -> None:
-        options = [
-            click.Option(flags, callback=callback, is_flag=True, is_eager=True, expose_value=False)
-            for flags, _, callback in _OPTIONS
-        ]
-        super().__init__("rocpd", context_settings=help.SETTINGS, no_args_is_help=False, params=options)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: Context) -> list[str]:
         """Return the names, in order."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         """Return one command, None when there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
         word = cmd_name + "_" * keyword.iskeyword(cmd_name)
         return command_of(entries.load(f"rocpd.cli.{word}:{word}", cmd_name), cmd_name)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
         """Find the command of a command line.
 
         Raises:
@@ -114,19 +97,41 @@ class Commands(click.Group):
             raise UsageError(f"No such command '{args[0]}'", hint)
         return super().resolve_command(ctx, args)
 
-    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the whole help."""
         self.format_usage(ctx, formatter)
-        help.write_doc(_ABOUT, formatter)
+        help.write_doc(self.help or "", formatter)
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
         with formatter.section("Options"):
-            formatter.write_dl([*((flags[0], text) for flags, text, _ in _OPTIONS), help.HELP_ROW])
+            formatter.write_dl([row for _, row in help.rows_of(self.get_params(ctx))])
+
+
+def _print_version(context: typer.Context, is_wanted: bool) -> None:
+    if is_wanted and not context.resilient_parsing:
+        sys.stdout.write(f"rocpd {__version__}\n")
+        raise typer.Exit
+
+
+def _rocpd(
+    _version: Annotated[
+        bool,
+        typer.Option("-v", "--version", help="Print the version.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    pass
+
+
+def commands() -> Commands:
+    """Return `rocpd` with all commands."""
+    app = typer.Typer(cls=Commands, help=_ABOUT, context_settings=help.SETTINGS, rich_markup_mode=None)
+    app.callback()(_rocpd)
+    return cast(Commands, typer.main.get_command(app))
 
 
 def commands_with(flag: str) -> list[str]:
     """Return the names of the commands that have an option."""
-    group = Commands()
-    context = click.Context(group)
-    commands = ((name, group.get_command(context, name)) for name in COMMANDS)
-    return [name for name, command in commands if command and any(flag in p.opts for p in command.params)]
+    group = commands()
+    context = typer.Context(group)
+    known = ((name, group.get_command(context, name)) for name in COMMANDS)
+    return [name for name, command in known if command and any(flag in p.opts for p in command.params)]

@@ -1,56 +1,28 @@
-"""Owns completion by the shell: printing its script, and installing it for the user."""
+"""Completes words for the shell, as typer does; for bash they are quoted."""
 
 from __future__ import annotations
 
-import os
-import sys
-from pathlib import Path
+import shlex
+from typing import TYPE_CHECKING
 
-import click
-from click.shell_completion import get_completion_class
+from typer._click.shell_completion import CompletionItem, add_completion_class
+from typer._completion_classes import BashComplete
 
-from rocpd.cli.standard_output import standard_output
-from rocpd.errors import UsageError
+if TYPE_CHECKING:
+    from rocpd.cli.commands import Commands
 
 VARIABLE = "_ROCPD_COMPLETE"
 """Environment variable through which the shell asks for completions."""
 
-_START_UP = {"bash": "~/.bashrc", "zsh": "~/.zshrc", "fish": "~/.config/fish/completions/rocpd.fish"}
-"""Shell -> the file that it reads when it starts."""
+
+class _Bash(BashComplete):
+    """Quotes what bash puts into the line, such as a marker with blanks; zsh and fish quote by themselves."""
+
+    def format_completion(self, item: CompletionItem) -> str:
+        return shlex.quote(item.value)
 
 
-def show(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-    """Print the script of the current shell."""
-    if wanted and not context.resilient_parsing:
-        with standard_output() as out:
-            out.write(_script(_shell()) + "\n")
-        context.exit()
-
-
-def install(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-    """Add the script to what the current shell reads when it starts; idempotent."""
-    if not wanted or context.resilient_parsing:
-        return
-    shell = _shell()
-    path = Path(_START_UP[shell]).expanduser()
-    script = _script(shell)
-    present = path.read_text(encoding="utf-8") if path.exists() else ""
-    if script not in present:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{present}{script}\n", encoding="utf-8")
-    sys.stderr.write(f"rocpd: completion of {shell} is in {path}; it works in new shells\n")
-    context.exit()
-
-
-def _shell() -> str:
-    name = Path(os.environ.get("SHELL", "")).name
-    if name not in _START_UP:
-        raise UsageError(f"$SHELL: {name or 'not set'}, completion knows {', '.join(_START_UP)}", "SHELL=bash rocpd …")
-    return name
-
-
-def _script(shell: str) -> str:
-    kind = get_completion_class(shell)
-    if kind is None:
-        raise UsageError(f"completion of {shell}: not available")
-    return kind(click.Command("rocpd"), {}, "rocpd", VARIABLE).source()
+def complete(group: Commands) -> None:
+    """Write the completions that the shell asks for, and end the process."""
+    add_completion_class(_Bash, "bash")
+    group.main([], "rocpd")

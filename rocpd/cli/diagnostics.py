@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import click
+import typer
+from typer._click.exceptions import NoSuchOption
 
 from rocpd import leftovers
 from rocpd.cli.progress import clear_bars
@@ -164,7 +165,7 @@ def reporting_errors(command: Callable[[], int], verbose: bool, failed: Exit = E
     with contextlib.nullcontext() if verbose else ending.quietly():
         try:
             return _exit_code(command, verbose, ending, failed)
-        except (KeyboardInterrupt, click.Abort):
+        except (KeyboardInterrupt, typer.Abort):
             return ending.finish()
         except BaseException:
             if ending.code:
@@ -175,16 +176,16 @@ def reporting_errors(command: Callable[[], int], verbose: bool, failed: Exit = E
 def _exit_code(command: Callable[[], int], verbose: bool, ending: Ending, failed: Exit) -> int:
     try:
         return command()
-    except click.exceptions.Exit as end:
+    except typer.Exit as end:
         return end.exit_code
     except ReaderGoneError as gone:
         # Python would complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return gone.code
     except Exception as error:
-        if ending.code or isinstance(error, click.Abort):
+        if ending.code or isinstance(error, typer.Abort):
             raise
-        if verbose and not isinstance(error, click.ClickException):
+        if verbose and not isinstance(error, typer.TyperException):
             import traceback
 
             sys.stderr.write(visible_lines(traceback.format_exc()))
@@ -201,7 +202,7 @@ def _report(error: Exception) -> int:
     match error:
         case RocpdError():
             return _write(error)
-        case click.ClickException():
+        case typer.TyperException():
             return _write(_as_usage_error(error))
         case OSError() if error.errno == errno.EMFILE:
             return _write(RocpdError(f"{error.filename or 'output'}: too many open files", "raise `ulimit -n`"))
@@ -231,11 +232,11 @@ def _write(error: RocpdError) -> int:
     return error.exit_code
 
 
-def _as_usage_error(error: click.ClickException) -> UsageError:
+def _as_usage_error(error: typer.TyperException) -> UsageError:
     """Return the error of a wrong command line; an option of another command is recognised."""
     context = getattr(error, "ctx", None)
     hint = f"{context.command_path if context else 'rocpd'} --help"
-    if isinstance(error, click.NoSuchOption):
+    if isinstance(error, NoSuchOption):
         from rocpd.cli.commands import commands_with
 
         if owners := commands_with(error.option_name):

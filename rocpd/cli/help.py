@@ -3,52 +3,44 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import click
+from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from rocpd.option import Heading, Option
+
+if TYPE_CHECKING:
+    from typer._click import Context, HelpFormatter, Parameter
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 _LONGEST_DEFAULT = 12
 _METAVARS: dict[type, str] = {int: "N", float: "X", Path: "FILE", str: "TEXT"}
-HELP_ROW = ("-h, --help", "Show this message and exit.")
 _EXAMPLES = "Examples:\n"
 
 
-class HelpfulCommand(click.Command):
-    """A command that knows the declarations of its options."""
+class HelpfulCommand(TyperCommand):
+    """A command with its options under headings."""
 
-    def __init__(
-        self,
-        name: str,
-        callback: Callable[..., Any],
-        parameters: Sequence[click.Parameter],
-        doc: str,
-        options: Sequence[Option],
-    ) -> None:
-        super().__init__(
-            name, context_settings=SETTINGS, callback=callback, params=list(parameters), help=doc, add_help_option=True
-        )
-        self._options = tuple(options)
+    def collect_usage_pieces(self, ctx: Context) -> list[str]:
+        """Return what the line of usage shows after the name."""
+        return ["[OPTIONS]", *(each.metavar or "" for each in self.params if isinstance(each, TyperArgument))]
 
-    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the whole help."""
         self.format_usage(ctx, formatter)
         write_doc(self.help or "", formatter)
+        rows = list(rows_of(self.get_params(ctx)))
         for heading in Heading:
-            rows = [_row(option) for option in self._options if (option.heading or Heading.WHAT) is heading]
-            rows += [HELP_ROW] if heading is Heading.OTHER else []
-            if rows:
+            if here := [row for above, row in rows if above == heading]:
                 with formatter.section(heading):
-                    formatter.write_dl(rows)
+                    formatter.write_dl(here)
 
 
-def write_doc(doc: str, formatter: click.HelpFormatter) -> None:
+def write_doc(doc: str, formatter: HelpFormatter) -> None:
     """Write a docstring: its first paragraph, its examples, and then the rest."""
     text, _, examples = inspect.cleandoc(doc).partition(_EXAMPLES)
     first, *rest = text.strip().split("\n\n")
@@ -61,33 +53,37 @@ def write_doc(doc: str, formatter: click.HelpFormatter) -> None:
         _write_paragraph(paragraph, formatter)
 
 
-def _write_paragraph(text: str, formatter: click.HelpFormatter) -> None:
+def _write_paragraph(text: str, formatter: HelpFormatter) -> None:
     formatter.write_paragraph()
     with formatter.indentation():
         formatter.write_text(" ".join(text.split()))
 
 
-def _row(option: Option) -> tuple[str, str]:
-    if option.is_positional:
-        return option.metavar, option.help
-    flags = ", ".join(option.flags or (option.flag,))
-    value = "" if option.kind is bool else f" {_metavar(option)}"
-    listing = f" {option.listing()}." if option.listing else ""
-    return flags + value, option.help + listing + _added(option)
+def rows_of(parameters: Iterable[Parameter]) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield the heading of each option, and its row: how it is spelt, and what it does."""
+    for each in parameters:
+        if isinstance(each, TyperArgument | TyperOption):
+            spelt = [] if isinstance(each, TyperArgument) else sorted(each.opts, key=lambda flag: flag.startswith("--"))
+            row = " ".join(filter(None, (", ".join(spelt), each.metavar))), each.help or ""
+            yield each.rich_help_panel or Heading.OTHER, row
 
 
-def _metavar(option: Option) -> str:
-    if option.metavar:
-        return option.metavar
+def metavar_of(option: Option) -> str | None:
+    """Return what help shows for the value of an option; None: it takes none."""
+    if option.metavar or option.kind is bool:
+        return option.metavar or None
     if issubclass(option.kind, StrEnum):
-        return "|".join(member.value for member in option.kind)
+        return "|".join(option.kind)
     return _METAVARS.get(option.kind, "VALUE")
 
 
-def _added(option: Option) -> str:
-    """Return what help says beside its text: the variable, and the default where it is short."""
+def text_of(option: Option) -> str:
+    """Return what help says of an option: its text, the values that it can have, a short default, the variable."""
+    if option.is_positional:
+        return option.help
+    listing = f" {option.listing()}." if option.listing else ""
     default = "" if option.default in (None, False, ()) else str(option.default)
     added = [f"default: {default}"] if 0 < len(default) <= _LONGEST_DEFAULT else []
     added += [f"or ${option.environment}"] if option.environment else []
     added += ["required"] if option.is_required else []
-    return f" ({', '.join(added)})" if added else ""
+    return option.help + listing + (f" ({', '.join(added)})" if added else "")

@@ -5,9 +5,7 @@ What cannot be read has none: nobody is told of errors while typing.
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,8 +31,8 @@ def hosts(words: Sequence[str]) -> list[str]:
 
 
 def markers(words: Sequence[str]) -> list[str]:
-    """Return the texts of their markers, as the shell that asks has to quote them."""
-    return [_quoted(name) for name in _ask(words, _markers)]
+    """Return the texts of their markers."""
+    return _ask(words, _markers)
 
 
 def steps(words: Sequence[str]) -> list[str]:
@@ -59,8 +57,3 @@ def _ask(words: Sequence[str], question: Callable[[Session], list[str]]) -> list
             return question(session)
     except (RocpdError, OSError):
         return []
-
-
-def _quoted(name: str) -> str:
-    """Return a word as bash needs it; zsh and fish quote by themselves."""
-    return shlex.quote(name) if os.environ.get("_ROCPD_COMPLETE", "").startswith("bash") else name

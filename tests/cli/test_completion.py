@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,9 +16,8 @@ from tests.conftest import Cli
 
 def completed(process: Cli, line: str) -> list[str]:
     """Give what bash is offered for the last word of a line."""
-    environment = {"_ROCPD_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
-    said = process(environment=environment)
-    return [word.partition(",")[2] for word in said.out.splitlines() if word.startswith("plain,")]
+    environment = {"_ROCPD_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
+    return [word for word in process(environment=environment).out.splitlines() if word]
 
 
 @pytest.mark.parametrize(
@@ -62,20 +65,51 @@ def test_what_the_files_know(line: str, words: list[str], job: Path, process: Cl
     assert [word.strip("'") for word in completed(process, line)] == words
 
 
-@pytest.mark.parametrize(("shell", "file"), [("bash", ".bashrc"), ("fish", ".config/fish/completions/rocpd.fish")])
-def test_installing_is_idempotent(shell: str, file: str, process: Cli, tmp_path: Path) -> None:
+def in_bash(script: str, home: Path) -> str:
+    """Return what bash writes, in which `rocpd` is this tree's: the shell is found among the parents of the process."""
+    rocpd = home / "bin" / "rocpd"
+    rocpd.parent.mkdir(exist_ok=True)
+    rocpd.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m rocpd "$@"\n')
+    rocpd.chmod(0o755)
+    paths = f"{rocpd.parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "HOME": str(home), "PATH": paths, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(["bash", "-c", f"{script}\n:"], env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (("su",), ["summary"]),
+        (("summary", "steps.db", "--start-marker", ""), [r"'warm up'", r"'warm down'"]),
+        (("summary", "steps.db", "--start-marker", r"warm\ d"), [r"'warm down'"]),
+        (("summary", "steps.db", "--start-marker", "'warm u"), [r"'warm up'"]),
+        (("info", "ste"), []),  # bash itself completes files
+    ],
+)
+def test_in_bash(words: tuple[str, ...], offered: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    trace = TraceBuilder(1, pid=101).region("roctxRangePushA", 800, 850, message="warm up")
+    trace.region("roctxRangePushA", 900, 950, message="warm down").write(Path("steps.db"))
+    script = f"""
+        eval "$(rocpd --show-completion)"
+        COMP_WORDS=(rocpd {shlex.join(words)}) COMP_CWORD={len(words)}
+        _rocpd_completion rocpd
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+        complete -p rocpd
+    """
+    *replies, rule = in_bash(script, tmp_path).splitlines()
+    assert [reply for reply in replies if reply] == offered
+    assert "-o default" in rule
+
+
+def test_installing_is_idempotent(tmp_path: Path) -> None:
     (tmp_path / ".bashrc").write_text("# mine\n")
-    environment = {"HOME": str(tmp_path), "SHELL": f"/bin/{shell}"}
-    for _ in range(2):
-        said = process("--install-completion", environment=environment)
-        assert (said.code, said.out) == (0, "")
-        assert f"completion of {shell} is in {tmp_path / file}" in said.err
-    script = process("--show-completion", environment=environment).out
-    assert "_ROCPD_COMPLETE" in script
-    assert (tmp_path / file).read_text().count(script) == 1
-    assert (tmp_path / ".bashrc").read_text().startswith("# mine\n")
-
-
-def test_an_unknown_shell(process: Cli) -> None:
-    said = process("--show-completion", environment={"SHELL": "/bin/tcsh"})
-    assert (said.code, "completion knows bash, zsh, fish" in said.err) == (2, True)
+    assert "bash completion installed in" in in_bash(
+        "rocpd --install-completion && rocpd --install-completion", tmp_path
+    )
+    first, *others = (tmp_path / ".bashrc").read_text().splitlines()
+    (line,) = filter(None, others)
+    assert (first, line.split()[0]) == ("# mine", "source")
+    assert in_bash(f"{line}; complete -p rocpd", tmp_path).endswith("rocpd\n")

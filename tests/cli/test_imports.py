@@ -19,6 +19,7 @@ HEAVY = {
     "asyncio",
     "concurrent.futures",
     "decimal",
+    "duckdb",
     "email",
     "gzip",
     "hashlib",
@@ -28,11 +29,10 @@ HEAVY = {
     "numpy.ma",
     "pandas",
     "pyarrow",
+    "pydantic",
     "rich",
-    "shutil",
     "socket",
     "sqlglot",
-    "subprocess",
     "tempfile",
     "yaml",
 }
@@ -46,7 +46,10 @@ HEAVY = {
         (("convert", "-f", "csv", "--stats", "-d", "out", "db0.db"), set[str]()),
         (("query", "select count(*) from kernels", "db0.db"), {"numpy"}),
         (("schema", "kernels"), {"numpy", "apsw"}),
-        (("--version",), {"numpy", "apsw", "shutil"}),
+        (("--version",), {"numpy", "apsw"}),
+        (("--help",), {"numpy", "apsw"}),
+        (("query", "--help"), {"numpy", "apsw"}),
+        (("summary", "--help"), {"numpy", "apsw"}),
     ],
 )
 def test_what_a_command_imports(words: tuple[str, ...], further: set[str], job: Path) -> None:

@@ -11,21 +11,21 @@ from benchmarks.measure import job, medians
 
 
 def run() -> None:
-    """Print `rocpd --help` against `import click`, and one query against importing its libraries."""
+    """Print `rocpd --help` against `import typer`, and one query against importing its libraries."""
     file = job(1, 3000)[0]
     rocpd = str(Path(sys.executable).with_name("rocpd"))
     actions = {
-        "import click": _process(sys.executable, "-c", "import click"),
+        "import typer": _process(sys.executable, "-c", "import typer"),
         "rocpd --help": _process(rocpd, "--help"),
-        "import click, apsw, sqlglot": _process(sys.executable, "-c", "import click, apsw, sqlglot"),
+        "import typer, apsw, sqlglot": _process(sys.executable, "-c", "import typer, apsw, sqlglot"),
         "rocpd query": _process(rocpd, "query", "select * from top_kernels", str(file)),
     }
     times = medians(actions, runs=9)
     for name, value in times.items():
         print(f"{name:30} {value * 1000:7.1f} ms")
-    print(f"--help is {times['rocpd --help'] / times['import click']:.2f} x `import click` (bar: 2)")
-    base = times["import click, apsw, sqlglot"]
-    print(f"query is {times['rocpd query'] / base:.2f} x `import click, apsw, sqlglot` (bar: 2)")
+    print(f"--help is {times['rocpd --help'] / times['import typer']:.2f} x `import typer` (bar: 2)")
+    base = times["import typer, apsw, sqlglot"]
+    print(f"query is {times['rocpd query'] / base:.2f} x `import typer, apsw, sqlglot` (bar: 2)")
 
 
 def _process(*command: str) -> Callable[[], object]:

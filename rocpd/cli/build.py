@@ -127,30 +127,19 @@ def _made(kind: type, values: Mapping[str, Any]) -> object:
 def _parameter(option: Option) -> inspect.Parameter:
     """Return an option as typer reads it: a parameter of a function."""
     is_choice = issubclass(option.kind, StrEnum)
-    parser = partial(_member, option) if is_choice else None
     complete = _completion(option) if is_choice or option.complete or option.complete_from else None
-    declared = (
-        typer.Argument(
-            metavar=metavar_of(option),
-            parser=parser,
-            autocompletion=complete,
-            min=option.least,
-            max=option.most,
-            help=text_of(option),
-            rich_help_panel=option.heading or Heading.WHAT,
-        )
-        if option.is_positional
-        else typer.Option(
-            *(option.flags or (option.flag,)),
-            metavar=metavar_of(option),
-            parser=parser,
-            autocompletion=complete,
-            min=option.least,
-            max=option.most,
-            envvar=option.environment or None,
-            help=text_of(option),
-            rich_help_panel=option.heading or Heading.WHAT,
-        )
+    declare: Callable[..., Any] = typer.Argument
+    if not option.is_positional:
+        declare = partial(typer.Option, *(option.flags or (option.flag,)))
+    declared = declare(
+        metavar=metavar_of(option),
+        parser=partial(_member, option) if is_choice else None,
+        autocompletion=complete,
+        min=option.least,
+        max=option.most,
+        envvar=option.environment or None,
+        help=text_of(option),
+        rich_help_panel=option.heading or Heading.WHAT,
     )
     return inspect.Parameter(
         option.name,

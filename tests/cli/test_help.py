@@ -84,6 +84,7 @@ def test_without_words_there_is_help(cli: Cli) -> None:
         (("query", "select 1", "-f", "cvs"), "--format cvs: unknown", "did you mean csv?"),
         (("query", "select 1", "-o", "x.parquet"), "--format parquet: is for tables of `rocpd summary`", "one of"),
         (("info", ".", "--only", "nothing"), "--only", "rocpd info --help"),
+        (("simulate",), "Missing option '-o'", "rocpd simulate --help"),
     ],
 )
 def test_errors_point_at_the_likely_wish(words: tuple[str, ...], message: str, hint: str, cli: Cli) -> None:

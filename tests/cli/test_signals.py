@@ -77,7 +77,7 @@ def end_of(program: str, *words: str, module: bool = False) -> tuple[int, str, s
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("moment", [1, 3, 10, 30, 60, 90, 120])
+@pytest.mark.parametrize("moment", [1, 3, 10, 30, 60, 90, 120, 200])
 def test_interrupted_at_an_import(moment: int, job: Path) -> None:
     before = sorted(job.iterdir())
     assert end_of(AT_AN_IMPORT, str(moment), "SIGINT") == (130, "", "rocpd: interrupted; nothing partial is left\n")
@@ -87,7 +87,7 @@ def test_interrupted_at_an_import(moment: int, job: Path) -> None:
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
 def test_ended_at_an_import(name: str, code: int, job: Path) -> None:
     before = sorted(job.iterdir())
-    assert end_of(AT_AN_IMPORT, "120", name) == (code, "", "")
+    assert end_of(AT_AN_IMPORT, "200", name) == (code, "", "")
     assert sorted(job.iterdir()) == before
 
 

@@ -1,4 +1,4 @@
-"""How the package may grow: small files and functions, one meaning per class name, no circles of imports."""
+"""How the package may grow: one subject a file, small functions, one meaning per class name, no circles of imports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SOURCES = {
 }
 MODULES = {path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): path for path in SOURCES}
 
-MOST_LINES_OF_A_FILE = 400
+MOST_LINES_OF_A_FILE = 800
 MOST_LINES_OF_A_FUNCTION = 50
 
 
@@ -25,7 +25,8 @@ def trees() -> dict[str, ast.Module]:
     return {path: ast.parse(text) for path, text in SOURCES.items()}
 
 
-def test_files_are_short() -> None:
+def test_a_file_is_one_subject() -> None:
+    """A longer file has several; a shorter one is no reason to divide a subject."""
     lines = {path: text.count("\n") for path, text in SOURCES.items()}
     assert {path: count for path, count in lines.items() if count > MOST_LINES_OF_A_FILE} == {}
 

@@ -47,13 +47,13 @@ def judge(
     unable: list[Finding] = []
     for rule in rules.values():
         try:
-            answers = _answers(rule, replace(case, limits=limits[rule.id]), limits[ALL]["least_percent"])
+            found = answers(rule, replace(case, limits=limits[rule.id]), limits[ALL]["least_percent"])
         except CannotLookError as error:
             text = error.text(case.job)
             unable.append(Finding(text, rule.id, Verdict.UNKNOWN, Confidence.CERTAIN))
             continue
-        problems += answers
-        silent += [] if answers else [rule.id]
+        problems += found
+        silent += [] if found else [rule.id]
     name = inputs or _name_of(session)
     reported, explained = report_once([_named(finding, name) for finding in problems], rules)
     return Advice(case.job, tuple(sorted(reported, key=_weight)), explained, tuple(silent), tuple(unable))
@@ -87,8 +87,8 @@ def _weight(finding: Finding) -> tuple[bool, bool, float]:
     return finding.rule != "trace.incomplete", gain is None, -(gain or 0.0)
 
 
-def _answers(rule: Rule, case: Case, least: float) -> list[Finding]:
-    """Return the problems that a rule finds and that matter.
+def answers(rule: Rule, case: Case, least: float) -> list[Finding]:
+    """Return the problems that a rule finds and that may gain so much of a step [%], or cost no time.
 
     Raises:
         CannotLookError: it could not look.

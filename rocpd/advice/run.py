@@ -17,7 +17,7 @@ from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.federation import Federation, Notes
 from rocpd.summary.options import By, Options
 from rocpd.summary.reading import Reading
-from rocpd.summary.registry import OF_ONE_JOB, SUMMARIES, TABLES
+from rocpd.summary.registry import OF_ONE_JOB, known_analyses, tables_of
 from rocpd.summary.result import Summary
 from rocpd.summary.together import Analysis, together
 from rocpd.trace.kernel_categories import load
@@ -25,9 +25,6 @@ from rocpd.types import Progress
 
 _OF_JOB = frozenset({"budget", "ranks", "steps"})
 """Tables that the facts of the job are read from."""
-
-_DIVIDED = {"memory": By.AGENT}
-"""Analyses that are not divided by rank: what each GPU has is known."""
 
 
 def advise(
@@ -61,10 +58,19 @@ def tables_of_rules(rules: Mapping[str, Rule]) -> frozenset[str]:
     return _OF_JOB.union(need.table for rule in rules.values() for need in rule.needs)
 
 
-def questions(tables: Iterable[str]) -> dict[str, By]:
-    """Return analysis -> what it is divided by, of those that tables belong to; what is none of ours is left out."""
-    names = {TABLES[table] for table in tables if table in TABLES}
-    return {name: _DIVIDED.get(name, By.RANK) for name in SUMMARIES if name in names}
+def questions(tables: Iterable[str]) -> dict[str, By | None]:
+    """Return analysis -> what it is divided by, of those that tables belong to; tables of no analysis are left out.
+
+    It is divided as it is by itself, else by rank; None: it is not divided.
+    """
+    analyses = known_analyses()
+    analysis_of = tables_of(analyses)
+    names = {analysis_of[table] for table in tables if table in analysis_of}
+    return {
+        name: analysis.divided_by or (By.RANK if By.RANK in analysis.by else None)
+        for name, analysis in analyses.items()
+        if name in names
+    }
 
 
 def _tables(
@@ -76,7 +82,8 @@ def _tables(
     """
     quiet = Federation(session.job, session.selection, Notes(), owns_files=False)
     asked = {name: replace(options, by=by) for name, by in questions(wanted).items()}
-    functions = {name: cast("Analysis", entries.load(SUMMARIES[name].home, name)) for name in asked}
+    analyses = known_analyses()
+    functions = {name: cast("Analysis", entries.load(analyses[name].home, name)) for name in asked}
     tables: dict[str, Summary] = {}
     for _, answered in together(Reading(quiet, options, progress, wanted), functions, asked):
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -207,17 +207,16 @@ class Delivery:
 
 def _draw(summary: Summary, out: TextIO, screen: Screen, drawn: set[str]) -> bool:
     """Write the picture of a table, unless it was drawn; return whether it stands for the rows too."""
-    from rocpd.summary.pictures import PICTURES
-
     pictured = summary.pictured_by or summary
-    picture = PICTURES.get(pictured.name)
+    picture = pictured.definition.picture
     if picture is None or pictured.name in drawn or not pictured.first(1):
         return False
     drawn.add(pictured.name)
-    out.writelines(f"{line}\n" for line in picture.draw(pictured, screen))
-    if not picture.instead:
+    draw: Callable[[Summary, Screen], Iterable[str]] = entries.load(picture.home, pictured.name)
+    out.writelines(f"{line}\n" for line in draw(pictured, screen))
+    if not picture.is_all:
         out.write("\n")
-    return picture.instead
+    return picture.is_all
 
 
 def _sheets(summaries: Iterable[Summary], *, is_page: bool) -> Iterator[Sheet]:

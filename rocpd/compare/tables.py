@@ -44,6 +44,7 @@ TABLES = by_name(
         "diff-parts",
         "What a unit consists of: the changes of its parts add up to that of the unit.",
         (Field("part", "", "what the time goes into"), *_TIMES, _PERCENT),
+        chart="rocpd.summary.plots:changes",
     ),
     TableDefinition(
         "diff-kernels",

@@ -40,6 +40,7 @@ class Entry:
         recordable: what would have to be recorded, where there is no data; None: nothing in particular.
         has_base: whether it compares with a base, without which there is no such section.
         is_rare: whether it is left out where there is no data, unless it is named.
+        concludes: whether it needs what the overview and the rules of advice read, too.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Entry:
     recordable: Recordable | None = None
     has_base: bool = False
     is_rare: bool = False
+    concludes: bool = False
 
 
 COMPARED = Inquiry("diff")
@@ -61,28 +63,6 @@ _IDLE = Inquiry("idle")
 _SITES = Inquiry("allocation-sites")
 
 _TRACE = Inquiry("trace")
-ADVISED = (
-    _TRACE,
-    _RANKS,
-    *(
-        Inquiry(name, By.RANK)
-        for name in (
-            "kernels",
-            "kernel-shapes",
-            "copy-calls",
-            "copy-sizes",
-            "allocation-sites",
-            "api",
-            "gpu-time",
-            "budget",
-            "idle",
-            "panels",
-            "samples",
-        )
-    ),
-    Inquiry("memory"),
-)
-"""What rules of advice look at, as `rocpd.advice.run.questions` has it; trace, ranks and memory need no division."""
 
 SECTIONS: dict[str, Entry] = {
     entry.name: entry
@@ -91,7 +71,7 @@ SECTIONS: dict[str, Entry] = {
             "verdict",
             "Verdict",
             "rocpd.report.sections.verdict:verdict",
-            tuple(dict.fromkeys((_TRACE, _RANKS, _BUDGET, _IDLE, _SITES, _KERNELS, *ADVISED))),
+            concludes=True,
         ),
         Entry("job", "The job", "rocpd.report.sections.job:job", (_TRACE,)),
         Entry(

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import cast
 
 from rocpd import entries
-from rocpd.advice.registry import RULES
+from rocpd.advice.registry import known_rules
+from rocpd.advice.run import questions, tables_of_rules
 from rocpd.compare.options import DiffOptions
 from rocpd.compare.run import compared_with
 from rocpd.compare.run_profile import RunProfile
-from rocpd.counters.panels import PANELS
 from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.federation import Federation, Notes
 from rocpd.frozen import frozen
@@ -21,9 +21,8 @@ from rocpd.option import Option, spelt
 from rocpd.report.contents import COMPARED, Entry, Inquiry
 from rocpd.report.model import Block, Column, Figure, Name, Table
 from rocpd.summary.options import By, Options
-from rocpd.summary.plots import plot
 from rocpd.summary.reading import Reading
-from rocpd.summary.registry import OF_ONE_JOB, SUMMARIES, TABLES, known_analyses
+from rocpd.summary.registry import OF_ONE_JOB, TABLES, joined_analyses, known_analyses, tables_of
 from rocpd.summary.result import Field, Summary
 from rocpd.summary.together import Analysis, together
 from rocpd.table.human import Head, heading
@@ -37,9 +36,6 @@ _LEAST_SLICES, _MOST_SLICES = 120, 1000
 _BELOW = ", as said below"  # on the page of the analysis
 _RATES = ("GB/s", "GiB/s")
 _RATE = re.compile("gi?b_per_s$")
-_NEEDED = frozenset(need.table for rule in RULES for need in rule.needs)
-_WANTED = frozenset(TABLES) - {"phases", *({"step-samples", "panels", *PANELS} - _NEEDED)}
-"""Phases would match calls and operations once more; of samples and panels those that rules look at."""
 
 
 @frozen
@@ -132,7 +128,7 @@ class Material:
         """
         if not summary.first(1):
             return table
-        return Figure(name, plot(summary), says, table, f"{self._code(summary, by)}.plot()")
+        return Figure(name, summary.chart(), says, table, f"{self._code(summary, by)}.plot()")
 
     def _command(self, summary: Summary, by: By | None) -> str:
         words = ["rocpd summary", summary.name, self.inputs, *([f"--by {by}"] if by else [])]
@@ -179,14 +175,14 @@ def gather(
     Raises:
         InputError: a file is damaged.
     """
-    questions = list(dict.fromkeys(question for section in sections for question in section.needs))
+    asked = list(dict.fromkeys(question for section in sections for question in _needs(section)))
     quiet = Federation(session.job, session.selection, Notes(), owns_files=False)
-    reading = Reading(quiet, options, progress, _WANTED)
-    analyses = {_key(question): _function(question, base) for question in questions}
-    asked = {_key(question): _options(session, options, question) for question in questions}
+    reading = Reading(quiet, options, progress, _wanted())
+    analyses = {_key(question): _function(question, base) for question in asked}
+    options_of = {_key(question): _options(session, options, question) for question in asked}
     answers: dict[Inquiry, dict[str, Summary]] = {}
     missing: dict[Inquiry, str] = {}
-    for question, (_, tables) in zip(questions, together(reading, analyses, asked), strict=True):
+    for question, (_, tables) in zip(asked, together(reading, analyses, options_of), strict=True):
         try:
             answers[question] = {table.name: table for table in tables if session.runs == 1 or _is_of_any(table)}
         except UsageError:
@@ -194,6 +190,27 @@ def gather(
         except RocpdError as error:  # it lacks the data that it needs
             missing[question] = error.message
     return Material(reading, answers, missing, inputs, base)
+
+
+def advised() -> tuple[Inquiry, ...]:
+    """Return what rules of advice read; what is divided so by itself is asked as other sections ask it."""
+    analyses = known_analyses()
+    return tuple(
+        Inquiry(name, None if by is analyses[name].divided_by else by)
+        for name, by in questions(tables_of_rules(known_rules())).items()
+    )
+
+
+def _needs(section: Entry) -> tuple[Inquiry, ...]:
+    concluding = (*map(Inquiry, joined_analyses()), *advised()) if section.concludes else ()
+    return (*section.needs, *concluding)
+
+
+def _wanted() -> frozenset[str]:
+    """Return the tables that are put together: of costly ones those that rules read."""
+    analyses = known_analyses()
+    costly = {table for analysis in analyses.values() for table in analysis.costly}
+    return frozenset(tables_of(analyses)) - (costly - tables_of_rules(known_rules()))
 
 
 def _is_of_any(table: Summary) -> bool:
@@ -207,8 +224,8 @@ def _key(question: Inquiry) -> str:
 def _function(question: Inquiry, base: ReportBase | None) -> Analysis:
     if base and question == COMPARED:
         return compared_with(base.runs, base.options, base.selection)
-    analysis = SUMMARIES.get(question.analysis) or known_analyses()[question.analysis]
-    return cast("Callable[[Reading], Iterable[Summary]]", entries.load(analysis.home, question.analysis))
+    home = known_analyses()[question.analysis].home
+    return cast("Callable[[Reading], Iterable[Summary]]", entries.load(home, question.analysis))
 
 
 def _options(session: Federation, options: Options, question: Inquiry) -> Options:

@@ -109,6 +109,9 @@ VIEWS: tuple[str, ...] = (
 )
 """All readable views; a view comes after those it reads."""
 
+UNITS = frozenset({"ns", "us", "bytes", "%", "GiB/s", "MHz"})
+"""Units that `[…]` in the comment of a column may name: one word means one thing in all tables and views."""
+
 RANK_HOST_OF_V = "{{rank_host_of_V}}"
 """Stands for `rank` and `hostname` in a view of rows that is written over other views, the alias of which is V."""
 
@@ -148,7 +151,7 @@ _DECLARED = {
 class TableColumn:
     """One column of a table.
 
-    `unit` is ns, us, bytes, % … or empty; `since` the schema version that added it or empty;
+    `unit` is one of `UNITS` or empty; `since` the schema version that added it or empty;
     `declaration` the SQL type with its constraints.
     """
 

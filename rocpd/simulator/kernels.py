@@ -12,16 +12,16 @@ from types import MappingProxyType
 from typing import Any
 
 from rocpd.frozen import frozen
-from rocpd.simulator.hardware import PEAK_BYTES_PER_NS
-from rocpd.simulator.plants import COUNTED, Plant, Planting
+from rocpd.simulator.plants import Plant, Planting
 
 SMALL_MICROS = 3.0
 """How long a kernel takes where work is cut into small ones [us]."""
 
-_JITTER = 0.06
+JITTER = 0.06
+"""By what part of its duration, at most, a run is shorter."""
+
 _HOTTEST = {"llm": "gemm_nt", "gemm": "bmm", "hpc": "smooth"}
 _TILE = re.compile(r"((?:MT|IL[ij]|<))\d+")  # of Tensile, and the first argument of a template
-_VECTORS_SLOWER = 12  # vector units make so many times fewer operations than matrix units
 _FEW_GROUPS = 76  # a quarter of the compute units
 
 
@@ -44,8 +44,6 @@ class Kernel:
         flops: floating-point operations of a run.
         reads: bytes that a run reads from the GPU's memory.
         writes: bytes that it writes.
-        jitter: by what part of `micros`, at most, a run is shorter.
-        flaws: what is planted in it and shows in counters alone.
     """
 
     key: str
@@ -62,8 +60,6 @@ class Kernel:
     flops: float = 0.0
     reads: float = 0.0
     writes: float = 0.0
-    jitter: float = _JITTER
-    flaws: frozenset[Plant] = frozenset()
 
     @property
     def groups(self) -> tuple[int, int, int]:
@@ -115,27 +111,7 @@ def kernels_of(profile: str, planting: Planting) -> Mapping[str, Kernel]:
         hot = replace(hot, grid=(_FEW_GROUPS * hot.block[0], 1, 1))
     if Plant.LOW_OCCUPANCY in planting:
         hot = replace(hot, registers=(hot.registers[0], 256, 256), lds=65536, scratch=48)
-    if Plant.LDS_LIMITED in planting:
-        hot = replace(hot, lds=65536)
-    if Plant.REGISTER_LIMITED in planting:
-        hot = replace(hot, registers=(hot.registers[0], 128, 64))
-    if Plant.SPILLS in planting:
-        hot = replace(hot, scratch=48)
-    hot = _flawed(hot, planting)
-    if Plant.UNSTABLE_KERNEL in planting:
-        longer = 1 + planting.size(Plant.UNSTABLE_KERNEL, 0) / 100
-        hot = replace(hot, micros=hot.micros * longer, jitter=1 - 1 / longer)
     return MappingProxyType(kernels | {hot.key: _changed(hot, planting)})
-
-
-def _flawed(hot: Kernel, planting: Planting) -> Kernel:
-    """Return the hottest kernel with what counters show."""
-    share = planting.size(Plant.BANDWIDTH_BOUND, 0) / 100
-    if share:
-        hot = replace(hot, reads=share * PEAK_BYTES_PER_NS * hot.micros * 1000 - hot.writes)
-    if Plant.MATRIX_IDLE in planting:
-        hot = replace(hot, math="F32", flops=hot.flops / _VECTORS_SLOWER)
-    return replace(hot, flaws=frozenset(plant for plant in COUNTED if plant in planting))
 
 
 def _changed(hot: Kernel, planting: Planting) -> Kernel:

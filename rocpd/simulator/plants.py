@@ -46,17 +46,6 @@ class Plant(StrEnum):
     MODULE_LOADS = "module-loads"
     SMALL_GRIDS = "small-grids"
     LOW_OCCUPANCY = "low-occupancy"
-    LDS_LIMITED = "lds-limited"
-    REGISTER_LIMITED = "register-limited"
-    SPILLS = "spills"
-    UNSTABLE_KERNEL = "unstable-kernel"
-    FIRST_TOUCH = "first-touch"
-    BANDWIDTH_BOUND = "bandwidth-bound"
-    STRIDED = "strided"
-    BANK_CONFLICTS = "bank-conflicts"
-    ATOMIC_CONTENTION = "atomic-contention"
-    MATRIX_IDLE = "matrix-idle"
-    WAVE_LIMITED = "wave-limited"
     CLOCK_STEP = "clock-step"
     LOST_DISPATCHES = "lost-dispatches"
     LOST_LAUNCHES = "lost-launches"
@@ -114,17 +103,6 @@ PLANTS: dict[Plant, PlantKind] = {
     Plant.MODULE_LOADS: PlantKind("each step loads a module"),
     Plant.SMALL_GRIDS: PlantKind("the hottest kernel has a quarter of the work-groups that fill the GPU"),
     Plant.LOW_OCCUPANCY: PlantKind("the hottest kernel takes all registers and spills"),
-    Plant.LDS_LIMITED: PlantKind("a work-group of the hottest kernel takes all LDS of a compute unit"),
-    Plant.REGISTER_LIMITED: PlantKind("the hottest kernel takes so many registers that two waves fit"),
-    Plant.SPILLS: PlantKind("registers of the hottest kernel spill"),
-    Plant.UNSTABLE_KERNEL: PlantKind("runs of the hottest kernel take up to {} % longer than others", 150, 1000),
-    Plant.FIRST_TOUCH: PlantKind("before the steps the hottest kernel first takes {} times as long", 60, 1000),
-    Plant.BANDWIDTH_BOUND: PlantKind("the hottest kernel moves {} % of the bytes that its GPU's memory can", 80, 95),
-    Plant.STRIDED: PlantKind("work-items of the hottest kernel read far apart"),
-    Plant.BANK_CONFLICTS: PlantKind("accesses of the hottest kernel to LDS hit the same banks"),
-    Plant.ATOMIC_CONTENTION: PlantKind("atomics of the hottest kernel wait for each other"),
-    Plant.MATRIX_IDLE: PlantKind("the hottest kernel, a matrix product, makes its operations on vector units"),
-    Plant.WAVE_LIMITED: PlantKind("work-groups of the hottest kernel wait for wave slots"),
     Plant.CLOCK_STEP: PlantKind("the clock of one node jumps ahead by {} us", 2000),
     Plant.LOST_DISPATCHES: PlantKind("1 kernel in {} is not recorded", 40),
     Plant.LOST_LAUNCHES: PlantKind("1 launching call in {} is not recorded", 20),
@@ -141,24 +119,13 @@ PLANTS: dict[Plant, PlantKind] = {
 }
 """Every plant."""
 
-COUNTED = frozenset((
-    Plant.BANDWIDTH_BOUND, Plant.STRIDED, Plant.BANK_CONFLICTS, Plant.ATOMIC_CONTENTION, Plant.MATRIX_IDLE,
-    Plant.WAVE_LIMITED,
-))  # fmt: skip
-"""Facts that only counters show: jobs that have one have many counters."""
-
 
 @frozen
 class Planting:
-    """What is to be planted: (plant, size), in the order of `Plant`; and whether many counters are recorded anyway."""
+    """What is to be planted: (plant, size), in the order of `Plant`; and whether many counters are recorded."""
 
     sizes: tuple[tuple[Plant, float], ...] = ()
-    has_many_counters: bool = False
-
-    @property
-    def counts_much(self) -> bool:
-        """Whether many counters are recorded."""
-        return self.has_many_counters or any(plant in COUNTED for plant, _ in self.sizes)
+    counts_much: bool = False
 
     def __contains__(self, plant: Plant) -> bool:
         return any(plant is other for other, _ in self.sizes)

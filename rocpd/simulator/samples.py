@@ -12,7 +12,6 @@ from rocpd.frozen import frozen
 from rocpd.schema.trace.infos import CounterInfo
 from rocpd.simulator.hardware import CLOCK_GHZ, DIES
 from rocpd.simulator.kernels import Kernel
-from rocpd.simulator.plants import Plant
 
 
 @frozen
@@ -142,27 +141,24 @@ def _instructions(kernel: Kernel) -> float:
 
 
 def _accesses(kernel: Kernel) -> float:
-    """Return accesses of L1: 16 an instruction where neighbours read neighbours, as if by quarter lines, 64 apart."""
-    return _instructions(kernel) * (64 if Plant.STRIDED in kernel.flaws else 16)
+    """Return accesses of L1: 16 an instruction: neighbours read neighbours, as if by quarter lines."""
+    return _instructions(kernel) * 16
 
 
 def _misses(kernel: Kernel) -> float:
-    return _accesses(kernel) * (0.95 if Plant.STRIDED in kernel.flaws else 0.4)
+    return _accesses(kernel) * 0.4
 
 
 def _conflicts(kernel: Kernel) -> float:
-    if Plant.BANK_CONFLICTS in kernel.flaws:
-        return 0.3 * _cycles(kernel)
     return 0.01 * _cycles(kernel) if kernel.lds else 0.0
 
 
 def _lds_cycles(kernel: Kernel) -> float:
-    uses = kernel.lds or Plant.BANK_CONFLICTS in kernel.flaws
-    return 0.2 * _cycles(kernel) * bool(uses) + _conflicts(kernel)
+    return 0.2 * _cycles(kernel) * bool(kernel.lds) + _conflicts(kernel)
 
 
 def _full_slots(kernel: Kernel) -> float:
-    return _cycles(kernel) * (0.4 if Plant.WAVE_LIMITED in kernel.flaws else 0.03)
+    return _cycles(kernel) * 0.03
 
 
 def _zero(_: Kernel) -> float:
@@ -171,10 +167,6 @@ def _zero(_: Kernel) -> float:
 
 def _written(kernel: Kernel) -> float:
     return kernel.writes / _REQUEST
-
-
-def _is_contended(kernel: Kernel) -> bool:
-    return Plant.ATOMIC_CONTENTION in kernel.flaws
 
 
 def _matrix_cycles(kernel: Kernel) -> float:
@@ -187,9 +179,7 @@ FURTHER: tuple[Counter, ...] = (
     _counted("TCC_BUBBLE_sum", "Reads of 128 bytes", "TCC", _zero),
     _counted("TCC_EA0_WRREQ_sum", "Writes of L2 to memory", "TCC", _written),
     _counted("TCC_EA0_WRREQ_64B_sum", "Writes of 64 bytes", "TCC", _written),
-    _counted(
-        "TCC_EA0_ATOMIC_sum", "Atomics on memory", "TCC", lambda kernel: _written(kernel) * 0.5 * _is_contended(kernel)
-    ),
+    _counted("TCC_EA0_ATOMIC_sum", "Atomics on memory", "TCC", _zero),
     _counted(
         "TCC_EA0_RDREQ_LEVEL_sum", "Reads on their way, every cycle", "TCC", lambda k: 600 * k.reads / _REQUEST, 0.05
     ),
@@ -197,7 +187,7 @@ FURTHER: tuple[Counter, ...] = (
         "TCC_EA0_WRREQ_LEVEL_sum",
         "Writes on their way, every cycle",
         "TCC",
-        lambda kernel: _written(kernel) * (4000 if _is_contended(kernel) else 500),
+        lambda kernel: _written(kernel) * 500,
         0.05,
     ),
     _counted("TA_TOTAL_WAVEFRONTS_sum", "Instructions of memory", "TA", _instructions),

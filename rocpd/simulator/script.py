@@ -6,11 +6,10 @@ Builds templates call by call; which calls are made is up to `workload`. Calls o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from rocpd.frozen import frozen
 from rocpd.schema.trace.events import MARK
-from rocpd.simulator.kernels import Kernel
+from rocpd.simulator.kernels import JITTER, Kernel
 from rocpd.simulator.layout import GroupKind
 from rocpd.simulator.rccl import ExchangeRequest, calls_of
 from rocpd.simulator.template import (
@@ -164,10 +163,9 @@ class Script:
         """Take a sample where the thread is."""
         self.template.samples.append(Sample(track, self.now(thread), text))
 
-    def launch(self, thread: int, key: str, stream: int, longer: float = 1.0) -> None:
-        """Launch a kernel on a stream, where it runs so many times as long as it does otherwise."""
+    def launch(self, thread: int, key: str, stream: int) -> None:
+        """Launch a kernel on a stream."""
         kernel = self._kernels[key]
-        kernel = replace(kernel, micros=kernel.micros * longer) if longer != 1.0 else kernel
         self.spend(thread, self._pace.gap)
         if kernel.module:
             launcher = self.call(thread, "hipExtModuleLaunchKernel", HIP, 5200, _module_args(kernel, stream))
@@ -192,9 +190,7 @@ class Script:
         graph: tuple[int, int] | None = None,
     ) -> Dispatch:
         run = self._add(stream, self.now(thread).later(_LATENCY), int(kernel.micros * 1000))
-        dispatch = Dispatch(
-            kernel, stream, thread, launcher, self.marker(thread), run, run, kernel.jitter, counters, graph
-        )
+        dispatch = Dispatch(kernel, stream, thread, launcher, self.marker(thread), run, run, JITTER, counters, graph)
         self.template.dispatches.append(dispatch)
         return dispatch
 

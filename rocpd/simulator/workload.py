@@ -236,8 +236,6 @@ def setup(role: Role) -> Template:
     for group in role.layout.communicators():
         name, args = rccl.initialisation(group)
         script.call(MAIN, name, RCCL, 4_000_000, args)
-    if Plant.FIRST_TOUCH in role.planting:
-        script.launch(MAIN, hottest(role.profile), COMPUTE, role.planting.size(Plant.FIRST_TOUCH, 1.0))
     script.synchronize(MAIN)
     _barrier(script, role, connects=True)
     script.leave(MAIN)

@@ -71,6 +71,7 @@ TABLES = by_name(
             Field("freed_bytes", "bytes", "sum of what is freed"),
             Field("growth_bytes", "bytes", "allocated - freed"),
         ),
+        chart="rocpd.summary.plots:memory_steps",
     ),
 )
 

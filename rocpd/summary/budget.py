@@ -44,6 +44,7 @@ TABLES = {
             Field("per_step_ns", "ns", "of one agent in one step; NULL without steps"),
             Field("percent", "%", "share of the time of the agents", is_share=True),
         ),
+        chart="rocpd.summary.plots:budget",
     )
 }
 

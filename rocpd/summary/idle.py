@@ -58,6 +58,7 @@ TABLES = by_name(
             Field("pieces", "", "how many stretches of time", True),
             Field("longest_ns", "ns", "the longest one"),
         ),
+        title="Idle time by cause",
     ),
     TableDefinition(
         "idle-calls",

@@ -50,6 +50,7 @@ TABLES = by_name(
             Field("gpu_ns", "ns", "time of the operations", True),
             Field("api_by_gpu", "", "api_ns by gpu_ns: above 1 launching takes longer than running"),
         ),
+        title="Delay from launch to start",
     ),
     TableDefinition(
         "bottleneck",

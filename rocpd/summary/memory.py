@@ -21,7 +21,7 @@ from rocpd.read.columns import number
 from rocpd.read.names import as_text
 from rocpd.summary.options import By
 from rocpd.summary.reading import Key, RankReading, Reading, key_of, order_of
-from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.summary.result import Field, Picture, Summary, TableDefinition, by_name
 from rocpd.summary.spread import total
 from rocpd.summary.sums import merge
 from rocpd.trace.memory import ALLOCATING, held_by
@@ -53,6 +53,8 @@ TABLES = by_name(
             Field("at_ns", "ns", "start of the slice, from the start of the time line"),
             Field("peak_bytes", "bytes", "most held in the slice"),
         ),
+        chart="rocpd.summary.plots:memory",
+        picture=Picture("rocpd.summary.pictures:memory", is_all=True),
     ),
 )
 

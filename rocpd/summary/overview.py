@@ -1,6 +1,7 @@
 """The first answer: what the job is, what is wrong with it, what its time consists of, which kernels and steps take it.
 
-Puts together what other analyses find, and calculates nothing by itself; what lacks its data is left out.
+Puts together what the analyses find whose rows say `in_overview`, and calculates nothing by itself; what lacks its data
+is left out.
 """
 
 from __future__ import annotations
@@ -8,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
 
+from rocpd import entries
 from rocpd.amount import amount
 from rocpd.errors import RocpdError, UsageError
 from rocpd.federate.federation import Federation, Notes
-from rocpd.summary import allocation_sites, budget, idle, ranks, totals, trace
+from rocpd.summary import budget, totals
 from rocpd.summary.findings import JOB, Confidence, Finding, Verdict
 from rocpd.summary.reading import Reading
-from rocpd.summary.registry import OF_ONE_JOB
+from rocpd.summary.registry import OF_ONE_JOB, joined_analyses
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name
 from rocpd.summary.together import Analysis, together
 from rocpd.table.human import readable
@@ -25,16 +27,6 @@ _SLOW = 1.2  # times the median: a step that takes longer is slow
 _EXPOSED = 10.0  # percent of the time: communication that is worth saying
 _FEWEST = 3  # steps to compare
 
-ANALYSES: dict[str, Analysis] = {
-    "trace": trace.trace,
-    "ranks": ranks.ranks,
-    "budget": budget.budget,
-    "idle": idle.idle,
-    "allocation-sites": allocation_sites.allocation_sites,
-    "kernels": totals.kernels,
-}
-"""What is put together."""
-
 _PRODUCTS = "SELECT product, count(*) FROM agents WHERE type = 'GPU' GROUP BY product ORDER BY 2 DESC, 1"
 
 TABLES = by_name(
@@ -42,6 +34,7 @@ TABLES = by_name(
         "overview",
         "What the time of the GPUs consists of: the parts add up. In steps without warm-up, where they are marked.",
         budget.TABLES["budget"].fields,
+        chart="rocpd.summary.plots:budget",
     ),
     TableDefinition(
         "top-kernels",
@@ -53,6 +46,8 @@ TABLES = by_name(
             Field("median_ns", "ns", "median duration"),
             Field("percent", "%", "share of the time of all kernels", is_share=True),
         ),
+        title="Time by kernel",
+        chart="rocpd.summary.plots:kernels",
     ),
     TableDefinition(
         "top-steps",
@@ -67,6 +62,7 @@ TABLES = by_name(
     ),
 )
 _SHOWN = {"budget", "kernels", "steps"}
+_JUDGED = ("trace", "ranks", "budget", "idle")  # analyses whose findings have a place of their own; others come last
 _ROWS = {"overview": ("budget", 0), "top-kernels": ("kernels", _KERNELS), "top-steps": ("steps", _STEPS)}
 
 
@@ -89,7 +85,7 @@ def overview(reading: Reading) -> Iterator[Summary]:
 
 
 def conclude(session: Federation, tables: Mapping[str, Summary]) -> list[Finding]:
-    """Return what the job is, and what the tables of `ANALYSES`, by name, say of it."""
+    """Return what the job is, and what the tables of analyses that are put together, by name, say of it."""
     return [job_finding(session, tables), *_found(tables)]
 
 
@@ -112,7 +108,8 @@ def _run(reading: Reading) -> dict[str, Summary]:
     session = Federation(reading.session.job, reading.session.selection, Notes(), owns_files=False)
     quiet = reading.on(session).of_tables(_SHOWN)
     tables: dict[str, Summary] = {}
-    for _, answered in together(quiet, ANALYSES):
+    analyses: dict[str, Analysis] = {name: entries.load(row.home, name) for name, row in joined_analyses().items()}
+    for _, answered in together(quiet, analyses):
         try:
             tables |= {table.name: table for table in answered}
         except UsageError:
@@ -171,7 +168,8 @@ def _found(tables: Mapping[str, Summary]) -> Iterator[Finding]:
     yield from _slow_steps(tables)
     yield from _exposed(tables)
     yield from _findings(tables, "idle")
-    yield from (f for f in _findings(tables, "allocation-sites") if f.verdict is Verdict.PROBLEM)
+    others = (finding for name in joined_analyses() if name not in _JUDGED for finding in _findings(tables, name))
+    yield from (finding for finding in others if finding.verdict is Verdict.PROBLEM)
 
 
 def _findings(tables: Mapping[str, Summary], name: str) -> tuple[Finding, ...]:

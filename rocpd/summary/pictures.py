@@ -1,12 +1,11 @@
 """Pictures of tables, for a screen: what rows of numbers over time, or from rank to rank, say at one look.
 
-`PICTURES` is the table of contents. A picture that is `instead` shows all that the rows say.
+The definition of a table names its picture.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from rocpd.summary.reading import order_of
@@ -21,13 +20,6 @@ _LONGEST = 16  # characters of a name in a matrix
 _NUMBERS = "the numbers: --format csv"
 
 
-class Picture(NamedTuple):
-    """How a table is drawn; `instead`: its rows are left to those who ask for them."""
-
-    draw: Callable[[Summary, Screen], Iterator[str]]
-    instead: bool = False
-
-
 class _Course(NamedTuple):
     """What one row of a picture is made of: rows of a table that differ in time alone.
 
@@ -39,7 +31,7 @@ class _Course(NamedTuple):
     rows: Sequence[Sequence[Any]]
 
 
-def _heat(table: Summary, screen: Screen) -> Iterator[str]:
+def heat(table: Summary, screen: Screen) -> Iterator[str]:
     """Yield ranks × time: shade for how busy, colour for what with."""
     every = _courses(table)
     names = ("busy_percent", "compute_percent", "communication_percent")
@@ -64,7 +56,7 @@ def _shade(table: Summary, row: Sequence[Any], names: tuple[str, ...]) -> Shade:
     return Shade(busy / 100, COLOURS["communication" if communication > compute else "compute"])
 
 
-def _waits(table: Summary, screen: Screen) -> Iterator[str]:
+def waits(table: Summary, screen: Screen) -> Iterator[str]:
     """Yield who waits for whom; many of them in groups."""
     first, second, end, time = map(table.columns.index, ("waiter", "late", "collectives", "wait_ns"))
     waits = [(row[first:second], row[second:end], row[time]) for row in table]
@@ -82,11 +74,13 @@ def _waits(table: Summary, screen: Screen) -> Iterator[str]:
     yield screen.faint(f"█ {readable(max(map(max, values)), 'ns')}{each}")
 
 
-def _memory(table: Summary, screen: Screen) -> Iterator[str]:
+def memory(table: Summary, screen: Screen) -> Iterator[str]:
+    """Yield how much memory is held over time."""
     yield from _over_time(table, "peak_bytes", screen, PURPLE)
 
 
-def _queue(table: Summary, screen: Screen) -> Iterator[str]:
+def queue_depth(table: Summary, screen: Screen) -> Iterator[str]:
+    """Yield how much waits on GPUs over time."""
     yield from _over_time(table, "mean_depth", screen, GREEN)
 
 
@@ -103,7 +97,7 @@ def _over_time(table: Summary, name: str, screen: Screen, colour: Colour) -> Ite
     yield screen.faint(f"at the right: the most; {_NUMBERS}")
 
 
-def _steps(table: Summary, screen: Screen) -> Iterator[str]:
+def steps(table: Summary, screen: Screen) -> Iterator[str]:
     """Yield how long steps took, one after the other."""
     at, mean, name = (table.columns.index(column) for column in ("at_ns", "mean_ns", "step"))
     rows = sorted(table, key=lambda row: row[at] or 0)
@@ -111,18 +105,6 @@ def _steps(table: Summary, screen: Screen) -> Iterator[str]:
         values = [row[mean] for row in rows]
         line = Curve("mean", values, f"up to {readable(max(values), 'ns')}")
         yield from curves([line], (one_line(rows[0][name]), one_line(rows[-1][name])), screen, SKY)
-
-
-PICTURES: Mapping[str, Picture] = MappingProxyType(
-    {
-        "heat": Picture(_heat, instead=True),
-        "waits": Picture(_waits),
-        "memory-curve": Picture(_memory, instead=True),
-        "queue-depth": Picture(_queue, instead=True),
-        "steps": Picture(_steps),
-    }
-)
-"""Table -> its picture."""
 
 
 def _courses(table: Summary) -> list[_Course]:

@@ -1,17 +1,17 @@
-"""Owns which chart shows a table of an analysis best. Arranges values; draws nothing."""
+"""Charts of tables; the definition of a table names its own. Arranges values; draws nothing."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import pairwise
 from statistics import median
-from typing import Protocol
 
 from rocpd.chart.guess import chart_of
 from rocpd.chart.model import MOST, BarPart, Bars, Chart, Lines, Matrix, Series, Timeline
+from rocpd.summary.result import Summary
 from rocpd.table.human import readable
 from rocpd.table.palette import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, colour_of
 from rocpd.trace.kernel_categories import load
@@ -20,79 +20,34 @@ from rocpd.types import Row
 _TOP = 15  # bars of a table of totals
 _SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)  # of lines that have no colour of their own
 _FIRST = re.compile(r" \(|[:;.,]")  # the first words of what a table says
-_TITLES = {
-    "kernels": "Time by kernel",
-    "top-kernels": "Time by kernel",
-    "copies": "Time of copies by direction",
-    "idle": "Idle time by cause",
-    "launch": "Delay from launch to start",
-    "stragglers": "Waiting that ranks cause",
-    "imbalance": "Balance of ranks",
-    "roofline": "Roofline",
-}  # of charts whose table says more than they show
 _BARS, _DIFFERING = 64, 20  # bars of a budget; where there are more, so many are shown
 _SIDE = 24  # rows and columns of a matrix
 _SLOW = 1.2  # times the median: a step that takes longer is marked
 _MARKED = 5
 
 
-class HasUnit(Protocol):
-    """A column that knows its unit."""
-
-    @property
-    def unit(self) -> str:
-        """Such as `ns`; empty for names and numbers of things."""
-
-
-class Shown(Protocol):
-    """A table of an analysis."""
-
-    name: str
-    doc: str
-    columns: tuple[str, ...]
-
-    @property
-    def fields(self) -> Sequence[HasUnit]:
-        """The columns."""
-
-    def fetchall(self) -> list[Row]:
-        """Return all rows."""
-
-    def shortened(self, rows: Sequence[Row]) -> Iterator[Row]:
-        """Yield rows with short names of kernels."""
-
-
-def plot(table: Shown) -> Chart:
-    """Return the chart of a table.
-
-    Raises:
-        UsageError: it has no name and number to show.
-    """
-    return CHARTS.get(table.name, _totals)(table)
-
-
-def _columns(table: Shown, *names: str) -> list[Row]:
+def _columns(table: Summary, *names: str) -> list[Row]:
     places = [table.columns.index(name) for name in names]
     return [tuple(row[place] for place in places) for row in table.fetchall()]
 
 
-def _totals(table: Shown) -> Chart:
+def totals(table: Summary) -> Chart:
     """Show the first numbers of a table as bars."""
     units = [field.unit for field in table.fields]
     rows = table.fetchall()[:_TOP]
-    title = _TITLES.get(table.name) or _FIRST.split(table.doc)[0]
+    title = table.definition.title or _FIRST.split(table.doc)[0]
     return chart_of(title, table.columns, units, list(table.shortened(rows)))
 
 
-def _kernels(table: Shown) -> Chart:
+def kernels(table: Summary) -> Chart:
     """Show kernels in the colours of what they do."""
-    chart = _totals(table)
+    chart = totals(table)
     categories = load(None)
     kinds = tuple(categories.of(name) for (name,) in _columns(table, "name")[:_TOP])
     return replace(chart, kinds=kinds) if isinstance(chart, Bars) else chart
 
 
-def _budget(table: Shown) -> Chart:
+def budget(table: Summary) -> Chart:
     """Show the parts of each division as one bar; of many those that differ most from the median of all."""
     place = table.columns.index("part")
     bars: dict[Row, dict[str, float]] = {}
@@ -122,7 +77,8 @@ def _differing(bars: Mapping[str, Mapping[str, float]], names: Sequence[str]) ->
     return {"median": middle, **{label: parts for label, parts in bars.items() if label in most}}
 
 
-def _heat(table: Shown) -> Chart:
+def heat(table: Summary) -> Chart:
+    """Show what each rank does in each slice of the time line."""
     rows: dict[Row, list[tuple[float, float, float]]] = {}
     front = table.columns.index("at_ns")
     slices = dict.fromkeys((row[front], row[front + 1]) for row in table.fetchall())
@@ -141,7 +97,8 @@ def _share(value: float, of: float) -> int:
     return min(MOST, max(1, round(value * MOST / of))) if value > 0 else 0
 
 
-def _steps(table: Shown) -> Chart:
+def steps(table: Summary) -> Chart:
+    """Show how long steps took, one after the other; the slowest are marked."""
     rows = sorted(_columns(table, "at_ns", "mean_ns", "max_ns", "step", "over_median"), key=lambda row: row[0] or 0)
     slow = sorted((row for row in rows if (row[4] or 0) >= _SLOW), key=lambda row: -row[4])[:_MARKED]
     marked = tuple((at, longest, str(step)) for at, _, longest, step, _ in slow)
@@ -150,7 +107,8 @@ def _steps(table: Shown) -> Chart:
     return Lines("Duration of steps", (longest, mean), "ns", "ns")
 
 
-def _waits(table: Shown) -> Chart:
+def waits(table: Summary) -> Chart:
+    """Show who waits for whom, of the ranks with most waiting."""
     waits = {(waiter, late): ns for waiter, late, ns in _columns(table, table.columns[0], "late", "wait_ns")}
     rows, columns = (_worst(waits, side) for side in (0, 1))
     values = tuple(tuple(waits.get((row, column)) for column in columns) for row in rows)
@@ -167,7 +125,7 @@ def _worst(waits: Mapping[tuple[object, object], int], side: int) -> list[object
     return sorted(worst, key=lambda rank: (isinstance(rank, str), rank if isinstance(rank, int) else 0, str(rank)))
 
 
-def _curves(table: Shown, rows: Sequence[Row], value: str, unit: str, title: str) -> Chart:
+def _curves(table: Summary, rows: Sequence[Row], value: str, unit: str, title: str) -> Chart:
     """Show values over time, a line for each division and level; those with most come first."""
     front, place = table.columns.index("at_ns"), table.columns.index(value)
     lines: dict[Row, list[tuple[float, float]]] = {}
@@ -188,7 +146,7 @@ def _line_name(columns: Sequence[str], key: Row, same: Set[int]) -> str:
     return " ".join(_word(columns[number], key[number]) for number in differing)
 
 
-def _memory(table: Shown) -> Chart:
+def memory(table: Summary) -> Chart:
     """Show real memory where there is any: reserved addresses are no memory yet."""
     rows = table.fetchall()
     place = table.columns.index("level")
@@ -196,7 +154,8 @@ def _memory(table: Shown) -> Chart:
     return _curves(table, real or rows, "peak_bytes", "bytes", "Memory held")
 
 
-def _queue_depth(table: Shown) -> Chart:
+def queue_depth(table: Summary) -> Chart:
+    """Show how much waits on GPUs over time."""
     return _curves(table, table.fetchall(), "mean_depth", "", "Operations that wait on GPUs")
 
 
@@ -205,13 +164,14 @@ def _word(name: str, value: object) -> str:
     return shown if name == "level" else f"{name} {shown}"
 
 
-def _memory_steps(table: Shown) -> Chart:
+def memory_steps(table: Summary) -> Chart:
+    """Show what each step leaves behind."""
     rows = _columns(table, "step", "growth_bytes")
     points: Iterable[tuple[float, float]] = ((float(step), float(growth)) for step, growth in rows if step is not None)
     return Lines("Memory that steps leave behind", (Series("growth", PURPLE, tuple(points)),), "", "bytes")
 
 
-def _changes(table: Shown) -> Chart:
+def changes(table: Summary) -> Chart:
     """Show what changed between two sides: each part starts where the one before leads."""
     parts = _columns(table, "part", "base_ns", "new_ns")
     ends = list(itertools.accumulate((new - base for _, base, new in parts), initial=sum(base for _, base, _ in parts)))
@@ -230,7 +190,7 @@ def _changes(table: Shown) -> Chart:
     )
 
 
-def _roofline(table: Shown) -> Lines:
+def roofline(table: Summary) -> Lines:
     """Return the roofs of levels and of types of operations, and the kernels by their bytes of the farthest level."""
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.shortened(table.fetchall())]
     bandwidths = {row["level"]: row["peak_gb_per_s"] for row in rows if row["peak_gb_per_s"]}
@@ -243,7 +203,7 @@ def _roofline(table: Shown) -> Lines:
     }
     most = max(peaks.values(), default=0.0)
     if not farthest or not most:
-        return Lines(_TITLES[table.name], ())
+        return Lines("Roofline", ())
     ridges = [most / bandwidth for bandwidth in bandwidths.values()]
     low = min([*(kernel[0] for kernel in kernels.values()), min(ridges)]) / 4
     high = max([*(kernel[0] for kernel in kernels.values()), max(ridges)]) * 4
@@ -257,21 +217,4 @@ def _roofline(table: Shown) -> Lines:
         for kind, peak in peaks.items()
     )
     lines.append(Series("kernels", RED, (), tuple(list(kernels.values())[:_MARKED])))
-    return Lines(_TITLES[table.name], tuple(lines), "FLOP/byte", "GFLOP/s", is_log=True)
-
-
-CHARTS: dict[str, Callable[[Shown], Chart]] = {
-    "kernels": _kernels,
-    "top-kernels": _kernels,
-    "budget": _budget,
-    "overview": _budget,
-    "heat": _heat,
-    "steps": _steps,
-    "waits": _waits,
-    "memory-curve": _memory,
-    "queue-depth": _queue_depth,
-    "memory-steps": _memory_steps,
-    "diff-parts": _changes,
-    "roofline": _roofline,
-}
-"""Table -> what draws it; others are drawn as bars."""
+    return Lines("Roofline", tuple(lines), "FLOP/byte", "GFLOP/s", is_log=True)

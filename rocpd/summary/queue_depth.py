@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.summary.reading import AGENT, RANK, Reading
-from rocpd.summary.result import Field, TableDefinition
+from rocpd.summary.result import Field, Picture, TableDefinition
 from rocpd.trace.queue_depth import waiting
 from rocpd.types import NULL, Floats, Ints, Row
 
@@ -23,6 +23,8 @@ TABLE = TableDefinition(
         Field("max_depth", "", "most of them at a time"),
         Field("empty_percent", "%", "time in which none waits"),
     ),
+    chart="rocpd.summary.plots:queue_depth",
+    picture=Picture("rocpd.summary.pictures:queue_depth", is_all=True),
 )
 
 

@@ -21,7 +21,7 @@ from rocpd.summary.ops import KERNEL, OperationNames, Ops, read_ops, split
 from rocpd.summary.options import GROUPS, LANES, LAUNCHES, By
 from rocpd.summary.origins import launched_in
 from rocpd.summary.reading import DIVISIONS, STATISTICS, Key, RankReading, Reading, key_of, order_of
-from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.summary.result import Field, Picture, Summary, TableDefinition, by_name
 from rocpd.summary.slow_steps import Growth, growths
 from rocpd.summary.spread import total
 from rocpd.summary.steps import Steps
@@ -64,6 +64,7 @@ TABLES = by_name(
             Field("max_rank", "", "its rank, or as above"),
             Field("imbalance", "", "largest by mean"),
         ),
+        title="Balance of ranks",
     ),
     *stragglers.TABLES.values(),
     TableDefinition(
@@ -92,6 +93,8 @@ TABLES = by_name(
             Field("grew_in", "", "kernel, or what the host did meanwhile, that grew most of it", True, is_kernel=True),
             Field("grew_rank", "", "the rank on which all but communication grew most", True),
         ),
+        chart="rocpd.summary.plots:steps",
+        picture=Picture("rocpd.summary.pictures:steps"),
     ),
     TableDefinition(
         "phases",
@@ -115,6 +118,8 @@ TABLES = by_name(
             Field("compute_percent", "%", "time with compute"),
             Field("communication_percent", "%", "time with communication"),
         ),
+        chart="rocpd.summary.plots:heat",
+        picture=Picture("rocpd.summary.pictures:heat", is_all=True),
     ),
 )
 

@@ -1,6 +1,7 @@
-"""Owns the names of summaries that the command line offers; imports nothing heavy, so that help is quick.
+"""Owns the table of contents of analyses; imports nothing heavy, so that help is quick.
 
-`SUMMARIES` is the table of contents: adding an analysis touches its file, its row here and its test.
+Adding an analysis touches its file, its row in `SUMMARIES` and its test. The row says what is asked before the file is
+loaded; what its tables look like is said by their definitions, in the file.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from rocpd.counters.panels import PANELS
 from rocpd.frozen import frozen
 from rocpd.option import Option, options_of, typed
 from rocpd.summary.options import DIVISIONS_OF_TIME, GROUPS, LAUNCHES, WHERE_IT_RAN, By, Options
+from rocpd.trace.recorders import Recordable
 
 OVERVIEW = "overview"
 """What is shown when no analysis is named; it puts others together."""
@@ -48,7 +50,13 @@ class Analysis:
         is_whole: whether all it returns is wanted, whatever its tables are called.
         by: what it can be divided into.
         by_launch: those of its tables that can be divided into `LAUNCHES`; none: all, where `by` has these.
+        divided_by: what all its tables are divided by where nothing is asked; None: they are not, or not alike.
         reads_late: whether its rows are read when they are wanted, rank by rank: they may not fit into memory.
+        recordable: what would have to be recorded, where there is no data; None: nothing in particular.
+        of_one_job: those of its tables that compare the ranks of one job: of separate runs there are none.
+        costly: those of its tables that reports leave out, unless a rule of advice reads them.
+        is_total: whether `rocpd summary --by …` shows it when nothing is named.
+        in_overview: whether what it concludes stands in the overview, and in reports.
     """
 
     home: str
@@ -59,7 +67,13 @@ class Analysis:
     is_whole: bool = False
     by: tuple[By, ...] = WHERE_IT_RAN
     by_launch: tuple[str, ...] = ()
+    divided_by: By | None = None
     reads_late: bool = False
+    recordable: Recordable | None = None
+    of_one_job: tuple[str, ...] = ()
+    costly: tuple[str, ...] = ()
+    is_total: bool = False
+    in_overview: bool = False
 
     @property
     def options(self) -> tuple[Option, ...]:
@@ -78,7 +92,11 @@ SUMMARIES: dict[str, Analysis] = {
             by=(),
         ),
         Analysis(
-            "rocpd.summary.trace:trace", ("trace",), "what the recording lacks, and so no analysis can see", by=()
+            "rocpd.summary.trace:trace",
+            ("trace",),
+            "what the recording lacks, and so no analysis can see",
+            by=(),
+            in_overview=True,
         ),
         Analysis(
             "rocpd.summary.totals:kernels",
@@ -86,11 +104,15 @@ SUMMARIES: dict[str, Analysis] = {
             "time by kernel, with median, p95 and p99",
             ("step_marker",),
             by=DIVISIONS_OF_TIME,
+            recordable=Recordable.KERNELS,
+            is_total=True,
+            in_overview=True,
         ),
         Analysis(
             "rocpd.summary.kernel_shapes:kernel_shapes",
             ("kernel-shapes",),
             "kernels by grid and work-group, and how much of a GPU these can fill",
+            recordable=Recordable.KERNELS,
         ),
         Analysis(
             "rocpd.summary.totals:copies",
@@ -98,6 +120,8 @@ SUMMARIES: dict[str, Analysis] = {
             "copies by direction: time, bytes, bandwidth",
             ("step_marker",),
             by=DIVISIONS_OF_TIME,
+            recordable=Recordable.COPIES,
+            is_total=True,
         ),
         Analysis(
             "rocpd.summary.copy_rates:copy_rates",
@@ -105,6 +129,7 @@ SUMMARIES: dict[str, Analysis] = {
             "how fast copies are by size and between agents; the slowest",
             ("top",),
             by=(By.RANK, By.HOST),
+            recordable=Recordable.COPIES,
         ),
         Analysis(
             "rocpd.summary.copy_calls:copy_calls",
@@ -112,13 +137,22 @@ SUMMARIES: dict[str, Analysis] = {
             "the calls that copy, and whether asynchronous ones wait",
             ("step_marker", "everything"),
             by=(By.RANK, By.HOST),
+            recordable=Recordable.COPIES,
         ),
-        Analysis("rocpd.summary.totals:allocations", ("allocations",), "allocations and frees by operation and level"),
+        Analysis(
+            "rocpd.summary.totals:allocations",
+            ("allocations",),
+            "allocations and frees by operation and level",
+            recordable=Recordable.ALLOCATIONS,
+            is_total=True,
+        ),
         Analysis(
             "rocpd.summary.memory:memory",
             ("memory", "memory-curve"),
             "memory held: peak per agent, and its course over time",
             ("bins",),
+            divided_by=By.AGENT,
+            recordable=Recordable.ALLOCATIONS,
         ),
         Analysis(
             "rocpd.summary.allocation_sites:allocation_sites",
@@ -126,17 +160,43 @@ SUMMARIES: dict[str, Analysis] = {
             "who allocates, what steps leave behind, leak candidates",
             ("step_marker",),
             by=(By.RANK, By.HOST, By.AGENT),
+            recordable=Recordable.ALLOCATIONS,
+            in_overview=True,
         ),
-        Analysis("rocpd.summary.totals:scratch", ("scratch",), "scratch memory by operation"),
-        Analysis("rocpd.summary.totals:api", ("api",), "API calls by domain and function"),
-        Analysis("rocpd.summary.totals:markers", ("markers",), "marker ranges by message"),
-        Analysis("rocpd.summary.totals:domains", ("domains",), "time by domain: kernels, copies, HIP, HSA, RCCL …"),
+        Analysis(
+            "rocpd.summary.totals:scratch",
+            ("scratch",),
+            "scratch memory by operation",
+            recordable=Recordable.SCRATCH,
+            is_total=True,
+        ),
+        Analysis(
+            "rocpd.summary.totals:api",
+            ("api",),
+            "API calls by domain and function",
+            recordable=Recordable.CALLS,
+            is_total=True,
+        ),
+        Analysis(
+            "rocpd.summary.totals:markers",
+            ("markers",),
+            "marker ranges by message",
+            recordable=Recordable.STEPS,
+            is_total=True,
+        ),
+        Analysis(
+            "rocpd.summary.totals:domains",
+            ("domains",),
+            "time by domain: kernels, copies, HIP, HSA, RCCL …",
+            is_total=True,
+        ),
         Analysis(
             "rocpd.summary.categories:categories",
             ("categories", "unmatched"),
             "kernels by what they do: GEMM, communication, attention …; names that no pattern knows",
             ("categories", "step_marker"),
             by=DIVISIONS_OF_TIME,
+            recordable=Recordable.KERNELS,
         ),
         Analysis(
             "rocpd.summary.gpu_time:gpu_time",
@@ -144,6 +204,7 @@ SUMMARIES: dict[str, Analysis] = {
             "busy and idle time of agents, gaps, overlap of compute, communication and copies",
             ("categories", "top", "step_marker"),
             by=DIVISIONS_OF_TIME,
+            recordable=Recordable.KERNELS,
         ),
         Analysis(
             "rocpd.summary.budget:budget",
@@ -151,6 +212,8 @@ SUMMARIES: dict[str, Analysis] = {
             "what a step consists of: compute, exposed communication and copies, idle",
             ("categories", "step_marker", "everything"),
             by=(By.RANK, By.HOST, By.AGENT, By.STEP, By.MARKER),
+            recordable=Recordable.KERNELS,
+            in_overview=True,
         ),
         Analysis(
             "rocpd.summary.idle:idle",
@@ -158,6 +221,8 @@ SUMMARIES: dict[str, Analysis] = {
             "why GPUs have nothing to do, by what their host does",
             ("step_marker", "everything"),
             by=(By.RANK, By.HOST, By.AGENT, By.STEP, By.MARKER),
+            recordable=Recordable.KERNELS,
+            in_overview=True,
         ),
         Analysis(
             "rocpd.summary.ranks:ranks",
@@ -177,6 +242,11 @@ SUMMARIES: dict[str, Analysis] = {
             ("categories", "step_marker", "bins"),
             by=DIVISIONS_OF_TIME,
             by_launch=("collectives", "stragglers", "waits"),
+            divided_by=By.RANK,
+            recordable=Recordable.KERNELS,
+            of_one_job=("imbalance", "collectives", "stragglers", "waits", "communication", "steps", "heat"),
+            costly=("phases",),  # they match calls and operations once more
+            in_overview=True,
         ),
         Analysis(
             "rocpd.summary.launch:launch",
@@ -184,6 +254,7 @@ SUMMARIES: dict[str, Analysis] = {
             "delay from launch to start; how long GPUs wait for the CPU; how much waits on them",
             ("step_marker", "bins"),
             by=(*WHERE_IT_RAN, By.API),
+            recordable=Recordable.CALLS,
         ),
         Analysis(
             "rocpd.summary.calls:calls",
@@ -193,6 +264,7 @@ SUMMARIES: dict[str, Analysis] = {
                 TextForm("folded", "rocpd.summary.flame:folded", ".folded"),
                 TextForm("speedscope", "rocpd.summary.flame:speedscope", ".speedscope.json"),
             ),
+            recordable=Recordable.CALLS,
         ),
         Analysis(
             "rocpd.summary.graphs:graphs",
@@ -204,6 +276,7 @@ SUMMARIES: dict[str, Analysis] = {
             "rocpd.summary.functions:functions",
             ("functions",),
             "calls and ranges by name, with CPU and GPU time of their own and of what runs inside",
+            recordable=Recordable.CALLS,
         ),
         Analysis(
             "rocpd.summary.stacks:stacks",
@@ -253,6 +326,7 @@ SUMMARIES: dict[str, Analysis] = {
             "metrics of hardware counters: rates, use, occupancy, instructions, caches, memory",
             ("per", "amd_compatible"),
             by=(By.RANK, By.HOST, By.AGENT, By.DISPATCH),
+            costly=("panels", *PANELS),
         ),
         Analysis(
             "rocpd.summary.samples:samples",
@@ -260,6 +334,8 @@ SUMMARIES: dict[str, Analysis] = {
             "sampled values: clocks, power, temperature, memory",
             ("step_marker", "everything"),
             by=(By.RANK, By.AGENT),
+            recordable=Recordable.CLOCKS,
+            costly=("step-samples",),
         ),
         Analysis(
             "rocpd.summary.kernel_samples:kernel_samples",
@@ -299,6 +375,7 @@ SUMMARIES: dict[str, Analysis] = {
                 TextForm("logduration", "rocpd.summary.trace_text:logduration", ".log"),
             ),
             reads_late=True,
+            recordable=Recordable.KERNELS,
         ),
         Analysis(
             "rocpd.summary.instances:instances",
@@ -312,12 +389,14 @@ SUMMARIES: dict[str, Analysis] = {
             "kernels by marker and agent",
             ("step_marker",),
             by=(),
+            recordable=Recordable.KERNELS,
         ),
         Analysis(
             "rocpd.summary.variability:variability",
             ("variability", "variability-total", "durations"),
             "spread of each kernel, in the context of those before it; time above the fastest instance",
             ("categories", "sequence"),
+            recordable=Recordable.KERNELS,
         ),
     )
 }
@@ -326,10 +405,10 @@ SUMMARIES: dict[str, Analysis] = {
 TABLES: dict[str, str] = {table: name for name, analysis in SUMMARIES.items() for table in analysis.tables}
 """Table -> the analysis that it belongs to."""
 
-OF_ONE_JOB = frozenset({"imbalance", "collectives", "stragglers", "waits", "communication", "steps", "heat"})
-"""Tables that compare the ranks of one job: of separate runs there are none."""
+OF_ONE_JOB = frozenset(table for analysis in SUMMARIES.values() for table in analysis.of_one_job)
+"""Tables that compare the ranks of one job."""
 
-TOTALS = ("kernels", "copies", "allocations", "scratch", "api", "markers", "domains")
+TOTALS = tuple(name for name, analysis in SUMMARIES.items() if analysis.is_total)
 """What `rocpd summary --by …` shows when nothing is named."""
 
 
@@ -337,6 +416,11 @@ def known_analyses() -> dict[str, Analysis]:
     """Return SUMMARIES and the analyses of installed packages by name; a name of ours cannot be replaced."""
     others = entries.added(ENTRY_POINTS, Analysis, _plain)
     return {**SUMMARIES, **{name: analysis for name, analysis in others if name not in TABLES}}
+
+
+def joined_analyses() -> dict[str, Analysis]:
+    """Return the analyses that the overview puts together, by name."""
+    return {name: analysis for name, analysis in known_analyses().items() if analysis.in_overview}
 
 
 def values_of(name: str, analysis: Analysis, asked: Mapping[str, object]) -> dict[str, object]:

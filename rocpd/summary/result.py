@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TextIO
 
+from rocpd import entries
 from rocpd.federate.result import Result, Rows
 from rocpd.frozen import frozen
 from rocpd.types import Row
@@ -13,6 +14,7 @@ from rocpd.types import Row
 if TYPE_CHECKING:
     import pyarrow
 
+    from rocpd.chart.model import Chart
     from rocpd.chart.plot import Plot
     from rocpd.summary.findings import Finding
     from rocpd.table.human import LeftOut
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from rocpd.table.screen import Screen
 
 
+_BARS = "rocpd.summary.plots:totals"  # of tables without a chart of their own
 _SHOWN_BY_INDENTING = ("node", "parent", "depth")  # columns of a tree
 
 
@@ -47,16 +50,39 @@ class Field:
 
 
 @frozen
-class TableDefinition:
-    """What a table of an analysis is called, what it says and which columns it has, before anything is read.
+class Picture:
+    """A table as a screen shows it: what its rows of numbers over time, or from rank to rank, say at one look.
 
-    One that `is_exact` keeps every digit and the names of its columns on the console too.
+    Args:
+        home: `module:function` that takes the table and a `Screen`, and yields lines.
+        is_all: whether it shows all that the rows say: they are left to those who ask for them.
+    """
+
+    home: str
+    is_all: bool = False
+
+
+@frozen
+class TableDefinition:
+    """What a table of an analysis is called, what it says, which columns it has and how it is drawn.
+
+    Args:
+        name: as `rocpd summary` takes it.
+        doc: what it says.
+        fields: its columns.
+        is_exact: whether it keeps every digit and the names of its columns on the console too.
+        title: of its chart; empty: the first words of `doc`.
+        chart: `module:function` that takes the table and returns its chart; empty: its first numbers are drawn as bars.
+        picture: what stands on a screen above the rows, or in their place.
     """
 
     name: str
     doc: str
     fields: tuple[Field, ...]
     is_exact: bool = False
+    title: str = ""
+    chart: str = ""
+    picture: Picture | None = None
 
 
 def by_name(*tables: TableDefinition) -> dict[str, TableDefinition]:
@@ -92,6 +118,7 @@ class Summary(Result):
         batches: Callable[[], pyarrow.RecordBatchReader] | None = None,
         findings: Iterable[Finding] = (),
     ) -> None:
+        self.definition = table
         self.name = table.name
         self.doc = table.doc
         self.fields = tuple(fields)
@@ -136,6 +163,15 @@ class Summary(Result):
             schema = schema.set(index, described)
         return schema.with_metadata({"name": self.name, "doc": self.doc})
 
+    def chart(self) -> Chart:
+        """Return the chart that shows the table best, as data.
+
+        Raises:
+            UsageError: it holds no numbers.
+        """
+        draw: Callable[[Summary], Chart] = entries.load(self.definition.chart or _BARS, self.name)
+        return draw(self)
+
     def plot(self) -> Plot:
         """Return the chart that shows the table best.
 
@@ -143,9 +179,8 @@ class Summary(Result):
             UsageError: it holds no numbers.
         """
         from rocpd.chart.plot import Plot
-        from rocpd.summary.plots import plot
 
-        return Plot(plot(self))
+        return Plot(self.chart())
 
     def keep_names(self) -> None:
         """Let people see the names of kernels as they are, too."""
@@ -163,9 +198,7 @@ class Summary(Result):
 
     def _repr_html_(self) -> str:
         """Return the table that notebooks show, below its chart where it has one of its own."""
-        from rocpd.summary.plots import CHARTS
-
-        picture = self.plot().svg if self.name in CHARTS and self.first(1) else ""
+        picture = self.plot().svg if self.definition.chart and self.first(1) else ""
         return picture + super()._repr_html_()
 
     def write_text(self, out: TextIO, limit: int = 0) -> bool:

@@ -44,6 +44,7 @@ TABLES = by_name(
             Field("roofs", "", "where the highest rates are from: theoretical or measured", True),
             Field("note", "", "what was not counted, and so is not in it", True),
         ),
+        chart="rocpd.summary.plots:roofline",
     )
 )
 

@@ -13,7 +13,7 @@ from rocpd.federate.result import Result, Rows
 from rocpd.summary.options import LAUNCHES, By, Options
 from rocpd.summary.reading import Reading
 from rocpd.summary.recorded import with_hints
-from rocpd.summary.registry import OF_ONE_JOB, SUMMARIES, TABLES, Analysis, known_analyses, tables_of, values_of
+from rocpd.summary.registry import SUMMARIES, TABLES, Analysis, known_analyses, tables_of, values_of
 from rocpd.summary.result import Summary
 from rocpd.summary.together import together
 from rocpd.trace.kernel_names import KernelNames
@@ -102,8 +102,8 @@ def run_analysis(reading: Reading, name: str, tables: frozenset[str]) -> Iterato
         RocpdError: the job lacks the data for all of them, they are not divided by what was asked, or the analysis of
             another package can't be loaded.
     """
-    tables = _without_comparison(reading, tables)
     analysis = _find(name)
+    tables = _without_comparison(reading, analysis, tables)
     if reading.by and not _divides(analysis, tables, reading.by):
         known = ", ".join(name for name, other in SUMMARIES.items() if reading.by in other.by)
         undivided = [name] if reading.by not in analysis.by else sorted(tables)
@@ -111,7 +111,7 @@ def run_analysis(reading: Reading, name: str, tables: frozenset[str]) -> Iterato
         raise RocpdError(f"{', '.join(undivided)} {verb} not divided by {reading.by}", f"by {reading.by}: {known}")
     function = cast("Function", entries.load(analysis.home, name))
     is_empty = True
-    for table in with_hints(function, reading if analysis.is_whole else reading.of_tables(tables), name):
+    for table in with_hints(function, reading if analysis.is_whole else reading.of_tables(tables), analysis.recordable):
         if analysis.is_whole or table.name in tables:
             is_empty = False
             if reading.options.kernel_names is not KernelNames.DISPLAY:
@@ -127,7 +127,7 @@ def _divides(analysis: Analysis, tables: frozenset[str], by: By) -> bool:
     return by in analysis.by and not (by in LAUNCHES and analysis.by_launch and tables.isdisjoint(analysis.by_launch))
 
 
-def _without_comparison(reading: Reading, tables: frozenset[str]) -> frozenset[str]:
+def _without_comparison(reading: Reading, analysis: Analysis, tables: frozenset[str]) -> frozenset[str]:
     """Return the tables without those that separate runs can't have; note that they are not one job.
 
     Raises:
@@ -136,12 +136,12 @@ def _without_comparison(reading: Reading, tables: frozenset[str]) -> frozenset[s
     runs = reading.session.runs
     if runs < 2:
         return tables
-    if tables <= OF_ONE_JOB:
+    if tables <= frozenset(analysis.of_one_job):
         which = ", ".join(sorted(tables))
         raise RocpdError(f"{which}: {runs} separate runs, not one job: choose the ranks of one with --rank")
     if reading.by in (None, By.HOST) and "overview" not in tables:  # which says so itself
         reading.session.note_runs()
-    return tables - OF_ONE_JOB
+    return tables - frozenset(analysis.of_one_job)
 
 
 def _find(name: str) -> Analysis:

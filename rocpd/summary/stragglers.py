@@ -20,7 +20,7 @@ from rocpd.summary.ops import OperationNames, Ops, split
 from rocpd.summary.options import By
 from rocpd.summary.periods import Periods, RankWork, periods, work_of
 from rocpd.summary.reading import DIVISIONS, RankReading, Reading
-from rocpd.summary.result import Field, Summary, TableDefinition, by_name
+from rocpd.summary.result import Field, Picture, Summary, TableDefinition, by_name
 from rocpd.summary.steps import RankSteps, steps_of
 from rocpd.summary.verdict import Judgement, judge, unknown
 from rocpd.summary.why_late import cause_of
@@ -67,6 +67,7 @@ TABLES = by_name(
             Field("steps_last", "", "in how many steps it came last of the ranks that do the same; by rank only", True),
             Field("compute_by_peers", "", "its time of computing by that of these ranks; by rank only", True),
         ),
+        title="Waiting that ranks cause",
     ),
     TableDefinition(
         "waits",
@@ -78,6 +79,8 @@ TABLES = by_name(
             Field("wait_ns", "ns", "how long in all"),
             Field("max_wait_ns", "ns", "how long at most"),
         ),
+        chart="rocpd.summary.plots:waits",
+        picture=Picture("rocpd.summary.pictures:waits"),
     ),
     TableDefinition(
         "communication",

@@ -30,11 +30,15 @@ def _table(name: str, doc: str, *first: Field, last: tuple[Field, ...] = ()) -> 
     return TableDefinition(name, doc, (*first, *STATISTICS, percent, *last))
 
 
+_KERNELS = _table("kernels", "Kernel dispatches by kernel.", Field("name", "", "kernel", is_kernel=True))
+_COPIES = _table(
+    "copies", "Memory copies by direction.", Field("name", "", "direction", is_kernel=True), last=(_BYTES, _RATE)
+)
+
+
 TABLES = by_name(
-    _table("kernels", "Kernel dispatches by kernel.", Field("name", "", "kernel", is_kernel=True)),
-    _table(
-        "copies", "Memory copies by direction.", Field("name", "", "direction", is_kernel=True), last=(_BYTES, _RATE)
-    ),
+    replace(_KERNELS, title="Time by kernel", chart="rocpd.summary.plots:kernels"),
+    replace(_COPIES, title="Time of copies by direction"),
     _table(
         "allocations",
         "Allocations and frees without scratch memory.",

@@ -8,15 +8,11 @@ import rocpd
 from rocpd.advice.advice import Advice
 from rocpd.simulator import JobOptions, simulate
 
-_SPARING = {"lds-limited", "register-limited", "spills"}
-"""Facts of kernels that are no matrix products: those take all registers on purpose."""
-
 
 def simulated(folder: Path, plant: str = "none", seed: int = 11, counters: str = "few") -> list[Path]:
     """Write the files of a small job; a slow node shows only beside others that have as many ranks."""
     ranks, steps = (4, 10) if plant == "slow-node" else (3, 8)
-    profile = "hpc" if _SPARING & set(plant.split(",")) else "llm"
-    job = JobOptions(folder, ranks, 2, steps, seed, profile, plant=plant, counters=counters)
+    job = JobOptions(folder, ranks, 2, steps, seed, "llm", plant=plant, counters=counters)
     return list(simulate(job))
 
 

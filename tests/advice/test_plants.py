@@ -1,4 +1,4 @@
-"""Each fact that the simulator plants fires its rule and no other; a job without any fires none."""
+"""Each fact that the simulator plants fires its rule and no other; a job without any fires none, whatever the rule."""
 
 from __future__ import annotations
 
@@ -44,17 +44,6 @@ EXPECTED = {
     Plant.MODULE_LOADS: "module.load",
     Plant.SMALL_GRIDS: "kernel.grid",
     Plant.LOW_OCCUPANCY: "kernel.occupancy",
-    Plant.LDS_LIMITED: "kernel.occupancy",
-    Plant.REGISTER_LIMITED: "kernel.occupancy",
-    Plant.SPILLS: "kernel.occupancy",
-    Plant.UNSTABLE_KERNEL: "kernel.unstable",
-    Plant.FIRST_TOUCH: "kernel.first_touch",
-    Plant.BANDWIDTH_BOUND: "kernel.bandwidth",
-    Plant.STRIDED: "kernel.strided",
-    Plant.BANK_CONFLICTS: "kernel.bank_conflicts",
-    Plant.ATOMIC_CONTENTION: "kernel.atomics",
-    Plant.MATRIX_IDLE: "kernel.matrix_idle",
-    Plant.WAVE_LIMITED: "kernel.resources",
     Plant.CLOCK_STEP: "trace.incomplete",
     Plant.LOST_DISPATCHES: "trace.incomplete",
     Plant.LOST_LAUNCHES: "trace.incomplete",
@@ -63,7 +52,9 @@ EXPECTED = {
     Plant.LOST_EVENTS: "trace.incomplete",
     Plant.NO_HIP_TRACE: "trace.incomplete",
 }
+"""Plant -> the rule that it fires."""
 
+PLANTED = set(EXPECTED.values())
 
 CHANGES = (Plant.SLOW_KERNEL, Plant.LARGER_GRIDS, Plant.MORE_CALLS, Plant.OTHER_TILE, Plant.NEW_KERNEL, Plant.SLOW_GPUS)
 """Facts that show against another run alone: nothing is to be found in one."""
@@ -82,10 +73,6 @@ TOGETHER = (
     "small-kernels",
     "synchronous-calls,lost-rank",
     "slow-input,lost-graph-kernels",
-    "unstable-kernel",
-    "bandwidth-bound,strided,bank-conflicts,atomic-contention",
-    "matrix-idle,first-touch,wave-limited",
-    "lds-limited,register-limited,spills",
     "clock-step,no-hip-trace",
     "slow-node",
     "intermittent",
@@ -94,10 +81,19 @@ TOGETHER = (
 """Every plant; those of a job do not hide each other."""
 
 
-def test_every_plant_has_a_rule_and_every_rule_a_plant() -> None:
+def test_every_plant_has_a_rule() -> None:
     assert {*EXPECTED, *CHANGES} == set(Plant)
     assert sorted(plant for job in TOGETHER for plant in job.split(",")) == sorted(Plant)
-    assert {rule.id for rule in RULES} == set(EXPECTED.values())
+    assert {rule.id for rule in RULES} >= PLANTED
+
+
+@pytest.mark.parametrize("rule", [rule.id for rule in RULES])
+def test_every_rule_is_tested(rule: str) -> None:
+    """On tables that are made by hand, on counters that are, or by what the simulator plants."""
+    test = Path(__file__).parent / "rules" / f"test_{rule.replace('.', '_')}.py"
+    assert rule in PLANTED or rule in COUNTED or test.exists(), (
+        f"write {test}: what {rule} finds in tables made by hand"
+    )
 
 
 @pytest.mark.parametrize("plants", Plant if SOAK else TOGETHER)
@@ -144,27 +140,14 @@ def test_what_is_planted_together_is_told_apart(tmp_path: Path) -> None:
 def test_a_job_without_planted_facts_fires_none(seed: int, tmp_path: Path) -> None:
     advice = advice_on(tmp_path, "none", seed, "many")
     assert [finding.text for finding in advice.findings] == []
-    assert set(advice.silent) == set(EXPECTED.values())
+    assert set(advice.silent) >= PLANTED | COUNTED.keys()
 
 
 def test_a_job_with_few_counters_says_which_rules_can_not_look(tmp_path: Path) -> None:
     advice = advice_on(tmp_path)
     assert list(advice.findings) == []
-    assert set(reasons(advice)) == COUNTED.keys()
-    assert set(advice.silent) == set(EXPECTED.values()) - COUNTED.keys()
-
-
-LIMITS = {
-    "lds-limited": "1 wave fits on a SIMD unit, limited by LDS",
-    "register-limited": "2 waves fit on a SIMD unit, limited by registers",
-    "spills": "takes 48 bytes of scratch per work-item",
-}
-
-
-@pytest.mark.parametrize("plant", LIMITS if SOAK else ["register-limited"])
-def test_what_limits_waves_is_said(plant: str, tmp_path: Path) -> None:
-    (finding,) = advice_on(tmp_path, plant).findings
-    assert LIMITS[plant] in finding.text
+    assert reasons(advice).keys() >= COUNTED.keys()
+    assert set(advice.silent) >= PLANTED
 
 
 @pytest.mark.parametrize(("slow", "rules"), [(True, {"copy.blocking"}), (False, set())])

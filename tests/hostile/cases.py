@@ -31,6 +31,7 @@ import apsw
 
 import rocpd
 from rocpd.schema.load import VIEWS, view
+from rocpd.summary.registry import SUMMARIES
 from tests.build import TraceBuilder
 from tests.hostile.damage import FAMILIES
 
@@ -39,12 +40,8 @@ MOST_BYTES = 1 << 30
 
 BAD, GOOD = "bad.db", "good.db"
 _FORBIDDEN = ("Traceback", "bug in rocpd", "Exception ignored", "Error in sys.", "\x1b", "\x9b", "\u202e")
-_VIEWS = ("kernels", "regions", "markers", "samples", "memory_copies", "memory_allocations", "agents", "processes",
-          "threads", "kernel_symbols", "counters_collection", "regions_and_samples", "region_args", "top_kernels",
-          "busy", "kernel_summary", "events_args", "nodes", "graph_launches", "pmc_events")  # fmt: skip
-_ANALYSES = ("kernels", "copies", "allocations", "memory", "scratch", "api", "markers", "domains", "categories",
-             "gpu-time", "ranks", "launch", "calls", "counters", "op-trace", "variability",
-             "kernel-shapes", "copy-calls", "samples")  # fmt: skip
+_OF_A_RANK = tuple(name for name in VIEWS if view(name).per_rank)
+_ANALYSES = tuple(SUMMARIES)
 _SHOWN: tuple[list[str], ...] = (
     ["--annotate-args"], ["--annotate-pmc"], ["--kernel-rename"], ["--group-by-queue"], ["--split", "rank"], [],
     ["--agent-index-value", "type-relative"], ["--start", "20%"], ["--kernel", "gemm"], ["--rank", "1-3"], ["--gzip"],
@@ -110,12 +107,12 @@ def _words(random: Random) -> list[str]:
     inputs = random.choice(([BAD], [BAD], [BAD, GOOD], [GOOD, BAD]))
     more = random.choice(([], [], [], ["--skip-bad"]))
     out = ["-d", "../out"]
-    view = random.choice(_VIEWS)
+    relation = random.choice(VIEWS)
     command = random.choices(
         (
-            ["query", f"select * from {view}", "-f", random.choice(("console", "csv", "json", "md", "html"))],
-            ["query", f"select count(*), min(rank), max(rank) from {view}", "-o", "../out/q.csv"],
-            ["query", f"select * from {view}", "-o", f"../out/q.{random.choice(('csv', 'json', 'md', 'html'))}"],
+            ["query", f"select * from {relation}", "-f", random.choice(("console", "csv", "json", "md", "html"))],
+            ["query", f"select count(*), min(rank), max(rank) from {relation}", "-o", "../out/q.csv"],
+            ["query", f"select * from {relation}", "-o", f"../out/q.{random.choice(('csv', 'json', 'md', 'html'))}"],
             ["query", "select name, count(*), sum(duration) from kernels group by name order by 3 desc"],
             ["summary"],
             ["summary", "--summary-by-rank", "--domain-summary", "-f", "csv", *out],
@@ -128,7 +125,7 @@ def _words(random: Random) -> list[str]:
             ["convert", "-f", random.choice(("csv", "pftrace", "json", "otf2")), *random.choice(_SHOWN), *out],
             ["convert", "-f", "csv", "--stats", *out],
             ["convert", "-f", "parquet", *out],
-            ["convert", "-f", "arrow", "--view", random.choice(_VIEWS[:8]), *out],
+            ["convert", "-f", "arrow", "--view", random.choice(_OF_A_RANK), *out],
             ["shell"],
         ),
         (3, 1, 1, 1, 2, 1, 3, 2, 2, 2, 3, 1, 12, 1, 2, 1, 1),

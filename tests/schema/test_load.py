@@ -7,13 +7,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from rocpd.schema.load import OPTIONAL_TABLES, TABLES, VIEWS, table, view
+from rocpd.schema.load import OPTIONAL_TABLES, TABLES, UNITS, VIEWS, BaseTable, View, table, view
 from rocpd.schema.versions import suffix_of
 from rocpd.schema.write import tables_of
 from tests.build import TraceBuilder, guid_of
 from tests.published import PUBLISHED
-
-UNITS = {"", "ns", "us", "bytes", "%", "GiB/s", "MHz"}
 
 
 @pytest.fixture(scope="module")
@@ -30,20 +28,28 @@ def columns_of(database: apsw.Connection, name: str) -> list[str]:
     return [str(row[0]) for row in database.execute("SELECT name FROM pragma_table_info(?) ORDER BY cid", (name,))]
 
 
+def check_columns(relation: BaseTable | View, expected: list[str]) -> None:
+    """Make sure that each column of a table or view is there, has a meaning and a unit that is known."""
+    for column in relation.columns:
+        what = f"{relation.name}.{column.name}"
+        assert column.doc, f"{what}: no meaning after `--`"
+        known = column.unit == "" or column.unit in UNITS
+        assert known, f"{what}: [{column.unit}] is not in UNITS of rocpd/schema/load.py: take one of these, or add it"
+    assert [column.name for column in relation.columns] == expected
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_and_column_is_documented(name: str, database: apsw.Connection) -> None:
     chosen = table(name)
     assert chosen.doc.endswith(".")
-    assert all(column.doc and column.unit in UNITS for column in chosen.columns)
-    assert [c.name for c in chosen.columns] == columns_of(database, name + suffix_of(guid_of(0)))
+    check_columns(chosen, columns_of(database, name + suffix_of(guid_of(0))))
 
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_every_view_and_column_is_documented(name: str, database: apsw.Connection) -> None:
     chosen = view(name)
     assert chosen.doc.rstrip().endswith(".")
-    assert all(column.doc and column.unit in UNITS for column in chosen.columns)
-    assert [c.name for c in chosen.columns] == columns_of(database, name)
+    check_columns(chosen, columns_of(database, name))
 
 
 @pytest.mark.parametrize(("name", "columns"), PUBLISHED.items())

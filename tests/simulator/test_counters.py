@@ -22,7 +22,7 @@ OPS = {
 }
 
 
-@pytest.mark.parametrize("plant", ["none", "unstable-kernel,straggler", "small-kernels", "imbalance,throttled"])
+@pytest.mark.parametrize("plant", ["none", "straggler", "small-kernels", "imbalance,throttled"])
 @pytest.mark.parametrize("profile", PROFILES)
 def test_no_rate_is_above_the_peak(profile: str, plant: str, tmp_path: Path) -> None:
     counted = set()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -269,91 +268,6 @@ def low_occupancy(job: Job, clean: Job) -> None:
         WHERE arch_vgpr_count + accum_vgpr_count = 512 AND private_segment_size > 0"""
     assert job.total(symbols) == 3
     assert clean.total(symbols) == 0
-
-
-def unstable_kernel(job: Job, clean: Job) -> None:
-    spread = """SELECT MAX(1.0 * most / least) FROM (SELECT MAX(duration) AS most, MIN(duration) AS least
-        FROM kernels WHERE name GLOB 'Cijk*' GROUP BY name)"""
-    assert min(job.values(spread).values()) > 2
-    assert max(clean.values(spread).values()) < 1.2
-
-
-def hottest(job: Job, column: str) -> set[Any]:
-    """Return what the symbols of the hottest kernel say, over all ranks."""
-    sql = f"SELECT {column} FROM rocpd_info_kernel_symbol WHERE kernel_name GLOB 'Cijk_Alik_Bljk*'"
-    return set(job.values(sql).values())
-
-
-def lds_limited(job: Job, clean: Job) -> None:
-    sizes = "SELECT MAX(lds_size) FROM kernels WHERE name GLOB 'Cijk_Alik_Bljk*'"
-    assert set(job.values(sizes).values()) == {65536}
-    assert set(clean.values(sizes).values()) == {16384}
-
-
-def register_limited(job: Job, clean: Job) -> None:
-    assert hottest(job, "arch_vgpr_count + accum_vgpr_count") == {192}
-    assert hottest(clean, "arch_vgpr_count + accum_vgpr_count") == {160}
-
-
-def spills(job: Job, clean: Job) -> None:
-    assert hottest(job, "private_segment_size") == {48}
-    assert hottest(clean, "private_segment_size") == {0}
-
-
-def first_touch(job: Job, clean: Job) -> None:
-    first = """SELECT duration / (SELECT AVG(duration) FROM kernels
-        WHERE name GLOB 'Cijk_Alik_Bljk*' AND duration < 1e6)
-        FROM kernels WHERE name GLOB 'Cijk_Alik_Bljk*' ORDER BY start LIMIT 1"""
-    assert all(times == pytest.approx(60, rel=0.1) for times in job.values(first).values())
-    assert all(times == pytest.approx(1, rel=0.1) for times in clean.values(first).values())
-
-
-def of_counters(job: Job, formula: str) -> dict[bool, set[float]]:
-    """Return a formula on mean counters of kernels, of the hottest one (True) and of other matrix products."""
-    names = sorted(set(re.findall(r"[A-Z][A-Z0-9]+_\w+", formula)))
-    means = ", ".join(f"AVG(CASE WHEN counter_name = '{name}' THEN value END) AS {name}" for name in names)
-    sql = f"""SELECT kernel_name GLOB 'Cijk_Alik_Bljk*', {formula} FROM (SELECT kernel_name, {means}
-        FROM counters_collection WHERE kernel_name GLOB 'Cijk*' GROUP BY kernel_name)"""
-    values: dict[bool, set[float]] = {True: set(), False: set()}
-    for connection in job.files.values():
-        for is_hottest, value in rows(connection, sql):
-            values[bool(is_hottest)].add(value)
-    return values
-
-
-def bandwidth_bound(job: Job, clean: Job) -> None:
-    rates = of_counters(job, "64 * (TCC_EA0_RDREQ_sum + TCC_EA0_WRREQ_sum) / 88000")
-    assert all(rate == pytest.approx(0.8 * 5300, rel=0.01) for rate in rates[True])
-
-
-def strided(job: Job, clean: Job) -> None:
-    accesses = of_counters(job, "TCP_TOTAL_ACCESSES_sum / TA_TOTAL_WAVEFRONTS_sum")
-    assert min(accesses[True]) == pytest.approx(64, rel=1e-4)
-    assert max(accesses[False]) == pytest.approx(16, rel=1e-4)
-
-
-def bank_conflicts(job: Job, clean: Job) -> None:
-    conflicts = of_counters(job, "SQ_LDS_BANK_CONFLICT / (SQ_LDS_IDX_ACTIVE - SQ_LDS_BANK_CONFLICT)")
-    assert min(conflicts[True]) == pytest.approx(1.5)
-    assert max(conflicts[False]) == pytest.approx(0.05)
-
-
-def atomic_contention(job: Job, clean: Job) -> None:
-    atomics = of_counters(job, "TCC_EA0_ATOMIC_sum / TCC_EA0_WRREQ_sum")
-    assert min(atomics[True]) == pytest.approx(0.5, rel=1e-4)
-    assert atomics[False] == {0.0}
-
-
-def matrix_idle(job: Job, clean: Job) -> None:
-    busy = of_counters(job, "SQ_VALU_MFMA_BUSY_CYCLES")
-    assert busy[True] == {0.0}
-    assert min(busy[False]) > 0
-
-
-def wave_limited(job: Job, clean: Job) -> None:
-    waits = of_counters(job, "SPI_RA_WAVE_SIMD_FULL_CSN / GRBM_GUI_ACTIVE / 304 * 800")
-    assert min(waits[True]) > 30
-    assert max(waits[False]) < 6
 
 
 def clock_step(job: Job, clean: Job) -> None:

@@ -5,9 +5,16 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
+import pytest
+
 import rocpd
 import rocpd.summary
+from rocpd import entries
+from rocpd.summary.options import Options
+from rocpd.summary.reading import Reading
+from rocpd.summary.registry import SUMMARIES
 from rocpd.summary.result import TableDefinition
+from rocpd.summary.run import planned, run_planned
 from rocpd.table.human import Head, heading
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
@@ -15,15 +22,51 @@ from tests.members import Member
 from tests.summary.cells import cells
 
 
+def definitions() -> list[TableDefinition]:
+    """Return the definitions of all tables of analyses and comparisons."""
+    names = [f"rocpd.summary.{module.name}" for module in pkgutil.iter_modules(rocpd.summary.__path__)]
+    modules = map(importlib.import_module, [*names, "rocpd.compare.tables"])
+    tables = [table for module in modules for table in getattr(module, "TABLES", {}).values()]
+    found = [table for table in tables if isinstance(table, TableDefinition)]
+    assert len(found) > 50
+    return found
+
+
 def test_people_see_no_heading_twice() -> None:
     """The console leaves units out of headings: `waited` and `waited_ns` would look alike."""
-    modules = [importlib.import_module(f"rocpd.summary.{m.name}") for m in pkgutil.iter_modules(rocpd.summary.__path__)]
-    tables = [table for module in modules for table in getattr(module, "TABLES", {}).values()]
-    assert len(tables) > 50
-    for table in tables:
-        if isinstance(table, TableDefinition):
-            headings = [heading(Head(column.name, column.unit)) for column in table.fields]
-            assert len(headings) == len(set(headings)), table.name
+    for table in definitions():
+        headings = [heading(Head(column.name, column.unit)) for column in table.fields]
+        assert len(headings) == len(set(headings)), table.name
+
+
+def test_charts_and_pictures_are_there() -> None:
+    for table in definitions():
+        homes = [table.chart, table.picture.home if table.picture else ""]
+        assert all(callable(entries.load(home, table.name)) for home in homes if home)
+
+
+def test_rows_name_tables_of_their_analysis() -> None:
+    for name, analysis in SUMMARIES.items():
+        named = {*analysis.by_launch, *analysis.of_one_job, *analysis.costly}
+        assert named <= set(analysis.tables), name
+
+
+@pytest.mark.parametrize("name", [name for name, analysis in SUMMARIES.items() if analysis.divided_by])
+def test_what_is_divided_by_itself_is_divided_so(name: str, open_job: OpenJob) -> None:
+    """Reports read such an analysis once, for rules of advice and for sections."""
+    ranks = [Member(number, f"n{number}") for number in range(2)]
+    for step in range(3):
+        for number, rank in enumerate(ranks):
+            rank.collective(1_000_000 * (step + 1) + 1000 * number, 1_000_000 * (step + 1) + 50_000)
+            rank.alloc(1_000_000 * step + 1, 1_000_000 * step + 2, size=4096, address=step)
+    session = open_job(*ranks)
+    plan = planned([name])
+    asked = [Reading(session, Options(by)) for by in (None, SUMMARIES[name].divided_by)]
+    plain, divided = (
+        {table.name: (table.columns, table.fetchall()) for _, found in run_planned(each, plan) for table in found}
+        for each in asked
+    )
+    assert plain == divided
 
 
 def test_compute_is_the_union_and_sums_are_called_so(open_job: OpenJob) -> None:

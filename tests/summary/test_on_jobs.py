@@ -244,19 +244,18 @@ def test_own_times_of_calls_stay_whole(by: By, session: rocpd.Session) -> None:
         assert sum(divided) == sum(cells(session, "calls", column))
 
 
-NOT_RECORDED = ("autograd", "hot-spots", "memory-access", "basic-blocks")
-"""Analyses of what simulated jobs do not record."""
-
-
 def everything(session: rocpd.Session, by: By | None = None) -> dict[str, Any]:
-    """Return name -> columns and rows of all tables; each rank is read once for all analyses."""
-    names = [name for name, of in SUMMARIES.items() if name not in NOT_RECORDED and (by is None or by in of.by)]
+    """Return name -> columns and rows of all tables, or what they lack; each rank is read once for all analyses."""
+    names = [name for name, of in SUMMARIES.items() if by is None or by in of.by]
     reading = Reading(session, Options(by, sequence=1))
-    rows: dict[str, Any] = {
-        table.name: (table.columns, table.fetchall())
-        for _, tables in run_planned(reading, planned(names))
-        for table in tables
-    }
+    rows: dict[str, Any] = {}
+    for name, tables in run_planned(reading, planned(names)):
+        try:
+            rows |= {table.name: (table.columns, table.fetchall()) for table in tables}
+        except RocpdError as error:
+            if "in the selection" not in error.message:
+                raise
+            rows[name] = error.message
     if by is None:
         amd = summarize(session, SummaryOptions(by_rank=True, domains=True))
         rows["amd"] = [(table.name, table.columns, table.fetchall()) for table in amd]

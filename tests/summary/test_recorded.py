@@ -6,8 +6,6 @@ import pytest
 
 import rocpd
 from rocpd.errors import RocpdError
-from rocpd.summary.recorded import _NEEDS
-from rocpd.summary.registry import SUMMARIES
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 
@@ -27,7 +25,3 @@ def test_what_a_window_leaves_out_was_recorded(open_job: OpenJob) -> None:
     with pytest.raises(RocpdError, match="no memory copies") as caught:
         session.summary("copies")
     assert caught.value.hint is None
-
-
-def test_names_are_those_of_analyses() -> None:
-    assert _NEEDS.keys() <= SUMMARIES.keys()

@@ -11,7 +11,6 @@ from rocpd.compare.sides import Difference
 from rocpd.report.contents import COMPARED
 from rocpd.report.material import Material
 from rocpd.report.model import Block, Conclusion, Figure, Findings, Table
-from rocpd.summary.plots import plot
 from rocpd.summary.result import Summary
 
 _ENOUGH = 0.99  # of all changes: rows that explain the rest are left to the command
@@ -27,7 +26,7 @@ def comparison(material: Material) -> Iterator[Block]:
         parts = tables["diff-parts"]
         says = "Each part starts where the one before leads: the changes add up to that of the whole."
         table = _table(material, parts, "Where the difference is")
-        yield Figure("comparison", plot(parts), says, table, f"{table.code}.plot()" if table.code else "")
+        yield Figure("comparison", parts.chart(), says, table, f"{table.code}.plot()" if table.code else "")
     for name, title in (
         ("diff-kernels", "Kernels that explain it"),
         ("diff-markers", "The same by markers"),

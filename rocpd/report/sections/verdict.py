@@ -9,11 +9,12 @@ from rocpd.advice.judge import judge
 from rocpd.advice.registry import known_rules
 from rocpd.advice.show.text import gain, looked, unable, window_options
 from rocpd.advice.thresholds import thresholds
-from rocpd.report.contents import ADVISED, COMPARED
-from rocpd.report.material import Material
+from rocpd.report.contents import COMPARED
+from rocpd.report.material import Material, advised
 from rocpd.report.model import Block, Conclusion, Findings, Folded, Text
 from rocpd.summary.findings import Finding, Verdict
-from rocpd.summary.overview import ANALYSES, conclude
+from rocpd.summary.overview import conclude
+from rocpd.summary.registry import joined_analyses
 from rocpd.summary.result import Summary
 from rocpd.trace.kernel_categories import load
 
@@ -28,7 +29,7 @@ _CAUSES: Mapping[str, Sequence[str]] = {
 def verdict(material: Material) -> Iterator[Block]:
     """Yield what analyses and rules of advice find; what is wrong comes first, and which rules could not look last."""
     tables: dict[str, Summary] = {}
-    for name in ANALYSES:
+    for name in joined_analyses():
         tables |= material.tables(name)
     job, *concluded = conclude(material.session, tables)
     advice = _advice(material)
@@ -48,7 +49,7 @@ def verdict(material: Material) -> Iterator[Block]:
 
 def _advice(material: Material) -> Advice:
     tables: dict[str, Summary] = {}
-    for question in ADVISED:
+    for question in advised():
         tables |= material.tables(question.analysis, question.by)
     rules = known_rules()
     categories = load(material.reading.options.categories)

@@ -182,7 +182,7 @@ def test_every_command_of_apsw_is_allowed_or_refused() -> None:
         name for name in dir(Shell) if getattr(shell_class(), name) is not getattr(Shell, name)
     }
     assert {"command_backup", "command_shell", "command_output", "command_read"} & allowed == set()
-    assert {"command_tables", "command_mode", "command_schema"} <= allowed
+    assert {"command_databases", "command_mode", "command_schema"} <= allowed
 
 
 def test_the_shell_writes_to_new_files(job: Path, process: Cli) -> None:

@@ -140,8 +140,8 @@ class Engine:
 
     @cached_property
     def relations(self) -> tuple[str, ...]:
-        """Names of everything that can be selected from: base tables, views, then calculated tables."""
-        return (*relations(self._tables), *self._calculated)
+        """Names of what the files hold: base tables, then views."""
+        return relations(self._tables)
 
     def close(self) -> None:
         """Close the attached connection; idempotent."""
@@ -192,7 +192,7 @@ class Engine:
         with as_query_error(self._files.raise_for_damaged_file):
             database.prepare(self._without_calculated(sql))
         connection, on_error = database.connection, self._files.raise_for_damaged_file
-        cursor = Cursor(connection, sql, parameters, on_error, relations=self.relations)
+        cursor = Cursor(connection, sql, parameters, on_error, relations=(*self._calculated, *self.relations))
         if not self._holds_a_lock(sql):
             return cursor
         columns = cursor.columns

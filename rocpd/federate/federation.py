@@ -279,7 +279,7 @@ class Federation:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Names of everything that can be selected from: base tables, views, then calculated tables."""
+        """Names of what the files hold: base tables, then views; `calculated` has those of calculated tables."""
         return self._engine.relations
 
     def execute(

@@ -198,6 +198,13 @@ def test_the_shell_reads_sql_from_files(job: Path, process: Cli, tmp_path: Path)
     assert (said.code, said.out.strip()) == (0, "1")
 
 
+def test_the_shell_lists_calculated_tables(job: Path, process: Cli) -> None:
+    listed = process("shell", "db0.db", stdin=".tables summary.b%\nselect count(*) from budget;\n").out.split()
+    assert {"kernels", "summary.budget", "summary.bottleneck"} <= set(listed)
+    assert "summary.idle" not in listed
+    assert listed[-1] == "4"
+
+
 def test_the_shell_ends_where_its_input_cannot_be_read(job: Path) -> None:
     command = f"{sys.executable} -m rocpd shell db0.db"
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}

@@ -22,8 +22,9 @@ $ rocpd summary {name} job
 
 _ABOUT = """# Analyses
 
-`rocpd summary NAMES INPUTS` prints them on the command line, `session.summary("name", by="rank")` in Python. An
-analysis has one table or more: its own name selects all of them, the name of a table that one.
+`rocpd summary NAMES INPUTS` prints them on the command line, `session.summary("name", by="rank")` returns one in
+Python, and SQL has [all their tables](../schema/calculated.md): `select * from summary.budget('rank')`. An analysis has
+one table or more: its own name selects all of them, the name of a table that one.
 
 - Every number is exact over all ranks: sums are integers, medians and percentiles are those of all events.
 - Events with invalid timestamps (start 0, end before start) count as calls, not as time, and are reported.

@@ -15,6 +15,7 @@ from docs.analysis_pages import analysis_pages
 from docs.api_page import api_page
 from docs.compare_page import compare_page
 from docs.screens import screens
+from rocpd.schema.calculated import CalculatedTable
 from rocpd.schema.versions import VERSIONS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,19 +66,71 @@ def tables_page() -> str:
 
 def views_page() -> str:
     """Return schema/views.md: every readable view with its columns, the kinds of their values and their units."""
-    from rocpd.schema.calculated import CALCULATED
     from rocpd.schema.load import VIEWS, view
 
     parts = [
-        "# Views\n\nGenerated from `rocpd/schema/sql/views`, the last one from `rocpd/schema/calculated.py`. Views of\n"
-        "rows end with `rank` and, where they have none, `hostname`. A kind is `integer`, `real`, `text` or `json` (a\n"
-        "JSON document as text): it decides the type in "
-        "Parquet and Arrow. Any value may be NULL.\n"
+        "# Views\n\nGenerated from `rocpd/schema/sql/views`. Views of rows end with `rank` and, where they have none,\n"
+        "`hostname`. A kind is `integer`, `real`, `text` or `json` (a JSON document as text): it decides the type in\n"
+        "Parquet and Arrow. Any value may be NULL. [Calculated tables](calculated.md) are what SQL can name besides.\n"
     ]
-    for name, chosen in [*((name, view(name)) for name in VIEWS), *CALCULATED.items()]:
+    for name in VIEWS:
+        chosen = view(name)
         parts.append(f"\n## {name}\n\n{chosen.doc}\n\n| column | kind | unit | meaning |\n|---|---|---|---|\n")
         parts += [f"| {c.name} | {c.kind.value} | {c.unit} | {c.doc} |\n" for c in chosen.columns]
     return "".join(parts)
+
+
+_CALCULATED = """# Calculated tables
+
+Generated from `rocpd/summary`. No file has these tables: they are calculated when a statement reads them, over the
+ranks, window and filters that count. They answer like views, and join each other, views and tables:
+`select * from summary.budget where part = 'idle'`.
+
+- Every table that `rocpd summary` prints is in the schema `summary`, with `_` for `-` and full names of kernels. Its
+  name alone will do where no view has it. `rocpd schema summary.budget` explains columns.
+- The first argument divides, as `--by` does: `budget('step')`, or `where divided_by = 'step'`. The columns of all
+  divisions follow those of the table; they are NULL without their division. Columns whose names depend on what divides
+  (`min_hostname` of `imbalance`) or on what was counted (`counters-wide`) are left out.
+- Options are further arguments, by place or by name: `where step_marker = 'iteration [0-9]+'`; of yes and no 1 and 0.
+- What the job has no data for is empty, and a note says why.
+- Merged files do not store them.
+
+## Tables of analyses
+
+| table | alone | divided by | further arguments | about |
+|---|---|---|---|---|
+"""
+
+
+def calculated_page() -> str:
+    """Return schema/calculated.md: those of analyses in a line, whose columns have pages; columns of the others."""
+    from rocpd.summary.registry import TABLES
+    from rocpd.summary.relations import RELATIONS
+
+    pages = {f"summary.{table.replace('-', '_')}": f"../docs/analyses/{name}.md" for table, name in TABLES.items()}
+    tables = {name: load().table for name, load in RELATIONS.items()}
+    parts = [_CALCULATED, *(_in_a_line(name, page, tables[name]) for name, page in pages.items())]
+    for name in (name for name in tables if name not in pages):
+        table = tables[name]
+        parts.append(f"\n## {name}\n\n{table.doc}\n\n| column | unit | meaning |\n|---|---|---|\n")
+        parts += [f"| {column.name} | {column.unit} | {column.doc} |\n" for column in table.columns]
+        parts += [f"| *{argument.name}* | argument | {argument.meaning} |\n" for argument in table.arguments]
+    return "".join(parts)
+
+
+def _in_a_line(name: str, page: str, table: CalculatedTable) -> str:
+    from rocpd.summary.relations import BARE
+
+    ways = {argument.name: argument.values[1:] for argument in table.arguments}
+    divided_by = ", ".join(ways.pop("divided_by", ()))
+    cells = (
+        f"[{name}]({page})",
+        f"`{table.name}`" if table.name in BARE else "",
+        divided_by,
+        ", ".join(f"`{argument}`" for argument in ways),
+        table.doc.splitlines()[0],
+    )
+    return f"| {' | '.join(cells)} |\n"
 
 
 def ddl_page(version: str) -> str:
@@ -104,6 +157,7 @@ PAGES: dict[str, Callable[[], str]] = {
     **screens(),
     "schema/tables.md": tables_page,
     "schema/views.md": views_page,
+    "schema/calculated.md": calculated_page,
     "schema/relations.svg": relations_picture,
     **{f"schema/ddl/{version}.sql": functools.partial(ddl_page, version) for version in VERSIONS},
 }

@@ -23,20 +23,20 @@ from rocpd.federate.limits import Limits
 from rocpd.federate.open.source import INDEX_FOLDER
 from rocpd.federate.plan.steps import IndexUse
 from rocpd.federate.result import Result, Rows
-from rocpd.federate.run.calculated import Calculate
+from rocpd.federate.run.calculated import Calculation, Load
 from rocpd.federate.select.align import Align, GivenOffset
 from rocpd.federate.select.filters import Filters, unmatched
 from rocpd.federate.select.selection import Selection
 from rocpd.federate.select.window import Window
 from rocpd.option import member
 from rocpd.output import destination
-from rocpd.schema.calculated import METRICS
 from rocpd.summary.options import By
 from rocpd.summary.registry import SUMMARIES
+from rocpd.summary.relations import RELATIONS
 from rocpd.trace.kernel_names import KernelNames
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rocpd.advice.advice import Advice
     from rocpd.compare.comparison import Comparison
@@ -44,12 +44,13 @@ if TYPE_CHECKING:
     from rocpd.federate.describe import Description
     from rocpd.federate.open.foreign import Foreign
     from rocpd.federate.open.identify import Rank
+    from rocpd.federate.relation import Relation
     from rocpd.federate.run.columnar import Columnar
     from rocpd.federate.run.rank_reader import MapRanks
     from rocpd.redact.options import RedactOptions
     from rocpd.summary.result import Summary
     from rocpd.trace.clocks import ClockLine
-    from rocpd.types import Progress, Row
+    from rocpd.types import Progress
 
 
 class Session(Federation):
@@ -123,10 +124,10 @@ class Session(Federation):
         outputs = ConvertOptions.at(target, force, **fields)
         return chosen.write(self.in_rows, outputs, on_progress)
 
-    def calculated(self) -> Mapping[str, Calculate]:
-        """Return calculated table -> what returns its rows, as SQL reads them."""
+    def calculated(self) -> Mapping[str, Load]:
+        """Return calculated table -> what returns it, as SQL reads it."""
         alike = self._with(self.job, self.selection)  # a connection that held this session would keep it alive
-        return {METRICS.name: partial(_metrics, alike)}
+        return {name: partial(_calculated, load, alike) for name, load in RELATIONS.items()}
 
     def merge(self, path: str | Path, *, force: bool = False, on_progress: Progress | None = None) -> Path:
         """Write all ranks, with their selected rows, into one SQLite file; return its path.
@@ -311,10 +312,9 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
         return _owning(_selected(whole, window, filters), undo)
 
 
-def _metrics(session: Session, arguments: Mapping[str, str], panel: str | None) -> Iterable[Row]:
-    from rocpd.summary.metrics import metric_rows
-
-    return metric_rows(session, arguments, panel)
+def _calculated(load: Callable[[], Relation], session: Session) -> Calculation:
+    relation = load()
+    return Calculation(relation.table, partial(relation.rows, session))
 
 
 def _owning(selected: Session, undo: contextlib.ExitStack) -> Session:

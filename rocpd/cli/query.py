@@ -52,11 +52,13 @@ def query(
     """Ask SQL of all ranks at once.
 
     Tables (rocpd_region …) and views (kernels, regions, top_kernels …) are those of the whole job; views end with
-    rank and hostname. `metrics` is what hardware counters say of kernels. `rocpd schema` lists them all.
+    rank and hostname. `summary.budget` and the like are the tables of `rocpd summary`, `metrics` is what hardware
+    counters say of kernels. `rocpd schema` lists them all.
 
     Examples:
         rocpd query "select * from top_kernels limit 10"
         rocpd query "select metric, value from metrics where panel = 'l2'"
+        rocpd query "select step, part, time_ns from summary.budget('step')"
         rocpd query "select rank, sum(duration) from kernels group by rank" job/*.db
         rocpd query -i a.db b.db --query "select * from regions" -o regions.csv
     """

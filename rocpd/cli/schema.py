@@ -14,10 +14,10 @@ from rocpd.option import Option
 
 
 def _names() -> Iterable[str]:
-    from rocpd.schema.calculated import CALCULATED
     from rocpd.schema.load import TABLES, VIEWS
+    from rocpd.summary.relations import BARE, RELATIONS
 
-    return (*CALCULATED, *VIEWS, *TABLES)
+    return (*RELATIONS, *BARE, *VIEWS, *TABLES)
 
 
 @frozen
@@ -31,11 +31,12 @@ class SchemaOptions:
 def schema(asked: SchemaOptions, output: TableOptions) -> None:
     """List tables and views, or the columns of one.
 
-    SQL can name all of them; columns have their unit and meaning.
+    SQL can name all of them; columns have their unit and meaning. Those of `rocpd summary` are in the schema `summary`.
 
     Examples:
         rocpd schema
         rocpd schema kernels
+        rocpd schema summary.budget
     """
     form, path = tables.format_and_path(asked.format, output)
     with tables.open_output(path, output) as out:
@@ -46,28 +47,30 @@ def schema(asked: SchemaOptions, output: TableOptions) -> None:
 
 
 def _relations() -> Iterator[tuple[str, str, str]]:
-    from rocpd.schema.calculated import CALCULATED
     from rocpd.schema.load import TABLES, VIEWS, table, view
+    from rocpd.summary.relations import RELATIONS
 
-    yield from ((name, "calculated", known.doc.splitlines()[0]) for name, known in CALCULATED.items())
     yield from ((name, "view", view(name).doc.splitlines()[0]) for name in VIEWS)
     yield from ((name, "table", table(name).doc.splitlines()[0]) for name in TABLES)
+    yield from ((name, "calculated", load().table.doc.splitlines()[0]) for name, load in RELATIONS.items())
 
 
 def _columns(name: str) -> list[tuple[str, str, str]]:
-    from rocpd.schema.calculated import CALCULATED
     from rocpd.schema.load import TABLES, VIEWS, table, view
+    from rocpd.summary.relations import RELATIONS, find
 
     wanted = name.lower()
-    if wanted in CALCULATED or wanted in VIEWS:
-        described = CALCULATED[wanted] if wanted in CALCULATED else view(wanted)
-        return [(column.name, column.unit, column.doc) for column in described.columns]
+    if wanted in VIEWS:
+        return [(column.name, column.unit, column.doc) for column in view(wanted).columns]
+    if calculated := find(wanted):
+        chosen = RELATIONS[calculated]().table
+        columns = [(column.name, column.unit, column.doc) for column in chosen.columns]
+        return columns + [(argument.name, "argument", argument.meaning) for argument in chosen.arguments]
     base = wanted if wanted in TABLES else f"rocpd_{wanted}"
     if base not in TABLES:
-        known = (*CALCULATED, *VIEWS, *TABLES)
-        relations = {each.replace("_", "-"): each for each in known}  # as `closest` spells words
+        relations = {each.replace("_", "-"): each for each in _names()}  # as `closest` spells words
         near = [relations[each] for each in entries.closest(wanted, relations)]
         hint = f"did you mean {' or '.join(near)}?" if near else "`rocpd schema` lists them"
         raise UsageError(f"{name}: no table or view of that name", hint)
-    columns = table(base).columns
-    return [(c.name, c.unit, c.doc + (f" (since {c.since})" if c.since else "")) for c in columns]
+    described = table(base).columns
+    return [(c.name, c.unit, c.doc + (f" (since {c.since})" if c.since else "")) for c in described]

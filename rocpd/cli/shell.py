@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import io
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,15 +39,16 @@ def shell(inputs: Inputs, selection: SelectionOptions, passes: PassOptions, exec
     """
     with selection.connect(inputs, execution, all_passes=passes.all_passes) as session:
         ranks = amount(len(session.in_rows.ranks), "rank")
-        return _run(session.open_views(), f"{ranks}; .tables lists what there is, .help helps")
+        return _run(session.open_views(), [*session.calculated()], f"{ranks}; .tables lists what there is, .help helps")
 
 
-def _run(connection: apsw.Connection, intro: str) -> int:
+def _run(connection: apsw.Connection, calculated: Sequence[str], intro: str) -> int:
     stdin = sys.stdin or io.StringIO()  # None: the program was started with a closed one
     if isinstance(stdin, io.TextIOWrapper):
         stdin.reconfigure(encoding="utf-8", errors="replace")
     stdout, stderr = for_reading(sys.stdout), for_reading(sys.stderr)
     shell = shell_class()(db=connection, stdin=stdin, stdout=stdout, stderr=stderr)
+    shell.calculated = calculated
     shell.command_colour(["off"])  # its own escape sequences would be made visible, too
     try:
         shell.cmdloop(intro=intro)
@@ -64,6 +66,7 @@ def shell_class() -> Any:
         """apsw's shell where no command writes to a file that exists, runs a program or leaves the session."""
 
         failed = False
+        calculated: Sequence[str] = ()
 
         def get_line(self, prompt: str = "") -> str | None:
             """Return the next line, None at the end of the input and after one that cannot be read."""
@@ -95,10 +98,29 @@ def shell_class() -> Any:
             inherited: Any = super()
             inherited.command_read(cmd)
 
+    changed: Any = ReadOnlyShell
+    changed.command_tables = _with_calculated(Shell.command_tables)
     for name in dir(Shell):
         if name.startswith("command_") and name.removeprefix("command_") not in _ALLOWED:
             setattr(ReadOnlyShell, name, _refusal(name.removeprefix("command_").replace("_", "-")))
     return ReadOnlyShell
+
+
+def _with_calculated(list_tables: Callable[[Any, list[str]], None]) -> Callable[[Any, list[str]], None]:
+    """Return the command that lists tables with those after it that are calculated: no schema has these."""
+
+    def list_all(self: Any, cmd: list[str]) -> None:
+        list_tables(self, cmd)
+        like = re.compile("|".join(map(_regex, cmd or ["%"])), re.I | re.S)
+        self.write(self.stdout, "".join(f"{name}\n" for name in self.calculated if like.fullmatch(name)))
+
+    list_all.__doc__ = list_tables.__doc__
+    return list_all
+
+
+def _regex(pattern: str) -> str:
+    """Return the regular expression of a pattern of LIKE."""
+    return "".join({"%": ".*", "_": "."}.get(letter, re.escape(letter)) for letter in pattern)
 
 
 def _refusal(command: str) -> Callable[[Any, list[str]], None]:

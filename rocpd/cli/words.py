@@ -47,10 +47,10 @@ def check_sql(sql: str) -> None:
     word = sql.strip().rstrip(";")
     if not re.fullmatch(r"\w+", word):
         return
-    from rocpd.schema.calculated import CALCULATED
     from rocpd.schema.load import TABLES, VIEWS
+    from rocpd.summary.relations import BARE
 
-    relations = [relation.replace("_", "-") for relation in (*CALCULATED, *VIEWS, *TABLES)]  # as `closest` spells words
+    relations = [relation.replace("_", "-") for relation in (*BARE, *VIEWS, *TABLES)]  # as `closest` spells words
     relation = (entries.closest(word, relations) or ["kernels"])[0].replace("-", "_")
     hint = f'rocpd query "select * from {relation}"'  # noqa: S608 (a hint)
     raise UsageError(f"{word}: neither SQL nor a file", hint)

@@ -6,6 +6,7 @@ Decides between the two; `plan` takes a statement apart, `run` runs it. Never de
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -14,7 +15,7 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Plan, Strategy
 from rocpd.federate.result import Cursor, Rows, as_query_error
 from rocpd.federate.run.attach import ATTACH_LIMIT, attached
-from rocpd.federate.run.calculated import Calculate, add_calculated
+from rocpd.federate.run.calculated import Load, add_calculated
 from rocpd.federate.run.columnar import Bindings, RankQuestion
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share
@@ -34,7 +35,7 @@ class Engine:
         shares: the files with the tables of their ranks, as a connection to each names them.
         tables: each rank's tables as the attached connection names them.
         note: called with what the user should know.
-        calculate: calculated table -> what returns its rows.
+        calculated: calculated table -> what returns it.
     """
 
     def __init__(
@@ -44,9 +45,9 @@ class Engine:
         shares: Sequence[Share],
         tables: Sequence[RankTables],
         note: Callable[[str], None],
-        calculate: Mapping[str, Calculate],
+        calculated: Mapping[str, Load],
     ) -> None:
-        self._calculate = calculate
+        self._calculated = calculated
         self._tables = tables
         self._files = files
         self._ranks = ranks
@@ -100,7 +101,7 @@ class Engine:
         from rocpd.federate.plan.planner import plan
 
         positional = 0 if parameters is None or isinstance(parameters, Mapping) else len(parameters)
-        return plan(sql, self._tables, positional)
+        return plan(sql, self._tables, positional, self._calculated)
 
     def _require_index(self, plan: Plan, parameters: Parameters) -> None:
         """Refuse a statement that the index cannot answer.
@@ -134,13 +135,13 @@ class Engine:
                 self._attached = CopiedDatabase(self._shares, self._note, self._files.limits.busy_ms)
             else:
                 self._attached = attached(self._ranks, self._tables, self._files.limits.busy_ms)
-            add_calculated(self._attached.connection, self._calculate)
+            add_calculated(self._attached.connection, self._calculated)
         return self._attached
 
     @cached_property
     def relations(self) -> tuple[str, ...]:
-        """Names of everything that can be selected from: base tables, views, then calculated tables."""
-        return (*relations(self._tables), *self._calculate)
+        """Names of what the files hold: base tables, then views."""
+        return relations(self._tables)
 
     def close(self) -> None:
         """Close the attached connection; idempotent."""
@@ -189,12 +190,17 @@ class Engine:
     def _run_attached(self, sql: str, parameters: Parameters) -> Rows:
         database = self.attach()
         with as_query_error(self._files.raise_for_damaged_file):
-            database.prepare(sql)
-        cursor = Cursor(database.connection, sql, parameters, self._files.raise_for_damaged_file)
+            database.prepare(self._without_calculated(sql))
+        connection, on_error = database.connection, self._files.raise_for_damaged_file
+        cursor = Cursor(connection, sql, parameters, on_error, relations=(*self._calculated, *self.relations))
         if not self._holds_a_lock(sql):
             return cursor
         columns = cursor.columns
         return Rows(columns, self._while_open(spooled(cursor, len(columns))))
+
+    def _without_calculated(self, sql: str) -> str:
+        """Leave out what has a schema that no view has: for `summary.kernels` no table of files has to be copied."""
+        return re.sub(r"\w+\.\w+", lambda name: "" if name[0].lower() in self._calculated else name[0], sql)
 
     def _while_open(self, rows: Iterator[Row]) -> Iterator[Row]:
         self._files.check_open()

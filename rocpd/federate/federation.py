@@ -19,7 +19,7 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Strategy
 from rocpd.federate.result import Result, Rows, SessionCursor
 from rocpd.federate.run.attach import schemas_of
-from rocpd.federate.run.calculated import Calculate
+from rocpd.federate.run.calculated import Load
 from rocpd.federate.run.executor import Executor
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.rank_reader import RankReader
@@ -245,6 +245,12 @@ class Federation:
                 self.note(note)
         return selected
 
+    def of_ranks(self, ranks: tuple[Rank, ...]) -> Self:
+        """Return a session of some of the ranks, with the same rows of each; this one where that is all of them."""
+        if len(ranks) == len(self.ranks):
+            return self
+        return self._with(self.job.of_ranks(ranks, keep_alignment=self.window is not None), self.selection)
+
     def with_amds_windows(self) -> Self:
         """Return a session in which an event counts when its start or end is in the window, as in AMD's converters."""
         if self.selection.window is None:
@@ -267,13 +273,13 @@ class Federation:
         read = self.in_rows
         return Engine(self.job.files, read.ranks, read.shares, self.attached_tables, self.note, self.calculated())
 
-    def calculated(self) -> Mapping[str, Calculate]:
-        """Return calculated table -> what returns its rows; subclasses that can calculate some override this."""
+    def calculated(self) -> Mapping[str, Load]:
+        """Return calculated table -> what returns it; subclasses that can calculate some override this."""
         return {}
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Names of everything that can be selected from: base tables, views, then calculated tables."""
+        """Names of what the files hold: base tables, then views; `calculated` has those of calculated tables."""
         return self._engine.relations
 
     def execute(

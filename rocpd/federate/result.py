@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 from rocpd import entries
 from rocpd.errors import QueryError, RocpdError, UsageError
-from rocpd.schema.calculated import CALCULATED
-from rocpd.schema.load import TABLES, VIEWS, view
+from rocpd.schema.calculated import bare
+from rocpd.schema.load import VIEWS, view
 from rocpd.sqlite import apsw
 from rocpd.types import Parameters, Row
 
@@ -76,7 +76,7 @@ class Rows:
 
 
 class Cursor(Rows):
-    """Rows of one or more statements on a connection.
+    """Rows of one or more statements on a connection; `relations` is what they can name, for hints.
 
     Nothing refers back to it: a cursor that is abandoned half-read is closed at once, not by the garbage collector.
     """
@@ -88,6 +88,7 @@ class Cursor(Rows):
         parameters: Parameters = None,
         on_error: Callable[[BaseException], None] | None = None,
         exact: bool = False,
+        relations: Iterable[str] = (),
     ) -> None:
         names: list[str] = []
         self._cursor = connection.cursor()
@@ -95,7 +96,7 @@ class Cursor(Rows):
         tolerant = None if exact else functools.partial(_tolerant, connection, sql, parameters, names)
         super().__init__(names, _stream(self._cursor, tolerant, on_error))
         self._tolerant, self._on_error = tolerant, on_error
-        with as_query_error(on_error):
+        with as_query_error(on_error, relations):
             self._cursor.execute(sql, parameters)
 
     def fetchall(self) -> list[Row]:
@@ -171,7 +172,9 @@ def decoded(value: object) -> str | None:
 
 
 @contextlib.contextmanager
-def as_query_error(on_error: Callable[[BaseException], None] | None = None) -> Iterator[None]:
+def as_query_error(
+    on_error: Callable[[BaseException], None] | None = None, relations: Iterable[str] = ()
+) -> Iterator[None]:
     """Turn SQLite's errors about a statement into a `QueryError`, unless `on_error` raises a better one."""
     try:
         yield
@@ -183,15 +186,15 @@ def as_query_error(on_error: Callable[[BaseException], None] | None = None) -> I
     except (apsw.Error, apsw.BindingsError, TypeError) as error:
         if on_error:
             on_error(error)
-        raise QueryError(f"SQL: {error}", _hint(str(error))) from error
+        raise QueryError(f"SQL: {error}", _hint(str(error), relations)) from error
 
 
-def _hint(message: str) -> str | None:
+def _hint(message: str, relations: Iterable[str]) -> str | None:
     """Return a hint for an error of SQLite: names that are near what it does not know, and where to look."""
     what, _, name = message.partition(": ")
     word = name.rpartition(".")[2]
     if what == "no such table":
-        return _did_you_mean(word, (*CALCULATED, *VIEWS, *TABLES), "`rocpd schema` lists what can be selected from")
+        return _did_you_mean(word, map(bare, relations), "`rocpd schema` lists what can be selected from")
     if what == "no such column":
         having = [name for name in VIEWS if word in _columns_of(name)]
         if having:

@@ -38,6 +38,7 @@ TABLES = by_name(
         "graphs",
         "Graphs by the time that their launches take on the GPU.",
         (
+            RANK,
             _GRAPH,
             Field("launches", "", "calls that launched it"),
             Field("operations", "", "operations of a launch, the mean", True),
@@ -54,6 +55,7 @@ TABLES = by_name(
         "graph-launches",
         "Each launch of a graph, in order of time.",
         (
+            RANK,
             _GRAPH,
             Field("at_ns", "ns", "start of the call, from the start of the time line"),
             Field("api_ns", "ns", "time of the call"),
@@ -69,6 +71,7 @@ TABLES = by_name(
         "graph-kernels",
         "What the operations of each graph are; those with most time first.",
         (
+            RANK,
             _GRAPH,
             Field("kernel", "", "kernel, or direction of a copy", is_kernel=True),
             Field("calls", "", "times that it ran"),
@@ -84,6 +87,7 @@ TABLES = by_name(
         "graph-captures",
         "Each capture of a graph, in order of time.",
         (
+            RANK,
             Field("capture", "", "number in the rank, from 1"),
             Field("graph", "", "handle of the graph, NULL where not recorded"),
             Field("executables", "", "handles of the executable graphs that were made of it"),
@@ -97,6 +101,7 @@ TABLES = by_name(
         "captured-kernels",
         "The kernels of each capture, in order.",
         (
+            RANK,
             Field("capture", "", "number in the rank, from 1"),
             Field("number", "", "which launch of the capture, from 1"),
             Field("kernel", "", "kernel, NULL where the launch does not name it", is_kernel=True),
@@ -157,25 +162,25 @@ def graphs(reading: Reading) -> Iterator[Summary]:
     if without:
         reading.session.note(f"graphs: {without} launches left out: no operations of theirs are in the selection")
     every = [row for number, answer in ranks.items() for row in _graph_rows(number, answer)]
-    yield _table(reading, "graphs", every)
+    yield _table("graphs", every)
     listed = []
     for number, answer in ranks.items():
         shift = reading.shift(number)
         listed += [_launch_row(number, launch, int(shift.to_line(launch.at))) for launch in answer.launches]
-    yield _table(reading, "graph-launches", sorted(listed, key=lambda row: (row[2], row[0])))
-    yield _table(reading, "graph-kernels", [row for n, answer in ranks.items() for row in _kernel_rows(n, answer)])
+    yield _table("graph-launches", sorted(listed, key=lambda row: (row[2], row[0])))
+    yield _table("graph-kernels", [row for n, answer in ranks.items() for row in _kernel_rows(n, answer)])
     captures = []
     for number, answer in ranks.items():
         starts = [int(reading.shift(number).to_line(capture.start)) for capture in answer.captures]
         captures += [_capture_row(number, *each) for each in enumerate(zip(answer.captures, starts, strict=True), 1)]
     if captures:
         rows = [row for number, answer in ranks.items() for row in _captured_rows(number, answer)]
-        yield _table(reading, "graph-captures", captures)
-        yield _table(reading, "captured-kernels", rows)
+        yield _table("graph-captures", captures)
+        yield _table("captured-kernels", rows)
 
 
-def _table(reading: Reading, name: str, rows: Sequence[Row]) -> Summary:
-    return Summary(TABLES[name], (RANK, *TABLES[name].fields), rows)
+def _table(name: str, rows: Sequence[Row]) -> Summary:
+    return Summary(TABLES[name], TABLES[name].fields, rows)
 
 
 def _of_rank(reading: RankReading) -> _OfRank:

@@ -106,7 +106,7 @@ def _rows(key: Key, of_names: dict[str | None, _Instances]) -> Iterator[Row]:
             late = round(float((longest - runs.time[some] / runs.count[some]).sum()))
             most = int(np.argmax(apart))
             whole = sum(apart.tolist())
-            share = late * 100 / longest.sum() if longest.any() else None
+            share = late * 100 / float(longest.sum()) if longest.any() else None
             counts = (name, runs.agents, len(some), whole, late, whole / len(some))
             rows.append((*key, *counts, int(apart[most]), int(some[most]) + 1, share))
     yield from sorted(rows, key=lambda row: (-row[len(key) + 4], row[len(key)] or ""))

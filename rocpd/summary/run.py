@@ -104,7 +104,7 @@ def run_analysis(reading: Reading, name: str, tables: frozenset[str]) -> Iterato
     """
     analysis = _find(name)
     tables = _without_comparison(reading, analysis, tables)
-    if reading.by and not _divides(analysis, tables, reading.by):
+    if reading.by and not divides(analysis, tables, reading.by):
         known = ", ".join(name for name, other in SUMMARIES.items() if reading.by in other.by)
         undivided = [name] if reading.by not in analysis.by else sorted(tables)
         verb = "is" if len(undivided) == 1 else "are"
@@ -122,7 +122,7 @@ def run_analysis(reading: Reading, name: str, tables: frozenset[str]) -> Iterato
         raise RocpdError(f"{', '.join(sorted(tables))}: nothing in the selection{why}")
 
 
-def _divides(analysis: Analysis, tables: frozenset[str], by: By) -> bool:
+def divides(analysis: Analysis, tables: frozenset[str], by: By) -> bool:
     """Whether one of some tables of an analysis can be divided so."""
     return by in analysis.by and not (by in LAUNCHES and analysis.by_launch and tables.isdisjoint(analysis.by_launch))
 

@@ -34,6 +34,7 @@ def completed(process: Cli, line: str) -> list[str]:
         ("rocpd query -f m", ["md"]),
         ("rocpd query --strategy a", ["auto", "aggregates", "attached"]),
         ("rocpd schema ker", ["kernel_symbols", "kernels"]),
+        ("rocpd schema summary.b", ["summary.budget", "summary.bottleneck"]),
         ("rocpd info --only p", ["problems"]),
         ("rocpd control st", ["start", "stop", "status"]),
     ],

@@ -182,7 +182,7 @@ def test_every_command_of_apsw_is_allowed_or_refused() -> None:
         name for name in dir(Shell) if getattr(shell_class(), name) is not getattr(Shell, name)
     }
     assert {"command_backup", "command_shell", "command_output", "command_read"} & allowed == set()
-    assert {"command_tables", "command_mode", "command_schema"} <= allowed
+    assert {"command_databases", "command_mode", "command_schema"} <= allowed
 
 
 def test_the_shell_writes_to_new_files(job: Path, process: Cli) -> None:
@@ -196,6 +196,13 @@ def test_the_shell_reads_sql_from_files(job: Path, process: Cli, tmp_path: Path)
     (tmp_path / "ask.sql").write_text("select count(*) from kernels;\n")
     said = process("shell", "db0.db", stdin=f".read {tmp_path / 'ask.sql'}\n")
     assert (said.code, said.out.strip()) == (0, "1")
+
+
+def test_the_shell_lists_calculated_tables(job: Path, process: Cli) -> None:
+    listed = process("shell", "db0.db", stdin=".tables summary.b%\nselect count(*) from budget;\n").out.split()
+    assert {"kernels", "summary.budget", "summary.bottleneck"} <= set(listed)
+    assert "summary.idle" not in listed
+    assert listed[-1] == "4"
 
 
 def test_the_shell_ends_where_its_input_cannot_be_read(job: Path) -> None:

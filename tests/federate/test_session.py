@@ -14,6 +14,7 @@ import rocpd
 from rocpd.errors import ClosedError, InputError, QueryError
 from rocpd.federate.limits import Limits
 from rocpd.schema.load import TABLES, VIEWS
+from rocpd.summary.relations import RELATIONS
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 
@@ -31,7 +32,8 @@ def session(open_job: OpenJob) -> rocpd.Session:
 def test_what_a_session_knows(session: rocpd.Session) -> None:
     assert [(rank.number, rank.pid) for rank in session.ranks] == [(0, 10), (1, 11), (2, 12)]
     assert session.views == VIEWS
-    assert session.tables == (*TABLES, *VIEWS, "metrics")
+    assert session.tables == (*TABLES, *VIEWS)
+    assert tuple(session.calculated()) == tuple(RELATIONS)
     assert session.time_range == (1, 22)
     assert session.notes == []
 

@@ -83,6 +83,15 @@ def test_sql(ask: Ask, job: Path) -> None:
     assert (answer["numeric"], answer["more"]) == ([True, True, True], False)
 
 
+def test_sql_has_what_analyses_say(ask: Ask, job: Path) -> None:
+    known = {relation["name"]: relation["columns"] for relation in ask("schema").json}
+    assert {"name": "time_ns", "unit": "ns", "about": "of all agents together"} in known["summary.budget"]
+    with rocpd.connect(job) as session:
+        expected = session.summary("budget").fetchall()
+    answer = ask("sql", {"sql": "select part, time_ns from summary.budget"}).json["answer"]
+    assert answer["rows"] == [[row[0], str(row[1])] for row in expected]
+
+
 def test_rows_have_a_limit_and_keep_every_digit(ask: Ask) -> None:
     statement = "with recursive n(i) as (select 9007199254740993 union all select i + 1 from n) select i from n"
     answer = ask("sql", {"sql": statement}).json["answer"]

@@ -7,26 +7,27 @@ doubt the statement runs attached. Runs statements only on a skeleton without ro
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rocpd.federate.plan.lower import Lowering, Sharded
 from rocpd.federate.plan.skeleton import Skeleton
 from rocpd.federate.plan.sqltext import Unfaithful, name_parameters, read_select, text_of
 from rocpd.federate.plan.steps import Plan, Strategy
-from rocpd.schema.calculated import CALCULATED
+from rocpd.schema.calculated import bare
 from rocpd.schema.render import RankTables
 from rocpd.sqlite import apsw
 
 _RESERVED = re.compile(r"\b(?:gathered_|keyed__|lookup__|rows_of_share|rocpd_p\d)", re.I)
 
 
-def plan(sql: str, ranks: Sequence[RankTables], positional: int = 0) -> Plan:
+def plan(sql: str, ranks: Sequence[RankTables], positional: int = 0, calculated: Iterable[str] = ()) -> Plan:
     """Decide how a statement runs.
 
     Args:
         sql: what the user wrote.
         ranks: the tables of each rank.
         positional: number of positional parameters.
+        calculated: names of tables that no rank has.
     """
     try:
         if _RESERVED.search(sql):
@@ -42,9 +43,10 @@ def plan(sql: str, ranks: Sequence[RankTables], positional: int = 0) -> Plan:
     except Unfaithful as reason:
         return Plan(Strategy.ATTACHED, str(reason), sql)
     except (apsw.Error, RecursionError) as error:
-        table = str(error).removeprefix("no such table: ").lower()
-        calculated = f"{table} is calculated from all ranks together"
-        return Plan(Strategy.ATTACHED, calculated if table in CALCULATED else f"SQLite: {error}", sql)
+        table = bare(str(error).removeprefix("no such table: ").lower())
+        is_calculated = table in map(bare, calculated)
+        why = f"{table} is calculated from all ranks together" if is_calculated else f"SQLite: {error}"
+        return Plan(Strategy.ATTACHED, why, sql)
     if isinstance(result, Sharded):
         why, steps, final = "every rank returns its own rows", tuple(lowering.steps), text_of(result.tree)
         return Plan(Strategy.ROWS, why, named_sql, columns, steps, final, tuple(sorted(result.reads)))

@@ -1,123 +1,221 @@
-"""Lets SQL read tables that are calculated when a statement does so. Never calculates one itself."""
+"""Lets SQL read tables that are calculated when a statement does so. Never calculates one itself.
+
+Each is an eponymous virtual table (https://sqlite.org/vtab.html#epovtab): it needs no CREATE, and SQLite asks for its
+columns when a statement names it. SQLite finds it under any schema that has no table of that name, so `summary.kernels`
+is one although `kernels` is a view, and none of the few files that can be attached is spent on a schema.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rocpd.errors import UsageError
 from rocpd.frozen import frozen
-from rocpd.schema.calculated import CALCULATED, CalculatedTable
+from rocpd.schema.calculated import Argument, CalculatedTable, bare
 from rocpd.sqlite import apsw
-from rocpd.types import Row
+from rocpd.types import Row, Value
 
-Calculate: TypeAlias = Callable[[Mapping[str, str], "str | None"], Iterable[Row]]
-"""Returns the rows of a table, by its arguments; of the narrowing column, perhaps only those with one value."""
+_Asked: TypeAlias = tuple[tuple[str, Value], ...]
 
-_FULL, _NARROWED = 1e9, 1e8  # costs: SQLite reads everything else first, and this once
+_WHOLE, _SOME = 1e9, 1e3  # costs: SQLite reads everything else first, and this by values that it knows then
+_INTEGERS = 1 << 63  # whole numbers of SQLite are smaller than this
 
 
-def add_calculated(connection: apsw.Connection, answers: Mapping[str, Calculate]) -> None:
+@frozen
+class Calculation:
+    """A table on a connection.
+
+    Args:
+        table: its name and columns.
+        rows: returns its rows, by the value of each argument and of narrowing columns, perhaps only those with these.
+    """
+
+    table: CalculatedTable
+    rows: Callable[[Mapping[str, Value]], Iterable[Row]]
+
+
+Load: TypeAlias = Callable[[], Calculation]
+"""Returns a table; imports what declares it, so it is called when a statement first names the table."""
+
+
+def add_calculated(connection: apsw.Connection, loads: Mapping[str, Load]) -> None:
     """Add calculated tables to a connection.
 
     Args:
         connection: what statements run on.
-        answers: table -> what calculates its rows.
+        loads: name of a table, with its schema if it has one -> what returns it.
     """
-    for name, calculate in answers.items():
-        module: Any = _Module(CALCULATED[name], calculate)  # has what a table needs that nobody creates
-        connection.create_module(name, module, use_bestindex_object=True, eponymous_only=True, read_only=True)
+    for name, load in loads.items():
+        module: Any = _Module(load)  # has what a table needs that nobody creates
+        connection.create_module(bare(name), module, use_bestindex_object=True, eponymous_only=True, read_only=True)
+
+
+def comparable(value: Value) -> Value:
+    """Return a value such that those that SQLite may take for equal are equal: texts of numbers are numbers.
+
+    >>> comparable("3") == comparable(3) == comparable(3.0), comparable("gemm"), comparable("nan")
+    (True, 'gemm', 'nan')
+    """
+    if not isinstance(value, str):
+        return value
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    if abs(number) < _INTEGERS and value.strip().lstrip("+-").isdecimal():
+        return int(value)  # all its digits
+    return value if math.isnan(number) else number
 
 
 @frozen
 class _Module:
-    """What SQLite asks for a table (https://sqlite.org/vtab.html#eponymous_virtual_tables)."""
+    """What SQLite asks for a table."""
 
-    table: CalculatedTable
-    calculate: Calculate
+    load: Load
 
-    def Connect(self, _connection: apsw.Connection, *_names: str) -> tuple[str, _Calculated]:  # noqa: N802
-        return self.table.declaration, _Calculated(self.table, self.calculate)
+    def Connect(self, _connection: apsw.Connection, *_names: str) -> tuple[str, _Table]:  # noqa: N802
+        calculated = self.load()
+        return calculated.table.declaration, _Table(calculated)
 
 
-class _Calculated:
-    """A table as one connection sees it; what was calculated is kept, for joins read it again and again."""
+class _Table:
+    """A table as one connection sees it; what was calculated is kept for further statements, unless it is large."""
 
-    def __init__(self, table: CalculatedTable, calculate: Calculate) -> None:
-        self._table, self._calculate = table, calculate
-        self._known: dict[tuple[str | None, ...], list[Row]] = {}
+    def __init__(self, calculated: Calculation) -> None:
+        self.calculated = calculated
+        self.kept = _Kept(calculated)
+        self._columns = [column.name for column in calculated.table.columns]
+        self._arguments = [argument.name for argument in calculated.table.arguments]
 
     def BestIndexObject(self, index: apsw.IndexInfo) -> bool:  # noqa: N802
-        """Take arguments, and one value of the narrowing column; False: an argument is not known yet."""
-        names = [column.name for column in self._table.columns]
-        taken = {names.index(self._table.narrowing): self._table.narrowing}
-        taken |= dict(enumerate(self._table.arguments, len(names)))
-        given: dict[str, int] = {}
+        """Take arguments and values that columns equal; False: an argument is not known yet."""
+        given: dict[int, int] = {}
         for number in range(index.nConstraint):
-            name = taken.get(index.get_aConstraint_iColumn(number))
+            column = index.get_aConstraint_iColumn(number)
             is_equal = index.get_aConstraint_op(number) == apsw.SQLITE_INDEX_CONSTRAINT_EQ
-            if name is None or name in given or not is_equal or index.get_aConstraint_collation(number) != "BINARY":
+            if column < 0 or column in given or not is_equal or index.get_aConstraint_collation(number) != "BINARY":
                 continue
+            is_argument = column >= len(self._columns)
             if not index.get_aConstraint_usable(number):
-                if name in self._table.arguments:
+                if is_argument:
                     return False
                 continue
-            given[name] = number
+            given[column] = number
             index.set_aConstraintUsage_argvIndex(number, len(given))
-            index.set_aConstraintUsage_omit(number, name in self._table.arguments)
-        index.idxStr = " ".join(given)
-        index.estimatedCost = _NARROWED if self._table.narrowing in given else _FULL
+            index.set_aConstraintUsage_omit(number, is_argument)  # SQLite compares columns itself, too
+        index.idxStr = " ".join(map(str, given))
+        index.estimatedCost = _SOME if any(column < len(self._columns) for column in given) else _WHOLE
         return True
 
     def Open(self) -> _Cursor:  # noqa: N802
         return _Cursor(self)
 
     def Disconnect(self) -> None:  # noqa: N802
-        self._known.clear()
+        self.kept = _Kept(self.calculated)
 
-    def rows(self, given: Mapping[str, apsw.SQLiteValue]) -> list[Row]:
-        """Return the rows, each followed by the arguments.
+    def taken(self, columns: str, values: Sequence[Value]) -> tuple[dict[str, Value], dict[str, Value]]:
+        """Return the value of each argument, and the values that columns equal.
+
+        Args:
+            columns: numbers of arguments and columns that have values.
+            values: these.
 
         Raises:
             UsageError: an argument has an unknown value.
         """
-        arguments = {name: self._argument(name, given.get(name)) for name in self._table.arguments}
-        narrowed = given.get(self._table.narrowing)
-        value = None if self._table.narrowing not in given else str(narrowed)
-        key = (*arguments.values(), value)
-        if key not in self._known:
-            self._known[key] = [(*row, *arguments.values()) for row in self._calculate(arguments, value)]
-        return self._known[key]
+        names = self._columns + self._arguments
+        given = dict(zip((names[int(column)] for column in columns.split()), values, strict=True))
+        table = self.calculated.table
+        arguments = {each.name: _value(table.name, each, given.pop(each.name, None)) for each in table.arguments}
+        return arguments, given
 
-    def _argument(self, name: str, value: apsw.SQLiteValue) -> str:
-        values = self._table.arguments[name]
-        if value is None:
-            return values[0]
-        if value not in values:
-            raise UsageError(f"{self._table.name}({value!r}): there is no such {name}", f"one of {', '.join(values)}")
-        return str(value)
+
+def _value(table: str, argument: Argument, value: Value) -> Value:
+    if value is None:
+        return argument.default
+    if argument.values and value not in argument.values:
+        known = ", ".join(argument.values)
+        raise UsageError(f"{table}({value!r}): there is no such {argument.name}", f"one of {known}")
+    return value
+
+
+class _Kept:
+    """Rows that were calculated, by what was asked; joins look them up again and again."""
+
+    def __init__(self, calculated: Calculation) -> None:
+        self._calculated = calculated
+        self._narrowed: dict[_Asked, _Asked] = {}
+        self._rows: dict[_Asked, list[Row]] = {}
+        self._places: dict[tuple[_Asked, tuple[str, ...]], dict[Row, list[Row]]] = {}
+
+    def asked(self, arguments: Mapping[str, Value], equal: Mapping[str, Value]) -> _Asked:
+        """Return what to calculate: less where a column has one value, all where it has a second one, as in a join."""
+        chosen = tuple(arguments.items())
+        narrowing = tuple((name, equal[name]) for name in self._calculated.table.narrowing if name in equal)
+        is_first = chosen not in self._rows and self._narrowed.setdefault(chosen, narrowing) == narrowing
+        return chosen + narrowing if is_first else chosen
+
+    def rows(self, asked: _Asked, equal: Mapping[str, Value]) -> list[Row]:
+        """Return the rows whose columns have some values, and perhaps others that SQLite takes for equal to these."""
+        if asked not in self._rows:
+            self._rows[asked] = list(self._calculated.rows(dict(asked)))
+        rows = self._rows[asked]
+        if not equal or not rows:
+            return rows
+        names = tuple(equal)
+        if (asked, names) not in self._places:
+            columns = [column.name for column in self._calculated.table.columns]
+            numbers, places = [columns.index(name) for name in names], dict[Row, list[Row]]()
+            for row in rows:
+                places.setdefault(tuple(comparable(row[number]) for number in numbers), []).append(row)
+            self._places[asked, names] = places
+        return self._places[asked, names].get(tuple(map(comparable, equal.values())), [])
 
 
 class _Cursor:
-    def __init__(self, table: _Calculated) -> None:
+    """Goes through the rows; those of a large table as they come, and as they are kept where they are wanted again."""
+
+    def __init__(self, table: _Table) -> None:
         self._table = table
-        self._rows: Sequence[Row] = ()
+        self._is_large = table.calculated.table.is_large
+        self._kept = _Kept(table.calculated) if self._is_large else table.kept
+        self._columns = len(table.calculated.table.columns)
+        self._was_read = False
+        self._rows: Iterator[Row] = iter(())
+        self._row: Row | None = None
+        self._arguments: tuple[Value, ...] = ()
         self._place = 0
 
-    def Filter(self, _number: int, names: str, values: Sequence[Any]) -> None:  # noqa: N802
-        self._rows, self._place = self._table.rows(dict(zip(names.split(), values, strict=True))), 0
+    def Filter(self, _number: int, columns: str, values: Sequence[Value]) -> None:  # noqa: N802
+        arguments, equal = self._table.taken(columns, values)
+        asked = self._kept.asked(arguments, equal)
+        if self._is_large and not self._was_read:
+            self._rows = iter(self._table.calculated.rows(dict(asked)))
+        else:
+            self._rows = iter(self._kept.rows(asked, equal))
+        self._was_read = True
+        self._arguments = tuple(arguments.values())
+        self._place = -1
+        self.Next()
 
     def Eof(self) -> bool:  # noqa: N802
-        return self._place >= len(self._rows)
+        return self._row is None
 
     def Next(self) -> None:  # noqa: N802
+        self._row = next(self._rows, None)
         self._place += 1
 
     def Rowid(self) -> int:  # noqa: N802
         return self._place
 
     def Column(self, number: int) -> Any:  # noqa: N802
-        return self._place if number < 0 else self._rows[self._place][number]
+        if number < 0 or self._row is None:
+            return self._place
+        value: Any = self._row[number] if number < self._columns else self._arguments[number - self._columns]
+        is_too_large = isinstance(value, int) and not -_INTEGERS <= value < _INTEGERS
+        return float(value) if is_too_large else value  # as SQLite reads a number that is no integer of its own
 
     def Close(self) -> None:  # noqa: N802
-        self._rows = ()
+        self._rows = iter(())

@@ -1,0 +1,52 @@
+"""Lists the tables that SQL can name and no file has: those of analyses, in the schema `summary`, and further ones.
+
+Light: what declares a table is imported when a statement names it, or when its columns are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rocpd import entries
+from rocpd.schema.calculated import bare
+from rocpd.schema.load import TABLES as BASE_TABLES
+from rocpd.schema.load import VIEWS
+from rocpd.summary.registry import TABLES
+
+if TYPE_CHECKING:
+    from rocpd.federate.relation import Relation
+
+
+def _load(home: str) -> Relation:
+    relation: Relation = entries.load(home, home)
+    return relation
+
+
+def _of_summary(name: str) -> Relation:
+    from rocpd.summary.in_sql import relation_of
+
+    return relation_of(name)
+
+
+RELATIONS: Mapping[str, Callable[[], Relation]] = {
+    "metrics": partial(_load, "rocpd.summary.metrics:METRICS"),
+    **{f"summary.{table.replace('-', '_')}": partial(_of_summary, table) for table in TABLES},
+}
+"""Name, as lists show it -> what loads the table; without their schema the names are unique, too."""
+
+
+BARE = tuple(bare(name) for name in RELATIONS if bare(name) not in (*VIEWS, *BASE_TABLES))
+"""Names that SQL finds without a schema, too: no view and no table of files is called so."""
+
+
+def find(name: str) -> str | None:
+    """Return the table that SQL finds by a name, as lists show it; None: a view, a table of files, or nothing.
+
+    >>> find("budget"), find("SUMMARY.budget"), find("metrics"), find("summary.kernels"), find("kernels")
+    ('summary.budget', 'summary.budget', 'metrics', 'summary.kernels', None)
+    """
+    wanted = name.lower()
+    names = (wanted, f"summary.{wanted}") if wanted in BARE else (wanted,)
+    return next((each for each in names if each in RELATIONS), None)

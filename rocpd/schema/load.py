@@ -88,6 +88,7 @@ RPDS: tuple[str, ...] = (
     "callstack_exclusive_name",
     "graphlaunch",
     "graphkernel",
+    "autograd_launches",
     "autogradkernel",
 )
 """Views by which RPD traces are known, for statements that were written for them."""

@@ -15,9 +15,10 @@ FROM
     "rocpd_api" V
     JOIN (
         -- A range and those directly inside it have the same level and number: each range is there twice.
+        -- CAST lets SQLite join by an index.
         SELECT
             guid,
-            MAX(CASE WHEN is_inside = 0 THEN id END) AS id,
+            CAST(MAX(CASE WHEN is_inside = 0 THEN id END) AS INTEGER) AS id,
             MAX(CASE WHEN is_inside = 0 THEN depth END) AS depth,
             MAX(CASE WHEN is_inside = 0 THEN "end" - start END) AS cpu,
             MAX(CASE WHEN is_inside = 0 THEN gpu END) AS gpu,

@@ -1,7 +1,7 @@
 -- RPD's name (schema 1): copies, and what fills memory, as operations.
 CREATE VIEW "rocpd_copyop" AS
 SELECT
-    CASE WHEN K.id IS NULL THEN M.id ELSE -M.id END AS "id", -- copy id, below 0 where a kernel has it; of an RPD trace the id of the operation {integer}
+    CAST(CASE WHEN K.id IS NULL THEN M.id ELSE -M.id END AS INTEGER) AS "id", -- copy id, below 0 where a kernel has it; of an RPD trace the id of the operation {integer}
     COALESCE(CASE WHEN json_valid(Q.extdata) THEN json_extract(Q.extdata, '$.rpd_gpuId') END, CASE D.type WHEN 'GPU' THEN D.absolute_index ELSE A.absolute_index END) AS "gpuId", -- GPU that it reaches or leaves: index of the hardware node; of an RPD trace its number {integer}
     COALESCE(CASE WHEN json_valid(Q.extdata) THEN json_extract(Q.extdata, '$.rpd_queueId') END, M.queue_id) AS "queueId", -- HSA queue id; of an RPD trace its number {integer}
     COALESCE(CASE WHEN json_valid(E.extdata) THEN json_extract(E.extdata, '$.sequenceId') END, 0) AS "sequenceId", -- as an RPD trace has it, else 0 {integer}

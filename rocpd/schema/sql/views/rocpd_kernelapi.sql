@@ -13,6 +13,10 @@ SELECT
     V.privateSegmentSize AS "privateSegmentSize", -- scratch per work-item [bytes]
     V.kernelName AS "kernelName",          -- kernel name
     V.id AS "op_id",                       -- the operation, in rocpd_op
+    A.tid AS "tid",                        -- OS thread id of the call
+    A.start AS "start",                    -- start of the call [ns]
+    V.duration AS "gpu_time",              -- time of the kernel [ns]
+    A."end" - A.start AS "cpu_time",       -- time of the call [ns] {integer}
     V.guid AS "guid"                       -- GUID of the rank
     {{rank_host_of_V}}
 FROM

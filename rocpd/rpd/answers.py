@@ -9,5 +9,5 @@ def answer(statement: str) -> None:
     """Run `rocpd query` with a statement, on the traces that the command line names, and exit."""
     from rocpd.cli import start
 
-    print(f"nothing is written into the trace; on any one answers: {statement}", file=sys.stderr)
+    sys.stderr.write(f"nothing is written into the trace; on any one answers: {statement}\n")
     start("query", statement)

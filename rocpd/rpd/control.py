@@ -1,4 +1,4 @@
-"""RPD's switch of the recorder: `from rocpd.rpd import rpdTracerControl`. It is `rocpd.record.Recorder` under that name."""
+"""RPD's switch of the recorder, `from rocpd.rpd import rpdTracerControl`: it switches `rocpd.record.Recorder`."""
 
 from __future__ import annotations
 

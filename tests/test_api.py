@@ -161,5 +161,5 @@ def test_a_prompt_is_not_flooded(session: rocpd.Session) -> None:
 
 def test_hints_stand_in_tracebacks(session: rocpd.Session) -> None:
     with pytest.raises(rocpd.QueryError) as error:
-        session.sql("SELECT * FROM kernel")
+        session.sql("SELECT * FROM kernals")
     assert "hint: `rocpd schema` lists" in "".join(traceback.format_exception(error.value))

@@ -60,12 +60,12 @@ def raptor(inputs: Inputs, asked: RaptorOptions) -> None:
 
     with SelectionOptions().connect(inputs, Execution()) as whole:
         session = whole.where(Filters(agents=asked.gpu_id)) if asked.gpu_id else whole
-        edges = _edge(session, asked.roi_start), _edge(session, asked.roi_end)
+        edges = edge(session, asked.roi_start), edge(session, asked.roi_end)
         window = Window(*edges, auto_roi=asked.auto_roi)
         _show(session.within(window) if window else session, asked)
 
 
-def _edge(session: Session, text: str | None) -> str | None:
+def edge(session: Session, text: str | None) -> str | None:
     """Return an edge of the region of interest as an edge of a window.
 
     Raises:

@@ -34,6 +34,19 @@ _KEYWORDS = ("SELECT", "FROM", "WHERE", "GROUP", "ORDER", "LIMIT", "HAVING", "JO
 _CHARACTERS = 60  # of a text at a prompt
 _ROWS_AT_A_PROMPT, _ROWS_IN_A_NOTEBOOK = 10, 50
 
+_INSTEAD = {
+    "rocpd_timestamp": 'no released schema has it: times are columns, start and "end" of rows, timestamp of samples',
+    "ext_callstack": "nothing has to be made: callstack_inclusive and callstack_exclusive have the sums of each call",
+    "ext_graph": "nothing has to be made: graphlaunch and graphkernel answer, and `rocpd summary graph-captures`",
+    "ext_autogradapi": "autograd_launches has operators; region_args their seq, op_id and sizes, as PyTorch calls them",
+    "rocpd_monitor": "samples and pmc_events have what was monitored",
+    "args_id": "the text is in the column args of the view api",
+    "description_id": "rocpd_op has the text itself, as description",
+    "optype_id": "rocpd_op has the text itself, as opType",
+    "kernelname_id": "rocpd_kernelapi has the text itself, as kernelName",
+}
+"""Names that documents of AMD and RPD print and that no table or view has -> where what they stand for is."""
+
 
 class Rows:
     """Rows of a statement, streamed, with the methods of Python's DB-API for reading."""
@@ -193,6 +206,8 @@ def _hint(message: str, relations: Iterable[str]) -> str | None:
     """Return a hint for an error of SQLite: names that are near what it does not know, and where to look."""
     what, _, name = message.partition(": ")
     word = name.rpartition(".")[2]
+    if word.lower() in _INSTEAD:
+        return _INSTEAD[word.lower()]
     if what == "no such table":
         return _did_you_mean(word, map(bare, relations), "`rocpd schema` lists what can be selected from")
     if what == "no such column":

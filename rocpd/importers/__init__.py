@@ -57,7 +57,7 @@ IMPORTERS: Mapping[str, Importer] = MappingProxyType(
     {
         entry.name: entry
         for entry in (
-            Importer("rpd", "RPD traces (rocmProfileData), schemas 1 to 3", "rocpd.importers.rpd", version=2),
+            Importer("rpd", "RPD traces (rocmProfileData), schemas 1 to 3", "rocpd.importers.rpd", version=3),
             Importer("chrome", "Chrome JSON of `rocpd convert -f json`", "rocpd.importers.chrome"),
             Importer("kineto", "traces of PyTorch's profiler (Kineto), JSON", "rocpd.importers.kineto", version=2),
             Importer("nsys", "exports of Nsight Systems, SQLite", "rocpd.importers.nsight", version=2),

@@ -24,6 +24,7 @@ _LAUNCH = ("stream", "gridX", "gridY", "gridZ", "workgroupX", "workgroupY", "wor
            "privateSegmentSize")  # fmt: skip
 _COPY = ("stream", "size", "width", "height", "kind", "dst", "src", "dstDevice", "srcDevice", "sync", "pinned")
 _COPY_TYPES = ("hipStream_t", *["size_t"] * 3, "hipMemcpyKind", "void*", "void*", "int", "int", "bool", "bool")
+_OF_TABLES = 100  # position of the first argument that stands in a table of its own, not in the text of the call
 _AUTOGRAD = ("seq", "op_id", "sizes", "input_op_ids")
 
 
@@ -37,12 +38,13 @@ class GraphLaunch:
 
 @frozen
 class _Call:
-    """What becomes of a call: a region's name and category, JSON of its event, its arguments."""
+    """What becomes of a call: a region's name and category, JSON of its event, its arguments, those of RPD's tables."""
 
     name: str
     category: str
     extdata: str = "{}"
     arguments: Sequence[Argument] = ()
+    of_tables: Sequence[Argument] = ()
 
 
 def write_calls(
@@ -63,7 +65,7 @@ def write_calls(
         id of a call that launched a graph -> what it launched.
     """
     graphs: dict[int, GraphLaunch] = {}
-    frames = _Frames(tables, process)
+    frames = _Frames(trace, tables, process)
     for batch in tables.batches(_statement(tables), (process.first, process.last, process.recorded)):
         calls = [_call(row, graphs) for row in batch]
         ids, tids, starts, ends = zip(*(row[:4] for row in batch), strict=True)
@@ -75,7 +77,7 @@ def write_calls(
         )
         names = [call.name for call in calls]
         rows = trace.write(Regions(id=ids, tid=tids, start=starts, end=ends, name=names, event=events))
-        _write_arguments(trace, rows.events, [call.arguments for call in calls])
+        _write_arguments(trace, rows.events, calls)
         step(len(batch))
     return graphs
 
@@ -126,11 +128,12 @@ def _call(row: Row, graphs: dict[int, GraphLaunch]) -> _Call:
     if "GraphLaunch" in name:
         values = {what: value for _, what, value in arguments}
         graphs[number] = GraphLaunch(values.get("stream"), whole(values.get("graphExec")))
+    of_tables: list[Argument] = []
     if launch[0] is not None:
-        arguments = [*arguments, *_of_launch(kernel, *launch)]
+        of_tables += _of_launch(kernel, *launch)
     if copy[0] is not None:
-        arguments = [*arguments, *_of_copy(copy)]
-    return _Call(name, category, extdata, arguments)
+        of_tables += _of_copy(copy)
+    return _Call(name, category, extdata, arguments, of_tables)
 
 
 _known_arguments = functools.lru_cache(maxsize=4096)(lambda text: arguments_of(text) if text else ())
@@ -180,11 +183,11 @@ def _of_copy(values: Sequence[object]) -> Iterator[Argument]:
             yield kind, name, str(value)
 
 
-def _write_arguments(trace: TraceWriter, events: Sequence[int], arguments: Sequence[Sequence[Argument]]) -> None:
+def _write_arguments(trace: TraceWriter, events: Sequence[int], calls: Sequence[_Call]) -> None:
     rows = [
         (event, position, *argument)
-        for event, of_call in zip(events, arguments, strict=True)
-        for position, argument in enumerate(of_call)
+        for event, call in zip(events, calls, strict=True)
+        for position, argument in (*enumerate(call.arguments), *enumerate(call.of_tables, _OF_TABLES))
     ]
     if rows:
         event, position, kind, name, value = zip(*rows, strict=True)
@@ -194,9 +197,10 @@ def _write_arguments(trace: TraceWriter, events: Sequence[int], arguments: Seque
 class _Frames:
     """Stack frames, read in the order of calls beside these."""
 
-    def __init__(self, tables: RpdTables, process: RpdProcess) -> None:
+    def __init__(self, trace: TraceWriter, tables: RpdTables, process: RpdProcess) -> None:
         self.exist = tables.count("rocpd_stackframe") > 0
         self._texts: dict[int | None, str] = {}
+        self._store = trace.string
         self._rows: Iterator[Row] = iter(())
         if self.exist:
             self._rows = tables.rows(
@@ -215,6 +219,7 @@ class _Frames:
             _, name, text = self._next
             if name not in self._texts:
                 self._texts[name] = json.dumps(text or "", ensure_ascii=False)
+                self._store(text or "")  # so that `rocpd_stackframe` has an id for it
             frames.append(self._texts[name])
             self._next = next(self._rows, None)
         return f"[{', '.join(frames)}]" if frames else "{}"

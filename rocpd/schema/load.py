@@ -66,6 +66,33 @@ TABLES: tuple[str, ...] = (
 )
 """All tables, in an order that satisfies foreign keys."""
 
+RPDS: tuple[str, ...] = (
+    "rocpd_api",
+    "rocpd_kernelop",
+    "rocpd_copyop",
+    "rocpd_copyapi",
+    "rocpd_op",
+    "rocpd_api_ops",
+    "rocpd_stackframe",
+    "api",
+    "op",
+    "kernel",
+    "rocpd_kernelapi",
+    "copy",
+    "copyop",
+    "ktop",
+    "call_times",
+    "callstack_inclusive",
+    "callstack_exclusive",
+    "callstack_inclusive_name",
+    "callstack_exclusive_name",
+    "graphlaunch",
+    "graphkernel",
+    "autograd_launches",
+    "autogradkernel",
+)
+"""Views by which RPD traces are known, for statements that were written for them."""
+
 VIEWS: tuple[str, ...] = (
     "nodes",
     "processes",
@@ -106,6 +133,7 @@ VIEWS: tuple[str, ...] = (
     "basic_blocks",
     "memory_pages",
     "memory_messages",
+    *RPDS,
 )
 """All readable views; a view comes after those it reads."""
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 
 from rocpd.frozen import frozen
-from rocpd.schema.load import OPTIONAL_TABLES, RANK_HOST_OF_V, TABLES, VIEWS, View, ViewTable, table, view
+from rocpd.schema.load import OPTIONAL_TABLES, RANK_HOST_OF_V, RPDS, TABLES, VIEWS, View, ViewTable, table, view
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.text import replace_relations
 
@@ -126,9 +126,12 @@ def named(sql: str, known: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def views_over(tables: Collection[str]) -> tuple[str, ...]:
-    """Return the views that belong into a file with these base tables: not those of optional tables that it lacks."""
+    """Return the views that belong into a file with these base tables: not those of optional tables that it lacks.
+
+    RPD's names are 28 kB of text: merged files have them, others when a statement names one.
+    """
     wanted: set[str] = set()
-    for name in reversed(VIEWS):
+    for name in reversed([name for name in VIEWS if name not in RPDS]):
         optional = _optional_tables(name)
         if name in wanted or not optional or not optional.isdisjoint(tables):
             wanted.update((name, *view(name).reads))

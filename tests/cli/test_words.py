@@ -38,7 +38,7 @@ def test_what_lies_on_the_disk_is_an_input(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("word", "view"), [("kernels", "kernels"), ("kernel", "kernels"), ("Regions;", "regions"), ("xyz", "kernels")]
+    ("word", "view"), [("kernels", "kernels"), ("kernel", "kernel"), ("Regions;", "regions"), ("xyz", "kernels")]
 )
 def test_a_word_alone_is_no_sql(word: str, view: str) -> None:
     with pytest.raises(rocpd.UsageError, match="neither SQL nor a file") as caught:

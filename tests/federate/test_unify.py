@@ -113,8 +113,7 @@ def test_damaged_rows_show_what_is_known(open_job: OpenJob) -> None:
 def test_row_views_end_with_rank_and_hostname(name: str, open_job: OpenJob) -> None:
     columns = list(open_job(sound()).sql(f"SELECT * FROM {name}").columns)
     documented = [column.name for column in view(name).columns]
-    over_rows = {"regions_and_samples", "markers", "pc_samples"}
-    if not view(name).per_rank and name not in over_rows:
+    if not view(name).is_rows:
         assert columns == documented
     elif "hostname" in documented:
         assert columns == [*documented, "rank"]

@@ -82,6 +82,38 @@ def test_a_number_of_the_programs_own(built: Build, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_rpds_control(built: Build, tmp_path: Path) -> None:
+    """Starts are counted over instances; the folder of `setFilename` stands for the file."""
+    script = """
+        from rocpd.rpd import rpdTracerControl
+        rpdTracerControl.setFilename(name="trace.rpd", append=False)
+        profile = rpdTracerControl()
+        profile.rangePush("python", "before", "")
+        profile.rangePop()
+        profile.start()
+        with rpdTracerControl() as p:
+            p.rangePush("python", "f", "inside")
+            p.rangePop()
+        profile.rangePush("python", "still on", "")
+        profile.rangePop()
+        profile.flush()
+        profile.stop()
+        profile.stop()
+        profile.rangePush("python", "after", "")
+        profile.rangePop()
+        """
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "script.py").write_text(textwrap.dedent(script))
+    env = environment(folder, PYTHONPATH=str(Path(__file__).parents[2]))
+    del env["ROCPD_OUTPUT_PATH"]
+    command = [sys.executable, "script.py"]
+    done = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    (file,) = databases(folder / "trace.rpd")
+    assert rows(file, "SELECT name FROM markers ORDER BY start") == [("inside",), ("still on",)]
+
+
 def test_recorder_nests_and_stops_too_often(built: Build, tmp_path: Path) -> None:
     done = _python(
         tmp_path,

@@ -7,8 +7,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from rocpd.schema.load import OPTIONAL_TABLES, TABLES, UNITS, VIEWS, BaseTable, View, table, view
-from rocpd.schema.versions import suffix_of
+from rocpd.federate.unify import Unifier
+from rocpd.schema.load import OPTIONAL_TABLES, RPDS, TABLES, UNITS, VIEWS, BaseTable, View, table, view
+from rocpd.schema.render import RankTables
+from rocpd.schema.versions import LATEST, suffix_of
 from rocpd.schema.write import tables_of
 from tests.build import TraceBuilder, guid_of
 from tests.published import PUBLISHED
@@ -16,12 +18,14 @@ from tests.published import PUBLISHED
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> apsw.Connection:
-    """A file of the newest version, with the optional tables."""
+    """A file of the newest version, with the optional tables, and RPD's views over it."""
     trace = TraceBuilder()
     for base in OPTIONAL_TABLES:
         trace.row(base, id=1)
     path = trace.write(tmp_path_factory.mktemp("schema") / "empty.db")
-    return apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    Unifier(connection, [RankTables(suffix_of(guid_of(0)), tables_of(LATEST))]).prepare(" ".join(RPDS))
+    return connection
 
 
 def columns_of(database: apsw.Connection, name: str) -> list[str]:

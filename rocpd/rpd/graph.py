@@ -1,0 +1,8 @@
+"""`python -m rocpd.rpd.graph`: launches of graphs; RPD's tool wrote that into the trace."""
+
+from __future__ import annotations
+
+if __name__ == "__main__":
+    from rocpd.rpd.answers import answer
+
+    answer("select * from graphLaunch")

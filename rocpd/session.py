@@ -373,11 +373,8 @@ class _Indexes:
         return Index(ranks, self._folder, self._threads)
 
     def check(self, index: Columnar | None) -> None:
-        if self._use is IndexUse.REQUIRE and index:
-            if index.why_not:
-                raise InputError(f"no index: {index.why_not}", "rocpd index builds one, of files that nobody writes to")
-            if index.lacks:
-                raise UsageError(f"no answers from the index: {index.lacks}")
+        if self._use is IndexUse.REQUIRE and index and index.why_not:
+            raise InputError(f"no index: {index.why_not}", "rocpd index builds one, of files that nobody writes to")
 
 
 class _Imports:

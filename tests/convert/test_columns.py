@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -54,7 +55,6 @@ def _compare(session: rocpd.Session, view: str) -> None:
 
 
 def test_the_folder_reads_with_one_line_each(session: rocpd.Session, tmp_path: Path) -> None:
-    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
     polars = pytest.importorskip("polars", reason="polars is not installed")
     (folder,) = FORMATS["parquet"].write(session, ConvertOptions(tmp_path))
     sql = 'SELECT COUNT(*), SUM("end" - start), COUNT(DISTINCT rank), MIN(name) FROM {}'
@@ -81,7 +81,6 @@ def test_the_folder_reads_with_one_line_each(session: rocpd.Session, tmp_path: P
 
 def test_rank_and_host_as_columns(session: rocpd.Session, tmp_path: Path) -> None:
     """Any reader has them, also of a single file; everything else is as without them."""
-    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
     (folder,) = FORMATS["parquet"].write(session, ConvertOptions(tmp_path, name="ranked", with_rank=True))
     (plain,) = FORMATS["parquet"].write(session, ConvertOptions(tmp_path))
     sql = "SELECT rank, hostname, COUNT(*) FROM {} GROUP BY ALL ORDER BY 1"

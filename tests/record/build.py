@@ -56,7 +56,7 @@ def build(sanitizer: str = "") -> Build:
         else:
             configure += ["-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g0 -DNDEBUG"]
         done = subprocess.run(configure, capture_output=True, text=True)
-        if (done.returncode and "SQLite 3 is missing" in done.stderr) or "SQLITE_INCLUDE" in done.stderr:
+        if done.returncode and "SQLite 3 is missing" in done.stderr:
             pytest.skip("the recorder needs libsqlite3-dev")
         assert done.returncode == 0, done.stdout + done.stderr
         done = subprocess.run(["cmake", "--build", str(folder), "-j", "2"], capture_output=True, text=True)

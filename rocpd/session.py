@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from rocpd.convert import FORMATS, check_options, endings_of, find
 from rocpd.convert.options import ConvertOptions
 from rocpd.entries import fields_of, lists_options
-from rocpd.errors import InputError, UsageError
+from rocpd.errors import InputError
 from rocpd.federate import limits as standard
 from rocpd.federate.connect import HowToOpen, Inputs, Workers, open_job
 from rocpd.federate.federation import Federation, Notes, OnNote

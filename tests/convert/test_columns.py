@@ -63,7 +63,7 @@ def test_the_folder_reads_with_one_line_each(session: rocpd.Session, tmp_path: P
     frame = pd.read_parquet(folder / "kernels")
     table = pq.read_table(folder / "kernels")
     lazy = polars.scan_parquet(folder / "kernels", hive_partitioning=True).collect()
-    (duck,) = duckdb.sql(
+    (duck,) = duckdb.execute(
         sql.format(f"read_parquet('{folder}/kernels/**/*.parquet', hive_partitioning = true)")
     ).fetchall()
 
@@ -89,7 +89,7 @@ def test_rank_and_host_as_columns(session: rocpd.Session, tmp_path: Path) -> Non
     frame = pd.read_parquet(folder / "kernels")
     by_rank = frame.groupby(["rank", "hostname"], observed=True).size().reset_index()
     assert list(by_rank.itertuples(index=False, name=None)) == wanted
-    assert duckdb.sql(sql.format(f"read_parquet('{folder}/kernels/*.parquet')")).fetchall() == wanted
+    assert duckdb.execute(sql.format(f"read_parquet('{folder}/kernels/*.parquet')")).fetchall() == wanted
     single = pd.read_parquet(folder / "kernels" / "rank1.parquet")
     assert (set(single["rank"]), set(single["hostname"])) == ({1}, {session.ranks[1].hostname})
     assert {path.name for path in folder.iterdir()} == {path.name for path in plain.iterdir()}

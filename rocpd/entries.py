@@ -172,15 +172,16 @@ def with_defaults(options: Fields, reads: Iterable[Option]) -> Fields:
 
 def lists_options(entries: Mapping[str, Sequence[Option]]) -> Callable[[Method], Method]:
     """List the options of all entries in the docstring of a function that takes them as keywords."""
+    margin = "" if sys.version_info >= (3, 13) else " " * 8  # Python takes that of docstrings away since then
     lines = [
-        f"            {option.name}: {option.help}"
+        f"{margin}    {option.name}: {option.help}"
         + ("" if option.default in (None, False, ()) else f" (default: {option.default})")
         for option in shown(entries)
     ]
 
     def mark(function: Method) -> Method:
         if function.__doc__:
-            function.__doc__ = "\n".join([function.__doc__.rstrip(), "", "        Options:", *lines, "        "])
+            function.__doc__ = "\n".join([function.__doc__.rstrip(), "", f"{margin}Options:", *lines, margin])
         return function
 
     return mark

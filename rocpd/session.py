@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from rocpd.convert import FORMATS, check_options, endings_of, find
 from rocpd.convert.options import ConvertOptions
 from rocpd.entries import fields_of, lists_options
-from rocpd.errors import InputError, UsageError
+from rocpd.errors import InputError
 from rocpd.federate import limits as standard
 from rocpd.federate.connect import HowToOpen, Inputs, Workers, open_job
 from rocpd.federate.federation import Federation, Notes, OnNote
@@ -373,11 +373,8 @@ class _Indexes:
         return Index(ranks, self._folder, self._threads)
 
     def check(self, index: Columnar | None) -> None:
-        if self._use is IndexUse.REQUIRE and index:
-            if index.why_not:
-                raise InputError(f"no index: {index.why_not}", "rocpd index builds one, of files that nobody writes to")
-            if index.lacks:
-                raise UsageError(f"no answers from the index: {index.lacks}")
+        if self._use is IndexUse.REQUIRE and index and index.why_not:
+            raise InputError(f"no index: {index.why_not}", "rocpd index builds one, of files that nobody writes to")
 
 
 class _Imports:

@@ -37,13 +37,18 @@ install-tool: tool $(VENV)/.installed  ## install the recorder: PREFIX=DIR, the 
 
 .PHONY: demo-record
 demo-record: $(VENV)/.installed  ## record a job of four small processes, where there is a compiler
-	@if command -v cmake >/dev/null && command -v c++ >/dev/null; then \
-	  $(MAKE) --no-print-directory tool >/dev/null 2>&1 || \
-	    { echo "nothing is recorded: the recorder could not be built, make tool shows why"; exit 0; }; \
-	  rm -rf $(DEMO)/recorded && \
-	  for rank in 0 1 2 3; do \
-	    OMPI_COMM_WORLD_RANK=$$rank OMPI_COMM_WORLD_SIZE=4 $(BIN)/rocpd record -o $(DEMO)/recorded -- \
-	      $(BIN)/python $(TOOL_SOURCE)examples/steps.py & \
-	  done; wait; \
-	  $(BIN)/rocpd query "select rank, name, count(*) as n from markers group by rank, name" $(DEMO)/recorded/rank*.db; \
-	else echo "nothing is recorded: cmake or a C++ compiler is missing"; fi
+	@if ! command -v cmake >/dev/null || ! command -v c++ >/dev/null; then \
+	  echo "Nothing is recorded: cmake or a C++ compiler is missing."; exit 0; \
+	fi; \
+	echo "Compiling the recorder, three C++ libraries, into $(TOOL_BUILD) ..."; \
+	{ cmake -S $(TOOL_SOURCE) -B $(TOOL_BUILD) && \
+	  cmake --build $(TOOL_BUILD) --parallel --target rocpd-recorder rocpd-roctx rocpd-tool; } >/dev/null 2>&1 || \
+	  { echo "Nothing is recorded: the recorder could not be compiled, make tool shows why."; exit 0; }; \
+	echo "Recording four processes: $(BIN)/rocpd record -o $(DEMO)/recorded -- python $(TOOL_SOURCE)examples/steps.py"; \
+	for rank in 0 1 2 3; do \
+	  OMPI_COMM_WORLD_RANK=$$rank OMPI_COMM_WORLD_SIZE=4 $(BIN)/rocpd record -o $(DEMO)/recorded -- \
+	    $(BIN)/python $(TOOL_SOURCE)examples/steps.py & \
+	done; wait; \
+	echo "The ranges and marks of that program, as all four recorded them:"; \
+	$(BIN)/rocpd query "select name, count(*) as n, count(distinct rank) as ranks from markers group by name" \
+	  $(DEMO)/recorded/rank*.db

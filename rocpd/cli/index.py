@@ -53,7 +53,6 @@ def index(inputs: Inputs, asked: IndexOptions, execution: Execution) -> None:
     folder = asked.folder or execution.index_folder
     with SelectionOptions().connect(inputs, execution) as session, progress("index", "ranks") as report:
         built = build(session, folder, report)
-        index = session.job.files.index
         paths = {rank.number: rank.opening.path for rank in session.ranks}
     new = [each for each in built if each.is_new]
     known = sum(1 for each in built if not each.is_new and not each.why_not)
@@ -63,8 +62,6 @@ def index(inputs: Inputs, asked: IndexOptions, execution: Execution) -> None:
     for each in built:
         if each.why_not:
             note(f"{paths[each.rank]}: not indexed: {each.why_not}")
-    if index and index.lacks:
-        note(f"summaries and reports are answered from it, queries are not: {index.lacks}")
     if all(each.why_not for each in built):
         raise RocpdError("no rank can be indexed", "commands read the files, as they do without an index")
     if not asked.no_summary and not any(each.why_not for each in built):

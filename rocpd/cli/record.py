@@ -65,7 +65,8 @@ def record(program: Program, settings: Settings) -> int:
         note(f"wrote {file.path} ({events} events{lost}, {file.size / 1e6:.1f} MB)")
     if outcome.why_not:
         note(f"{program.command[0]}: not recorded: {outcome.why_not.message}")
-        note(f"hint: {outcome.why_not.hint}")
+        if outcome.why_not.hint:
+            note(f"hint: {outcome.why_not.hint}")
     elif not outcome.files and not outcome.was_on:
         note(f"{program.command[0]}: nothing was recorded: recording was off")
         note("hint: rocpd control start PID, roctxProfilerResume or rocpd.record.Recorder turn it on")

@@ -14,8 +14,9 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
+import orjson
+
 from rocpd.errors import InputError
-from rocpd.importers import fast_json
 
 Event = dict[str, Any]
 
@@ -177,7 +178,7 @@ class JsonEvents:
     def _parsed(self, text: bytes) -> Any:
         """Return what a text of JSON holds; None: it is none. Texts that are no Unicode are repaired, NaN is read."""
         try:
-            return json.loads(text, parse_float=str) if self._exactly else fast_json.parsed(text)
+            return json.loads(text, parse_float=str) if self._exactly else orjson.loads(text)
         except ValueError:
             pass
         try:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from rocpd.importers import fast_json
+import orjson
+
 from rocpd.importers.json_events import Event
 from rocpd.importers.kineto_survey import (
     ANNOTATIONS,
@@ -383,4 +384,4 @@ def _text(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    return fast_json.text(value)
+    return orjson.dumps(value).decode()

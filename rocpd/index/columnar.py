@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,11 +49,6 @@ class Index:
         self._lock = threading.Lock()
 
     @property
-    def lacks(self) -> str:
-        """What is not installed that answering statements takes; see `Columnar.lacks`."""
-        return "" if find_spec("duckdb") else "DuckDB is not installed: pip install 'rocpd[index]'"
-
-    @property
     def why_not(self) -> str:
         """Why there is no index of all ranks as their files are now; empty: there is one."""
         with self._lock:
@@ -71,7 +65,7 @@ class Index:
         self, question: RankQuestion, shares: Sequence[Share], *, insists: bool = False
     ) -> Iterator[list[Row]] | None:
         """Return the rows that ranks would answer a question with; see `Columnar.rows`."""
-        answer = self.why_not or self.lacks or self._answers().answer(question, shares)
+        answer = self.why_not or self._answers().answer(question, shares)
         if not isinstance(answer, str):
             return answer
         if insists:
@@ -96,7 +90,7 @@ class Index:
 
     def can_answer(self, question: RankQuestion, shares: Sequence[Share]) -> str:
         """Return why the ranks have to be asked; see `Columnar.can_answer`."""
-        return self.why_not or self.lacks or self._answers().why_not(question, shares)
+        return self.why_not or self._answers().why_not(question, shares)
 
     def of_ranks(self, numbers: Collection[int]) -> Index:
         """Return the index of some ranks; see `Columnar.of_ranks`."""

@@ -87,10 +87,12 @@ def _recorder(environ: Mapping[str, str]) -> Check:
     try:
         folders = {library.find(name, environ).parent for name in (library.RECORDER, library.ROCTX, library.TOOL)}
         library.load()
+    except library.NoRecorderError as error:
+        return Check("recorder", State.MISSING, error.why, error.fix)
     except UsageError as error:
         return Check("recorder", State.MISSING, error.message, error.hint or "")
     places = ", ".join(sorted(map(_shown, folders)))
-    return Check("recorder", State.OK, f"ranges, marks, Python stacks, host samples: {places}")
+    return Check("recorder", State.OK, f"built, for ranges, marks, Python stacks, host samples: {places}")
 
 
 def _sdk(environ: Mapping[str, str]) -> Check:

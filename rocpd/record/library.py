@@ -21,18 +21,25 @@ TOOL = "librocpd-tool.so"
 Library = TypeVar("Library", bound=ctypes.CDLL)
 
 _CHECKOUT = Path(__file__).resolve().parents[2] / "sdk_tool"
-_NEEDS = "a C++17 compiler and SQLite's headers (on Debian: apt-get install g++ libsqlite3-dev)"
+_LIBRARIES = Path(__file__).parent / "lib"
 _HOW = (
-    f"make tool builds them; it needs cmake, {_NEEDS}"
+    "apt-get install cmake g++ libsqlite3-dev (Debian), then make tool"
     if _CHECKOUT.is_dir()
-    # pip's cache has the wheel that was made without them.
-    else f"installed without {_NEEDS}? with them: pip install --no-cache-dir --force-reinstall --no-deps --no-binary "
-    "rocpd rocpd"
+    else "apt-get install g++ libsqlite3-dev (Debian), then in the checkout again: pip install ."
 )
 
 
 class NoRecorderError(UsageError):
-    """This installation has no recorder."""
+    """This installation has no recorder; the message says on one line why, and how to add it.
+
+    Args:
+        why: "not built", and the reason where it is known.
+        fix: adds it.
+    """
+
+    def __init__(self, why: str, fix: str = _HOW) -> None:
+        super().__init__(f"the recorder was {why}; to add it: {fix}")
+        self.why, self.fix = why, fix
 
 
 class CStatus(ctypes.Structure):
@@ -55,20 +62,25 @@ def find(name: str, environ: Mapping[str, str] | None = None) -> Path:
     the usual folders.
 
     Raises:
-        NoRecorderError: it is in none of them; the hint says how to build it.
+        NoRecorderError: it is in none of them.
     """
     for folder in _folders(os.environ if environ is None else environ):
         path = folder / name
         if path.is_file():
             return path.resolve()
-    raise NoRecorderError(f"{name}: not found, this installation has no recorder", _HOW)
+    raise NoRecorderError(_why_not_built())
+
+
+def _why_not_built() -> str:
+    reason = _LIBRARIES / "not-built.txt"  # written by sdk_tool/wheel.py, as pip shows nothing of a build
+    return f"not built: {reason.read_text(encoding='utf-8')}" if reason.is_file() else "not built"
 
 
 def _folders(environ: Mapping[str, str]) -> list[Path]:
     folders = []
     if chosen := environ.get("ROCPD_TOOL_DIR"):
         folders += [Path(chosen), Path(chosen) / "lib", Path(chosen) / "lib" / "rocpd"]
-    folders += [Path(__file__).parent / "lib", _CHECKOUT / "build" / "lib"]
+    folders += [_LIBRARIES, _CHECKOUT / "build" / "lib"]
     pointer = Path(sys.prefix) / "share" / "rocpd" / "tool-dir"  # written by make install-tool
     if pointer.is_file():
         folders.append(Path(pointer.read_text(encoding="utf-8").strip()))

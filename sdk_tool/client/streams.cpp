@@ -11,23 +11,23 @@
 namespace rocpd::client {
 namespace {
 
-constexpr int kDeepest = 64;
+constexpr int kDeepestCall = 64;
 
 // HIP's numbers for the default stream in its old form, and for the stream that each thread has of its own.
 constexpr std::uintptr_t kLegacy = 1, kPerThread = 2;
 
 // HIP calls nest: each sets its stream on entry and the previous one comes back on return.
-thread_local std::uint64_t t_streams[kDeepest];
-thread_local int t_depth = 0;
+thread_local std::uint64_t t_streams[kDeepestCall];
+thread_local int t_call_depth = 0;
 thread_local std::uint64_t t_own = 0;  // id of the thread's own stream
 
-struct Known {
+struct StreamIds {
     ForkMutex mutex;
     std::unordered_map<const void*, std::uint64_t> ids;  // by hipStream_t
     std::uint64_t last = 0;
 };
 
-Known& g_known = *new Known;
+StreamIds& g_stream_ids = *new StreamIds;
 
 void register_stream(std::uint64_t id) {
     const std::string name = id == 0 ? "Default Stream" : "Stream " + std::to_string(id);
@@ -38,10 +38,10 @@ void register_stream(std::uint64_t id) {
 std::uint64_t numbered(const void* stream, bool is_new) {
     std::uint64_t id = 0;
     {
-        const std::lock_guard<ForkMutex> lock(g_known.mutex);
-        const auto [entry, fresh] = g_known.ids.try_emplace(stream, 0);
+        const std::lock_guard<ForkMutex> lock(g_stream_ids.mutex);
+        const auto [entry, fresh] = g_stream_ids.ids.try_emplace(stream, 0);
         if (!fresh && !is_new) return entry->second;
-        id = entry->second = ++g_known.last;
+        id = entry->second = ++g_stream_ids.last;
     }
     register_stream(id);
     return id;
@@ -56,21 +56,21 @@ std::uint64_t id_of(const void* stream) {
 }
 
 void enter(std::uint64_t id) {
-    if (t_depth < kDeepest) t_streams[t_depth] = id;
-    ++t_depth;
+    if (t_call_depth < kDeepestCall) t_streams[t_call_depth] = id;
+    ++t_call_depth;
 }
 
 }  // namespace
 
 std::uint64_t current_stream() {
-    const int depth = t_depth < kDeepest ? t_depth : kDeepest;
+    const int depth = t_call_depth < kDeepestCall ? t_call_depth : kDeepestCall;
     return depth > 0 ? t_streams[depth - 1] : 0;
 }
 
 void enter_stream(const void* stream) { enter(id_of(stream)); }
 
 void leave_stream() {
-    if (t_depth > 0) --t_depth;
+    if (t_call_depth > 0) --t_call_depth;
 }
 
 void add_stream(const void* stream) { numbered(stream, true); }
@@ -85,8 +85,8 @@ void on_stream(rocprofiler_callback_tracing_record_t event, rocprofiler_user_dat
             leave_stream();
     } else if (event.operation == ROCPROFILER_HIP_STREAM_CREATE) {
         {
-            const std::lock_guard<ForkMutex> lock(g_known.mutex);
-            g_known.ids[data.stream_value.ptr] = id;
+            const std::lock_guard<ForkMutex> lock(g_stream_ids.mutex);
+            g_stream_ids.ids[data.stream_value.ptr] = id;
         }
         register_stream(id);
     }
@@ -95,9 +95,9 @@ void on_stream(rocprofiler_callback_tracing_record_t event, rocprofiler_user_dat
 void name_stream(const void* stream, const char* name) {
     std::uint64_t id = 0;  // no stream is the default one
     if (stream != nullptr) {
-        const std::lock_guard<ForkMutex> lock(g_known.mutex);
-        const auto found = g_known.ids.find(stream);
-        if (found == g_known.ids.end()) return;  // not traced
+        const std::lock_guard<ForkMutex> lock(g_stream_ids.mutex);
+        const auto found = g_stream_ids.ids.find(stream);
+        if (found == g_stream_ids.ids.end()) return;  // not traced
         id = found->second;
     }
     rocpd_register_stream(static_cast<std::int64_t>(id), name);

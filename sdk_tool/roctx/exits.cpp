@@ -12,8 +12,6 @@
 
 #define ROCPD_EXPORT __attribute__((visibility("default")))
 
-extern char** environ;
-
 namespace {
 
 using Exit = void (*)(int);

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "config.h"
+#include "identity.h"
 #include "json.h"
 #include "lifecycle.h"
 #include "rocpd/recorder.h"
@@ -33,12 +34,6 @@ struct Listener {
     dev_t device;
     ino_t inode;
 };
-
-// Two processes in containers that share /tmp may have the same pid; their pid namespaces differ.
-unsigned long long pid_namespace() {
-    struct stat space {};
-    return stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;
-}
 
 std::string socket_path() {
     return config().control_folder + "/" + std::to_string(pid_namespace()) + "-" + std::to_string(getpid()) + ".sock";

@@ -1,10 +1,10 @@
 #include "environment.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "lifecycle.h"
-
-extern char** environ;
 
 namespace rocpd {
 namespace {

@@ -1,5 +1,6 @@
 #include "identity.h"
 
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -104,14 +105,6 @@ std::string without_dashes(std::string text) {
     return text;
 }
 
-// The number in pid:[4026531836]; containers have namespaces of their own. -1 where it is not known.
-std::int64_t pid_namespace() {
-    std::array<char, 64> text{};
-    if (readlink("/proc/self/ns/pid", text.data(), text.size() - 1) < 0) return -1;
-    const char* bracket = std::strchr(text.data(), '[');
-    return bracket != nullptr ? static_cast<std::int64_t>(std::strtoll(bracket + 1, nullptr, 10)) : -1;
-}
-
 std::string process_json(const std::string& words, const Rank& rank, const std::string& boot) {
     std::string json = R"({"recorder":"librocpd-recorder","argv":)" + argv_json(words) + ",\"working_directory\":";
     append_json(json, working_folder(), Stray::kExact);
@@ -120,7 +113,7 @@ std::string process_json(const std::string& words, const Rank& rank, const std::
     append_number(json, "mpi_size", rank.count);
     append_number(json, "local_rank", rank.on_node);
     append_number(json, "local_size", rank.count_on_node);
-    append_number(json, "pid_namespace", pid_namespace());
+    if (const auto space = pid_namespace()) append_number(json, "pid_namespace", static_cast<std::int64_t>(space));
     json += ",\"boot_id\":";
     append_json(json, boot);
     const auto since_boot = static_cast<std::int64_t>(now_ns());
@@ -137,6 +130,11 @@ bool plain_word(std::string_view word) {
 }
 
 }  // namespace
+
+unsigned long long pid_namespace() {
+    struct stat space {};
+    return stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;
+}
 
 std::string shell_line(const std::string& words) {
     std::string line;

@@ -25,6 +25,9 @@ struct Identity {
 // Describes the calling process; what looks like a secret and is not kept is masked.
 Identity identify_process(const Kept& kept);
 
+// Returns the number of the pid namespace, 0 where it is not known: processes of two containers may have one pid.
+unsigned long long pid_namespace();
+
 // Returns argv as one line that a shell would split into the same words.
 std::string shell_line(const std::string& zero_terminated_words);
 

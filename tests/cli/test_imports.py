@@ -27,6 +27,7 @@ HEAVY = {
     "logging",
     "multiprocessing",
     "numpy.ma",
+    "orjson",
     "pandas",
     "pyarrow",
     "pydantic",

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -54,7 +55,6 @@ def _compare(session: rocpd.Session, view: str) -> None:
 
 
 def test_the_folder_reads_with_one_line_each(session: rocpd.Session, tmp_path: Path) -> None:
-    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
     polars = pytest.importorskip("polars", reason="polars is not installed")
     (folder,) = FORMATS["parquet"].write(session, ConvertOptions(tmp_path))
     sql = 'SELECT COUNT(*), SUM("end" - start), COUNT(DISTINCT rank), MIN(name) FROM {}'
@@ -63,7 +63,7 @@ def test_the_folder_reads_with_one_line_each(session: rocpd.Session, tmp_path: P
     frame = pd.read_parquet(folder / "kernels")
     table = pq.read_table(folder / "kernels")
     lazy = polars.scan_parquet(folder / "kernels", hive_partitioning=True).collect()
-    (duck,) = duckdb.sql(
+    (duck,) = duckdb.execute(
         sql.format(f"read_parquet('{folder}/kernels/**/*.parquet', hive_partitioning = true)")
     ).fetchall()
 
@@ -81,7 +81,6 @@ def test_the_folder_reads_with_one_line_each(session: rocpd.Session, tmp_path: P
 
 def test_rank_and_host_as_columns(session: rocpd.Session, tmp_path: Path) -> None:
     """Any reader has them, also of a single file; everything else is as without them."""
-    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
     (folder,) = FORMATS["parquet"].write(session, ConvertOptions(tmp_path, name="ranked", with_rank=True))
     (plain,) = FORMATS["parquet"].write(session, ConvertOptions(tmp_path))
     sql = "SELECT rank, hostname, COUNT(*) FROM {} GROUP BY ALL ORDER BY 1"
@@ -90,7 +89,7 @@ def test_rank_and_host_as_columns(session: rocpd.Session, tmp_path: Path) -> Non
     frame = pd.read_parquet(folder / "kernels")
     by_rank = frame.groupby(["rank", "hostname"], observed=True).size().reset_index()
     assert list(by_rank.itertuples(index=False, name=None)) == wanted
-    assert duckdb.sql(sql.format(f"read_parquet('{folder}/kernels/*.parquet')")).fetchall() == wanted
+    assert duckdb.execute(sql.format(f"read_parquet('{folder}/kernels/*.parquet')")).fetchall() == wanted
     single = pd.read_parquet(folder / "kernels" / "rank1.parquet")
     assert (set(single["rank"]), set(single["hostname"])) == ({1}, {session.ranks[1].hostname})
     assert {path.name for path in folder.iterdir()} == {path.name for path in plain.iterdir()}

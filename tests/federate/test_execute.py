@@ -183,6 +183,13 @@ def test_only_what_a_statement_names_is_copied(many_files: list[Path]) -> None:
     assert "rocpd_region" not in notes[0]
 
 
+def test_a_name_of_with_after_the_view_of_many_ranks(many_files: list[Path]) -> None:
+    """SQLite 3.54 fails once a view has named 1,000 tables, those of 100 ranks: "nested too deep"."""
+    with rocpd.connect(many_files[:101]) as opened:
+        number = "WITH number AS (SELECT 1 AS n) SELECT count(*) FROM kernels, number"
+        assert opened.execute(number, strategy="attached").fetchall() == [(202,)]
+
+
 def test_two_statements_at_a_time_over_copies(many_files: list[Path]) -> None:
     with rocpd.connect(many_files[:130]) as opened:
         rows = opened.execute("SELECT name, row_number() OVER (ORDER BY start, guid) FROM kernels")

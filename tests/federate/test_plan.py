@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlglot import exp
 
 import rocpd
 from rocpd.errors import UsageError
@@ -301,3 +303,24 @@ def test_groups_that_tie_have_the_order_of_one_database(tmp_path: Path) -> None:
         for sql in TIES:
             assert plan(sql, opened.attached_tables).strategy is Strategy.AGGREGATES, sql
             agrees(opened, sql)
+
+
+def _named_fields(tree: ast.AST) -> Iterator[object]:
+    """Yield x of each `node.args.get("x")`, `node.args["x"]` and `node.set("x", value)`."""
+    for node in ast.walk(tree):
+        match node:
+            case (
+                ast.Call(ast.Attribute(ast.Attribute(attr="args"), "get" | "pop"), [ast.Constant(name), *_])
+                | ast.Subscript(ast.Attribute(attr="args"), ast.Constant(name))
+                | ast.Call(ast.Attribute(attr="set"), [ast.Constant(name), _])
+            ):
+                yield name
+
+
+def test_sqlglot_has_the_fields_that_are_read() -> None:
+    """Each major version renames some: 28 `from`, 30 made `negate`. A name that is not there reads as None."""
+    files = [path for part in ("federate/plan", "index") for path in (ROOT / "rocpd" / part).glob("*.py")]
+    read = {name for path in files for name in _named_fields(ast.parse(path.read_text()))}
+    kinds = [kind for kind in vars(exp).values() if isinstance(kind, type) and issubclass(kind, exp.Expression)]
+    assert {"from_", "joins", "with_", "negate"} <= read
+    assert read - {name for kind in kinds for name in kind.arg_types} == set()

@@ -18,7 +18,7 @@ from rocpd.errors import RocpdError
 from rocpd.federate.engine import Engine
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.local import Local
-from rocpd.index import asked, columnar
+from rocpd.index import asked
 from rocpd.index.build import build
 from rocpd.index.kept import kept_answers
 from rocpd.simulator import JobOptions, simulate
@@ -134,26 +134,6 @@ def test_the_first_summary_reads_no_file(
         assert (sum(done) > asked_by_index) == bool(words)
         shutil.rmtree(tmp_path / "cache")
         shutil.rmtree(tmp_path / "elsewhere", ignore_errors=True)
-
-
-def test_without_duckdb_summaries_are_answered_and_queries_are_not(
-    job: tuple[list[Path], Path], done: list[int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(columnar, "find_spec", lambda name: None)
-    files = [*map(str, job[0])]
-    assert run(["index", *files]) == 0
-    assert "queries are not: DuckDB is not installed: pip install 'rocpd[index]'" in capsys.readouterr().err
-    done.clear()
-    assert run(["summary", *files]) == 0
-    assert sum(done) == 0
-    query = ["query", "select count(*) from kernels", *files]
-    assert run(query) == 0
-    capsys.readouterr()
-    for more in (["--index", "require"], ["--strategy", "columnar"]):
-        assert run([*query, *more]) == 2
-        error = capsys.readouterr().err
-        assert "DuckDB is not installed" in error
-        assert "builds one" not in error
 
 
 ATTACHED = "select count(*) from kernels a join kernels b using (id)"

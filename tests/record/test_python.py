@@ -207,6 +207,9 @@ def test_libraries_in_a_folder_with_blanks(built: Build, tmp_path: Path) -> None
     assert count(databases(tmp_path / "chosen")[0], "rocpd_event") == 1
 
 
+_FORKS = {"PYTHONWARNINGS": "ignore:This process:DeprecationWarning"}
+"""Python 3.12 and later warn of a fork in a process with threads, of which the recorder's is one."""
+
 _FAMILY = """
     import multiprocessing, os, sys
     from rocpd import record
@@ -236,7 +239,7 @@ _FAMILY = """
 
 
 def test_all_kinds_of_children(built: Build, tmp_path: Path) -> None:
-    env = {"LD_PRELOAD": str(built.lib / "librocpd-roctx.so")}
+    env = {"LD_PRELOAD": str(built.lib / "librocpd-roctx.so"), **_FORKS}
     done = _python(tmp_path, _FAMILY, **env)
     assert (done.returncode, done.stderr) == (0, "")
     files = databases(tmp_path / "out")
@@ -402,7 +405,7 @@ def test_daemon(built: Build, tmp_path: Path) -> None:
             os._exit(0)
         os.wait()
         """
-    env = {"LD_PRELOAD": str(built.lib / "librocpd-roctx.so"), "ROCPD_OUTPUT_PATH": "out"}
+    env = {"LD_PRELOAD": str(built.lib / "librocpd-roctx.so"), "ROCPD_OUTPUT_PATH": "out", **_FORKS}
     done = _python(tmp_path, script, **env)
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -70,8 +71,25 @@ def test_without_a_compiler_the_wheel_is_pure_python(tmp_path: Path) -> None:
     assert wheel.name.endswith("-py3-none-any.whl")
     with zipfile.ZipFile(wheel) as archive:
         assert not [name for name in archive.namelist() if name.endswith(".so")]
+        archive.extractall(tmp_path / "site")
+    environment = {"PYTHONPATH": str(tmp_path / "site"), "HOME": str(tmp_path)}
+    for words, stream in ((["doctor"], "stdout"), (["record", "--", "true"], "stderr")):
+        command = [sys.executable, "-m", "rocpd", *words]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        (line,) = [line for line in getattr(done, stream).splitlines() if "recorder" in line]
+        assert "not built: pip found no C++ compiler" in line
+        assert "apt-get install g++ libsqlite3-dev (Debian), then in the checkout again: pip install ." in line
+
+
+@pytest.mark.skipif(not shutil.which("c++") or not shutil.which("cmake"), reason="there is no compiler")
+def test_a_failed_build_says_why_in_the_wheel(tmp_path: Path) -> None:
+    """pip shows nothing of a build."""
+    wheel = _wheel(tmp_path, ROCPD_CMAKE="-DSQLITE_INCLUDE=/nowhere")
+    with zipfile.ZipFile(wheel) as archive:
+        reason = archive.read("rocpd/record/lib/not-built.txt").decode()
+    assert reason == "compiling it failed: CMake Error: File /nowhere/sqlite3.h does not exist."
 
 
 def test_a_missing_recorder_can_be_made_an_error(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match="there is no C\\+\\+ compiler"):
+    with pytest.raises(AssertionError, match="pip found no C\\+\\+ compiler"):
         _wheel(tmp_path, PATH=str(Path(sys.executable).parent), ROCPD_RECORDER="require")

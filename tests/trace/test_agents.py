@@ -32,6 +32,7 @@ def test_sql_and_numpy_agree(to: int | None, source: int | None) -> None:
     for gpus in (copy_agent_sql(), copy_agent_sql(f"{GPU}, {GPU2}")):
         assert connection.execute(f"SELECT {gpus} {copy}", (to, source)).fetchall() == [(agent(to, source),)]
     connection.close()
+    connection.close()
     reached, left = (np.array([NULL if end is None else end]) for end in (to, source))
     [chosen] = copy_agents(reached, left, [GPU, GPU2]).tolist()
     assert (None if chosen == NULL else chosen) == agent(to, source)

@@ -58,7 +58,7 @@ def test_which_times_are_valid(start: object, end: object, valid: bool) -> None:
 
 @given(TIMES)
 def test_a_point_is_valid_where_a_start_is(time: int | None) -> None:
-    [(valid,)] = sqlite3.connect(":memory:").execute(
-        f'SELECT ({VALID_POINT}) IS 1 FROM (SELECT ? AS "timestamp")', [time]
-    )
+    connection = sqlite3.connect(":memory:")
+    [(valid,)] = connection.execute(f'SELECT ({VALID_POINT}) IS 1 FROM (SELECT ? AS "timestamp")', [time])
+    connection.close()
     assert bool(valid) is in_sql(time, None)[0]

@@ -72,11 +72,6 @@ class Columnar(Protocol):
         """Why nothing can be answered, as a file has no index or has changed; empty: something can."""
         ...
 
-    @property
-    def lacks(self) -> str:
-        """What is not installed that answering statements takes, though not `each`; empty: nothing."""
-        ...
-
     def can_answer(self, question: RankQuestion, shares: Sequence[Share]) -> str:
         """Return why the ranks have to be asked; empty: they need not be, unless for gathered rows still to come."""
         ...

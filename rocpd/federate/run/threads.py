@@ -2,14 +2,15 @@
 
 In the main thread a signal may raise an exception between any two steps. `ThreadPoolExecutor`, `Future` and `Event` are
 written in Python over locks: interrupted right after it took one, the main thread keeps it, and the threads wait for it
-for ever. Here threads and the main thread share `SimpleQueue`s and a list, whose operations happen or do not.
+for ever. So does `threading.Thread.start`, which waits for the thread. Here threads and the main thread share
+`SimpleQueue`s and a list, whose operations happen or do not.
 """
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import sys
-import threading
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from queue import Empty, SimpleQueue
@@ -91,7 +92,7 @@ class _Threads(Generic[Task]):
         self._tasks.put(pending)
         if self._started < self._count:
             self._started += 1
-            threading.Thread(target=self._serve, name=f"rocpd_{self._started}", daemon=True).start()
+            _thread.start_new_thread(self._serve, ())
         return pending
 
     def end(self) -> None:

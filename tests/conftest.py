@@ -17,6 +17,7 @@ from hypothesis import settings
 
 import rocpd
 from rocpd.cli import run
+from tests import costs
 from tests.build import TraceBuilder
 
 if TYPE_CHECKING:
@@ -146,8 +147,9 @@ def state_of(folder: Path) -> State:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def pytest_configure() -> None:
-    """Let commands be interrupted where tests run in the background or under nohup: what is ignored is inherited."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Mark slow tests, and let commands be interrupted where tests run under nohup: what is ignored is inherited."""
+    config.pluginmanager.register(costs)
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)

@@ -24,9 +24,10 @@ from rocpd.federate.run.spool import spooled
 from rocpd.schema.render import RankTables
 from rocpd.schema.versions import suffix_of
 from tests.build import TraceBuilder, guid_of
+from tests.soak import sized
 
 SOURCE = Path(__file__).parents[2]
-MANY = 1000 if os.environ.get("ROCPD_SOAK") else 400
+MANY = sized(400, 1000)
 BY_NAME = "SELECT name, count(*), sum(duration), avg(duration) FROM kernels GROUP BY name ORDER BY 3 DESC, 1"
 WRITER = """
 import sqlite3, sys, time
@@ -138,6 +139,7 @@ def test_a_file_that_is_damaged_after_opening(session: rocpd.Session) -> None:
         session.execute(BY_NAME).fetchall()
 
 
+@pytest.mark.soak(3)
 def test_hundreds_of_files(many_files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """More files than SQLite attaches, and than are kept open: metadata only, connections closed."""
     monkeypatch.setattr(limits, "DEFAULT", Limits(small_bytes=0, idle_connections=MANY // 2))

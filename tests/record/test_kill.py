@@ -16,11 +16,12 @@ import pytest
 
 import rocpd
 from rocpd.errors import RocpdError
-from tests.record.build import SOAK, Build
+from tests.record.build import Build
 from tests.record.runs import environment
+from tests.soak import sized
 
 FLUSH_MS = 1000
-KILLS = 200 if SOAK else 8
+KILLS = sized(8, 200)
 AT_ONCE = 2
 
 
@@ -71,6 +72,7 @@ def _killed(built: Build, base: Path, seed: int) -> Iterator[tuple[Path, int]]:
         yield folder, _kill(process)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", range(KILLS // AT_ONCE))
 def test_nothing_flushed_is_lost(built: Build, tmp_path: Path, seed: int) -> None:
     for folder, killed in _killed(built, tmp_path, seed):
@@ -102,7 +104,8 @@ def _check_recovered(path: Path) -> None:
         connection.close()
 
 
-@pytest.mark.parametrize("seed", range(30 if SOAK else 6))
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(sized(6, 30)))
 def test_killed_in_the_middle_of_writing(built: Build, tmp_path: Path, seed: int) -> None:
     """The writer is busy without pause: the kill hits a transaction, often one that has begun to reach the file."""
     process = subprocess.Popen(

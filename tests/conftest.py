@@ -134,7 +134,7 @@ def sqlite3_shell() -> Shell:
 
     def run_sql(path: Path, sql: str) -> str:
         command = [shell, "-readonly", "-batch", str(path), sql]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout.strip()
 

@@ -26,6 +26,7 @@ from tests.record.runs import (
     probe,
 )
 from tests.soak import sized
+from tests.waiting import PATIENCE
 
 
 def _one_line(stderr: str) -> str:
@@ -176,7 +177,7 @@ def test_somebody_reads_the_file_for_long(built: Build, tmp_path: Path) -> None:
     reader = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     reader.execute("BEGIN")
     assert reader.execute("SELECT COUNT(*) FROM rocpd_region").fetchall() == [(10,)]
-    never = threading.Timer(60, process.kill)
+    never = threading.Timer(PATIENCE, process.kill)
     never.start()
     assert _asked(process).isdigit()  # while the reader reads: a fork that waited for it would never end
     never.cancel()

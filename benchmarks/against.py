@@ -1,7 +1,7 @@
 """An earlier commit against the tree: seconds of commands and of single analyses, in turn, and their ratios.
 
-The commit is checked out beside the tree (a git worktree in a temporary folder) and takes its libraries from this
-environment. Both read the same files, which the tree simulates.
+The files of the commit go to a temporary folder and take their libraries from this environment. Both read the same
+job, which the tree simulates.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Iterator
 from functools import partial
@@ -56,15 +57,13 @@ def run(commit: str) -> None:
 
 @contextlib.contextmanager
 def checked_out(commit: str) -> Iterator[Path]:
-    """Give a folder with the files of a commit, removed at the end."""
+    """Give a folder with the package of a commit, removed at the end."""
     with tempfile.TemporaryDirectory(prefix="rocpd-against-") as folder:
-        tree = Path(folder) / "tree"
-        git = ["git", "-C", str(ROOT), "worktree"]
-        subprocess.run([*git, "add", "--detach", "--quiet", str(tree), commit], check=True)
-        try:
-            yield tree
-        finally:
-            subprocess.run([*git, "remove", "--force", str(tree)], check=True)
+        archive = Path(folder) / "rocpd.tar"
+        subprocess.run(["git", "-C", str(ROOT), "archive", "-o", str(archive), commit, "rocpd"], check=True)
+        with tarfile.open(archive) as packed:
+            packed.extractall(folder, filter="data")
+        yield Path(folder)
 
 
 def _run(tree: Path, words: list[str]) -> None:

@@ -12,7 +12,8 @@ import hashlib
 import io
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import TypeVar
 
 import pytest
@@ -64,19 +65,18 @@ class Tests:
         self.costs: dict[str, float] = {}
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        means = dict(_means())
+        usual = means()
         for item in session.items:
-            usual = means.get(function_of(item.nodeid), SLOW / 2)
             times = max((mark.args[0] for mark in item.iter_markers("soak") if mark.args), default=1)
-            self.costs[item.nodeid] = usual * times
+            self.costs[item.nodeid] = usual.get(function_of(item.nodeid), SLOW / 2) * times
 
 
-def _means() -> Iterator[tuple[str, float]]:
-    """What a case of each listed function costs [s]."""
-    costs = listed()
-    for function in {function_of(name) for name in costs}:
-        of_cases = [cost for name, cost in costs.items() if function_of(name) == function]
-        yield function, sum(of_cases) / len(of_cases)
+def means() -> dict[str, float]:
+    """Return what a case of each listed function costs [s]."""
+    of_cases: defaultdict[str, list[float]] = defaultdict(list)
+    for name, cost in listed().items():
+        of_cases[function_of(name)].append(cost)
+    return {function: sum(costs) / len(costs) for function, costs in of_cases.items()}
 
 
 class Progress:

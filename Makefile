@@ -57,7 +57,7 @@ test: $(VENV)/.installed-test  ## all tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 costs: $(VENV)/.installed-test  ## measure which tests are slow: writes tests/slow.txt
-	$(BIN)/python -m tests.costs -n $(shell nproc) --dist worksteal
+	$(BIN)/python -m tests.costs -n $(shell nproc)
 
 lint: $(VENV)/.installed-test  ## ruff
 	$(BIN)/ruff check .

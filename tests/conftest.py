@@ -19,11 +19,13 @@ import rocpd
 from rocpd.cli import run
 from tests import costs
 from tests.build import TraceBuilder
+from tests.soak import sized
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-settings.register_profile("rocpd", deadline=None)  # on a busy machine an example takes as long as it takes
+# On a busy machine an example takes as long as it takes.
+settings.register_profile("rocpd", deadline=None, max_examples=sized(25, 1000))
 settings.load_profile("rocpd")
 
 DATA = Path(os.environ.get("ROCPD_TEST_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))

@@ -4,19 +4,20 @@
 a plugin of pytest it marks the listed tests as `slow`, and measures what is run. `-m "not slow"` (`make quick`) does
 not even import a file all of whose tests are listed.
 
-A cost is the CPU time [s] of a test and of the processes that it started, or a tenth of the time that it took
+A cost is the CPU time [s] of a test and of the processes that it started, or a twentieth of the time that it took
 where that is more: a test that waits keeps others from its worker, and on a busy machine each takes longer. The cost of
 what tests share is divided among them.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
 import resource
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,6 +99,8 @@ class _Marks:
         for item in items:
             if item.nodeid in self._slow or function_of(item.nodeid) in self._slow:
                 item.add_marker("slow")
+            if getattr(getattr(item, "obj", None), "is_hypothesis_test", False) and not item.get_closest_marker("soak"):
+                item.add_marker(pytest.mark.soak(40))
 
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter, config: pytest.Config) -> None:
         """Name what a quick run need not have run."""
@@ -139,7 +142,7 @@ class Meter:
         """Return the cost [s] since the last time."""
         (cpu, wall), (cpu_before, wall_before) = self._used(), self._before
         self._before = cpu, wall
-        return max(cpu - cpu_before, (wall - wall_before) / 10)
+        return max(cpu - cpu_before, (wall - wall_before) / 20)
 
 
 METER = Meter()
@@ -227,20 +230,25 @@ def write(slow: Mapping[str, float]) -> None:
     LIST.write_text(HEAD + "".join(lines), encoding="utf-8")
 
 
-def main(words: Collection[str]) -> int:
-    """Run the tests of some files, or all, and write what is slow; words that begin with - are pytest's."""
-    files = [word for word in words if not word.startswith("-")]
-    collector = Collector()
-    code = pytest.main(["-q", *words], plugins=[collector])
-    if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-        return int(code)
+def main() -> int:
+    """Run the tests of some files, or all, and write what is slow."""
+    parser = argparse.ArgumentParser(prog="python -m tests.costs")
+    parser.add_argument("files", nargs="*", help="files of tests; all unless given")
+    parser.add_argument("-n", default="0", metavar="WORKERS", help="workers; usually none")
+    asked = parser.parse_args()
+    there = [file for file in asked.files if Path(file).exists()]
+    collector, code = Collector(), 0
+    if there or not asked.files:
+        code = int(pytest.main(["-q", "-n", asked.n, "--dist", "worksteal", *there], [collector]))
+        if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            return code
     costs = collector.costs()
-    kept = {name: cost for name, cost in listed().items() if files and name.partition("::")[0] not in files_of(costs)}
-    write(kept | slow_of(costs))
+    old = {name: cost for name, cost in listed().items() if asked.files and name.partition("::")[0] not in asked.files}
+    write(old | slow_of(costs))
     quick = sum(cost for cost in costs.values() if cost <= SLOW)
     print(f"{len(costs)} tests cost {sum(costs.values()):.0f} s, those of at most {SLOW} s {quick:.0f} s")
-    return int(code)
+    return code
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -29,6 +29,7 @@ from rocpd.index.build import build
 from rocpd.simulator import JobOptions, simulate
 from rocpd.summary.summarize import SummaryOptions, summarize
 from tests.build import TraceBuilder
+from tests.conftest import Cli
 from tests.waiting import until
 
 connect_to: Any = distributed.Client
@@ -259,15 +260,17 @@ def test_a_cluster_builds_an_index_that_answers(
         monkeypatch.delattr(Cluster, "each", raising=False)  # what was kept needs no worker
 
 
-def test_the_commands_take_a_scheduler(files: list[Path], local: distributed.LocalCluster, tmp_path: Path) -> None:
+def test_the_commands_take_a_scheduler(
+    files: list[Path], local: distributed.LocalCluster, tmp_path: Path, cli: Cli
+) -> None:
     address = local.scheduler_address
-    plain = _rocpd("query", STATEMENTS[1], *files, "-f", "csv", env={})
-    assert plain.stdout.count("\n") > 3
+    plain = cli("query", STATEMENTS[1], *files, "-f", "csv")
+    assert plain.out.count("\n") > 3
     option = _rocpd("query", STATEMENTS[1], *files, "-f", "csv", "--scheduler", address, env={})
     variable = _rocpd("query", STATEMENTS[1], *files, "-f", "csv", env={"DASK_SCHEDULER_ADDRESS": address})
-    assert plain.stdout == option.stdout == variable.stdout
+    assert plain.out == option.stdout == variable.stdout
     summary = _rocpd("summary", "kernels", *files, "-f", "csv", "--scheduler", address, env={})
-    assert summary.stdout == _rocpd("summary", "kernels", *files, "-f", "csv", env={}).stdout
+    assert summary.stdout == cli("summary", "kernels", *files, "-f", "csv").out
     _rocpd("convert", "-f", "json", "-d", tmp_path, *files, "--scheduler", address, "--local-hosts", env={}, code=2)
     _rocpd("convert", "-f", "json", "-d", tmp_path, *files, "--scheduler", address, env={})
     assert (tmp_path / "out.json").stat().st_size > 1000

@@ -23,8 +23,8 @@ from tests.conftest import state_of
 from tests.real.rows import multiset
 from tests.soak import sized
 
-pytestmark = pytest.mark.soak(33)
-EXAMPLES = sized(6, 200)
+pytestmark = pytest.mark.soak(50)
+EXAMPLES = sized(4, 200)
 LAWS = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 ONE_TO_ONE = {
     "kernels": "rocpd_kernel_dispatch",

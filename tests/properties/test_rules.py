@@ -29,8 +29,8 @@ from tests.perfetto_engine import Engine
 from tests.soak import sized
 from tests.summary.cells import cells
 
-pytestmark = pytest.mark.soak(20)
-EXAMPLES = sized(10, 200)
+pytestmark = pytest.mark.soak(33)
+EXAMPLES = sized(6, 200)
 LAWS = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 BASE = 1_000_000
 GPUS, UNKNOWN = (GPU, GPU2), 99

@@ -32,15 +32,12 @@ ROOT = Path(__file__).resolve().parents[1]
 LIST = ROOT / "tests" / "slow.txt"
 HEAD = "# CPU seconds of slow tests, written by `make costs`: see tests/costs.py\n"
 
-SLOW = 0.15
-"""A test that costs more is slow [s]: 4,000 others take a minute on two cores."""
+SLOW = 0.06
+"""A test that costs more is slow [s]: the other two thirds take a minute on two cores."""
 HINT = 1.0
 """`make quick` names tests that cost more and are not listed [s]."""
 
 Costs = dict[str, float]
-
-COLLECTED = pytest.StashKey[frozenset[str]]()
-"""The tests of the files that were read, whether they are chosen or not."""
 
 
 def function_of(test: str) -> str:
@@ -49,7 +46,7 @@ def function_of(test: str) -> str:
 
 
 def listed() -> Costs:
-    """Return the slow tests and what each costs [s]: functions with all their cases, or single cases."""
+    """Return the functions of slow tests, and what a case of each costs [s]."""
     lines = LIST.read_text(encoding="utf-8").splitlines() if LIST.exists() else []
     pairs = (line.rsplit(maxsplit=1) for line in lines if not line.startswith("#"))
     return {name: float(cost) for name, cost in pairs}
@@ -60,7 +57,7 @@ def functions_in(path: Path) -> set[str]:
     return set(re.findall(r"^\s*(?:async )?def (test_\w*)", path.read_text(encoding="utf-8"), re.M))
 
 
-def _only_slow_files(names: Iterable[str]) -> set[Path]:
+def only_slow_files(names: Iterable[str]) -> set[Path]:
     """Return the files in which every test is slow."""
     slow: defaultdict[str, set[str]] = defaultdict(set)
     for name in names:
@@ -88,16 +85,15 @@ class _Marks:
 
     def __init__(self, config: pytest.Config) -> None:
         self._slow = listed()
-        self._left_out = _only_slow_files(self._slow) if _is_quick(config) else set()
+        self._left_out = only_slow_files(self._slow) if _is_quick(config) else set()
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
         return True if collection_path in self._left_out else None
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        config.stash[COLLECTED] = frozenset(item.nodeid for item in items)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
-            if item.nodeid in self._slow or function_of(item.nodeid) in self._slow:
+            if function_of(item.nodeid) in self._slow:
                 item.add_marker("slow")
             if getattr(getattr(item, "obj", None), "is_hypothesis_test", False) and not item.get_closest_marker("soak"):
                 item.add_marker(pytest.mark.soak(40))
@@ -210,18 +206,12 @@ class Collector:
 
 
 def slow_of(costs: Mapping[str, float]) -> Costs:
-    """Return the lines of the list: a function where half of its cases are slow, else the cases that are."""
-    cases: defaultdict[str, Costs] = defaultdict(dict)
+    """Return the functions whose cases cost more than `SLOW` on average, and what a case costs [s]."""
+    cases: defaultdict[str, list[float]] = defaultdict(list)
     for test, cost in costs.items():
-        cases[function_of(test)][test] = cost
-    slow: Costs = {}
-    for function, of_cases in cases.items():
-        dear = {test: cost for test, cost in of_cases.items() if cost > SLOW}
-        if 2 * len(dear) >= len(of_cases):
-            slow[function] = sum(of_cases.values()) / len(of_cases)
-        else:
-            slow |= dear
-    return slow
+        cases[function_of(test)].append(cost)
+    means = {function: sum(of_cases) / len(of_cases) for function, of_cases in cases.items()}
+    return {function: cost for function, cost in means.items() if cost > SLOW}
 
 
 def write(slow: Mapping[str, float]) -> None:
@@ -245,8 +235,8 @@ def main() -> int:
     costs = collector.costs()
     old = {name: cost for name, cost in listed().items() if asked.files and name.partition("::")[0] not in asked.files}
     write(old | slow_of(costs))
-    quick = sum(cost for cost in costs.values() if cost <= SLOW)
-    print(f"{len(costs)} tests cost {sum(costs.values()):.0f} s, those of at most {SLOW} s {quick:.0f} s")
+    quick = [cost for test, cost in costs.items() if function_of(test) not in listed()]
+    print(f"{len(costs)} tests cost {sum(costs.values()):.0f} s; the {len(quick)} that are not slow {sum(quick):.0f} s")
     return code
 
 

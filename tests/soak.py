@@ -13,8 +13,7 @@ import hashlib
 import io
 import os
 import sys
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import pytest
@@ -26,6 +25,7 @@ PASSED = ROOT / ".soak" / "passed"
 """The state of the sources, then a line for each test that has passed."""
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 def sized(sample: T, whole: T) -> T:
@@ -36,6 +36,14 @@ def sized(sample: T, whole: T) -> T:
 def sample(values: Sequence[T], every: int, first: int = 0) -> Sequence[T]:
     """Return each n-th of the values, or all in a soak."""
     return values if SOAK else values[first::every]
+
+
+def paired(ones: Iterable[T], others: Iterable[U]) -> list[tuple[T, U]]:
+    """Return all pairs in a soak; else so few of them that each value of both occurs."""
+    first, second = list(ones), list(others)
+    if SOAK:
+        return [(one, other) for one in first for other in second]
+    return [(first[n % len(first)], second[n % len(second)]) for n in range(max(len(first), len(second)))]
 
 
 def sources() -> str:
@@ -66,18 +74,10 @@ class Tests:
         self.costs: dict[str, float] = {}
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        usual = means()
+        usual = listed()
         for item in session.items:
             times = max((mark.args[0] for mark in item.iter_markers("soak") if mark.args), default=1)
             self.costs[item.nodeid] = usual.get(function_of(item.nodeid), SLOW / 2) * times
-
-
-def means() -> dict[str, float]:
-    """Return what a case of each listed function costs [s]."""
-    of_cases: defaultdict[str, list[float]] = defaultdict(list)
-    for name, cost in listed().items():
-        of_cases[function_of(name)].append(cost)
-    return {function: sum(costs) / len(costs) for function, costs in of_cases.items()}
 
 
 class Progress:

@@ -5,44 +5,44 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
 
-from tests.costs import COLLECTED, ROOT, function_of, functions_in, listed, slow_of
+from tests import costs
+from tests.costs import ROOT, functions_in, listed, slow_of
 
 
-def test_slow_cases_are_listed_and_functions_of_which_half_are_slow() -> None:
-    costs = {"a.py::test_one": 3.0, "a.py::test_two": 0.01, "b.py::test[x]": 0.2, "b.py::test[y]": 0.01}
-    costs |= {"c.py::test[x]": 9.0, "c.py::test[y]": 0.01, "c.py::test[z]": 0.02}
-    assert slow_of(costs) == {"a.py::test_one": 3.0, "b.py::test": pytest.approx(0.105), "c.py::test[x]": 9.0}
+def test_functions_are_listed_whose_cases_are_slow_on_average() -> None:
+    measured = {"a.py::test_one": 3.0, "a.py::test_two": 0.01, "b.py::test[x]": 0.2, "b.py::test[y]": 0.1}
+    assert slow_of(measured) == {"a.py::test_one": 3.0, "b.py::test": pytest.approx(0.15)}
 
 
-def test_every_listed_test_exists(request: pytest.FixtureRequest) -> None:
-    """Cases are compared where the whole file was read in this run."""
-    is_whole = not any("::" in word for word in request.config.args)
-    collected = request.config.stash[COLLECTED] if is_whole else frozenset()
-    known = {function_of(test) for test in collected}
+def test_every_listed_test_exists() -> None:
     gone: defaultdict[str, list[str]] = defaultdict(list)
     for name in listed():
-        file, _, function = function_of(name).partition("::")
-        exists = (ROOT / file).is_file() and function in functions_in(ROOT / file)
-        if not exists or (name != function_of(name) and function_of(name) in known and name not in collected):
-            gone[file].append(name)
+        file, _, function = name.partition("::")
+        if not (ROOT / file).is_file() or function not in functions_in(ROOT / file):
+            gone[file].append(function)
     said = "".join(f"\n{file} has no {', '.join(names)}" for file, names in gone.items())
     assert not gone, f"tests/slow.txt is out of date:{said}\nmeasure again: python -m tests.costs {' '.join(gone)}"
 
 
 def test_what_is_listed_is_left_out_of_a_quick_run() -> None:
-    """A file of which all tests are listed is not even imported."""
-    file, function = next(name for name in map(_parts, listed()) if "[" not in name[1])
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--collect-only"]
-    done = subprocess.run([*command, "-m", "not slow", file], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED), done.stdout
-    assert f"::{function}\n" not in done.stdout
-    whole = subprocess.run([*command, file], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert f"::{function}" in whole.stdout
+    file = "tests/hostile/test_cases.py"
+    slow, quick = f"{file}::test_cases", f"{file}::test_there_are_families_enough"
+    assert slow in listed()
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--collect-only", file]
+    found = [
+        subprocess.run([*command, *more], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        for more in ([], ["-m", "not slow"])
+    ]
+    assert [slow in found[0], quick in found[0]] == [True, True]
+    assert [slow in found[1], quick in found[1]] == [False, True]
 
 
-def _parts(name: str) -> tuple[str, str]:
-    file, _, function = name.partition("::")
-    return file, function
+def test_files_with_nothing_but_slow_tests_are_not_imported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(costs, "ROOT", tmp_path)
+    for name, functions in (("a.py", ("test_one", "test_two")), ("b.py", ("test_three",))):
+        (tmp_path / name).write_text("".join(f"def {function}(): ...\n" for function in functions))
+    assert costs.only_slow_files(["a.py::test_one", "b.py::test_three", "gone.py::test"]) == {tmp_path / "b.py"}

@@ -35,9 +35,3 @@ def test_sources_change_with_any_file_of_the_package(tmp_path: Path, monkeypatch
     (tmp_path / "sdk_tool/build").mkdir()
     (tmp_path / "sdk_tool/build/a.o").write_text("3")
     assert soak.sources() in seen
-
-
-def test_an_estimate_counts_each_case_as_long_as_it_is_in_a_soak(monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = {"a.py::test_one": 2.0, "a.py::test_two[x]": 1.0, "a.py::test_two[y]": 3.0}
-    monkeypatch.setattr(soak, "listed", lambda: listed)
-    assert soak.means() == {"a.py::test_one": 2.0, "a.py::test_two": 2.0}

@@ -17,6 +17,7 @@ from rocpd.convert.options import ConvertOptions
 from rocpd.federate.run.workers import Workers
 from rocpd.simulator import JobOptions, simulate
 from tests.places import small_disk
+from tests.soak import paired
 from tests.waiting import until
 
 FORMS = ["pftrace", "csv", "parquet", "arrow", "json", "otf2"]
@@ -34,8 +35,8 @@ def _children(pid: int) -> list[int]:
     return [int(word) for word in path.read_text().split()] if path.exists() else []
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["int", "term"])
+@pytest.mark.soak
+@pytest.mark.parametrize(("form", "number"), paired(FORMS, [signal.SIGINT, signal.SIGTERM]))
 def test_a_signal_leaves_nothing(files: Path, tmp_path: Path, form: str, number: signal.Signals) -> None:
     if form == "otf2":
         pytest.importorskip("otf2", reason="the otf2 wheel is not installed")
@@ -91,8 +92,8 @@ def _runs(pid: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.soak
+@pytest.mark.parametrize(("form", "processes"), paired(FORMS, [1, 2]))
 def test_a_full_disk_leaves_nothing(
     files: Path, tmp_path: Path, form: str, processes: int, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -277,7 +277,7 @@ def test_the_commands_take_a_scheduler(
 
 
 def test_ctrl_c_ends_the_tasks_too(local: distributed.LocalCluster, tmp_path: Path) -> None:
-    files = list(simulate(JobOptions(out=tmp_path, ranks=2, events_per_rank=60_000)))
+    files = list(simulate(JobOptions(out=tmp_path, ranks=2, events_per_rank=20_000)))
     command = [
         sys.executable,
         "-m",

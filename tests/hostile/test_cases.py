@@ -1,6 +1,6 @@
 """No damage makes a command crash, hang, change an input or leave half an output.
 
-Eighty cases go through all families of damage and all commands; 20,000 in a soak.
+Sixty cases go through all families of damage and all commands; 20,000 in a soak.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import pytest
 from tests.hostile.damage import FAMILIES
 from tests.soak import sized
 
-COUNT = sized(40, 200)
+COUNT = sized(30, 200)
 """Cases of a share, which is a process that imports everything."""
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.soak(5)
+@pytest.mark.soak(7)
 @pytest.mark.parametrize("share", range(sized(2, 100)))
 def test_cases(share: int) -> None:
     command = [sys.executable, "-m", "tests.hostile.cases", str(share * COUNT), str(COUNT)]

@@ -52,7 +52,7 @@ def cut(path: Path, chance: Random) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(sized(4, 200)))
+@pytest.mark.parametrize("seed", range(sized(3, 200)))
 @pytest.mark.parametrize("damage", [cells, noise, cut])
 def test_damage_is_one_line(damage: object, seed: int, content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "a.rpd"

@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 include sdk_tool/targets.mk
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types contracts docs site check bench soak clean
+.PHONY: help demo quick test costs lint types contracts docs site check bench bench-against soak clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -48,9 +48,16 @@ demo: $(VENV)/.installed  ## a small 4-rank job: one file, a query, a Perfetto t
 WORKERS ?= $(shell echo $$(($$(nproc) * 3 / 2)))
 
 # Hundreds of commands are started: each would compile the package anew.
-test: export PYTHONDONTWRITEBYTECODE =
+quick test costs soak: export PYTHONDONTWRITEBYTECODE =
+
+quick: $(VENV)/.installed-test  ## the tests that cost little: a minute on two cores
+	$(BIN)/python -m pytest -n $(shell nproc) --dist worksteal -m "not slow" -q
+
 test: $(VENV)/.installed-test  ## all tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+costs: $(VENV)/.installed-test  ## measure which tests are slow: writes tests/slow.txt
+	$(BIN)/python -m tests.costs -n $(shell nproc)
 
 lint: $(VENV)/.installed-test  ## ruff
 	$(BIN)/ruff check .
@@ -74,8 +81,12 @@ check: lint types contracts  ## everything but the tests
 bench: $(VENV)/.installed-test  ## benchmarks: ratios side by side in one run
 	$(BIN)/python -m benchmarks
 
-soak: $(VENV)/.installed-test  ## long property runs, 20,000 damaged files, clocks of 200 seeds, 3,200 jobs with and without a straggler
-	ROCPD_SOAK=1 $(BIN)/python -m pytest -n auto tests/properties tests/record tests/hostile tests/read tests/importers tests/counters tests/index tests/federate/test_execute.py tests/summary/test_layouts.py tests/summary/test_verdict.py tests/compare tests/advice
+bench-against: $(VENV)/.installed-test  ## CPU time of commands with an earlier commit and with the tree: BASE=COMMIT
+	@test -n "$(BASE)" || { echo "say with which commit: make bench-against BASE=HEAD~10"; exit 2; }
+	$(BIN)/python -m benchmarks --against $(BASE)
+
+soak: $(VENV)/.installed-test  ## samples in full: 20,000 damaged files, clocks of 200 seeds; says how long, goes on where it was cut off
+	$(BIN)/python -m tests.soak
 
 clean:  ## remove what was built
-	rm -rf $(VENV) $(DEMO) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(DEMO) site .soak .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -11,7 +11,8 @@ import apsw
 import numpy as np
 
 import rocpd
-from benchmarks.measure import cache, cpu_seconds
+from benchmarks import measure
+from benchmarks.measure import cache, cpu_seconds, scaled
 from rocpd.counters.definitions import architecture, is_counter, needs
 from rocpd.counters.metrics import terms_of
 from rocpd.schema.trace.events import CounterValues, KernelDispatches
@@ -24,8 +25,9 @@ RANKS, DISPATCHES, COUNTERS = 16, 100_000, 50
 _KERNELS, _DURATION, _BATCH = 24, 20_000, 5000
 
 
-def run(ranks: int = RANKS, dispatches: int = DISPATCHES) -> None:
+def run() -> None:
     """Print seconds of CPU time and their ratio; the bar is 2 x the scan."""
+    ranks, dispatches = min(RANKS, measure.SIZE.most_ranks), scaled(DISPATCHES)
     files = _job(ranks, dispatches)
     scan = min(cpu_seconds(lambda: _scan(files)) for _ in range(2))
     panel = min(cpu_seconds(lambda: _speed_of_light(files)) for _ in range(2))

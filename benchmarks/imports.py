@@ -7,7 +7,7 @@ from pathlib import Path
 
 import apsw
 
-from benchmarks.measure import cache, medians
+from benchmarks.measure import cache, medians, scaled
 from rocpd.importers.run import import_traces
 from tests.importers.rpd import SESSION, RpdBuilder
 
@@ -16,7 +16,7 @@ _ROWS = 500_000
 
 def run() -> None:
     """Print both times and their ratio for a trace of 300,000 calls and 200,000 operations."""
-    trace, folder = _trace(cache() / f"{_ROWS}.rpd"), cache() / "imported"
+    trace, folder = _trace(cache() / f"{scaled(_ROWS)}.rpd"), cache() / "imported"
     (file,) = import_traces(trace, folder, force=True)
     kept = shutil.copy(file, cache() / "imported.db")
     times = medians(
@@ -27,9 +27,9 @@ def run() -> None:
         runs=3,
     )
     for name, value in times.items():
-        print(f"{name:30} {value:7.2f} s  {_ROWS / value:10,.0f} rows/s")
+        print(f"{name:30} {value:7.2f} s  {scaled(_ROWS) / value:10,.0f} rows/s")
     ratio = times["rocpd.import_traces"] / times["loop that reads and inserts"]
-    print(f"importing {_ROWS:,} rows takes {ratio:.2f} x the loop (bar: 2)")
+    print(f"importing {scaled(_ROWS):,} rows takes {ratio:.2f} x the loop (bar: 2)")
 
 
 def _trace(path: Path) -> Path:
@@ -42,7 +42,7 @@ def _trace(path: Path) -> Path:
     names = [rpd.string(name) for name in ("hipLaunchKernel", "UserMarker", "hipGetDevice")]
     kernels = [rpd.string(f"void kernel{n}<float>(float*)") for n in range(64)]
     kind = rpd.string("KernelExecution")
-    calls = _ROWS * 3 // 5
+    calls = scaled(_ROWS) * 3 // 5
     kinds = [0, 2, 0, 1, 2]
     for number in range(calls):
         name, call = kinds[number % 5], SESSION + number + 1

@@ -1,4 +1,4 @@
-"""Owns timing and the words for it; nothing here knows what is measured."""
+"""Timing, the words for it, and the jobs that are timed; nothing here knows what is measured."""
 
 from __future__ import annotations
 
@@ -8,7 +8,30 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large benchmarks are.
+
+    Args:
+        share: Of the events, or rounds, that a benchmark asks for.
+        most_ranks: A job has at most so many.
+    """
+
+    share: float
+    most_ranks: int
+
+
+FULL, TINY = Size(1.0, 1 << 20), Size(0.005, 8)
+SIZE = FULL
+
+
+def scaled(count: int) -> int:
+    """Return how much of a number of events, or rounds, is measured: all, unless the run is tiny."""
+    return max(1, round(count * SIZE.share))
 
 
 def seconds(action: Callable[[], object]) -> float:
@@ -30,17 +53,21 @@ def _cpu_used() -> float:
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
-def medians(actions: Mapping[str, Callable[[], object]], runs: int = 5) -> dict[str, float]:
-    """Time actions in turn, `runs` rounds after a warm-up round, and return the median of each [s].
+def medians(
+    actions: Mapping[str, Callable[[], object]],
+    runs: int = 5,
+    timed: Callable[[Callable[[], object]], float] = seconds,
+) -> dict[str, float]:
+    """Time actions in turn, `runs` rounds after a warm-up round, by wall or CPU time; return the median of each [s].
 
     In turn, so that a machine that slows down does so for all of them.
     """
     times: dict[str, list[float]] = {name: [] for name in actions}
     for action in actions.values():
         action()
-    for _ in range(runs):
+    for _ in range(scaled(runs)):
         for name, action in actions.items():
-            times[name].append(seconds(action))
+            times[name].append(timed(action))
     return {name: statistics.median(values) for name, values in times.items()}
 
 
@@ -52,9 +79,13 @@ def cache() -> Path:
 
 
 def job(ranks: int, events_per_rank: int) -> list[Path]:
-    """Return the files of a simulated job, made on first use: `events_per_rank` dispatches and regions (1 : 2)."""
+    """Return the files of a simulated job, made on first use: `events_per_rank` dispatches and regions (1 : 2).
+
+    In a tiny run it has fewer ranks, and fewer events.
+    """
     from rocpd.simulator import JobOptions, simulate
 
+    ranks, events_per_rank = min(ranks, SIZE.most_ranks), scaled(events_per_rank)
     folder = cache() / f"job-{ranks}x{events_per_rank}"
     files = sorted(folder.glob("rank*.db"))
     if len(files) != ranks:

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import cache
+from benchmarks.measure import cache, scaled
 
 REGIONS = 300_000
 ROUNDS = 5
@@ -106,7 +106,7 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 def _pairs(program: Path, folder: Path) -> None:
-    found = [_bench(program, folder, "pairs") for _ in range(ROUNDS)]
+    found = [_bench(program, folder, "pairs") for _ in range(scaled(ROUNDS))]
 
     def median(name: str) -> float:
         return statistics.median(float(one[name]) for one in found)
@@ -121,32 +121,32 @@ def _pairs(program: Path, folder: Path) -> None:
 
 
 def _writer(program: Path, folder: Path) -> None:
-    recorded, bare = [], []
-    for _ in range(ROUNDS):
-        found = _bench(program, folder, "sustained", str(REGIONS))
+    regions, recorded, bare = scaled(REGIONS), [], []
+    for _ in range(scaled(ROUNDS)):
+        found = _bench(program, folder, "sustained", str(regions))
         recorded.append(found)
         same = folder / "bare.db"
         shutil.move(str(found["file"]), same)
-        bare.append(float(_bench(program, folder, "bare", str(REGIONS), str(same))["total_s"]))
+        bare.append(float(_bench(program, folder, "bare", str(regions), str(same))["total_s"]))
     total = statistics.median(float(one["total_s"]) for one in recorded)
     record = statistics.median(float(one["record_s"]) for one in recorded)
     reference = statistics.median(bare)
-    print(f"sustained, buffer full and writer running: {record / REGIONS * 1e9:.0f} ns a pair in the recording thread")
-    print(f"  {REGIONS / total / 1e3:.0f} k regions/s into the file, a bare loop of prepared inserts of the same rows "
-          f"{REGIONS / reference / 1e3:.0f} k/s: {reference / total * 100:.0f} % (bar: 60)")  # fmt: skip
+    print(f"sustained, buffer full and writer running: {record / regions * 1e9:.0f} ns a pair in the recording thread")
+    print(f"  {regions / total / 1e3:.0f} k regions/s into the file, a bare loop of prepared inserts of the same rows "
+          f"{regions / reference / 1e3:.0f} k/s: {reference / total * 100:.0f} % (bar: 60)")  # fmt: skip
 
 
 def _numpy(library: Path, folder: Path) -> None:
     """Time blocks of the same steps with and without, in turn: a machine that slows down does so for both."""
     script = folder / "program.py"
-    script.write_text(_PROGRAM % (PAIRS // 2), encoding="utf-8")
+    script.write_text(_PROGRAM % scaled(PAIRS // 2), encoding="utf-8")
     env = _environment(folder) | {
         "PYTHONPATH": str(Path(__file__).resolve().parents[1]),
         "OPENBLAS_NUM_THREADS": "1",
         "LD_PRELOAD": str(library),
     }
     found = []
-    for _ in range(ROUNDS):
+    for _ in range(scaled(ROUNDS)):
         done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, check=True)
         found.append((float(done.stdout) - 1) * 100)
     print(
@@ -160,10 +160,10 @@ def _stacks(library: Path, folder: Path) -> None:
     env = _environment(folder) | {"LD_PRELOAD": str(library), "ROCPD_PYTHON_STACKS": "100", "ROCPD_START": "0"}
     env["LD_LIBRARY_PATH"] = str(library.parent)
     script = folder / "sampled.py"
-    script.write_text(_SAMPLED % (PAIRS // 20), encoding="utf-8")
+    script.write_text(_SAMPLED % scaled(PAIRS // 20), encoding="utf-8")
     cpu: list[float] = []
     wall: list[float] = []
-    for _ in range(ROUNDS):
+    for _ in range(scaled(ROUNDS)):
         done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, check=True)
         for column, ratio in zip((cpu, wall), done.stdout.split(), strict=True):
             column.append((float(ratio) - 1) * 100)

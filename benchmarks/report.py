@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.measure import cpu_seconds, job
+from benchmarks.measure import cpu_seconds, job, scaled
 
 ROUNDS = 3
 _SHOWN = """
@@ -40,7 +40,7 @@ def run() -> None:
         script.write_text(_SHOWN, encoding="utf-8")
         summaries = [sys.executable, str(script)]
         report = [sys.executable, "-m", "rocpd", "report", "--force", "-o", str(Path(folder, "report.html"))]
-        rounds = [(_cpu([*summaries, *files]), _cpu([*report, *files])) for _ in range(ROUNDS)]
+        rounds = [(_cpu([*summaries, *files]), _cpu([*report, *files])) for _ in range(scaled(ROUNDS))]
         shown, reported = (min(times) for times in zip(*rounds, strict=True))
         print(f"16 ranks: summaries {shown:.1f} s CPU, report {reported:.1f} s: {reported / shown:.2f} x (bar: 1.3)")
         start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Owns `RESULTS.md`: one section per benchmark, replaced by each run, with the machine it ran on."""
+"""Writes `RESULTS.md`: one section per benchmark, replaced by each run, with the machine it ran on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks import measure
 from rocpd.federate.run.cores import usable_cores
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -20,7 +21,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def write_section(name: str, text: str) -> None:
-    """Put `text` under `## name`, in the place of what an earlier run left there."""
+    """Put `text` under `## name`, in the place of what an earlier run left there; not in a tiny run."""
+    if measure.SIZE is not measure.FULL:
+        return
     content = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else _TITLE
     machine = f"{usable_cores()} cores ({platform.machine()}), Python {platform.python_version()}"
     section = f"## {name}\n\n{machine}\n\n{text.strip()}\n"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import rocpd
 from benchmarks.measure import job, medians, seconds
+from rocpd.errors import RocpdError
 from rocpd.session import Session
 from rocpd.summary.registry import SUMMARIES
 from rocpd.summary.run import run as analyse
@@ -44,6 +45,9 @@ def run() -> None:
         scale, ideal = (times[a] / many / (times[b] / few) for a, b in (("many", "few"), ("scan", "scan of few")))
         print(f"time per rank at {many}: {scale:.2f} x that at {few} (bar: 1.25); the scan alone: {ideal:.2f} x")
         for name in SUMMARIES:
+            if why_not := _why_not(large, name):
+                print(f"{name:12} {why_not}")
+                continue
             taken = seconds(lambda name=name: analysis(large, name))  # type: ignore[misc]
             print(f"{name:12} {many:3} ranks {taken:8.2f} s {taken / times['scan']:8.2f} x the bare scan", flush=True)
 
@@ -52,6 +56,15 @@ def full(session: Session) -> None:
     """Every table of `rocpd summary --domain-summary --summary-by-rank`."""
     for table in summarize(session, SummaryOptions(by_rank=True, domains=True)):
         assert table.fetchall()
+
+
+def _why_not(session: Session, name: str) -> str:
+    """Return why the job cannot answer: simulated ones have no call stacks, for instance."""
+    try:
+        next(analyse(session, name), None)
+    except RocpdError as error:
+        return error.message
+    return ""
 
 
 def analysis(session: Session, name: str) -> None:

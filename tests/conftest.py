@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import shutil
@@ -17,12 +18,15 @@ from hypothesis import settings
 
 import rocpd
 from rocpd.cli import run
+from tests import costs
 from tests.build import TraceBuilder
+from tests.soak import sized
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-settings.register_profile("rocpd", deadline=None)  # on a busy machine an example takes as long as it takes
+# On a busy machine an example takes as long as it takes.
+settings.register_profile("rocpd", deadline=None, max_examples=sized(25, 1000))
 settings.load_profile("rocpd")
 
 DATA = Path(os.environ.get("ROCPD_TEST_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
@@ -133,7 +137,7 @@ def sqlite3_shell() -> Shell:
 
     def run_sql(path: Path, sql: str) -> str:
         command = [shell, "-readonly", "-batch", str(path), sql]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout.strip()
 
@@ -146,11 +150,18 @@ def state_of(folder: Path) -> State:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def pytest_configure() -> None:
-    """Let commands be interrupted where tests run in the background or under nohup: what is ignored is inherited."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Mark slow tests, and let commands be interrupted where tests run under nohup: what is ignored is inherited."""
+    config.pluginmanager.register(costs)
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported out of each later search for garbage, which takes half a second with it."""
+    gc.collect()
+    gc.freeze()
 
 
 BEFORE = pytest.StashKey[State]()

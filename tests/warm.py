@@ -56,10 +56,18 @@ def program() -> Path:
     assert process.stdout.readline() == b"ready\n"
     atexit.register(process.wait)
     atexit.register(process.stdin.close)
+    (folder / "used").touch()
     path = folder / "rocpd"
     path.write_text(_PROGRAM.format(python=sys.executable, address=address), encoding="utf-8")
     path.chmod(0o755)
     return path
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of the commands so far [s]; they are no children of this process."""
+    if not program.cache_info().currsize:
+        return 0.0
+    return sum(map(float, program().with_name("used").read_text().split()))
 
 
 def shell_path() -> str:
@@ -81,7 +89,7 @@ def _serve(address: str) -> None:
             with connection:
                 if os.fork() == 0:
                     listener.close()
-                    _answer(connection)
+                    _answer(connection, Path(address).with_name("used"))
             with contextlib.suppress(ChildProcessError):
                 while os.waitpid(-1, os.WNOHANG)[0]:
                     pass
@@ -95,8 +103,8 @@ def _import_all() -> None:
             importlib.import_module(module.name)
 
 
-def _answer(connection: socket.socket) -> None:
-    """Run one command in a process below this one, send its exit code, and end."""
+def _answer(connection: socket.socket, used: Path) -> None:
+    """Run one command in a process below this one, note its CPU time, send its exit code, and end."""
     length, streams, _, _ = socket.recv_fds(connection, 8, 3)
     with connection.makefile("rb") as request:
         words, folder, environment = marshal.loads(request.read(int.from_bytes(length, "big")))
@@ -113,7 +121,11 @@ def _answer(connection: socket.socket) -> None:
     ended = os.pidfd_open(child)
     if ended not in select.select([connection.fileno(), ended], [], [])[0]:
         os.kill(child, signal.SIGKILL)  # who asked has gone, as after a timeout
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    _, status, usage = os.wait4(child, 0)
+    with contextlib.suppress(FileNotFoundError):  # who asked may have gone, with its folder
+        note = os.open(used, os.O_WRONLY | os.O_APPEND)
+        os.write(note, b"%.3f\n" % (usage.ru_utime + usage.ru_stime))
+    code = os.waitstatus_to_exitcode(status)
     with contextlib.suppress(BrokenPipeError):
         connection.send(bytes([code if code >= 0 else 128 - code]))
     os._exit(0)

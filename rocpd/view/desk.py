@@ -49,7 +49,7 @@ class Desk:
             limit_s: the process is ended after so many seconds.
 
         Raises:
-            RocpdError: it took too long, or what answering it raises.
+            RocpdError: it took too long, the viewer has ended, or what answering it raises.
         """
         child = self._free.get()
         try:
@@ -59,6 +59,8 @@ class Desk:
                 try:
                     answer: Answer = child.run(_answer, (self._job, question))
                 except (RocpdError, OSError, ValueError) as error:  # of the pipes, if the process was ended meanwhile
+                    if self._is_closed:
+                        raise ClosedError("the viewer has ended") from error
                     if not deadline.is_over:
                         raise
                     hint = "a smaller part of the time line, or fewer rows, take less"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from pathlib import Path
@@ -16,8 +15,7 @@ from tests.advice.jobs import advice_on, reasons, rules_of
 from tests.advice.test_counted import GOOD as COUNTED
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
-
-SOAK = bool(os.environ.get("ROCPD_SOAK"))
+from tests.soak import sized
 
 EXPECTED = {
     Plant.STRAGGLER: "comm.straggler",
@@ -96,7 +94,8 @@ def test_every_rule_is_tested(rule: str) -> None:
     )
 
 
-@pytest.mark.parametrize("plants", Plant if SOAK else TOGETHER)
+@pytest.mark.soak
+@pytest.mark.parametrize("plants", sized(TOGETHER, tuple(Plant)))
 def test_planted_facts_fire_their_rules_and_no_other(plants: str, tmp_path: Path) -> None:
     advice = advice_on(tmp_path / "job", plants)
     assert rules_of(advice) == {EXPECTED[Plant(plant)] for plant in plants.split(",") if plant not in CHANGES}
@@ -136,7 +135,8 @@ def test_what_is_planted_together_is_told_apart(tmp_path: Path) -> None:
     assert rules_of(advice) == {"comm.straggler", "step.outlier"}
 
 
-@pytest.mark.parametrize("seed", range(50 if SOAK else 5))
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(sized(2, 50)))
 def test_a_job_without_planted_facts_fires_none(seed: int, tmp_path: Path) -> None:
     advice = advice_on(tmp_path, "none", seed, "many")
     assert [finding.text for finding in advice.findings] == []

@@ -23,9 +23,7 @@ def process() -> Cli:
         command = [sys.executable, "-m", "rocpd", *(os.fspath(word) for word in words)]
         env = {name: value for name, value in os.environ.items() if not name.startswith("ROCPD_")}
         env |= {"PYTHONPATH": str(Path(__file__).parents[2]), **(environment or {})}
-        done = subprocess.run(
-            command, capture_output=True, text=True, env=env, cwd=cwd, timeout=60, check=False, input=stdin
-        )
+        done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=cwd, check=False, input=stdin)
         return Said(done.returncode, done.stdout, done.stderr)
 
     return run_it

@@ -23,6 +23,7 @@ from tests.cli.conftest import assert_one_error
 from tests.conftest import Cli, Said, state_of
 from tests.federate.writers import EXCLUSIVE, writer
 from tests.places import fill, small_disk
+from tests.soak import paired
 
 SUFFIX = suffix_of(guid_of(1))
 COMMANDS = {
@@ -158,8 +159,8 @@ def alone() -> Alone:
     return {}
 
 
-@pytest.mark.parametrize("kind", BAD)
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.soak
+@pytest.mark.parametrize(("command", "kind"), paired(COMMANDS, BAD))
 def test_skip_bad(command: str, kind: str, cli: Cli, folder: Path, alone: Alone) -> None:
     make, words = BAD[kind]
     bad, fine = make(Path("bad.db")), good(Path("fine.db"), 2)

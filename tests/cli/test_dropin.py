@@ -43,7 +43,7 @@ def shell(command: str, folder: Path, **environment: str) -> subprocess.Complete
     """Run a command line as documents give it, in bash, which expands `db{0..3}.db`."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("ROCPD_")}
     env |= {"PATH": shell_path(), **environment}
-    return subprocess.run(["bash", "-c", command], cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+    return subprocess.run(["bash", "-c", command], cwd=folder, env=env, capture_output=True, text=True)
 
 
 @pytest.fixture

@@ -210,7 +210,7 @@ def test_the_shell_ends_where_its_input_cannot_be_read(job: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     for redirection, code in (("<&-", 0), ("</dev/null", 0)):
         done = subprocess.run(
-            f"{command} {redirection}", shell=True, env=environment, capture_output=True, text=True, timeout=30
+            f"{command} {redirection}", shell=True, env=environment, capture_output=True, text=True
         )  # fmt: skip
         assert done.returncode == code, (redirection, done)
         assert done.stderr.count("\n") <= 2
@@ -219,6 +219,6 @@ def test_the_shell_ends_where_its_input_cannot_be_read(job: Path) -> None:
 def test_the_shell_takes_bytes_that_are_no_text(job: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "rocpd", "shell", "db0.db"], input=b"select '\xff';\nselect 7;\n", capture_output=True,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}, timeout=30, check=False,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout.split()[-1]) == (0, b"7"), done

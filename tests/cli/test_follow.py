@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from rocpd.federate.federation import Notes
 from rocpd.simulator import JobOptions, simulate
 from rocpd.summary.options import Options
 from tests.conftest import Cli
+from tests.waiting import until
 
 HEAD = "kernel,dispatch,startNs,endNs\n"
 
@@ -178,11 +178,9 @@ def test_the_command_ends_well_with_ctrl_c(whole: Path, expected: list[str], tmp
         with (tmp_path / "out").open("w") as out:
             reader = processes.enter_context(subprocess.Popen(words, stdout=out, stderr=subprocess.PIPE, text=True))
             processes.callback(reader.kill)
-        deadline = time.monotonic() + 60
-        while len((tmp_path / "out").read_text().splitlines()) < len(expected) and time.monotonic() < deadline:
-            time.sleep(0.1)
+        until(lambda: len((tmp_path / "out").read_text().splitlines()) >= len(expected), "all events are shown")
         reader.send_signal(signal.SIGINT)
-        _, err = reader.communicate(timeout=30)
+        _, err = reader.communicate()
     assert (reader.returncode, err) == (0, "")
     assert sorted((tmp_path / "out").read_text().splitlines()) == sorted(expected)
 

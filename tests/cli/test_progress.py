@@ -16,7 +16,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from rocpd.cli import progress
 from tests import warm
 from tests.build import TraceBuilder
 from tests.cli.test_process import environment
+from tests.waiting import until
 
 RANKS = 4
 BAR = re.compile(r"\r(?P<label>[\w -]+?) (?P<bar>[━ ]{10,}) +\d+%")
@@ -91,7 +92,7 @@ class Terminal:
         """Wait for the end."""
         while self.read():
             pass
-        out, err = self.process.communicate(timeout=60)
+        out, err = self.process.communicate()
         os.close(self._main)
         return Seen(self.process.returncode, (out or b"").decode(), (err or b"").decode(), self.got)
 
@@ -273,19 +274,19 @@ def test_ctrl_c(label: str, large: Path, tmp_path: Path, monkeypatch: pytest.Mon
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), start_new_session=True
     )
     has_begun = out.exists if "out" in LONG[label] else functools.partial(reads, process.pid, large)
-    wait_until(lambda: has_begun() or process.poll() is not None)
+    until(lambda: has_begun() or process.poll() is not None)
     time.sleep(0.2)
     below = children(process.pid)
     assert process.poll() is None, process.communicate()
     os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate()
     assert process.returncode == 130, said
     assert said.splitlines()[-1] == "rocpd: interrupted; nothing partial is left"
     assert [line for line in said.splitlines() if not line.startswith("rocpd: ")] == []
     assert not out.exists()
     assert list(temporary.iterdir()) == []
     assert sorted(path.name for path in large.iterdir()) == before
-    wait_until(lambda: not any(map(runs, below)))
+    until(lambda: not any(map(runs, below)))
 
 
 def test_ctrl_c_on_a_terminal_that_shows_a_bar(large: Path, tmp_path: Path) -> None:
@@ -300,13 +301,6 @@ def test_ctrl_c_on_a_terminal_that_shows_a_bar(large: Path, tmp_path: Path) -> N
     assert (reported, last) == ("rocpd: interrupted; nothing partial is left", "")
     assert [line for line in lines if not line.startswith("rocpd: ")] == []
     assert not (tmp_path / "out").exists()
-
-
-def wait_until(done: Callable[[], object]) -> None:
-    until = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def reads(pid: int, folder: Path) -> bool:
@@ -344,18 +338,11 @@ def test_a_bar_moves_while_one_step_takes_long(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(progress, "_PATIENCE_S", -1.0)
     with progress.progress("convert") as report:
         assert report
-        _wait_for(lambda: "convert" in screen_.getvalue() and "0%" in screen_.getvalue())
+        until(lambda: "convert" in screen_.getvalue() and "0%" in screen_.getvalue())
         progress.clear_bars()
         length = len(screen_.getvalue())
         time.sleep(1.2)  # nothing is drawn over what others write
         assert len(screen_.getvalue()) == length
         report(1, 2)
-        _wait_for(lambda: "50%" in screen_.getvalue())
+        until(lambda: "50%" in screen_.getvalue())
     assert screen_.getvalue().endswith("\r")
-
-
-def _wait_for(ready: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
-    while not ready():
-        assert time.monotonic() < end
-        time.sleep(0.02)

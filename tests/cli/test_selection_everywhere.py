@@ -36,6 +36,7 @@ from tests.selections import (
     real_job,
     windows_of,
 )
+from tests.soak import sample
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +49,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Job:
 
 
 def cases(first: int = 0, step: int = 1) -> pytest.MarkDecorator:
-    """Run a test for the cases, or for every second or third of them, beginning with `first`."""
-    chosen = CASES[first::step]
+    """Run a test for every second or third of the cases, beginning with `first`, or for all in a soak."""
+    chosen = sample(CASES, step, first)
     return pytest.mark.parametrize(("words", "spec"), chosen, ids=[" ".join(words) for words, _ in chosen])
 
 
@@ -95,12 +96,14 @@ def queried(cli: Cli, words: Sequence[str | Path]) -> Rows:
     return Counter(tuple(row.values()) for row in json.loads(said.out))
 
 
-@cases()
+@pytest.mark.soak
+@cases(0, 2)
 def test_query(words: Words, spec: Spec, made: Job, cli: Cli) -> None:
     assert queried(cli, [made.folder, *words]) == shown(spec.of(made.events))
 
 
-@cases(0, 3)
+@pytest.mark.soak
+@cases(1, 4)
 def test_planned_query(words: Words, spec: Spec, made: Job, cli: Cli) -> None:
     expected = shown(spec.of(made.events))
     assert queried(cli, [made.folder, *words, "--strategy", "rows"]) == expected
@@ -109,7 +112,8 @@ def test_planned_query(words: Words, spec: Spec, made: Job, cli: Cli) -> None:
     assert [int(n) for n in actual] == [sum(n for row, n in expected.items() if row[0] == kind) for kind in SHOWN]
 
 
-@cases(1, 3)
+@pytest.mark.soak
+@cases(3, 4)
 def test_shell(words: Words, spec: Spec, made: Job, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(f".mode json\n{ALL};\n"))
     said = cli("shell", made.folder, *words)
@@ -142,7 +146,8 @@ def totals(events: Sequence[Event]) -> Totals:
     return actual
 
 
-@cases(1, 2)
+@pytest.mark.soak
+@cases(1, 3)
 def test_summary(words: Words, spec: Spec, made: Job, cli: Cli) -> None:
     expected = totals(spec.of(made.events))
     said = cli("summary", *TABLES, "--by", "rank", "-f", "json", made.folder, *words)
@@ -156,6 +161,7 @@ def test_summary(words: Words, spec: Spec, made: Job, cli: Cli) -> None:
     assert actual == expected
 
 
+@pytest.mark.soak
 @cases(0, 4)
 def test_summary_as_amd_has_it(words: Words, spec: Spec, made: Job, cli: Cli, tmp_path: Path) -> None:
     """AMD's domains have neither graph launches nor samples."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,8 +15,8 @@ from rocpd.compare.options import DiffOptions
 from rocpd.compare.run_profile import RunProfile
 from tests.build import GPU, GPU2, TraceBuilder
 from tests.compare.test_diff import STEP, profile_of
+from tests.soak import sized
 
-SOAK = bool(os.environ.get("ROCPD_SOAK"))
 STEPS, LENGTH = 4, 1000
 KERNELS = ("gemm", "add", "ncclDevKernel_Generic_1")
 
@@ -54,7 +54,8 @@ def run(job: list[list[dict[str, Any]]]) -> RunProfile:
         return profile_of(*(traced(operations, number, Path(folder)) for number, operations in enumerate(job)))
 
 
-@settings(max_examples=200 if SOAK else 5)
+@pytest.mark.soak(40)
+@settings(max_examples=sized(5, 200))
 @given(ranks, ranks)
 def test_parts_are_the_whole_and_changes_add_up(first: list[list[dict[str, Any]]], second: Any) -> None:
     base, new = run(first), run(second)

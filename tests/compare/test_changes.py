@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -19,9 +18,9 @@ from rocpd.compare.options import DiffOptions
 from rocpd.compare.run_profile import RunProfile
 from rocpd.simulator import JobOptions, plan
 from tests.compare.test_diff import STEP, profile_of
+from tests.soak import SOAK, sized
 
-SOAK = bool(os.environ.get("ROCPD_SOAK"))
-SEEDS = range(200 if SOAK else 20)
+SEEDS = range(sized(20, 200))
 HOT = "Cijk_Alik_Bljk"
 
 
@@ -137,16 +136,19 @@ def verdicts(runs: int, factor: float, deviation: float = 0.01, margin: float = 
     return found
 
 
+@pytest.mark.soak(10)
 def test_seven_percent_in_ten_runs_a_side_are_found() -> None:
     assert verdicts(10, 1.07).count("slower") >= 0.95 * len(SEEDS)
 
 
+@pytest.mark.soak(10)
 def test_three_percent_are_found_with_a_margin_of_one() -> None:
     """Where steps differ by 1 %, and runs of one program by no more than these explain."""
     assert verdicts(10, 1.03, deviation=0.0, margin=1.0).count("slower") >= 0.95 * len(SEEDS)
 
 
-@pytest.mark.parametrize("runs", [1, 2, 3, 5, 10] if SOAK else [1, 2, 4])
+@pytest.mark.soak(10)
+@pytest.mark.parametrize("runs", sized([1, 2, 4], [1, 2, 3, 5, 10]))
 def test_equal_programs_raise_no_alarm(runs: int) -> None:
     found = verdicts(runs, 1.0, margin=1.0)
     assert found.count("slower") + found.count("faster") <= 0.05 * len(SEEDS), found
@@ -168,6 +170,7 @@ def test_a_slower_program_is_found_in_four_small_jobs_a_side(tmp_path: Path) -> 
     assert compare(sides[0][:2], sides[0][2:], DiffOptions(), STEP).verdict in ("same", "unclear")
 
 
+@pytest.mark.soak(10_000)
 @pytest.mark.skipif(not SOAK, reason="make soak: 6,000 jobs")
 def test_a_slower_kernel_is_found_in_ten_jobs_a_side(tmp_path: Path) -> None:
     """A kernel 7 % slower, by its own time, and a step 3 % slower: in 190 of 200 rounds; without either 10 alarms."""

@@ -17,6 +17,8 @@ from rocpd.convert.options import ConvertOptions
 from rocpd.federate.run.workers import Workers
 from rocpd.simulator import JobOptions, simulate
 from tests.places import small_disk
+from tests.soak import paired
+from tests.waiting import until
 
 FORMS = ["pftrace", "csv", "parquet", "arrow", "json", "otf2"]
 
@@ -33,23 +35,21 @@ def _children(pid: int) -> list[int]:
     return [int(word) for word in path.read_text().split()] if path.exists() else []
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["int", "term"])
+@pytest.mark.soak
+@pytest.mark.parametrize(("form", "number"), paired(FORMS, [signal.SIGINT, signal.SIGTERM]))
 def test_a_signal_leaves_nothing(files: Path, tmp_path: Path, form: str, number: signal.Signals) -> None:
     if form == "otf2":
         pytest.importorskip("otf2", reason="the otf2 wheel is not installed")
     command = [sys.executable, "-m", "rocpd", "convert", "-f", form, "-j", "2", "-d", str(tmp_path / "out"), str(files)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     children: list[int] = []
-    until = time.monotonic() + 60
     while not (children and any((tmp_path / "out").rglob("*"))) and process.poll() is None:
         children = _children(process.pid) or children
-        assert time.monotonic() < until
         time.sleep(0.005)
     assert process.poll() is None, "it ended before the signal"
 
     process.send_signal(number)
-    _, messages = process.communicate(timeout=30)
+    _, messages = process.communicate()
 
     assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number], messages
     assert "Traceback" not in messages
@@ -82,10 +82,7 @@ def test_a_killed_parent_leaves_no_children(files: Path, tmp_path: Path) -> None
 
 
 def _wait_until_gone(pids: list[int]) -> None:
-    until = time.monotonic() + 10
-    while any(map(_runs, pids)):
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    until(lambda: not any(map(_runs, pids)), "the processes end")
 
 
 def _runs(pid: int) -> bool:
@@ -95,8 +92,8 @@ def _runs(pid: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.soak
+@pytest.mark.parametrize(("form", "processes"), paired(FORMS, [1, 2]))
 def test_a_full_disk_leaves_nothing(
     files: Path, tmp_path: Path, form: str, processes: int, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -38,6 +38,7 @@ from tests.selections import (
     real_job,
     windows_of,
 )
+from tests.soak import sample
 
 Item: TypeAlias = tuple[int, str, int, int]
 """Rank (0 in csv), name, start and end [ns] of what an output shows as an event."""
@@ -45,7 +46,7 @@ Items: TypeAlias = "Counter[Item]"
 Points: TypeAlias = list[int]
 """Times of counter values [ns]."""
 
-CHOSEN = (TIMES[0], MARKERS[3], KERNELS[1], *FORMS[::3], *FILTERS[1::5], *TOGETHER[::2])
+CHOSEN = sample((TIMES[0], MARKERS[3], KERNELS[1], *FORMS[::3], *FILTERS[1::5], *TOGETHER[::2]), 2)
 
 
 # --- readers: all events, and the times of counter values
@@ -195,6 +196,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Job:
     return make(tmp_path_factory.mktemp("made"))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("words", "spec"), CHOSEN, ids=[" ".join(words) for words, _ in CHOSEN])
 def test_what_is_written(words: Words, spec: Spec, forms: list[str], made: Job, tmp_path: Path, cli: Cli) -> None:
     for form, (items, _) in converted_to(forms, cli, tmp_path / "out", made.folder, *words).items():

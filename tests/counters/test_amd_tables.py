@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +18,8 @@ from rocpd.counters.metrics import Calculated, Calculator, terms_of
 from rocpd.counters.panels import PANELS
 from rocpd.summary.counted import measured
 from tests.conftest import private
+from tests.soak import sized
 
-SOAK = bool(os.environ.get("ROCPD_SOAK"))
 WORKLOADS = ("path_MI200", "path_MI300X_A1", "vcopy_MI300X_A1_rocpd")
 SECTIONS = {"2", "5", "6", "7", "10", "11", "12", "13", "14", "15", "16", "17"}
 COLUMNS = {
@@ -93,6 +92,7 @@ def without(counted: Measured, name: str) -> Measured:
     return replace(counted, passes=passes)
 
 
+@pytest.mark.soak(15)
 def test_what_depends_on_a_counter_goes_with_it_and_nothing_else(workload: Path) -> None:
     with rocpd.connect(workload / "workload") as session:
         counted = measured(session.reader(0))
@@ -106,7 +106,7 @@ def test_what_depends_on_a_counter_goes_with_it_and_nothing_else(workload: Path)
         for metric in table.metrics
     }
     lost = set()
-    for name in sorted(counted.counters)[:: 1 if SOAK else 15]:
+    for name in sorted(counted.counters)[:: sized(15, 1)]:
         for key, calculated in metrics(without(counted, name)).items():
             before = whole[key]
             if calculated.values is None and before.values is not None:

@@ -1,4 +1,4 @@
-"""Commands in the documents are run and their output compared; Python examples are run; references are current."""
+"""Commands in the documents are run and their output compared; Python examples are run."""
 
 from __future__ import annotations
 
@@ -37,11 +37,6 @@ def test_commands_show_what_they_give(page: Path, job: tuple[Path, str], tmp_pat
             assert run(step.command, tmp_path) == step.shown, f"$ {step.command}"
     for example in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
         subprocess.run([sys.executable, "-W", "error", "-c", example], cwd=tmp_path, check=True)
-
-
-def test_reference_pages_are_current() -> None:
-    done = subprocess.run([sys.executable, "-m", "docs.generate", "--check"], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("name", SUMMARIES)

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from rocpd.schema.versions import suffix_of
 from tests.build import TraceBuilder, guid_of
 from tests.conftest import state_of
 from tests.federate.writers import EXCLUSIVE, HALF_DONE, LIVE_WAL, RESERVED, killed_writer, writer
+from tests.soak import sized
 
 STRINGS = f"rocpd_string{suffix_of(guid_of(0))}"
 COUNT = "SELECT count(*) FROM rocpd_string"
@@ -92,13 +92,17 @@ def test_closed_wal_file(log: bytes | None, path: Path) -> None:
     assert state_of(path.parent) == before
 
 
+VERSIONS = (0, 1, 2, 3, 127, 128, 255)
+
+
+@pytest.mark.soak(30)
 @pytest.mark.parametrize("version_at", [18, 19])
 @pytest.mark.parametrize("is_writable", [True, False], ids=["writable", "read-only"])
 def test_any_version_in_the_header(version_at: int, is_writable: bool, path: Path) -> None:
     """SQLite goes by byte 19 alone (1: journal, 2: WAL); a file that it took for WAL would get a -shm and a -wal."""
     content = path.read_bytes()
     path.parent.chmod(0o755 if is_writable else 0o555)
-    for version in range(256) if is_writable else (0, 1, 2, 3, 127, 128, 255):
+    for version in sized(VERSIONS, range(256)) if is_writable else VERSIONS:
         path.write_bytes(content[:version_at] + bytes([version]) + content[version_at + 1 :])
         before = state_of(path.parent)
         with contextlib.suppress(InputError):
@@ -214,13 +218,11 @@ def test_live_writer_with_a_reserved_lock(path: Path, recovered: Path) -> None:
 
 
 @pytest.mark.parametrize("body", [EXCLUSIVE, HALF_DONE])
-def test_an_exclusive_lock_is_reported_after_two_seconds(body: str, path: Path, recovered: Path) -> None:
+def test_an_exclusive_lock_is_reported(body: str, path: Path, recovered: Path) -> None:
     with writer(path, body, STRINGS):
         before = state_of(path.parent)
-        started = time.monotonic()
         with pytest.raises(InputError, match=r"a\.db: locked by a writer") as error:
             rocpd.connect(path)
-        assert 1.5 < time.monotonic() - started < 3.5
         assert "wait" in (error.value.hint or "")
         assert state_of(path.parent) == before
     assert list(recovered.iterdir()) == []
@@ -294,7 +296,7 @@ if os.getuid() == 0:
 os.chdir("/")
 """
     command = [sys.executable, "-c", prepare + code, str(root), str(warm)]
-    done = subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

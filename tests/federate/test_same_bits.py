@@ -14,6 +14,7 @@ import rocpd
 from rocpd.federate.limits import Limits
 from rocpd.simulator import JobOptions, simulate
 from tests.build import TraceBuilder
+from tests.soak import sized
 
 SUMMARIES = ("kernel_summary", "kernel_summary_region", "memory_copy_summary", "memory_allocation_summary", "busy")
 DURATIONS = st.one_of(st.integers(0, 200), st.integers(10**6 - 300, 10**6), st.integers(0, 10**11))
@@ -33,7 +34,7 @@ def test_strategies_give_the_same_bits(seed: int, tmp_path: Path) -> None:
         assert session.explain("SELECT * FROM kernel_summary").fetchall()[0][1] == "aggregates"
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=sized(6, 120), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(durations=st.lists(st.lists(DURATIONS, max_size=12), min_size=1, max_size=3).filter(any), data=st.data())
 def test_deviation_is_exact_in_any_order(
     durations: list[list[int]], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 from random import Random
 
@@ -13,6 +12,7 @@ import pytest
 import rocpd
 from rocpd.errors import InputError
 from tests.importers.rpd import server
+from tests.soak import sized
 
 CELLS = (None, "", "text", b"\xff", -1, 1 << 62, -(1 << 63), 0.5, "9" * 400, "\ud7ff", "{", "[[")
 
@@ -51,7 +51,8 @@ def cut(path: Path, chance: Random) -> None:
     path.write_bytes(content[: chance.randrange(len(content))])
 
 
-@pytest.mark.parametrize("seed", range(200 if os.environ.get("ROCPD_SOAK") else 7))
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(sized(3, 200)))
 @pytest.mark.parametrize("damage", [cells, noise, cut])
 def test_damage_is_one_line(damage: object, seed: int, content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "a.rpd"

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from rocpd.errors import InputError
 from rocpd.importers import json_walk
 from rocpd.importers.json_walk import JsonWalk
+from tests.soak import sized
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=6),
@@ -27,7 +28,7 @@ def walk(text: bytes) -> JsonWalk:
     return JsonWalk(io.BytesIO(text), Path("a.json"), "hint")
 
 
-@settings(max_examples=60)
+@settings(max_examples=sized(15, 600))
 @given(st.dictionaries(st.text(max_size=4), st.lists(VALUES, max_size=5) | VALUES, max_size=5), st.integers(1, 9))
 def test_values_are_those_of_the_document(document: dict[str, Any], block: int) -> None:
     """Numbers and characters of several bytes that a block ends in go on."""

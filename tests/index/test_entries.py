@@ -26,10 +26,10 @@ from rocpd.index import build as builder
 from rocpd.index.build import build
 from rocpd.index.entries import indexes, state_of
 from tests.build import TraceBuilder, guid_of
+from tests.soak import sized
 
-SOAK = bool(os.environ.get("ROCPD_SOAK"))
-SEQUENCES, STEPS = (1000, 12) if SOAK else (20, 8)  # a step is an attack, or a new index
-STATE_SEQUENCES, STATE_STEPS = 1000, 6
+SEQUENCES, STEPS = sized((6, 8), (1000, 12))  # a step is an attack, or a new index
+STATE_SEQUENCES, STATE_STEPS = sized(100, 1000), 6
 ASKED = "SELECT rank, count(*), sum(size), min(start), min(name) FROM memory_copies GROUP BY rank"
 PLANNED = Limits(small_bytes=0)
 
@@ -145,6 +145,7 @@ def only_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builder, "VIEWS", ("memory_copies",))
 
 
+@pytest.mark.soak(250)
 @pytest.mark.usefixtures("only_copies")
 def test_no_answer_is_stale(tmp_path: Path) -> None:
     answered = 0
@@ -169,6 +170,7 @@ def test_no_answer_is_stale(tmp_path: Path) -> None:
     assert answered > SEQUENCES
 
 
+@pytest.mark.soak(10)
 def test_no_state_of_a_file_comes_back_with_other_content(tmp_path: Path) -> None:
     """As if a file had been indexed after every step: what is looked up by its state is what was indexed in it."""
     met_again, job = 0, [_rank(tmp_path / f"{rank}.db", rank) for rank in range(2)]

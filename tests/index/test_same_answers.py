@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections import Counter
@@ -30,9 +29,9 @@ from rocpd.types import Row
 from tests.build import GPU, TraceBuilder
 from tests.docs.console import ROOT
 from tests.index.typed import typed_statements
+from tests.soak import SOAK, sized
 
-SOAK = bool(os.environ.get("ROCPD_SOAK"))
-EXAMPLES = int(os.environ.get("ROCPD_SOAK_STATEMENTS") or (34_000 if SOAK else 520))  # of each of the jobs
+EXAMPLES = sized(150, 34_000)  # of each of the jobs
 
 
 def clean(folder: Path) -> list[Path]:
@@ -91,6 +90,7 @@ def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         yield Job(request.param.__name__, indexed, plain)
 
 
+@pytest.mark.soak(220)
 def test_random_statements(job: Job) -> None:
     answered: Counter[str] = Counter()
 
@@ -215,6 +215,7 @@ CONDITIONS: Mapping[str, Callable[[list[str]], str]] = {
 WINDOWS = (rocpd.Window("5%", "70%"), rocpd.Window("20%", "90%", inclusive=False))
 
 
+@pytest.mark.soak(100)
 def test_rows_by_values_that_exist(job: Job) -> None:
     """SQLite may find rows by any of their values, and then gives them in the order in which it found them."""
     random, answered = Random(job.name), 0
@@ -222,7 +223,7 @@ def test_rows_by_values_that_exist(job: Job) -> None:
     pairs = [both, both, *(tuple(session.within(window) for session in both) for window in WINDOWS)]
     for view in VIEWS:
         known = _values_of(job.plain, view)
-        for _ in range(1000 if SOAK else 15):
+        for _ in range(sized(10, 1000)):
             columns = random.sample(list(known), min(len(known), random.choice((1, 1, 2, 3))))
             if not columns:
                 continue

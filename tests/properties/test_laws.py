@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -22,8 +21,10 @@ from rocpd.simulator import JobOptions, simulate
 from rocpd.summary.summarize import SummaryOptions, summarize
 from tests.conftest import state_of
 from tests.real.rows import multiset
+from tests.soak import sized
 
-EXAMPLES = 200 if os.environ.get("ROCPD_SOAK") else 6
+pytestmark = pytest.mark.soak(50)
+EXAMPLES = sized(4, 200)
 LAWS = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 ONE_TO_ONE = {
     "kernels": "rocpd_kernel_dispatch",

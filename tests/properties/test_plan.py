@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import time
 import zlib
 from collections import Counter
@@ -26,12 +25,12 @@ from rocpd.simulator import JobOptions, simulate
 from tests.build import CPU, GPU, GPU2, TraceBuilder
 from tests.properties.statements import BASES, EVENTS, FOREIGN, OTHERS, SUMMARIES, Statement, statements
 from tests.properties.tree import Tree
+from tests.soak import SOAK, sized
 
 Row: TypeAlias = tuple[Any, ...]
 Answer: TypeAlias = tuple[tuple[str, ...], list[Row]] | str
 
-SOAK = bool(os.environ.get("ROCPD_SOAK"))
-EXAMPLES = 25_000 if SOAK else 160  # of each of the jobs
+EXAMPLES = sized(60, 25_000)  # of each of the jobs
 FLOOR = 0.6  # of the statements that SQLite takes are planned
 
 
@@ -197,6 +196,7 @@ def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         yield Counted(request.param, session, elsewhere, indexed, monkeypatch)
 
 
+@pytest.mark.soak(400)
 def test_planned_statements_give_what_the_whole_gives(job: Counted) -> None:
     @seed(time.time_ns() if SOAK else zlib.crc32(job.name.encode()))
     @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))

@@ -7,7 +7,6 @@ tracks of three formats, `op-trace`, `gpu-time`, `copies`, the filter `--agent` 
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -27,9 +26,11 @@ from rocpd.errors import RocpdError
 from rocpd.simulator import JobOptions, simulate
 from tests.build import CPU, GPU, GPU2, TraceBuilder
 from tests.perfetto_engine import Engine
+from tests.soak import sized
 from tests.summary.cells import cells
 
-EXAMPLES = 200 if os.environ.get("ROCPD_SOAK") else 10
+pytestmark = pytest.mark.soak(33)
+EXAMPLES = sized(6, 200)
 LAWS = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 BASE = 1_000_000
 GPUS, UNKNOWN = (GPU, GPU2), 99

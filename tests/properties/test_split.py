@@ -17,6 +17,7 @@ from rocpd.federate.merge import merge
 from rocpd.schema.load import VIEWS
 from tests.build import CPU, GPU, GPU2, TraceBuilder
 from tests.real.rows import Rows, multiset
+from tests.soak import sized
 
 TIMES = st.integers(0, 5000)
 LENGTHS = st.integers(-3, 900)
@@ -79,7 +80,7 @@ def splits(draw: st.DrawFn) -> Split:
     return ranks, versions, files
 
 
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sized(8, 320), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(splits())
 def test_splitting_a_job_changes_no_row(split: Split) -> None:
     ranks, versions, files = split

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -39,6 +40,7 @@ TABLES = (
     "collectives",
     "steps",
 )
+pytestmark = pytest.mark.soak(50)
 TABLE_LAWS = settings(LAWS, max_examples=EXAMPLES // 2)
 PROFILES = st.sampled_from(["gemm", "llm", "hpc"])
 JOBS = st.builds(job, st.integers(1, 3), PROFILES, st.integers(0, 30), st.booleans())

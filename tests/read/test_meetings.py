@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -21,8 +20,9 @@ from rocpd.trace.collectives import Channel, CommunicationKernels
 from rocpd.trace.rccl import Transfer
 from rocpd.types import NULL, Ints
 from tests.build import TraceBuilder
+from tests.soak import sized
 
-SEEDS = range(200 if os.environ.get("ROCPD_SOAK") else 20)
+SEEDS = range(sized(8, 200))
 SIDES = ("entered", "left", "ended")
 LAYOUTS = [{"ranks": 4}, {"ranks": 8, "tp": 4}, {"ranks": 8, "tp": 2, "pp": 2, "steps": 4}]
 
@@ -88,6 +88,7 @@ def errors(job: JobPlan, alignment: Alignment, collectives: list[TrueCollective]
             yield float(np.abs(shown - expected).max()), clock.certain_ns
 
 
+@pytest.mark.soak(25)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_truth_lies_within_what_is_certain_and_likely_is_near(layout: dict[str, int]) -> None:
     wrong = []
@@ -101,6 +102,7 @@ def test_truth_lies_within_what_is_certain_and_likely_is_near(layout: dict[str, 
     assert np.median(wrong) <= 10_000
 
 
+@pytest.mark.soak(25)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_collectives_that_were_held_out_keep_their_order(layout: dict[str, int]) -> None:
     """No rank leaves one before another has entered it, though half of them were not looked at."""

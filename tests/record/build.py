@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import functools
-import os
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -12,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.soak import SOAK, sized
+
 SOURCE = Path(__file__).resolve().parents[2] / "sdk_tool"
-SOAK = bool(os.environ.get("ROCPD_SOAK"))
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def build(sanitizer: str = "") -> Build:
         # The compiler is most of what these tests take. Reports name functions; `make soak` has their lines too.
         if sanitizer:
             configure += ["-DROCPD_BENCH=OFF", "-DCMAKE_BUILD_TYPE=Debug"]
-            configure += [f"-DCMAKE_CXX_FLAGS_DEBUG={'-O1 -g1' if SOAK else '-O0 -g0'}"]
+            configure += [f"-DCMAKE_CXX_FLAGS_DEBUG={sized('-O0 -g0', '-O1 -g1')}"]
         elif SOAK:
             configure += ["-DCMAKE_UNITY_BUILD=OFF"]  # each file includes what it uses
         else:

@@ -22,6 +22,5 @@ def cli(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProce
         env=environment | more,
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import apsw
 import pytest
 
 from tests.record.build import SOURCE, Build
+from tests.waiting import until
 
 CODE = 7
 """What the probe exits with when its scenario ran to the end."""
@@ -31,17 +31,7 @@ def probe(
 ) -> subprocess.CompletedProcess[str]:
     """Run a scenario to its end."""
     command = [*wrap, str(built.program("probe")), *arguments]
-    return subprocess.run(
-        command, env=environment(folder, **(env or {})), capture_output=True, text=True, timeout=120, check=False
-    )
-
-
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    """Wait for what a busy machine may do late: no time decides a test but this minute."""
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline, f"within a minute: {what}"
-        time.sleep(0.02)
+    return subprocess.run(command, env=environment(folder, **(env or {})), capture_output=True, text=True, check=False)
 
 
 def probe_until(
@@ -53,7 +43,7 @@ def probe_until(
         [str(built.program("probe")), *arguments], env=settings, stderr=subprocess.PIPE, text=True
     )
     try:
-        wait_until(lambda: any(map(enough, folder.glob("*.db"))), "the file holds what was waited for")
+        until(lambda: any(map(enough, folder.glob("*.db"))), "the file holds what was waited for")
     finally:
         process.terminate()
         _, stderr = process.communicate()
@@ -78,7 +68,7 @@ def client(
                "scratch,rccl", "ROCPD_TOOL_WARNED": "1"}  # fmt: skip
     return subprocess.run(
         [str(built.program("client_probe")), str(threads), str(rounds), *arguments],
-        env=environment(folder, **(preload | env)), capture_output=True, text=True, timeout=120, check=False,
+        env=environment(folder, **(preload | env)), capture_output=True, text=True, check=False,
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from tests.record.build import SOURCE, Build, build
 from tests.record.runs import CODE, client, environment, metadata, only, probe, rows
+from tests.soak import sized
 
 THREADS, ROUNDS = 4, 100
 TENTHS = THREADS * ROUNDS // 10
@@ -231,6 +232,7 @@ def test_machine_without_rocm_is_told_once(built: Build, tmp_path: Path) -> None
     assert "no rocprofiler-sdk on this machine" in done.stderr
 
 
+@pytest.mark.soak(4)
 @pytest.mark.parametrize(("sanitizer", "runtime"), [("thread", "libtsan.so"), ("address,undefined", "libasan.so")])
 def test_client_under_sanitizers(tmp_path: Path, sanitizer: str, runtime: str) -> None:
     chosen = build(sanitizer)
@@ -240,7 +242,7 @@ def test_client_under_sanitizers(tmp_path: Path, sanitizer: str, runtime: str) -
     for how, threads in (busy | dict.fromkeys(("strings", "streams", "ranges", "later", "inherit"), 0)).items():
         folder = tmp_path / how
         done = _client(
-            chosen, folder, how, threads=threads, rounds=30, LD_PRELOAD=preload, ROCPD_FLUSH_MS="20",
+            chosen, folder, how, threads=threads, rounds=sized(8, 30), LD_PRELOAD=preload, ROCPD_FLUSH_MS="20",
             TSAN_OPTIONS="exitcode=99:halt_on_error=1", ASAN_OPTIONS="exitcode=99",
             UBSAN_OPTIONS="halt_on_error=1:exitcode=99",
         )  # fmt: skip
@@ -256,7 +258,7 @@ def _headers(folder: Path) -> Path:
     if not (unpacked / "done").exists():
         fetch = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--only-binary", ":all:", "triton"]
         try:
-            done = subprocess.run([*fetch, "-d", str(folder)], capture_output=True, text=True, timeout=120, check=False)
+            done = subprocess.run([*fetch, "-d", str(folder)], capture_output=True, text=True, check=False)
         except subprocess.TimeoutExpired:
             pytest.skip("the triton wheel takes too long to come")
         wheels = list(folder.glob("triton*.whl"))

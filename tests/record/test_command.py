@@ -17,7 +17,8 @@ from rocpd.record import library
 from rocpd.record.command import Settings, _forwarding, environment_of
 from tests.record.build import Build
 from tests.record.cli import cli, cli_command
-from tests.record.runs import check_closed, databases, rows, wait_until
+from tests.record.runs import check_closed, databases, rows
+from tests.waiting import until
 
 
 def test_exit_code_and_report(built: Build, tmp_path: Path) -> None:
@@ -111,7 +112,7 @@ def test_signals_before_the_command_runs_are_forwarded_then() -> None:
 def test_terminated_command_keeps_its_data(built: Build, tmp_path: Path) -> None:
     command = cli_command("record", "-o", "job", "--", str(built.program("probe")), "numbered", "1")
     process = subprocess.Popen(command, cwd=tmp_path)
-    wait_until(lambda: bool([*tmp_path.glob("job/*.db")]), "the command writes its file")
+    until(lambda: bool([*tmp_path.glob("job/*.db")]), "the command writes its file")
     process.terminate()
     assert process.wait(20) == 128 + 15
     (file,) = databases(tmp_path / "job")
@@ -240,7 +241,7 @@ def test_job_under_mpirun(built: Build, tmp_path: Path) -> None:
     program = ["sh", "-c", f"{built.program('probe')} threads 2 200; test $? = 7"]
     command = ["mpirun", "-n", "4", "--oversubscribe", "--allow-run-as-root"]
     command += cli_command("record", "-o", "job", "--", *program)
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     _check_job(tmp_path)
 

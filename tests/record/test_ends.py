@@ -8,6 +8,7 @@ import pytest
 
 from tests.record.build import Build
 from tests.record.runs import CODE, check_closed, check_sound, count, databases, metadata, only, probe, rows
+from tests.soak import sized
 
 _SIGNALS = {"abort": -6, "abrt": -6, "term": -15, "int": -2}
 
@@ -60,9 +61,10 @@ def test_vfork_children_leave_no_memory_behind(built: Build, tmp_path: Path) -> 
     assert probe(built, tmp_path / "out", "vfork-execs", "200").returncode == CODE
 
 
+@pytest.mark.soak(4)
 def test_end_during_the_first_event(built: Build, tmp_path: Path) -> None:
     """Closed stays closed, and whatever made it into a file is a whole file."""
-    assert probe(built, tmp_path / "out", "finalize-first", "200").returncode == CODE
+    assert probe(built, tmp_path / "out", "finalize-first", sized("50", "200")).returncode == CODE
     for file in databases(tmp_path / "out"):
         check_closed(file)
 

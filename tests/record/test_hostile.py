@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.record.build import SOAK, Build
+from tests.record.build import Build
 from tests.record.runs import (
     CODE,
     check_closed,
@@ -25,6 +25,8 @@ from tests.record.runs import (
     metadata,
     probe,
 )
+from tests.soak import sized
+from tests.waiting import PATIENCE
 
 
 def _one_line(stderr: str) -> str:
@@ -161,9 +163,10 @@ def _asked(process: subprocess.Popen[str], line: str = "") -> str:
     return process.stdout.readline().strip()
 
 
+@pytest.mark.soak(10)
 def test_somebody_reads_the_file_for_long(built: Build, tmp_path: Path) -> None:
     """The recorder waits for a reader, without holding up fork(), and goes on when it is gone."""
-    hold_s = 12.0 if SOAK else 1.0
+    hold_s = sized(1.0, 12.0)
     process = subprocess.Popen(
         [str(built.program("probe")), "forks-when-asked"], env=environment(tmp_path / "out", ROCPD_FLUSH_MS="20"),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -174,7 +177,7 @@ def test_somebody_reads_the_file_for_long(built: Build, tmp_path: Path) -> None:
     reader = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     reader.execute("BEGIN")
     assert reader.execute("SELECT COUNT(*) FROM rocpd_region").fetchall() == [(10,)]
-    never = threading.Timer(60, process.kill)
+    never = threading.Timer(PATIENCE, process.kill)
     never.start()
     assert _asked(process).isdigit()  # while the reader reads: a fork that waited for it would never end
     never.cancel()

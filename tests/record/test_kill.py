@@ -16,11 +16,13 @@ import pytest
 
 import rocpd
 from rocpd.errors import RocpdError
-from tests.record.build import SOAK, Build
+from tests.record.build import Build
 from tests.record.runs import environment
+from tests.soak import sized
+from tests.waiting import until
 
 FLUSH_MS = 1000
-KILLS = 200 if SOAK else 8
+KILLS = sized(8, 200)
 AT_ONCE = 2
 
 
@@ -39,24 +41,23 @@ def _kill(process: subprocess.Popen[bytes]) -> int:
 
 def _grown(folder: Path, least: int) -> Path:
     """Wait for the file of a process to have `least` bytes, and give it."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        for path in folder.glob("*.db"):
-            if path.stat().st_size >= least:
-                return path
-        time.sleep(0.01)
-    raise AssertionError("nothing was written for a minute")
+
+    def grown() -> list[Path]:
+        return [path for path in folder.glob("*.db") if path.stat().st_size >= least]
+
+    until(grown, "something is written")
+    return grown()[0]
 
 
 def _wait_for_rows(path: Path) -> None:
     """Wait for the first transaction that is complete: a long one is written to the file before that."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
+
+    def has_rows() -> bool:
         with contextlib.suppress(RocpdError), rocpd.connect([path]) as session:
-            if session.execute("SELECT COUNT(*) FROM rocpd_region").fetchall() != [(0,)]:
-                return
-        time.sleep(0.01)
-    raise AssertionError("no row was committed for a minute")
+            return session.execute("SELECT COUNT(*) FROM rocpd_region").fetchall() != [(0,)]
+        return False
+
+    until(has_rows, "a row is committed")
 
 
 def _killed(built: Build, base: Path, seed: int) -> Iterator[tuple[Path, int]]:
@@ -71,6 +72,7 @@ def _killed(built: Build, base: Path, seed: int) -> Iterator[tuple[Path, int]]:
         yield folder, _kill(process)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", range(KILLS // AT_ONCE))
 def test_nothing_flushed_is_lost(built: Build, tmp_path: Path, seed: int) -> None:
     for folder, killed in _killed(built, tmp_path, seed):
@@ -102,7 +104,8 @@ def _check_recovered(path: Path) -> None:
         connection.close()
 
 
-@pytest.mark.parametrize("seed", range(30 if SOAK else 6))
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(sized(6, 30)))
 def test_killed_in_the_middle_of_writing(built: Build, tmp_path: Path, seed: int) -> None:
     """The writer is busy without pause: the kill hits a transaction, often one that has begun to reach the file."""
     process = subprocess.Popen(

@@ -6,13 +6,17 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests.record.build import SOAK, Build
+import pytest
+
+from tests.record.build import Build
 from tests.record.runs import CODE, check_closed, databases, environment, metadata, probe, rows
+from tests.soak import SOAK, sized
 
 PROCESSES, THREADS = 8, 4
-EVENTS = 1_000_000 if SOAK else 20_000
+EVENTS = sized(20_000, 1_000_000)
 
 
+@pytest.mark.soak(50)
 def test_all_events_of_all_processes(built: Build, tmp_path: Path) -> None:
     command = [str(built.program("probe")), "threads", str(THREADS), str(EVENTS)]
     folder = tmp_path / "out"

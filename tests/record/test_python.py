@@ -17,7 +17,8 @@ from rocpd.errors import InputError
 from rocpd.record.control import Action, control, socket_of
 from tests.record.build import Build
 from tests.record.cli import cli, cli_command
-from tests.record.runs import check_closed, count, databases, environment, metadata, probe_until, rows, wait_until
+from tests.record.runs import check_closed, count, databases, environment, metadata, probe_until, rows
+from tests.waiting import until
 
 
 def _python(folder: Path, script: str, *wrap: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -32,7 +33,6 @@ def _python(folder: Path, script: str, *wrap: str, **more: str) -> subprocess.Co
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )
 
@@ -412,7 +412,7 @@ def test_daemon(built: Build, tmp_path: Path) -> None:
     def closed() -> int:
         return sum("recorder_closed" in metadata(file) for file in (tmp_path / "out").glob("*.db"))
 
-    wait_until(lambda: closed() == 2, "the daemon has ended, too")
+    until(lambda: closed() == 2, "the daemon has ended, too")
     files = databases(tmp_path / "out")
     for file in files:
         check_closed(file)

@@ -14,7 +14,8 @@ import pytest
 
 import rocpd
 from tests.record.build import Build
-from tests.record.runs import check_closed, databases, environment, metadata, probe, rows, wait_until
+from tests.record.runs import check_closed, databases, environment, metadata, probe, rows
+from tests.waiting import until
 
 _STACKS = """
 SELECT T.tid, S.timestamp, E.id, E.call_stack, C.string
@@ -37,7 +38,7 @@ def _environment(built: Build, folder: Path, script: str, hz: int) -> dict[str, 
 def _sampled(built: Build, folder: Path, script: str, hz: int = 200) -> subprocess.CompletedProcess[str]:
     env = _environment(built, folder, script, hz)
     return subprocess.run(
-        [sys.executable, "program.py"], cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "program.py"], cwd=folder, env=env, capture_output=True, text=True, check=False
     )
 
 
@@ -73,7 +74,7 @@ def two_threads(built: Build, tmp_path_factory: pytest.TempPathFactory) -> tuple
         [sys.executable, "program.py"], cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
-            wait_until(lambda: any(map(enough, (folder / "out").glob("*.db"))), "both threads are seen")
+            until(lambda: any(map(enough, (folder / "out").glob("*.db"))), "both threads are seen")
         finally:
             (folder / "stop").touch()
             threads, errors = process.communicate()

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.record.build import SOAK, Build
+from tests.record.build import Build
 from tests.record.runs import CODE, client, databases, environment, metadata, only, rows
+from tests.soak import sized
 
 NEVER = "60000"
 """A flush interval that no test lasts [ms]."""
@@ -85,7 +86,8 @@ def test_children_forked_while_the_sdk_is_locked_go_on_without_it(built: Build, 
     assert rows(only(tmp_path), "SELECT COUNT(*) FROM regions") == [(9,)]
 
 
-@pytest.mark.parametrize("forks", [200 if SOAK else 8])
+@pytest.mark.soak(25)
+@pytest.mark.parametrize("forks", [sized(8, 200)])
 def test_children_forked_beside_many_calls(built: Build, tmp_path: Path, forks: int) -> None:
     """One whose fork met a lock of the SDK says so, and has no file."""
     done = client(built, tmp_path, "storm", rounds=forks)
@@ -209,7 +211,7 @@ def test_library_that_was_loaded_for_itself(built: Build, tmp_path: Path) -> Non
     env = environment(tmp_path, LD_PRELOAD=str(built.lib / "librocpd-tool.so"), ROCPD_TOOL_WARNED="1")
     done = subprocess.run(
         [str(built.program("local_probe")), str(built.folder / "standin" / "librocprofiler-sdk.so.1")],
-        env=env, capture_output=True, text=True, timeout=60, check=False,
+        env=env, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (CODE, "")
     assert rows(only(tmp_path), "SELECT COUNT(*) FROM kernels") == [(2,)]

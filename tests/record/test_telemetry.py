@@ -24,8 +24,8 @@ from tests.record.runs import (
     only,
     probe_until,
     rows,
-    wait_until,
 )
+from tests.waiting import until
 
 _VALUES = """
 SELECT A.type_index, P.name, P.units, COUNT(*), MIN(V.value), MAX(V.value)
@@ -156,7 +156,7 @@ def test_each_gpu_is_sampled_once_on_a_node(built: Build, tmp_path: Path) -> Non
         return [{gpu for gpu, name in _counted(file) if name == "device_power"} for file in files]
 
     try:
-        wait_until(lambda: len(seen()) == 2 and all(seen()), "both ranks have sampled")
+        until(lambda: len(seen()) == 2 and all(seen()), "both ranks have sampled")
     finally:
         for process in running:
             process.terminate()
@@ -176,7 +176,7 @@ def test_a_forked_child_samples_no_gpu(built: Build, tmp_path: Path) -> None:
         pid and os.waitpid(pid, 0)
     """
     env = _env(built, tmp_path, ROCPD_SMI="50", LD_PRELOAD=str(built.lib / "librocpd-roctx.so"))
-    subprocess.run([os.path.realpath("/proc/self/exe"), "-c", script], env=env, check=True, timeout=60)
+    subprocess.run([os.path.realpath("/proc/self/exe"), "-c", script], env=env, check=True)
     (file,) = databases(tmp_path / "out")
     check_sound(file)
     assert metadata(file)["recorder_closed"] == "1"
@@ -219,7 +219,7 @@ def test_options(built: Build, tmp_path: Path) -> None:
         def enough() -> bool:
             return any(all(_counted(file).get(name, 0) > 3 for name in names) for file in tmp_path.glob("job/*.db"))
 
-        wait_until(enough, "all of it is sampled")
+        until(enough, "all of it is sampled")
         process.terminate()
     assert process.returncode == 128 + signal.SIGTERM
     (file,) = databases(tmp_path / "job")

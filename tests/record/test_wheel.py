@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.record.build import SOAK, SOURCE, Build
+from tests.record.build import SOURCE, Build
 from tests.record.runs import databases, rows
+from tests.soak import SOAK
 
 _LIBRARIES = {f"rocpd/record/lib/librocpd-{name}.so" for name in ("recorder", "roctx", "tool")}
 
@@ -49,6 +50,7 @@ def test_a_wheel_records(built: Build, tmp_path: Path) -> None:
     assert rows(file, "SELECT name FROM markers") == [("step",)]
 
 
+@pytest.mark.soak(10)
 def test_the_sdist_builds_the_recorder(tmp_path: Path) -> None:
     """It holds every file that CMake names; in a soak it is built."""
     with tarfile.open(_distribution("sdist", tmp_path / "dist")) as archive:

@@ -23,7 +23,7 @@ def test_examples_run(path: Path, tmp_path: Path) -> None:
     nbformat.validate(notebook)
     assert [cell for cell in notebook.cells if cell.get("outputs")] == []  # those of a run are not committed
     resources = {"metadata": {"path": str(tmp_path)}}
-    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", resources=resources).execute()
+    nbclient.NotebookClient(notebook, kernel_name="python3", resources=resources).execute()
     shown = [kind for cell in notebook.cells for output in cell.get("outputs", ()) for kind in output.get("data", ())]
     assert shown.count("image/svg+xml") >= 3
     assert shown.count("text/html") >= 4

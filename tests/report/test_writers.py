@@ -158,7 +158,7 @@ def test_notebook_runs(files: tuple[Path, ...], tmp_path: Path) -> None:
     with rocpd.connect(files) as session:
         report = build(session, ReportOptions(("job", "kernels")))
     notebook = nbformat.read(written(report, ".ipynb", tmp_path), as_version=4)  # type: ignore[no-untyped-call]
-    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    nbclient.NotebookClient(notebook, kernel_name="python3").execute()
     codes = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert len(codes) > 4
     for cell in codes[1:]:

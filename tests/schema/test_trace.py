@@ -50,6 +50,7 @@ from rocpd.schema.trace.writer import TableRows, TraceWriter
 from rocpd.schema.versions import LATEST, VERSIONS
 from rocpd.schema.write import create, tables_of
 from tests.build import guid_of
+from tests.soak import sized
 
 NODE = NodeInfo(machine_id="machine", hostname="node0")
 PROCESS = ProcessInfo(16, ppid=1, command="./app")
@@ -160,7 +161,7 @@ READ_BACK = """SELECT K.start, K."end", K.tid, agent_abs_index, K.kernel_id, K.q
 
 
 @given(columns=dispatches())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=sized(15, 600), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_columns_read_back_and_lead_somewhere(columns: dict[str, list[Any]], tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     of_events = {name: columns[name] for name in ("category", "stack_id", "parent_stack_id", "correlation_id")}

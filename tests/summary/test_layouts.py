@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -12,12 +11,12 @@ import rocpd
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.job_plan import plan
 from rocpd.trace.collectives import listed
+from tests.soak import sized
 from tests.summary.cells import cells
 
-SOAK = bool(os.environ.get("ROCPD_SOAK"))
 
-
-@pytest.mark.parametrize("seed", [11, 12] if SOAK else [11])
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", sized([11], [11, 12]))
 @pytest.mark.parametrize("rccl", ["none", "sizes"])
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_groups_of_tensor_parallelism_are_not_mixed(nodes: int, rccl: str, seed: int, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from rocpd.summary.reading import Reading
 from rocpd.summary.registry import SUMMARIES, TABLES
 from rocpd.summary.run import planned, run_planned
 from rocpd.summary.summarize import SummaryOptions, summarize
+from tests.soak import sample
 from tests.summary.cells import cells
 
 SOUND = 'start > 0 AND "end" >= start'
@@ -279,7 +280,8 @@ def test_any_split_gives_the_same(
                 assert other.summary(name, by).fetchall() == session.summary(name, by).fetchall()
 
 
-@pytest.mark.parametrize("by", [None, *By])
+@pytest.mark.soak
+@pytest.mark.parametrize("by", sample([None, *By], 3))
 def test_work_can_be_sent_and_answers_come_back(
     by: By | None, session: rocpd.Session, whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,7 @@ from rocpd.trace.frames import frame_of, frames_of
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob, private
 from tests.importers.rpd import RpdBuilder
+from tests.soak import sized
 from tests.summary.cells import cells
 
 MAIN, TRAIN, STEP = "app.py(9): main", "app.py(5): train", "app.py(3): step"
@@ -142,7 +143,7 @@ def sums_by_kind(session: rocpd.Session, by: str | None) -> Counter[tuple[str, s
     return sums
 
 
-@settings(max_examples=40)
+@settings(max_examples=sized(10, 400))
 @given(sizes=st.lists(st.tuples(st.integers(1, 40), st.integers(0, 20), st.integers(0, 2)), min_size=1, max_size=12))
 def test_own_times_of_functions_are_the_time_that_any_covers(
     sizes: list[tuple[int, int, int]], tmp_path_factory: pytest.TempPathFactory
@@ -218,7 +219,7 @@ def test_frames(text: str, frame: tuple[object, ...]) -> None:
     assert frame_of(text) == frame
 
 
-@settings(max_examples=30)
+@settings(max_examples=sized(10, 400))
 @given(
     st.lists(st.none() | st.integers() | st.text(max_size=5) | st.dictionaries(st.text(max_size=3), st.none()))
     | st.text()

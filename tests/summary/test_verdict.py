@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,9 @@ from rocpd.trace.collectives import Channel, CommunicationKernels
 from rocpd.types import Floats
 from tests.conftest import OpenJob
 from tests.members import Member
+from tests.soak import sized
 from tests.summary.cells import cells
 
-SOAK = bool(os.environ.get("ROCPD_SOAK"))
 LAYOUTS: dict[str, dict[str, Any]] = {
     "data, a rank on each node": {"ranks": 4, "nodes": 4},
     "data, two nodes": {"ranks": 8, "nodes": 2},
@@ -53,20 +52,22 @@ def verdict(folder: Path, seed: int, plant: str, **options: Any) -> tuple[Findin
     return table.findings[0], ranks, plan(job).straggler_rank if "straggler" in plant else None
 
 
-@pytest.mark.parametrize(("layout", "rccl"), JOBS if SOAK else QUICK)
+@pytest.mark.soak(100)
+@pytest.mark.parametrize(("layout", "rccl"), sized(QUICK, JOBS))
 def test_the_planted_rank_is_named(layout: str, rccl: str, tmp_path: Path) -> None:
     """Ten percent slower with a noise of one: in 100 of 100 jobs."""
-    for seed in range(100 if SOAK else 1):
+    for seed in range(sized(1, 100)):
         finding, ranks, true = verdict(tmp_path, seed, "straggler=10", rccl=rccl, **LAYOUTS[layout])
         assert (finding.verdict, finding.rank, ranks[0]) == ("problem", true, true), (seed, finding.text)
         assert finding.text.startswith(f"rank {true} was last in ")
         assert ": a straggler; the same kernels with equal grids take " in finding.text
 
 
-@pytest.mark.parametrize(("layout", "rccl"), JOBS if SOAK else QUICK)
+@pytest.mark.soak(100)
+@pytest.mark.parametrize(("layout", "rccl"), sized(QUICK, JOBS))
 def test_nobody_is_named_without_cause(layout: str, rccl: str, tmp_path: Path) -> None:
     """In at least 95 of 100 jobs."""
-    seeds = range(100 if SOAK else 1)
+    seeds = range(sized(1, 100))
     found = [verdict(tmp_path, seed, "none", rccl=rccl, **LAYOUTS[layout])[0] for seed in seeds]
     assert sum(finding.verdict != "none" for finding in found) <= len(seeds) * 0.05, found
 
@@ -82,12 +83,13 @@ WINDOWS = {
 WINDOWED = [(*job, plant) for job in JOBS for plant in ("straggler=10", "none")]
 
 
+@pytest.mark.soak(10)
 @pytest.mark.parametrize(
-    ("layout", "rccl", "plant"), WINDOWED if SOAK else [(*QUICK[0], "straggler=10"), (*QUICK[1], "none")]
+    ("layout", "rccl", "plant"), sized([(*QUICK[0], "straggler=10"), (*QUICK[1], "none")], WINDOWED)
 )
 def test_a_window_of_steps_names_whom_the_whole_job_names(layout: str, rccl: str, plant: str, tmp_path: Path) -> None:
     """It cuts ranks at different kernels, which do the same work all the same; never is another rank blamed."""
-    for seed in range(3000, 3010 if SOAK else 3001):
+    for seed in range(3000, sized(3001, 3010)):
         job = JobOptions(tmp_path, seed=seed, plant=plant, rccl=rccl, **{"steps": 16, **LAYOUTS[layout]})
         expected = ("none", None) if plant == "none" else ("problem", plan(job).straggler_rank)
         with rocpd.connect(simulate(job)) as session:
@@ -108,11 +110,12 @@ def test_steps_that_are_too_few_for_some_ranks_are_no_acquittal(tmp_path: Path) 
     assert (finding.verdict, said in finding.text) == ("unknown", True), finding.text
 
 
-@pytest.mark.parametrize("layout", list(PIPELINES) if SOAK else ["pipeline, four nodes"])
+@pytest.mark.soak(40)
+@pytest.mark.parametrize("layout", sized(["pipeline, four nodes"], list(PIPELINES)))
 def test_a_late_launch_in_a_pipeline_is_told_from_those_that_it_holds_up(layout: str, tmp_path: Path) -> None:
     """All ranks behind the late one come late to their collectives, too; but they wait, and do not idle."""
     named = 0
-    for seed in range(40 if SOAK else 1):
+    for seed in range(sized(1, 40)):
         options = {"plant": "late-launch=400", "rccl": ("none", "sizes")[seed % 2], **PIPELINES[layout]}
         (fact,) = plan(JobOptions(tmp_path, seed=seed, steps=12, **options)).facts
         finding, *_ = verdict(tmp_path, seed, **options)
@@ -186,7 +189,8 @@ def test_without_collectives_nothing_is_known(open_job: OpenJob) -> None:
     ]
 
 
-@pytest.mark.parametrize("seed", range(20 if SOAK else 1))
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(sized(1, 20)))
 def test_a_slow_host_is_named_and_none_of_its_ranks(seed: int, tmp_path: Path) -> None:
     finding, *_ = verdict(tmp_path, seed, "slow-node=10", ranks=8, nodes=2)
     assert (finding.verdict, finding.rank) == ("problem", None)
@@ -204,7 +208,8 @@ def test_a_slow_host_is_named_and_none_of_its_ranks(seed: int, tmp_path: Path) -
         ),
     ],
 )
-@pytest.mark.parametrize("seed", range(20 if SOAK else 1))
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(sized(1, 20)))
 def test_why_a_rank_is_late(plant: str, cause: str, seed: int, tmp_path: Path) -> None:
     options: dict[str, Any] = {"ranks": 4, "nodes": 2, "steps": 12}
     finding, *_ = verdict(tmp_path, seed, plant, **options)
@@ -213,7 +218,8 @@ def test_why_a_rank_is_late(plant: str, cause: str, seed: int, tmp_path: Path) -
     assert (finding.rank, bool(re.search(pattern, finding.text))) == (fact.rank, True), finding.text
 
 
-@pytest.mark.parametrize("seed", range(20 if SOAK else 1))
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(sized(1, 20)))
 def test_the_slow_rank_of_a_step_is_named_and_nobody_in_others(seed: int, tmp_path: Path) -> None:
     """All ranks end a step together: the length of a step names nobody. One rank is slow in every fifth step."""
     options = JobOptions(tmp_path, ranks=6, nodes=2, steps=20, seed=seed, plant="intermittent")
@@ -326,10 +332,11 @@ def judged(random: np.random.Generator, noise: float, longer: float | Floats, la
     return judge([group], periods, works, Clocks(dict.fromkeys(range(8), 0)), hosts, has_stages=False)
 
 
+@pytest.mark.soak(16)
 @pytest.mark.parametrize("noise", [0.01, 0.03, 0.1])
 def test_chance_names_nobody_and_what_exceeds_it_is_named(noise: float) -> None:
     """Of jobs without straggler one is named in at most 2 %; a wrong one never, where noise is no larger."""
-    random, jobs = np.random.default_rng(round(noise * 100)), 1000 if SOAK else 60
+    random, jobs = np.random.default_rng(round(noise * 100)), sized(60, 1000)
     without = [judged(random, noise, 0.0).culprits for _ in range(jobs)]
     assert sum(map(bool, without)) <= math.ceil(0.02 * jobs)
     named = [judged(random, noise, 0.1).culprits for _ in range(jobs // 4)]
@@ -338,11 +345,12 @@ def test_chance_names_nobody_and_what_exceeds_it_is_named(noise: float) -> None:
         assert all(culprits == (3,) for culprits in named)
 
 
+@pytest.mark.soak(16)
 @pytest.mark.parametrize("noise", [0.01, 0.03])
 def test_two_ranks_that_are_slow_in_turn_are_both_named(noise: float) -> None:
     """Each is slowest in no more steps than chance explains; that it always was one of them, chance does not."""
     random = np.random.default_rng(round(noise * 100))
-    for _ in range(250 if SOAK else 15):
+    for _ in range(sized(15, 250)):
         slow, throttled = random.choice(8, 2, replace=False).tolist()
         longer = np.zeros((10, 8))
         longer[:, slow], longer[5:, throttled] = 0.2, 0.4

@@ -16,6 +16,7 @@ from rocpd.simulator.options import JobOptions
 from rocpd.view.job import ViewedJob
 from rocpd.view.perfetto_ui import find_ui
 from rocpd.view.server import ViewLimits, ViewServer
+from tests.waiting import PATIENCE
 
 
 class Said(NamedTuple):
@@ -58,7 +59,7 @@ def ask(server: ViewServer) -> Ask:
     """Send a request as the page does; `headers` replace those of a browser on it."""
 
     def send(name: str, body: object = None, *, token: str | None = None, **headers: str) -> Said:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
         path = f"/{server.guard.token if token is None else token}/{name}"
         data = None if body is None else json.dumps(body)
         sent = {"Content-Type": "application/json"} | {key.replace("_", "-"): value for key, value in headers.items()}

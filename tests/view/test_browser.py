@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from rocpd.view.server import ViewServer
+from tests.waiting import PATIENCE
 
 _READY = "#report[aria-busy=false] h2"
 
@@ -145,7 +146,7 @@ def test_perfetto_opens_the_part(page: Page) -> None:
         page.click("#perfetto")
     ui = opened.value
     page.wait_for_selector("#status:has-text('in Perfetto')")
-    ui.wait_for_selector("text=rank 0", timeout=60_000)
+    ui.wait_for_selector("text=rank 0", timeout=PATIENCE * 1000)
     ui.close()
 
 
@@ -155,8 +156,8 @@ def test_a_finding_opens_its_place_in_perfetto(page: Page) -> None:
     with page.context.expect_page() as opened:
         place.get_by_role("button", name="Open in Perfetto").click()
     ui = opened.value
-    ui.wait_for_selector("text=rank 0", timeout=60_000)
-    ui.wait_for_function("() => self.app.trace?.workspace.pinnedTracks.length", timeout=60_000)
+    ui.wait_for_selector("text=rank 0", timeout=PATIENCE * 1000)
+    ui.wait_for_function("() => self.app.trace?.workspace.pinnedTracks.length", timeout=PATIENCE * 1000)
     pinned = ui.evaluate("() => self.app.trace.workspace.pinnedTracks.map((track) => track.name)")
     assert [name.partition(" · ")[0] for name in pinned] == [f"rank {rank}"]
     shown = "() => Math.round(Number(self.app.trace.timeline.visibleWindow.duration))"

@@ -28,7 +28,7 @@ def test_it_ends_cleanly_when_asked_to(job: Path, number: signal.Signals) -> Non
     with urllib.request.urlopen(f"{address}overview") as response:
         assert response.status == 200  # so that a process has the job open
     process.send_signal(number)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate()
     assert process.returncode == (Exit.GOOD if number == signal.SIGINT else 128 + number)
     assert f"ssh -L {address.split(':')[2].split('/')[0]}:127.0.0.1:" in said
     with pytest.raises(ProcessLookupError):

@@ -6,7 +6,7 @@ not even import a file all of whose tests are listed.
 
 A cost is the CPU time [s] of a test and of the processes that it started, or a twentieth of the time that it took
 where that is more: a test that waits keeps others from its worker, and on a busy machine each takes longer. The cost of
-what tests share is divided among them.
+what tests share is divided among them; more than `HINT` counts in full, so that no quick run begins with it.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ SLOW = 0.06
 """A test that costs more is slow [s]: the other two thirds take a minute on two cores."""
 HINT = 1.0
 """`make quick` names tests that cost more and are not listed [s]."""
+
+COMPILED = "built"
+"""The fixture that compiles the recorder, which takes a minute the first time: tests that use it are slow."""
 
 Costs = dict[str, float]
 
@@ -93,7 +96,7 @@ class _Marks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
-            if function_of(item.nodeid) in self._slow:
+            if function_of(item.nodeid) in self._slow or COMPILED in getattr(item, "fixturenames", ()):
                 item.add_marker("slow")
             if getattr(getattr(item, "obj", None), "is_hypothesis_test", False) and not item.get_closest_marker("soak"):
                 item.add_marker(pytest.mark.soak(40))
@@ -185,24 +188,27 @@ class Collector:
 
     def __init__(self) -> None:
         self._own: Counter[str] = Counter()
-        self._shared: Counter[str] = Counter()
+        self._shared: defaultdict[str, list[float]] = defaultdict(list)
         self._users: Counter[str] = Counter()
         self._uses: dict[str, list[str]] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         values = vars(report)
         self._own[report.nodeid] += values["cost"]
-        self._shared.update(values["shared"])
+        for key, cost in values["shared"].items():
+            self._shared[key].append(cost)
         if report.when == "setup":
             self._uses[report.nodeid] = values["uses"]
             self._users.update(values["uses"])
 
     def costs(self) -> Costs:
         """Return the cost of each test [s], with its part of what it shares."""
-        return {
-            test: cost + sum(self._shared[key] / self._users[key] for key in self._uses[test])
-            for test, cost in self._own.items()
-        }
+        return {test: cost + sum(map(self._part, self._uses[test])) for test, cost in self._own.items()}
+
+    def _part(self, key: str) -> float:
+        """Return what each test pays for what it shares [s]."""
+        made = self._shared.get(key, [0.0])
+        return max(made) if max(made) > HINT else sum(made) / self._users[key]
 
 
 def slow_of(costs: Mapping[str, float]) -> Costs:

@@ -91,7 +91,7 @@ class Progress:
 
 def main(words: Sequence[str]) -> int:
     """Run what has not passed yet; `words` are pytest's, such as files or -k."""
-    os.environ["ROCPD_SOAK"] = "1"
+    os.environ["ROCPD_SOAK"] = "1"  # the tests, and the workers, import this module anew
     done, tests = passed(sources()), Tests()
     with contextlib.redirect_stdout(io.StringIO()) as said:
         code = pytest.main(["-q", "--collect-only", "-m", "soak", *words], [tests])
@@ -102,12 +102,15 @@ def main(words: Sequence[str]) -> int:
     if not left:
         print("All tests of the soak have passed with these sources. Remove .soak/ to run them again.")
         return 0
-    hours = sum(left.values()) / (os.cpu_count() or 1) / 3600
-    print(f"{len(left)} of {len(tests.costs)} tests are left: about {hours:.1f} hours with {os.cpu_count()} cores.")
+    minutes = sum(left.values()) / (os.cpu_count() or 1) / 60
+    about = f"{minutes / 60:.1f} hours" if minutes > 90 else f"{minutes:.0f} minutes"
+    print(f"{len(left)} of {len(tests.costs)} tests are left: about {about} with {os.cpu_count()} cores.")
     print("Interrupt it when you need to: the next `make soak` goes on with the tests that are left.", flush=True)
     dearest_first = sorted(left, key=left.__getitem__, reverse=True)
     return int(pytest.main(["-n", "auto", "--maxschedchunk", "1", *dearest_first], [Progress()]))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    ended = main(sys.argv[1:])
+    sys.stdout.flush()
+    os._exit(ended)  # libraries that were imported to read the tests report what they leak

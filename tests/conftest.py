@@ -175,6 +175,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail if any test has changed a real file or left something beside one."""
+    gc.unfreeze()  # libraries report what is left at the end
     before = session.config.stash.get(BEFORE, None)
     if before is not None:
         changed = {name for name, _ in before.items() ^ state_of(DATA).items()}

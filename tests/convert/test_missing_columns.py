@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from rocpd.schema.load import VIEWS
 from rocpd.schema.versions import LATEST, suffix_of
 from rocpd.schema.write import tables_of
 from tests.build import TraceBuilder, guid_of
+from tests.soak import sample
 
 TABLES = tables_of(LATEST)
 SHOWING = ("pftrace", "json")
@@ -46,15 +48,22 @@ def convert_all(path: Path, folder: Path, *formats: str) -> None:
             session.execute(f"SELECT * FROM {view}", strategy="attached").fetchall()
 
 
+def some_formats(base: str, first: int) -> Sequence[str]:
+    """Return a format, in turn for the tables; all three in a soak."""
+    return sample(("pftrace", "csv", "parquet"), 3, (list(TABLES).index(base) + first) % 3)
+
+
+@pytest.mark.soak(2)
 @pytest.mark.parametrize("base", TABLES)
 def test_a_table_without_any_of_its_columns(base: str, tmp_path: Path) -> None:
     columns = [column for column in TABLES[base] if column not in KEPT]
-    convert_all(renamed(tmp_path / "a.db", base, *columns), tmp_path, "pftrace", "csv", "parquet")
+    convert_all(renamed(tmp_path / "a.db", base, *columns), tmp_path, *some_formats(base, 0))
 
 
+@pytest.mark.soak(2)
 @pytest.mark.parametrize("base", TABLES)
 def test_a_table_without_ids(base: str, tmp_path: Path) -> None:
-    convert_all(renamed(tmp_path / "a.db", base, "id"), tmp_path, "pftrace", "csv", "parquet")
+    convert_all(renamed(tmp_path / "a.db", base, "id"), tmp_path, *some_formats(base, 1))
 
 
 @pytest.mark.parametrize("column", [column for column in TABLES["rocpd_event"] if column not in KEPT])

@@ -7,6 +7,7 @@ not even import a file all of whose tests are listed.
 A cost is the CPU time [s] of a test and of the processes that it started, or a twentieth of the time that it took
 where that is more: a test that waits keeps others from its worker, and on a busy machine each takes longer. The cost of
 what tests share is divided among them; more than `HINT` counts in full, so that no quick run begins with it.
+Where the first test to come fills a cache, a file is marked by hand.
 """
 
 from __future__ import annotations

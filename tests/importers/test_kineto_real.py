@@ -35,6 +35,9 @@ PLACES = {
 Ranges = list[tuple[int, int]]
 
 
+pytestmark = pytest.mark.slow  # whichever test comes first imports its trace for the others
+
+
 @pytest.fixture(scope="module")
 def files() -> dict[str, Path]:
     return {path.name.removesuffix(".json.gz"): path for path in private("kineto/*.json.gz", len(NAMES))}
